@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""Coordinate ascent on states: iterated conditional modes, and the repair of states that meet forbidden entries."""
+"""Coordinate ascent on joint states: iterated conditional modes, and the repair of forbidden states."""
 
 import numpy as np
 
@@ -15,31 +15,37 @@ cdef extern from "engine/random_numbers.h" nogil:
 
 
 cdef enum:
-    GREEDY_SWEEPS = 10  # of a repair; from then on ties are broken at random
-    LEAPS = 32          # then one move of so many goes to any label
+    GREEDY_SWEEPS = 10  # of a repair; later sweeps break ties at random
+    LEAPS = 32          # in later sweeps one move in so many goes to a random state
 
 
 cdef class Ascent:
-    """Works on the state ``x`` int32[V] in place. Sweeps go on from variable i for a fraction of a second and return
-    where they stand, V at the end; ``moved`` and ``gain`` are of the sweep so far."""
+    """Coordinate ascent on the joint state ``x`` int32[V], in place.
+
+    A sweep continues from variable i for a fraction of a second and returns the next variable, V at the end. ``moved``
+    and ``gain`` refer to the sweep so far.
+    """
     cdef conditionals c
-    cdef object kept
+    cdef object references
     cdef int32_t[::1] x
     cdef double[::1] values
     cdef int32_t[::1] forbidden
-    cdef readonly int64_t moved  # variables that got another label (climb), or met forbidden entries (repair)
-    cdef readonly double gain    # of log-potential
+    cdef readonly int64_t moved  # variables that flipped (climb), or were forbidden (repair)
+    cdef readonly double gain    # of the log-potential
 
     def __cinit__(self, laid_out, int32_t[::1] x):
         self.c = rows_of(laid_out)
-        self.kept = laid_out
+        self.references = laid_out
         self.x = x
         self.values = np.empty(np.max(laid_out.widths, initial=2))
         self.forbidden = np.empty(len(self.values), np.int32)
 
     def climb(self, int64_t i):
-        """Gives each variable its best label given the others, the smallest of equals; the label it has if that is
-        as good as any. The state must not meet forbidden entries."""
+        """Flip each variable to its best state given the others.
+
+        A variable keeps its state if no other is better; of equal states the smallest wins. The joint state must not be
+        forbidden.
+        """
         cdef int64_t spent = 0
         cdef int32_t best
         cdef double gain
@@ -86,8 +92,12 @@ cdef class Ascent:
         return values[best[0]] - values[now]
 
     def repair(self, int64_t i, uint64_t key, uint64_t sweep):
-        """Gives each variable that meets forbidden entries a label, allowed by its unary factors, that meets fewest of
-        them: the best of these, later one at random, and now and then any label. Repairs are done when none moved."""
+        """Move each forbidden variable to a state that violates the fewest -inf entries, among those that its unary
+        factors allow.
+
+        Ties go to the best state; in later sweeps to a random one, and sometimes a variable moves to any allowed state.
+        The repair is complete when no variable moves.
+        """
         cdef int64_t spent = 0
         if i == 0:
             self.moved = 0
@@ -101,12 +111,13 @@ cdef class Ascent:
         return i
 
     cdef bint count_forbidden(self, int64_t i) noexcept nogil:
-        """Fills ``values``, the finite parts of the labels, -inf for those that the unary factors forbid, and
-        ``forbidden``, the number of -inf entries each meets, less what all meet. Whether x meets any."""
+        """Fill ``values``, the finite part of each state's log-potential (-inf where a unary factor forbids it), and
+        ``forbidden``, the number of -inf entries of each state beyond those of all states. Return True if the current
+        state of variable i is forbidden."""
         cdef int k, n_states = self.c.sizes[i]
         cdef const double *row = self.c.unary + self.c.unary_at[i]
         cdef int64_t e
-        cdef bint met = False
+        cdef bint all_forbidden = False
         cdef double value
         for k in range(n_states):
             self.forbidden[k] = 0
@@ -116,12 +127,12 @@ cdef class Ascent:
             for k in range(n_states):
                 value = state_value(row, k, n_states)
                 if value != value:
-                    met = True
+                    all_forbidden = True
                 elif value == -INFINITY:
                     self.forbidden[k] += 1
                 else:
                     self.values[k] += value
-        return met or self.forbidden[self.x[i]] > 0 or self.values[self.x[i]] == -INFINITY
+        return all_forbidden or self.forbidden[self.x[i]] > 0 or self.values[self.x[i]] == -INFINITY
 
     cdef int32_t least_forbidden(self, int64_t i, uint64_t raw, bint greedy) noexcept nogil:
         cdef int32_t k, best = -1, n_states = self.c.sizes[i], n = 0
@@ -137,4 +148,4 @@ cdef class Ascent:
                     best = k
                 elif not greedy and below(mix_pair(raw, 1, k), n) == 0:
                     best = k
-        return best if best >= 0 else self.x[i]  # none where finite parts add up to -inf
+        return best if best >= 0 else self.x[i]  # no state is left where finite parts add up to -inf

@@ -12,8 +12,8 @@ from libc.stdint cimport int32_t, int64_t
 
 from herdner._ext.smoothing cimport (
     CHAIN_LANE_STATES, CHAIN_LANE_TOKENS, CHAIN_OK, CHAIN_WIDEST, Smoothed, Workspace, chain_has_bad_numbers,
-    chain_lanes_forward_backward, chain_lanes_marginals, chain_lanes, chain_n_lanes, count_edges, in_lines, joined, longest, node_marginals,
-    smooth, total_log,
+    chain_lanes, chain_lanes_forward_backward, chain_lanes_marginals, chain_n_lanes, count_edges, in_lines, joined,
+    longest, node_marginals, smooth, total_log,
 )
 from sums cimport CompensatedSum, add
 
@@ -143,7 +143,7 @@ cdef class Many:
         self.lanes.tops, self.lanes.norm = &numbers[0, 0, 0], &numbers[1, 0, 0]
         self.lanes.factor, self.lanes.scale = &numbers[2, 0, 0], &numbers[3, 0, 0]
         self.lanes.pairs = NULL if pairs is None else &sums[0, 0, 0]
-        self.kept = (tables, labels, numbers, sums)
+        self.references = (tables, labels, numbers, sums)
 
     cdef int64_t length(self, int64_t s) noexcept nogil:
         return self.offsets[s + 1] - self.offsets[s]

@@ -46,7 +46,7 @@ cdef class Best:
     cdef double[:, ::1] rows
     cdef chain_stretches groups[CHAIN_STRETCHES]  # of as many stretches as there are lanes
     cdef int n_groups, wide
-    cdef object kept
+    cdef object references
 
     def __cinit__(self, const double[:, ::1] unary, const double[:, :, ::1] tables, const int64_t[::1] offsets,
                   const int32_t[::1] edge_table, int32_t[::1] states, double[::1] scores):
@@ -54,7 +54,7 @@ cdef class Best:
         self.unary, self.offsets, self.edge_table, self.states, self.scores = unary, offsets, edge_table, states, scores
         self.c = padded_tables(padded)
         self.rows = np.empty((longest(offsets) + SPARE, padded.shape[3]))
-        self.kept = padded
+        self.references = padded
 
     cdef bint fills_lanes(self) noexcept nogil:
         """Whether there is enough to do, with one table for all edges, to repay what `widen` costs."""
@@ -68,14 +68,14 @@ cdef class Best:
         cdef double[:, :, ::1] rows = in_lines((n, LONG_STRETCH, wide * n_states))
         cdef double[:, :, ::1] tops = in_lines((n, LONG_STRETCH, wide))
         cdef uint8_t[:, ::1] begins = np.empty((n, LONG_STRETCH + 1), np.uint8)
-        np.asarray(table)[:] = np.repeat(np.asarray(self.kept)[0, 0, :, :n_states], wide, axis=1)
+        np.asarray(table)[:] = np.repeat(np.asarray(self.references)[0, 0, :, :n_states], wide, axis=1)
         self.n_groups, self.wide = n, wide
         for k in range(n):
             self.groups[k].n_states, self.groups[k].stride = self.c.n_states, self.c.stride
             self.groups[k].table, self.groups[k].transposed = &table[0, 0], self.c.transposed
             self.groups[k].scores, self.groups[k].tops = &rows[k, 0, 0], &tops[k, 0, 0]
             self.groups[k].begins = &begins[k, 0]
-        self.kept = (self.kept, table, rows, tops, begins)
+        self.references = (self.references, table, rows, tops, begins)
 
     cdef inline int64_t length(self, int64_t s) noexcept nogil:
         return self.offsets[s + 1] - self.offsets[s]

@@ -1,6 +1,7 @@
 # cython: language_level=3
-"""Laying out the full conditionals of a graph: one pass over the factors each. ``herdner.graph.conditionals``
-checks.
+"""Loops that lay out the full conditionals of a graph, each in one pass over the factors.
+
+Called by ``herdner.graph.conditionals``, which checks the arguments.
 """
 
 import numpy as np
@@ -12,9 +13,10 @@ from libc.stdlib cimport qsort
 
 def add_unary(double[::1] unary, const int64_t[::1] unary_at, const int32_t[:, ::1] scopes,
               const int32_t[:] table_of_factor, const double[:] scale, const double[:, ::1] tables):
-    """Adds factors of one variable: to the log-odds of label 0 where there are two labels, else to each label's row.
+    """Add factors of one variable: to the log-odds of state 0 of a binary variable, else to the row of its states.
 
-    ``unary_at`` None: row i is number i."""
+    ``unary_at`` [V] holds the start of each variable's row; None means that variable i has the single entry i.
+    """
     cdef int64_t f, j
     cdef const double *row
     cdef double *to
@@ -31,8 +33,11 @@ def add_unary(double[::1] unary, const int64_t[::1] unary_at, const int32_t[:, :
 
 def normalise(double[::1] rows, const int64_t[::1] row_at, const int32_t[::1] sizes, const int32_t[::1] widths,
               double[::1] spread):
-    """Makes each row's largest entry 0 and its padding -inf (rows of two labels, which are log-odds, stay); ``spread``
-    [V] receives the largest finite distance between two labels. Returns a row that allows no label, or -1."""
+    """Shift each row so that its largest entry is 0, and pad it with -inf. Rows of log-odds stay as they are.
+
+    ``spread`` [V] receives the largest finite difference between two states. Returns the index of a row that allows no
+    state, or -1.
+    """
     cdef int64_t r, k, fault = -1
     cdef double top, low
     cdef double *row
@@ -63,7 +68,7 @@ def normalise(double[::1] rows, const int64_t[::1] row_at, const int32_t[::1] si
 
 
 def count_incidences(const int32_t[:, ::1] scopes, int64_t[::1] starts):
-    """Adds to ``starts[i + 1]`` the number of the factors of variable i."""
+    """Add to ``starts[i + 1]`` the number of factors of variable i."""
     cdef int64_t f, a
     with nogil:
         for f in range(scopes.shape[0]):
@@ -75,11 +80,11 @@ def fill_incidences(const int32_t[:, ::1] scopes, const int32_t[:] term_of_facto
                     const int32_t[:, ::1] places, const double[:, ::1] spreads, int64_t[::1] cursor,
                     int32_t[::1] row_at, int64_t[::1] others_at, int32_t[::1] others, int32_t[::1] all_places,
                     double[::1] spread):
-    """Appends the factors of one group to the lists of their variables; ``cursor`` [V] is where each list stands.
+    """Append the factors of one group to the incidence lists of their variables; ``cursor`` [V]: the end of each list.
 
-    For position a, ``blocks[a]`` is (where its rows start, doubles of one term), ``places[a, b]`` how many doubles one
-    label of position b moves, ``spreads[a, t]`` the spread of term t. ``others_at`` is None where each factor
-    has two variables; otherwise it starts as how many others each incidence has, in place: see `place_others`.
+    For position a, ``blocks[a]`` is (start of its rows, doubles in the rows of one term), ``places[a, b]`` the number of
+    doubles by which one state of position b moves the row, and ``spreads[a, t]`` the spread of term t. ``others_at``
+    [E + 1] holds the first of the other variables of each incidence; it is None if each factor has two variables.
     """
     cdef int64_t f, a, b, e, at, arity = scopes.shape[1]
     cdef int32_t i, term
@@ -102,13 +107,13 @@ def fill_incidences(const int32_t[:, ::1] scopes, const int32_t[:] term_of_facto
 
 
 cdef inline int64_t age(int64_t i, int64_t j, int64_t n) noexcept nogil:
-    """How long ago a sweep updated variable j when it comes to i."""
+    """Return how many updates ago a sweep visited variable j when it visits i."""
     return i - j if j < i else i - j + n
 
 
 def sort_pairs(const int64_t[::1] starts, int32_t[::1] row_at, int32_t[::1] others):
-    """Sorts each variable's pairs: those with variables before it, the last first, then those after, the last first.
-    Lists of more than 64 stay as they are."""
+    """Sort the pairs of each variable: first those with earlier variables in descending order, then those with later
+    variables in descending order. Lists of more than 64 pairs are not sorted."""
     cdef int64_t i, e, to, n = starts.shape[0] - 1
     cdef int32_t row, other
     with nogil:
@@ -126,42 +131,43 @@ def sort_pairs(const int64_t[::1] starts, int32_t[::1] row_at, int32_t[::1] othe
 def pad_incidences(const int64_t[::1] starts, const int32_t[::1] row_at, const int32_t[::1] others,
                    const double[::1] rows, const int64_t[::1] new_starts, int32_t[::1] new_row_at,
                    int32_t[::1] new_others, double[::1] new_rows):
-    """Copies lists of pairs of two labels into longer ones, the rest of each filled with pairs that say nothing.
+    """Copy lists of binary pairs into longer lists, padded with neutral pairs (log-odds 0).
 
-    ``new_rows`` has a row of its own for each entry or, if it is two doubles longer than ``rows``, those and one
-    that says nothing."""
+    ``new_rows`` has a separate row for each entry; or, if it is two doubles longer than ``rows``, the same rows and one
+    neutral row.
+    """
     cdef int64_t i, e, to
-    cdef int32_t nothing = <int32_t> rows.shape[0]
+    cdef int32_t neutral = <int32_t> rows.shape[0]
     cdef bint own = new_rows.shape[0] != rows.shape[0] + 2
     with nogil:
         for i in range(starts.shape[0] - 1):
             e = starts[i]
             for to in range(new_starts[i], new_starts[i + 1]):
                 new_others[to] = others[e] if e < starts[i + 1] else 0
-                new_row_at[to] = <int32_t> (2 * to) if own else (row_at[e] if e < starts[i + 1] else nothing)
+                new_row_at[to] = <int32_t> (2 * to) if own else (row_at[e] if e < starts[i + 1] else neutral)
                 if own and e < starts[i + 1]:
                     new_rows[2 * to] = rows[row_at[e]]
                     new_rows[2 * to + 1] = rows[row_at[e] + 1]
                 e += 1
         if not own:
-            new_rows[:nothing] = rows
+            new_rows[:neutral] = rows
 
 
-def independent(const int64_t[::1] starts, const int32_t[::1] others, int64_t size, uint8_t[::1] flags):
-    """flags[b]: no two of the variables b * size .. (b + 1) * size - 1 are joined."""
+def mark_independent(const int64_t[::1] starts, const int32_t[::1] others, int64_t size, uint8_t[::1] flags):
+    """Set flags[b] = 1 where no two of the variables b * size to (b + 1) * size - 1 are neighbours, else 0."""
     cdef int64_t i, e, b
-    cdef uint8_t apart
+    cdef uint8_t independent
     with nogil:
         for b in range(flags.shape[0]):
-            apart = 1
+            independent = 1
             for i in range(b * size, (b + 1) * size):
                 for e in range(starts[i], starts[i + 1]):
-                    apart &= not (b * size <= others[e] < (b + 1) * size)
-            flags[b] = apart
+                    independent &= not (b * size <= others[e] < (b + 1) * size)
+            flags[b] = independent
 
 
 def count_others(const int32_t[:, ::1] scopes, int64_t[::1] cursor, int64_t[::1] others_at):
-    """Sets ``others_at[e + 1]`` to the number of other variables of each incidence e, in the order of the lists."""
+    """Set ``others_at[e + 1]`` to the number of other variables of each incidence e, in the order of the lists."""
     cdef int64_t f, a
     with nogil:
         for f in range(scopes.shape[0]):
@@ -176,7 +182,7 @@ cdef int compare(const void *a, const void *b) noexcept nogil:
 
 
 def sort_distinct(int64_t[::1] starts, int32_t[::1] members):
-    """Sorts each list ``members[starts[i]:starts[i + 1]]``, drops repetitions, closes the gaps; returns the length."""
+    """Sort each list ``members[starts[i]:starts[i + 1]]`` and remove repetitions. Return the total length."""
     cdef int64_t i, e, begin, end, to = 0
     with nogil:
         begin = 0
@@ -195,7 +201,7 @@ def sort_distinct(int64_t[::1] starts, int32_t[::1] members):
 
 
 def colour(const int64_t[::1] starts, const int32_t[::1] members, int32_t[::1] colours):
-    """Greedy colouring in the order of the variables, the smallest free colour each; returns the number of colours."""
+    """Colour the variables greedily in their order, each by the smallest free colour. Return the number of colours."""
     cdef int64_t i, e, n = starts.shape[0] - 1, n_colours = 0
     cdef int64_t[::1] taken = np.full(n + 1, -1, np.int64)
     cdef int32_t c
@@ -213,7 +219,7 @@ def colour(const int64_t[::1] starts, const int32_t[::1] members, int32_t[::1] c
 
 
 def largest_odds(const double[::1] unary):
-    """(the largest finite size of log odds, a variable whose odds are not a number, or -1)."""
+    """Return (largest finite absolute log-odds, index of a variable with NaN odds or -1)."""
     cdef int64_t i, fault = -1
     cdef double size, largest = 0.0
     with nogil:
@@ -228,8 +234,10 @@ def largest_odds(const double[::1] unary):
 
 
 def grid_columns(const int32_t[:, ::1] scopes, int64_t n_variables):
-    """(columns, wraps) where the pairs are those of a grid in raster order: along columns, then along rows, each
-    by their first variables; otherwise (0, False)."""
+    """Recognise a grid in raster order. Return (columns, wraps), or (0, False) if the pairs form no grid.
+
+    The pairs must come first along columns, then along rows, each in the order of their first variables.
+    """
     cdef int64_t n_pairs = scopes.shape[0], columns, rows, r, c, f = 0
     cdef bint wraps, fits
     if not n_pairs:

@@ -1,6 +1,7 @@
 # cython: language_level=3
-"""Algorithm 2 of DoGS17, coordinate descent on the Dobrushin variation of a scan. ``herdner.dobrushin.optimise`` checks
-and calls.
+"""Coordinate descent on the Dobrushin variation of a scan (DoGS17 Algorithm 2).
+
+Called by ``herdner.dobrushin.optimise``, which checks the arguments.
 """
 
 import numpy as np
@@ -15,10 +16,11 @@ cdef enum:
 
 def choose_dense(influence, const double[:, :] q, const double[:, ::1] rows, double[::1] d, double goal,
                  int32_t[::1] order, double[::1] w):
-    """Algorithm 2's backward pass over T steps of a random scan ``q`` [T, V] whose b before each are ``rows`` [T, V].
+    """Run the backward pass of Algorithm 2 over T steps of a random scan ``q`` [T, V]; ``rows`` [T, V]: b before each step.
 
-    ``order`` [T] and ``d`` [V] are overwritten from the last step on, until d^T b is at most ``goal``; returns how many
-    steps were left as they are. Time O(V + nnz) for each step. ``w`` [V] is room to work in."""
+    ``order`` [T] and ``d`` [V] are overwritten from the last step on, until d^T b is at most ``goal``. ``w`` [V] is
+    scratch. Each step takes time O(V + nnz). Returns the number of steps that were not changed.
+    """
     cdef Matrix c = matrix_of(influence)
     cdef int64_t t, i, e, best, left = rows.shape[0]
     cdef double bound, mean, moved
@@ -45,15 +47,16 @@ def choose_dense(influence, const double[:, :] q, const double[:, ::1] rows, dou
 
 
 cdef class Descent:
-    """Algorithm 2 of DoGS17 on scans that name a variable for each step: forward, then backward with early stopping.
+    """DoGS17 Algorithm 2 on deterministic scans: a forward pass, then a backward pass with early stopping.
 
-    All arrays over the variables begin as untouched zero pages, which stand for d = 0, w = 0 and nothing seen, so that
-    a run costs what it visits and no more; `reset` puts back what was visited. The derivatives w are never carried
-    along by differences: w_i = d_i ((C b)_i - b_i) is taken anew, in the order of the row, whenever a part of it
-    changes, so that equal states have equal derivatives and ties are ties, whatever came before. The
-    smallest is found by a tournament: leaves in groups of 2^BITS, these in groups again, to the top. A group keeps
-    its winner as the distance from its first leaf, so that zero pages are a tournament of zeros, in which the first
-    leaf wins. Most changes of a leaf end at the first group, which it neither had won nor wins.
+    All arrays over the variables begin as untouched zero pages, which mean d = 0, w = 0 and not visited. So the cost of a
+    run depends only on the variables that it visits; `reset` restores these. The derivatives w are never updated by
+    differences: w_i = d_i ((C b)_i - b_i) is computed anew, in the order of the row, whenever one of its parts changes.
+    Hence equal inputs have equal derivatives, and ties do not depend on rounding.
+
+    A tournament tree finds the smallest w: leaves in groups of 2^BITS, these in larger groups, up to the root. A group
+    stores its winner as the distance from its first leaf, so zero pages are a valid tournament of zeros, which the first
+    leaf wins. Most changes of a leaf stop at its first group, which the leaf neither won before nor wins now.
     """
 
     cdef Matrix c
@@ -83,14 +86,14 @@ cdef class Descent:
         self.n_visited = self.n_support = 0
 
     cdef inline void see(self, int64_t i) noexcept nogil:
-        """Sets b_i = 1 if that has not been done yet."""
+        """Set b_i = 1 at the first visit of variable i."""
         if not self.seen[i]:
             self.seen[i], self.b[i] = 1, 1.0
             self.visited[self.n_visited] = <int32_t> i
             self.n_visited += 1
 
     cdef inline double pull(self, int64_t i) noexcept nogil:
-        """(C b)_i"""
+        """Return (C b)_i."""
         cdef int64_t e
         if not self.ready[i]:
             self.ready[i] = 1
@@ -108,11 +111,11 @@ cdef class Descent:
             self.pulls[i] = self.pull(i)
 
     cdef inline int64_t winner(self, int64_t group, int height) noexcept nogil:
-        """The leaf that won in a group of a height; a group of height 0 is a leaf."""
+        """Return the leaf that has won a group; a group of height 0 is a leaf."""
         return (group << (BITS * height)) + (self.winners[self.levels[height] + group] if height else 0)
 
     cdef inline int64_t match(self, int64_t group, int height) noexcept nogil:
-        """The leaf that wins in a group, of the winners of its members."""
+        """Return the best leaf among the winners of a group's members."""
         cdef int64_t member = group << BITS, end = (group + 1) << BITS
         cdef int64_t last = ((self.c.n - 1) >> (BITS * (height - 1))) + 1
         cdef int64_t leaf, best = self.winner(member, height - 1)
@@ -124,8 +127,7 @@ cdef class Descent:
         return best
 
     cdef inline void play(self, int64_t i, double value) noexcept nogil:
-        """w_i = value, and what follows in the groups that leaf i is in, the smallest first, until one does not
-        change."""
+        """Set w_i = value and update the groups of leaf i, from the smallest on, until one does not change."""
         cdef double before = self.w[i]
         cdef int64_t group = i, best = i, now
         cdef bint won
@@ -135,7 +137,7 @@ cdef class Descent:
         self.w[i] = value
         for height in range(1, self.height + 1):
             now = self.winner(group >> BITS, height)
-            won = now >> (BITS * (height - 1)) == group  # by way of the member that has changed
+            won = now >> (BITS * (height - 1)) == group  # through the member that has changed
             group >>= BITS
             if won:
                 if value > before:
@@ -145,17 +147,17 @@ cdef class Descent:
             self.winners[self.levels[height] + group] = <int32_t> (best - (group << (BITS * height)))
 
     cdef inline void refresh(self, int64_t i) noexcept nogil:
-        """After d_i has changed."""
+        """Update w_i after d_i has changed."""
         self.play(i, self.d[i] * (self.pulls[i] - self.b[i]) if self.d[i] else 0.0)
 
     cdef inline void refresh_pull(self, int64_t i) noexcept nogil:
-        """After b of a neighbour has changed; those without d wait until they get one."""
+        """Update w_i after b of a neighbour has changed. Variables with d_i = 0 are updated when d_i changes."""
         if self.weighed[i]:
             self.pulls[i] = self.pull(i)
             self.refresh(i)
 
     cdef double bound(self) noexcept nogil:
-        """d^T b"""
+        """Return d^T b."""
         cdef int64_t k
         cdef double total = 0.0
         for k in range(self.n_support):
@@ -169,10 +171,11 @@ cdef class Descent:
 
     def run(self, int32_t[::1] order, const int32_t[::1] important, const double[::1] importance, double goal,
             double[::1] before):
-        """Optimises ``order`` [T] in place for the importance of the ``important`` variables, all different.
+        """Optimise ``order`` [T] in place for the importance of the ``important`` variables, which must be distinct.
 
-        Stops once the Dobrushin variation is at most ``goal``. ``before`` [T] is room to work in. Returns (variation
-        of the input, steps left as they were). `reset` comes before anything else."""
+        Stops once the Dobrushin variation is at most ``goal``. ``before`` [T] is scratch. Returns (variation of the
+        input, number of steps not changed). Call `reset` before the next use.
+        """
         cdef int64_t t, e, k, best, left = order.shape[0], since = 0
         cdef int32_t i
         cdef double now, first, moved
@@ -215,7 +218,7 @@ cdef class Descent:
         return first, left
 
     def variation(self, const int32_t[::1] order, const int32_t[::1] important, const double[::1] importance):
-        """The Dobrushin variation of an order, as `walk` has it. `reset` comes before anything else."""
+        """Return the Dobrushin variation of an order, as computed by `walk`. Call `reset` before the next use."""
         cdef int64_t k
         cdef double total = 0.0
         with nogil:
@@ -227,8 +230,11 @@ cdef class Descent:
 
     def mark_reaching(self, const int32_t[::1] order, const int32_t[::1] important, const double[::1] importance,
                       uint8_t[::1] reach):
-        """reach[t]: the Dobrushin variation depends on step t. The others draw a variable that a later step draws anew
-        before it influences one of importance, or one that never does. `reset` comes before anything else."""
+        """Set reach[t] = 1 where the Dobrushin variation depends on step t.
+
+        It does not depend on a step whose variable never influences an important one, or is drawn again before it does.
+        Call `reset` before the next use.
+        """
         cdef int64_t t, e, k
         cdef double moved
         with nogil:
@@ -244,7 +250,7 @@ cdef class Descent:
                         self.weigh(k, self.d[k] + moved * self.c.values[e])
 
     def reset(self):
-        """Puts back what runs have visited; returns how many variables that were."""
+        """Restore the variables that were visited since the last reset. Return their number."""
         cdef int64_t k, i, n = self.n_visited
         cdef int height
         for k in range(self.n_visited):

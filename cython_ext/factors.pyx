@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""One pass over a group of table factors: is everything in range? ``herdner.graph.factors`` words the errors."""
+"""Checks of a group of table factors, in one pass. ``herdner.graph.factors`` raises the errors."""
 
 import numpy as np
 
@@ -9,13 +9,16 @@ from libc.stdint cimport int32_t, int64_t
 
 def find_fault(const int32_t[:, ::1] scopes, const int32_t[:] table_of_factor, const double[:] scale,
                const double[:, ::1] tables, double most):
-    """The first fault as (name, factor or table, 0.0); or (None, 0, reach), the most that the finite log-potentials of
-    the factors can add up to, in either direction.
+    """Find the first fault in a group of factors. Return (name, index of the factor or table, 0.0).
 
-    ``scopes`` [F, a], ``table_of_factor`` [F], ``scale`` [F]; ``tables`` [T, cells]. Names: "negative" and
-    "repeated" variable, "table" number and "scale" of a factor, "entry" of a table, "forbidding" table of a factor
-    whose scale is not above 0, "reach" of a factor that makes the reach of all, or "scales" of one that makes the sum
-    of their scales, larger than ``most``.
+    Without a fault, returns (None, 0, reach), where reach is the largest absolute sum of the factors' finite
+    log-potentials. ``scopes`` [F, a]; ``table_of_factor`` [F]; ``scale`` [F]; ``tables`` [T, cells]. Names of faults:
+
+    - "negative", "repeated": a variable of a factor;
+    - "table", "scale": the table index or the scale of a factor;
+    - "entry": an entry of a table is NaN or +inf;
+    - "forbidding": a factor has -inf entries and a scale that is not positive;
+    - "reach", "scales": with this factor the reach, or the sum of the scales, exceeds ``most``.
     """
     cdef int64_t f, t, i
     cdef int a, b, arity = <int> scopes.shape[1]
@@ -57,7 +60,10 @@ def find_fault(const int32_t[:, ::1] scopes, const int32_t[:] table_of_factor, c
 
 
 def find_misfit(const int32_t[:, ::1] scopes, const int32_t[::1] sizes, shape):
-    """The first (factor, axis) whose variable is not in ``sizes`` [V] or has not ``shape[axis]`` labels, or None."""
+    """Return the first (factor, axis) whose variable is not in ``sizes`` [V] or does not have ``shape[axis]`` states.
+
+    Returns None if all factors fit.
+    """
     cdef int64_t f
     cdef int a
     cdef int32_t size

@@ -417,7 +417,7 @@ cdef class Extractor:
                 add_rows(scores + (i - 1) * self.n_labels, sums[(i - 1) % 2], n_sums[(i - 1) % 2], self.n_labels)
                 j = (i - 1) % RING
                 row = &buffer[j, 0]
-                n_keys[j] = self.kept(row, n_keys[j])
+                n_keys[j] = self.drop_unknown(row, n_keys[j])
                 for k in range(n_keys[j]):
                     self.weights.prefetch(row[k])
             if 2 <= i <= n + 1:
@@ -429,7 +429,7 @@ cdef class Extractor:
                 for k in range(n_keys[(i - 3) % RING]):
                     self.weights.add(row[k], scores + (i - 3) * self.n_labels)
 
-    cdef Py_ssize_t kept(self, uint64_t* keys, Py_ssize_t n) noexcept nogil:
+    cdef Py_ssize_t drop_unknown(self, uint64_t* keys, Py_ssize_t n) noexcept nogil:
         """Moves the keys that may have weights to the front; how many they are. No branch: nobody can foretell it."""
         cdef Py_ssize_t k, n_kept = 0
         cdef uint64_t key

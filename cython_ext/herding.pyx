@@ -1,12 +1,15 @@
 # cython: language_level=3
-"""Herding over a finite set; ``herdner.studies.herding`` checks the arguments."""
+"""Herding over a finite set. Called by ``herdner.studies.herding``, which checks the arguments."""
 
 from libc.stdint cimport int64_t
 
 
 def herd(const double[:, ::1] features, const double[::1] moments, double[::1] weights, int64_t[::1] samples):
-    """Each sample is the point whose ``features`` [n, d] have the largest product with ``weights`` [d], the first of
-    equals; the weights, which are changed, then gain ``moments`` less the features of that point."""
+    """Herd ``samples`` [T] from points with ``features`` [n, d]; ``weights`` [d] are updated in place.
+
+    Each sample is the point whose features have the largest inner product with the weights, the first of equals. The
+    weights then gain ``moments`` [d] minus the features of that point.
+    """
     cdef int64_t t, x, j, best
     cdef double score, largest
     with nogil:
@@ -24,8 +27,11 @@ def herd(const double[:, ::1] features, const double[::1] moments, double[::1] w
 
 
 def herd_categorical(const int64_t[::1] parts, int64_t whole, int64_t[::1] weights, int64_t[::1] samples):
-    """The same for the probabilities ``parts`` / ``whole`` [K], with indicators as features and labels of probability 0
-    left out. The ``weights`` are in units of 1 / ``whole``, so that no rounding adds up."""
+    """Herd ``samples`` [T] from the probabilities ``parts`` [K] / ``whole``.
+
+    The features are indicators; states of probability 0 are never chosen. ``weights`` [K] are integers in units of
+    1 / ``whole``, so that no rounding error accumulates.
+    """
     cdef int64_t t, k, best
     with nogil:
         for t in range(samples.shape[0]):

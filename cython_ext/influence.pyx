@@ -1,9 +1,9 @@
 # cython: language_level=3
-"""Dobrushin's matrix: its rows from pairs of variables, its bounds and its products. ``herdner.dobrushin.influence``
-checks and calls.
+"""Dobrushin's influence matrix: building its rows from pairs of variables, its bounds and its products.
 
-A matrix C is ``starts`` int64[V + 1], ``sources`` int32[nnz], ``values`` float64[nnz]: row i holds the influences on
-variable i, of the variables j in ``sources``; entry (i, j) is there where (j, i) is, zero or not, and (i, i) is not.
+Called by ``herdner.dobrushin.influence``, which checks the arguments. A matrix C consists of ``starts`` int64[V + 1],
+``sources`` int32[nnz] and ``values`` float64[nnz]. Row i holds the influences on variable i of the variables in
+``sources``. The pattern is symmetric: entry (i, j) is stored wherever (j, i) is, even if zero; (i, i) never is.
 """
 
 import numpy as np
@@ -15,7 +15,7 @@ from matrix cimport Matrix, matrix_of, row_times
 
 
 def count_pairs(const int32_t[:, ::1] pairs, int64_t[::1] starts):
-    """Adds to ``starts[i + 1]`` the number of pairs of variable i."""
+    """Add to ``starts[i + 1]`` the number of pairs of variable i."""
     cdef int64_t f
     with nogil:
         for f in range(pairs.shape[0]):
@@ -25,8 +25,7 @@ def count_pairs(const int32_t[:, ::1] pairs, int64_t[::1] starts):
 
 def place_pairs(const int32_t[:, ::1] pairs, const double[:] strength, int64_t[::1] cursor, int32_t[::1] sources,
                 double[::1] values):
-    """Appends each pair, with its strength, to the rows of its two variables; ``cursor`` [V] is where each row
-    stands."""
+    """Append each pair, with its strength, to the rows of its two variables; ``cursor`` [V] is the end of each row."""
     cdef int64_t f, e
     cdef int32_t i, j
     with nogil:
@@ -41,7 +40,7 @@ def place_pairs(const int32_t[:, ::1] pairs, const double[:] strength, int64_t[:
 
 
 def merge_repeated(int64_t[::1] starts, int32_t[::1] sources, double[::1] values):
-    """Adds up the entries of a row that name one source, in place of the first; returns how many entries are left."""
+    """Sum the entries of a row that have the same source, at the place of the first. Return the number of entries left."""
     cdef int64_t i, e, begin, end, to = 0, n = starts.shape[0] - 1
     cdef int64_t[::1] seen = np.full(n, -1, np.int64)
     with nogil:
@@ -62,7 +61,7 @@ def merge_repeated(int64_t[::1] starts, int32_t[::1] sources, double[::1] values
 
 
 def bound_pairwise(double[::1] values):
-    """tanh(R / 4) in place of each range R >= 0 (DoGS17 Theorem 10)."""
+    """Replace each range R >= 0 by tanh(R / 4) (DoGS17 Theorem 10)."""
     cdef int64_t e
     cdef double q
     with nogil:
@@ -72,11 +71,11 @@ def bound_pairwise(double[::1] values):
 
 
 def bound_binary(const int64_t[::1] starts, double[::1] values, const double[::1] fields, bint as_printed):
-    """DoGS17's bound for states -1 and +1 in place of the couplings t (or sums of their sizes).
+    """Replace the couplings t (or sums of their sizes) by DoGS17's bound for states -1 and +1.
 
-    With q = e^-2|t| and b of the theorem, which is at most 1 up to b -> 1/b: the influence is at most
+    With q = e^-2|t| and the b of the theorem (b and 1/b give the same bound, so take b <= 1), the influence is at most
     (1 - q^2) b / ((b + q) (1 + b q)) (Theorem 11), and with ``as_printed`` (1 - q^2) b / (q (1 + b)^2), at most 1
-    (Theorem 12). ``fields`` [V] are theta_i. What is not a number, as infinity less infinity, makes b = 1.
+    (Theorem 12). ``fields`` [V] are theta_i. A NaN, such as infinity minus infinity, sets b = 1.
     """
     cdef int64_t i, e
     cdef double total, widest, q, b, bound
@@ -99,7 +98,7 @@ def bound_binary(const int64_t[::1] starts, double[::1] values, const double[::1
 
 
 def multiply(influence, const double[::1] x, double[::1] to):
-    """to = C x."""
+    """Compute to = C x."""
     cdef Matrix c = matrix_of(influence)
     cdef int64_t i
     with nogil:
@@ -108,7 +107,7 @@ def multiply(influence, const double[::1] x, double[::1] to):
 
 
 def multiply_transposed(influence, const double[::1] x, double[::1] to):
-    """to = C^T x."""
+    """Compute to = C^T x."""
     cdef Matrix c = matrix_of(influence)
     cdef int64_t i, e
     with nogil:
@@ -120,13 +119,16 @@ def multiply_transposed(influence, const double[::1] x, double[::1] to):
 
 def largest_changes(const double[:, ::1] low, const double[:, ::1] high, const double[:, :, ::1] tables,
                     const int32_t[::1] table, const uint8_t[:, ::1] possible, double[::1] out):
-    """``out`` [N]: by how much, in total variation, p_u(k) ~ q(k) exp(t[u, k]) can change with u, at most, for any q
-    with low <= log q <= high (up to a factor); t = ``tables[table[n]]`` [T, K, K], u among the labels ``possible``.
+    """Bound the change of a conditional when a neighbour flips.
 
-    For a set S of labels let r be the odds of S under p_u and r' under p_v. Then r' >= r x the smallest mean of
-    exp(t[v] - t[u]) over S / the largest one over the others, both over the box of q, and r and r' have bounds of their
-    own. The largest p_u(S) - p_v(S) is at one of the sets of labels whose t[v] - t[u] is below a threshold. Exact where
-    the box is a point. Tables hold no NaN and no +inf.
+    ``out`` [N] receives an upper bound of the total variation distance of p_u(k) ~ q(k) exp(t[u, k]) for two states u of
+    the neighbour, for any q with low <= log q <= high (up to a factor). t is ``tables[table[n]]`` of [T, K, K]; u is one
+    of the states marked in ``possible``. Tables hold no NaN and no +inf. The bound is exact where low = high.
+
+    For a set S of states let r be the odds of S under p_u and r' those under p_v. Then r' is at least r times the
+    smallest mean of exp(t[v] - t[u]) over S, divided by the largest mean over the other states, both over the box of q;
+    r and r' also have bounds of their own. The largest p_u(S) - p_v(S) is reached by a set of states whose
+    t[v] - t[u] lies below a threshold.
     """
     cdef int64_t n, u, v, n_states = low.shape[1]
     cdef double[:, ::1] work = np.empty((6, n_states))
@@ -157,8 +159,8 @@ def largest_changes(const double[:, ::1] low, const double[:, ::1] high, const d
 
 
 cdef double largest_change(const double[::1] a, const double[::1] b, double[:, ::1] work) noexcept nogil:
-    """The bound of p_u(S) - p_v(S) over all S; ``a``, ``b``: the exponentials of the two rows. ``work`` [6, K]: the box
-    of q, then scratch."""
+    """Return the bound of p_u(S) - p_v(S) over all S. ``a`` and ``b`` are the exponentials of the two rows; ``work`` [6, K]
+    holds the box of q, then scratch."""
     cdef int k, m, i, n = 0, n_states = <int> a.shape[0]
     cdef double worst = 0.0, a_in[2], b_in[2], a_out[2], b_out[2]
     cdef double[::1] ratio = work[2]
@@ -188,7 +190,7 @@ cdef double largest_change(const double[::1] a, const double[::1] b, double[:, :
 
 cdef inline void sums(const double[::1] a, const double[::1] b, const double[:, ::1] work, const double[::1] order,
                       int begin, int end, double *of_a, double *of_b) noexcept nogil:
-    """The smallest and the largest weights of labels under both rows."""
+    """Compute the smallest and the largest weights of a set of states under both rows."""
     cdef int i, k, side
     of_a[0] = of_a[1] = of_b[0] = of_b[1] = 0.0
     for i in range(begin, end):
@@ -200,7 +202,8 @@ cdef inline void sums(const double[::1] a, const double[::1] b, const double[:, 
 
 cdef inline double smallest_mean(const double[::1] a, const double[::1] b, const double[:, ::1] work,
                                  const double[::1] order, int m) noexcept nogil:
-    """The smallest sum of q b / sum of q a over the first m labels: q is high up to a threshold and low behind it."""
+    """Return the smallest (sum of q b) / (sum of q a) over the first m states. There q is high up to a threshold and low
+    after it."""
     cdef int i, k
     cdef double up = 0.0, down = 0.0, least
     for i in range(m):
@@ -218,7 +221,7 @@ cdef inline double smallest_mean(const double[::1] a, const double[::1] b, const
 
 cdef inline double largest_mean(const double[::1] a, const double[::1] b, const double[:, ::1] work,
                                 const double[::1] order, int m, int n) noexcept nogil:
-    """The largest sum of q b / sum of q a over the labels from m on, inf where a may have no weight."""
+    """Return the largest (sum of q b) / (sum of q a) over the states from m on, inf where a may have no weight."""
     cdef int i, k
     cdef double up = 0.0, down = 0.0, most = 0.0
     for i in range(m, n):
@@ -235,7 +238,7 @@ cdef inline double largest_mean(const double[::1] a, const double[::1] b, const 
 
 cdef inline double gap(const double *a_in, const double *b_in, const double *a_out, const double *b_out, double least,
                        double most) noexcept nogil:
-    """The largest r / (1 + r) - r' / (1 + r'), where r' >= r least / most and both are within their bounds."""
+    """Return the largest r / (1 + r) - r' / (1 + r'), where r' >= r least / most and both are within their bounds."""
     cdef double r_low = a_in[0] / a_out[1] if a_out[1] > 0.0 else INFINITY
     cdef double r_high = a_in[1] / a_out[0] if a_out[0] > 0.0 else INFINITY
     cdef double s_low = b_in[0] / b_out[1] if b_out[1] > 0.0 else INFINITY

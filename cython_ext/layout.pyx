@@ -1,6 +1,8 @@
 # cython: language_level=3
-"""Laying out factor groups for the loops: one pass over their arrays each, all checked before. Called by
-`herdner.graph.chains` and `.linked_chains`, `herdner.inference.gibbs.blocks` and the backend `viterbi`.
+"""Loops that lay out factor groups as chains and paths, each in one pass over checked arrays.
+
+Called by ``herdner.graph.chains``, ``herdner.graph.linked_chains``, ``herdner.inference.gibbs.blocks`` and the backend
+``viterbi``.
 """
 
 import numpy as np
@@ -10,7 +12,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t
 
 def add_unary(double[:, ::1] unary, const int32_t[:, ::1] scopes, const int32_t[:] table_of_factor,
               const double[:] scale, const double[:, ::1] tables):
-    """Adds factors of one variable each, ``scopes`` [F, 1] and ``tables`` [T, k], to ``unary`` [V, K >= k]."""
+    """Add factors of one variable each, ``scopes`` [F, 1] and ``tables`` [T, k], to ``unary`` [V, K >= k]."""
     cdef int64_t f, j
     cdef const double *row
     cdef double *to
@@ -23,8 +25,11 @@ def add_unary(double[:, ::1] unary, const int32_t[:, ::1] scopes, const int32_t[
 
 
 def forward_paths(const int32_t[:, ::1] scopes, int64_t n_variables, int64_t[::1] offsets):
-    """Whether each factor, ``scopes`` [F, 2], joins a variable t - 1 to t, in rising order of t. Then ``offsets``
-    [V + 1] receives the start of each run of joined variables and, last, V; their number is returned, or -1."""
+    """Find the paths of a graph whose factors, ``scopes`` [F, 2], join variables t - 1 and t in ascending order of t.
+
+    ``offsets`` [V + 1] receives the start of each path and, at the end, V. Returns the number of paths, or -1 if a
+    factor joins other variables.
+    """
     cdef int64_t f = 0, v, n_paths = 0
     for v in range(n_variables):
         if f < scopes.shape[0] and (scopes[f, 1] < v or scopes[f, 0] != scopes[f, 1] - 1):
@@ -39,8 +44,11 @@ def forward_paths(const int32_t[:, ::1] scopes, int64_t n_variables, int64_t[::1
 
 
 def mark_neighbours(const int32_t[:, ::1] scopes, int32_t[::1] nearest, uint8_t[::1] joined):
-    """For factors of pairs: whether a variable is ``joined`` to the one before it, and its ``nearest`` neighbour
-    further left than that, both [V]; ``nearest`` starts as -1, ``joined`` as 0."""
+    """Mark the neighbours of each variable to its left, for factors of pairs.
+
+    ``joined`` [V] becomes 1 where a variable is joined to the previous one; ``nearest`` [V] receives its nearest
+    neighbour further left. The caller initialises ``joined`` with 0 and ``nearest`` with -1.
+    """
     cdef int64_t f
     cdef int32_t left, right
     with nogil:
@@ -53,8 +61,11 @@ def mark_neighbours(const int32_t[:, ::1] scopes, int32_t[::1] nearest, uint8_t[
 
 
 def cut_runs(const int32_t[::1] nearest, const uint8_t[::1] joined, int32_t[::1] first):
-    """``first`` [V]: where each variable's run starts. From left to right a run goes on as long as each variable is
-    joined to the one before it and to no other of the run. Returns the length of the longest."""
+    """Partition the variables into runs and fill ``first`` [V], the start of each variable's run.
+
+    From left to right a run continues while each variable is joined to the previous one and to no other of the run.
+    Returns the length of the longest run.
+    """
     cdef int64_t v, longest = 0
     cdef int32_t start = 0
     with nogil:
@@ -67,17 +78,16 @@ def cut_runs(const int32_t[::1] nearest, const uint8_t[::1] joined, int32_t[::1]
 
 
 def order_paths(int64_t n_variables, const int32_t[:, ::1] edges, int64_t[::1] order, int64_t[::1] offsets):
-    """Lays out a graph whose components are all paths: ``order`` [V] lists the variables path by path, path s being
-    ``order[offsets[s]:offsets[s + 1]]``. Each path starts at the smaller of its ends, and paths come in
-    the order of their starts.
+    """Order the variables of a graph whose components are all paths.
 
-    ``edges`` [E, 2] are pairs of variables, in either direction and repeated at will. Returns the number of paths; or,
-    where the graph is no such thing, -1 - e for the first edge e that gives a variable a third neighbour, or else that
-    lies on a cycle.
+    ``order`` [V] lists the variables path by path; path s is ``order[offsets[s]:offsets[s + 1]]``. Each path starts at
+    the smaller of its ends, and paths come in the order of their starts. ``edges`` [E, 2] are pairs of variables, in
+    either direction, possibly repeated. Returns the number of paths. If the components are not all paths, returns
+    -1 - e for the first edge e that gives a variable a third neighbour, or else lies on a cycle.
     """
-    # One more than the neighbour; 0 where there is none, which costs nothing for variables that are never reached.
+    # Neighbour + 1, or 0 for none: zero pages cost nothing for variables that are never reached.
     cdef int32_t[:, ::1] neighbours = np.zeros((n_variables, 2), np.int32)
-    cdef int64_t e, v, at, previous, there, placed = 0, n_paths = 0
+    cdef int64_t e, v, at, previous, following, n_ordered = 0, n_paths = 0
     cdef signed char[::1] seen = np.zeros(n_variables, np.int8)
     with nogil:
         for e in range(edges.shape[0]):
@@ -92,12 +102,12 @@ def order_paths(int64_t n_variables, const int32_t[:, ::1] edges, int64_t[::1] o
             previous, at = -1, v
             while at >= 0:
                 seen[at] = 1
-                order[placed] = at
-                placed += 1
-                there = (neighbours[at, 1] if neighbours[at, 0] - 1 == previous else neighbours[at, 0]) - 1
-                previous, at = at, there
+                order[n_ordered] = at
+                n_ordered += 1
+                following = (neighbours[at, 1] if neighbours[at, 0] - 1 == previous else neighbours[at, 0]) - 1
+                previous, at = at, following
             n_paths += 1
-            offsets[n_paths] = placed
+            offsets[n_paths] = n_ordered
     for e in range(edges.shape[0]):
         if not seen[edges[e, 0]]:
             return -1 - e
@@ -105,7 +115,7 @@ def order_paths(int64_t n_variables, const int32_t[:, ::1] edges, int64_t[::1] o
 
 
 cdef inline bint add_neighbour(int32_t[:, ::1] neighbours, int64_t here, int32_t there) noexcept nogil:
-    """False where it is a third one."""
+    """Add a neighbour to a variable. Return False if it would be the third."""
     cdef int side
     for side in range(2):
         if neighbours[here, side] == 0:
@@ -116,7 +126,7 @@ cdef inline bint add_neighbour(int32_t[:, ::1] neighbours, int64_t here, int32_t
 
 
 def add_rows(double[:, ::1] totals, const int32_t[:] to, const double[:] scale, const double[:, ::1] rows):
-    """``totals[to[f]] += scale[f] * rows[f]`` for each f in turn."""
+    """Add ``scale[f] * rows[f]`` to ``totals[to[f]]`` for each f in order."""
     cdef int64_t f, j
     cdef double *total
     with nogil:

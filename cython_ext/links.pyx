@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""Loops of the rules that link tokens (herdner.crf.link_rules)."""
+"""Loops of the rules that link tokens. Called by ``herdner.crf.link_rules``."""
 
 import numpy as np
 
@@ -15,7 +15,7 @@ cdef extern from "Python.h":
     bint Py_UNICODE_ISALPHA(Py_UCS4) nogil
 
 cdef enum:
-    MOST_BULLETS = 3  # tokens without letters before the first word of a sentence: "1 .", "--", "(4)"
+    MAX_BULLETS = 3  # tokens without letters before the first word of a sentence: "1 .", "--", "(4)"
 
 
 cdef inline bint has_letters(str word, Py_ssize_t n_letters) noexcept:
@@ -28,92 +28,97 @@ cdef inline bint has_letters(str word, Py_ssize_t n_letters) noexcept:
 
 
 def capitalised(list tokens not None, Py_ssize_t min_letters):
-    """list[int]: the tokens that begin with a capital and have so many letters, ascending."""
+    """Return the tokens that begin with a capital and have at least ``min_letters`` letters: list[int], ascending."""
     cdef Py_ssize_t token
     cdef str word
-    cdef list found = []
+    cdef list result = []
     for token in range(len(tokens)):
         word = tokens[token]
         if (word is not None and PyUnicode_GET_LENGTH(word) and Py_UNICODE_ISUPPER(PyUnicode_READ_CHAR(word, 0))
                 and has_letters(word, min_letters)):
-            found.append(token)
-    return found
+            result.append(token)
+    return result
 
 
 def checked_borders(sentence_offsets, Py_ssize_t n_tokens):
-    """The borders of sentences as int64[S + 1]: from 0 to the number of tokens, none below the one before; ValueError
-    otherwise."""
-    found = np.asarray(sentence_offsets)
-    if found.dtype.kind not in "iu" and found.shape[:1] != (0,) or found.ndim != 1:
+    """Return the sentence offsets as int64[S + 1].
+
+    Raises ValueError unless they are integers that start at 0, end at ``n_tokens`` and never decrease.
+    """
+    result = np.asarray(sentence_offsets)
+    if result.dtype.kind not in "iu" and result.shape[:1] != (0,) or result.ndim != 1:
         raise ValueError("sentence offsets must be a list of whole numbers")
-    found = np.ascontiguousarray(found, np.int64)
-    cdef const int64_t[::1] borders = found
+    result = np.ascontiguousarray(result, np.int64)
+    cdef const int64_t[::1] borders = result
     cdef Py_ssize_t s
     if not borders.shape[0] or borders[0] != 0 or borders[borders.shape[0] - 1] != n_tokens:
         raise ValueError(f"sentence offsets must run from 0 to the number of tokens ({n_tokens})")
     for s in range(1, borders.shape[0]):
         if borders[s] < borders[s - 1]:
-            raise ValueError(f"sentence offsets must not fall, as from {borders[s - 1]} to {borders[s]}")
-    return found
+            raise ValueError(f"sentence offsets must not decrease, as from {borders[s - 1]} to {borders[s]}")
+    return result
 
 
 def names(Spelled said not None, sentence_offsets, Py_ssize_t min_letters):
-    """list[int]: the tokens that begin with a capital of their own, ascending.
+    """Return the tokens of one document that are probably names: list[int], ascending.
 
-    Left out are those that the document has in small letters too where their place asks for a capital.
+    These are the tokens that begin with a capital. A token whose position requires a capital is left out if the document
+    also contains the word in lower case.
     """
-    found, _ = names_of_all(said, sentence_offsets, None, min_letters)
-    return found.tolist()
+    tokens, _ = names_of_all(said, sentence_offsets, None, min_letters)
+    return tokens.tolist()
 
 
 def names_of_all(Spelled said not None, sentence_offsets, documents, Py_ssize_t min_letters):
-    """(int32[m], int64[D + 1]): the `names` of D documents, one behind the other, and the first of each document.
-    ``documents`` int64[D + 1] has the first token of each and the number of tokens; None: there is one.
+    """Return the `names` of D concatenated documents and the first of each document: (int32[m], int64[D + 1]).
+
+    ``documents`` int64[D + 1] holds the first token of each document and the number of tokens; None means one document.
     """
     cdef const int64_t[::1] borders = checked_borders(sentence_offsets, said.n)
     cdef const int64_t[::1] starts = np.array([0, said.n]) if documents is None else documents
-    cdef int32_t[::1] met = np.full(said.n_words, -1, np.int32)  # the last document that has this word
-    found, firsts = np.empty(said.n, np.int32), np.zeros(starts.shape[0], np.int64)
-    cdef int32_t[::1] tokens = found
+    cdef int32_t[::1] last_document = np.full(said.n_words, -1, np.int32)  # the last document with this word
+    result, firsts = np.empty(said.n, np.int32), np.zeros(starts.shape[0], np.int64)
+    cdef int32_t[::1] tokens = result
     cdef int64_t[::1] first = firsts
     cdef Py_ssize_t s = 0, d, token, m = 0
     with nogil:
         for d in range(starts.shape[0] - 1):
             for token in range(starts[d], starts[d + 1]):
-                met[said.at[token].word] = <int32_t> d
+                last_document[said.at[token].word] = <int32_t> d
             while s < borders.shape[0] - 1 and borders[s] < starts[d + 1]:
-                m += names_of(said.at, borders[s], borders[s + 1], min_letters, &met[0], <int32_t> d, &tokens[m])
+                m += names_of(said.at, borders[s], borders[s + 1], min_letters, &last_document[0], <int32_t> d,
+                              &tokens[m])
                 s += 1
             first[d + 1] = m
-    return found[:m], firsts
+    return result[:m], firsts
 
 
 cdef Py_ssize_t names_of(const Spelling* at, Py_ssize_t begin, Py_ssize_t end, Py_ssize_t min_letters,
-                         const int32_t* met, int32_t document, int32_t* found) noexcept nogil:
-    """The names of a sentence; how many they are."""
+                         const int32_t* last_document, int32_t document, int32_t* out) noexcept nogil:
+    """Write the names of a sentence to ``out`` and return their number."""
     cdef Py_ssize_t token, m = 0
-    cdef int headline = -1  # not asked yet
+    cdef int headline = -1  # not determined yet
     for token in range(begin, end):
         if not at[token].kind & BEGINS_CAPITAL or at[token].n_letters < min_letters:
             continue
-        if met[at[token].small] == document:
+        if last_document[at[token].small] == document:
             if opens(at, begin, token):
                 continue
             if headline == -1:
                 headline = is_headline(at, begin, end)
             if headline:
                 continue
-        found[m] = <int32_t> token
+        out[m] = <int32_t> token
         m += 1
     return m
 
 
 cdef bint opens(const Spelling* at, Py_ssize_t begin, Py_ssize_t token) noexcept nogil:
-    """Whether a token begins the sentence that begins with ``begin``, or one inside it."""
+    """Return True if a token begins the sentence that starts at ``begin``, or a sentence inside it."""
     cdef Py_ssize_t i
     if token == begin or at[token - 1].kind & OPENS:
         return True
-    if token - begin > MOST_BULLETS:
+    if token - begin > MAX_BULLETS:
         return False
     for i in range(begin, token):
         if at[i].n_letters:
@@ -122,7 +127,7 @@ cdef bint opens(const Spelling* at, Py_ssize_t begin, Py_ssize_t token) noexcept
 
 
 cdef bint is_headline(const Spelling* at, Py_ssize_t begin, Py_ssize_t end) noexcept nogil:
-    """Three or more words, none of which begins with a small letter and most of which are in capitals."""
+    """Return True for three or more words of which none begins in lower case and most are in capitals."""
     cdef Py_ssize_t i, n_words = 0, n_capitals = 0
     for i in range(begin, end):
         if not at[i].n_letters:
@@ -136,7 +141,7 @@ cdef bint is_headline(const Spelling* at, Py_ssize_t begin, Py_ssize_t end) noex
 
 def same_words(Spelled said not None, sentence_offsets, documents, Py_ssize_t min_letters, bint fold_case,
                Py_ssize_t nearest):
-    """int32[F, 2], see `herdner.crf.link_rules.SameWord`: the links of `names_of_all` that are the same word."""
+    """Link the `names` that are the same word, as `herdner.crf.link_rules.SameWord` describes: int32[F, 2]."""
     mentions, firsts = names_of_all(said, sentence_offsets, documents, min_letters)
     cdef const int32_t[::1] tokens = mentions
     cdef const int64_t[::1] first = firsts
@@ -154,13 +159,15 @@ def same_words(Spelled said not None, sentence_offsets, documents, Py_ssize_t mi
 
 
 cdef enum:
-    NAME = 1    # what a token is for `company_runs`: of a name, and no designator
-    START = 2   # of a sentence
+    NAME = 1    # for `company_runs`: a token of a name that is no designator
+    START = 2   # the first token of a sentence
 
 
 def company_runs(names, list tokens not None, sentence_offsets, frozenset designators not None):
-    """list[(begin, end, designated)]: the runs of `names`, see `herdner.crf.link_rules.Company`, and each that begins a
-    sentence also without its first word; only those whose first word is that of a run before a designator.
+    """Return the runs of `names` for `herdner.crf.link_rules.Company`: list[(begin, end, has_designator)].
+
+    A run that begins a sentence is also returned without its first word. Only runs are returned whose first word is also
+    the first word of a run before a designator.
     """
     cdef const int64_t[::1] borders = checked_borders(sentence_offsets, len(tokens))
     cdef Py_ssize_t n = len(tokens), token, begin, after, s
@@ -185,18 +192,20 @@ def company_runs(names, list tokens not None, sentence_offsets, frozenset design
         after = token
         if not kind[after] & START and tokens[after] in (",", "&"):
             after += 1
-        designated = not kind[after] & START and tokens[after] in designators
-        runs.append((begin, token, designated))
+        has_designator = not kind[after] & START and tokens[after] in designators
+        runs.append((begin, token, has_designator))
         if kind[begin] & START and token > begin + 1:
-            runs.append((begin + 1, token, designated))
+            runs.append((begin + 1, token, has_designator))
     wanted = {(<str> tokens[<Py_ssize_t> run[0]]).casefold() for run in runs if run[2]}
     return [run for run in runs if (<str> tokens[<Py_ssize_t> run[0]]).casefold() in wanted]
 
 
 cdef int64_t link_groups(const int32_t[::1] groups, int64_t begin, int64_t end, int64_t nearest, int32_t[::1] later,
                          int32_t[:, ::1] of_group) noexcept nogil:
-    """The next mention of the same group for each of a document's mentions, or -1; the number of links. ``of_group``
-    [2, groups] is scratch."""
+    """Fill ``later`` with the next mention of the same group for each mention of a document, or -1.
+
+    Returns the number of links. ``of_group`` [2, groups] is scratch.
+    """
     cdef int64_t i, n_links = 0
     cdef int32_t[::1] latest = of_group[0], sizes = of_group[1]
     for i in range(begin, end):
@@ -210,11 +219,11 @@ cdef int64_t link_groups(const int32_t[::1] groups, int64_t begin, int64_t end, 
 
 
 cdef nearest_links(const int32_t[::1] mentions, const int32_t[::1] later, Py_ssize_t nearest, int64_t n_links):
-    """int32[F, 2], rows ascending: each mention with up to ``nearest`` earlier ones of its group, closest first."""
+    """Return the links of each mention with up to ``nearest`` earlier ones of its group: int32[F, 2], ascending."""
     cdef Py_ssize_t i, k, other, row = 0
-    found = np.empty((n_links, 2), np.int32)
-    cdef int32_t[:, ::1] links = found
-    # From the earlier end: the next mentions of each, so that rows come in order.
+    result = np.empty((n_links, 2), np.int32)
+    cdef int32_t[:, ::1] links = result
+    # Enumerated from the earlier end, so that rows are in order.
     with nogil:
         for i in range(mentions.shape[0]):
             k, other = 0, later[i]
@@ -223,11 +232,11 @@ cdef nearest_links(const int32_t[::1] mentions, const int32_t[::1] later, Py_ssi
                 row += 1
                 k += 1
                 other = later[other]
-    return found
+    return result
 
 
 def with_any_of(Spelled said not None, words, const int64_t[::1] documents not None):
-    """list[int]: which of the documents have any of the words; ``documents`` as of `names_of_all`."""
+    """Return the documents that contain any of the words: list[int]. ``documents``: as in `names_of_all`."""
     cdef uint8_t[::1] wanted = np.zeros(said.n_words, np.uint8)
     cdef uint8_t[::1] has = np.zeros(documents.shape[0], np.uint8)
     cdef Py_ssize_t d, token
@@ -244,14 +253,15 @@ def with_any_of(Spelled said not None, words, const int64_t[::1] documents not N
 
 
 def merged(list ends not None):
-    """(int32[E, 2], int32[E], int64[C]): the pairs that any rule links, ascending; by which combination of rules each
-    is linked; and these combinations, ascending, bit r for rule r. ``ends``: int32[F, 2] for each of at most 62 rules;
-    None where these do not ascend, or one stands twice.
+    """Merge the links of several rules. Return (pairs int32[E, 2], combination of each int32[E], combinations int64[C]).
+
+    ``ends``: the links int32[F, 2] of each of at most 62 rules. Pairs and combinations are ascending; bit r of a
+    combination stands for rule r. Returns None if the links of a rule are not strictly ascending.
     """
     cdef Py_ssize_t n_rules = len(ends), n = 0, r
     cdef bint ascends = True
     cdef int64_t[::1] heads = np.zeros(n_rules + 1, np.int64)
-    # Rules one behind the other, each with a last row beyond all others.
+    # The links of all rules, concatenated, each followed by a row larger than all others.
     beyond = np.full((1, 2), np.iinfo(np.int32).max, np.int32)
     cdef const int32_t[:, ::1] rows = np.concatenate([beyond, *(part for own in ends for part in (own, beyond))])
     pairs, masks = np.empty((rows.shape[0], 2), np.int32), np.empty(rows.shape[0], np.int64)
@@ -277,7 +287,7 @@ def merged(list ends not None):
                 if row[0] == to[n, 0] and row[1] == to[n, 1]:
                     mask[n] |= <int64_t> 1 << r
                     heads[r] += 1
-                    if row[2] < row[0] or (row[2] == row[0] and row[3] <= row[1]):  # the row behind it
+                    if row[2] < row[0] or (row[2] == row[0] and row[3] <= row[1]):  # row[2:4] is the next row
                         ascends = False
             n += 1
     if not ascends:
@@ -287,49 +297,50 @@ def merged(list ends not None):
 
 
 cdef distinct(const int64_t[::1] values):
-    """Few distinct values, ascending, and which of them each is: what numpy.unique would sort all for."""
+    """Return the distinct values, ascending, and the index of each value, without sorting all of them."""
     cdef dict numbers = {}
     cdef Py_ssize_t i
     cdef int32_t[::1] which = np.empty(values.shape[0], np.int32)
     for i in range(values.shape[0]):
         which[i] = which[i - 1] if i and values[i] == values[i - 1] else numbers.setdefault(values[i], len(numbers))
-    found = np.array(list(numbers), np.int64)
-    ranks = np.argsort(np.argsort(found)).astype(np.int32)
-    return np.sort(found), ranks[np.asarray(which)]
+    unsorted = np.array(list(numbers), np.int64)
+    ranks = np.argsort(np.argsort(unsorted)).astype(np.int32)
+    return np.sort(unsorted), ranks[np.asarray(which)]
 
 
 def add_messages(double[:, ::1] total not None, const int32_t[:, ::1] ends not None, scale,
                  const double[:, ::1] table not None, const double[:, ::1] beliefs not None):
-    """Adds to the rows of ``total`` [n, K] of both ends of each link, int32[F, 2], the expected log-potentials
-    ``scale[f]`` [F] (None: 1) times ``table`` [K, K] (row: the earlier end) under ``beliefs`` [n, K] of the other end.
+    """Add to both ends of each link its expected log-potential under the belief of the other end.
 
-    In the order of the links, each alone: so the numbers of a document do not depend on what else there is.
+    ``total`` [n, K] receives ``scale[f] * table`` averaged over ``beliefs`` [n, K] for each link ``ends[f]`` [F, 2];
+    ``scale`` None means 1. Rows of ``table`` [K, K] belong to the earlier end. Links are added one by one in order, so
+    the results of a document do not depend on other documents.
     """
     cdef const double[::1] scales = scale
-    cdef const double[:, ::1] turned = np.ascontiguousarray(np.swapaxes(table, 0, 1))
-    cdef Py_ssize_t f, n_labels = table.shape[0]
-    cdef double[::1] expected = np.empty(n_labels)
+    cdef const double[:, ::1] transposed = np.ascontiguousarray(np.swapaxes(table, 0, 1))
+    cdef Py_ssize_t f, n_states = table.shape[0]
+    cdef double[::1] expected = np.empty(n_states)
     with nogil:
         for f in range(ends.shape[0]):
             add_message(&total[ends[f, 0], 0], &total[ends[f, 1], 0], 1.0 if scales is None else scales[f],
-                        &table[0, 0], &turned[0, 0], &beliefs[ends[f, 0], 0], &beliefs[ends[f, 1], 0], &expected[0],
-                        n_labels)
+                        &table[0, 0], &transposed[0, 0], &beliefs[ends[f, 0], 0], &beliefs[ends[f, 1], 0], &expected[0],
+                        n_states)
 
 
-cdef void add_message(double* to_earlier, double* to_later, double weight, const double* table, const double* turned,
-                      const double* earlier, const double* later, double* expected, Py_ssize_t n_labels) noexcept nogil:
-    """The sums of `add_messages` for one link, each over the labels in their order, all labels side by side."""
+cdef void add_message(double* to_earlier, double* to_later, double weight, const double* table, const double* transposed,
+                      const double* earlier, const double* later, double* expected, Py_ssize_t n_states) noexcept nogil:
+    """Add the messages of one link: every sum runs over the states in order, with all results side by side."""
     cdef Py_ssize_t i, j
     cdef double share
-    for i in range(n_labels):
+    for i in range(n_states):
         expected[i] = 0.0
-    for j in range(n_labels):
+    for j in range(n_states):
         share = later[j]
-        for i in range(n_labels):
-            expected[i] += turned[j * n_labels + i] * share
-    for i in range(n_labels):
+        for i in range(n_states):
+            expected[i] += transposed[j * n_states + i] * share
+    for i in range(n_states):
         share = weight * earlier[i]
-        for j in range(n_labels):
-            to_later[j] += share * table[i * n_labels + j]
-    for i in range(n_labels):
+        for j in range(n_states):
+            to_later[j] += share * table[i * n_states + j]
+    for i in range(n_states):
         to_earlier[i] += weight * expected[i]

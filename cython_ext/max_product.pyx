@@ -1,11 +1,11 @@
 # cython: language_level=3
 """Loopy max-product in the log domain, over factors of any number of variables.
 
-Position a of factor f is slot ``factor_at[f] + a``, and has the message that f sends to its variable there. -inf in
-a message says that no state in which the variable has this label is allowed; that is never taken back, so it needs no
-subtraction: what a variable tells a factor is its belief less the factor's own message, or -inf where the belief is.
+Position a of factor f is slot ``factor_at[f] + a``; the slot stores the message from f to its variable there. A variable
+sends to a factor its belief minus the factor's own message. An entry of -inf in a message means that no allowed joint
+state has the variable in this state. Such entries never become finite again, so a belief of -inf is sent as it is.
 
-``herdner.inference.backends.max_product`` lays out the graph and calls it.
+Called by ``herdner.inference.backends.max_product``, which lays out the graph.
 """
 
 import numpy as np
@@ -19,11 +19,11 @@ from sums cimport CompensatedSum, add
 
 
 cdef class MaxProduct:
-    """Messages and beliefs of a graph, as laid out by herdner.inference.backends.max_product.
+    """Messages and beliefs of a graph, in the layout of herdner.inference.backends.max_product.
 
     ``sizes`` [V]; ``unary`` [V, K] log-potentials; ``scope`` [S], the variable of each slot; ``factor_of`` [S];
-    ``factor_at`` [F + 1]; ``message_at`` [S + 1]; ``table_at`` [S], where the factor's table starts in ``tables``, row-
-    major over the positions, for factors of two variables with this slot's position last; ``scale`` [F]; ``starts``
+    ``factor_at`` [F + 1]; ``message_at`` [S + 1]; ``table_at`` [S], the start of the factor's table in ``tables``,
+    row-major over its positions (for factors of two variables this slot's position is last); ``scale`` [F]; ``starts``
     [V + 1] and ``slots`` [S], the slots of each variable; ``order`` [V].
     """
     cdef const int32_t[::1] sizes, scope, factor_of, slots, order
@@ -32,32 +32,33 @@ cdef class MaxProduct:
     cdef const double[:, ::1] unary
     cdef double damping
     cdef double[::1] messages, new
-    cdef double[:, ::1] beliefs, told
+    cdef double[:, ::1] beliefs, incoming
     cdef uint8_t[::1] decided
-    cdef readonly object state     # int32[V]: the best label of each belief, the smallest of equals; or the decoded one
+    cdef readonly object state     # int32[V]: the best state of each belief (the smallest of equals), or the decoded one
     cdef int32_t[::1] x
-    # The largest distance of a message of this sweep from the one that replaces it, as far as it matters: up to a
-    # constant, and at labels that are not yet ruled out.
+    # The largest change of a message in this sweep, up to a constant, at states that are not yet ruled out.
     cdef readonly double change
-    cdef readonly int64_t fault    # a variable whose labels are all impossible, or -1
+    cdef readonly int64_t fault    # a variable whose states are all impossible, or -1
 
     def __cinit__(self, slots, const double[:, ::1] unary, double damping):
         self.sizes, self.unary, self.damping = slots.sizes, unary, damping
         self.scope, self.factor_of, self.factor_at = slots.scope, slots.factor_of, slots.factor_at
         self.message_at, self.table_at, self.tables = slots.message_at, slots.table_at, slots.tables
         self.scale, self.starts, self.slots, self.order = slots.scale, slots.starts, slots.slots, slots.order
-        self.messages = np.zeros(slots.message_at.take(-1))  # negative indices are off in this file
+        self.messages = np.zeros(slots.message_at.take(-1))  # negative indices are disabled in this file
         self.beliefs = np.array(unary)
         self.new = np.empty(unary.shape[1])
-        self.told = np.empty((max(2, np.max(np.diff(slots.factor_at), initial=0)), unary.shape[1]))
+        self.incoming = np.empty((max(2, np.max(np.diff(slots.factor_at), initial=0)), unary.shape[1]))
         self.decided = np.zeros(unary.shape[0], np.uint8)
         self.state = np.zeros(unary.shape[0], np.int32)
         self.x = self.state
         self.fault = -1
 
     def sweep(self, int64_t at, bint backward):
-        """Takes new messages in to one variable after the other, along ``order`` or ``backward``, from position ``at``
-        on for a fraction of a second; returns where it stands, V at the end."""
+        """Update the messages to one variable after the other, along ``order`` or ``backward``.
+
+        Starts at position ``at`` and runs for a fraction of a second. Returns the next position, V at the end.
+        """
         cdef int64_t spent = 0, n = self.order.shape[0], i
         if at == 0:
             self.change = 0.0
@@ -65,15 +66,17 @@ cdef class MaxProduct:
             while at < n and spent < BUDGET and self.fault < 0:
                 i = self.order[n - 1 - at if backward else at]
                 spent += self.receive(i)
-                self.x[i] = best_label(&self.beliefs[i, 0], self.sizes[i])
+                self.x[i] = best_state(&self.beliefs[i, 0], self.sizes[i])
                 if self.beliefs[i, self.x[i]] == -INFINITY:
                     self.fault = i
                 at += 1
         return at
 
     def decode(self, int64_t at):
-        """Decides one variable after the other along ``order``, given those decided before; pieces as in `sweep`. Where
-        they leave a variable no label, it takes that of its belief."""
+        """Choose the states of one variable after the other along ``order``, given the states chosen before.
+
+        A variable without an allowed state takes the best state of its belief. ``at`` and result: as in `sweep`.
+        """
         cdef int64_t spent = 0, n = self.order.shape[0], i, j, k
         cdef double[:, ::1] sums = np.empty((1, self.unary.shape[1]))
         with nogil:
@@ -85,15 +88,15 @@ cdef class MaxProduct:
                     spent += self.send(self.slots[j])
                     for k in range(self.sizes[i]):
                         sums[0, k] += self.new[k]
-                self.x[i] = best_label(&sums[0, 0], self.sizes[i])
+                self.x[i] = best_state(&sums[0, 0], self.sizes[i])
                 if sums[0, self.x[i]] == -INFINITY:
-                    self.x[i] = best_label(&self.beliefs[i, 0], self.sizes[i])
+                    self.x[i] = best_state(&self.beliefs[i, 0], self.sizes[i])
                 self.decided[i] = 1
                 at += 1
         return at
 
     def log_potential(self):
-        """Of the state, but for factors of no variables."""
+        """Return the log-potential of the state, without factors of no variables."""
         cdef CompensatedSum total = CompensatedSum(0.0, 0.0)
         cdef double term
         cdef int64_t i, f, s, at
@@ -104,7 +107,7 @@ cdef class MaxProduct:
                 else:
                     f = i - self.unary.shape[0]
                     s, at = self.factor_at[f], 0
-                    if self.factor_at[f + 1] - s == 2:  # the table of the second slot is the one over both in order
+                    if self.factor_at[f + 1] - s == 2:  # the table of the second slot is in the order of both slots
                         at = <int64_t> self.x[self.scope[s]] * self.sizes[self.scope[s + 1]]
                         at += self.table_at[s + 1] + self.x[self.scope[s + 1]]
                     else:
@@ -119,7 +122,7 @@ cdef class MaxProduct:
         return total.value
 
     cdef int64_t receive(self, int64_t i) noexcept nogil:
-        """New messages from all factors of variable i, and its new belief."""
+        """Update the messages from all factors of variable i, and its belief. Return the number of cells visited."""
         cdef int64_t spent = 1, j, s
         cdef int k, n_states = self.sizes[i]
         cdef double *message
@@ -129,7 +132,7 @@ cdef class MaxProduct:
             s = self.slots[j]
             spent += self.send(s)
             message = &self.messages[self.message_at[s]]
-            top = self.new[best_label(&self.new[0], n_states)]
+            top = self.new[best_state(&self.new[0], n_states)]
             if top == -INFINITY:
                 self.fault = i
                 return spent
@@ -155,74 +158,76 @@ cdef class MaxProduct:
                 belief[k] += message[k]
         return spent
 
-    cdef void listen(self, int64_t s, double *told) noexcept nogil:
-        """What the variable of slot s tells its factor about its labels."""
+    cdef void variable_message(self, int64_t s, double *out) noexcept nogil:
+        """Compute the message from the variable of slot s to its factor."""
         cdef int64_t j = self.scope[s]
         cdef int k
         cdef const double *message = &self.messages[self.message_at[s]]
         cdef const double *belief = &self.beliefs[j, 0]
         if self.decided[j]:
             for k in range(self.sizes[j]):
-                told[k] = -INFINITY
-            told[self.x[j]] = 0.0
+                out[k] = -INFINITY
+            out[self.x[j]] = 0.0
             return
         for k in range(self.sizes[j]):
-            told[k] = belief[k] - message[k] if belief[k] > -INFINITY else -INFINITY
+            out[k] = belief[k] - message[k] if belief[k] > -INFINITY else -INFINITY
 
     cdef int64_t send(self, int64_t s) noexcept nogil:
-        """``new`` = the largest sums of the factor and what its other variables tell it, for each label of slot s;
-        returns the cells seen."""
+        """Compute the message to slot s in ``new``. Return the number of cells visited.
+
+        For each state it is the largest sum of the factor and the messages from its other variables.
+        """
         cdef int64_t f = self.factor_of[s], first = self.factor_at[f], other
         cdef int n_states = self.sizes[self.scope[s]], n_others, j, k
         cdef double *new = &self.new[0]
-        cdef const double *told = &self.told[0, 0]
+        cdef const double *incoming = &self.incoming[0, 0]
         cdef const double *row = &self.tables[self.table_at[s]]
         cdef double scale = self.scale[f]
         if self.factor_at[f + 1] - first > 2:
             return self.send_of_many(s, f)
         other = 2 * first + 1 - s
         n_others = self.sizes[self.scope[other]]
-        self.listen(other, &self.told[0, 0])
+        self.variable_message(other, &self.incoming[0, 0])
         if n_states == 2 and n_others == 2:
-            new[0] = larger(scale * row[0] + told[0], scale * row[2] + told[1])
-            new[1] = larger(scale * row[1] + told[0], scale * row[3] + told[1])
+            new[0] = larger(scale * row[0] + incoming[0], scale * row[2] + incoming[1])
+            new[1] = larger(scale * row[1] + incoming[0], scale * row[3] + incoming[1])
             return 4
         for k in range(n_states):
             new[k] = -INFINITY
         for j in range(n_others):
-            if told[j] > -INFINITY:
+            if incoming[j] > -INFINITY:
                 for k in range(n_states):
-                    new[k] = larger(scale * row[k] + told[j], new[k])
+                    new[k] = larger(scale * row[k] + incoming[j], new[k])
             row += n_states
         return n_states * n_others
 
     cdef int64_t send_of_many(self, int64_t s, int64_t f) noexcept nogil:
-        """`send` for factors of three or more variables: one pass over the table."""
+        """Compute `send` for a factor of three or more variables, in one pass over its table."""
         cdef int64_t first = self.factor_at[f], spent = 0
         cdef int arity = <int> (self.factor_at[f + 1] - first), own = <int> (s - first), last = arity - 1, d, k
         cdef const double *row = &self.tables[self.table_at[s]]
         cdef double scale = self.scale[f], value
-        cdef int32_t label
+        cdef int32_t state
         cdef int32_t x[MOST_VARIABLES]
-        cdef double sums[MOST_VARIABLES]  # of what the variables before each have told
+        cdef double sums[MOST_VARIABLES]  # of the messages from all variables before
         for d in range(arity):
             x[d] = 0
             if d != own:
-                self.listen(first + d, &self.told[d, 0])
+                self.variable_message(first + d, &self.incoming[d, 0])
             else:
                 for k in range(self.sizes[self.scope[s]]):
-                    self.told[d, k] = 0.0
+                    self.incoming[d, k] = 0.0
         for k in range(self.sizes[self.scope[s]]):
             self.new[k] = -INFINITY
         sums[0] = 0.0
         d = 0
         while d >= 0:
             for d in range(d, last):
-                sums[d + 1] = sums[d] + self.told[d, x[d]]
+                sums[d + 1] = sums[d] + self.incoming[d, x[d]]
             for k in range(self.sizes[self.scope[first + last]]):
-                value = scale * row[k] + sums[last] + self.told[last, k]
-                label = k if own == last else x[own]
-                self.new[label] = larger(value, self.new[label])
+                value = scale * row[k] + sums[last] + self.incoming[last, k]
+                state = k if own == last else x[own]
+                self.new[state] = larger(value, self.new[state])
             row += self.sizes[self.scope[first + last]]
             spent += self.sizes[self.scope[first + last]]
             d = last - 1
@@ -239,7 +244,7 @@ cdef inline double larger(double a, double b) noexcept nogil:
     return a if a > b else b
 
 
-cdef inline int32_t best_label(const double *values, int n) noexcept nogil:
+cdef inline int32_t best_state(const double *values, int n) noexcept nogil:
     cdef int32_t best = 0, k
     for k in range(1, n):
         if values[k] > values[best]:
@@ -249,19 +254,22 @@ cdef inline int32_t best_label(const double *values, int n) noexcept nogil:
 
 def traverse(const int32_t[::1] scope, const int32_t[::1] factor_of, const int64_t[::1] factor_at,
              const int64_t[::1] starts, const int32_t[::1] slots, int32_t[::1] order):
-    """``order`` [V]: one component after the other, trees breadth first from their largest variable on, others from
-    their largest variable down, which is kinder to the cache."""
-    cdef int64_t n = order.shape[0], root, begin, done = 0, found = 0, j, f, s, links
+    """Fill ``order`` [V] with one component after the other.
+
+    Trees are visited breadth first from their largest variable. Other components are visited in descending order, which
+    uses the cache better.
+    """
+    cdef int64_t n = order.shape[0], root, begin, done = 0, n_seen = 0, j, f, s, links
     cdef uint8_t[::1] seen = np.zeros(n, np.uint8), used = np.zeros(factor_at.shape[0], np.uint8)
     with nogil:
         for root in range(n - 1, -1, -1):
             if seen[root]:
                 continue
             seen[root] = 1
-            begin, links = found, 0
-            order[found] = <int32_t> root
-            found += 1
-            while done < found:
+            begin, links = n_seen, 0
+            order[n_seen] = <int32_t> root
+            n_seen += 1
+            while done < n_seen:
                 for j in range(starts[order[done]], starts[order[done] + 1]):
                     f = factor_of[slots[j]]
                     if used[f]:
@@ -271,11 +279,11 @@ def traverse(const int32_t[::1] scope, const int32_t[::1] factor_of, const int64
                     for s in range(factor_at[f], factor_at[f + 1]):
                         if not seen[scope[s]]:
                             seen[scope[s]] = 1
-                            order[found] = scope[s]
-                            found += 1
+                            order[n_seen] = scope[s]
+                            n_seen += 1
                 done += 1
-            if links > found - begin - 1:
-                qsort(&order[begin], found - begin, sizeof(int32_t), descending)
+            if links > n_seen - begin - 1:
+                qsort(&order[begin], n_seen - begin, sizeof(int32_t), descending)
 
 
 cdef int descending(const void *a, const void *b) noexcept nogil:

@@ -1,9 +1,9 @@
 # cython: language_level=3
-"""Naive mean field: one distribution for each variable, updated in turn, and the lower bound of log Z that they give.
+"""Naive mean field by coordinate ascent, and the terms of its lower bound of log Z.
 
--inf entries are the limit of one large penalty for each: a variable's best distribution lies on the labels that
-meet the least probability of forbidden entries and, among those, maximises the finite part of the bound. Where
-no label need meet any, this is the plain update.
+An entry of -inf is treated as the limit of a large penalty. So the best distribution of a variable has its support on
+the states with the least probability of forbidden entries and, among those, maximises the finite part of the bound.
+Where some state has no forbidden entries, this is the usual update.
 """
 
 import numpy as np
@@ -17,38 +17,38 @@ from sums cimport CompensatedSum, add
 
 
 cdef class MeanField:
-    """Updates q [V, K] in place, variable by variable: q <- (1 - damping) q + damping * (its best distribution)."""
+    """Mean-field updates of q [V, K] in place, one variable at a time: q <- (1 - damping) q + damping * best."""
     cdef conditionals c
-    cdef object kept
+    cdef object references
     cdef double[:, ::1] q
     cdef double[:, ::1] work
     cdef double damping
-    cdef readonly double change  # the largest distance of this sweep between a q and its best distribution
+    cdef readonly double change  # the largest distance in this sweep between a q and its best distribution
 
     def __cinit__(self, laid_out, double[:, ::1] q, double damping):
         self.c = rows_of(laid_out)
-        self.kept = laid_out
+        self.references = laid_out
         self.q = q
         self.work = np.empty((2, np.max(laid_out.widths, initial=2)))
         self.damping = damping
         self.change = 0.0
 
     def sweep(self, int64_t i):
-        """Goes on from variable i for a fraction of a second; returns where it stands, V at the end of the sweep."""
+        """Continue the sweep from variable i for a fraction of a second. Return the next variable, V at the end."""
         cdef int64_t spent = 0
         if i == 0:
             self.change = 0.0
         with nogil:
             while i < self.c.n and spent < BUDGET:
                 if self.c.sizes[i] == 2:
-                    spent += self.update_two(i)
+                    spent += self.update_binary(i)
                 elif self.c.sizes[i] > 2:
                     spent += self.update(i)
                 i += 1
         return i
 
-    cdef int64_t update_two(self, int64_t i) noexcept nogil:
-        """`update` for two labels, where the expectation is that of the log-odds of label 0."""
+    cdef int64_t update_binary(self, int64_t i) noexcept nogil:
+        """Update a binary variable, from the expected log-odds of state 0."""
         cdef double *q = &self.q[i, 0]
         cdef double odds = self.c.unary[self.c.unary_at[i]], small, large
         cdef double *values = &self.work[0, 0]
@@ -80,14 +80,14 @@ cdef class MeanField:
             values[k] = unary[k]
         spent = self.add_expected(i, values)
         for k in range(n_states):
-            possible |= values[k] > -INFINITY  # not so for NaN either
+            possible |= values[k] > -INFINITY  # False for NaN
         if not possible:
             spent += self.least_forbidden(i)
         self.move(i)
         return spent + n_states * EXP_CELLS
 
     cdef int64_t add_expected(self, int64_t i, double *values) noexcept nogil:
-        """Adds to ``values`` the expectations of the rows of all incidences, 0 * -inf counting as 0."""
+        """Add to ``values`` the expected rows of all incidences, with 0 * -inf = 0."""
         cdef int64_t e, spent = 0
         cdef int32_t width = self.c.widths[i]
         cdef int j, k
@@ -128,8 +128,11 @@ cdef class MeanField:
                                 <int> (self.c.others_at[e + 1] - self.c.others_at[e]))
 
     cdef int64_t least_forbidden(self, int64_t i) noexcept nogil:
-        """The values of a variable whose labels all meet forbidden entries: -inf but for the labels that its unary
-        factors allow and that meet the least probability of them, and there the finite part."""
+        """Fill the values of a variable whose states are all forbidden with positive probability.
+
+        States that its unary factors allow and that have the least probability of forbidden entries get their finite
+        part, all others -inf.
+        """
         cdef int k, n_states = self.c.sizes[i]
         cdef int32_t width = self.c.widths[i]
         cdef int64_t e, spent = 0
@@ -160,34 +163,34 @@ cdef class MeanField:
             if values[k] > -INFINITY:
                 least = fmin(least, forbidden[k])
         for k in range(n_states):
-            if forbidden[k] > least * (1.0 + 1e-9):  # equal but for rounding is equal
+            if forbidden[k] > least * (1.0 + 1e-9):  # a tolerance for rounding
                 values[k] = -INFINITY
         return spent
 
     cdef void move(self, int64_t i) noexcept nogil:
-        """Moves q towards exp(values), normalised; a label of value -inf gets probability 0 whatever the damping."""
+        """Move q towards the normalised exp(values). A state of value -inf gets probability 0 whatever the damping."""
         cdef int k, n_states = self.c.sizes[i]
         cdef double *values = &self.work[0, 0]
         cdef double *q = &self.q[i, 0]
-        cdef double top = -INFINITY, total = 0.0, kept = 0.0, change = self.change, old
+        cdef double top = -INFINITY, total = 0.0, possible = 0.0, change = self.change, old
         for k in range(n_states):
             top = fmax(top, values[k])
         for k in range(n_states):
             if values[k] > -INFINITY:
-                kept += q[k]
+                possible += q[k]
             values[k] = exp(values[k] - top) if values[k] > -INFINITY else -1.0
             total += fmax(values[k], 0.0)
         for k in range(n_states):
             old = q[k]
             q[k] = fmax(values[k], 0.0) / total
             change = fmax(change, fabs(q[k] - old))
-            if self.damping < 1.0 and kept > 0.0 and values[k] >= 0.0:
-                q[k] = (1.0 - self.damping) * (old / kept) + self.damping * q[k]
+            if self.damping < 1.0 and possible > 0.0 and values[k] >= 0.0:
+                q[k] = (1.0 - self.damping) * (old / possible) + self.damping * q[k]
         self.change = change
 
 
 cdef double weighted(const double *p, const double *row, int n, double share) noexcept nogil:
-    """The sum of share * p * row, in which 0 * -inf counts as 0."""
+    """Return the sum of share * p * row, with 0 * -inf = 0."""
     cdef double total = 0.0
     cdef int k
     for k in range(n):
@@ -203,8 +206,10 @@ cdef double weighted(const double *p, const double *row, int n, double share) no
 
 def expected(const double[:, ::1] q, const int32_t[::1] sizes, const int32_t[:, ::1] scopes,
              const int32_t[:] table_of_factor, const double[:] scale, const double[:, ::1] tables, int64_t f):
-    """The expected log-potential of factors from f on under independent distributions q [V, K], 0 * -inf being 0, for
-    a fraction of a second: (their sum, the factor to go on from)."""
+    """Sum the expected log-potentials of factors from f on, under independent distributions q [V, K] with 0 * -inf = 0.
+
+    Runs for a fraction of a second. Returns (sum, next factor).
+    """
     cdef CompensatedSum total = CompensatedSum(0.0, 0.0)
     cdef int64_t spent = 0
     cdef int last = <int> scopes.shape[1] - 1, n_states
@@ -237,8 +242,10 @@ def expected(const double[:, ::1] q, const int32_t[::1] sizes, const int32_t[:, 
 
 
 def entropy(const double[:, ::1] q, const int32_t[::1] sizes, int64_t i):
-    """The entropy of the distributions q [V, K] of the variables from i on, for a fraction of a second: (their sum, the
-    variable to go on from)."""
+    """Sum the entropies of the distributions q [V, K] of variables from i on.
+
+    Runs for a fraction of a second. Returns (sum, next variable).
+    """
     cdef CompensatedSum total = CompensatedSum(0.0, 0.0)
     cdef int64_t spent = 0
     cdef int k

@@ -195,7 +195,7 @@ cdef class Workspace:
         self.c.scaled, self.c.scalable, self.c.tables = self.scaled.c, self.scaled.scalable, &tables[0, 0, 0]
         rows = np.empty((4, n, self.c.scaled.stride))
         self.work = np.empty(self.c.scaled.n_states * self.c.scaled.stride)
-        self.kept = (tables, rows, norms)
+        self.references = (tables, rows, norms)
         self.c.x, self.c.forward = &rows[0, 0, 0], &rows[1, 0, 0]
         self.c.backward, self.c.xb = &rows[2, 0, 0], &rows[3, 0, 0]
         self.c.norm, self.c.scale, self.c.tops = &norms[0, 0], &norms[1, 0], &norms[2, 0]

@@ -1,5 +1,7 @@
 # cython: language_level=3
-"""What rules that link tokens read of a word's letters: found once for each word. links.pyx and words.pyx call it."""
+"""Properties of the letters of a word that the link rules read, computed once per word.
+
+Called by links.pyx and words.pyx."""
 
 import numpy as np
 
@@ -11,7 +13,7 @@ cdef extern from "Python.h":
     bint Py_UNICODE_ISUPPER(Py_UCS4) nogil
     bint Py_UNICODE_ISALPHA(Py_UCS4) nogil
 
-# Behind these a capital may be that of a sentence inside a sentence: "said: `` The ...", bullets, three full stops.
+# After these marks a capital may begin a sentence inside a sentence: "said: `` The ...", bullets, three full stops.
 cdef str OPENINGS = (".!?\u2026:;\"'`\u2018\u2019\u201a\u201c\u201d\u201e\u00ab\u00bb\u2039\u203a\u00a1\u00bf"
                      "\u2022*\u2014")
 
@@ -24,56 +26,55 @@ cdef class Spellings:
         cdef Py_ssize_t n = PyUnicode_GET_LENGTH(word), i, n_letters = 0
         cdef int kind = PyUnicode_KIND(word)
         cdef void* data = PyUnicode_DATA(word)
-        cdef Spelling found
+        cdef Spelling spelling
         cdef str small = word
-        found.kind = OPENS
+        spelling.kind = OPENS
         for i in range(n):
             n_letters += Py_UNICODE_ISALPHA(PyUnicode_READ(kind, data, i))
             if PyUnicode_READ(kind, data, i) not in OPENINGS:
-                found.kind = 0
-        found.n_letters = min(n_letters, MOST_LETTERS)
+                spelling.kind = 0
+        spelling.n_letters = min(n_letters, MOST_LETTERS)
         if n and Py_UNICODE_ISLOWER(PyUnicode_READ(kind, data, 0)):
-            found.kind |= BEGINS_SMALL
+            spelling.kind |= BEGINS_SMALL
         if n > 1 and word.isupper():
-            found.kind |= IN_CAPITALS
-        found.word = self.words.setdefault(word, len(self.words))
-        found.small = found.folded = -1
+            spelling.kind |= IN_CAPITALS
+        spelling.word = self.words.setdefault(word, len(self.words))
+        spelling.small = spelling.folded = -1
         if n and Py_UNICODE_ISUPPER(PyUnicode_READ(kind, data, 0)):
-            found.kind |= BEGINS_CAPITAL
+            spelling.kind |= BEGINS_CAPITAL
             small = word.lower()
-            found.small = self.words.setdefault(small, len(self.words))
+            spelling.small = self.words.setdefault(small, len(self.words))
             small = small if word.isascii() else word.casefold()
-            found.folded = self.folded.setdefault(small, len(self.folded))
-        return found
+            spelling.folded = self.folded.setdefault(small, len(self.folded))
+        return spelling
 
 
 cdef class Spelled:
     cdef int make_room(self, Py_ssize_t n) except -1:
-        self.kept = np.empty((n + 1, sizeof(Spelling) // sizeof(int32_t)), np.int32)
-        cdef int32_t[:, ::1] rows = self.kept
+        self.references = np.empty((n + 1, sizeof(Spelling) // sizeof(int32_t)), np.int32)
+        cdef int32_t[:, ::1] rows = self.references
         self.at, self.n = <Spelling*> &rows[0, 0], n
         return 0
 
     cdef int count(self, Spellings spellings) except -1:
-        """Once all of its words have been met."""
+        """Store the numbers of words, after the last token."""
         self.words, self.n_words, self.n_folded = spellings.words, len(spellings.words), len(spellings.folded)
         return 0
 
 
 def spelled(list tokens not None):
-    """The `Spelled` of these tokens. ValueError if one is no string: None would pass for one in all loops behind this.
-    """
+    """Return the spellings of a list of tokens. Raise ValueError if one is not a string, as the loops trust them."""
     cdef Spellings spellings = Spellings()
     cdef Spelled said = Spelled()
     cdef dict first = {}
-    cdef Py_ssize_t token, known
+    cdef Py_ssize_t token, earlier
     cdef str word
     said.make_room(len(tokens))
     for token in range(len(tokens)):
         if type(tokens[token]) is not str:
             raise ValueError(f"a token is of type {type(tokens[token]).__name__}; tokens are plain strings (str)")
         word = tokens[token]
-        known = first.setdefault(word, token)
-        said.at[token] = spellings.of(word) if known == token else said.at[known]
+        earlier = first.setdefault(word, token)
+        said.at[token] = spellings.of(word) if earlier == token else said.at[earlier]
     said.count(spellings)
     return said

@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""What is known of strings, which loops look up without the interpreter. text.pyx and features.pyx use it."""
+"""A map of strings that loops read without the interpreter. Used by text.pyx and features.pyx."""
 
 from cpython.mem cimport PyMem_RawCalloc, PyMem_RawFree
 from cpython.object cimport PyObject
@@ -8,7 +8,7 @@ from libc.stdint cimport uint64_t
 from hashing cimport hash_char, hash_start, mix
 
 cdef enum:
-    MOST_PROBES = 32   # slots that a look-up tries, so that whoever chooses the strings cannot make it slow
+    MAX_PROBES = 32   # slots that a look-up tries, so that hostile strings cannot make it slow
 
 
 cdef class Strings:
@@ -20,17 +20,17 @@ cdef class Strings:
         PyMem_RawFree(self.slots)
 
     def add(self, str word not None, value not None):
-        """Another string; what loops find is a pointer to its value."""
+        """Add a string; loops find a pointer to its value."""
         self.enter(word, value, <void*> value)
 
-    cdef int enter(self, str word, value, void* found) except -1:
-        """Another string, and what loops find of it. A known one stays as it is, as loops may have found it."""
+    cdef int enter(self, str word, value, void* pointer) except -1:
+        """Add a string with the pointer that loops find. A known string is not changed, as loops may be using its value."""
         if word in self.values:
             return 0
         if 2 * len(self.values) > <Py_ssize_t> self.mask:
             self.grow(2 * (self.mask + 1))
         self.values[word] = value
-        self.fill(Slot(<PyObject*> word, found, hash_of(<PyObject*> word)))
+        self.fill(Slot(<PyObject*> word, pointer, hash_of(<PyObject*> word)))
         return 0
 
     cdef int grow(self, uint64_t n_slots) except -1:
@@ -38,7 +38,7 @@ cdef class Strings:
         cdef uint64_t i, n_old = 0 if old == NULL else self.mask + 1
         cdef Slot* slots = <Slot*> PyMem_RawCalloc(n_slots, sizeof(Slot))
         if slots == NULL:
-            raise MemoryError("no memory for what is known of words")
+            raise MemoryError("no memory is left for the table of words")
         self.slots, self.mask = slots, n_slots - 1
         for i in range(n_old):
             if old[i].word != NULL:
@@ -47,18 +47,18 @@ cdef class Strings:
         return 0
 
     cdef void fill(self, Slot entry) noexcept nogil:
-        """Without effect where too many slots are taken."""
+        """Store an entry, unless MAX_PROBES slots are in use; then only ``values`` has the string."""
         cdef uint64_t i
-        for i in range(MOST_PROBES):
+        for i in range(MAX_PROBES):
             if self.slots[(entry.hash + i) & self.mask].word == NULL:
                 self.slots[(entry.hash + i) & self.mask] = entry
                 return
 
     cdef void* find(self, int kind, void* data, Py_ssize_t begin, Py_ssize_t end, uint64_t hash) noexcept nogil:
-        """What there is of these characters, whose hash the caller knows; NULL: ask ``values``."""
+        """Return the pointer of a string of characters with this hash, or NULL; then ``values`` decides."""
         cdef const Slot* slot
         cdef uint64_t i
-        for i in range(MOST_PROBES):
+        for i in range(MAX_PROBES):
             slot = &self.slots[(hash + i) & self.mask]
             if slot.word == NULL:
                 break
@@ -85,10 +85,10 @@ cdef bint is_word(PyObject* word, int kind, void* data, Py_ssize_t begin, Py_ssi
 
 
 cdef uint64_t hash_of(PyObject* word) noexcept nogil:
-    cdef uint64_t found = hash_start()
+    cdef uint64_t hash = hash_start()
     cdef Py_ssize_t i
     cdef int kind = kind_of(word)
     cdef void* data = data_of(word)
     for i in range(length_of(word)):
-        found = hash_char(found, read(kind, data, i))
-    return mix(found)
+        hash = hash_char(hash, read(kind, data, i))
+    return mix(hash)

@@ -1,14 +1,16 @@
 # cython: language_level=3
-"""Sum-product over chains joined by links: each chain by forward-backward, messages along the links.
+"""Belief propagation (sum-product) over chains joined by links: forward-backward in each chain, messages along links.
 
-``herdner.inference.backends.sum_product`` lays out the graph and calls it.
+Called by ``herdner.inference.backends.sum_product``, which lays out the graph.
 
-Link e has two slots, one at each end; a slot holds the message that its variable receives from the other end, as
-numbers (the largest is 1) and, where these are not enough, as their logarithms, both at labels of the receiver. -inf
-says that no state with this label is allowed; that is never taken back. What a variable tells the other end is its
-belief without what it heard from there, the cavity belief. A message is made when its receiver wants it: once for each
-time that the receiver is looked at, however often its sender has changed, and kept only if it makes a difference there.
-Numbers are multiplied where nothing can underflow, as in chain.h; everything else is done in logarithms.
+Link e has two slots, one at each end. A slot stores the message that its variable receives from the other end: one
+number per state of the receiver, the largest being 1, and their logarithms where the numbers would underflow. An entry
+of -inf means that no allowed joint state has the variable in this state; such entries never become finite again. The
+message to the other end is the cavity belief (the belief divided by the message from there) times the table of the link.
+
+Messages are computed lazily: only when their receiver is visited, however often the sender has changed, and they are
+stored only if they change the receiver. Numbers are multiplied where nothing can underflow (see chain_loops/chain.h);
+everything else uses logarithms.
 """
 
 import numpy as np
@@ -18,25 +20,25 @@ from libc.stdint cimport int32_t, int64_t, uint8_t
 
 from herdner._ext.smoothing cimport (
     CHAIN_EXTREME, CHAIN_OK, ScaledTables, Smoothed, Workspace, chain_cavity, chain_exponentials,
-    chain_message, chain_multiply, chain_product, chain_replace_message, chain_start_backward, chain_tables, edges_from, joined,
-    log_sum_exp, longest, node_marginals, scaled_passes, smooth, soft_max, total_log,
+    chain_message, chain_multiply, chain_product, chain_replace_message, chain_start_backward, chain_tables, edges_from,
+    joined, log_sum_exp, longest, node_marginals, scaled_passes, smooth, soft_max, total_log,
 )
 from prefetch cimport prefetch
 from rows cimport BUDGET
 
 
 cdef enum:
-    LOG_CELLS = 24  # what the logarithms and exponentials of a label cost, in products
+    LOG_CELLS = 24  # the cost of the logarithms and exponentials of a state, in products
 
 
-cdef double FAINT = 1e-100  # a message whose numbers are 0 or at least this is told by them, without logarithms
-cdef double SPREAD = 1e64   # numbers of a token further apart are multiplied as logarithms, see chain.h
+cdef double SMALLEST_NUMBER = 1e-100  # messages with smaller numbers (other than 0) are stored as logarithms
+cdef double LARGEST_RANGE = 1e64      # numbers of a token that span more are multiplied as logarithms
 cdef double LOG_2 = 0.6931471805599453
-cdef double MOST_PENDING = 2.718281828459045  # one nat
+cdef double LARGEST_PENDING = 2.718281828459045  # one nat
 
 
 cdef class SumProduct:
-    """Messages and beliefs of a graph, laid out as `herdner.graph.linked_chains.LinkedChains`."""
+    """Messages and beliefs of a graph in the layout of `herdner.graph.linked_chains.LinkedChains`."""
     cdef Workspace space            # of one chain
     cdef ScaledTables scaled        # exp(table - shift) of the links
     cdef chain_tables links         # the same, for the loops
@@ -49,27 +51,27 @@ cdef class SumProduct:
     cdef int64_t[::1] slot_starts
     cdef int32_t[::1] variable, partner, link, table
     cdef int32_t[::1] far, far_chain  # the partner's variable, and its chain
-    cdef uint8_t[::1] second        # this is the slot of the second variable of its link's scope
-    cdef double[:, ::1] told        # [slots, stride]: the messages that the chain's beliefs are by
-    cdef double[:, ::1] log_told    # [slots, K]: where the numbers are not enough
-    cdef uint8_t[::1] plain         # [slots]: the numbers are enough
-    cdef uint8_t[::1] news          # [slots]: the sender has changed since
-    # The messages to the chain that is looked at: a row for each of its slots.
+    cdef uint8_t[::1] second        # 1: the slot of the second variable in the link's scope
+    cdef double[:, ::1] messages    # [slots, stride]: the messages from which the chain's beliefs were computed
+    cdef double[:, ::1] log_messages  # [slots, K]: their logarithms, where `numeric` is 0
+    cdef uint8_t[::1] numeric       # [slots]: 1 if the numbers suffice, without logarithms
+    cdef uint8_t[::1] outdated      # [slots]: 1 if the sender has changed since
+    # The new messages to the chain that is being visited: a row for each of its slots.
     cdef double[:, ::1] fresh, log_fresh
-    cdef uint8_t[::1] fresh_plain, is_fresh
-    cdef uint8_t[::1] seen          # [chains]: has beliefs
-    cdef uint8_t[::1] log_domain    # [chains]: these are logarithms too
-    cdef bint any_logs              # some chain or message is not told by its numbers: as long as none is, nobody asks
-    cdef uint8_t[::1] stale         # [chains]: has not been looked at since a sender changed
-    cdef double[::1] pending        # [chains]: by which factor messages not kept since may have changed its odds
-    cdef double[:, ::1] scratch, heard
-    cdef readonly object log_zs     # float64[S]: log Z of each chain, with the messages
+    cdef uint8_t[::1] fresh_numeric, is_fresh
+    cdef uint8_t[::1] has_beliefs   # [chains]
+    cdef uint8_t[::1] log_domain    # [chains]: 1 if the beliefs are also stored as logarithms
+    cdef bint any_logs              # some chain or message needs logarithms; until then no slot is checked for them
+    cdef uint8_t[::1] stale         # [chains]: 1 if a sender has changed since the last visit
+    cdef double[::1] pending        # [chains]: the factor by which messages not stored may have changed the odds
+    cdef double[:, ::1] scratch, unary_with_messages
+    cdef readonly object log_zs     # float64[S]: log Z of each chain including its messages
     cdef readonly object marginals  # float64[V, K]: the beliefs
     cdef double[:, ::1] nodes, log_nodes
     cdef double[::1] log_z
     cdef readonly int64_t n_stale
-    cdef readonly int64_t n_updates  # variables whose chain was smoothed
-    cdef readonly int64_t fault      # a variable in a chain that -inf entries leave no labelling, or -1
+    cdef readonly int64_t n_updates  # variables of all chains smoothed so far
+    cdef readonly int64_t fault      # a variable of a chain without an allowed labelling, or -1
 
     def __cinit__(self, chains, double damping, double tolerance):
         form = chains.form
@@ -77,22 +79,22 @@ cdef class SumProduct:
         self.link_tables = chains.tables
         n, n_states, n_chains = self.unary.shape[0], self.unary.shape[1], self.offsets.shape[0] - 1
         self.space = Workspace(form.tables, longest(self.offsets))
-        self.heard = np.empty((longest(self.offsets), n_states))
+        self.unary_with_messages = np.empty((longest(self.offsets), n_states))
         self.damping, self.tolerance, self.fault = damping, tolerance, -1
         self.scaled = ScaledTables(self.link_tables)
         self.links = self.scaled.c
         self.set_slots(chains.scopes, chains.table_of_edge)
         n_slots, n_fresh = self.variable.shape[0], max(1, int(np.diff(self.slot_starts).max(initial=0)))
-        self.told, self.fresh = np.zeros((n_slots, self.links.stride)), np.zeros((n_fresh, self.links.stride))
-        self.told[:, :n_states] = 1.0
-        self.log_told, self.log_fresh = np.empty((n_slots, n_states)), np.empty((n_fresh, n_states))
-        self.news, self.plain = np.zeros(n_slots, np.uint8), np.ones(n_slots, np.uint8)
-        self.is_fresh, self.fresh_plain = np.empty((2, n_fresh), np.uint8)
-        self.seen, self.log_domain = np.zeros((2, n_chains), np.uint8)
+        self.messages, self.fresh = np.zeros((n_slots, self.links.stride)), np.zeros((n_fresh, self.links.stride))
+        self.messages[:, :n_states] = 1.0
+        self.log_messages, self.log_fresh = np.empty((n_slots, n_states)), np.empty((n_fresh, n_states))
+        self.outdated, self.numeric = np.zeros(n_slots, np.uint8), np.ones(n_slots, np.uint8)
+        self.is_fresh, self.fresh_numeric = np.empty((2, n_fresh), np.uint8)
+        self.has_beliefs, self.log_domain = np.zeros((2, n_chains), np.uint8)
         self.stale, self.pending, self.log_zs = np.ones(n_chains, np.uint8), np.ones(n_chains), np.empty(n_chains)
         self.n_stale, self.n_updates, self.any_logs = n_chains, 0, not self.scaled.scalable
         self.scratch = np.empty((5, self.links.stride))
-        # Room behind the last row, so that loops may read whole strides; logarithms are seldom touched.
+        # Padding after the last row, so that loops may read whole strides.
         self.marginals = np.empty(n * n_states + self.links.stride)[:n * n_states].reshape(n, n_states)
         self.nodes, self.log_nodes, self.log_z = self.marginals, np.empty((n, n_states)), self.log_zs
 
@@ -100,7 +102,7 @@ cdef class SumProduct:
         cdef int64_t n_links = scopes.shape[0], e, v, s, a
         cdef int side
         cdef int32_t[:, ::1] slot_of = np.empty((n_links, 2), np.int32)
-        cdef int64_t[::1] ends = np.zeros(self.unary.shape[0] + 1, np.int64)  # of each variable's slots
+        cdef int64_t[::1] ends = np.zeros(self.unary.shape[0] + 1, np.int64)  # the end of each variable's slots
         self.variable, self.partner, self.link, self.table = np.empty((4, 2 * n_links), np.int32)
         self.far, self.far_chain = np.empty((2, 2 * n_links), np.int32)
         self.second = np.empty(2 * n_links, np.uint8)
@@ -126,11 +128,12 @@ cdef class SumProduct:
                 self.far_chain[self.partner[a]] = <int32_t> s
 
     def advance(self, int64_t at, int64_t n_sweeps, bint send):
-        """Looks at one stale chain after the other, for a fraction of a second: it gets what others have to tell, its
-        forward-backward if that makes a difference, and with ``send`` the others are then stale.
+        """Visit one stale chain after the other, for a fraction of a second.
 
-        ``at`` counts the places of all sweeps, S of each: every second sweep goes from the last chain to the first.
-        Returns the place to go on from, and ``n_sweeps`` * S at the end, which comes early where no chain is stale.
+        A visit computes the messages to the chain and, if they make a difference, its forward-backward; with ``send``
+        the chains linked to it then become stale. Position ``at`` counts the visits of all sweeps, S in each; every
+        second sweep goes from the last chain to the first. Returns the next position, or ``n_sweeps`` * S when all
+        sweeps are done or no chain is stale.
         """
         cdef int64_t spent = 0, n_chains = self.offsets.shape[0] - 1, end = n_sweeps * n_chains, s, n, n_slots, size
         cdef int n_states = self.links.n_states
@@ -141,65 +144,69 @@ cdef class SumProduct:
                 if not self.stale[s]:
                     continue
                 if at % n_chains:
-                    self.fetch(s - 1 if (at - 1) // n_chains % 2 else s + 1)
+                    self.prefetch_messages(s - 1 if (at - 1) // n_chains % 2 else s + 1)
                 n = self.offsets[s + 1] - self.offsets[s]
                 n_slots = self.slot_starts[s + 1] - self.slot_starts[s]
                 size = n_states * (<int64_t> n_states + LOG_CELLS)
                 spent += (2 * n + n_slots) * size
-                self.look(s, send)
+                self.visit(s, send)
         return at if self.n_stale else end
 
-    cdef void fetch(self, int64_t s) noexcept nogil:
-        """Asks memory for what the next chain's messages are made of."""
+    cdef void prefetch_messages(self, int64_t s) noexcept nogil:
+        """Prefetch the operands of the messages to the next chain."""
         cdef int64_t a, p
         for a in range(self.slot_starts[s], self.slot_starts[s + 1]):
-            if self.news[a]:
+            if self.outdated[a]:
                 p = self.partner[a]
-                prefetch(&self.told[p, 0])
-                prefetch(&self.told[p, 0] + 8)
+                prefetch(&self.messages[p, 0])
+                prefetch(&self.messages[p, 0] + 8)
                 prefetch(&self.nodes[self.far[a], 0])
                 prefetch(&self.nodes[self.far[a], 0] + 8)
 
-    cdef void look(self, int64_t s, bint send) noexcept nogil:
+    cdef void visit(self, int64_t s, bint send) noexcept nogil:
+        """Update a chain from its messages; with ``send`` mark the messages that it sends as outdated."""
         cdef int64_t a
-        cdef bint moves = self.listen(s)
+        cdef bint matters = self.receive(s)
         self.n_stale -= 1
         self.stale[s] = 0
-        if self.fault >= 0 or not moves:
+        if self.fault >= 0 or not matters:
             return
-        self.keep(s)
+        self.store_messages(s)
         if not self.smooth_chain(s) or not send:
             return
         for a in range(self.slot_starts[s], self.slot_starts[s + 1]):
-            self.news[self.partner[a]] = 1
+            self.outdated[self.partner[a]] = 1
             self.make_stale(self.far_chain[a])
 
     cdef void make_stale(self, int64_t s) noexcept nogil:
         self.n_stale += 1 - self.stale[s]
         self.stale[s] = 1
 
-    cdef bint listen(self, int64_t s) noexcept nogil:
-        """The messages to a chain from senders that have changed; whether any rules a label out or would change the
-        belief of a variable by more than the tolerance or, with others that were not kept, the odds of any two
-        labellings of the chain by more than MOST_PENDING: what makes no difference alone could do so together."""
+    cdef bint receive(self, int64_t s) noexcept nogil:
+        """Compute the messages to a chain from senders that have changed. Return True if they matter.
+
+        They matter if they rule a state out, change the belief of a variable by more than the tolerance or, together
+        with earlier messages that were not stored, change the odds of two labellings of the chain by more than
+        LARGEST_PENDING: changes that are negligible alone can add up.
+        """
         cdef int64_t first = self.slot_starts[s], end = self.slot_starts[s + 1], a = first, begin
-        cdef bint moves = not self.seen[s], any_fresh
+        cdef bint matters = not self.has_beliefs[s], any_fresh
         while a < end:
             begin, any_fresh = a, False
             while a < end and self.variable[a] == self.variable[begin]:
-                self.is_fresh[a - first] = self.news[a]
-                if self.news[a]:
-                    any_fresh, self.news[a] = True, 0
+                self.is_fresh[a - first] = self.outdated[a]
+                if self.outdated[a]:
+                    any_fresh, self.outdated[a] = True, 0
                     if not self.message(a, a - first):
                         self.fault = self.variable[a]
                         return False
                 a += 1
-            if any_fresh and not moves:
-                moves = self.changes(s, begin, a)
-        return moves
+            if any_fresh and not matters:
+                matters = self.changes(s, begin, a)
+        return matters
 
-    cdef void keep(self, int64_t s) noexcept nogil:
-        """The fresh messages take the place of those before them; if damped, only a part does, so more is to come."""
+    cdef void store_messages(self, int64_t s) noexcept nogil:
+        """Replace the messages to a chain by the fresh ones. Damped messages stay outdated: they have further to go."""
         cdef int64_t first = self.slot_starts[s], a, i
         cdef int k
         for a in range(first, self.slot_starts[s + 1]):
@@ -207,17 +214,17 @@ cdef class SumProduct:
             if not self.is_fresh[i]:
                 continue
             if self.damping < 1.0:
-                self.fresh_plain[i] = self.damp(a, &self.fresh[i, 0], &self.log_fresh[i, 0], self.fresh_plain[i])
-                self.news[a] = 1
+                self.fresh_numeric[i] = self.damp(a, &self.fresh[i, 0], &self.log_fresh[i, 0], self.fresh_numeric[i])
+                self.outdated[a] = 1
             for k in range(self.links.stride):
-                self.told[a, k] = self.fresh[i, k]
-            if not self.fresh_plain[i]:
+                self.messages[a, k] = self.fresh[i, k]
+            if not self.fresh_numeric[i]:
                 for k in range(self.links.n_states):
-                    self.log_told[a, k] = self.log_fresh[i, k]
-            self.plain[a] = self.fresh_plain[i]
+                    self.log_messages[a, k] = self.log_fresh[i, k]
+            self.numeric[a] = self.fresh_numeric[i]
 
     cdef bint smooth_chain(self, int64_t s) noexcept nogil:
-        """Forward-backward of a chain given the messages; false where there is no labelling."""
+        """Run forward-backward in a chain with its messages. Return False if no labelling is allowed."""
         cdef int64_t start = self.offsets[s], n = self.offsets[s + 1] - start, a = self.slot_starts[s]
         cdef Smoothed c = self.space.c
         cdef const int32_t *edges = edges_from(self.edge_table, start)
@@ -226,14 +233,14 @@ cdef class SumProduct:
         if c.scalable:
             status = chain_exponentials(&c.scaled, &self.unary[start, 0], n, c.x, c.tops)
         while a < self.slot_starts[s + 1] and status == CHAIN_OK:
-            status = self.hear(&c, a, self.variable[a] - start)
+            status = self.multiply_message(&c, a, self.variable[a] - start)
             a += 1
         if status == CHAIN_OK:
             chain_start_backward(&c.scaled, c.backward + (n - 1) * c.scaled.stride)
             status = scaled_passes(&c, n, edges, 0, n - 1, True)
         if status == CHAIN_EXTREME:
-            self.add_heard(s, &self.heard[0, 0])
-            status = smooth(&c, &self.heard[0, 0], n, edges, True)
+            self.add_messages(s, &self.unary_with_messages[0, 0])
+            status = smooth(&c, &self.unary_with_messages[0, 0], n, edges, True)
         if status != CHAIN_OK:
             self.fault = start
             return False
@@ -241,24 +248,24 @@ cdef class SumProduct:
         node_marginals(&c, n, &self.nodes[start, 0])
         if c.log_domain:
             self.any_logs = True
-            self.keep_logs(&c, s)
+            self.store_log_beliefs(&c, s)
         self.n_updates += n
-        self.seen[s], self.log_domain[s], self.pending[s] = 1, c.log_domain, 1.0
+        self.has_beliefs[s], self.log_domain[s], self.pending[s] = 1, c.log_domain, 1.0
         if self.damping < 1.0:
             for a in range(self.slot_starts[s], self.slot_starts[s + 1]):
-                if self.news[a]:
+                if self.outdated[a]:
                     self.make_stale(s)
         return True
 
-    cdef int hear(self, Smoothed *c, int64_t a, int64_t t) noexcept nogil:
-        """Multiplies token t of the chain by the message of slot ``a``, and by a power of 2 that keeps it near 1."""
+    cdef int multiply_message(self, Smoothed *c, int64_t a, int64_t t) noexcept nogil:
+        """Multiply token t of the chain by the message of slot ``a``, and by a power of 2 that keeps it near 1."""
         cdef double *row = c.x + t * c.scaled.stride
         cdef double top, least, factor
         cdef int k, exponent
-        if not self.plain[a]:
+        if not self.numeric[a]:
             return CHAIN_EXTREME
-        chain_multiply(row, &self.told[a, 0], c.scaled.stride, &least, &top)
-        if not top <= SPREAD * least:
+        chain_multiply(row, &self.messages[a, 0], c.scaled.stride, &least, &top)
+        if not top <= LARGEST_RANGE * least:
             return CHAIN_EXTREME
         if 0.0 < top < 0.5:
             frexp(top, &exponent)
@@ -268,8 +275,8 @@ cdef class SumProduct:
             c.tops[t] += exponent * LOG_2
         return CHAIN_OK
 
-    cdef void add_heard(self, int64_t s, double *out) noexcept nogil:
-        """``out`` [n, K]: the unary log-potentials of a chain with the messages."""
+    cdef void add_messages(self, int64_t s, double *out) noexcept nogil:
+        """Fill ``out`` [n, K] with the unary log-potentials of a chain plus its messages."""
         cdef int64_t start = self.offsets[s], t, a
         cdef int n_states = self.links.n_states, k
         for t in range((self.offsets[s + 1] - start) * n_states):
@@ -277,21 +284,20 @@ cdef class SumProduct:
         for a in range(self.slot_starts[s], self.slot_starts[s + 1]):
             t = (self.variable[a] - start) * n_states
             for k in range(n_states):
-                out[t + k] += log(self.told[a, k]) if self.plain[a] else self.log_told[a, k]
+                out[t + k] += log(self.messages[a, k]) if self.numeric[a] else self.log_messages[a, k]
 
     def unaries(self, int64_t first, int64_t last):
-        """float64[n, K]: the unary log-potentials, with the messages, of the chains from ``first`` to ``last``
-        (exclusive)."""
+        """Return the unary log-potentials plus messages of chains ``first`` to ``last`` - 1: float64[n, K]."""
         cdef int64_t start = self.offsets[first], s
-        found = np.empty((self.offsets[last] - start, self.unary.shape[1]))
-        cdef double[:, ::1] rows = found
+        result = np.empty((self.offsets[last] - start, self.unary.shape[1]))
+        cdef double[:, ::1] rows = result
         with nogil:
             for s in range(first, last):
-                self.add_heard(s, &rows[self.offsets[s] - start, 0])
-        return found
+                self.add_messages(s, &rows[self.offsets[s] - start, 0])
+        return result
 
-    cdef void keep_logs(self, Smoothed *c, int64_t s) noexcept nogil:
-        """The logarithms of the beliefs of a chain's variables with links."""
+    cdef void store_log_beliefs(self, Smoothed *c, int64_t s) noexcept nogil:
+        """Store the logarithms of the beliefs of a chain's linked variables."""
         cdef int64_t a, v, last = -1
         cdef double total
         cdef int k
@@ -304,13 +310,12 @@ cdef class SumProduct:
             last = v
 
     cdef bint in_logs(self, int64_t a) noexcept nogil:
-        """Whether the cavity belief of a slot is one of logarithms."""
-        return self.any_logs and (self.log_domain[self.far_chain[self.partner[a]]] or not self.plain[a])
+        """Return True if the cavity belief of a slot needs logarithms."""
+        return self.any_logs and (self.log_domain[self.far_chain[self.partner[a]]] or not self.numeric[a])
 
     cdef void cavity(self, int64_t a, double *out) noexcept nogil:
-        """``out`` [stride]: the belief of a slot's variable without what the slot was told, not normalised; 0 for
-        labels that no state has: what they would tell makes no difference."""
-        chain_cavity(out, &self.nodes[self.variable[a], 0], &self.told[a, 0], self.links.stride)
+        """Compute the cavity belief of a slot in ``out`` [stride], not normalised; 0 at states that are ruled out."""
+        chain_cavity(out, &self.nodes[self.variable[a], 0], &self.messages[a, 0], self.links.stride)
 
     cdef void log_cavity(self, int64_t a, double *out) noexcept nogil:
         cdef int64_t v = self.variable[a]
@@ -322,7 +327,7 @@ cdef class SumProduct:
             out[k] = -INFINITY if self.ruled_out(a, k) else belief - self.log_message(a, k)
 
     cdef bint message(self, int64_t to, int64_t i) noexcept nogil:
-        """Row i of the fresh messages: what slot ``to`` is told now, its largest number 1; false where all are 0."""
+        """Compute the new message to slot ``to`` as row i of the fresh messages. Return False if all numbers are 0."""
         cdef int64_t a = self.partner[to]
         cdef double *new = &self.fresh[i, 0]
         cdef double *log_new = &self.log_fresh[i, 0]
@@ -331,32 +336,32 @@ cdef class SumProduct:
         if self.any_logs and (self.in_logs(a) or not self.scaled.scalable):
             if not self.message_in_logs(a, to, log_new):
                 return False
-            smallest = numbers(new, log_new, self.links.n_states)
+            smallest = exponentiate(new, log_new, self.links.n_states)
         else:
             smallest = self.message_in_numbers(a, to, new)
             if smallest == 0.0:
                 return False
-            for k in range(self.links.n_states if smallest < FAINT else 0):
+            for k in range(self.links.n_states if smallest < SMALLEST_NUMBER else 0):
                 log_new[k] = log(new[k])
-        self.fresh_plain[i] = smallest >= FAINT
-        self.any_logs |= not self.fresh_plain[i]
+        self.fresh_numeric[i] = smallest >= SMALLEST_NUMBER
+        self.any_logs |= not self.fresh_numeric[i]
         return True
 
     cdef double message_in_numbers(self, int64_t a, int64_t to, double *new) noexcept nogil:
-        """The least number of the message that is not 0, or 0 where all are."""
+        """Compute a message as numbers. Return the least that is not 0, or 0 if all are 0."""
         cdef const double *tables = self.links.tables if self.second[to] else self.links.transposed
-        cdef const double *before = &self.told[to, 0]
+        cdef const double *before = &self.messages[to, 0]
         cdef int n_states = self.links.n_states, stride = self.links.stride, k
-        if not self.plain[to]:
+        if not self.numeric[to]:
             before = &self.scratch[1, 0]
             for k in range(n_states):
                 self.scratch[1, k] = not self.ruled_out(to, k)
-        chain_cavity(&self.scratch[0, 0], &self.nodes[self.far[to], 0], &self.told[a, 0], stride)
+        chain_cavity(&self.scratch[0, 0], &self.nodes[self.far[to], 0], &self.messages[a, 0], stride)
         return chain_message(new, &self.scratch[0, 0], tables + <int64_t> self.table[to] * n_states * stride, before,
                              n_states, stride)
 
     cdef bint message_in_logs(self, int64_t a, int64_t to, double *log_new) noexcept nogil:
-        """The same in logarithms."""
+        """Compute a message as logarithms. Return False if all are -inf."""
         cdef int n_states = self.links.n_states, k
         cdef double top = -INFINITY
         cdef double *mine = &self.scratch[2, 0]
@@ -375,26 +380,26 @@ cdef class SumProduct:
         return True
 
     cdef bint ruled_out(self, int64_t to, int k) noexcept nogil:
-        return self.told[to, k] == 0.0 if self.plain[to] else self.log_told[to, k] == -INFINITY
+        return self.messages[to, k] == 0.0 if self.numeric[to] else self.log_messages[to, k] == -INFINITY
 
     cdef double log_message(self, int64_t a, int k) noexcept nogil:
-        return log(self.told[a, k]) if self.plain[a] else self.log_told[a, k]
+        return log(self.messages[a, k]) if self.numeric[a] else self.log_messages[a, k]
 
     cdef double potential(self, int64_t a, int mine, int theirs) noexcept nogil:
-        """The log-potential of a slot's link for labels at its own and at the other end."""
+        """Return the log-potential of a slot's link for the states at its own end and at the other end."""
         if self.second[a]:
             return self.link_tables[self.table[a], theirs, mine]
         return self.link_tables[self.table[a], mine, theirs]
 
     cdef bint changes(self, int64_t s, int64_t begin, int64_t end) noexcept nogil:
-        """Whether the fresh messages among the slots of one variable make a difference; see `listen`."""
+        """Return True if the fresh messages to one variable matter; see `receive`."""
         cdef int64_t first = self.slot_starts[s], a
-        cdef bint plain = not self.log_domain[s]
+        cdef bint numeric = not self.log_domain[s]
         if self.any_logs:
             for a in range(begin, end):
-                if self.is_fresh[a - first] and not (self.plain[a] and self.fresh_plain[a - first]):
-                    plain = False
-        return self.changes_numbers(s, begin, end) if plain else self.changes_logs(s, begin, end)
+                if self.is_fresh[a - first] and not (self.numeric[a] and self.fresh_numeric[a - first]):
+                    numeric = False
+        return self.changes_numbers(s, begin, end) if numeric else self.changes_logs(s, begin, end)
 
     cdef bint changes_numbers(self, int64_t s, int64_t begin, int64_t end) noexcept nogil:
         cdef int64_t first = self.slot_starts[s], a
@@ -407,9 +412,9 @@ cdef class SumProduct:
         for a in range(begin, end):
             if not self.is_fresh[a - first]:
                 continue
-            chain_replace_message(after, &self.fresh[a - first, 0], &self.told[a, 0], stride, &least, &most)
+            chain_replace_message(after, &self.fresh[a - first, 0], &self.messages[a, 0], stride, &least, &most)
             self.pending[s] *= most / least
-        if not self.pending[s] <= MOST_PENDING:
+        if not self.pending[s] <= LARGEST_PENDING:
             return True
         for k in range(n_states):
             total += after[k]
@@ -434,12 +439,12 @@ cdef class SumProduct:
             for k in range(n_states):
                 if self.ruled_out(a, k):
                     continue
-                change = log(self.fresh[i, k]) if self.fresh_plain[i] else self.log_fresh[i, k]
+                change = log(self.fresh[i, k]) if self.fresh_numeric[i] else self.log_fresh[i, k]
                 change -= self.log_message(a, k)
                 least, most = fmin(least, change), fmax(most, change)
                 after[k] += change
             self.pending[s] *= exp(most - least)
-        if not self.pending[s] <= MOST_PENDING:
+        if not self.pending[s] <= LARGEST_PENDING:
             return True
         soft_max(before, n_states)
         soft_max(after, n_states)
@@ -448,22 +453,22 @@ cdef class SumProduct:
                 return True
         return False
 
-    cdef bint damp(self, int64_t to, double *new, double *log_new, bint plain) noexcept nogil:
-        """Moves the message back towards the one it replaces."""
+    cdef bint damp(self, int64_t to, double *new, double *log_new, bint numeric) noexcept nogil:
+        """Move a new message back towards the one that it replaces. Return True if its numbers suffice."""
         cdef int k
         cdef double top = -INFINITY
         for k in range(self.links.n_states):
-            if plain:
+            if numeric:
                 log_new[k] = log(new[k])
             if log_new[k] > -INFINITY:
                 log_new[k] = (1.0 - self.damping) * self.log_message(to, k) + self.damping * log_new[k]
             top = fmax(top, log_new[k])
         for k in range(self.links.n_states):
             log_new[k] -= top
-        return numbers(new, log_new, self.links.n_states) >= FAINT
+        return exponentiate(new, log_new, self.links.n_states) >= SMALLEST_NUMBER
 
     def log_potential(self, const int32_t[::1] state):
-        """The log-potential of a state [V], constants left out."""
+        """Return the log-potential of a joint state [V], without constants."""
         cdef const double *tables = self.space.c.tables
         cdef int64_t n_states = self.links.n_states, s, t, table, a
         cdef double total = 0.0
@@ -480,8 +485,10 @@ cdef class SumProduct:
         return total
 
     def log_corrections(self):
-        """The sum of log sum_ij cavity[i] exp(table[i, j]) cavity[j] over the links: -inf where one allows no
-        pair of labels."""
+        """Return the sum over links of log sum_ij cavity[i] exp(table[i, j]) cavity[j].
+
+        It is -inf if a link allows no pair of states.
+        """
         cdef int64_t a, table
         cdef double total = 0.0, value
         cdef double[:, ::1] work = np.empty((self.links.n_states, self.links.n_states))
@@ -508,7 +515,7 @@ cdef class SumProduct:
         return total
 
     cdef void log_pairs(self, int64_t a, double *out) noexcept nogil:
-        """``out`` [K, K]: the logarithms of the belief of a slot's link, not normalised, its own label first."""
+        """Fill ``out`` [K, K] with the log-belief of a slot's link, not normalised, the slot's own state first."""
         cdef double *mine = &self.scratch[2, 0]
         cdef double *theirs = &self.scratch[3, 0]
         cdef int n_states = self.links.n_states, i, j
@@ -519,7 +526,7 @@ cdef class SumProduct:
                 out[i * n_states + j] = mine[i] + self.potential(a, i, j) + theirs[j]
 
     def pairs(self, double[:, :, ::1] out):
-        """Fills ``out`` [E, K, K] with the beliefs of the links."""
+        """Fill ``out`` [E, K, K] with the beliefs of the links."""
         cdef int n_states = self.links.n_states
         cdef int64_t a
         with nogil:
@@ -529,8 +536,8 @@ cdef class SumProduct:
                     soft_max(&out[self.link[a], 0, 0], n_states * n_states)
 
 
-cdef double numbers(double *new, const double *log_new, int n) noexcept nogil:
-    """The numbers of a message from their logarithms; the least of those that are not 0 by these."""
+cdef double exponentiate(double *new, const double *log_new, int n) noexcept nogil:
+    """Compute the numbers of a message from their logarithms. Return the least of those whose logarithm is finite."""
     cdef double smallest = 1.0
     cdef int k
     for k in range(n):

@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""Labelled spans of tag sequences (herdner.text.tags)."""
+"""Spans of tag sequences, and the objects made of them. Called by ``herdner.text.tags`` and ``herdner.text.document``."""
 
 import numpy as np
 
@@ -16,10 +16,10 @@ cdef extern from "Python.h":
 
 def read_spans(const int32_t[::1] states not None, const uint8_t[::1] prefixes not None,
                const int32_t[::1] labels not None, const int64_t[::1] offsets not None):
-    """int64[3, M], start, end and label: the spans as conlleval reads them, in the order of the text.
+    """Read the spans of a tag sequence as conlleval does. Return start, end and label index of each: int64[3, M].
 
-    states [n]: numbers of tags; prefixes [K], labels [K]: the character O, B, I, E or S of each tag, and the number of
-    its label, 0 for O. No span crosses a border of ``offsets`` [S + 1].
+    ``states`` [n]: the tag index of each token; ``prefixes`` [K]: the character O, B, I, E or S of each tag;
+    ``labels`` [K]: the label index of each tag, 0 for O; ``offsets`` [S + 1]: sentence offsets, which no span crosses.
     """
     cdef Py_ssize_t n = states.shape[0], n_tags = prefixes.shape[0], s, i, begin, m = 0
     cdef int32_t label, new
@@ -31,7 +31,7 @@ def read_spans(const int32_t[::1] states not None, const uint8_t[::1] prefixes n
     for s in range(offsets.shape[0]):
         if not 0 <= offsets[s] <= n or (s and offsets[s] < offsets[s - 1]):
             raise ValueError(f"sentence offsets must rise from 0 to the number of tags ({n})")
-    spans = np.empty((3, n), np.int64)  # no more is touched than there are spans
+    spans = np.empty((3, n), np.int64)
     cdef int64_t[:, ::1] rows = spans
     for s in range(offsets.shape[0] - 1):
         label, begin, may_continue = 0, offsets[s], False
@@ -52,19 +52,21 @@ def read_spans(const int32_t[::1] states not None, const uint8_t[::1] prefixes n
 
 def make_spans(type kind not None, const int64_t[::1] starts not None, const int64_t[::1] ends not None,
                list labels not None, int64_t origin=0):
-    """list[kind]: tuples (start, end, label) with names, tokens counted from ``origin``, without a call of Python for
-    each."""
+    """Make named tuples (start, end, label) of the class ``kind`` without calling it for each: list[kind].
+
+    Positions are counted from token ``origin``.
+    """
     cdef Py_ssize_t i
     cdef list spans = []
     if not issubclass(kind, tuple) or not starts.shape[0] == ends.shape[0] == len(labels):
-        raise ValueError("spans are tuples of a start, an end and a label each")
+        raise ValueError("spans must be made of as many starts as ends and labels, by a class of tuples")
     for i in range(starts.shape[0]):
         spans.append(triple(kind, starts[i] - origin, ends[i] - origin, labels[i]))
     return spans
 
 
 cdef allocated(type kind, Py_ssize_t n_items):
-    """A value that will hold strings and numbers alone: no cycle, so that the garbage collector need not look at it."""
+    """Allocate an object that the garbage collector does not track: it will hold only strings and numbers, no cycles."""
     cdef object value = PyType_GenericAlloc(kind, n_items)
     PyObject_GC_UnTrack(value)
     return value
@@ -83,21 +85,27 @@ cdef triple(type kind, object start, object end, object label):
 
 def make_entities(type kind not None, list spans not None, str text not None, const int64_t[:] token_starts not None,
                   const int64_t[:] token_ends not None, const double[::1] confidences=None):
-    """tuple[kind]: spans of tokens, tuples (start, end, label), as entities of the text with the attributes of
-    `herdner.text.entity.Entity`, without a call of Python for each. IndexError for tokens that are not there."""
+    """Make entities of ``text`` from spans of tokens, without calling the class ``kind`` for each: tuple[kind].
+
+    ``spans`` are tuples (start, end, label); ``kind`` has the attributes of `herdner.text.entity.Entity`.
+    ``token_starts`` and ``token_ends`` [n] are offsets of characters. Raises IndexError for spans outside the tokens.
+    """
     cdef Py_ssize_t i, first, end, n = token_starts.shape[0]
     cdef int64_t begin, stop
     cdef list entities = []
     cdef object span, entity
     if token_ends.shape[0] != n or confidences is not None and confidences.shape[0] != len(spans):
-        raise ValueError("places of tokens and confidences of spans differ in number from these")
+        raise ValueError(
+            f"there are {n} token starts and {token_ends.shape[0]} token ends, {len(spans)} spans and"
+            f" {0 if confidences is None else confidences.shape[0]} confidences; the numbers must agree"
+        )
     for i in range(len(spans)):
         span = spans[i]
         if not isinstance(span, tuple) or len(span) != 3:
             raise ValueError(f"spans are tuples of a start, an end and a label, not {span!r:.80}")
         first, end = (<tuple> span)[0], (<tuple> span)[1]
         if not 0 <= first < end <= n:
-            raise IndexError(f"{span} are not among {n} tokens")
+            raise IndexError(f"the span {span} is not within {n} tokens")
         begin, stop = token_starts[first], token_ends[end - 1]
         entity = allocated(kind, 0)
         PyObject_GenericSetAttr(entity, "start", begin)

@@ -1,6 +1,7 @@
 # cython: language_level=3
-"""The Dobrushin variation of scans (DoGS17 Definition 7): b after each step. Called by ``herdner.dobrushin.variation``,
-which checks, and ``herdner.dobrushin.optimise``.
+"""The Dobrushin variation of scans (DoGS17 Definition 7): the vector b after each step.
+
+Called by ``herdner.dobrushin.variation``, which checks the arguments, and ``herdner.dobrushin.optimise``.
 """
 
 from libc.stdint cimport int32_t, int64_t
@@ -9,7 +10,7 @@ from matrix cimport Matrix, capped, matrix_of, row_times
 
 
 def walk(influence, const int32_t[::1] order, double[::1] b):
-    """b = B(order[T - 1]) .. B(order[0]) b: each step replaces b_i by (C b)_i."""
+    """Compute b = B(order[T - 1]) .. B(order[0]) b: each step replaces b_i by (C b)_i."""
     cdef Matrix c = matrix_of(influence)
     cdef int64_t t
     with nogil:
@@ -19,10 +20,11 @@ def walk(influence, const int32_t[::1] order, double[::1] b):
 
 def walk_recorded(influence, const int32_t[::1] order, double[::1] b, const double[::1] d, const int32_t[::1] support,
                   double[::1] curve):
-    """Like `walk`; ``curve`` [T + 1] receives d^T b before the first step and after each.
+    """Compute b as `walk` does; ``curve`` [T + 1] receives d^T b before the first step and after each.
 
-    The sum is carried along by differences and taken anew every ``len(support)`` steps, so that what the differences
-    lose stays small beside a sum that shrinks."""
+    The sum is updated by differences and computed anew every ``len(support)`` steps, so that rounding errors stay small
+    relative to the shrinking sum.
+    """
     cdef Matrix c = matrix_of(influence)
     cdef int64_t t, since = 0
     cdef int32_t i
@@ -43,7 +45,7 @@ def walk_recorded(influence, const int32_t[::1] order, double[::1] b, const doub
 
 
 cdef double weighted(const int32_t[::1] support, const double[::1] d, const double[::1] b) noexcept nogil:
-    """d^T b over the support of d."""
+    """Return d^T b over the support of d."""
     cdef int64_t k
     cdef double total = 0.0
     for k in range(support.shape[0]):
@@ -52,7 +54,7 @@ cdef double weighted(const int32_t[::1] support, const double[::1] d, const doub
 
 
 def walk_random(influence, const double[:, :] q, double[:, ::1] rows):
-    """rows[t + 1] = B(q[t]) rows[t] = rows[t] - diag(q[t]) (I - C) rows[t]; ``rows`` [T + 1, V]."""
+    """Compute rows[t + 1] = B(q[t]) rows[t] = rows[t] - diag(q[t]) (I - C) rows[t]; ``rows`` [T + 1, V]."""
     cdef Matrix c = matrix_of(influence)
     cdef int64_t t, i
     cdef double change

@@ -1,11 +1,14 @@
-/* Variables of two labels: herding, the draw, the update, and the loop over variables joined in pairs or not at all. */
+/* Binary variables: herding, the draw, one update, and the loop over variables joined in pairs or not at all.
+ *
+ *     update_binary:  odds of state 0  ->  draw_binary (random, or herded by a sharing)  ->  set_state
+ *     update_batch:   the same for BATCH_SIZE independent variables, step by step */
 #ifndef HERDNER_BINARY_LOOP_H
 #define HERDNER_BINARY_LOOP_H
 
 #include "weight_keys.h"
 #include "herding_weights.h"
 
-/* Probability of label 1 in 2^-32, to the nearest; 0 where the odds are not a number, as keys are made of it. */
+/* The probability of state 1 in units of 2^-32, rounded to the nearest; 0 if the odds are NaN, as keys depend on it. */
 static ALWAYS_INLINE int64_t fixed_probability(double odds) {
     const double p = ONE / (1.0 + odds), shifted = (p > 0.0 ? p : 0.0) + ROUNDING_SHIFT;
     int64_t bits;
@@ -13,17 +16,17 @@ static ALWAYS_INLINE int64_t fixed_probability(double odds) {
     return bits - ROUNDING_BITS;
 }
 
-/* The circular form: w += p; the carry is the label. */
+/* Herding in the circular form: w += p; the carry is the state. */
 static ALWAYS_INLINE int herd_fraction(uint32_t *weight, int64_t p) {
     const uint64_t sum = (uint64_t)*weight + (uint64_t)p;
     *weight = (uint32_t)sum;
     return (int)(sum >> 32);
 }
 
-/* Signed herding: the start is 0 within an error bound, else uniform on (p - 1, p]. */
-static ALWAYS_INLINE int herd_signed(double *weight, double p, int circular, double bound, int drawn, int unborn,
-                                  uint64_t start) {
-    if (unborn) *weight = bound > 0.0 ? 0.0 : (circular ? 0.0 : p) - random_fixed(start);
+/* Signed herding; with an error bound the start value is 0, otherwise uniform on (p - 1, p]. */
+static ALWAYS_INLINE int herd_signed(double *weight, double p, int circular, double bound, int drawn, int is_new,
+                                  uint64_t random_bits) {
+    if (is_new) *weight = bound > 0.0 ? 0.0 : (circular ? 0.0 : p) - random_fixed(random_bits);
     if (circular) *weight += p;
     int x = (p > 0.0) & ((*weight > 0.0) | (p >= ONE));
     const int random = bound > 0.0 && fabs(*weight) <= bound * ONE;
@@ -32,23 +35,23 @@ static ALWAYS_INLINE int herd_signed(double *weight, double p, int circular, dou
     return x;
 }
 
-/* u < 1 / (1 + odds) without the division. Odds may be infinite. */
+/* u < 1 / (1 + odds), without the division. The odds may be infinite. */
 static ALWAYS_INLINE int draws_one(double odds, double u) { return u * (1.0 + odds) < 1.0; }
 
-/* The label that the weight of a key decides on; `drawn` is the one drawn at random, for an error bound. */
+/* The state chosen by the weight of a key. `drawn`: a state drawn at random, used within the error bound. */
 static ALWAYS_INLINE int herd_binary(const sampler *s, worker *w, int64_t i, uint64_t key, int64_t p, int drawn) {
     if (s->fractions) return herd_fraction(s->fractions + first_weight(s, i) + key, p);
-    double *slot = signed_weight(s, w, i, key, key);
-    if (!slot) return s->x[i];
-    const int unborn = is_uninitialised(slot), circular = s->plan.form == CIRCULAR;
-    if (circular && s->plan.error_bound == 0.0) { /* what `fractions` would hold */
-        uint32_t fraction = unborn ? initial_fraction(s->weight_key, i, key) : (uint32_t)*slot;
+    double *weight = signed_weights(s, w, i, key, key);
+    if (!weight) return s->x[i];
+    const int is_new = is_uninitialised(weight), circular = s->plan.form == CIRCULAR;
+    if (circular && s->plan.error_bound == 0.0) { /* the weight is a fraction, stored as a double */
+        uint32_t fraction = is_new ? initial_fraction(s->weight_key, i, key) : (uint32_t)*weight;
         const int x = herd_fraction(&fraction, p);
-        *slot = fraction;
+        *weight = fraction;
         return x;
     }
-    const uint64_t start = unborn ? mix_pair(s->weight_key, i, key) : 0;
-    return herd_signed(slot, (double)p, circular, s->plan.error_bound, drawn, unborn, start);
+    const uint64_t random_bits = is_new ? mix_pair(s->weight_key, i, key) : 0;
+    return herd_signed(weight, (double)p, circular, s->plan.error_bound, drawn, is_new, random_bits);
 }
 
 static int draw_binary_general(const sampler *s, worker *w, int64_t i, double odds, double u) {
@@ -74,11 +77,11 @@ static ALWAYS_INLINE int draw_binary(const sampler *s, worker *w, int64_t i, dou
     }
 }
 
-enum { LISTS, LISTS_OF_FOURS, GRID }; /* how a variable's neighbours are found */
+enum { LISTS, PADDED_LISTS, GRID }; /* where the neighbours of a variable come from */
 
 static ALWAYS_INLINE void update_binary(const sampler *s, worker *w, int64_t i, double u, const int draw, const int form) {
     const double odds = form == GRID ? grid_odds(&s->m, i, s->x)
-                        : form == LISTS_OF_FOURS ? padded_odds(&s->m, i, s->x)
+                        : form == PADDED_LISTS ? padded_odds(&s->m, i, s->x)
                                                  : odds_of(&s->m, i, s->x);
     if (s->conditional_sums) {
         s->conditional_sums[unary_row(&s->m, i)] += 1.0 / (1.0 + odds);
@@ -88,8 +91,8 @@ static ALWAYS_INLINE void update_binary(const sampler *s, worker *w, int64_t i, 
     set_state(s, w, i, x, old > x ? odds : 1.0, old < x ? odds : 1.0);
 }
 
-/* Variables of two labels, joined in pairs or not at all. Those of a batch that are no neighbours of each other are worked
- * on together: all odds first, then all draws, so that the processor need not wait for one before it begins the next. */
+/* Update a batch of variables of which no two are neighbours: first all odds, then all draws, so that the processor computes
+ * several of them at once. */
 static ALWAYS_INLINE void update_batch(const sampler *s, worker *w, int64_t i, const double *restrict u, const int draw) {
     double odds[BATCH_SIZE];
     int64_t p[BATCH_SIZE];
@@ -124,7 +127,7 @@ static ALWAYS_INLINE void update_batch(const sampler *s, worker *w, int64_t i, c
                 j += BATCH_SIZE - 1;                                                                                        \
                 continue;                                                                                              \
             }                                                                                                          \
-            update_binary(s_, w, i, u[j], DRAW, LISTS_OF_FOURS);                                                          \
+            update_binary(s_, w, i, u[j], DRAW, PADDED_LISTS);                                                          \
             if (DRAW == DRAW_GENERAL && w->fault) return;                                                                  \
         }                                                                                                              \
     }

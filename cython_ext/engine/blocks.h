@@ -1,15 +1,19 @@
-/* Blocks: runs of consecutive variables, each joined to the one before, resampled as one given all others by forward
- * filtering and backward sampling (Scott 2002). Within a block every variable has no other neighbours than these two.
+/* Blocked Gibbs sampling. A block is a run of consecutive variables, each joined to the one before. Its states are drawn
+ * together, given all other variables, by forward filtering and backward sampling (Scott 2002). Within a block a variable
+ * has no neighbours except the previous and the next one; neighbours outside the block are allowed.
  *
- * The filter runs on exponentials where nothing can underflow, so that a zero always means "impossible": entries of
- * edge tables and of the rows from outside are zero or within 1e-100 of their largest, and so is every row of the filter.
- * A block in which they are not is done in the log domain.
+ *     extend_filter, i = begin .. end:    row i = (row i - 1 * edge table) * outside_row(i)
+ *     sample_backward, i = end .. begin:  state i ~ row i * edge table column of state i + 1
  *
- * Step p of a sweep takes variable order[p] into the filter of the block first[p] .. last[p], from left to right; blocks may
+ * The filter uses exponentials where nothing can underflow, so that a zero always means "impossible": entries of edge tables
+ * and of outside rows are zero or within 1e-100 of their largest, and so is every row of the filter. Other blocks are
+ * filtered in the log domain.
+ *
+ * Step p of a sweep adds variable order[p] to the filter of the block first[p] .. last[p], from left to right. Blocks may
  * overlap and come in any order.
  *
- * Herded, a variable has a row of weights for each label to its right and each labelling of what the filter has seen from
- * outside its block: for given ones of these its probabilities are always the same, as HG16 wants of a weight. */
+ * Herded: a variable has a row of weights for each state of its right neighbour and each joint state of the variables
+ * outside the block that the filter has used so far. These determine its probabilities, as HG16 requires of a key. */
 #ifndef HERDNER_BLOCKS_H
 #define HERDNER_BLOCKS_H
 
@@ -20,13 +24,13 @@
 
 typedef struct {
     BLOCKS_FIELDS(DECLARE)
-    double *exp_tables; /* exp(beta * tables) */
-    double *filter; /* [longest block, stride] */
-    double *row;    /* [3 * (stride rounded up to a multiple of 4)], scratch */
-    uint64_t *outside_hash; /* [longest block], herding: a hash of the labels outside that the filter has met up to here */
+    double *exp_tables;     /* exp(beta * tables) */
+    double *filter;         /* [longest block, stride] */
+    double *row;            /* [3 * (stride rounded up to a multiple of 4)], scratch */
+    uint64_t *outside_hash; /* [longest block], for herding: a hash of the outside states that the filter has used so far */
     double beta;
-    int64_t begin, end; /* the first and the last variable of the block at hand */
-    int log_domain;     /* of the block at hand */
+    int64_t begin, end; /* the first and the last variable of the current block */
+    int log_domain;     /* whether the current block is filtered in the log domain */
 } blocks;
 
 static inline void scale_blocks(blocks *b, double beta) {
@@ -35,7 +39,7 @@ static inline void scale_blocks(blocks *b, double beta) {
     exp_scaled(b->tables, b->exp_tables, b->n_tables, beta);
 }
 
-static ALWAYS_INLINE double exp_tables(double log_value, double beta) {
+static ALWAYS_INLINE double scaled_log(double log_value, double beta) {
     return log_value == -INFINITY ? log_value : beta * log_value;
 }
 
@@ -43,7 +47,7 @@ static ALWAYS_INLINE int is_outside(const blocks *b, const model *m, int64_t e) 
     return m->c.others[e] < b->begin || m->c.others[e] > b->end;
 }
 
-/* Divides a row by `by`; false where an entry other than zero becomes too small. */
+/* Divide a row by `by`. Returns 0 if a positive entry becomes too small. */
 static ALWAYS_INLINE int scale_row(double *restrict row, int n, double by) {
     const double factor = 1.0 / by;
     int small = 0;
@@ -54,8 +58,8 @@ static ALWAYS_INLINE int scale_row(double *restrict row, int n, double by) {
     return !small;
 }
 
-/* u[k], k < stride: what its unary factors and the variables outside the block say of variable i, the largest being 1 and
- * those above its labels 0; false where the entries lie too far apart. */
+/* u[k], k < stride: the product of the unary factors of variable i and its factors with variables outside the block, scaled
+ * so that the largest is 1; 0 beyond its states. Returns 0 if the entries span too wide a range. */
 static ALWAYS_INLINE int outside_row(const blocks *b, const model *m, int64_t i, const state_t *x, double *restrict u,
                                      const int stride) {
     const int64_t begin = m->c.starts[i], end = m->c.starts[i + 1];
@@ -81,7 +85,7 @@ static ALWAYS_INLINE int outside_row(const blocks *b, const model *m, int64_t i,
     return scale_row(u, width, top);
 }
 
-/* The same as logarithms, for any entries. */
+/* The same row as logarithms, for any range. */
 static inline void outside_row_log(const blocks *b, const model *m, int64_t i, const state_t *x, double *u) {
     const int n_states = m->c.sizes[i], width = m->c.widths[i];
     for (int k = 0; k < width; k++) u[k] = m->c.unary[m->c.unary_at[i] + k];
@@ -91,9 +95,10 @@ static inline void outside_row_log(const blocks *b, const model *m, int64_t i, c
         for (int k = 0; k < width; k++) u[k] += row[k];
     }
     for (int k = (int)b->stride - 1; k >= 0; k--)
-        u[k] = k < n_states ? exp_tables(state_value(u, k, n_states), b->beta) : -INFINITY;
+        u[k] = k < n_states ? scaled_log(state_value(u, k, n_states), b->beta) : -INFINITY;
 }
 
+/* Row i of the filter, normalised. Returns 0 if its entries span too wide a range. */
 static ALWAYS_INLINE int filter_exp(const blocks *b, const model *m, int64_t i, const state_t *x, const int stride) {
     double *restrict to = b->filter + (i - b->begin) * stride;
     if (!outside_row(b, m, i, x, to, stride)) return 0;
@@ -121,7 +126,7 @@ static inline double log_sum(const double *row, int n) {
     return top + log(total);
 }
 
-/* Row i of the filter in the log domain. */
+/* Row i of the filter in the log domain. Returns 0 if every joint state of the block so far is forbidden. */
 static inline int filter_log(const blocks *b, const model *m, int64_t i, const state_t *x) {
     double *to = b->filter + (i - b->begin) * b->stride;
     outside_row_log(b, m, i, x, to);
@@ -129,7 +134,7 @@ static inline int filter_log(const blocks *b, const model *m, int64_t i, const s
         const double *table = b->tables + b->edge_table[i] * b->n_states * b->stride;
         for (int k = 0; k < m->c.sizes[i]; k++) {
             for (int l = 0; l < m->c.sizes[i - 1]; l++)
-                b->row[l] = (to - b->stride)[l] + exp_tables(table[l * b->stride + k], b->beta);
+                b->row[l] = (to - b->stride)[l] + scaled_log(table[l * b->stride + k], b->beta);
             to[k] += log_sum(b->row, m->c.sizes[i - 1]);
         }
     }
@@ -138,7 +143,7 @@ static inline int filter_log(const blocks *b, const model *m, int64_t i, const s
     return total > -INFINITY;
 }
 
-/* Takes variable i into the filter of its block; false where every labelling so far is forbidden. */
+/* Add variable i to the filter of its block. Returns 0 if every joint state of the block so far is forbidden. */
 static inline int extend_filter(blocks *b, const model *m, int64_t i, const state_t *x) {
     int done = 0;
     if (i == b->begin) b->log_domain = b->range * b->beta > FILTER_RANGE;
@@ -157,7 +162,7 @@ static inline int extend_filter(blocks *b, const model *m, int64_t i, const stat
     return 1;
 }
 
-/* The probabilities of variable i given the variables up to it and, where `next` is not negative, the label after it. */
+/* The probabilities of variable i given the filter and, unless `next` is negative, the state `next` of variable i + 1. */
 static ALWAYS_INLINE void backward_row(const blocks *b, const model *m, int64_t i, int next, double *restrict w) {
     const int n_states = m->c.sizes[i];
     const double *from = b->filter + (i - b->begin) * b->stride;
@@ -168,13 +173,13 @@ static ALWAYS_INLINE void backward_row(const blocks *b, const model *m, int64_t 
     }
     double top = -INFINITY;
     for (int k = 0; k < n_states; k++) {
-        w[k] = next < 0 ? from[k] : from[k] + exp_tables(b->tables[at + k * b->stride], b->beta);
+        w[k] = next < 0 ? from[k] : from[k] + scaled_log(b->tables[at + k * b->stride], b->beta);
         top = w[k] > top ? w[k] : top;
     }
     for (int k = 0; k < n_states; k++) w[k] = fast_exp(w[k] - top);
 }
 
-/* Notes what variable i, the next of its block, sees outside. */
+/* Extend the hash of outside states by the neighbours of variable i, the next variable of its block. */
 static ALWAYS_INLINE void hash_outside(const blocks *b, const model *m, int64_t i, const state_t *x) {
     uint64_t outside_hash = i == b->begin ? 0 : b->outside_hash[i - 1 - b->begin];
     for (int64_t e = m->c.starts[i]; e < m->c.starts[i + 1]; e++)
@@ -182,7 +187,7 @@ static ALWAYS_INLINE void hash_outside(const blocks *b, const model *m, int64_t 
     b->outside_hash[i - b->begin] = outside_hash;
 }
 
-/* The label of variable i by the weights of the label to its right (-1: none) and of what is outside. w: [width]. */
+/* The herded state of variable i; the key consists of the state of i + 1 (`right`, or -1) and the outside states. */
 static inline int herd_backward(const blocks *b, const sampler *s, worker *k, int64_t i, int right, const double *w,
                             double4 total, int n_states, int width) {
     double *p = b->row + 2 * width;
@@ -191,7 +196,7 @@ static inline int herd_backward(const blocks *b, const sampler *s, worker *k, in
     return herd_key(s, k, i, key, 0, p, b->row + width, n_states, width, 1, 0.0, 0);
 }
 
-/* Draws the label of variable i; those after it in its block have been drawn. */
+/* Draw the state of variable i, after the later variables of its block. */
 static inline void sample_backward(const blocks *b, const sampler *s, worker *k, int64_t i, int is_last, double u) {
     const int n_states = s->m.c.sizes[i], width = (n_states + 3) / 4 * 4, right = is_last ? -1 : s->y[i + 1];
     double *w = b->row, *cumulative = b->row + width;
@@ -207,6 +212,30 @@ static inline void sample_backward(const blocks *b, const sampler *s, worker *k,
     }
     s->y[i] = (state_t)(s->w.draw == DRAW_RANDOM ? pick(w, cumulative, width, total, u)
                                                : herd_backward(b, s, k, i, right, w, total, n_states, width));
+}
+
+/* Do steps from .. to - 1 of the sweep that began with update `start`. A block is drawn at the step of its last variable. */
+static void step_blocks(blocks *b, const sampler *s, worker *w, const int32_t *order, int64_t start, int64_t from, int64_t to) {
+    const int herds = s->w.draw != DRAW_RANDOM;
+    for (int64_t p = from; p < to; p++) {
+        const int64_t i = order ? order[p] : p;
+        b->begin = b->first[p];
+        b->end = b->last[p];
+        if (!extend_filter(b, &s->m, i, s->x)) {
+            w->fault = IMPOSSIBLE;
+            w->fault_variable = i;
+            return;
+        }
+        if (herds) hash_outside(b, &s->m, i, s->x);
+        if (i < b->end) continue;
+        for (int64_t j = i; j >= b->begin; j--) {
+            const int64_t number = start + p - (i - j), index = number / UNIFORM_BLOCK;
+            if (!herds && w->uniform_index != index) uniform_block(s->uniform_key, index, w->uniforms);
+            w->uniform_index = index;
+            sample_backward(b, s, w, j, j == i, w->uniforms[number % UNIFORM_BLOCK]);
+            if (w->fault) return;
+        }
+    }
 }
 
 #endif

@@ -1,14 +1,33 @@
-/* Variables of any number of labels: herding, the draw, the update, and the loop over variables of one number of labels.
- * Rows have a `width`, a multiple of 4, whose padding is 0. */
+/* Variables of any number of states: normalising, drawing, herding, one update, and the loop over variables that all have
+ * the same number of states. Rows have a `width`, the number of states rounded up to a multiple of 4; the padding is 0.
+ *
+ *     update_categorical
+ *       1. conditional   conditional_row(), or product_with_totals() in a chain  ->  rows, not normalised
+ *       2. choice        draw: random     cumulate(), pick()
+ *                        draw: blanket    herd_vector_row(): up to 16 states, in registers (vector_herding.h)
+ *                              or bins    draw_categorical(): more states, in memory
+ *                        draw: general    draw_categorical_general(): every sharing, form and error bound
+ *       3. set_state     the new state, and the flip
+ *
+ *     categorical_loop, for variables j = 0, 1, ...
+ *
+ *         prefetch line for j + 16 | prefetch rows for j + 6 | update j | update j + 1 waits for the state of j
+ *
+ * `draw`, `width` and, for the usual 9 states, `n_states` are compile-time constants: STEP_CATEGORICAL chooses among the
+ * instances. All of them give the same bits as the general loop (tests/inference/test_gibbs_engines.py).
+ *
+ * To change an update, change the general path first (conditional_row, draw_categorical_general); it defines the results.
+ * Then change the vector path until the tests agree. */
 #ifndef HERDNER_CATEGORICAL_LOOP_H
 #define HERDNER_CATEGORICAL_LOOP_H
 
 #include "vector_herding.h"
 
-/* The label of the largest weight among those of positive p, ties to the smallest; p is added to all weights, and 1 is to
- * be taken from the one chosen. width: n rounded up to a multiple of 4; p is 0 above n. */
+/* Add p to the weights and return the state of the largest weight among those with p > 0, the smallest state of equals; with
+ * an error bound that no weight exceeds, return `drawn`. The caller subtracts 1 from the weight of that state. `decisive`
+ * [width] is scratch. */
 static ALWAYS_INLINE int add_and_choose(double *restrict weights, const double *restrict p, int width,
-                                        const int circular, const double bound, int drawn, double *restrict decides) {
+                                        const int circular, const double bound, int drawn, double *restrict decisive) {
     double4 tops = SPLAT4(-INFINITY);
     for (int k = 0; k < width; k += 4) {
         double4 w, q, d;
@@ -18,7 +37,7 @@ static ALWAYS_INLINE int add_and_choose(double *restrict weights, const double *
         tops = MAX4(d, tops);
         w += q;
         STORE4(weights + k, w);
-        STORE4(decides + k, d);
+        STORE4(decisive + k, d);
     }
     double4 other = SWAP_HALVES(tops);
     tops = MAX4(other, tops);
@@ -29,7 +48,7 @@ static ALWAYS_INLINE int add_and_choose(double *restrict weights, const double *
         uint64_t bits = 0;
         for (int k = from; k < width && k < from + 64; k += 4) {
             double4 d;
-            LOAD4(d, decides + k);
+            LOAD4(d, decisive + k);
             bits |= mask_bits(d == tops) << (k - from);
         }
         if (bits) x = from + __builtin_ctzll(bits);
@@ -38,11 +57,11 @@ static ALWAYS_INLINE int add_and_choose(double *restrict weights, const double *
     return x;
 }
 
-/* Sums of w[0] .. w[k]: of four at a time, (a, a + b, (a + b) + c, (a + b) + (c + d)), added to those before. Returns their
- * total in each lane. The sums of all fours are worked out before they are added up, as each waits for those before. */
+/* Cumulative sums of a row. Four states at a time give (a, a + b, (a + b) + c, (a + b) + (c + d)), to which the sum of the
+ * states before is added. Returns the total in each lane. */
 static ALWAYS_INLINE double4 cumulate(const double *restrict w, double *restrict cumulative, int width) {
     const double4 zero = SPLAT4(0.0);
-    double4 before;
+    double4 before = zero;
     for (int k = 0; k < width; k += 4) {
         double4 v;
         LOAD4(v, w + k);
@@ -56,7 +75,7 @@ static ALWAYS_INLINE double4 cumulate(const double *restrict w, double *restrict
     return before;
 }
 
-/* The smallest label whose cumulative weight exceeds u times the total; labels of weight 0 never are. */
+/* The smallest state whose cumulative weight exceeds u * total; never a state of weight 0. */
 static ALWAYS_INLINE int pick(const double *restrict w, const double *restrict cumulative, int width, double4 total, double u) {
     const double4 at = SPLAT4(u) * total;
     for (int from = 0; from < width; from += 64) {
@@ -86,7 +105,8 @@ static ALWAYS_INLINE double4 total_of(const double *restrict w, int width) {
     return sum;
 }
 
-/* p[k] in 2^-32, to the nearest; scale: 2^32 over the total, in each lane. What is 0 stays 0. Together they may miss 1 by some 2^-32, which shifts all weights alike. */
+/* Fixed-point probabilities in units of 2^-32, rounded to the nearest; `scale`: ONE / total, in each lane. A zero stays
+ * zero. Their sum may miss ONE by a few units, which shifts all weights alike. */
 static ALWAYS_INLINE void fixed_probabilities(const double *restrict w, double4 scale, double *restrict p, int width) {
     for (int k = 0; k < width; k += 4) {
         double4 v;
@@ -96,7 +116,7 @@ static ALWAYS_INLINE void fixed_probabilities(const double *restrict w, double4 
     }
 }
 
-/* A label drawn from whole p in 2^-32. */
+/* A state drawn from fixed-point probabilities. */
 static inline int pick_fixed(const double *p, int n, double u) {
     const double at = u * ONE;
     double sum = 0.0;
@@ -108,26 +128,27 @@ static inline int pick_fixed(const double *p, int n, double u) {
     return x;
 }
 
-/* Herds with the weights of a key, whose start may be due; `place`: where they stand in a dense table. */
+/* Herd with the weights of a key, initialising them if needed. `place`: their position in a dense table. */
 static ALWAYS_INLINE int herd_key(const sampler *s, worker *w, int64_t i, uint64_t key, uint64_t place, const double *p,
-                                  double *decides, int n, int width, const int circular, const double bound, int drawn) {
-    double *slot = signed_weight(s, w, i, key, place);
-    if (!slot) return s->x[i];
-    const uint64_t start = is_uninitialised(slot) ? mix_pair(s->weight_key, i, key) : 0;
-    const int x = is_uninitialised(slot) ? initialise_and_choose(slot, p, n, width, circular, bound, drawn, start)
-                                  : add_and_choose(slot, p, width, circular, bound, drawn, decides);
-    slot[x] -= ONE;
+                                  double *scratch, int n, int width, const int circular, const double bound, int drawn) {
+    double *weights = signed_weights(s, w, i, key, place);
+    if (!weights) return s->x[i];
+    const int x = is_uninitialised(weights)
+                      ? initialise_and_choose(weights, p, n, width, circular, bound, drawn, mix_pair(s->weight_key, i, key))
+                      : add_and_choose(weights, p, width, circular, bound, drawn, scratch);
+    weights[x] -= ONE;
     return x;
 }
 
+/* Choose a state by any sharing, form and error bound; w->row holds the conditional. */
 static int draw_categorical_general(const sampler *s, worker *w, int64_t i, double4 scale, int n, int width, double u) {
     int drawn = 0;
     if (s->w.draw == DRAW_RANDOM || s->plan.error_bound > 0.0) {
-        const double4 all = cumulate(w->w, w->cumulative, width);
-        drawn = pick(w->w, w->cumulative, width, all, u);
+        const double4 total = cumulate(w->row, w->cumulative, width);
+        drawn = pick(w->row, w->cumulative, width, total, u);
     }
     if (s->w.draw == DRAW_RANDOM) return drawn;
-    fixed_probabilities(w->w, scale, w->p, width);
+    fixed_probabilities(w->row, scale, w->p, width);
     uint64_t key;
     if (s->w.sharing == SHARE_BINS) {
         key = bins_key(s, w->p, n);
@@ -140,48 +161,49 @@ static int draw_categorical_general(const sampler *s, worker *w, int64_t i, doub
     return herd_key(s, w, i, key, key, w->p, w->cumulative, n, width, s->plan.form == CIRCULAR, s->plan.error_bound, drawn);
 }
 
-/* w: of the labels; scale: as in `fixed_labels_p`; scratch, decides: rows. */
-static ALWAYS_INLINE int draw_categorical(const sampler *s, worker *k, int64_t i, const double *w, double4 scale, double *scratch,
-                                     double *decides, int n, int width, double u, const int draw) {
+/* Choose a state from the conditional `row`. `scale`: see `fixed_probabilities`; `p`, `scratch`: rows of scratch. */
+static ALWAYS_INLINE int draw_categorical(const sampler *s, worker *w, int64_t i, const double *row, double4 scale, double *p,
+                                          double *scratch, int n, int width, double u, const int draw) {
     if (draw == DRAW_RANDOM) {
-        const double4 all = cumulate(w, scratch, width);
-        return pick(w, scratch, width, all, u);
+        const double4 total = cumulate(row, p, width);
+        return pick(row, p, width, total, u);
     }
-    fixed_probabilities(w, scale, scratch, width);
-    const uint64_t key = key_for_draw(s, i, scratch, n, draw);
-    return herd_key(s, k, i, key, dense_place(s, i, key, draw), scratch, decides, n, width, 1, 0.0, 0);
+    fixed_probabilities(row, scale, p, width);
+    const uint64_t key = key_for_draw(s, i, p, n, draw);
+    return herd_key(s, w, i, key, dense_place(s, i, key, draw), p, scratch, n, width, 1, 0.0, 0);
 }
 
 enum { AHEAD_UPDATES = 2, MAX_PREFETCHED = 256 };
 
-/* Asks for the weights that variable i will need, whatever label the first of its blanket gets until then: in a chain the
- * variable before it. Without that each update waits for the memory, as its weights depend on the update before. */
+/* Prefetch the dense weights that variable i may use, for every state of the first member of its blanket: in a chain that
+ * is the previous variable, whose state is still unknown. */
 static ALWAYS_INLINE void prefetch_weights(const sampler *s, int64_t i) {
     const int64_t begin = s->w.key_starts[i];
     if (!s->dense || first_weight(s, i) < 0 || begin == s->w.key_starts[i + 1]) return;
-    const int64_t words = s->w.row_length, n = s->m.c.sizes[s->w.key_members[begin]] * words;
+    const int64_t length = s->w.row_length, n = s->m.c.sizes[s->w.key_members[begin]] * length;
     if (n > MAX_PREFETCHED) return;
-    const double *from = s->dense + (first_weight(s, i) + blanket_place(s, i, s->x, 0)) * words;
+    const double *from = s->dense + (first_weight(s, i) + blanket_place(s, i, s->x, 0)) * length;
     for (int64_t k = 0; k < n; k += 8) __builtin_prefetch(from + k, 1);
 }
 
-/* Returns the new label. */
+/* Update variable i and return its new state. `plain`: as in `categorical_loop`. Variable `last` (or -1), updated just
+ * before, is in state `last_state`. */
 static ALWAYS_INLINE int update_categorical(const sampler *s, worker *w, int64_t i, double u, int n_states, int width,
-                                       const int draw, const int plain, int64_t last, int last_state) {
-    double own[3][VECTOR_STATES];
+                                            const int draw, const int plain, int64_t last, int last_state) {
+    double local[3][VECTOR_STATES];
     const int small = width <= VECTOR_STATES && draw != DRAW_GENERAL, herds = small && draw != DRAW_RANDOM;
-    double *weights = small ? own[0] : w->w, *scratch = small ? own[1] : w->p, *decides = small ? own[2] : w->cumulative;
+    double *row = small ? local[0] : w->row, *p = small ? local[1] : w->p, *scratch = small ? local[2] : w->cumulative;
     double4 rows[VECTOR_STATES / 4], scale;
     double total;
     if (herds && can_precompute_totals(&s->m, i, last) && (plain || !s->m.log_domain || !s->m.log_domain[i])) {
         total = product_with_totals(&s->m, i, s->x, rows, n_states, width, last_state, ONE, &scale);
-        for (int k = 0; k < width; k += 4) STORE4(weights + k, rows[k / 4]);
+        for (int k = 0; k < width; k += 4) STORE4(row + k, rows[k / 4]);
     } else {
-        conditional_row(&s->m, i, s->x, weights, width, last, last_state);
-        const double4 totals = total_of(weights, width);
+        conditional_row(&s->m, i, s->x, row, width, last, last_state);
+        const double4 totals = total_of(row, width);
         total = totals[0];
         scale = SPLAT4(ONE) / totals;
-        for (int k = 0; herds && k < width; k += 4) LOAD4(rows[k / 4], weights + k);
+        for (int k = 0; herds && k < width; k += 4) LOAD4(rows[k / 4], row + k);
     }
     if (!(total > 0.0)) {
         w->fault = IMPOSSIBLE;
@@ -190,31 +212,31 @@ static ALWAYS_INLINE int update_categorical(const sampler *s, worker *w, int64_t
     }
     if (!plain && s->conditional_sums) {
         double *to = s->conditional_sums + unary_row(&s->m, i);
-        for (int k = 0; k < n_states; k++) to[k] += weights[k] / total;
+        for (int k = 0; k < n_states; k++) to[k] += row[k] / total;
         s->conditional_counts[i]++;
     }
-    const int x = herds              ? herd_vector_row(s, w, i, rows, scale, n_states, width, draw, last, last_state)
+    const int x = herds                  ? herd_vector_row(s, w, i, rows, scale, n_states, width, draw, last, last_state)
                   : draw == DRAW_GENERAL ? draw_categorical_general(s, w, i, scale, n_states, width, u)
-                                     : draw_categorical(s, w, i, weights, scale, scratch, decides, n_states, width, u, draw);
+                                         : draw_categorical(s, w, i, row, scale, p, scratch, n_states, width, u, draw);
     if (plain && !s->tracks) s->y[i] = (state_t)x;
-    else set_state(s, w, i, x, weights[x], weights[s->x[i]]);
+    else set_state(s, w, i, x, row[x], row[s->x[i]]);
     return x;
 }
 
-/* plain: variables in order, whose labels are seen at once, and nothing that few runs ask for. Chains of names of four
- * classes have 9 labels, which are worth a loop of their own. */
-static ALWAYS_INLINE void run_categorical(const sampler *s, worker *w, const int32_t *order, int64_t first, int64_t n,
-                                     const double *u, int n_states, int width, const int draw, const int plain) {
+/* Update n variables. `plain`: they are in order, new states are visible at once, and neither conditionals nor complete
+ * keys are recorded. */
+static ALWAYS_INLINE void categorical_loop(const sampler *s, worker *w, const int32_t *order, int64_t first, int64_t n,
+                                           const double *u, int n_states, int width, const int draw, const int plain) {
     const int packed = (draw == DRAW_BLANKET || draw == DRAW_BINS) && s->sites;
-    const int64_t unknown = s->x == s->y ? 0 : -1; /* Jacobi: others keep their old labels */
+    const int64_t unknown = s->x == s->y ? 0 : -1; /* the Jacobi scan computes conditionals from the old states */
     int64_t last = -1;
     int x = 0;
-    uint64_t lines[AHEAD_LINES] = {0}; /* of the updates ahead */
+    uint64_t lines[AHEAD_LINES] = {0}; /* of the next updates */
 #define VARIABLE(j) (plain || !order ? first + (j) : order[j])
     for (int64_t j = 0; j < n; j++) {
         const int64_t i = VARIABLE(j), line = j + AHEAD_LINES, row = j + AHEAD_ROWS, weights = j + AHEAD_UPDATES;
-        if (packed && line < n) lines[line % AHEAD_LINES] = prefetch_line(s, w->memo, VARIABLE(line), n_states);
-        if (packed && row < n) prefetch_rows(s, w->memo, VARIABLE(row), n_states, lines[row % AHEAD_LINES]);
+        if (packed && line < n) lines[line % AHEAD_LINES] = prefetch_line(s, w->store, VARIABLE(line), n_states);
+        if (packed && row < n) prefetch_rows(s, w->store, VARIABLE(row), n_states, lines[row % AHEAD_LINES]);
         if (!packed && draw == DRAW_BLANKET && weights < n) prefetch_weights(s, VARIABLE(weights));
         x = update_categorical(s, w, i, u[j], n_states, width, draw, plain, last, x);
         if (w->fault) return;
@@ -223,27 +245,28 @@ static ALWAYS_INLINE void run_categorical(const sampler *s, worker *w, const int
 #undef VARIABLE
 }
 
-/* Variables of one number of labels above two, joined in pairs or not at all. */
-#define STEP_CATEGORICAL(NAME, DRAW)                                                                                        \
+/* Variables of one number of states above two, joined in pairs or not at all. Nine states (BIO tags of four labels) have an
+ * instance of their own. */
+#define STEP_CATEGORICAL(NAME, DRAW)                                                                                   \
     static void NAME(const sampler *s, worker *w, const int32_t *order, int64_t first, int64_t n, const double *u) {   \
         const int n_states = s->m.c.sizes[0], width = s->m.c.widths[0];                                                \
-        const int plain = !order && s->x == s->y && !s->m.log_domain && !s->w.multipliers && !s->conditional_sums;              \
+        const int plain = !order && s->x == s->y && !s->m.log_domain && !s->w.multipliers && !s->conditional_sums;     \
         OWN_COPY(s);                                                                                                   \
-        if (n_states == 9 && plain) run_categorical(s_, w, order, first, n, u, 9, 12, DRAW, 1);                             \
-        else if (width == 4) run_categorical(s_, w, order, first, n, u, n_states, 4, DRAW, 0);                              \
-        else if (width == 8) run_categorical(s_, w, order, first, n, u, n_states, 8, DRAW, 0);                              \
-        else if (width == 12) run_categorical(s_, w, order, first, n, u, n_states, 12, DRAW, 0);                            \
-        else if (width == 16) run_categorical(s_, w, order, first, n, u, n_states, 16, DRAW, 0);                            \
-        else if (width > VECTOR_STATES) run_categorical(s_, w, order, first, n, u, n_states, width, DRAW, 0);                   \
+        if (n_states == 9 && plain) categorical_loop(s_, w, order, first, n, u, 9, 12, DRAW, 1);                       \
+        else if (width == 4) categorical_loop(s_, w, order, first, n, u, n_states, 4, DRAW, 0);                        \
+        else if (width == 8) categorical_loop(s_, w, order, first, n, u, n_states, 8, DRAW, 0);                        \
+        else if (width == 12) categorical_loop(s_, w, order, first, n, u, n_states, 12, DRAW, 0);                      \
+        else if (width == 16) categorical_loop(s_, w, order, first, n, u, n_states, 16, DRAW, 0);                      \
+        else if (width > VECTOR_STATES) categorical_loop(s_, w, order, first, n, u, n_states, width, DRAW, 0);         \
     }
 STEP_CATEGORICAL(step_categorical_random, DRAW_RANDOM)
 STEP_CATEGORICAL(step_categorical_blanket, DRAW_BLANKET)
-STEP_CATEGORICAL(step_categorical_sum, DRAW_SUM)
 STEP_CATEGORICAL(step_categorical_bins, DRAW_BINS)
 
-static void step_categorical_general(const sampler *s, worker *w, const int32_t *order, int64_t first, int64_t n, const double *u) {
+static void step_categorical_general(const sampler *s, worker *w, const int32_t *order, int64_t first, int64_t n,
+                                     const double *u) {
     OWN_COPY(s);
-    run_categorical(s_, w, order, first, n, u, s->m.c.sizes[0], s->m.c.widths[0], DRAW_GENERAL, 0);
+    categorical_loop(s_, w, order, first, n, u, s->m.c.sizes[0], s->m.c.widths[0], DRAW_GENERAL, 0);
 }
 
 #endif

@@ -1,30 +1,38 @@
-/* In a chain, what of a conditional can be worked out before the label of the variable before is known.
+/* Totals of conditionals in a chain, computed before the state of the previous variable is known.
  *
- * Each update of a chain waits for the one before it, so what is on the way from one label to the next is what takes time.
- * The sum of the probabilities would be a quarter of that way, and dividing by it a sixth. So both are worked out for every
- * label that the variable before may get, side by side, from a copy of the table that joins the two with its labels
- * exchanged, where the numbers for all labels of the variable before stand together. */
+ * In a chain every update waits for the update before it, so latency decides the speed. Herding needs the probabilities of
+ * variable i, normalised: rows / total. The total would take a quarter of the latency and the division a sixth. Instead both
+ * are computed for every state that variable i - 1 may choose, side by side, while that choice is still pending:
+ *
+ *     without:  state of i - 1  ->  row of the table  ->  product  ->  total  ->  1 / total  ->  probabilities
+ *     with:     state of i - 1  ->  row of the table  ->  product  ------------------------->  probabilities
+ *               \                   totals for all states of i - 1, and their inverses (done) -> select one
+ *
+ * The totals for all states l of i - 1 are one product of a row with a matrix: sum_k product[k] * table[l][k]. It reads the
+ * table transposed, so that the numbers of all l are adjacent. */
 #ifndef HERDNER_CHAIN_TOTALS_H
 #define HERDNER_CHAIN_TOTALS_H
 
 #include "categorical_conditional.h"
 
-/* Whether that is done for variable i. It takes five times the arithmetic, so only where there are vectors of four numbers. */
+/* Whether variable i has a factor with `last`, the previous variable, and the machine has vectors of four doubles: the
+ * totals take five times the arithmetic. */
 static ALWAYS_INLINE int can_precompute_totals(const model *m, int64_t i, int64_t last) {
 #ifdef __AVX2__
     const int64_t first = m->c.starts[i];
     return m->transposed && first < m->c.starts[i + 1] && m->c.others[first] == last;
 #else
+    (void)m, (void)i, (void)last;
     return 0;
 #endif
 }
 
-/* rows: as of `product_of_rows`, of a variable that is_ahead and not careful. Returns their total, as `total_of` has it;
- * *scale: one / total. */
-static ALWAYS_INLINE double product_with_totals(const model *m, int64_t i, const state_t *x, double4 *rows, int n_states, int width,
-                                          int last_state, double one, double4 *scale) {
+/* Fill `rows` as `product_of_rows` does and return the total of the row; *scale receives one / total. The caller has checked
+ * `can_precompute_totals`, and that the variable is not in the log domain. */
+static ALWAYS_INLINE double product_with_totals(const model *m, int64_t i, const state_t *x, double4 *rows, int n_states,
+                                                int width, int last_state, double one, double4 *scale) {
     const int64_t first = m->c.starts[i];
-    const int n_rows = n_states == 9 ? 9 : width; /* beyond n_labels 0 is multiplied */
+    const int n_rows = n_states == 9 ? 9 : width; /* entries from n_states on are multiplied by 0 */
     double totals[VECTOR_STATES], scales[VECTOR_STATES];
     double4 factor, sums[4][VECTOR_STATES / 4];
     product_of_rows(m, i, x, rows, 0, width, width, first + 1, -1, 0);

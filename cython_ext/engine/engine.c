@@ -1,7 +1,7 @@
-/* The seam: an engine's parts, its beginning and end, and what is asked of it. */
+/* The interface of the engine: its parts, beginning a run, freeing it, and questions about it. */
 #include "engine.h"
 
-#include "state_counting.h"
+#include "herding_weights.h"
 #include "run.h"
 
 #define NUMPY_TYPE(TYPE)                                                                                               \
@@ -44,42 +44,44 @@ engine *engine_new(int64_t n_groups) {
 
 void engine_free(engine *e) {
     if (!e) return;
-    for (int64_t k = 0; e->tables && k < e->n_tables; k++) weight_table_free(&e->tables[k]);
-    for (int64_t k = 0; e->memos && k < e->n_tables; k++) memo_free(&e->memos[k]);
-    for (int64_t k = 0; e->threads && k < e->setup.n_threads; k++) free(e->threads[k].w.w);
-    free(e->tables);
-    free(e->memos);
-    free(e->places);
-    free(e->s.owners);
-    free(e->s.sites);
-    free(e->s.rest);
-    free(e->s.m.transposed);
-    free(e->threads);
-    free(e->blocks.exp_tables);
-    free(e->blocks.filter);
-    free(e->blocks.row);
-    free(e->blocks.outside_hash);
-    free(e->flips);
-    free(e->byte_counts);
-    free(e->groups);
-    free(e);
+    for (int64_t k = 0; e->tables && k < e->n_tables; k++) free(e->tables[k].entries);
+    for (int64_t k = 0; e->stores && k < e->n_tables; k++) packed_store_free(&e->stores[k]);
+    for (int64_t k = 0; e->workers && k < e->setup.n_threads; k++) free(e->workers[k].row);
+    void *all[] = {e->tables, e->stores, e->places_memory, e->s.owners, e->s.sites, e->s.rest, e->s.m.transposed, e->workers,
+                   e->blocks.exp_tables, e->blocks.filter, e->blocks.row, e->blocks.outside_hash, e->flips, e->byte_counts,
+                   e->groups, e};
+    for (size_t k = 0; k < sizeof(all) / sizeof(*all); k++) free(all[k]);
 }
 
-extern const loops loops_plain;
 #ifdef HERDNER_X86
-extern const loops loops_avx2, loops_avx512;
 #define HAS(INSTRUCTIONS) (!!__builtin_cpu_supports(INSTRUCTIONS))
+#define TAKE(FUNCTION) if (faster->FUNCTION) set->FUNCTION = faster->FUNCTION
+
+/* Replace the functions of a set by those that `faster` has. */
+static void take_loops(loop_set *set, const loop_set *faster) {
+    set->instructions = faster->instructions;
+    for (int loop = 0; loop < N_LOOPS; loop++)
+        for (int draw = 0; draw < N_DRAWS; draw++) TAKE(step[loop][draw]);
+    TAKE(step_blocks);
+    TAKE(uniform_block);
+    TAKE(raw_block);
+    TAKE(exp_scaled);
+    TAKE(set_beta);
+    TAKE(step_beta);
+    TAKE(tally_states);
+}
 #endif
 
-/* The best loops that this machine can run, or the best of those up to `most`. */
-static const loops *best_loops(const char *most) {
+/* The best loops that this machine can run, but none better than `max_instructions`. */
+static loop_set best_loops(const char *max_instructions) {
+    loop_set set = loops_plain;
 #ifdef HERDNER_X86
-    const int any = !*most || !strcmp(most, "avx512");
-    if (any && HAS("avx512f") && HAS("avx512vl") && HAS("avx512bw") && HAS("avx512dq")) return &loops_avx512;
-    if ((any || !strcmp(most, "avx2")) && HAS("avx2")) return &loops_avx2;
+    const int any = !*max_instructions || !strcmp(max_instructions, "avx512");
+    if ((any || !strcmp(max_instructions, "avx2")) && HAS("avx2")) take_loops(&set, &loops_avx2);
+    if (any && HAS("avx512f") && HAS("avx512vl") && HAS("avx512bw") && HAS("avx512dq")) take_loops(&set, &loops_avx512);
 #endif
-    (void)most;
-    return &loops_plain;
+    (void)max_instructions;
+    return set;
 }
 
 static void begin_model(engine *e) {
@@ -97,11 +99,11 @@ static void begin_model(engine *e) {
     m->log_domain = e->setup.log_domain;
     m->beta = -1.0;
     if (m->unary_step) {
-        e->loops->exp_scaled(m->c.unary, m->unary_step, m->c.n_unary, e->setup.beta_step);
-        if (m->grid) e->loops->exp_scaled(e->grid.sides, m->rows_step, 8, e->setup.beta_step);
-        else e->loops->exp_scaled(m->c.rows, m->rows_step, m->c.n_rows, e->setup.beta_step);
+        e->loops.exp_scaled(m->c.unary, m->unary_step, m->c.n_unary, e->setup.beta_step);
+        if (m->grid) e->loops.exp_scaled(e->grid.sides, m->rows_step, 8, e->setup.beta_step);
+        else e->loops.exp_scaled(m->c.rows, m->rows_step, m->c.n_rows, e->setup.beta_step);
     }
-    if (!e->setup.betas) e->loops->set_beta(m, 1.0);
+    if (!e->setup.betas) e->loops.set_beta(m, 1.0);
 }
 
 static void begin_sampler(engine *e) {
@@ -109,6 +111,7 @@ static void begin_sampler(engine *e) {
     s->x = e->arrays.state;
     s->y = e->setup.scan == SCAN_JACOBI ? e->arrays.next_state : e->arrays.state;
     s->joint_key = &e->joint_key;
+    s->uniform_key = e->arrays.keys[0];
     s->weight_key = e->arrays.keys[2];
     s->fractions = e->arrays.fractions;
     s->dense = e->arrays.dense;
@@ -117,23 +120,24 @@ static void begin_sampler(engine *e) {
     s->max_factors = (int)e->setup.max_factors;
     s->tracks = e->r.options.tracks_log_potential && s->x == s->y && !e->blocks.first;
     s->max_bytes = s->plan.weight_memory / (e->n_tables > 1 ? e->n_tables : 1);
-    e->all_two = e->setup.loop == LOOP_GRID || e->setup.loop == LOOP_BINARY;
-    e->step = e->loops->choose(e->setup.loop, s->w.draw);
+    e->all_binary = e->setup.loop == LOOP_GRID || e->setup.loop == LOOP_BINARY;
+    e->step = e->loops.step[e->setup.loop][s->w.draw];
     if (s->w.multipliers) sum_joint_key(e);
 }
 
-/* What decides packed weights. Returns 0, or NO_MEMORY. */
+/* The blankets of packed weights, and their places. Returns 0 or NO_MEMORY. */
 static int64_t allocate_sites(engine *e) {
     const weights_fields *w = &e->s.w;
     const int64_t n = e->s.m.c.n;
-    memo_site *sites = e->s.sites = malloc(n * sizeof(memo_site));
+    packed_site *sites = e->s.sites = malloc(n * sizeof(packed_site));
     int32_t *rest = e->s.rest = malloc((w->key_starts[n] + 1) * sizeof(int32_t));
     if (!sites || !rest) return NO_MEMORY;
     for (int64_t i = 0; i < n; i++) {
         const int64_t begin = w->key_starts[i], end = w->key_starts[i + 1];
-        sites[i] = (memo_site){!w->n_dense ? -1 : w->weight_starts ? w->weight_starts[i] : i * w->n_keys, begin, -1, -1};
-        if (end - begin > MEMO_MEMBERS) continue;
-        int64_t before = begin; /* members come in rising order */
+        const int64_t first = !w->n_dense ? -1 : w->weight_starts ? w->weight_starts[i] : i * w->n_keys;
+        sites[i] = (packed_site){first + 1, begin, -1, -1};
+        if (end - begin > MAX_BLANKET) continue;
+        int64_t before = begin; /* members are in ascending order */
         while (before < end && w->key_members[before] < i) before++;
         if (before > begin) sites[i].last = w->key_members[before - 1];
         sites[i].n_rest = 0;
@@ -141,45 +145,45 @@ static int64_t allocate_sites(engine *e) {
             if (k != before - 1) rest[begin + sites[i].n_rest++] = w->key_members[k];
     }
     if (!w->n_dense) return 0;
-    e->places = calloc(w->n_dense + 1, sizeof(packed_row));
-    if (w->draw == DRAW_BINS) e->s.owners = calloc(w->n_dense, sizeof(uint16_t));
-    if (!e->places || (w->draw == DRAW_BINS && !e->s.owners)) return NO_MEMORY;
-    wish_large_pages(e->places, (w->n_dense + 1) * sizeof(packed_row));
-    e->s.places = (packed_row *)(((uintptr_t)e->places + 63) & ~(uintptr_t)63); /* each in one line of the cache */
+    e->places_memory = calloc(w->n_dense + 2, sizeof(packed_row));
+    if (w->draw == DRAW_BINS) e->s.owners = calloc(w->n_dense + 1, sizeof(uint16_t));
+    if (!e->places_memory || (w->draw == DRAW_BINS && !e->s.owners)) return NO_MEMORY;
+    advise_large_pages(e->places_memory, (w->n_dense + 2) * sizeof(packed_row));
+    e->s.places = (packed_row *)(((uintptr_t)e->places_memory + CACHE_LINE - 1) & ~(uintptr_t)(CACHE_LINE - 1));
     return 0;
 }
 
-/* 0, or NO_MEMORY. */
+/* Allocate what the run needs beside the arrays of Python. Returns 0 or NO_MEMORY. */
 static int64_t allocate(engine *e) {
     const int64_t n_shards = (e->setup.n_steps + SHARD - 1) / SHARD, n_threads = e->setup.n_threads;
-    const int own = /* positions own their variables */
+    const int own = /* a position updates the same variable in every sweep */
         e->setup.scan != SCAN_RANDOM && e->setup.scan != SCAN_FIXED && !e->blocks.first;
     int64_t widest = e->blocks.stride > 4 ? e->blocks.stride : 4;
     for (int64_t i = 0; e->setup.loop != LOOP_GRID && i < e->s.m.c.n; i++)
         if (e->s.m.c.widths[i] > widest) widest = e->s.m.c.widths[i];
     e->n_tables = !e->s.w.needs_table ? 0 : own ? n_shards : 1;
-    e->tables = calloc(e->n_tables + 1, sizeof(weight_table));
-    e->memos = calloc(e->n_tables + 1, sizeof(memo));
+    e->tables = calloc(e->n_tables + 1, sizeof(hash_table));
+    e->stores = calloc(e->n_tables + 1, sizeof(packed_store));
     e->flips = malloc((n_shards + 1) * sizeof(flips));
     if (e->arrays.counts) e->byte_counts = calloc(e->arrays.n_counts + 1, 1);
-    e->threads = calloc(n_threads, sizeof(thread_state));
+    e->workers = calloc(n_threads, sizeof(worker));
     if (e->s.w.packed && allocate_sites(e)) return NO_MEMORY;
-    const int herds = e->s.w.draw != DRAW_RANDOM && e->s.w.draw != DRAW_GENERAL;
-    if (herds && e->setup.loop == LOOP_CATEGORICAL && e->s.m.c.n_rows && e->s.m.c.n_rows <= MAX_TRANSPOSED) {
+    /* Packed weights hide the latency that precomputed totals would save. */
+    const int precomputes = (e->s.w.draw == DRAW_BINS || e->s.w.draw == DRAW_BLANKET) && !e->s.w.packed;
+    if (precomputes && e->setup.loop == LOOP_CATEGORICAL && e->s.m.c.n_rows && e->s.m.c.n_rows <= MAX_TRANSPOSED) {
         e->s.m.transposed = calloc(e->s.m.c.n_rows, sizeof(double));
         if (!e->s.m.transposed) return NO_MEMORY;
     }
-    if (!e->tables || !e->memos || !e->flips || !e->threads || (e->arrays.counts && !e->byte_counts)) return NO_MEMORY;
+    if (!e->tables || !e->stores || !e->flips || !e->workers || (e->arrays.counts && !e->byte_counts)) return NO_MEMORY;
     for (int64_t k = 0; k < n_shards; k++) e->flips[k] = NO_FLIPS;
-    for (int64_t k = 0; k < e->n_tables; k++) e->tables[k].words = e->s.w.row_length;
     for (int64_t k = 0; k < n_threads; k++) {
-        worker *w = &e->threads[k].w;
-        e->threads[k].block = e->threads[k].order_block = -1;
+        worker *w = &e->workers[k];
+        w->uniform_index = w->order_index = -1;
         w->flips = e->flips;
-        w->w = malloc(3 * widest * sizeof(double));
-        if (!w->w) return NO_MEMORY;
-        w->cumulative = w->w + widest;
-        w->p = w->w + 2 * widest;
+        w->row = malloc(3 * widest * sizeof(double));
+        if (!w->row) return NO_MEMORY;
+        w->cumulative = w->row + widest;
+        w->p = w->row + 2 * widest;
     }
     if (!e->blocks.first) return 0;
     blocks *b = &e->blocks;
@@ -202,26 +206,16 @@ int64_t engine_begin(engine *e, const char *most) {
     return 0;
 }
 
-int64_t engine_advance(engine *e, int64_t from, int64_t to) { return e->loops->alone(e, e->threads, from, to); }
-
-int64_t engine_advance_parallel(engine *e, int thread, int64_t first, int64_t last) {
-    return e->loops->together(e, &e->threads[thread], thread, first, last);
-}
-
 void engine_flush(engine *e) {
     if (e->byte_counts) flush_counts(e->byte_counts, e->arrays.counts, 0, e->arrays.n_counts);
 }
 
-int64_t engine_fault_variable(const engine *e, int thread) { return e->threads[thread].w.fault_variable; }
+int64_t engine_fault_variable(const engine *e, int thread) { return e->workers[thread].fault_variable; }
 
 void engine_set_uniforms(engine *e, const double *uniforms, int64_t first) {
     e->uniforms = uniforms;
     e->uniforms_from = first;
 }
-
-void engine_fill_counting_tables(engine *e) { fill_counting_tables(e); }
-
-int64_t engine_count_states(engine *e, int64_t first, int64_t last) { return count_sweeps(e, e->threads, first, last); }
 
 const state_t *engine_state(const engine *e) { return e->s.x; }
 
@@ -233,7 +227,7 @@ int64_t engine_n_recorded(const engine *e) { return e->r.n_kept; }
 
 int64_t engine_n_samples(const engine *e) { return e->r.n_samples; }
 
-const char *engine_instructions(const engine *e) { return e->loops->instructions; }
+const char *engine_instructions(const engine *e) { return e->loops.instructions; }
 
 void engine_uniform_block(uint64_t key, uint64_t block, double *out) { uniform_block(key, block, out); }
 

@@ -1,27 +1,26 @@
-/* The loops: all give the same bits; which one is used is only a matter of speed. */
+/* The loops of one instruction set, as function pointers. loops.c is compiled for the plain machine, AVX2 and AVX-512;
+ * engine.c takes each function from the best set that has it. All sets give the same bits. */
 #ifndef HERDNER_LOOPS_H
 #define HERDNER_LOOPS_H
 
-#include "grid_loop.h"
-#include "categorical_loop.h"
-#include "binary_loop.h"
+#include "blocks.h"
+#include "record.h"
 
-/* Anything. */
-static void step_general(const sampler *s, worker *w, const int32_t *order, int64_t first, int64_t n, const double *u) {
-    EACH_VARIABLE {
-        if (s->m.c.sizes[i] == 2) update_binary(s, w, i, u[j], DRAW_GENERAL, LISTS);
-        else update_categorical(s, w, i, u[j], s->m.c.sizes[i], s->m.c.widths[i], DRAW_GENERAL, 0, -1, 0);
-        if (w->fault) return;
-    }
-}
+typedef struct {
+    const char *instructions;
+    stepper step[N_LOOPS][N_DRAWS]; /* NULL: this set has no faster loop than the set below */
+    void (*step_blocks)(blocks *, const sampler *, worker *, const int32_t *order, int64_t start, int64_t from, int64_t to);
+    void (*uniform_block)(uint64_t key, uint64_t block, double *out);
+    void (*raw_block)(uint64_t key, uint64_t block, uint64_t *out);
+    void (*exp_scaled)(const double *from, double *to, int64_t n, double beta);
+    void (*set_beta)(model *m, double beta);
+    void (*step_beta)(model *m, double beta);
+    void (*tally_states)(uint8_t *counts, const model *m, const state_t *x, int all_binary, int64_t begin, int64_t end);
+} loop_set;
 
-static inline stepper choose_stepper(int64_t loop, int64_t draw) {
-    static const stepper two[] = {step_binary_random, step_binary_blanket, step_binary_sum, step_binary_bins, step_binary_general};
-    static const stepper labels[] = {step_categorical_random, step_categorical_blanket, step_categorical_sum, step_categorical_bins,
-                                     step_categorical_general};
-    static const stepper grid[] = {step_grid_random, step_grid_blanket, step_grid_sum, step_grid_bins, step_grid_general};
-    if (loop == LOOP_GRID) return grid[draw];
-    return loop == LOOP_BINARY ? two[draw] : loop == LOOP_CATEGORICAL ? labels[draw] : step_general;
-}
+extern const loop_set loops_plain;
+#ifdef HERDNER_X86
+extern const loop_set loops_avx2, loops_avx512;
+#endif
 
 #endif

@@ -1,136 +1,124 @@
-/* Herding weights of variables of a few labels, packed: where all states of a blanket have a place, at the place of the
- * first state that was met of those that share them; else in the order in which they were met, with a hash table of lines
- * that say which of them an update uses. */
+/* Packed herding weights: the 40-bit weights of a variable of at most 12 states in one cache line.
+ *
+ * Herding keeps a row of weights, one per state, for each key (HGW19 Algorithm 6). With doubles a row of 9 states takes two
+ * cache lines; packed it takes one, and the loop waits for memory half as often.
+ *
+ *     packed_row, 64 bytes:   low[0] low[1] ... low[11]    high[0] ... high[3]
+ *                             32 bits each                 4 bytes each: byte k / 4 of high[k % 4] belongs to state k
+ *
+ *     weight of state k in units of 2^-32 = (byte - 128) * 2^32 + low[k]
+ *
+ * The order of the bytes lets vector code unpack four states at a time. A row of zeros has not been initialised yet, since
+ * an initialised row has a byte near 128.
+ *
+ * Where the rows are. The blanket of a variable decides its key, so a row is found by the state of the blanket. One member
+ * of the blanket is special: `last`, the nearest member before the variable. In a sweep in order it was updated just now,
+ * all other members ("the rest") much earlier.
+ *
+ *     blanket of i:    rest = (x[3], x[7], x[90])                              last = x[i - 1]
+ *                        |                                                        |
+ *     few states:      place = number of `rest` in base n_states  * n_states  +  state of last
+ *                      s->places[first + place] is the row. The rows of all states of `last` are adjacent.
+ *
+ *     many states:     line = store.lines[hash of (i, rest)]  ->  line.rows[state of last]  ->  store.rows[...]
+ *                      One row_line of 64 bytes names the rows of all states of `last`. Rows are appended to `store.rows`
+ *                      when they are first needed.
+ *
+ * Both layouts are prefetched while `last` is still unknown (packed_lookup.h).
+ *
+ * With blanket sharing each state of the blanket has its own row. With bins several states share one row: then `owners`
+ * (few states) names the place whose row a place uses, and `store.keys` (many states) maps the key of a bin to its row.
+ *
+ * 40 bits suffice for any probabilities: the sum of the k largest of n weights never exceeds k times their mean by more
+ * than 3k(n - k) / 2. To grow, the k weights would need a share of p while a smaller weight is chosen, which must then be
+ * within 1 of them; but where these bounds are nearly reached, the k weights are further ahead than that. */
 #ifndef HERDNER_PACKED_WEIGHTS_H
 #define HERDNER_PACKED_WEIGHTS_H
 
+#include "hash_table.h"
 #include "model.h"
-#include "weight_table.h"
 
-enum { MEMO_MEMBERS = 8 }; /* at most: 12^8 < 2^32 */
+enum { MAX_BLANKET = 8 }; /* members of a blanket: 12^8 < 2^32, so the state of `rest` fits 32 bits */
 
-/* Weights in units of 2^-32, in one line of the cache: the last 32 bits of each, and floor(w / 2^32) + 128 in byte k / 4 of
- * high[k % 4], so that all four at a time are unpacked alike. Of weights that were not yet met all is 0.
- *
- * None leaves its 40 bits, whatever the probabilities: the sum of the k largest of n weights is never 3k(n - k)/2 above k
- * times their mean. To rise, the k would have to have a part in p while a smaller one is chosen, which must then be within 1
- * of them; but where these bounds are nearly reached, the k are further ahead than that. */
 typedef struct {
     uint32_t low[MAX_PACKED_STATES], high[4];
 } packed_row;
 
-/* Of a variable whose weights are packed: what decides them. */
+/* The blanket of a variable. */
 typedef struct {
-    int64_t first, rest;     /* its first place, or -1; where the members of its blanket stand but for `last` */
-    int32_t n_rest, last;    /* -1: its weights are not packed; the last member of its blanket before it, or -1 */
-} memo_site;
+    int64_t first, rest;    /* the first of its places, or 0: it has none; where its `rest` begins in sampler.rest */
+    int32_t n_rest, last;   /* -1: its weights are not packed; the nearest member before the variable, or -1 */
+} packed_site;
 
 typedef struct {
-    uint64_t tag;               /* 0: free */
-    uint32_t rows[MAX_PACKED_STATES]; /* by the label of one variable; 0: not met */
+    uint64_t tag;
+    uint32_t rows[MAX_PACKED_STATES]; /* by the state of `last`; 0: no row yet */
     uint64_t unused;
-} memo_line;
+} row_line;
 
 typedef struct {
-    uint64_t tag, number; /* tag 0: free */
-} memo_number;
+    uint64_t tag, row;
+} key_row;
+
+_Static_assert(sizeof(packed_row) == CACHE_LINE && sizeof(row_line) == CACHE_LINE, "one cache line each");
+_Static_assert(MAX_PACKED_STATES % 4 == 0, "vectors hold four states");
 
 typedef struct {
-    packed_row *rows; /* [most_rows], of which number 0 is nobody's */
-    memo_line *lines; /* [mask + 1] */
-    uint64_t mask;
-    int64_t n_rows, most_rows, n_lines;
-    memo_number *numbers; /* [number_mask + 1]: of the rows, by their keys */
-    uint64_t number_mask;
-    int64_t n_numbers;
-} memo;
+    packed_row *rows; /* [capacity]; row 0 is unused */
+    int64_t n_rows, capacity;
+    hash_table lines, keys; /* of row_line and of key_row */
+} packed_store;
 
-static inline void memo_free(memo *m) {
-    free(m->numbers);
+static inline void packed_store_free(packed_store *m) {
+    free(m->keys.entries);
     free(m->rows);
-    free(m->lines);
+    free(m->lines.entries);
 }
 
-/* The line of a tag, or the free one where it belongs. */
-static ALWAYS_INLINE memo_line *line_at(const memo *m, uint64_t tag) {
-    uint64_t at = tag & m->mask;
-    while (m->lines[at].tag && m->lines[at].tag != tag) at = (at + 1) & m->mask;
-    return m->lines + at;
+static ALWAYS_INLINE row_line *line_of(const packed_store *m, uint64_t tag) {
+    return (row_line *)hash_entry(&m->lines, sizeof(row_line), tag);
 }
 
-/* What is in use, in bytes. */
-static inline int64_t memo_bytes(const memo *m) {
-    const int64_t lines = m->lines ? (int64_t)m->mask + 1 : 0, numbers = m->numbers ? (int64_t)m->number_mask + 1 : 0;
-    return lines * (int64_t)sizeof(memo_line) + m->n_rows * (int64_t)sizeof(packed_row) + numbers * (int64_t)sizeof(memo_number);
+/* How many more bytes a store may take. */
+static inline int64_t packed_budget(const packed_store *m, int64_t max_bytes) {
+    return max_bytes - hash_table_bytes(&m->lines, sizeof(row_line)) - hash_table_bytes(&m->keys, sizeof(key_row)) -
+           m->n_rows * (int64_t)sizeof(packed_row);
 }
 
-/* Room for one more line; returns a fault. */
-static int64_t room_for_line(memo *m, int64_t most) {
-    const uint64_t before = m->lines ? m->mask + 1 : 0, lines = before ? before * 2 : 256;
-    if ((uint64_t)m->n_lines * 2 < before) return 0;
-    if (memo_bytes(m) + (int64_t)((lines - before) * sizeof(memo_line)) > most) return WEIGHTS_FULL;
-    memo_line *const old = m->lines, *const bigger = table_memory(lines * sizeof(memo_line));
-    if (!bigger) return NO_MEMORY;
-    memset(bigger, 0, lines * sizeof(memo_line));
-    m->lines = bigger;
-    m->mask = lines - 1;
-    for (uint64_t k = 0; k < before; k++)
-        if (old[k].tag) *line_at(m, old[k].tag) = old[k];
-    free(old);
-    return 0;
+static int64_t reserve_line(packed_store *m, int64_t max_bytes) {
+    const int64_t own = hash_table_bytes(&m->lines, sizeof(row_line));
+    return hash_table_reserve(&m->lines, sizeof(row_line), 256, 2, packed_budget(m, max_bytes) + own);
 }
 
-/* Room for row n_rows + 1; returns a fault. */
-static int64_t room_for_row(memo *m, int64_t most) {
-    if (memo_bytes(m) + (int64_t)sizeof(packed_row) > most || m->n_rows == UINT32_MAX) return WEIGHTS_FULL;
-    if (m->n_rows + 1 < m->most_rows) return 0;
-    /* By eight, as what is not touched is not yet memory, but what is copied has been touched twice. */
-    const int64_t rows = m->most_rows ? m->most_rows * 8 : 1024;
-    packed_row *bigger = table_memory(rows * sizeof(packed_row));
-    if (!bigger) return NO_MEMORY;
-    if (m->rows) memcpy(bigger, m->rows, (m->n_rows + 1) * sizeof(packed_row));
+/* Make room for row n_rows + 1; returns 0 or a fault. */
+static int64_t reserve_row(packed_store *m, int64_t max_bytes) {
+    if ((int64_t)sizeof(packed_row) > packed_budget(m, max_bytes) || m->n_rows == UINT32_MAX) return WEIGHTS_FULL;
+    if (m->n_rows + 1 < m->capacity) return 0;
+    /* A factor of 8, as untouched memory costs nothing but a copy touches all of it. */
+    const int64_t capacity = m->capacity ? m->capacity * 8 : 1024;
+    packed_row *larger = table_memory(capacity * sizeof(packed_row));
+    if (!larger) return NO_MEMORY;
+    if (m->rows) memcpy(larger, m->rows, (m->n_rows + 1) * sizeof(packed_row));
     free(m->rows);
-    m->rows = bigger;
-    m->most_rows = rows;
+    m->rows = larger;
+    m->capacity = capacity;
     return 0;
 }
 
-static ALWAYS_INLINE memo_number *number_at(const memo *m, uint64_t tag) {
-    uint64_t at = tag & m->number_mask;
-    while (m->numbers[at].tag && m->numbers[at].tag != tag) at = (at + 1) & m->number_mask;
-    return m->numbers + at;
-}
-
-/* Room for one more number; returns a fault. */
-static int64_t room_for_number(memo *m, int64_t most) {
-    const int64_t before = m->numbers ? (int64_t)m->number_mask + 1 : 0, size = sizeof(memo_number);
-    if (m->n_numbers * 2 < before) return 0;
-    int64_t numbers = before ? before * 4 : 1024;
-    if (before && memo_bytes(m) + (numbers - before) * size > most) numbers = before * 2;
-    if (memo_bytes(m) + (numbers - before) * size > most) return WEIGHTS_FULL;
-    memo_number *const old = m->numbers, *const bigger = table_memory(numbers * sizeof(memo_number));
-    if (!bigger) return NO_MEMORY;
-    memset(bigger, 0, numbers * sizeof(memo_number));
-    m->numbers = bigger;
-    m->number_mask = numbers - 1;
-    for (int64_t k = 0; k < before; k++)
-        if (old[k].tag) *number_at(m, old[k].tag) = old[k];
-    free(old);
-    return 0;
-}
-
-/* The number that a pair goes by: `next`, which is kept, where it is *unborn; 0 with *fault set. */
-static int64_t number_of(memo *m, int64_t i, uint64_t key, int64_t next, int *unborn, int64_t most, int64_t *fault) {
-    *fault = room_for_number(m, most);
+/* The row of a key. A key without a row gets row `next`, and *is_new is set. Returns 0 with *fault set on failure. */
+static int64_t row_of_key(packed_store *m, int64_t i, uint64_t key, int64_t next, int *is_new, int64_t max_bytes,
+                          int64_t *fault) {
+    const int64_t own = hash_table_bytes(&m->keys, sizeof(key_row));
+    *fault = hash_table_reserve(&m->keys, sizeof(key_row), 1024, 4, packed_budget(m, max_bytes) + own);
     if (*fault) return 0;
     const uint64_t tag = pair_tag(i, key);
-    memo_number *number = number_at(m, tag);
-    *unborn = !number->tag;
-    if (*unborn) {
-        *number = (memo_number){tag, (uint64_t)next};
-        m->n_numbers++;
+    key_row *entry = (key_row *)hash_entry(&m->keys, sizeof(key_row), tag);
+    *is_new = !entry->tag;
+    if (*is_new) {
+        *entry = (key_row){tag, (uint64_t)next};
+        m->keys.count++;
     }
-    return (int64_t)number->number;
+    return (int64_t)entry->row;
 }
 
 #endif

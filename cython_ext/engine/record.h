@@ -1,4 +1,4 @@
-/* What is kept of the states at the ends of sweeps. Every part is optional: its array is NULL where it is not wanted. */
+/* Recording the states at the ends of sweeps. Every part is optional; its array is NULL if the caller did not ask for it. */
 #ifndef HERDNER_RECORD_H
 #define HERDNER_RECORD_H
 
@@ -11,7 +11,7 @@ typedef struct {
     int64_t burn_in, n_kept, n_samples;
 } record;
 
-/* The cell of factor f of a group; the group's rows and scales repeat one number where their strides are 0. */
+/* The table cell of factor f of a group at the joint state x. */
 static inline int64_t cell_of(const factor_group *g, int64_t f, const state_t *x) {
     int64_t cell = 0;
     for (int64_t a = 0; a < g->arity; a++) cell = cell * g->sizes[a] + x[g->scopes[f * g->arity + a]];
@@ -32,16 +32,17 @@ static inline double state_log_potential(const factor_group *groups, int n_group
     return sum;
 }
 
+/* Add a change to the log-potential of the current state. */
 static inline void add_gain(record *r, double flip_log_gain) {
     const double term = flip_log_gain - r->carry, next = r->log_potential + term;
     r->carry = (next - r->log_potential) - term;
     r->log_potential = next;
 }
 
-/* Where the unary row of variable i begins; i may be the number of variables. */
+/* The first entry of variable i in the layout of unary rows; i may be the number of variables. */
 static inline int64_t rows_before(const model *m, int64_t i) { return i < m->c.n ? unary_row(m, i) : m->c.n_unary; }
 
-/* Labels are counted in bytes, which so many sweeps fill; then they go to the counts that are read. */
+/* States are counted in bytes, which are moved to the recorded counts before they can overflow. */
 enum { MAX_BYTE_COUNT = 255 };
 
 static inline void flush_counts(uint8_t *restrict byte_counts, uint32_t *restrict counts, int64_t begin, int64_t end) {
@@ -49,7 +50,7 @@ static inline void flush_counts(uint8_t *restrict byte_counts, uint32_t *restric
     memset(byte_counts + begin, 0, end - begin);
 }
 
-/* Counts the labels of variables begin .. end - 1: label 1 of two, each of more. */
+/* Count the states of variables begin .. end - 1: only state 1 of a binary variable, every state of other variables. */
 static inline void tally_states(uint8_t *restrict counts, const model *m, const state_t *restrict x, int all_two,
                                 int64_t begin, int64_t end) {
     if (all_two)
@@ -61,7 +62,7 @@ static inline void tally_states(uint8_t *restrict counts, const model *m, const 
         }
 }
 
-/* The end of sweep t, but for the counts of labels. */
+/* Record the end of sweep t, except the counts of states. */
 static inline void record_sweep(record *r, const arrays_fields *to, const factor_group *groups, int n_groups,
                                 const state_t *x, int64_t n, int64_t t) {
     if (to->trace) to->trace[t] = r->log_potential;

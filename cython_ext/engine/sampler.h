@@ -1,51 +1,54 @@
-/* What the loops of one run share, and what each thread has of its own. */
+/* What all loops of a run read (`sampler`), and what each thread owns (`worker`). */
 #ifndef HERDNER_SAMPLER_H
 #define HERDNER_SAMPLER_H
 
-#include "packed_weights.h"
 #include "flips.h"
+#include "packed_weights.h"
 
-/* Probabilities and herding weights are whole multiples of 1 / ONE, so that every sum of them is exact. */
+/* Probabilities and herding weights are integers in units of 1 / ONE, so that their sums are exact. */
 #define ONE 4294967296.0
 
 typedef struct {
     model m;
     plan_fields plan;
     weights_fields w;
-    const state_t *x;             /* the state that conditionals are taken of */
-    state_t *y;                   /* the state that labels are written to: x itself, but for the Jacobi scan */
-    uint64_t *joint_key;        /* complete sharing: the sum of w.place * label over all variables */
-    uint64_t weight_key;
-    uint32_t *fractions;        /* dense weights of two labels in the circular form, or NULL */
-    double *dense;              /* dense signed weights, or NULL */
-    int64_t max_bytes;         /* of a hash table */
-    const uint8_t *independent; /* which BATCHes of variables have no neighbours among themselves; or NULL */
-    double *conditional_sums;   /* Rao-Blackwell: in the layout of the unary rows; may be NULL */
+    const state_t *x;             /* the joint state that conditionals are computed from */
+    state_t *y;                   /* where new states are written: x itself except in the Jacobi scan */
+    uint64_t *joint_key;          /* complete sharing: the sum of w.multipliers * state over all variables */
+    uint64_t uniform_key, weight_key; /* streams of random numbers: for draws, and for the start values of weights */
+    uint32_t *fractions;          /* dense weights of binary variables in the circular form, or NULL */
+    double *dense;                /* dense signed weights, or NULL */
+    int64_t max_bytes;            /* of the hash tables of one shard */
+    const uint8_t *independent;   /* [V / BATCH_SIZE]: 1 if no two variables of a batch are neighbours; or NULL */
+    double *conditional_sums;     /* sums of conditionals in the layout of the unary rows (Rao-Blackwell), or NULL */
     uint32_t *conditional_counts; /* [V]: how many conditionals were added */
-    memo_site *sites;           /* [V] where weights are packed, or NULL */
-    int32_t *rest;              /* members of their blankets */
-    packed_row *places;         /* [w.n_slots] where weights are packed, or NULL */
-    uint16_t *owners;           /* [w.n_slots] of bins: 1 + the place whose weights a place uses, within those of its variable */
-    int tracks;                 /* keep what turns of labels gain */
-    int max_factors;                /* see `turn_many` */
+    packed_site *sites;           /* [V] if weights are packed, or NULL */
+    int32_t *rest;                /* members of their blankets without `last` */
+    packed_row *places;           /* [1 + w.n_dense]; place 0 is unused */
+    uint16_t *owners;             /* [1 + w.n_dense], for bins: 1 + the place, among those of the variable, whose row is used */
+    int tracks;                   /* record flips, from which the log-potential is updated */
+    int max_factors;              /* see `add_flips` */
 } sampler;
 
 typedef struct {
-    flips *flips;               /* of the present shard in this sweep */
-    weight_table *table;
-    memo *memo;
-    int64_t fault, fault_variable;      /* 0, or one of the negative codes; then `faulty` is the variable */
-    double *w, *cumulative, *p; /* scratch of the widest row */
+    flips *flips; /* of the current shard and sweep */
+    hash_table *table;
+    packed_store *store;
+    int64_t fault, fault_variable;        /* 0 or a fault, and the variable where it occurred */
+    double *row, *cumulative, *p;         /* scratch for the widest row */
+    int64_t uniform_index, order_index;   /* the blocks that `uniforms` and `order` hold */
+    double uniforms[UNIFORM_BLOCK];
+    int32_t order[UNIFORM_BLOCK];
 } worker;
 
-/* Updates order[0] .. order[n - 1], or first .. first + n - 1 where order is NULL, taking one uniform number each. */
+/* Update variables order[0] .. order[n - 1] (first .. first + n - 1 if order is NULL), each with one uniform number. */
 typedef void (*stepper)(const sampler *, worker *, const int32_t *order, int64_t first, int64_t n, const double *u);
 
-/* won, lost: as in `turn`; of careful variables they do not matter. */
+/* Write a new state. `numerator`, `denominator`: see `add_flip`; variables in the log domain do not use them. */
 static ALWAYS_INLINE void set_state(const sampler *s, worker *w, int64_t i, int x, double numerator, double denominator) {
     const state_t old = s->x[i];
     if (s->tracks && s->m.log_domain && s->m.log_domain[i]) {
-        if (x != old) w->flips->flip_log_gain[i % 4] += flip_log_gain(&s->m, i, s->x, x);
+        if (x != old) w->flips->log_gain[i % 4] += flip_log_gain(&s->m, i, s->x, x);
     } else if (s->tracks) {
         add_flip(w->flips, i % 4, numerator, denominator);
     }
@@ -53,7 +56,8 @@ static ALWAYS_INLINE void set_state(const sampler *s, worker *w, int64_t i, int 
     s->y[i] = (state_t)x;
 }
 
-/* A loop works on a copy of the sampler, which stores to labels and weights cannot change: its fields stay in registers. */
+/* A loop works on a local copy of the sampler. Stores to states and weights cannot change it, so the compiler keeps its
+ * fields in registers. */
 #define OWN_COPY(s) const sampler own = *(s), *restrict const s_ = &own
 
 #define EACH_VARIABLE for (int64_t j = 0, i; j < n && (i = order ? order[j] : first + j, 1); j++)

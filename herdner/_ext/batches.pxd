@@ -40,7 +40,7 @@ cdef class Many:
     cdef bint backward, in_lanes
     cdef chain_lanes lanes
     cdef int wide               # so many lanes
-    cdef object kept
+    cdef object references
     cdef int64_t length(self, int64_t s) noexcept nogil
     cdef int64_t batch(self, int64_t first, int64_t last) noexcept nogil
     cdef bint lanes_pay(self, const int64_t *group, int64_t n) noexcept nogil

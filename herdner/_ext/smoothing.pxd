@@ -205,7 +205,7 @@ cdef class Workspace:
     cdef Smoothed c
     cdef ScaledTables scaled
     cdef double[::1] work
-    cdef object kept
+    cdef object references
 
     cdef inline Smoothed part(self, int64_t start) noexcept nogil:
         """The memory from token ``start`` on, but for what only one backward pass needs: ``xb`` and ``scale``."""

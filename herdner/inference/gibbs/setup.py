@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from herdner._ext import gibbs as loops
-from herdner._ext.conditionals import independent as mark_independent
+from herdner._ext.conditionals import mark_independent
 from herdner.base.arrays import Floats, Int32s, Int64s
 from herdner.graph.conditionals import Conditionals
 from herdner.graph.grids import GridForm

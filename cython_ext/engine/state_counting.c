@@ -1,18 +1,17 @@
-/* Counting the states of a small graph of two labels: what an update needs is looked up by the state of all variables.
+/* Counting the states of a small graph of binary variables. What an update needs is looked up by the joint state.
  *
- * The labels are those of the other loops, bit for bit. Variable i is bit n - 1 - i of a state, as in the joint. The
- * tables, part COUNTING, are described by herdner.studies.convergence.counts.CountingTables. */
-#ifndef HERDNER_STATE_COUNTING_H
-#define HERDNER_STATE_COUNTING_H
-
+ * The states are those of the other loops, bit for bit. Variable i is bit n - 1 - i of a joint state. The tables, part
+ * COUNTING, are described by herdner.studies.convergence.counts.CountingTables. */
+#include "binary_loop.h"
 #include "run.h"
 
+/* The odds of state 0 against state 1. */
 static double small_odds(const sampler *s, int64_t i) {
     return s->m.grid ? grid_odds(&s->m, i, s->x) : odds_of(&s->m, i, s->x);
 }
 
-/* Fills the tables; the state is as before. */
-static void fill_counting_tables(engine *e) {
+/* Fill the tables; the state of the run stays as it is. */
+void engine_fill_counting_tables(engine *e) {
     const counting_tables *c = &e->counting;
     sampler *s = &e->s;
     const int64_t n = s->m.c.n;
@@ -40,14 +39,14 @@ static void fill_counting_tables(engine *e) {
     if (s->w.multipliers) sum_joint_key(e);
 }
 
-enum { COUNT_RANDOM, COUNT_FRACTIONS, COUNT_RANDOM_BINS, COUNT_ANY };
+enum { COUNT_RANDOM, COUNT_FRACTIONS, COUNT_RANDOM_BINS, COUNT_GENERAL };
 
-static ALWAYS_INLINE int64_t count_loop(engine *e, thread_state *t, int64_t first, int64_t last, const int how) {
+static ALWAYS_INLINE int64_t count_loop(engine *e, worker *w, int64_t first, int64_t last, const int how) {
     const counting_tables *c = &e->counting;
     const sampler own = e->s, *restrict const s = &own;
     const int64_t n = s->m.c.n, n_steps = e->setup.n_steps, half = (int64_t)1 << n;
     int64_t state = 0, number = first * n_steps;
-    if (e->n_tables) t->w.table = e->tables;
+    if (e->n_tables) w->table = e->tables;
     for (int64_t i = 0; i < n; i++) state |= (int64_t)s->x[i] << (n - 1 - i);
     for (int64_t sweep = first; sweep < last; sweep++) {
         int64_t upper = 0;
@@ -59,11 +58,11 @@ static ALWAYS_INLINE int64_t count_loop(engine *e, thread_state *t, int64_t firs
                 u = e->uniforms[number - e->uniforms_from];
             } else if (how != COUNT_FRACTIONS) {
                 const int64_t block = number / UNIFORM_BLOCK;
-                if (t->block != block) {
-                    uniform_block(e->arrays.keys[0], block, t->u);
-                    t->block = block;
+                if (w->uniform_index != block) {
+                    e->loops.uniform_block(s->uniform_key, block, w->uniforms);
+                    w->uniform_index = block;
                 }
-                u = t->u[number % UNIFORM_BLOCK];
+                u = w->uniforms[number % UNIFORM_BLOCK];
             }
             int64_t x;
             if (how == COUNT_RANDOM) {
@@ -82,8 +81,8 @@ static ALWAYS_INLINE int64_t count_loop(engine *e, thread_state *t, int64_t firs
                     key = random_bin(s, u, &p, &drawn);
                     upper = key != (uint64_t)c->keys[at];
                 }
-                x = herd_binary(s, &t->w, i, key, p, drawn);
-                if (t->w.fault) return t->w.fault;
+                x = herd_binary(s, w, i, key, p, drawn);
+                if (w->fault) return w->fault;
             }
             state = others | x << shift;
         }
@@ -100,12 +99,12 @@ static ALWAYS_INLINE int64_t count_loop(engine *e, thread_state *t, int64_t firs
     return 0;
 }
 
-/* Sweeps first .. last - 1, whose last update must be that of the focus; returns a fault. */
-static int64_t count_sweeps(engine *e, thread_state *t, int64_t first, int64_t last) {
-    if (e->s.w.draw == DRAW_RANDOM) return count_loop(e, t, first, last, COUNT_RANDOM);
-    if (e->s.fractions && e->s.w.sharing == SHARE_RANDOM_BINS) return count_loop(e, t, first, last, COUNT_RANDOM_BINS);
-    if (e->s.fractions) return count_loop(e, t, first, last, COUNT_FRACTIONS);
-    return count_loop(e, t, first, last, COUNT_ANY);
+/* Do sweeps first .. last - 1, whose last update must be that of the focus. */
+int64_t engine_count_states(engine *e, int64_t first, int64_t last) {
+    worker *w = e->workers;
+    if (e->s.w.draw == DRAW_RANDOM) return count_loop(e, w, first, last, COUNT_RANDOM);
+    if (e->s.fractions && e->s.w.sharing == SHARE_RANDOM_BINS) return count_loop(e, w, first, last, COUNT_RANDOM_BINS);
+    if (e->s.fractions) return count_loop(e, w, first, last, COUNT_FRACTIONS);
+    return count_loop(e, w, first, last, COUNT_GENERAL);
 }
 
-#endif
