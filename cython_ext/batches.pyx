@@ -1,9 +1,9 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""Forward-backward of many sequences, and the probabilities of spans in them: sequences of about one length side by
-side, one in each lane of a vector.
+"""Forward-backward of many sequences, and the probabilities of spans in them.
 
-A lane has the bits that its sequence has alone (`smooth`), so who shares a batch changes no result. Called by
-chain.pyx, to which herdner/_ext/batches.pxd declares it."""
+Sequences of similar length are processed side by side, one in each lane of a vector (chain_loops/lanes.h). A lane gives
+the bits that its sequence would get alone (`smooth`), so batches do not change results. Called by chain.pyx and
+likelihood.pyx."""
 
 import numpy as np
 
@@ -19,25 +19,28 @@ from sums cimport CompensatedSum, add
 
 
 cdef bint fit_lanes(Workspace space, int64_t n_sequences):
-    """Whether the tables, and so many sequences, are for lanes: one table for all edges."""
+    """Return True if lanes can process the tables and are worth their set-up for so many sequences."""
     return n_sequences >= FEW_SEQUENCES and space.c.scalable and space.c.scaled.n_states <= CHAIN_LANE_STATES
 
 
 cdef double log_span(const Smoothed *c, const double *unary, const int32_t *states, const int32_t *edge_table,
                      int64_t start, int64_t end, double *work) noexcept nogil:
-    """log P(tokens start..end-1 have these states) = forward at its start + path - normalisers + backward at its end.
-    Everything is local to the span, so a long sequence costs no accuracy."""
+    """Return log P(tokens start to end - 1 have these states).
+
+    It is forward at the start + the path - the normalisers + backward at the end. All terms are local to the span, so
+    the accuracy does not depend on the length of the sequence.
+    """
     cdef int stride = c.scaled.stride
     cdef double here = c.forward[start * stride + states[start]]
     cdef double ahead = c.backward[(end - 1) * stride + states[end - 1]]
     cdef double total = joined(c, end - 1, work)
     cdef double both = here + ahead - total if c.log_domain else log(here * ahead / total)
-    return min(along(c, unary, states, edge_table, start, end, c.norm, 1, both), 0.0)
+    return min(add_path(c, unary, states, edge_table, start, end, c.norm, 1, both), 0.0)
 
 
-cdef double along(const Smoothed *c, const double *unary, const int32_t *states, const int32_t *edge_table,
+cdef double add_path(const Smoothed *c, const double *unary, const int32_t *states, const int32_t *edge_table,
                   int64_t start, int64_t end, const double *norm, int step, double result) noexcept nogil:
-    """What the path adds to a span's first token, and the normalisers, which stand ``step`` apart."""
+    """Add to ``result`` the path from a span's first token to its last, minus the normalisers, ``step`` doubles apart."""
     cdef int n_states = c.scaled.n_states
     cdef int64_t t, table = 0
     for t in range(start + 1, end):
@@ -49,13 +52,13 @@ cdef double along(const Smoothed *c, const double *unary, const int32_t *states,
 
 
 cdef class Spans:
-    """The labels of all tokens [N], spans sorted by their starts, and what becomes their log-probability."""
+    """The states of all tokens [N], spans sorted by their starts, and the array for their log-probabilities."""
     def __cinit__(self, const int32_t[::1] states, const int64_t[::1] starts, const int64_t[::1] ends,
                   double[::1] out):
         self.states, self.starts, self.ends, self.out = states, starts, ends, out
 
     cdef int64_t first(self, int64_t token) noexcept nogil:
-        """The first span that begins at this token or behind it."""
+        """Return the first span that begins at this token or later."""
         cdef int64_t low = 0, high = self.starts.shape[0], k
         while low < high:
             k = (low + high) // 2
@@ -67,7 +70,7 @@ cdef class Spans:
 
     cdef void fill(self, const Smoothed *c, const double[:, ::1] unary, const int32_t *edge_table, int64_t start,
                    int64_t end, double *work) noexcept nogil:
-        """The spans of the sequence of tokens ``start:end``, which has been smoothed."""
+        """Compute the spans of the sequence of tokens ``start:end``, after its forward-backward."""
         cdef int64_t k = self.first(start)
         while k < self.starts.shape[0] and self.starts[k] < end:
             self.out[k] = log_span(c, &unary[start, 0], &self.states[start], edge_table, self.starts[k] - start,
@@ -75,12 +78,13 @@ cdef class Spans:
             k += 1
 
     cdef bint any_in(self, int64_t start, int64_t end) noexcept nogil:
+        """Return True if a span begins at one of the tokens ``start:end``."""
         cdef int64_t k = self.first(start)
         return k < self.starts.shape[0] and self.starts[k] < end
 
 
 cdef class PairCounts:
-    """Expected counts of pairs of labels, added up sequence by sequence, each multiplied by its weight."""
+    """Expected counts of pairs of states, summed over sequences with their weights."""
 
     def __cinit__(self, Py_ssize_t n_states, Py_ssize_t stride):
         self.outer, self.counts = np.zeros((n_states, stride)), np.zeros((n_states, n_states))
@@ -88,7 +92,7 @@ cdef class PairCounts:
         self.work = np.empty((n_states, stride))
 
     cdef void add_alone(self, const Smoothed *c, int64_t n, double weight) noexcept nogil:
-        """Those of a sequence that has been smoothed alone."""
+        """Add the counts of a sequence after its own forward-backward."""
         cdef Py_ssize_t i, j
         self.outer[:] = 0.0
         if c.log_domain:
@@ -109,16 +113,16 @@ cdef class PairCounts:
             total[k] += weight * lanes.pairs[wide * k + lane]
 
     cdef total(self, Workspace space):
-        """Float64[K, K]."""
+        """Return the counts: float64[K, K]."""
         exponentials = np.asarray(space.scaled.padded)[0, 0, :, :self.total_outer.shape[1]]
         return np.asarray(self.total_outer) * exponentials + np.asarray(self.total_counts)
 
 
 cdef class Many:
-    """The sequences, what is to be filled, and memory.
+    """The sequences of one call, its outputs, and memory for lanes.
 
-    Where only spans are wanted, ``log_z`` and ``nodes`` are None; ``pairs`` may be, and go with ``nodes``; ``weights``
-    [S] are theirs, None: 1. Sequences have at most ``most`` tokens.
+    Outputs that are None are not computed; ``pairs`` requires ``nodes``. ``weights`` [S] are the weights of sequences in
+    ``pairs``; None means 1. Sequences have at most ``most`` tokens.
     """
 
     def __cinit__(self, Workspace space, const double[:, ::1] unary, const int64_t[::1] offsets, int64_t most,
@@ -149,7 +153,10 @@ cdef class Many:
         return self.offsets[s + 1] - self.offsets[s]
 
     cdef int64_t batch(self, int64_t first, int64_t last) noexcept nogil:
-        """Sequences ``first`` to ``last`` - 1, the longest first; returns the first at fault, or -1, or BAD_NUMBERS."""
+        """Process sequences ``first`` to ``last`` - 1, the longest first.
+
+        Returns the first sequence without an allowed labelling, -1, or BAD_NUMBERS.
+        """
         cdef int64_t order[BATCH_SEQUENCES]
         cdef int64_t s, j, i = 0, n_sound = 0, bad = last, fault = last
         for s in range(first, last):
@@ -177,7 +184,7 @@ cdef class Many:
         return fault if fault < last else BAD_NUMBERS if bad < last else -1
 
     cdef bint lanes_pay(self, const int64_t *group, int64_t n) noexcept nogil:
-        """The lanes take less time than their sequences one after the other."""
+        """Return True if lanes take less time than processing their sequences one by one."""
         cdef int64_t lane, n_tokens = 0
         if not self.in_lanes:
             return False
@@ -186,7 +193,7 @@ cdef class Many:
         return n_tokens > 2 * self.length(group[0]) and self.length(group[0]) <= CHAIN_LANE_TOKENS
 
     cdef int64_t alone(self, int64_t s, int64_t none) noexcept nogil:
-        """A sequence as it would be done alone; returns it where it is at fault, else ``none``."""
+        """Process one sequence without lanes. Return its index if no labelling is allowed, else ``none``."""
         cdef Smoothed *c = &self.space.c
         cdef int64_t start = self.offsets[s]
         if smooth(c, &self.unary[start, 0], self.length(s), NULL, self.backward) != CHAIN_OK:
@@ -202,8 +209,7 @@ cdef class Many:
         return none
 
     cdef int64_t together(self, const int64_t *group, int64_t n, int64_t none) noexcept nogil:
-        """n sequences, at most as many as there are lanes; the last one fills those that are left over. Returns the
-        first at fault."""
+        """Process n sequences in lanes; unused lanes repeat the last one. Return the first at fault, or ``none``."""
         cdef int sound[CHAIN_WIDEST]
         cdef double *nodes[CHAIN_WIDEST]
         cdef int64_t lane, s, fault = none
@@ -229,8 +235,7 @@ cdef class Many:
         return fault
 
     cdef void lane_spans(self, int64_t lane, int64_t first, int64_t last) noexcept nogil:
-        """`log_span`, for the spans of the sequence in a lane; powers of 2 that are missing on both sides do not
-        matter."""
+        """Compute `log_span` for the spans of the sequence in a lane. Missing powers of 2 cancel."""
         cdef const chain_lanes *c = &self.lanes
         cdef int64_t k = self.spans.first(first), n_states = c.n_states, start, end, j
         cdef const int32_t *states = &self.spans.states[first]
@@ -246,12 +251,12 @@ cdef class Many:
                 sums[j % 4] += (c.forward[self.wide * (end * n_states + j) + lane]
                                 * c.backward[self.wide * (end * n_states + j) + lane])
             total = ((sums[0] + sums[2]) + (sums[1] + sums[3])) * c.factor[self.wide * end + lane]
-            self.spans.out[k] = min(along(&self.space.c, &self.unary[first, 0], states, NULL, start, end + 1,
-                                          c.norm + lane, self.wide, log(here * ahead / total)), 0.0)
+            self.spans.out[k] = min(add_path(&self.space.c, &self.unary[first, 0], states, NULL, start, end + 1,
+                                             c.norm + lane, self.wide, log(here * ahead / total)), 0.0)
             k += 1
 
     cdef double lane_log_z(self, int64_t lane) noexcept nogil:
-        """`total_log`, for a lane."""
+        """Return `total_log` of the sequence in a lane."""
         cdef CompensatedSum total = CompensatedSum(0.0, 0.0)
         cdef int64_t t, last = self.lanes.ends[lane] - 1
         cdef double rest = 0.0
@@ -266,8 +271,11 @@ cdef class Many:
 
 cdef int64_t smooth_all(Workspace space, const double[:, ::1] unary, const int64_t[::1] offsets, double[::1] log_z,
                         double[:, ::1] nodes, Spans spans, PairCounts pairs):
-    """Fills, where given, ``log_z`` [S], ``nodes`` [N, K], ``pairs`` and what is asked of ``spans``; with these,
-    sequences without one are left out. Returns the index of the first sequence at fault, -1 for none or BAD_NUMBERS."""
+    """Fill ``log_z`` [S], ``nodes`` [N, K], ``pairs`` and ``spans``, unless None.
+
+    With ``spans``, sequences without a span are skipped. Returns the first sequence without an allowed labelling, -1, or
+    BAD_NUMBERS.
+    """
     cdef Many many = Many(space, unary, offsets, longest(offsets), log_z, nodes, spans, pairs, None)
     cdef int64_t n = offsets.shape[0] - 1, s = 0, fault = -1
     with nogil:

@@ -1,15 +1,17 @@
 # cython: language_level=3
-"""Loops over linear chains: Viterbi, forward-backward and the probability of spans, for many sequences in one call.
+"""Viterbi, forward-backward and the probability of spans, for many linear chains in one call.
 
-``herdner.inference.linear_chain`` calls them, and the sum-product and Viterbi backends.
+Called by ``herdner.inference.linear_chain`` and the backends ``sum_product`` and ``viterbi``.
 
-Arguments common to all: ``unary`` [N, K] log-potentials of all tokens, sequence s being the rows ``offsets[s]`` to
-``offsets[s + 1]``; ``tables`` [T, K, K] pairwise log-potentials, the edge from token t - 1 to t using
-``tables[edge_table[t]]``, or ``tables[0]`` where ``edge_table`` is None. Entries are finite or -inf. Shapes and tables
-are checked before, by ``herdner.inference.linear_chain``; the numbers in ``unary`` here, sequence by sequence, which
-brings them into the cache. Outputs are allocated by the caller. Each function stops at the first fault and returns the
-index of a sequence in which every labelling is impossible, or -2 if ``unary`` holds numbers that are none, or beyond
-1e300; -1 is success."""
+Arguments common to all functions: ``unary`` [N, K] are the log-potentials of all tokens; sequence s has the rows
+``offsets[s]`` to ``offsets[s + 1]`` - 1. ``tables`` [T, K, K] are pairwise log-potentials; the edge from token t - 1 to t
+uses ``tables[edge_table[t]]``, or ``tables[0]`` if ``edge_table`` is None. Entries are finite or -inf. The callers check
+shapes and tables; the numbers in ``unary`` are checked here, sequence by sequence, which also loads them into the cache.
+The caller allocates all outputs.
+
+Each function stops at the first fault. It returns -1 on success, -2 if ``unary`` holds NaN, +inf or numbers beyond
+1e300, or else the index of a sequence without an allowed labelling.
+"""
 
 import numpy as np
 
@@ -27,16 +29,16 @@ from herdner._ext.smoothing cimport (
 
 
 cdef enum:
-    SPARE = 512  # tokens for which there is room beside the longest sequence
-    # Viterbi in lanes: a call has at least FEW_TOKENS, a stretch at most LONG_STRETCH, and all stretches together have
-    # at least PAYING_STRETCHES times as many as the longest.
+    SPARE = 512  # tokens that fit into the rows beside the longest sequence
+    # Viterbi uses lanes if a call has at least FEW_TOKENS tokens, the longest stretch at most LONG_STRETCH, and all
+    # stretches together at least PAYING_STRETCHES times as many as the longest.
     FEW_TOKENS = 4096
     LONG_STRETCH = 256
     PAYING_STRETCHES = 5
 
 
-cdef class Best:
-    """Viterbi of many sequences; memory for it."""
+cdef class Viterbi:
+    """Viterbi of many sequences, and its memory."""
     cdef const double[:, ::1] unary
     cdef const int64_t[::1] offsets
     cdef const int32_t[::1] edge_table
@@ -44,7 +46,7 @@ cdef class Best:
     cdef double[::1] scores
     cdef chain_tables c
     cdef double[:, ::1] rows
-    cdef chain_stretches groups[CHAIN_STRETCHES]  # of as many stretches as there are lanes
+    cdef chain_stretches groups[CHAIN_STRETCHES]  # each with as many stretches as there are lanes
     cdef int n_groups, wide
     cdef object references
 
@@ -57,12 +59,12 @@ cdef class Best:
         self.references = padded
 
     cdef bint fills_lanes(self) noexcept nogil:
-        """Whether there is enough to do, with one table for all edges, to repay what `widen` costs."""
+        """Return True if all edges share one table and there are enough tokens to repay the cost of `widen`."""
         return (self.edge_table is None and self.c.n_states <= CHAIN_LANE_STATES
                 and self.unary.shape[0] >= FEW_TOKENS)
 
     cdef widen(self):
-        """Memory for lanes."""
+        """Allocate memory for lanes."""
         cdef Py_ssize_t n_states = self.unary.shape[1], wide = chain_n_lanes(), n = CHAIN_STRETCHES // wide, k
         cdef double[:, ::1] table = in_lines((n_states, wide * n_states))
         cdef double[:, :, ::1] rows = in_lines((n, LONG_STRETCH, wide * n_states))
@@ -81,8 +83,11 @@ cdef class Best:
         return self.offsets[s + 1] - self.offsets[s]
 
     cdef int64_t lay_out(self, int64_t first, int64_t[CHAIN_STRETCHES + 1] bounds) noexcept nogil:
-        """Stretches of about one length, ``bounds[i]`` to ``bounds[i + 1]`` - 1 being the sequences of one; returns how
-        many tokens the longest has. A sequence that is too long stands in the first, with no other."""
+        """Partition sequences from ``first`` on into stretches of similar length.
+
+        Stretch i has the sequences ``bounds[i]`` to ``bounds[i + 1]`` - 1. A sequence that is too long forms the first
+        stretch alone. Returns the number of tokens of the longest stretch.
+        """
         cdef int64_t n = self.offsets.shape[0] - 1, s = first, most = 0, taken, i
         cdef int64_t n_tokens = self.offsets[n] - self.offsets[first]
         cdef int64_t wanted = min(n_tokens // CHAIN_STRETCHES + 1, <int64_t> LONG_STRETCH)
@@ -97,7 +102,7 @@ cdef class Best:
         return most
 
     cdef int64_t next(self, int64_t first, int64_t *fault) noexcept nogil:
-        """Some sequences from ``first`` on; returns the next one to be done. With ``fault``, the first that is."""
+        """Process some sequences from ``first`` on and return the next one; ``fault`` receives the first at fault."""
         cdef int64_t bounds[CHAIN_STRETCHES + 1]
         cdef int64_t most = self.lay_out(first, bounds), last = bounds[CHAIN_STRETCHES]
         cdef int64_t n_tokens = self.offsets[last] - self.offsets[first]
@@ -106,7 +111,7 @@ cdef class Best:
         return last
 
     cdef bint together(self, const int64_t[CHAIN_STRETCHES + 1] bounds) noexcept nogil:
-        """False if these have to be done alone, as there is a fault in them."""
+        """Process stretches in lanes. Return False if a fault requires processing the sequences alone."""
         cdef int64_t first = self.offsets[bounds[0]], n_tokens = self.offsets[bounds[CHAIN_STRETCHES]] - first, i
         cdef bint sound = True
         for i in range(CHAIN_STRETCHES):
@@ -122,7 +127,7 @@ cdef class Best:
         return sound
 
     cdef void begin(self, int64_t stretch, int64_t first, int64_t last) noexcept nogil:
-        """Sequences ``first`` to ``last`` - 1 as a stretch. The lanes of a group are met in turn."""
+        """Lay out sequences ``first`` to ``last`` - 1 as a stretch. The stretches of a group come in order."""
         cdef chain_stretches *group = &self.groups[stretch // self.wide]
         cdef int64_t lane = stretch % self.wide, start = self.offsets[first], n = self.offsets[last] - start, s
         if lane == 0:
@@ -136,7 +141,7 @@ cdef class Best:
             group.begins[self.offsets[s] - start] |= 1 << lane
 
     cdef bint take_scores(self, int64_t stretch, int64_t first, int64_t last) noexcept nogil:
-        """Of a stretch; whether all its sequences have a possible labelling."""
+        """Store the scores of a stretch. Return True if all its sequences have an allowed labelling."""
         cdef const double *tops = self.groups[stretch // self.wide].tops + stretch % self.wide
         cdef int64_t s
         cdef bint possible = True
@@ -148,7 +153,7 @@ cdef class Best:
         return possible
 
     cdef int64_t alone(self, int64_t first, int64_t last) noexcept nogil:
-        """Sequences without lanes; returns the first at fault, or -1."""
+        """Process sequences without lanes. Return the first at fault, or -1."""
         cdef chain_path paths[CHAIN_PATHS]
         cdef int64_t s, start, n, used = 0, fault = -1, bad = -1
         cdef int64_t n_values = self.unary.shape[0] * self.unary.shape[1]
@@ -175,7 +180,7 @@ cdef class Best:
         return fault if fault != -1 else bad
 
     cdef int64_t paths(self, chain_path *paths, int n_paths) noexcept nogil:
-        """Fills the states and scores of some sequences; returns the first that is at fault, or -1."""
+        """Fill the states and scores of some sequences. Return the first without an allowed labelling, or -1."""
         cdef int k
         cdef int64_t s
         chain_best_scores(&self.c, paths, n_paths)
@@ -190,8 +195,8 @@ cdef class Best:
 
 def viterbi(const double[:, ::1] unary, const double[:, :, ::1] tables, const int64_t[::1] offsets,
             const int32_t[::1] edge_table, int32_t[::1] states, double[::1] scores):
-    """Fills ``states`` [N] with each sequence's best labelling and ``scores`` [S] with its log-potential."""
-    cdef Best best = Best(unary, tables, offsets, edge_table, states, scores)
+    """Fill ``states`` [N] with each sequence's best labelling and ``scores`` [S] with its log-potential."""
+    cdef Viterbi best = Viterbi(unary, tables, offsets, edge_table, states, scores)
     cdef int64_t n = offsets.shape[0] - 1, s = 0, fault = -1
     if not best.fills_lanes():
         with nogil:
@@ -207,8 +212,11 @@ def viterbi(const double[:, ::1] unary, const double[:, :, ::1] tables, const in
 def forward_backward(const double[:, ::1] unary, const double[:, :, ::1] tables, const int64_t[::1] offsets,
                      const int32_t[::1] edge_table, double[::1] log_z, double[:, ::1] nodes=None,
                      double[:, :, ::1] counts=None, double[:, :, ::1] edges=None):
-    """Fills ``log_z`` [S] and, where given, node marginals ``nodes`` [N, K], the sum of the edge marginals per table
-    ``counts`` [T, K, K], and the edge marginals ``edges`` [N, K, K] (row t: tokens t - 1 and t; 0 at a start)."""
+    """Fill ``log_z`` [S] and the other outputs that are not None.
+
+    ``nodes`` [N, K] are node marginals; ``counts`` [T, K, K] the sums of the edge marginals by table; ``edges``
+    [N, K, K] the edge marginals, row t for tokens t - 1 and t, 0 at the start of a sequence.
+    """
     cdef Workspace space = Workspace(tables, longest(offsets))
     cdef Smoothed *c = &space.c
     cdef bint backward = not (nodes is None and counts is None and edges is None)
@@ -261,8 +269,10 @@ def forward_backward(const double[:, ::1] unary, const double[:, :, ::1] tables,
 def span_log_probability(const double[:, ::1] unary, const double[:, :, ::1] tables, const int64_t[::1] offsets,
                          const int32_t[::1] edge_table, const int32_t[::1] states, const int64_t[::1] span_starts,
                          const int64_t[::1] span_ends, double[::1] out):
-    """Fills ``out`` with log P(tokens span_start..span_end - 1 have these ``states`` [N]). Spans are sorted by their
-    starts, not empty, and each lies inside one sequence. Sequences without a span are skipped."""
+    """Fill ``out`` with log P(tokens span_start to span_end - 1 have these ``states`` [N]).
+
+    Spans are sorted by their starts, not empty, and each lies inside one sequence. Sequences without a span are skipped.
+    """
     cdef Workspace space = Workspace(tables, longest(offsets))
     cdef Spans spans = Spans(states, span_starts, span_ends, out)
     cdef Smoothed *c = &space.c

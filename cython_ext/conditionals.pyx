@@ -82,8 +82,8 @@ def fill_incidences(const int32_t[:, ::1] scopes, const int32_t[:] term_of_facto
                     double[::1] spread):
     """Append the factors of one group to the incidence lists of their variables; ``cursor`` [V]: the end of each list.
 
-    For position a, ``blocks[a]`` is (start of its rows, doubles in the rows of one term), ``places[a, b]`` the number of
-    doubles by which one state of position b moves the row, and ``spreads[a, t]`` the spread of term t. ``others_at``
+    For position a, ``blocks[a]`` is (start of its rows, doubles in the rows of one term), ``places[a, b]`` the number
+    of doubles by which one state of position b moves the row, and ``spreads[a, t]`` the spread of term t. ``others_at``
     [E + 1] holds the first of the other variables of each incidence; it is None if each factor has two variables.
     """
     cdef int64_t f, a, b, e, at, arity = scopes.shape[1]

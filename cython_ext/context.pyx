@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""Words in their document: the attributes of each position, found sentence by sentence. features.pyx calls it."""
+"""Attributes of each position in a document, computed sentence by sentence. Called by features.pyx."""
 
 import numpy as np
 
@@ -16,8 +16,11 @@ from herdner._ext.words cimport ALL_CAPS, CAPITAL, HAS_LETTER, LOWER, SMALL, VEC
 cdef class Context:
     def __cinit__(self, TypeStore store, const int32_t[::1] types not None, const int64_t[::1] offsets not None,
                   const int64_t[::1] documents, Py_ssize_t n_position):
-        """Tokens whose numbers in the store are ``types`` [n], in sentences, int64[S + 1] ``offsets``; ``documents``
-        int64[D + 1], the first token of each, or None where all are one document."""
+        """Allocate the arrays of one call.
+
+        ``types`` [n]: the index of each token's word in the store; ``offsets`` int64[S + 1]: sentence offsets;
+        ``documents`` int64[D + 1]: the first token of each document, or None for one document.
+        """
         cdef Py_ssize_t n = types.shape[0]
         check_offsets(offsets, n)
         self.documents = sentences_of(offsets, documents)
@@ -38,7 +41,7 @@ cdef class Context:
         self.view.position = &position_view[0, 0]
 
     cdef int make_room(self) except -1:
-        """For the occurrences of words, whose types are known."""
+        """Allocate the tables of occurrences, after all words are in the store."""
         cdef Py_ssize_t n_slots = 0, d
         self.n_groups = len(self.store.groups)
         for d in range(self.documents.shape[0] - 1):
@@ -50,7 +53,7 @@ cdef class Context:
         return 0
 
     cdef int read_topics(self, topics) except -1:
-        """The topics of all documents, whose words are known; ``topics`` may be None."""
+        """Compute the topics of all documents, after all words are in the store; ``topics`` may be None."""
         cdef Py_ssize_t d
         if topics is None:
             return 0
@@ -64,9 +67,11 @@ cdef class Context:
         return 0
 
     cdef void find_topics(self, Py_ssize_t d, double[::1] sums, int32_t[::1] counts) noexcept nogil:
-        """Of each number of topics the one whose centre is nearest to the square roots of the shares that vector
-        classes have in the document: the largest product less half the squared length of the centre, both times the
-        square root of the number of tokens.
+        """Choose the topics of a document: for each number of topics the one with the nearest centre.
+
+        The document is represented by the square roots of the relative frequencies of its vector classes. The nearest
+        centre has the largest inner product minus half its squared length; both are multiplied by the square root of
+        the number of tokens here.
         """
         cdef Py_ssize_t first = self.documents[d], last = self.documents[d + 1], i, k, c, best
         cdef Py_ssize_t n = self.offsets[last] - self.offsets[first]
@@ -91,14 +96,14 @@ cdef class Context:
                 self.topics[k, i] = <uint8_t> (1 + best - self.topic_starts[i])
 
     cdef Py_ssize_t slots_of(self, Py_ssize_t d) noexcept nogil:
-        """The number of slots that the occurrences of a document take: 2^k, at most half of them full."""
+        """Return the number of slots for the occurrences of a document: a power of 2, at most half of them in use."""
         cdef Py_ssize_t n_tokens = self.offsets[self.documents[d + 1]] - self.offsets[self.documents[d]], n_slots = 8
         while n_slots < 2 * min(n_tokens, self.n_groups):
             n_slots *= 2
         return n_slots
 
     cdef void mark_places(self) noexcept nogil:
-        """The words and occurrences of all tokens."""
+        """Store the words and the occurrences of all tokens."""
         cdef Py_ssize_t i, d
         for i in range(self.view.n):
             self.view.words[i] = self.store.record(self.types[i])
@@ -109,7 +114,7 @@ cdef class Context:
             self.view.first_slot += self.view.n_slots
 
     cdef void describe(self, Py_ssize_t s, WordTable gazetteers) noexcept nogil:
-        """The position attributes of a sentence, in the place of those of another."""
+        """Compute the position attributes of a sentence; they replace those of the previous sentence."""
         cdef Py_ssize_t i, k
         self.view.begin = self.offsets[s]
         describe_sentence(&self.view, self.offsets[s], self.offsets[s + 1])
@@ -121,8 +126,10 @@ cdef class Context:
             mark_gazetteers(&self.view, self.offsets[s], self.offsets[s + 1], gazetteers)
 
     cdef Py_ssize_t other_occurrences(self, Py_ssize_t token, Py_ssize_t most, int32_t* places) noexcept nogil:
-        """The nearest other occurrences of a capitalised token's group, at most so many on either side; how many they
-        are."""
+        """Write the nearest other occurrences of a capitalised token's group to ``places`` and return their number.
+
+        There are at most ``most`` on either side.
+        """
         cdef Py_ssize_t _, n = 0
         cdef int32_t before = token, after = token
         if not self.view.words[token].case & CAPITAL:
@@ -142,7 +149,7 @@ cdef class Context:
 
 
 cdef bint is_headline(View* view, Py_ssize_t begin, Py_ssize_t end) noexcept nogil:
-    """Sentence in capitals: three or more words with letters, none of which begins with a small letter."""
+    """Return True for a sentence in capitals: three or more words, none in lower case, most in capitals."""
     cdef Py_ssize_t i, n_words = 0, n_all_caps = 0
     for i in range(begin, end):
         if view.words[i].case & SMALL:
@@ -153,9 +160,7 @@ cdef bint is_headline(View* view, Py_ssize_t begin, Py_ssize_t end) noexcept nog
 
 
 cdef void link_token(View* view, Py_ssize_t token, bint free_choice) noexcept nogil:
-    """Enter a token among the occurrences of its group. ``free_choice``: nothing but the word itself asks for a
-    capital.
-    """
+    """Add a token to the occurrences of its group. ``free_choice``: the position does not require a capital."""
     cdef int32_t group = view.words[token].group
     cdef Py_ssize_t mask = view.n_slots - 1
     cdef Py_ssize_t slot = (<uint64_t> group * 0x9E3779B97F4A7C15ULL >> 20) & mask
@@ -178,7 +183,7 @@ cdef void link_token(View* view, Py_ssize_t token, bint free_choice) noexcept no
 
 
 cdef void mark_runs(View* view, Py_ssize_t begin, Py_ssize_t end) noexcept nogil:
-    """Runs of capitalised words: length and place in the run, its first and last word, the words around it."""
+    """Describe runs of capitalised words: length, position in the run, first and last word, words around it."""
     cdef Py_ssize_t i = begin, j, k
     cdef uint64_t* position
     while i < end:
@@ -199,7 +204,7 @@ cdef void mark_runs(View* view, Py_ssize_t begin, Py_ssize_t end) noexcept nogil
 
 
 cdef uint64_t casing(View* view, Py_ssize_t token, bint first, bint headline) noexcept nogil:
-    """How the word is cased here and elsewhere in the document."""
+    """Return the attribute that combines the case of a word here and elsewhere in the document."""
     cdef Occurrences* entry = &view.occurrences[view.occurrence[token]]
     cdef uint32_t case = view.words[token].case
     cdef bint inside = (case & CAPITAL) and not first and not headline
@@ -212,14 +217,14 @@ cdef uint64_t casing(View* view, Py_ssize_t token, bint first, bint headline) no
 
 
 cdef Py_ssize_t first_word(View* view, Py_ssize_t begin, Py_ssize_t end) noexcept nogil:
-    """Of a sentence: an opening quote or bullet does not take its capital."""
+    """Return the first word of a sentence, after opening quotes and bullets."""
     while begin < end - 1 and not view.words[begin].case & HAS_LETTER:
         begin += 1
     return begin
 
 
 cdef void link_document(View* view, const int64_t* offsets, Py_ssize_t begin, Py_ssize_t end) noexcept nogil:
-    """Enters the tokens of the sentences ``begin`` to ``end`` (exclusive) among the occurrences of their groups."""
+    """Add the tokens of sentences ``begin`` to ``end`` - 1 to the occurrences of their groups."""
     cdef Py_ssize_t s, i, first
     cdef bint headline
     for s in range(begin, end):
@@ -231,7 +236,7 @@ cdef void link_document(View* view, const int64_t* offsets, Py_ssize_t begin, Py
 
 
 cdef void describe_sentence(View* view, Py_ssize_t begin, Py_ssize_t end) noexcept nogil:
-    """All position attributes of a sentence but the gazetteers'."""
+    """Compute all position attributes of a sentence except those of gazetteers."""
     cdef Py_ssize_t i, first = first_word(view, begin, end)
     cdef bint headline = is_headline(view, begin, end)
     memset(view.position, 0, (end - begin) * view.n_position * sizeof(uint64_t))
@@ -243,16 +248,14 @@ cdef void describe_sentence(View* view, Py_ssize_t begin, Py_ssize_t end) noexce
 
 
 cdef void mark_phrase(View* view, Py_ssize_t begin, Py_ssize_t end, uint32_t lists) noexcept nogil:
-    """Give the tokens of a gazetteer entry their place in it (1 to 4: alone, first, inside, last); longer entries
-    win.
-    """
+    """Mark the position of each token in a gazetteer entry: 1 only, 2 first, 3 inside, 4 last. Longer entries win."""
     cdef Py_ssize_t list_index, k
     cdef uint64_t* value
     for list_index in range(view.n_position - N_POSITION_ATTRIBUTES):
         if not (lists >> list_index) & 1:
             continue
         if position_of(view, begin)[N_POSITION_ATTRIBUTES + list_index] > 2:
-            continue  # inside an entry that began earlier
+            continue  # inside an entry that begins earlier
         for k in range(begin, end):
             value = &position_of(view, k)[N_POSITION_ATTRIBUTES + list_index]
             value[0] = 1 if end - begin == 1 else 2 if k == begin else 4 if k == end - 1 else 3
@@ -260,7 +263,7 @@ cdef void mark_phrase(View* view, Py_ssize_t begin, Py_ssize_t end, uint32_t lis
 
 cdef void mark_gazetteers(View* view, Py_ssize_t begin, Py_ssize_t end,
                           WordTable phrases) noexcept nogil:
-    """Entries of the gazetteers, matched without regard to case, unless the text begins them with a small letter."""
+    """Mark the entries of the gazetteers, matched without regard to case, unless the text begins them in lower case."""
     cdef Py_ssize_t i, j
     cdef uint64_t h
     cdef const Slot* slot
@@ -279,7 +282,7 @@ cdef void mark_gazetteers(View* view, Py_ssize_t begin, Py_ssize_t end,
 
 
 cdef Py_ssize_t longest(const int64_t[::1] offsets) noexcept nogil:
-    """The number of tokens of the longest sentence."""
+    """Return the number of tokens of the longest sentence."""
     cdef Py_ssize_t s, n = 0
     for s in range(offsets.shape[0] - 1):
         n = max(n, offsets[s + 1] - offsets[s])
@@ -297,7 +300,7 @@ cdef int check_offsets(const int64_t[::1] offsets, Py_ssize_t n) except -1:
 
 
 cdef sentences_of(const int64_t[::1] offsets, const int64_t[::1] documents):
-    """int64[D + 1]: the first sentence of each document, and their number; None is one document."""
+    """Return the first sentence of each document and the number of sentences: int64[D + 1]; None is one document."""
     cdef Py_ssize_t s = 0, d, n_sentences = offsets.shape[0] - 1
     if documents is None:
         return np.array([0, n_sentences])

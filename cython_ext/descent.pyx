@@ -16,10 +16,11 @@ cdef enum:
 
 def choose_dense(influence, const double[:, :] q, const double[:, ::1] rows, double[::1] d, double goal,
                  int32_t[::1] order, double[::1] w):
-    """Run the backward pass of Algorithm 2 over T steps of a random scan ``q`` [T, V]; ``rows`` [T, V]: b before each step.
+    """Run the backward pass of Algorithm 2 over T steps of a random scan ``q`` [T, V].
 
-    ``order`` [T] and ``d`` [V] are overwritten from the last step on, until d^T b is at most ``goal``. ``w`` [V] is
-    scratch. Each step takes time O(V + nnz). Returns the number of steps that were not changed.
+    ``rows`` [T, V] holds b before each step. ``order`` [T] and ``d`` [V] are overwritten from the last step on, until
+    d^T b is at most ``goal``. ``w`` [V] is scratch. Each step takes time O(V + nnz). Returns the number of steps that
+    were not changed.
     """
     cdef Matrix c = matrix_of(influence)
     cdef int64_t t, i, e, best, left = rows.shape[0]
@@ -49,14 +50,14 @@ def choose_dense(influence, const double[:, :] q, const double[:, ::1] rows, dou
 cdef class Descent:
     """DoGS17 Algorithm 2 on deterministic scans: a forward pass, then a backward pass with early stopping.
 
-    All arrays over the variables begin as untouched zero pages, which mean d = 0, w = 0 and not visited. So the cost of a
-    run depends only on the variables that it visits; `reset` restores these. The derivatives w are never updated by
+    All arrays over the variables begin as untouched zero pages, which mean d = 0, w = 0 and not visited. So the cost of
+    a run depends only on the variables that it visits; `reset` restores these. The derivatives w are never updated by
     differences: w_i = d_i ((C b)_i - b_i) is computed anew, in the order of the row, whenever one of its parts changes.
     Hence equal inputs have equal derivatives, and ties do not depend on rounding.
 
     A tournament tree finds the smallest w: leaves in groups of 2^BITS, these in larger groups, up to the root. A group
-    stores its winner as the distance from its first leaf, so zero pages are a valid tournament of zeros, which the first
-    leaf wins. Most changes of a leaf stop at its first group, which the leaf neither won before nor wins now.
+    stores its winner as the distance from its first leaf, so zero pages are a valid tournament of zeros, which the
+    first leaf wins. Most changes of a leaf stop at its first group, which the leaf neither won before nor wins now.
     """
 
     cdef Matrix c

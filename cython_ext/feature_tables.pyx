@@ -1,7 +1,7 @@
 # cython: language_level=3
-"""The tables that features are looked up in: word classes and phrases, and the weights of features. All frozen.
+"""Read-only tables of a model: word classes, phrases, and the weights of features.
 
-Made by ``herdner.ner.lexicon`` and ``herdner.ner.model``, read by words.pyx, context.pyx and features.pyx.
+Made by ``herdner.ner.lexicon`` and ``herdner.ner.model``; read by words.pyx, context.pyx and features.pyx.
 """
 
 import numpy as np
@@ -14,14 +14,14 @@ from hashing cimport Slot
 
 
 cdef class WordTable:
-    """Look-up from a hashed word or phrase to an integer, a table of `hashing.build_table`."""
+    """Table from hashed words or phrases to integers, made by `hashing.build_table`."""
 
     def __init__(self, const uint64_t[:, ::1] table not None):
         self.table, self.slots, self.mask = table, <const Slot*> &table[0, 0], table.shape[0] - 1
 
 
 cdef class FeatureWeights:
-    """Sparse weights of features, laid out so that a feature costs one cache line to find and mostly one to use.
+    """Sparse weights of features. Finding a feature reads one cache line, and its weights mostly fit in another.
 
     Parameters: as in `herdner.crf.weights.ChainWeights`, whose row r has the entries ``starts[r]:starts[r + 1]``.
     """
@@ -41,7 +41,7 @@ cdef class FeatureWeights:
 
 
 cdef filter_of(const uint64_t[::1] keys):
-    """Bits (uint64 words, a power of two, 16 to 32 bits per key) of which those of the keys are set."""
+    """Return a bit filter of the keys: uint64 words, their number a power of two, with 16 to 32 bits per key."""
     cdef uint64_t n_bits = 64, bit
     cdef Py_ssize_t i
     while n_bits < 16 * <uint64_t> keys.shape[0]:

@@ -1,11 +1,11 @@
 # cython: language_level=3
-"""Features of tokens in their document, for training (keys) and for tagging (scores), from one enumeration.
+"""Features of tokens in their document: keys for training and scores for tagging, from one enumeration.
 
-A feature is a 64-bit key: the seed of its template combined with the values of its attributes. Attributes of a word
-alone live in one record per distinct word (words.pyx), and the scores of their templates are summed once per word and
-offset. Attributes of a position (context.pyx) are found anew in each document.
+A feature is a 64-bit key: the seed of its template combined with the values of its attributes. Attributes of a single
+word are stored in one record per distinct word (words.pyx), and the weights of their templates are summed once per word
+and offset. Attributes of a position (context.pyx) are computed in each document.
 
-``herdner.ner.features`` compiles plans for it, ``herdner.ner.model`` and ``herdner.ner.tagger`` call it.
+``herdner.ner.features`` compiles plans; ``herdner.ner.model`` and ``herdner.ner.tagger`` call the extractor.
 """
 
 from threading import Lock
@@ -25,7 +25,7 @@ from herdner._ext.context cimport (
     beside, position_of,
 )
 from herdner._ext.feature_tables cimport FeatureWeights, WordTable
-from herdner._ext.spellings cimport Spelled
+from herdner._ext.spellings cimport TokenSpellings
 from herdner._ext.words cimport BRIEF, DIGITS, LOWER, N_TYPE_ATTRIBUTES, SHAPE, WORD, TypeStore
 
 cdef extern from "Python.h":
@@ -45,15 +45,15 @@ MAX_OCCURRENCES, MAX_OFFSET = MOST_OCCURRENCES, FARTHEST
 assert len(TYPE_ATTRIBUTES) == N_TYPE_ATTRIBUTES and len(POSITION_ATTRIBUTES) == N_POSITION_ATTRIBUTES
 
 cdef enum:
-    MANY_TYPES = 1 << 16   # then a new store is begun, so that memory stays bounded on endless text
+    MANY_TYPES = 1 << 16   # a larger store is replaced by a new one, so that memory stays bounded
     MOST_OCCURRENCES = 16
     FARTHEST = 9           # offset in a template
-    RING = 4               # tokens whose keys are kept at a time (a power of two)
+    RING = 4               # tokens in the pipeline of `score_tokens` (a power of two)
     MOST_SUMS = 2 * FARTHEST + 1 + 4 * MOST_OCCURRENCES
 
 
 ctypedef struct Conjunction:
-    # a template that reads more than one word's own record: (source, index) of its first two items, see find_sources
+    # a template over several words or positions: (source, index) of its first two items, see find_sources
     uint64_t seed
     int32_t source
     int32_t index
@@ -64,23 +64,23 @@ ctypedef struct Conjunction:
 
 
 ctypedef struct Origin:
-    # where a key comes from
+    # the origin of a key
     int32_t template    # in the order of the enumeration: singles, elsewhere (left, right of each), conjunctions
     int32_t place       # the token itself, or the neighbour of another occurrence
 
 
 @cython.final
 cdef class Words:
-    """Tokens as an extractor knows them."""
+    """Tokens as indices of words in the store of an extractor."""
     cdef TypeStore store
     cdef const int32_t[::1] types
 
     def __cinit__(self, TypeStore store not None, const int32_t[::1] types not None):
         self.store, self.types = store, types
 
-    def spelled(self):
-        """What rules that link tokens read of them, a `herdner._ext.spellings.Spelled`."""
-        cdef Spelled said = Spelled()
+    def spellings(self):
+        """Return the spellings of the tokens, which the link rules read."""
+        cdef TokenSpellings said = TokenSpellings()
         cdef Py_ssize_t i
         said.make_room(self.types.shape[0])
         with nogil:
@@ -91,18 +91,18 @@ cdef class Words:
 
 
 cdef class Extractor:
-    """Enumerates the features of a compiled plan (`herdner.ner.features.FeaturePlan.compile`).
+    """The features of tokens under a compiled plan (`herdner.ner.features.FeaturePlan.compile`).
 
-    Parameters
-    ----------
-    singles: int32[n, 2], rows (type attribute, offset); single_seeds: uint64[n].
-    conjunctions: int32[m, 2], rows (attribute, offset), attributes from N_TYPE_ATTRIBUTES on are those of positions;
-        conjunction_starts: int32[c + 1]; conjunction_seeds: uint64[c].
-    elsewhere: int32[e] type attributes of the neighbours of other occurrences; elsewhere_seeds: uint64[e, 2] (left,
-    right);
-        n_occurrences: how many other occurrences are looked at on either side, nearest first.
-    classes, vectors, gazetteers: word classes, vector classes and phrases, or None; n_gazetteers: the number of lists.
-    weights: to score with, or None for training. topics: `herdner.ner.training.topics.Topics`, or None.
+    Args of the plan:
+        singles: int32[n, 2], rows (type attribute, offset); single_seeds: uint64[n].
+        conjunctions: int32[m, 2], rows (attribute, offset); attributes from N_TYPE_ATTRIBUTES on belong to positions.
+            conjunction_starts: int32[c + 1]; conjunction_seeds: uint64[c].
+        elsewhere: int32[e], type attributes of the neighbours of other occurrences; elsewhere_seeds: uint64[e, 2]
+            (left, right). n_occurrences: the number of other occurrences on either side, nearest first.
+
+    Other args: ``classes``, ``vectors`` and ``gazetteers`` are the tables of word classes, vector classes and phrases,
+    or None; ``n_gazetteers`` is the number of phrase lists; ``weights`` is None for training; ``topics`` are
+    `herdner.ner.training.topics.Topics` or None.
     """
     cdef const int32_t[:, ::1] singles
     cdef int32_t[:, ::1] items          # of conjunctions, as (source, index): see find_sources
@@ -148,19 +148,19 @@ cdef class Extractor:
             self.items[item, 0], self.items[item, 1] = source, attribute
 
     cdef int lay_out(self, const int32_t[::1] starts, const uint64_t[::1] seeds) except -1:
-        """The conjunctions as the loop over them reads them."""
+        """Store the conjunctions in the layout of `conjunction_keys`."""
         cdef Py_ssize_t c
         cdef int32_t begin
-        cdef Conjunction* found
+        cdef Conjunction* each
         self.conjunctions = <Conjunction*> PyMem_RawCalloc(max(self.n_conjunctions, 1), sizeof(Conjunction))
         if self.conjunctions == NULL:
             raise MemoryError("no memory for templates")
         for c in range(self.n_conjunctions):
-            found, begin = &self.conjunctions[c], starts[c]
-            found.seed, found.source, found.index = seeds[c], self.items[begin, 0], self.items[begin, 1]
-            found.second_source, found.rest, found.end = -1, begin + 2, starts[c + 1]
-            if begin + 1 < found.end:
-                found.second_source, found.second_index = self.items[begin + 1, 0], self.items[begin + 1, 1]
+            each, begin = &self.conjunctions[c], starts[c]
+            each.seed, each.source, each.index = seeds[c], self.items[begin, 0], self.items[begin, 1]
+            each.second_source, each.rest, each.end = -1, begin + 2, starts[c + 1]
+            if begin + 1 < each.end:
+                each.second_source, each.second_index = self.items[begin + 1, 0], self.items[begin + 1, 1]
         return 0
 
     def __dealloc__(self):
@@ -179,17 +179,17 @@ cdef class Extractor:
         return store
 
     cdef void sum_singles(self, TypeStore store, Py_ssize_t type) noexcept:
-        """The summed scores of what a word alone says, for each place at which it may stand from a token.
+        """Sum the weights of a word's own features, for each position that it may have relative to a token.
 
-        The places are the offsets of the window, then: beside another occurrence of the token, on its left, on its
-        right.
+        The positions are the offsets of the window; then the left and the right neighbour of another occurrence of the
+        token.
         """
         cdef Py_ssize_t t, look_up, side
         cdef const uint64_t* attributes = store.record(type).attributes
         cdef double* sums = store.sums_of(type)
         if self.weights is None:
             return
-        for look_up in range(2):  # first ask for all the memory, then use it
+        for look_up in range(2):  # prefetch all weights, then add them
             for t in range(self.singles.shape[0]):
                 self.sum_one(self.single_seeds[t], attributes[self.singles[t, 0]],
                              sums + (self.singles[t, 1] + self.window) * self.n_labels, look_up)
@@ -208,15 +208,15 @@ cdef class Extractor:
             self.weights.prefetch(key)
 
     cdef Py_ssize_t intern(self, TypeStore store, str word) except -1:
-        """The number of a word that the store has not met yet."""
+        """Add a new word to the store and return its index."""
         cdef Py_ssize_t type = store.add(word, self.classes, self.vectors, self.gazetteers)
         self.sum_singles(store, type)
         store.ids.enter(word, type, <void*> (type + 1))
         return type
 
     def words(self, tokens):
-        """The `Words` of a sequence of tokens."""
-        cdef list words = list(tokens)  # its own, which nobody alters meanwhile
+        """Return the `Words` of a sequence of tokens."""
+        cdef list words = list(tokens)  # a copy, which no other thread can alter
         cdef Py_ssize_t n = len(words), i
         cdef int32_t[::1] types = np.empty(n, np.int32)
         cdef PyObject** items = items_of(words)
@@ -244,7 +244,7 @@ cdef class Extractor:
 
     cdef void find_sources(self, Context context, Py_ssize_t token, Py_ssize_t begin, Py_ssize_t end,
                            const uint64_t** sources) noexcept nogil:
-        """The attributes within reach of a token: of the words from -reach to reach, then of the positions."""
+        """Fill ``sources`` with the attributes of the words at offsets -reach to reach, then those of the positions."""
         cdef Py_ssize_t offset, n = 2 * self.reach + 1
         for offset in range(-self.reach, self.reach + 1):
             sources[offset + self.reach] = context.record_at(token + offset, begin, end).attributes
@@ -252,9 +252,7 @@ cdef class Extractor:
                                                 if begin <= token + offset < end else &self.nothing[0])
 
     cdef Py_ssize_t conjunction_keys(self, const uint64_t** sources, uint64_t* keys, Origin* origins) noexcept nogil:
-        """Keys of the templates that read more than one word's own record; how many there are. Their templates are
-        written to ``origins`` (unless that is NULL).
-        """
+        """Write the keys of the conjunctions, and their templates to ``origins`` unless NULL; return their number."""
         cdef Py_ssize_t c, item, n = 0, first = self.singles.shape[0] + 2 * self.elsewhere.shape[0]
         cdef const Conjunction* each
         cdef uint64_t h, value
@@ -284,7 +282,10 @@ cdef class Extractor:
 
     cdef Py_ssize_t neighbour_keys(self, Context context, Py_ssize_t token, uint64_t* keys,
                                    Origin* origins) noexcept nogil:
-        """Keys of the words beside the other occurrences of a token, and their ``origins``; how many there are."""
+        """Write the keys of the neighbours of a token's other occurrences, and their ``origins`` unless NULL.
+
+        Returns their number.
+        """
         cdef int32_t places[2 * MOST_OCCURRENCES]
         cdef Py_ssize_t a, k, side, n = 0
         cdef int32_t neighbour
@@ -304,8 +305,8 @@ cdef class Extractor:
 
     cdef Py_ssize_t token_keys(self, Context context, Py_ssize_t token, Py_ssize_t begin, Py_ssize_t end,
                                uint64_t* keys, Origin* origins) noexcept nogil:
-        """All keys of a token of the sentence ``begin:end``, and their ``origins`` (unless that is NULL); how many
-        there are."""
+        """Write all keys of a token in the sentence ``begin:end``, and their ``origins`` unless NULL; return their
+        number."""
         cdef Py_ssize_t t, n = 0, k
         cdef uint64_t value
         cdef const uint64_t* sources[2 * (2 * FARTHEST + 1)]
@@ -326,8 +327,9 @@ cdef class Extractor:
         return n
 
     def keys(self, tokens, const int64_t[::1] sentence_offsets not None):
-        """Feature keys of each token: (starts int64[n + 1], keys uint64[starts[-1]]). A key may stand twice: it then
-        counts twice.
+        """Return the feature keys of each token: (starts int64[n + 1], keys uint64[starts[-1]]).
+
+        A key that occurs twice counts twice.
         """
         cdef Context context = self.context(tokens, sentence_offsets, None)
         cdef Py_ssize_t n = context.view.n, s, i, k = 0
@@ -342,12 +344,12 @@ cdef class Extractor:
         return np.asarray(starts), np.asarray(keys)[:k].copy()
 
     def origins(self, tokens, const int64_t[::1] sentence_offsets not None, const int64_t[::1] chosen not None):
-        """The features of the ``chosen`` tokens, as `keys` enumerates them, and where each comes from.
+        """Return the features of the tokens ``chosen`` [m] in the order of `keys`, and the origin of each feature.
 
-        (starts int64[m + 1], keys uint64[F], origins int32[F, 2], attributes uint64[n, A]). Rows of origins are
-        (template, place): the template's number among `FeaturePlan.enumerated`; the token itself or, of what is beside
-        its other occurrences, the neighbour. Columns of attributes are those of `TYPE_ATTRIBUTES`,
-        `POSITION_ATTRIBUTES` and the gazetteers, 0 where a token has none.
+        Returns (starts int64[m + 1], keys uint64[F], origins int32[F, 2], attributes uint64[n, A]). Rows of origins are
+        (template, token): the index of the template in `FeaturePlan.enumerated`, and the token itself or the neighbour
+        of another occurrence. Columns of attributes are `TYPE_ATTRIBUTES`, `POSITION_ATTRIBUTES` and the gazetteers; 0
+        means that a token does not have the attribute.
         """
         cdef Context context = self.context(tokens, sentence_offsets, None)
         cdef Py_ssize_t n = context.view.n, m = chosen.shape[0], i, j, s, k = 0
@@ -365,7 +367,7 @@ cdef class Extractor:
                     attributes[i, N_TYPE_ATTRIBUTES + j] = position_of(&context.view, i)[j]
         for i in range(m):
             if not 0 <= chosen[i] < n:
-                raise ValueError(f"there is no token {chosen[i]}: the document has {n}")
+                raise ValueError(f"token {chosen[i]} does not exist: the document has {n} tokens")
             s = context.view.sentence[chosen[i]]
             context.describe(s, self.gazetteers)
             k += self.token_keys(context, chosen[i], sentence_offsets[s], sentence_offsets[s + 1], &keys[k],
@@ -374,11 +376,10 @@ cdef class Extractor:
         return np.asarray(starts), np.asarray(keys)[:k].copy(), np.asarray(origins)[:k].copy(), np.asarray(attributes)
 
     def scores(self, tokens, const int64_t[::1] sentence_offsets not None, const int64_t[::1] documents=None):
-        """Unary log-potentials: float64[n, n_labels], the sum of the weights of each token's features. ``tokens``:
-        strings, or the `Words` that `words` has made of them.
+        """Return the sums of the weights of each token's features, its unary log-potentials: float64[n, n_tags].
 
-        Of several documents, one behind the other, ``documents`` int64[D + 1] has the first token of each and their
-        number: each gets what it would get alone.
+        ``tokens`` are strings or `Words`. For several concatenated documents, ``documents`` int64[D + 1] holds the
+        first token of each and the number of tokens; each document gets the scores that it would get alone.
         """
         if self.weights is None:
             raise ValueError("this extractor has no weights to score with")
@@ -395,9 +396,12 @@ cdef class Extractor:
 
     cdef void score_tokens(self, Context context, const int64_t[::1] offsets, double* scores,
                            uint64_t[:, ::1] buffer) noexcept nogil:
-        """Four tokens are under way at a time, so that memory is asked for long before it is used: token i has its keys
-        made, token i - 1 leaves out those that surely have no weights, token i - 2 has its features found, token i - 3
-        has their weights added. What words say alone is found for token i, and added for token i - 1."""
+        """Compute the scores of all tokens in a pipeline of four stages, so that each stage prefetches for the next.
+
+        Token i computes its keys, token i - 1 drops keys that certainly have no weights, token i - 2 looks up its
+        features and token i - 3 adds their weights. The sums of single words are located for token i and added for
+        token i - 1.
+        """
         cdef Py_ssize_t n = context.view.n, i, j, k, s = -1, n_keys[RING], n_sums[2]
         cdef const double* sums[2][MOST_SUMS]
         cdef const uint64_t* sources[2 * (2 * FARTHEST + 1)]
@@ -430,18 +434,18 @@ cdef class Extractor:
                     self.weights.add(row[k], scores + (i - 3) * self.n_labels)
 
     cdef Py_ssize_t drop_unknown(self, uint64_t* keys, Py_ssize_t n) noexcept nogil:
-        """Moves the keys that may have weights to the front; how many they are. No branch: nobody can foretell it."""
-        cdef Py_ssize_t k, n_kept = 0
+        """Move the keys that may have weights to the front and return their number. A branch would be unpredictable."""
+        cdef Py_ssize_t k, n_possible = 0
         cdef uint64_t key
         for k in range(n):
             key = keys[k]
-            keys[n_kept] = key
-            n_kept += self.weights.may_hold(key)
-        return n_kept
+            keys[n_possible] = key
+            n_possible += self.weights.may_hold(key)
+        return n_possible
 
     cdef Py_ssize_t find_word_sums(self, Context context, Py_ssize_t token, Py_ssize_t begin, Py_ssize_t end,
                                    const double** sums) noexcept nogil:
-        """The rows of what words say alone of a token, on their way to the cache; how many there are."""
+        """Locate and prefetch the sums of single words for a token; return their number."""
         cdef int32_t places[2 * MOST_OCCURRENCES]
         cdef Py_ssize_t offset, k, side, n = 0
         cdef int32_t neighbour
@@ -455,7 +459,7 @@ cdef class Extractor:
                     sums[n] = self.sums_at(context, context.types[neighbour], 2 * self.window + 1 + side)
                     n += 1
         for k in range(n):
-            for offset in range(0, self.n_labels, 8):  # so many numbers has a line of the cache
+            for offset in range(0, self.n_labels, 8):  # a cache line holds 8 doubles
                 prefetch(sums[k] + offset)
         return n
 
@@ -464,7 +468,7 @@ cdef class Extractor:
 
 
 cdef void add_rows(double* scores, const double** rows, Py_ssize_t n, Py_ssize_t n_labels) noexcept nogil:
-    """Adds the rows, one after the other, to the scores of each label: four labels at a time stay in registers."""
+    """Add the rows one by one to the scores of each tag; four tags at a time stay in registers."""
     cdef double a, b, c, d
     cdef Py_ssize_t k = 0, i
     while k + 4 <= n_labels:

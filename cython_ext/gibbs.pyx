@@ -62,7 +62,8 @@ cdef extern from "engine/engine.h" nogil:
     int64_t engine_n_samples(const engine *e)
     const char *engine_instructions(const engine *e)
     void engine_uniform_block(uint64_t key, uint64_t block, double *out)
-    void engine_initialise_fractions(uint64_t key, uint32_t *fractions, const int64_t *starts, int64_t n_keys, int64_t n)
+    void engine_initialise_fractions(uint64_t key, uint32_t *fractions, const int64_t *starts, int64_t n_keys,
+                                     int64_t n)
     void engine_mark_uninitialised(double *weights, int64_t n)
 
 cdef extern from "engine/random_numbers.h" nogil:

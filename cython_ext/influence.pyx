@@ -40,7 +40,7 @@ def place_pairs(const int32_t[:, ::1] pairs, const double[:] strength, int64_t[:
 
 
 def merge_repeated(int64_t[::1] starts, int32_t[::1] sources, double[::1] values):
-    """Sum the entries of a row that have the same source, at the place of the first. Return the number of entries left."""
+    """Sum the entries of a row that have the same source, at the place of the first. Return how many are left."""
     cdef int64_t i, e, begin, end, to = 0, n = starts.shape[0] - 1
     cdef int64_t[::1] seen = np.full(n, -1, np.int64)
     with nogil:
@@ -121,9 +121,9 @@ def largest_changes(const double[:, ::1] low, const double[:, ::1] high, const d
                     const int32_t[::1] table, const uint8_t[:, ::1] possible, double[::1] out):
     """Bound the change of a conditional when a neighbour flips.
 
-    ``out`` [N] receives an upper bound of the total variation distance of p_u(k) ~ q(k) exp(t[u, k]) for two states u of
-    the neighbour, for any q with low <= log q <= high (up to a factor). t is ``tables[table[n]]`` of [T, K, K]; u is one
-    of the states marked in ``possible``. Tables hold no NaN and no +inf. The bound is exact where low = high.
+    ``out`` [N] receives an upper bound of the total variation distance of p_u(k) ~ q(k) exp(t[u, k]) for two states u
+    of the neighbour, for any q with low <= log q <= high (up to a factor). t is ``tables[table[n]]`` of [T, K, K]; u is
+    one of the states marked in ``possible``. Tables hold no NaN and no +inf. The bound is exact where low = high.
 
     For a set S of states let r be the odds of S under p_u and r' those under p_v. Then r' is at least r times the
     smallest mean of exp(t[v] - t[u]) over S, divided by the largest mean over the other states, both over the box of q;
@@ -159,7 +159,9 @@ def largest_changes(const double[:, ::1] low, const double[:, ::1] high, const d
 
 
 cdef double largest_change(const double[::1] a, const double[::1] b, double[:, ::1] work) noexcept nogil:
-    """Return the bound of p_u(S) - p_v(S) over all S. ``a`` and ``b`` are the exponentials of the two rows; ``work`` [6, K]
+    """Return the bound of p_u(S) - p_v(S) over all S.
+
+    ``a`` and ``b`` are the exponentials of the two rows; ``work`` [6, K]
     holds the box of q, then scratch."""
     cdef int k, m, i, n = 0, n_states = <int> a.shape[0]
     cdef double worst = 0.0, a_in[2], b_in[2], a_out[2], b_out[2]
@@ -202,8 +204,10 @@ cdef inline void sums(const double[::1] a, const double[::1] b, const double[:, 
 
 cdef inline double smallest_mean(const double[::1] a, const double[::1] b, const double[:, ::1] work,
                                  const double[::1] order, int m) noexcept nogil:
-    """Return the smallest (sum of q b) / (sum of q a) over the first m states. There q is high up to a threshold and low
-    after it."""
+    """Return the smallest (sum of q b) / (sum of q a) over the first m states.
+
+    It has q high up to a threshold and low after it.
+    """
     cdef int i, k
     cdef double up = 0.0, down = 0.0, least
     for i in range(m):

@@ -1,9 +1,10 @@
 # cython: language_level=3
-"""The conditional log-likelihood of a linear chain over sparse features, and its derivatives, sentence by sentence.
+"""The conditional log-likelihood of linear chains over sparse features, and its gradient.
 
-Called by ``herdner.crf.chain_data`` (which numbers features) and ``herdner.crf.likelihood`` (which adds up the parts).
+Called by ``herdner.crf.chain_data``, which lays out the data, and ``herdner.crf.likelihood``, which sums the parts.
 
-A feature has few weights, one for each tag it was met with; those with many are rows of a dense table, in vectors.
+A sparse feature has few weights (entries), one for each tag with which it occurs. Features with many weights are rows of
+a dense table, which vector code adds.
 """
 
 import numpy as np
@@ -21,13 +22,13 @@ from herdner._ext.smoothing cimport (
 )
 
 cdef enum:
-    AHEAD = 24   # so far ahead are weights asked for: about a token
+    AHEAD = 24   # weights that are prefetched: about those of a token
 
 
 def number_keys(const uint64_t[::1] keys not None):
-    """The distinct keys uint64[m] in the order in which they are first met, and the number of each, int32[len(keys)].
+    """Return the distinct keys uint64[m] in the order of their first occurrence, and the index of each key int32[n].
 
-    Keys are not 0.
+    Keys must not be 0.
     """
     cdef Py_ssize_t n = keys.shape[0], i
     cdef uint64_t capacity = 1 << 16, slot, m = 0
@@ -44,16 +45,16 @@ def number_keys(const uint64_t[::1] keys not None):
         numbers[i] = <int32_t> table[slot, 1]
         if 2 * m > capacity:
             capacity *= 4
-            table_array = grown(table_array, capacity)
+            table_array = enlarge(table_array, capacity)
             table = table_array
-    found = np.asarray(table_array)
-    found = found[found[:, 0] != 0]
+    entries = np.asarray(table_array)
+    entries = entries[entries[:, 0] != 0]
     distinct = np.empty(m, np.uint64)
-    distinct[found[:, 1].astype(np.int64)] = found[:, 0]
+    distinct[entries[:, 1].astype(np.int64)] = entries[:, 0]
     return distinct, numbers_array
 
 
-cdef grown(const uint64_t[:, ::1] old, uint64_t capacity):
+cdef enlarge(const uint64_t[:, ::1] old, uint64_t capacity):
     new_array = np.zeros((capacity, 2), np.uint64)
     cdef uint64_t[:, ::1] new = new_array
     cdef uint64_t slot
@@ -69,10 +70,10 @@ cdef grown(const uint64_t[:, ::1] old, uint64_t capacity):
 
 def count_pairs(const int32_t[::1] numbers not None, const int64_t[::1] starts not None,
                 const uint8_t[:, ::1] allowed not None, const int32_t[::1] columns not None, int32_t[:, ::1] counts):
-    """Counts how often a feature meets each tag that its token may have: adds to ``counts`` [columns, K].
+    """Count how often each feature occurs with each tag that its token may have; adds to ``counts`` [columns, K].
 
-    Token t has the features ``numbers[starts[t]:starts[t + 1]]``; feature f is column ``columns[f]``, -1: not counted.
-    A token that may have any tag says nothing.
+    Token t has the features ``numbers[starts[t]:starts[t + 1]]``; feature f is counted in column ``columns[f]``, or not
+    at all if that is -1. Tokens that may have any tag are not counted.
     """
     cdef Py_ssize_t t, i, k, n_states = allowed.shape[1], n
     cdef int32_t tags[256]
@@ -94,7 +95,10 @@ def count_pairs(const int32_t[::1] numbers not None, const int64_t[::1] starts n
 
 
 def column_hashes(const int32_t[::1] numbers not None, const int64_t[::1] starts not None, Py_ssize_t n_features):
-    """uint64[n_features]: equal, but for a chance of 2^-64, where features occur at the same tokens equally often."""
+    """Return a hash of the tokens of each feature: uint64[n_features].
+
+    Features that occur at the same tokens equally often have equal hashes; others differ except with probability 2^-64.
+    """
     cdef Py_ssize_t t, i
     hashes_array = np.zeros(n_features, np.uint64)
     cdef uint64_t[::1] hashes = hashes_array
@@ -109,11 +113,11 @@ def column_hashes(const int32_t[::1] numbers not None, const int64_t[::1] starts
 
 def lay_out(const int32_t[::1] numbers not None, const int64_t[::1] starts not None,
             const int32_t[::1] columns not None, int32_t n_dense, const int64_t[::1] entry_starts not None):
-    """The columns and weights that tokens use: (uses int32[m], starts int64[n + 1], middles int64[n]).
+    """Lay out the columns and weights of tokens. Return (uses int32[m], starts int64[n + 1], middles int64[n]).
 
-    ``uses[starts[t]:middles[t]]`` are the columns of token t below ``n_dense``, ``uses[middles[t]:starts[t + 1]]`` the
-    weights of the others: column c has those from ``entry_starts[c - n_dense]`` on. ``columns`` int32[features] is -1
-    for a feature that counts for nothing.
+    ``uses[starts[t]:middles[t]]`` are the dense columns of token t, those below ``n_dense``;
+    ``uses[middles[t]:starts[t + 1]]`` are the weights of its other columns: column c has the weights from
+    ``entry_starts[c - n_dense]`` on. ``columns`` int32[features] is -1 for a feature that is not used.
     """
     cdef Py_ssize_t t, i, k = 0, e, n = starts.shape[0] - 1, m = 0
     cdef int32_t column
@@ -145,7 +149,7 @@ def lay_out(const int32_t[::1] numbers not None, const int64_t[::1] starts not N
 
 
 def meet(data, const uint8_t[:, ::1] allowed not None, uint8_t[:, ::1] dense not None, uint8_t[::1] entries not None):
-    """Marks the weights that some token uses with a tag it may have: ``dense`` [D, K], ``entries`` for the others."""
+    """Mark the weights that some token uses with a tag that it may have: ``dense`` [D, K], and sparse ``entries``."""
     cdef const int32_t[::1] uses = data.uses
     cdef const int64_t[::1] starts = data.starts, middles = data.middles
     cdef const uint8_t[::1] entry_labels = data.entry_labels
@@ -171,8 +175,10 @@ cdef struct Features:
 
 cdef inline void score(const Features* f, int64_t token, const double* dense, const double* entries, double* padded,
                        double* unary) noexcept nogil:
-    """``unary`` [K]: the summed weights of a token's features; ``padded`` [2, stride] is scratch: sums of every second
-    weight, as a sum waits for itself."""
+    """Fill ``unary`` [K] with the summed weights of a token's features.
+
+    ``padded`` [2, stride] is scratch for two sums side by side, as each addition waits for the one before.
+    """
     cdef int64_t i
     cdef int k
     memset(padded, 0, 2 * f.stride * sizeof(double))
@@ -189,7 +195,7 @@ cdef inline void score(const Features* f, int64_t token, const double* dense, co
 
 cdef inline void spread(const Features* f, int64_t token, const double* excess, double* padded, double* dense,
                         double* entries) noexcept nogil:
-    """Adds ``excess`` [K] to the derivatives by the weights of a token's features."""
+    """Add ``excess`` [K] to the derivatives with respect to the weights of a token's features."""
     cdef int64_t i
     cdef int k
     for k in range(f.stride):
@@ -202,7 +208,7 @@ cdef inline void spread(const Features* f, int64_t token, const double* excess, 
 
 
 cdef class Batch:
-    """Some sentences: their log-potentials, what forward-backward makes of them, and their weights."""
+    """A batch of sentences: their log-potentials, the results of forward-backward, and their weights."""
     cdef double[:, ::1] unary, nodes
     cdef double[::1] log_z, weights
     cdef int64_t[::1] offsets
@@ -221,8 +227,8 @@ cdef class Batch:
         self.many = Many(space, self.unary, self.offsets, most, self.log_z, self.nodes, None, self.pairs, self.weights)
 
 
-cdef class Narrowed:
-    """Sentences of whose tags only some are known: forward and backward over those that are allowed."""
+cdef class PartialSentences:
+    """Sentences that are partially annotated: forward-backward over the allowed tags."""
     cdef Workspace space
     cdef PairCounts pairs
     cdef const uint8_t[:, ::1] allowed
@@ -233,8 +239,11 @@ cdef class Narrowed:
         self.pairs = PairCounts(transition.shape[1], self.space.c.scaled.stride)
         self.nodes = np.empty((most, transition.shape[1]))
 
-    cdef double take(self, int64_t at, int64_t n, double* unary, double* nodes, double weight) noexcept nogil:
-        """Takes its marginals from ``nodes``; their log-sum, or -inf. Changes ``unary``."""
+    cdef double subtract(self, int64_t at, int64_t n, double* unary, double* nodes, double weight) noexcept nogil:
+        """Subtract the marginals over the allowed tags from ``nodes``; ``unary`` is overwritten.
+
+        Returns log Z over the allowed tags, or -inf if they allow no labelling.
+        """
         cdef int64_t t
         cdef Py_ssize_t n_states = self.allowed.shape[1], k
         for t in range(n):
@@ -251,7 +260,7 @@ cdef class Narrowed:
         return total_log(&self.space.c, n)
 
 
-cdef bint are_known(const int32_t* states, int64_t n) noexcept nogil:
+cdef bint has_all_tags(const int32_t* states, int64_t n) noexcept nogil:
     cdef int64_t t
     for t in range(n):
         if states[t] < 0:
@@ -259,10 +268,13 @@ cdef bint are_known(const int32_t* states, int64_t n) noexcept nogil:
     return True
 
 
-cdef double take_tags(const int32_t* states, int64_t n, const double* unary, double* nodes,
-                      const double[:, :, ::1] transition, double weight,
-                      double[:, ::1] transition_slope) noexcept nogil:
-    """Takes the right tags from the marginals ``nodes``, and their pairs from the slope; their log-potential."""
+cdef double subtract_tags(const int32_t* states, int64_t n, const double* unary, double* nodes,
+                          const double[:, :, ::1] transition, double weight,
+                          double[:, ::1] transition_slope) noexcept nogil:
+    """Subtract the annotated tags from the marginals ``nodes``, and their pairs from the derivatives.
+
+    Returns the log-potential of the annotated tags.
+    """
     cdef Py_ssize_t n_states = transition.shape[1]
     cdef double gain = 0.0
     cdef int64_t t
@@ -280,10 +292,11 @@ def slope(data, Py_ssize_t first, Py_ssize_t last, const double[::1] sentence_we
           const double[:, :, ::1] transition not None, const double[::1] start not None, const double[::1] end not None,
           double[:, ::1] dense_slope not None, double[::1] entry_slope not None,
           double[:, ::1] transition_slope not None):
-    """Minus the log-likelihood of sentences ``first`` to ``last``; its derivatives are added to the last arguments.
+    """Compute the negative log-likelihood of sentences ``first`` to ``last`` - 1 and add its derivatives to the slopes.
 
-    ``data`` is a `herdner.crf.chain_data.ChainData`; a sentence of weight 0 is skipped. ``start`` and ``end`` [K] are
-    added at the borders of sentences. Returns (value, fault): the sentence whose tags the tables forbid, or -1.
+    ``data`` is a `herdner.crf.chain_data.ChainData`; sentences of weight 0 are skipped. ``start`` and ``end`` [K] are
+    log-potentials of the first and the last token of a sentence. Returns (value, fault); fault is a sentence whose tags
+    the tables forbid, or -1.
     """
     cdef const int32_t[::1] uses = data.uses, states = data.states
     cdef const int64_t[::1] starts = data.starts, middles = data.middles
@@ -294,7 +307,7 @@ def slope(data, Py_ssize_t first, Py_ssize_t last, const double[::1] sentence_we
     cdef int64_t n_longest = longest(offsets), n_sentences = last - first, s = 0, i, t, n, at, to, fault = -1, n_batch
     cdef Workspace space = Workspace(transition, n_longest)
     cdef Batch batch = Batch(space, offsets, n_longest)
-    cdef Narrowed narrowed = Narrowed(transition, n_longest, allowed)
+    cdef PartialSentences partial = PartialSentences(transition, n_longest, allowed)
     cdef Features f
     cdef double[::1] padded = np.zeros(2 * space.c.scaled.stride)
     cdef const double* weights = NULL
@@ -332,11 +345,11 @@ def slope(data, Py_ssize_t first, Py_ssize_t last, const double[::1] sentence_we
                 n = batch.offsets[i + 1] - to
                 if n == 0:
                     continue
-                if are_known(&states[at], n):
-                    gain = take_tags(&states[at], n, &batch.unary[to, 0], &batch.nodes[to, 0], transition, weight,
+                if has_all_tags(&states[at], n):
+                    gain = subtract_tags(&states[at], n, &batch.unary[to, 0], &batch.nodes[to, 0], transition, weight,
                                      transition_slope)
                 else:
-                    gain = narrowed.take(at, n, &batch.unary[to, 0], &batch.nodes[to, 0], weight)
+                    gain = partial.subtract(at, n, &batch.unary[to, 0], &batch.nodes[to, 0], weight)
                 if gain == -INFINITY:
                     fault = first + s + i
                     break
@@ -346,5 +359,5 @@ def slope(data, Py_ssize_t first, Py_ssize_t last, const double[::1] sentence_we
                         batch.nodes[to + t, k] *= weight
                     spread(&f, at + t, &batch.nodes[to + t, 0], &padded[0], row_slopes, slopes)
             s += BATCH_SEQUENCES
-    np.asarray(transition_slope)[:] += batch.pairs.total(space) - narrowed.pairs.total(narrowed.space)
+    np.asarray(transition_slope)[:] += batch.pairs.total(space) - partial.pairs.total(partial.space)
     return value, fault

@@ -7,7 +7,7 @@ from cpython.unicode cimport PyUnicode_GET_LENGTH, PyUnicode_READ_CHAR
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
 from herdner._ext.spellings cimport (
-    BEGINS_CAPITAL, BEGINS_SMALL, IN_CAPITALS, OPENS, Spelled, Spelling,
+    BEGINS_CAPITAL, BEGINS_SMALL, IN_CAPITALS, OPENS, TokenSpellings, Spelling,
 )
 
 cdef extern from "Python.h":
@@ -27,7 +27,7 @@ cdef inline bint has_letters(str word, Py_ssize_t n_letters) noexcept:
     return n_letters <= 0
 
 
-def capitalised(list tokens not None, Py_ssize_t min_letters):
+def capitalised_tokens(list tokens not None, Py_ssize_t min_letters):
     """Return the tokens that begin with a capital and have at least ``min_letters`` letters: list[int], ascending."""
     cdef Py_ssize_t token
     cdef str word
@@ -59,18 +59,18 @@ def checked_borders(sentence_offsets, Py_ssize_t n_tokens):
     return result
 
 
-def names(Spelled said not None, sentence_offsets, Py_ssize_t min_letters):
+def name_tokens(TokenSpellings said not None, sentence_offsets, Py_ssize_t min_letters):
     """Return the tokens of one document that are probably names: list[int], ascending.
 
-    These are the tokens that begin with a capital. A token whose position requires a capital is left out if the document
-    also contains the word in lower case.
+    These are the tokens that begin with a capital. A token whose position requires a capital is left out if the
+    document also contains the word in lower case.
     """
-    tokens, _ = names_of_all(said, sentence_offsets, None, min_letters)
+    tokens, _ = name_tokens_of_documents(said, sentence_offsets, None, min_letters)
     return tokens.tolist()
 
 
-def names_of_all(Spelled said not None, sentence_offsets, documents, Py_ssize_t min_letters):
-    """Return the `names` of D concatenated documents and the first of each document: (int32[m], int64[D + 1]).
+def name_tokens_of_documents(TokenSpellings said not None, sentence_offsets, documents, Py_ssize_t min_letters):
+    """Return the `name_tokens` of D concatenated documents and the first of each document: (int32[m], int64[D + 1]).
 
     ``documents`` int64[D + 1] holds the first token of each document and the number of tokens; None means one document.
     """
@@ -139,10 +139,10 @@ cdef bint is_headline(const Spelling* at, Py_ssize_t begin, Py_ssize_t end) noex
     return n_words >= 3 and 2 * n_capitals > n_words
 
 
-def same_words(Spelled said not None, sentence_offsets, documents, Py_ssize_t min_letters, bint fold_case,
+def same_words(TokenSpellings said not None, sentence_offsets, documents, Py_ssize_t min_letters, bint fold_case,
                Py_ssize_t nearest):
-    """Link the `names` that are the same word, as `herdner.crf.link_rules.SameWord` describes: int32[F, 2]."""
-    mentions, firsts = names_of_all(said, sentence_offsets, documents, min_letters)
+    """Link the `name_tokens` that are the same word, as `herdner.crf.link_rules.SameWord` describes: int32[F, 2]."""
+    mentions, firsts = name_tokens_of_documents(said, sentence_offsets, documents, min_letters)
     cdef const int32_t[::1] tokens = mentions
     cdef const int64_t[::1] first = firsts
     cdef Py_ssize_t m = tokens.shape[0], d, i
@@ -164,10 +164,10 @@ cdef enum:
 
 
 def company_runs(names, list tokens not None, sentence_offsets, frozenset designators not None):
-    """Return the runs of `names` for `herdner.crf.link_rules.Company`: list[(begin, end, has_designator)].
+    """Return the runs of `name_tokens` for `herdner.crf.link_rules.Company`: list[(begin, end, has_designator)].
 
-    A run that begins a sentence is also returned without its first word. Only runs are returned whose first word is also
-    the first word of a run before a designator.
+    A run that begins a sentence is also returned without its first word. Only runs are returned whose first word is
+    also the first word of a run before a designator.
     """
     cdef const int64_t[::1] borders = checked_borders(sentence_offsets, len(tokens))
     cdef Py_ssize_t n = len(tokens), token, begin, after, s
@@ -235,8 +235,11 @@ cdef nearest_links(const int32_t[::1] mentions, const int32_t[::1] later, Py_ssi
     return result
 
 
-def with_any_of(Spelled said not None, words, const int64_t[::1] documents not None):
-    """Return the documents that contain any of the words: list[int]. ``documents``: as in `names_of_all`."""
+def documents_with_words(TokenSpellings said not None, words, const int64_t[::1] documents not None):
+    """Return the documents that contain any of the words: list[int].
+
+    ``documents``: as in `name_tokens_of_documents`.
+    """
     cdef uint8_t[::1] wanted = np.zeros(said.n_words, np.uint8)
     cdef uint8_t[::1] has = np.zeros(documents.shape[0], np.uint8)
     cdef Py_ssize_t d, token
@@ -252,11 +255,12 @@ def with_any_of(Spelled said not None, words, const int64_t[::1] documents not N
     return np.flatnonzero(has).tolist()
 
 
-def merged(list ends not None):
-    """Merge the links of several rules. Return (pairs int32[E, 2], combination of each int32[E], combinations int64[C]).
+def merge_links(list ends not None):
+    """Merge the links of several rules.
 
-    ``ends``: the links int32[F, 2] of each of at most 62 rules. Pairs and combinations are ascending; bit r of a
-    combination stands for rule r. Returns None if the links of a rule are not strictly ascending.
+    Returns (pairs int32[E, 2], combination of each int32[E], combinations int64[C]). ``ends`` holds the links
+    int32[F, 2] of each of at most 62 rules. Pairs and combinations are ascending; bit r of a combination stands for rule
+    r. Returns None if the links of a rule are not strictly ascending.
     """
     cdef Py_ssize_t n_rules = len(ends), n = 0, r
     cdef bint ascends = True
@@ -327,8 +331,9 @@ def add_messages(double[:, ::1] total not None, const int32_t[:, ::1] ends not N
                         n_states)
 
 
-cdef void add_message(double* to_earlier, double* to_later, double weight, const double* table, const double* transposed,
-                      const double* earlier, const double* later, double* expected, Py_ssize_t n_states) noexcept nogil:
+cdef void add_message(double* to_earlier, double* to_later, double weight, const double* table,
+                      const double* transposed, const double* earlier, const double* later, double* expected,
+                      Py_ssize_t n_states) noexcept nogil:
     """Add the messages of one link: every sum runs over the states in order, with all results side by side."""
     cdef Py_ssize_t i, j
     cdef double share

@@ -1,9 +1,10 @@
 # cython: language_level=3
 """Loopy max-product in the log domain, over factors of any number of variables.
 
-Position a of factor f is slot ``factor_at[f] + a``; the slot stores the message from f to its variable there. A variable
-sends to a factor its belief minus the factor's own message. An entry of -inf in a message means that no allowed joint
-state has the variable in this state. Such entries never become finite again, so a belief of -inf is sent as it is.
+Position a of factor f is slot ``factor_at[f] + a``; the slot stores the message from f to its variable there. A
+variable sends to a factor its belief minus the factor's own message. An entry of -inf in a message means that no
+allowed joint state has the variable in this state. Such entries never become finite again, so a belief of -inf is sent
+as it is.
 
 Called by ``herdner.inference.backends.max_product``, which lays out the graph.
 """
@@ -34,7 +35,7 @@ cdef class MaxProduct:
     cdef double[::1] messages, new
     cdef double[:, ::1] beliefs, incoming
     cdef uint8_t[::1] decided
-    cdef readonly object state     # int32[V]: the best state of each belief (the smallest of equals), or the decoded one
+    cdef readonly object state     # int32[V]: the best state of each belief (ties: the smallest), or the decoded state
     cdef int32_t[::1] x
     # The largest change of a message in this sweep, up to a constant, at states that are not yet ruled out.
     cdef readonly double change

@@ -1,7 +1,7 @@
 # cython: language_level=3
-"""Forward and backward over one sequence: scaled where that is safe, else in the log domain.
+"""Forward-backward over one sequence: scaled where that is safe, else in the log domain.
 
-Called by chain.pyx and sum_product.pyx, to which herdner/_ext/smoothing.pxd declares it, and by no Python module.
+Called by chain.pyx, batches.pyx, likelihood.pyx and sum_product.pyx through herdner/_ext/smoothing.pxd.
 """
 
 import math
@@ -13,7 +13,7 @@ from libc.stdint cimport int32_t, int64_t
 
 
 cdef object in_lines(tuple shape):
-    """An empty array of doubles that begins with a line of the cache, so that vectors of it lie in one line."""
+    """Return an uninitialised float64 array that begins with a cache line, so that no vector crosses a line."""
     n = 8 * math.prod(shape)
     raw = np.empty(n + 64, np.uint8)
     start = -raw.__array_interface__["data"][0] % 64
@@ -21,7 +21,7 @@ cdef object in_lines(tuple shape):
 
 
 cdef object pad(const double[:, :, ::1] tables, double filler):
-    """The tables and their transposes, rows padded to a multiple of 4: [2, T, K, stride]."""
+    """Return the tables and their transposes with rows padded to a multiple of 4: [2, T, K, stride]."""
     cdef Py_ssize_t n_tables = tables.shape[0], n_states = tables.shape[1]
     padded = np.full((2, n_tables, n_states, (n_states + 3) // 4 * 4), filler)
     padded[0, :, :, :n_states] = tables
@@ -30,7 +30,7 @@ cdef object pad(const double[:, :, ::1] tables, double filler):
 
 
 cdef int log_forward(Smoothed *c, const double *unary, int64_t n, const int32_t *edge_table) noexcept nogil:
-    """The forward pass in the log domain; rows and ``norm`` mean the logarithms of what the scaled pass gives."""
+    """Run the forward pass in the log domain. Rows and ``norm`` are the logarithms of the scaled pass's results."""
     cdef int n_states = c.scaled.n_states, stride = c.scaled.stride, i, j
     cdef const double *table = c.tables
     cdef double *row
@@ -80,7 +80,7 @@ cdef void log_backward(Smoothed *c, const double *unary, int64_t n, const int32_
 
 
 cdef int smooth(Smoothed *c, const double *unary, int64_t n, const int32_t *edge_table, bint backward) noexcept nogil:
-    """Forward and, if asked, backward: scaled where that is safe, else in the log domain."""
+    """Run forward and, if ``backward``, backward: scaled where that is safe, else in the log domain."""
     cdef int status = CHAIN_EXTREME
     c.log_domain = False
     if c.scalable:
@@ -98,7 +98,7 @@ cdef int smooth(Smoothed *c, const double *unary, int64_t n, const int32_t *edge
 
 cdef int scaled_passes(Smoothed *c, int64_t n, const int32_t *edge_table, int64_t first, int64_t last,
                        bint backward) noexcept nogil:
-    """The scaled passes where x has changed at tokens from ``first`` to ``last`` alone."""
+    """Run the scaled passes after x has changed only at tokens from ``first`` to ``last``."""
     cdef int status = chain_forward(&c.scaled, n, edge_table, first, c.x, c.tops, c.forward, c.norm)
     if status == CHAIN_OK and backward:
         status = chain_backward(&c.scaled, last, edge_table, c.x, c.backward, c.xb, c.scale)
@@ -124,7 +124,7 @@ cdef void node_marginals(const Smoothed *c, int64_t n, double *out) noexcept nog
 
 
 cdef void edge_marginal(const Smoothed *c, int64_t t, int64_t table, double *out) noexcept nogil:
-    """``out`` [K, K] = P(token t - 1 has label i and token t has label j)."""
+    """Fill ``out`` [K, K] with P(token t - 1 has state i and token t has state j)."""
     cdef int n_states = c.scaled.n_states, stride = c.scaled.stride, i, j, k
     cdef const double *f = c.forward + (t - 1) * stride
     cdef const double *xb = c.xb + t * stride
@@ -147,8 +147,10 @@ cdef void edge_marginal(const Smoothed *c, int64_t t, int64_t table, double *out
 
 cdef void count_edges(const Smoothed *c, int64_t n, const int32_t *edge_table, double *outer, double *counts,
                       double *work) noexcept nogil:
-    """Adds a sequence's edge marginals: to ``counts`` [T, K, K] in the log domain, else to ``outer`` [T, K, stride]
-    without their factor exp(table), which is the same for every token and is multiplied in once, at the end."""
+    """Add the edge marginals of a sequence: to ``counts`` [T, K, K] in the log domain, else to ``outer`` [T, K, stride].
+
+    Entries of ``outer`` lack the factor exp(table), by which the caller multiplies once at the end.
+    """
     cdef int n_states = c.scaled.n_states, stride = c.scaled.stride, i
     cdef int64_t t, table = 0
     cdef double total

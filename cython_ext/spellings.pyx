@@ -49,7 +49,7 @@ cdef class Spellings:
         return spelling
 
 
-cdef class Spelled:
+cdef class TokenSpellings:
     cdef int make_room(self, Py_ssize_t n) except -1:
         self.references = np.empty((n + 1, sizeof(Spelling) // sizeof(int32_t)), np.int32)
         cdef int32_t[:, ::1] rows = self.references
@@ -62,10 +62,10 @@ cdef class Spelled:
         return 0
 
 
-def spelled(list tokens not None):
+def spell_tokens(list tokens not None):
     """Return the spellings of a list of tokens. Raise ValueError if one is not a string, as the loops trust them."""
     cdef Spellings spellings = Spellings()
-    cdef Spelled said = Spelled()
+    cdef TokenSpellings said = TokenSpellings()
     cdef dict first = {}
     cdef Py_ssize_t token, earlier
     cdef str word

@@ -24,7 +24,7 @@ cdef class Strings:
         self.enter(word, value, <void*> value)
 
     cdef int enter(self, str word, value, void* pointer) except -1:
-        """Add a string with the pointer that loops find. A known string is not changed, as loops may be using its value."""
+        """Add a string with the pointer that loops find. A known string is not changed, as loops may use its value."""
         if word in self.values:
             return 0
         if 2 * len(self.values) > <Py_ssize_t> self.mask:

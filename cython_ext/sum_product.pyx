@@ -6,7 +6,8 @@ Called by ``herdner.inference.backends.sum_product``, which lays out the graph.
 Link e has two slots, one at each end. A slot stores the message that its variable receives from the other end: one
 number per state of the receiver, the largest being 1, and their logarithms where the numbers would underflow. An entry
 of -inf means that no allowed joint state has the variable in this state; such entries never become finite again. The
-message to the other end is the cavity belief (the belief divided by the message from there) times the table of the link.
+message to the other end is the cavity belief (the belief divided by the message from there) times the table of the
+link.
 
 Messages are computed lazily: only when their receiver is visited, however often the sender has changed, and they are
 stored only if they change the receiver. Numbers are multiplied where nothing can underflow (see chain_loops/chain.h);

@@ -1,5 +1,8 @@
 # cython: language_level=3
-"""Spans of tag sequences, and the objects made of them. Called by ``herdner.text.tags`` and ``herdner.text.document``."""
+"""Spans of tag sequences, and the objects made of them.
+
+Called by ``herdner.text.tags`` and ``herdner.text.document``.
+"""
 
 import numpy as np
 
@@ -66,7 +69,7 @@ def make_spans(type kind not None, const int64_t[::1] starts not None, const int
 
 
 cdef allocated(type kind, Py_ssize_t n_items):
-    """Allocate an object that the garbage collector does not track: it will hold only strings and numbers, no cycles."""
+    """Allocate an object that the garbage collector does not track; it will hold strings and numbers, so no cycles."""
     cdef object value = PyType_GenericAlloc(kind, n_items)
     PyObject_GC_UnTrack(value)
     return value

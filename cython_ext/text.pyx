@@ -1,7 +1,7 @@
 # cython: language_level=3
-"""Loops over the characters of a text: where its tokens stand, and which of them begin a sentence.
+"""Loops over the characters of a text: positions of tokens, and the tokens that begin sentences.
 
-The rules are those of herdner.text.tokenize and herdner.text.sentences, which explain them.
+``herdner.text.tokenize`` and ``herdner.text.sentences`` explain the rules.
 """
 
 import numpy as np
@@ -23,32 +23,32 @@ cdef extern from "Python.h":
     bint Py_UNICODE_ISSPACE(Py_UCS4) nogil
 
 cdef enum:
-    WIDEST_WRAP = 100  # texts with lines of more characters are not wrapped: each line is a block
-    # what is known of a line that holds a token
+    WIDEST_WRAP = 100  # texts with longer lines are not wrapped: each line is a block
+    # columns that describe a line with tokens
     FIRST = 0          # its first token
-    INDENT = 1         # the characters before its first token
-    WIDTH = 2          # those up to the end of its last token
-    BLANK = 3          # a line without tokens comes before it
+    INDENT = 1         # characters before its first token
+    WIDTH = 2          # characters up to the end of its last token
+    BLANK = 3          # 1 after a line without tokens
     N_COLUMNS = 4
 
 
 ctypedef struct Run:
     int64_t begin
     int64_t end
-    PyObject* parts    # NULL: not found without the interpreter
+    PyObject* parts    # NULL: `Strings.values` or `Runs.long` may have them
 
 
 ctypedef struct Text:
     void* data
     Py_ssize_t n
     int kind
-    Py_ssize_t end     # the number of runs up to its end
+    Py_ssize_t end     # the number of runs up to the end of this text
 
 
 cdef class Runs:
-    """The runs of characters between white space of texts, with their parts as far as they are known.
+    """The runs of characters between white space in a list of texts, and the tokens (parts) of each run.
 
-    ``long`` has the parts of further runs, for these texts alone.
+    ``splits`` maps runs to parts and outlives this object; ``long`` holds the parts of long runs for these texts only.
     """
     cdef readonly Strings splits
     cdef readonly dict long
@@ -62,14 +62,14 @@ cdef class Runs:
         self.texts, self.splits, self.long = list(texts), splits, {}
         self.views = <Text*> PyMem_RawCalloc(n_texts + 1, sizeof(Text))
         if self.views == NULL:
-            raise MemoryError("no memory for texts")
+            raise MemoryError("no memory is left for the texts")
         for i in range(n_texts):
             text = texts[i]
             self.views[i] = Text(PyUnicode_DATA(text), PyUnicode_GET_LENGTH(text), PyUnicode_KIND(text), 0)
             most += (self.views[i].n + 1) // 2
-        self.at = <Run*> PyMem_RawMalloc(most * sizeof(Run))  # no more is touched than there are runs
+        self.at = <Run*> PyMem_RawMalloc(most * sizeof(Run))  # pages beyond the last run are never touched
         if self.at == NULL:
-            raise MemoryError("no memory for the words of texts")
+            raise MemoryError("no memory is left for the words of the texts")
         with nogil:
             most = 0
             for i in range(n_texts):
@@ -87,22 +87,25 @@ cdef class Runs:
         return self.splits.values.get(word) or self.long.get(word)
 
     def unknown(self):
-        """set[str]: the runs of which nobody has told the parts."""
+        """Return the runs whose parts are not known yet: set[str]."""
         cdef Py_ssize_t i, run = 0
-        cdef set found = set()
+        cdef set result = set()
         for i in range(len(self.texts)):
             while run < self.views[i].end:
                 if self.at[run].parts == NULL and self.parts_of(i, &self.at[run]) is None:
-                    found.add((<str> self.texts[i])[self.at[run].begin:self.at[run].end])
+                    result.add((<str> self.texts[i])[self.at[run].begin:self.at[run].end])
                 run += 1
-        return found
+        return result
 
-    def placed(self):
-        """list[(tokens, int64[n] starts, int64[n] ends)]: of each text. TypeError if a run is unknown."""
+    def tokens_with_offsets(self):
+        """Return the tokens of each text with their offsets: list[(tokens, int64[n] starts, int64[n] ends)].
+
+        Raises TypeError if the parts of a run are not known.
+        """
         cdef Py_ssize_t i, first = 0, run, k
         cdef int64_t begin
         cdef int64_t[::1] starts, ends
-        cdef list tokens, found = []
+        cdef list tokens, result = []
         cdef tuple parts
         cdef str part
         for i in range(len(self.texts)):
@@ -123,12 +126,12 @@ cdef class Runs:
                     ends[k] = begin
                     k += 1
             first = self.views[i].end
-            found.append((tokens, starts_array, ends_array))
-        return found
+            result.append((tokens, starts_array, ends_array))
+        return result
 
 
 cdef Py_ssize_t find_runs(const Text* text, Strings splits, Run* runs) noexcept nogil:
-    """Fills in the runs of a text; how many they are."""
+    """Write the runs of a text to ``runs`` and return their number."""
     cdef Py_ssize_t i = 0, k = 0
     cdef Py_UCS4 char
     cdef uint64_t hash
@@ -149,20 +152,20 @@ cdef Py_ssize_t find_runs(const Text* text, Strings splits, Run* runs) noexcept 
         k += 1
 
 
-def misplaced(str text not None, tokens, const int64_t[:] starts not None, const int64_t[:] ends not None,
+def find_offset_fault(str text not None, tokens, const int64_t[:] starts not None, const int64_t[:] ends not None,
               const int64_t[:] offsets not None):
-    """What is wrong with tokens whose places in the text and sentences are given, or None."""
+    """Check the offsets of tokens and sentences in a text. Return a description of the first fault, or None."""
     cdef Py_ssize_t n = len(tokens), length = PyUnicode_GET_LENGTH(text), t, s
     cdef int64_t last = 0
     if starts.shape[0] != n or ends.shape[0] != n:
         return f"there are {n} tokens but {starts.shape[0]} starts and {ends.shape[0]} ends of tokens"
     for t in range(n):
         if not last <= starts[t] < ends[t] <= length:
-            return (f"token {t} is at {starts[t]}..{ends[t]} in a text of {length} characters, where the one before it"
-                    f" ends at {last}; tokens stand one behind the other and are not empty")
+            return (f"token {t} is at {starts[t]}..{ends[t]} in a text of {length} characters, and the previous token"
+                    f" ends at {last}; tokens must be in order, not empty and not overlap")
         last = ends[t]
     for token in tokens:
-        if type(token) is not str:  # compiled loops read no subclasses, such as numpy.str_
+        if type(token) is not str:  # the loops read no subclasses, such as numpy.str_
             return f"a token is of type {type(token).__name__}; tokens are plain strings (str)"
     if offsets.shape[0] < 1 or offsets[0] != 0 or offsets[offsets.shape[0] - 1] != n:
         return f"sentence_offsets must run from 0 to the number of tokens, {n}"
@@ -173,7 +176,7 @@ def misplaced(str text not None, tokens, const int64_t[:] starts not None, const
 
 
 cdef class SentenceLoop:
-    """Where sentences begin in texts, for the words of `herdner.text.sentences.SentenceRules`."""
+    """The sentence splitter for the word lists of `herdner.text.sentences.SentenceRules`."""
     cdef frozenset titles, starters
     cdef str marks, closers, openers
 
@@ -183,8 +186,8 @@ cdef class SentenceLoop:
 
     def offsets(self, str text not None, list tokens not None, const int64_t[::1] starts not None,
                 const int64_t[::1] ends not None):
-        """int64[S + 1], see `herdner.text.sentences.sentence_offsets`."""
-        cdef Py_ssize_t n = len(tokens), token, n_found = 0
+        """Return the sentence offsets, as `herdner.text.sentences.sentence_offsets` describes: int64[S + 1]."""
+        cdef Py_ssize_t n = len(tokens), token, n_offsets = 0
         cdef uint8_t[::1] begins = np.zeros(n + 1, np.uint8)
         check_places(text, n, starts, ends)
         begins[0] = begins[n] = 1
@@ -192,15 +195,15 @@ cdef class SentenceLoop:
             self.mark_after_punctuation(text, tokens, starts, ends, begins)
             self.mark_blocks(text, starts, ends, begins)
         for token in range(n + 1):
-            n_found += begins[token]
-        found = np.empty(n_found, np.int64)
-        cdef int64_t[::1] offsets = found
-        n_found = 0
+            n_offsets += begins[token]
+        result = np.empty(n_offsets, np.int64)
+        cdef int64_t[::1] offsets = result
+        n_offsets = 0
         for token in range(n + 1):
             if begins[token]:
-                offsets[n_found] = token
-                n_found += 1
-        return found
+                offsets[n_offsets] = token
+                n_offsets += 1
+        return result
 
     cdef int mark_after_punctuation(self, str text, list tokens, const int64_t[::1] starts, const int64_t[::1] ends,
                                     uint8_t[::1] begins) except -1:
@@ -225,31 +228,31 @@ cdef class SentenceLoop:
                 begins[after] = 1
 
     cdef bint begins(self, str end, str word, bint closed) except -1:
-        """Whether a sentence may begin with ``word`` after the token ``end``, whose last character is a final mark.
+        """Return True if a sentence may begin with ``word`` after the token ``end``, which ends with a final mark.
 
-        ``closed``: a quote or bracket was closed behind the mark, so that a reporting clause may follow ("he asked").
+        ``closed``: a quote or bracket was closed after the mark, so that a reporting clause may follow ("he asked").
         """
         if end.endswith(".") and PyUnicode_GET_LENGTH(end) > 1 and end.strip("."):
             return end not in self.titles and word in self.starters
         if word[:1].islower():
-            # People who write to each other often begin in lower case; after "..." the sentence goes on.
+            # In chats sentences often begin in lower case; after "..." the sentence continues.
             return PyUnicode_GET_LENGTH(end) == 1 and end != "\u2026" and not closed
         return True
 
     cdef int mark_blocks(self, str text, const int64_t[::1] starts, const int64_t[::1] ends,
                          uint8_t[::1] begins) except -1:
-        """The tokens that begin a block: after a blank line, and after a line break that is no wrap.
+        """Mark the tokens that begin a block: after a blank line, and after a line break that is no wrap.
 
-        A line was wrapped if the first word of the next line had no room left in it; the room is the width of the
-        text's longer lines.
+        A line was wrapped if the first word of the next line would not have fitted into it. The available width is that
+        of the longer lines of the text.
         """
         cdef Py_ssize_t n = starts.shape[0], n_lines, i, word, last
-        cdef int64_t[:, ::1] lines = np.empty((n, N_COLUMNS), np.int64)  # no more is touched than there are lines
+        cdef int64_t[:, ::1] lines = np.empty((n, N_COLUMNS), np.int64)  # pages beyond the last line are not touched
         cdef const int64_t* line
         cdef const int64_t* before
         cdef int64_t[::1] widths
         cdef double room
-        cdef bint fits, goes_on, indented
+        cdef bint fits, continues, indented
         n_lines = find_lines(text, starts, ends, lines)
         if n_lines < 2:
             return 0
@@ -264,11 +267,11 @@ cdef class SentenceLoop:
             while last + 1 < n and starts[last + 1] == ends[last]:
                 last += 1
             fits = before[WIDTH] + 1 + ends[last] - starts[word] <= room
-            # Wrapped by hand, with a ragged edge: a line goes on in lower case where the one before was not short.
-            goes_on = Py_UNICODE_ISLOWER(PyUnicode_READ_CHAR(text, starts[word])) and before[WIDTH] > 0.6 * room
+            # Lines wrapped by hand are ragged: a line in lower case continues the previous one unless that is short.
+            continues = Py_UNICODE_ISLOWER(PyUnicode_READ_CHAR(text, starts[word])) and before[WIDTH] > 0.6 * room
             indented = (line[INDENT] > before[INDENT]
-                        and not goes_on_after(PyUnicode_READ_CHAR(text, ends[word - 1] - 1)))
-            if room > WIDEST_WRAP or line[BLANK] or (fits and not goes_on) or indented:
+                        and not continues_after(PyUnicode_READ_CHAR(text, ends[word - 1] - 1)))
+            if room > WIDEST_WRAP or line[BLANK] or (fits and not continues) or indented:
                 begins[word] = 1
         return 0
 
@@ -280,7 +283,7 @@ cdef int smaller(const void* one, const void* other) noexcept nogil:
 
 cdef Py_ssize_t find_lines(str text, const int64_t[::1] starts, const int64_t[::1] ends,
                            int64_t[:, ::1] lines) noexcept:
-    """Fills a row for each line that holds a token; their number."""
+    """Fill a row for each line with tokens and return the number of rows."""
     cdef Py_ssize_t n = PyUnicode_GET_LENGTH(text), token = 0, i = 0, begin = 0, n_lines = 0, n_breaks
     cdef int kind = PyUnicode_KIND(text)
     cdef void* data = PyUnicode_DATA(text)
@@ -290,7 +293,7 @@ cdef Py_ssize_t find_lines(str text, const int64_t[::1] starts, const int64_t[::
         while i < starts[token]:
             char = PyUnicode_READ(kind, data, i)
             i += 1
-            # Carriage return and line feed are one break.
+            # A carriage return with a line feed is one break.
             if is_break(char) and not (char == u"\r" and i < n and PyUnicode_READ(kind, data, i) == u"\n"):
                 begin = i
                 n_breaks += 1
@@ -309,8 +312,8 @@ cdef inline bint is_break(Py_UCS4 char) noexcept nogil:
     return char <= u"\r" and char >= u"\n" or char >= 0x85 and (char == 0x85 or char == 0x2028 or char == 0x2029)
 
 
-cdef inline bint goes_on_after(Py_UCS4 char) noexcept nogil:
-    """Ends no paragraph: ASCII letters and digits, and marks that something follows."""
+cdef inline bint continues_after(Py_UCS4 char) noexcept nogil:
+    """Return True if a paragraph cannot end with this character: ASCII letters, digits, and marks such as a comma."""
     return (u"a" <= char <= u"z" or u"A" <= char <= u"Z" or u"0" <= char <= u"9"
             or char == u"," or char == u";" or char == u"-")
 
@@ -325,4 +328,4 @@ cdef int check_places(str text, Py_ssize_t n, const int64_t[::1] starts, const i
             last = ends[token]
         else:
             return 0
-    raise ValueError("each token needs a place of its own in the text, behind the one before")
+    raise ValueError("each token needs offsets in the text that begin at or after the end of the previous token")

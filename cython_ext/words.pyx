@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""Words by themselves: the attributes of each distinct word, found once and kept. features.pyx calls it."""
+"""Attributes of each distinct word, computed once and stored. Called by features.pyx."""
 
 from cpython.mem cimport PyMem_RawCalloc, PyMem_RawFree
 from cpython.unicode cimport PyUnicode_DATA, PyUnicode_GET_LENGTH, PyUnicode_KIND, PyUnicode_READ
@@ -26,7 +26,7 @@ cdef dict SAME_MARK = {
 
 
 cdef str plain_form(str word):
-    """The word with typewriter quotes, apostrophes and dashes."""
+    """Return the word with typewriter quotes, apostrophes and dashes."""
     return SAME_MARK.get(word) or (word if word.isascii() else word.replace("\u2019", "'"))
 
 
@@ -55,11 +55,11 @@ cdef class TypeStore:
         PyMem_RawFree(self.letters)
 
     cdef Py_ssize_t reserve(self) except -1:
-        """Room for one more record; its number."""
+        """Make room for one more record and return its index."""
         cdef Py_ssize_t chunk = self.n_types // CHUNK
         if self.records[chunk] == NULL:
             self.records[chunk] = <TypeRecord*> PyMem_RawCalloc(CHUNK, sizeof(TypeRecord))
-        if self.sums[chunk] == NULL:  # by itself, as it may have failed when the records did not
+        if self.sums[chunk] == NULL:  # checked separately, as this allocation may have failed when the records' did not
             self.sums[chunk] = <double*> PyMem_RawCalloc(CHUNK * max(self.sum_width, 1), sizeof(double))
         if self.letters[chunk] == NULL:
             self.letters[chunk] = <Spelling*> PyMem_RawCalloc(CHUNK, sizeof(Spelling))
@@ -69,7 +69,7 @@ cdef class TypeStore:
         return self.n_types - 1
 
     cdef Py_ssize_t add(self, str word, WordTable classes, WordTable vectors, WordTable gazetteers) except -1:
-        """Describes a new word; its number. The caller enters it among ``ids`` once it is complete."""
+        """Fill the record of a new word and return its index. The caller then adds the word to ``ids``."""
         cdef Py_ssize_t type = self.reserve()
         cdef TypeRecord* record = self.record(type)
         cdef const Slot* slot
@@ -145,14 +145,14 @@ cdef void describe(str word, TypeRecord* record) noexcept:
     attributes[SHAPE] = mix(shape)
     attributes[BRIEF] = mix(brief)
     lower = hash_start()
-    for i in range(min(n, <Py_ssize_t> MAX_AFFIX)):  # read backwards: a suffix hash is that of the reversed letters
+    for i in range(min(n, <Py_ssize_t> MAX_AFFIX)):  # the hash of a suffix is that of its letters in reverse order
         lower = hash_char(lower, Py_UNICODE_TOLOWER(PyUnicode_READ(kind, data, n - 1 - i)))
         attributes[SUFFIX + i] = mix(lower)
     record.case = case_of(n_upper, n_lower, first_upper)
 
 
 cdef void classify(TypeRecord* record, WordTable classes) noexcept nogil:
-    """Word-class prefixes: the class of the word as written, else of its small form.
+    """Fill the word-class attributes from the class of the word as written, else of its lower-case form.
 
     Classes are Brown bit paths read as little-endian integers, so a prefix of the path is a remainder.
     """
@@ -167,7 +167,10 @@ cdef void classify(TypeRecord* record, WordTable classes) noexcept nogil:
 
 
 cdef void classify_vector(TypeRecord* record, WordTable vectors) noexcept nogil:
-    """Vector classes, of the small form: the table has 32 bits of its hash, and numbers of 5, 7, 9 and 11 bits."""
+    """Fill the vector-class attributes of the lower-case form.
+
+    The table maps 32 bits of its hash to class indices of 5, 7, 9 and 11 bits.
+    """
     cdef const Slot* slot = find(vectors.slots, vectors.mask, <uint32_t> record.attributes[LOWER])
     if slot != NULL:
         record.attributes[VECTOR] = 1 + (slot.value & 0x1F)

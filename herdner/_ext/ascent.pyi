@@ -1,9 +1,11 @@
-from herdner.base.arrays import Int32s
-from herdner.graph.conditionals import Conditionals
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 class Ascent:
     moved: int
     gain: float
-    def __init__(self, conditionals: Conditionals, x: Int32s) -> None: ...
+    def __init__(self, conditionals: Any, x: NDArray[np.int32]) -> None: ...
     def climb(self, i: int) -> int: ...
     def repair(self, i: int, key: int, sweep: int) -> int: ...

@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-# Forward-backward of many sequences, as chain.pyx sees it; cython_ext/batches.pyx has the loops.
+# Forward-backward of many sequences: the declarations of cython_ext/batches.pyx for other modules.
 from libc.stdint cimport int32_t, int64_t
 
 from herdner._ext.smoothing cimport Smoothed, Workspace, chain_lanes
@@ -7,8 +7,8 @@ from herdner._ext.smoothing cimport Smoothed, Workspace, chain_lanes
 
 cdef enum:
     BAD_NUMBERS = -2
-    FEW_SEQUENCES = 8      # fewer do not repay what lanes cost at the beginning
-    BATCH_SEQUENCES = 64   # so many are sorted by length
+    FEW_SEQUENCES = 8      # for fewer sequences lanes are not worth their set-up
+    BATCH_SEQUENCES = 64   # sequences that are sorted by length together
 
 
 cdef class Spans:
@@ -39,7 +39,7 @@ cdef class Many:
     cdef const double[::1] weights
     cdef bint backward, in_lanes
     cdef chain_lanes lanes
-    cdef int wide               # so many lanes
+    cdef int wide               # the number of lanes
     cdef object references
     cdef int64_t length(self, int64_t s) noexcept nogil
     cdef int64_t batch(self, int64_t first, int64_t last) noexcept nogil

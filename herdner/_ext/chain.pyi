@@ -1,25 +1,31 @@
-from herdner.base.arrays import Floats, Int32s, Int64s
+import numpy as np
+from numpy.typing import NDArray
 
 def viterbi(
-    unary: Floats, tables: Floats, offsets: Int64s, edge_table: Int32s | None, states: Int32s, scores: Floats
+    unary: NDArray[np.float64],
+    tables: NDArray[np.float64],
+    offsets: NDArray[np.int64],
+    edge_table: NDArray[np.int32] | None,
+    states: NDArray[np.int32],
+    scores: NDArray[np.float64],
 ) -> int: ...
 def forward_backward(
-    unary: Floats,
-    tables: Floats,
-    offsets: Int64s,
-    edge_table: Int32s | None,
-    log_z: Floats,
-    nodes: Floats | None = None,
-    counts: Floats | None = None,
-    edges: Floats | None = None,
+    unary: NDArray[np.float64],
+    tables: NDArray[np.float64],
+    offsets: NDArray[np.int64],
+    edge_table: NDArray[np.int32] | None,
+    log_z: NDArray[np.float64],
+    nodes: NDArray[np.float64] | None = None,
+    counts: NDArray[np.float64] | None = None,
+    edges: NDArray[np.float64] | None = None,
 ) -> int: ...
 def span_log_probability(
-    unary: Floats,
-    tables: Floats,
-    offsets: Int64s,
-    edge_table: Int32s | None,
-    states: Int32s,
-    span_starts: Int64s,
-    span_ends: Int64s,
-    out: Floats,
+    unary: NDArray[np.float64],
+    tables: NDArray[np.float64],
+    offsets: NDArray[np.int64],
+    edge_table: NDArray[np.int32] | None,
+    states: NDArray[np.int32],
+    span_starts: NDArray[np.int64],
+    span_ends: NDArray[np.int64],
+    out: NDArray[np.float64],
 ) -> int: ...

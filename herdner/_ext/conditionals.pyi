@@ -1,40 +1,51 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from herdner.base.arrays import Floats, Int32s, Int64s
-
 def add_unary(
-    unary: Floats, unary_at: Int64s | None, scopes: Int32s, table_of_factor: Int32s, scale: Floats, tables: Floats
+    unary: NDArray[np.float64],
+    unary_at: NDArray[np.int64] | None,
+    scopes: NDArray[np.int32],
+    table_of_factor: NDArray[np.int32],
+    scale: NDArray[np.float64],
+    tables: NDArray[np.float64],
 ) -> None: ...
-def normalise(rows: Floats, row_at: Int64s, sizes: Int32s, widths: Int32s, spread: Floats) -> int: ...
-def count_incidences(scopes: Int32s, starts: Int64s) -> None: ...
+def normalise(
+    rows: NDArray[np.float64],
+    row_at: NDArray[np.int64],
+    sizes: NDArray[np.int32],
+    widths: NDArray[np.int32],
+    spread: NDArray[np.float64],
+) -> int: ...
+def count_incidences(scopes: NDArray[np.int32], starts: NDArray[np.int64]) -> None: ...
 def fill_incidences(
-    scopes: Int32s,
-    term_of_factor: Int32s,
-    blocks: Int64s,
-    places: Int32s,
-    spreads: Floats,
-    cursor: Int64s,
-    row_at: Int32s,
-    others_at: Int64s | None,
-    others: Int32s,
-    all_places: Int32s | None,
-    spread: Floats,
+    scopes: NDArray[np.int32],
+    term_of_factor: NDArray[np.int32],
+    blocks: NDArray[np.int64],
+    places: NDArray[np.int32],
+    spreads: NDArray[np.float64],
+    cursor: NDArray[np.int64],
+    row_at: NDArray[np.int32],
+    others_at: NDArray[np.int64] | None,
+    others: NDArray[np.int32],
+    all_places: NDArray[np.int32] | None,
+    spread: NDArray[np.float64],
 ) -> None: ...
-def sort_pairs(starts: Int64s, row_at: Int32s, others: Int32s) -> None: ...
-def mark_independent(starts: Int64s, others: Int32s, size: int, flags: NDArray[np.uint8]) -> None: ...
+def sort_pairs(starts: NDArray[np.int64], row_at: NDArray[np.int32], others: NDArray[np.int32]) -> None: ...
+def mark_independent(
+    starts: NDArray[np.int64], others: NDArray[np.int32], size: int, flags: NDArray[np.uint8]
+) -> None: ...
 def pad_incidences(
-    starts: Int64s,
-    row_at: Int32s,
-    others: Int32s,
-    rows: Floats,
-    new_starts: Int64s,
-    new_row_at: Int32s,
-    new_others: Int32s,
-    new_rows: Floats,
+    starts: NDArray[np.int64],
+    row_at: NDArray[np.int32],
+    others: NDArray[np.int32],
+    rows: NDArray[np.float64],
+    new_starts: NDArray[np.int64],
+    new_row_at: NDArray[np.int32],
+    new_others: NDArray[np.int32],
+    new_rows: NDArray[np.float64],
 ) -> None: ...
-def count_others(scopes: Int32s, cursor: Int64s, others_at: Int64s) -> None: ...
-def sort_distinct(starts: Int64s, members: Int32s) -> int: ...
-def colour(starts: Int64s, members: Int32s, colours: Int32s) -> int: ...
-def largest_odds(unary: Floats) -> tuple[float, int]: ...
-def grid_columns(scopes: Int32s, n_variables: int) -> tuple[int, bool]: ...
+def count_others(scopes: NDArray[np.int32], cursor: NDArray[np.int64], others_at: NDArray[np.int64]) -> None: ...
+def sort_distinct(starts: NDArray[np.int64], members: NDArray[np.int32]) -> int: ...
+def colour(starts: NDArray[np.int64], members: NDArray[np.int32], colours: NDArray[np.int32]) -> int: ...
+def largest_odds(unary: NDArray[np.float64]) -> tuple[float, int]: ...
+def grid_columns(scopes: NDArray[np.int32], n_variables: int) -> tuple[int, bool]: ...

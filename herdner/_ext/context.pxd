@@ -1,7 +1,6 @@
 # cython: language_level=3
-# What a position shows in its document: casing of the same word elsewhere, runs of capitals, headlines, topics,
-# gazetteers;
-# cython_ext/context.pyx finds it.
+# Attributes of a position in its document: case of the same word elsewhere, runs of capitals, headlines, topics and
+# gazetteers; computed by cython_ext/context.pyx.
 cimport cython
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 
@@ -19,21 +18,21 @@ cdef enum:
     RUN_AFTER = 6
     BIAS = 7
     TOPIC = 8
-    N_TOPICS = 3                           # of a document: of a few, of more, and of many
+    N_TOPICS = 3                         # topics of a document: one each from a small, a medium and a large set
     N_POSITION_ATTRIBUTES = 11
-    LONGEST_PHRASE = 12                    # words of a gazetteer entry
+    LONGEST_PHRASE = 12                  # words of a gazetteer entry
     MOST_GAZETTEERS = 24
     PHRASE_CONTINUES = 1 << 30           # a longer entry begins with these words
 
 ctypedef struct Occurrences:
-    # the occurrences of one group of words (the same but for case) in a document
+    # the occurrences in a document of one group of words, which differ only in case
     int32_t group
     int32_t last
     int32_t n_small
-    int32_t n_capital_inside           # capitalised where nothing asks for a capital
+    int32_t n_capital_inside           # capitalised where the position does not require it
 
 ctypedef struct View:
-    # documents one behind the other: caller-allocated arrays of n tokens each
+    # concatenated documents: arrays of n tokens each, allocated by the caller
     Py_ssize_t n
     Py_ssize_t n_position
     const TypeRecord** words
@@ -41,11 +40,11 @@ ctypedef struct View:
     int32_t* next
     int32_t* occurrence                # the token's entry in `occurrences`
     int32_t* sentence                  # the sentence that the token stands in
-    Occurrences* occurrences           # of the documents, one behind the other; group -1 where empty
-    Py_ssize_t first_slot              # of the document at hand, and how many it has
-    Py_ssize_t n_slots
-    Py_ssize_t begin                   # the first token of the sentence at hand
-    uint64_t* position                 # n_position attributes for each of its tokens, 0 where there is none
+    Occurrences* occurrences           # hash tables of all documents, concatenated; group -1: the slot is empty
+    Py_ssize_t first_slot              # of the current document
+    Py_ssize_t n_slots                 # of the current document
+    Py_ssize_t begin                   # the first token of the current sentence
+    uint64_t* position                 # n_position attributes for each of its tokens; 0: none
 
 
 cdef enum:
@@ -58,23 +57,23 @@ cdef inline uint64_t* position_of(View* view, Py_ssize_t token) noexcept nogil:
 
 
 cdef inline int32_t beside(View* view, Py_ssize_t token, bint right) noexcept nogil:
-    """The token on the left or right in the same sentence, or -1."""
+    """Return the token on the left or right in the same sentence, or -1."""
     cdef Py_ssize_t place = token + 1 if right else token - 1
     return place if 0 <= place < view.n and view.sentence[place] == view.sentence[token] else -1
 
 
 @cython.final
 cdef class Context:
-    """The arrays of one call: the words of the documents and what stands around them."""
+    """The arrays of one call: the words of the documents and the attributes of their positions."""
     cdef TypeStore store
     cdef View view
     cdef const int64_t[::1] offsets
-    cdef const int64_t[::1] documents  # the first sentence of each, and their number
+    cdef const int64_t[::1] documents  # the first sentence of each document, and the number of sentences
     cdef const int32_t[::1] types
-    cdef const float[:, ::1] centres   # of topics, see herdner.ner.topics.Topics; or None
+    cdef const float[:, ::1] centres   # of topics (herdner.ner.topics.Topics), or None
     cdef const float[::1] biases
     cdef const int32_t[::1] topic_starts
-    cdef uint8_t[:, ::1] topics        # of each sentence, from 1
+    cdef uint8_t[:, ::1] topics        # of each sentence, counted from 1
     cdef Py_ssize_t n_groups
     cdef list arrays
 

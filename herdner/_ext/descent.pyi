@@ -1,18 +1,36 @@
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
-from herdner.base.arrays import Floats, Int32s
-from herdner.dobrushin.influence import Influence
-
 def choose_dense(
-    influence: Influence, q: Floats, rows: Floats, d: Floats, goal: float, order: Int32s, w: Floats
+    influence: Any,
+    q: NDArray[np.float64],
+    rows: NDArray[np.float64],
+    d: NDArray[np.float64],
+    goal: float,
+    order: NDArray[np.int32],
+    w: NDArray[np.float64],
 ) -> int: ...
 
 class Descent:
-    def __init__(self, influence: Influence) -> None: ...
+    def __init__(self, influence: Any) -> None: ...
     def run(
-        self, order: Int32s, important: Int32s, importance: Floats, goal: float, before: Floats
+        self,
+        order: NDArray[np.int32],
+        important: NDArray[np.int32],
+        importance: NDArray[np.float64],
+        goal: float,
+        before: NDArray[np.float64],
     ) -> tuple[float, int]: ...
-    def variation(self, order: Int32s, important: Int32s, importance: Floats) -> float: ...
-    def mark_reaching(self, order: Int32s, important: Int32s, importance: Floats, reach: NDArray[np.uint8]) -> None: ...
+    def variation(
+        self, order: NDArray[np.int32], important: NDArray[np.int32], importance: NDArray[np.float64]
+    ) -> float: ...
+    def mark_reaching(
+        self,
+        order: NDArray[np.int32],
+        important: NDArray[np.int32],
+        importance: NDArray[np.float64],
+        reach: NDArray[np.uint8],
+    ) -> None: ...
     def reset(self) -> int: ...

@@ -1,6 +1,13 @@
-from herdner.base.arrays import Floats, Int32s
+import numpy as np
+from numpy.typing import NDArray
 
 def find_fault(
-    scopes: Int32s, table_of_factor: Int32s, scale: Floats, tables: Floats, most: float
+    scopes: NDArray[np.int32],
+    table_of_factor: NDArray[np.int32],
+    scale: NDArray[np.float64],
+    tables: NDArray[np.float64],
+    most: float,
 ) -> tuple[str | None, int, float]: ...
-def find_misfit(scopes: Int32s, sizes: Int32s, shape: tuple[int, ...]) -> tuple[int, int] | None: ...
+def find_misfit(
+    scopes: NDArray[np.int32], sizes: NDArray[np.int32], shape: tuple[int, ...]
+) -> tuple[int, int] | None: ...

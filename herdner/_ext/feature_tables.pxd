@@ -1,5 +1,5 @@
 # cython: language_level=3
-# The tables of a model that the loops over features read; cython_ext/feature_tables.pyx makes them.
+# The tables of a model that the loops over features read; implemented in cython_ext/feature_tables.pyx.
 cimport cython
 from libc.stdint cimport int64_t, uint64_t
 
@@ -26,12 +26,12 @@ cdef class FeatureWeights:
     cdef const uint64_t[::1] filter_words
     cdef const Slot* slots
     cdef const Entry* entries
-    cdef const uint64_t* filter         # one bit per hash: small enough for the cache, it rejects most unknown features
+    cdef const uint64_t* filter         # a bit per hash: it fits the cache and rejects most unknown features
     cdef uint64_t mask, filter_mask
     cdef readonly Py_ssize_t n_labels
 
     cdef inline bint may_hold(self, uint64_t key) noexcept nogil:
-        """False only for keys without weights."""
+        """Return False only for keys without weights."""
         cdef uint64_t bit = key >> 20 & self.filter_mask
         return self.filter[bit >> 6] >> (bit & 63) & 1
 
@@ -42,7 +42,7 @@ cdef class FeatureWeights:
         prefetch(&self.slots[(key ^ (key >> 32)) & self.mask])
 
     cdef inline uint64_t row(self, uint64_t key) noexcept nogil:
-        """Where the weights of a feature are, on their way to the cache; 0 where it has none."""
+        """Prefetch the weights of a feature and return their position, or 0 if it has none."""
         cdef const Slot* slot = find(self.slots, self.mask, key)
         if slot == NULL:
             return 0

@@ -1,8 +1,6 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from herdner.base.arrays import Floats
-
 class WordTable:
     def __init__(self, table: NDArray[np.uint64]) -> None: ...
 
@@ -13,6 +11,6 @@ class FeatureWeights:
         keys: NDArray[np.uint64],
         starts: NDArray[np.uint32],
         labels: NDArray[np.uint8],
-        weights: Floats,
+        weights: NDArray[np.float64],
         n_labels: int,
     ) -> None: ...

@@ -1,13 +1,11 @@
 from collections.abc import Sequence
-from typing import TypedDict
+from typing import Any, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
 
 from herdner._ext.feature_tables import FeatureWeights, WordTable
-from herdner._ext.spellings import Spelled
-from herdner.base.arrays import Floats, Int32s, Int64s
-from herdner.ner.lexicon import Topics
+from herdner._ext.spellings import TokenSpellings
 
 TYPE_ATTRIBUTES: tuple[str, ...]
 POSITION_ATTRIBUTES: tuple[str, ...]
@@ -18,18 +16,18 @@ MAX_OFFSET: int
 PHRASE_GOES_ON: int
 
 class PlanArrays(TypedDict):
-    singles: Int32s
+    singles: NDArray[np.int32]
     single_seeds: NDArray[np.uint64]
-    conjunctions: Int32s
-    conjunction_starts: Int32s
+    conjunctions: NDArray[np.int32]
+    conjunction_starts: NDArray[np.int32]
     conjunction_seeds: NDArray[np.uint64]
-    elsewhere: Int32s
+    elsewhere: NDArray[np.int32]
     elsewhere_seeds: NDArray[np.uint64]
     n_occurrences: int
     window: int
 
 class Words:
-    def spelled(self) -> Spelled: ...
+    def spellings(self) -> TokenSpellings: ...
 
 class Extractor:
     def __init__(
@@ -40,13 +38,18 @@ class Extractor:
         gazetteers: WordTable | None,
         n_gazetteers: int,
         weights: FeatureWeights | None = None,
-        topics: Topics | None = None,
+        topics: Any | None = None,
     ) -> None: ...
-    def keys(self, tokens: Sequence[str], sentence_offsets: Int64s) -> tuple[Int64s, NDArray[np.uint64]]: ...
+    def keys(
+        self, tokens: Sequence[str], sentence_offsets: NDArray[np.int64]
+    ) -> tuple[NDArray[np.int64], NDArray[np.uint64]]: ...
     def origins(
-        self, tokens: Sequence[str], sentence_offsets: Int64s, chosen: Int64s
-    ) -> tuple[Int64s, NDArray[np.uint64], Int32s, NDArray[np.uint64]]: ...
+        self, tokens: Sequence[str], sentence_offsets: NDArray[np.int64], chosen: NDArray[np.int64]
+    ) -> tuple[NDArray[np.int64], NDArray[np.uint64], NDArray[np.int32], NDArray[np.uint64]]: ...
     def words(self, tokens: Sequence[str]) -> Words: ...
     def scores(
-        self, tokens: Sequence[str] | Words, sentence_offsets: Int64s, documents: Int64s | None = None
-    ) -> Floats: ...
+        self,
+        tokens: Sequence[str] | Words,
+        sentence_offsets: NDArray[np.int64],
+        documents: NDArray[np.int64] | None = None,
+    ) -> NDArray[np.float64]: ...

@@ -1,4 +1,12 @@
-from herdner.base.arrays import Floats, Int64s
+import numpy as np
+from numpy.typing import NDArray
 
-def herd(features: Floats, moments: Floats, weights: Floats, samples: Int64s) -> None: ...
-def herd_categorical(parts: Int64s, whole: int, weights: Int64s, samples: Int64s) -> None: ...
+def herd(
+    features: NDArray[np.float64],
+    moments: NDArray[np.float64],
+    weights: NDArray[np.float64],
+    samples: NDArray[np.int64],
+) -> None: ...
+def herd_categorical(
+    parts: NDArray[np.int64], whole: int, weights: NDArray[np.int64], samples: NDArray[np.int64]
+) -> None: ...

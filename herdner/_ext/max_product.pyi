@@ -1,15 +1,22 @@
-from herdner.base.arrays import Floats, Int32s, Int64s
-from herdner.inference.backends.max_product import Slots
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 class MaxProduct:
-    state: Int32s
+    state: NDArray[np.int32]
     change: float
     fault: int
-    def __init__(self, slots: Slots, unary: Floats, damping: float) -> None: ...
+    def __init__(self, slots: Any, unary: NDArray[np.float64], damping: float) -> None: ...
     def sweep(self, at: int, backward: bool) -> int: ...
     def decode(self, at: int) -> int: ...
     def log_potential(self) -> float: ...
 
 def traverse(
-    scope: Int32s, factor_of: Int32s, factor_at: Int64s, starts: Int64s, slots: Int32s, order: Int32s
+    scope: NDArray[np.int32],
+    factor_of: NDArray[np.int32],
+    factor_at: NDArray[np.int64],
+    starts: NDArray[np.int64],
+    slots: NDArray[np.int32],
+    order: NDArray[np.int32],
 ) -> None: ...

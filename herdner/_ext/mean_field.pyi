@@ -1,12 +1,20 @@
-from herdner.base.arrays import Floats, Int32s
-from herdner.graph.conditionals import Conditionals
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 class MeanField:
     change: float
-    def __init__(self, conditionals: Conditionals, q: Floats, damping: float) -> None: ...
+    def __init__(self, conditionals: Any, q: NDArray[np.float64], damping: float) -> None: ...
     def sweep(self, i: int) -> int: ...
 
 def expected(
-    q: Floats, sizes: Int32s, scopes: Int32s, table_of_factor: Int32s, scale: Floats, tables: Floats, f: int
+    q: NDArray[np.float64],
+    sizes: NDArray[np.int32],
+    scopes: NDArray[np.int32],
+    table_of_factor: NDArray[np.int32],
+    scale: NDArray[np.float64],
+    tables: NDArray[np.float64],
+    f: int,
 ) -> tuple[float, int]: ...
-def entropy(q: Floats, sizes: Int32s, i: int) -> tuple[float, int]: ...
+def entropy(q: NDArray[np.float64], sizes: NDArray[np.int32], i: int) -> tuple[float, int]: ...

@@ -1,7 +1,7 @@
 # cython: language_level=3
-# Forward and backward over one sequence, as other compiled modules see them; cython_ext/smoothing.pyx has the loops.
-# Tables [T, K, K] are log-potentials of pairs, finite or -inf; ``offsets`` [S + 1] the starts of the sequences and, last,
-# their end.
+# Forward-backward over one sequence: the declarations of cython_ext/smoothing.pyx and chain_loops/chain.h for other
+# modules. Tables [T, K, K] are log-potentials of pairs, finite or -inf; ``offsets`` [S + 1] are the starts of the
+# sequences and, at the end, the number of tokens.
 cimport cython
 from libc.math cimport INFINITY, exp, fabs, log
 from libc.stdint cimport int32_t, int64_t, uint8_t
@@ -103,8 +103,8 @@ cdef struct Smoothed:
     double *backward
     double *xb                # unary and backward together
     double *tops              # [longest]: the largest unary log-potential
-    double *norm              # [longest]: the logarithm of what forward rows were divided by
-    double *scale             # [longest]: what backward rows were divided by
+    double *norm              # [longest]: the logarithms of the divisors of forward rows
+    double *scale             # [longest]: the divisors of backward rows
 
 
 cdef inline int64_t longest(const int64_t[::1] offsets) noexcept nogil:
@@ -119,7 +119,7 @@ cdef inline const int32_t* edges_from(const int32_t[::1] edge_table, int64_t sta
 
 
 cdef enum:
-    LARGE_LOG = 1000000  # its rounding takes from it what makes probabilities add up to 1
+    LARGE_LOG = 1000000  # from here on rounding of logarithms shows in the sum of probabilities
 
 
 cdef inline double log_sum_exp(const double *row, int n) noexcept nogil:
@@ -135,7 +135,7 @@ cdef inline double log_sum_exp(const double *row, int n) noexcept nogil:
 
 
 cdef inline void soft_max(double *row, int n) noexcept nogil:
-    """A row of logarithms as probabilities."""
+    """Replace a row of logarithms by normalised probabilities."""
     cdef double total = log_sum_exp(row, n), whole = 0.0
     cdef int k
     for k in range(n):
@@ -147,7 +147,7 @@ cdef inline void soft_max(double *row, int n) noexcept nogil:
 
 
 cdef inline double total_log(const Smoothed *c, int64_t n) noexcept nogil:
-    """log Z: the sum of ``norm`` and, as scaled rows only nearly sum to 1, the logarithm of the last row's sum."""
+    """Return log Z: the sum of ``norm`` plus, in the scaled case, the logarithm of the last row's sum."""
     cdef CompensatedSum total = CompensatedSum(0.0, 0.0)
     cdef const double *last = c.forward + (n - 1) * c.scaled.stride
     cdef double rest = 0.0
@@ -163,7 +163,7 @@ cdef inline double total_log(const Smoothed *c, int64_t n) noexcept nogil:
 
 
 cdef inline double joined(const Smoothed *c, int64_t t, double *out) noexcept nogil:
-    """``out`` = forward and backward of token t joined, unnormalised; its sum (its logarithm in the log domain)."""
+    """Fill ``out`` with forward times backward of token t. Return its sum (in the log domain: sum and log-sum-exp)."""
     cdef const double *f = c.forward + t * c.scaled.stride
     cdef const double *b = c.backward + t * c.scaled.stride
     cdef int j
@@ -175,7 +175,7 @@ cdef inline double joined(const Smoothed *c, int64_t t, double *out) noexcept no
 
 
 cdef inline chain_tables padded_tables(double[:, :, :, ::1] padded) noexcept nogil:
-    """What `pad` gives, for the loops; without the shifts, which only scaled tables have."""
+    """Return the result of `pad` as a struct for the loops, without shifts, which only scaled tables have."""
     return chain_tables(<int> padded.shape[2], <int> padded.shape[3], &padded[0, 0, 0, 0], &padded[1, 0, 0, 0], NULL)
 
 
@@ -192,11 +192,11 @@ cdef void count_edges(const Smoothed *c, int64_t n, const int32_t *edge_table, d
 
 @cython.final
 cdef class ScaledTables:
-    """exp(table - its largest entry), and whether all finite entries lie close enough together for the scaled loops."""
+    """exp(table - its largest entry), and whether the finite entries span a range that the scaled loops allow."""
     cdef chain_tables c
     cdef bint scalable
     cdef double[::1] shifts
-    cdef double[:, :, :, ::1] padded    # as of `pad`
+    cdef double[:, :, :, ::1] padded    # the result of `pad`
 
 
 @cython.final
@@ -208,7 +208,8 @@ cdef class Workspace:
     cdef object references
 
     cdef inline Smoothed part(self, int64_t start) noexcept nogil:
-        """The memory from token ``start`` on, but for what only one backward pass needs: ``xb`` and ``scale``."""
+        """Return the memory from token ``start`` on; ``xb`` and ``scale`` are shared, as only one backward pass needs
+        them."""
         cdef Smoothed c = self.c
         c.x += start * c.scaled.stride
         c.forward += start * c.scaled.stride

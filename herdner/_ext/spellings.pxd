@@ -31,7 +31,7 @@ cdef class Spellings:
 
 
 @cython.final
-cdef class Spelled:
+cdef class TokenSpellings:
     """The `Spelling` of each of n tokens. Word indices are below ``n_words``, those without regard to case below
     ``n_folded``."""
     cdef Spelling* at

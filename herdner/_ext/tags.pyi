@@ -3,18 +3,20 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from herdner.base.arrays import Floats, Int32s, Int64s
-
 T = TypeVar("T")
 N = TypeVar("N", bound=tuple[Any, ...])
 
-def read_spans(states: Int32s, prefixes: NDArray[np.uint8], labels: Int32s, offsets: Int64s) -> Int64s: ...
-def make_spans(kind: type[N], starts: Int64s, ends: Int64s, labels: list[str], origin: int = 0) -> list[N]: ...
+def read_spans(
+    states: NDArray[np.int32], prefixes: NDArray[np.uint8], labels: NDArray[np.int32], offsets: NDArray[np.int64]
+) -> NDArray[np.int64]: ...
+def make_spans(
+    kind: type[N], starts: NDArray[np.int64], ends: NDArray[np.int64], labels: list[str], origin: int = 0
+) -> list[N]: ...
 def make_entities(
     kind: type[T],
     spans: list[N],
     text: str,
-    token_starts: Int64s,
-    token_ends: Int64s,
-    confidences: Floats | None = None,
+    token_starts: NDArray[np.int64],
+    token_ends: NDArray[np.int64],
+    confidences: NDArray[np.float64] | None = None,
 ) -> tuple[T, ...]: ...

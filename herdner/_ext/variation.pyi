@@ -1,8 +1,15 @@
-from herdner.base.arrays import Floats, Int32s
-from herdner.dobrushin.influence import Influence
+from typing import Any
 
-def walk(influence: Influence, order: Int32s, b: Floats) -> None: ...
+import numpy as np
+from numpy.typing import NDArray
+
+def walk(influence: Any, order: NDArray[np.int32], b: NDArray[np.float64]) -> None: ...
 def walk_recorded(
-    influence: Influence, order: Int32s, b: Floats, d: Floats, support: Int32s, curve: Floats
+    influence: Any,
+    order: NDArray[np.int32],
+    b: NDArray[np.float64],
+    d: NDArray[np.float64],
+    support: NDArray[np.int32],
+    curve: NDArray[np.float64],
 ) -> None: ...
-def walk_random(influence: Influence, q: Floats, rows: Floats) -> None: ...
+def walk_random(influence: Any, q: NDArray[np.float64], rows: NDArray[np.float64]) -> None: ...

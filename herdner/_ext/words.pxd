@@ -1,6 +1,6 @@
 # cython: language_level=3
-# What a word shows by itself: case, shape, affixes, classes. One record per distinct word (type); cython_ext/words.pyx
-# fills them.
+# Attributes of a word: case, shape, affixes, classes. One record per distinct word (type), filled by
+# cython_ext/words.pyx.
 cimport cython
 from libc.stdint cimport int32_t, uint32_t, uint64_t
 
@@ -11,13 +11,13 @@ from herdner._ext.strings cimport Strings
 cdef enum:
     MAX_AFFIX = 5       # prefixes and suffixes of 1 to 5 letters
     N_CLASS_DEPTHS = 4  # word-class prefixes of 4, 6, 10 and 20 bits
-    N_VECTOR_DEPTHS = 4  # vector classes: of 32, 128, 512 and 2,048 each word has one
+    N_VECTOR_DEPTHS = 4  # each word has one of 32, one of 128, one of 512 and one of 2,048 vector classes
     N_TYPE_ATTRIBUTES = 5 + 2 * MAX_AFFIX + N_CLASS_DEPTHS + N_VECTOR_DEPTHS
     # indices of the attributes, in the order of TYPE_ATTRIBUTES in features.pyx
     WORD = 0
     LOWER = 1
     DIGITS = 2  # the lower-cased word with each digit replaced by 0
-    SHAPE = 3   # Xxxx-dd, runs cut at four
+    SHAPE = 3   # such as Xxxx-dd; runs are shortened to four characters
     BRIEF = 4   # the shape with each run collapsed
     PREFIX = 5
     SUFFIX = PREFIX + MAX_AFFIX
@@ -35,7 +35,7 @@ ctypedef struct TypeRecord:
     uint64_t attributes[N_TYPE_ATTRIBUTES]  # 0: the word has none
     uint32_t case
     int32_t group                           # words that differ only in case share a group
-    uint32_t phrase                         # gazetteer entry of the word alone (see context.pyx)
+    uint32_t phrase                         # gazetteer entry that consists of, or begins with, this word (context.pyx)
 
 
 cdef enum:
@@ -44,13 +44,15 @@ cdef enum:
 
 @cython.final
 cdef class TypeStore:
-    """Records of the words met so far, and ``sum_width`` numbers for each that the caller fills. It only grows, and
-    records stay where they are."""
-    cdef Strings ids   # what loops find is the number + 1
+    """Records of all words so far, with ``sum_width`` numbers for each that the caller fills.
+
+    The store only grows, and records never move.
+    """
+    cdef Strings ids   # loops find index + 1
     cdef dict groups
     cdef Spellings spellings
     cdef TypeRecord** records
-    cdef Spelling** letters  # by themselves, as features do not read them
+    cdef Spelling** letters  # separate arrays, as the features do not read them
     cdef double** sums
     cdef Py_ssize_t n_types, capacity, sum_width
 

@@ -21,8 +21,16 @@ from typing import Any, ClassVar, Protocol, cast, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from herdner._ext.links import capitalised, checked_borders, company_runs, names, names_of_all, same_words, with_any_of
-from herdner._ext.spellings import Spelled, spelled
+from herdner._ext.links import (
+    capitalised_tokens,
+    checked_borders,
+    company_runs,
+    documents_with_words,
+    name_tokens,
+    name_tokens_of_documents,
+    same_words,
+)
+from herdner._ext.spellings import TokenSpellings, spell_tokens
 from herdner.base.arrays import Int64s
 from herdner.base.checks import check_integer
 from herdner.base.options import parse_option, parse_pair
@@ -91,11 +99,11 @@ class SameWord:
 
     def links(self, tokens: Sequence[str], sentence_offsets: NDArray[np.int64]) -> NDArray[np.int32]:
         """int32[F, 2], see `Rule`. Linear in the number of tokens."""
-        said = spelled(list(tokens))
+        said = spell_tokens(list(tokens))
         return same_words(said, sentence_offsets, None, self.min_length, self.fold_case, self.nearest)
 
     def links_of_all(
-        self, documents: Sequence[Tokenized], said: Spelled, starts: Int64s, sentence_offsets: Int64s
+        self, documents: Sequence[Tokenized], said: TokenSpellings, starts: Int64s, sentence_offsets: Int64s
     ) -> NDArray[np.int32]:
         """The links of all documents, one behind the other, see `herdner.crf.templates.SkipChain.links_of_all`."""
         return same_words(said, sentence_offsets, starts, self.min_length, self.fold_case, self.nearest)
@@ -130,7 +138,7 @@ class SameStem:
         stem = _stemmer(self.language)
         families: defaultdict[str, dict[str, deque[int]]] = defaultdict(dict)  # the latest mentions by stem and word
         pairs: list[tuple[int, int]] = []
-        for token in names(spelled(tokens), sentence_offsets, 2):
+        for token in name_tokens(spell_tokens(tokens), sentence_offsets, 2):
             word = tokens[token].casefold()
             family = families[stem(word)]
             if word not in family:
@@ -174,7 +182,7 @@ class Acronym:
         borders = checked_borders(sentence_offsets, len(tokens))
         mentions: defaultdict[str, list[int]] = defaultdict(list)
         initials: dict[int, str] = {}
-        for token in names(spelled(tokens), borders, 2):
+        for token in name_tokens(spell_tokens(tokens), borders, 2):
             acronym = _acronym(tokens[token])
             if len(acronym) >= self.min_length:
                 mentions[acronym].append(token)
@@ -250,13 +258,13 @@ class LastName:
         full: defaultdict[str, deque[int]] = defaultdict(lambda: deque(maxlen=self.nearest))
         pairs: list[tuple[int, int]] = []
         borders = checked_borders(sentence_offsets, len(tokens))
-        for begin, end in _runs(names(spelled(tokens), borders, 1), set(borders.tolist())):
+        for begin, end in _runs(name_tokens(spell_tokens(tokens), borders, 1), set(borders.tolist())):
             word = tokens[begin].casefold()
             if end - begin == 1 and word in full:
                 pairs += [(earlier, begin) for earlier in full[word]]
             elif 2 <= end - begin <= LONGEST_NAME:
                 first = begin if self.any_word else end - 1
-                for token in capitalised(tokens[first:end], 2):
+                for token in capitalised_tokens(tokens[first:end], 2):
                     full[tokens[first + token].casefold()].append(first + token)
         return _rows(pairs)
 
@@ -284,14 +292,14 @@ class Company:
     def links(self, tokens: Sequence[str], sentence_offsets: NDArray[np.int64]) -> NDArray[np.int32]:
         """int32[F, 2], see `Rule`. Linear in the number of tokens."""
         tokens = list(tokens)
-        return self._links(tokens, names(spelled(tokens), sentence_offsets, 1), sentence_offsets)
+        return self._links(tokens, name_tokens(spell_tokens(tokens), sentence_offsets, 1), sentence_offsets)
 
     def links_of_all(
-        self, documents: Sequence[Tokenized], said: Spelled, starts: Int64s, sentence_offsets: Int64s
+        self, documents: Sequence[Tokenized], said: TokenSpellings, starts: Int64s, sentence_offsets: Int64s
     ) -> NDArray[np.int32]:
         """The links of all documents, one behind the other, see `herdner.crf.templates.SkipChain.links_of_all`."""
-        found, all_names = [np.empty((0, 2), np.int32)], names_of_all(said, sentence_offsets, starts, 1)
-        for d in with_any_of(said, DESIGNATORS, starts):
+        found, all_names = [np.empty((0, 2), np.int32)], name_tokens_of_documents(said, sentence_offsets, starts, 1)
+        for d in documents_with_words(said, DESIGNATORS, starts):
             start, own = np.int32(starts[d]), slice(*all_names[1][d : d + 2].tolist())
             own_names = (all_names[0][own] - start).tolist()
             found.append(self._links(list(documents[d].tokens), own_names, documents[d].sentence_offsets) + start)

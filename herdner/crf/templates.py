@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from herdner._ext.links import checked_borders
-from herdner._ext.spellings import Spelled
+from herdner._ext.spellings import TokenSpellings
 from herdner.base.arrays import Int64s
 from herdner.crf.link_rules import (
     RULES,
@@ -80,7 +80,7 @@ class SkipChain:
         return links if type(self.rule) in RULES.values() else checked_links(links, len(tokens), f"rule {self.name}")
 
     def links_of_all(
-        self, documents: Sequence[Tokenized], spellings: Spelled, starts: Int64s, sentence_offsets: Int64s
+        self, documents: Sequence[Tokenized], spellings: TokenSpellings, starts: Int64s, sentence_offsets: Int64s
     ) -> NDArray[np.int32]:
         """Return the links of concatenated documents. No link joins two documents.
 

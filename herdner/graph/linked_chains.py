@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from herdner._ext import layout
-from herdner._ext.links import merged
+from herdner._ext.links import merge_links
 from herdner.base.arrays import Floats, Int32s, Int64s
 from herdner.graph.chains import ChainForm, check_width, constant_term, edge_groups, edge_tables, unary_table
 from herdner.graph.edges import check_cells, is_near, merge_parallel_factors, pair_keys, scaled_tables
@@ -66,7 +66,7 @@ def tied_linked_chains(
         The linked chains; None if a link stands twice with one table or the log-potentials are not below infinity.
     """
     largest = max(unary.max(), transition.max(), sum(max(table.max(), 0) for _, table in links))
-    joint = merged([ends for ends, _ in links]) if len(links) <= _MOST_TABLES else None
+    joint = merge_links([ends for ends, _ in links]) if len(links) <= _MOST_TABLES else None
     if joint is None or not largest < np.inf:
         return None
     (ends, which, combinations), nothing = joint, np.zeros_like(transition)

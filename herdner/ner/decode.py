@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from herdner._ext.features import Extractor
-from herdner._ext.spellings import Spelled, spelled
+from herdner._ext.spellings import TokenSpellings, spell_tokens
 from herdner.base.arrays import Floats, Int64s
 from herdner.crf.link_rules import Tokenized
 from herdner.crf.model import Links, SkipChainModel
@@ -154,13 +154,13 @@ class Joined(NamedTuple):
     ends: list[NDArray[np.int32]]
 
 
-def joined(crf: SkipChainModel, documents: Sequence[Tokenized], spellings: Spelled | None = None) -> Joined:
+def joined(crf: SkipChainModel, documents: Sequence[Tokenized], spellings: TokenSpellings | None = None) -> Joined:
     """Concatenate the sentences and find the links of documents. ``spellings`` of all tokens are computed if None."""
     starts = [0, *accumulate(len(document.tokens) for document in documents)]
     placed = zip(documents, starts, strict=False)
     offsets = np.concatenate([np.zeros(1, np.int64), *(d.sentence_offsets[1:] + start for d, start in placed)])
     if spellings is None:
-        spellings = spelled([token for document in documents for token in document.tokens])
+        spellings = spell_tokens([token for document in documents for token in document.tokens])
     at = np.array(starts)
     ends = [each.template.links_of_all(documents, spellings, at, offsets) for each in crf.link_tables]
     return Joined(at, offsets, ends)
@@ -237,7 +237,7 @@ class Decoder:
         if not tokens:
             return [document.with_decoded([]) for document in documents]
         words = self.extractor.words(tokens)
-        starts, offsets, links = joined(self.crf, seen, words.spelled())
+        starts, offsets, links = joined(self.crf, seen, words.spellings())
         unary = self.extractor.scores(words, offsets, starts)
         for each, start, end in zip(evidence, starts.tolist(), starts[1:].tolist(), strict=False):
             each.add_to(unary[start:end])

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from herdner._ext.tags import make_entities
-from herdner._ext.text import misplaced
+from herdner._ext.text import find_offset_fault
 from herdner.text.entity import Entity, to_frame
 from herdner.text.partial import PartialAnnotation, UnannotatedRange, is_ambiguous
 from herdner.text.plain_data import DocumentParts, parse_object
@@ -82,7 +82,7 @@ class Document:
     def __post_init__(self) -> None:
         """Check all offsets."""
         try:
-            fault = misplaced(self.text, self.tokens, self.token_starts, self.token_ends, self.sentence_offsets)
+            fault = find_offset_fault(self.text, self.tokens, self.token_starts, self.token_ends, self.sentence_offsets)
         except (TypeError, BufferError) as error:
             fault = f"text must be a string, tokens a list of strings, and all offsets int64 arrays ({error})"
         if fault is not None:

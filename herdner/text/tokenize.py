@@ -161,7 +161,7 @@ class Tokenizer:
                 self._split(unknown, runs)
                 if self._cached_characters > self._cache_characters:
                     self._splits, self._cached_characters = Strings(), 0
-        return runs.placed()
+        return runs.tokens_with_offsets()
 
     def _split(self, words: Iterable[str], runs: Runs) -> None:
         """Add the tokens of words to the cache; long words are split in pieces and stored with these runs only."""

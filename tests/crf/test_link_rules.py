@@ -18,7 +18,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from herdner import SkipChainLayer
-from herdner._ext.spellings import spelled
+from herdner._ext.spellings import spell_tokens
 from herdner.crf.link_rules import (
     DESIGNATORS,
     MOST_LINKS,
@@ -298,7 +298,7 @@ def test_documents_together_are_linked_as_each_alone(several, rule):
     borders = np.concatenate(
         [[0], *(offsets[1:] + start for (_, offsets), start in zip(several, starts, strict=False))]
     )
-    said = spelled([token for tokens, _ in several for token in tokens])
+    said = spell_tokens([token for tokens, _ in several for token in tokens])
     found = template.links_of_all([Tokens(*each) for each in several], said, starts, borders)
     alone = [template.links(*each) + start for each, start in zip(several, starts, strict=False)]
     assert found.tolist() == [pair for links in alone for pair in links.tolist()]

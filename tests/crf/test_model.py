@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from oracle import Oracle, factors_of
 
-from herdner._ext.links import merged
+from herdner._ext.links import merge_links
 from herdner.crf.link_rules import LastName, SameWord
 from herdner.crf.model import LinkTable, SkipChainModel
 from herdner.crf.templates import LinearChain, SkipChain, linear_chain_template, skip_chain_template
@@ -40,7 +40,7 @@ def unary(n_labels: int = 3, seed: int = 1) -> np.ndarray:
 
 @given(st.lists(st.sets(st.tuples(st.integers(0, 9), st.integers(10, 14)), min_size=1), min_size=1, max_size=5))
 def test_links_of_several_rules_are_merged_as_sets_say(rules):
-    found = merged([np.array(sorted(links), np.int32) for links in rules])
+    found = merge_links([np.array(sorted(links), np.int32) for links in rules])
     assert found is not None
     pairs, which, combinations = found
     rules_of = {pair: sum(1 << r for r, links in enumerate(rules) if pair in links) for pair in set().union(*rules)}
@@ -52,7 +52,7 @@ def test_links_of_several_rules_are_merged_as_sets_say(rules):
 @pytest.mark.parametrize("wrong", [[[0, 3], [0, 3]], [[0, 3], [0, 2]], [[1, 2], [0, 3]]])
 def test_links_out_of_order_are_not_merged(wrong):
     right = np.array([[0, 1], [0, 3]], np.int32)
-    assert merged([right, np.array(wrong, np.int32)]) is None
+    assert merge_links([right, np.array(wrong, np.int32)]) is None
 
 
 def test_the_joint_is_that_of_chains_borders_and_links():
