@@ -369,9 +369,10 @@ def test_ctrl_c_hands_out_the_result_so_far(monkeypatch, patience):
         assert np.array_equal(result.marginals, make_backend("viterbi", marginals=True).infer(chains).marginals)
 
 
-def test_long_documents_take_linear_time_and_no_depth():
+def test_long_documents_need_linear_work_and_no_recursion():
     graph = skip_chain(np.random.default_rng(1), 30_000, 3, 1500, 3000)
-    result = make_backend("sum-product").infer(graph)
-    assert result.seconds < 5
+    backend = make_backend("sum-product")
+    result = backend.infer(graph)
+    assert result.n_updates <= (backend.n_sweeps + 1) * 30_000
     assert np.isfinite(result.log_z)
     np.testing.assert_allclose(result.marginals.sum(axis=1), 1.0)

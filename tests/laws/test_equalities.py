@@ -104,8 +104,8 @@ def test_the_fast_loop_is_the_general_one_on_many_variables(family, sharing, sca
     graph = large(family)
     plan = Gibbs(3, sharing=sharing, scan=scan, record=replace(RECORD, rao_blackwell=True, table_counts=True))
     general = replace(plan, loop="general")
-    assert loop(plan, graph) == ("two" if family == "couplings" else "grid" if family in GRIDS else "labels")
-    assert loop(general, graph) == "any"
+    assert loop(plan, graph) == ("binary" if family == "couplings" else "grid" if family in GRIDS else "categorical")
+    assert loop(general, graph) == "general"
     assert_equal_runs(plan, general, graph)
     a, b = plan.infer(graph, 2), general.infer(graph, 2)
     assert np.array_equal(a.rao_blackwell, b.rao_blackwell)
@@ -170,7 +170,7 @@ def linked_chain(n: int = 240, n_labels: int = 9) -> FactorGraph:
 def test_weights_found_by_the_state_of_the_blanket_are_those_of_its_key(sharing, scan):
     graph = linked_chain()
     plan = herded_gibbs(80, sharing=sharing, scan=scan, record=RECORD)
-    assert (loop(plan, graph), layout(plan, graph)) == ("labels", "hashed")
+    assert (loop(plan, graph), layout(plan, graph)) == ("categorical", "hashed")
     assert_equal_runs(plan, replace(plan, loop="general"), graph)
     if scan == checkerboard_scan():
         assert_equal_runs(plan, replace(plan, n_threads=3), graph)
@@ -201,7 +201,7 @@ def test_the_fast_loop_is_the_general_one_on_chains_of_any_number_of_labels(n_la
     graph = hard_chain(n_labels)
     for options in ({}, {"annealing": linear_annealing(0.1, 2)}, {"record": replace(RECORD, rao_blackwell=True)}):
         plan = Gibbs(60, **{"sharing": sharing, "record": RECORD} | options)
-        assert loop(plan, graph) == "labels"
+        assert loop(plan, graph) == "categorical"
         assert_equal_runs(plan, replace(plan, loop="general"), graph)
 
 

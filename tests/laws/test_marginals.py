@@ -172,8 +172,7 @@ def test_a_constant_temperature_samples_the_heated_graph(name, beta):
     oracle = Oracle.of_graph(heated)
     result = Gibbs(N_SWEEPS, annealing=beta, record=Record(joint=True)).infer(graph, seed=5)
     sweeps = Sweeps.of(oracle)
-    if sweeps.tolerance(indicators(sweeps.states, oracle.sizes)[0], N_SWEEPS).max() < 0.025:
-        assert_marginals(result.marginals, oracle, sweeps)
+    assert_marginals(result.marginals, oracle, sweeps)
     assert_joint(result.joint, oracle, sweeps)
 
 
