@@ -11,8 +11,6 @@ from oracle import Oracle
 
 from herdner.graph import boltzmann, chain_graph, complete_graph, from_joint, ising, potts
 
-RNG = np.random.default_rng(3)
-
 
 def neighbours(shape, wrap):
     """(axis, position, next position) for each undirected edge of a grid."""
@@ -29,11 +27,12 @@ def neighbours(shape, wrap):
 )
 @pytest.mark.parametrize("arrays", [False, True])
 def test_ising(shape, wrap, arrays):
-    h = RNG.normal(size=shape) if arrays else 0.3
-    own = [RNG.normal(size=[n - (a == axis and not wrap) for a, n in enumerate(shape)]) for axis in range(len(shape))]
+    rng = np.random.default_rng(3)
+    h = rng.normal(size=shape) if arrays else 0.3
+    own = [rng.normal(size=[n - (a == axis and not wrap) for a, n in enumerate(shape)]) for axis in range(len(shape))]
     graph = ising(own if arrays else 0.7, h, shape, wrap=wrap)
     for _ in range(10):
-        x = RNG.integers(0, 2, shape)
+        x = rng.integers(0, 2, shape)
         s = 2 * x - 1
         expected = (h * s).sum()
         for axis, here, there in neighbours(shape, wrap):
@@ -67,19 +66,21 @@ def test_a_large_grid_takes_few_bytes_per_variable(J, h, wrap, most):
 
 @pytest.mark.parametrize("states", [(0, 1), (-1, 1)])
 def test_boltzmann_counts_each_edge_once(states):
-    w = RNG.normal(size=(6, 6)) * (RNG.random((6, 6)) < 0.5)
-    w, b = np.triu(w, 1) + np.triu(w, 1).T, RNG.normal(size=6)
+    rng = np.random.default_rng(3)
+    w = rng.normal(size=(6, 6)) * (rng.random((6, 6)) < 0.5)
+    w, b = np.triu(w, 1) + np.triu(w, 1).T, rng.normal(size=6)
     edges = np.argwhere(np.triu(w))
     for graph in (boltzmann(w, b, states), boltzmann(w[tuple(edges.T)], b, states, edges)):
         for _ in range(10):
-            x = RNG.integers(0, 2, 6)
+            x = rng.integers(0, 2, 6)
             v = np.array(states)[x]
             assert graph.log_potential(x) == pytest.approx(v @ w @ v / 2 + b @ v)
 
 
 def test_the_two_kinds_of_boltzmann_machine_are_one_model():
     """x = (1 + s) / 2 turns {0, 1} into {-1, 1}: couplings / 4, fields shifted; the joint stays the same."""
-    w, b = np.triu(RNG.normal(size=(5, 5)), 1), RNG.normal(size=5)
+    rng = np.random.default_rng(3)
+    w, b = np.triu(rng.normal(size=(5, 5)), 1), rng.normal(size=5)
     w = w + w.T
     zero_one = Oracle.of_graph(boltzmann(w, b, (0, 1)))
     spins = Oracle.of_graph(boltzmann(w / 4, b / 2 + w.sum(axis=1) / 4, (-1, 1)))
@@ -87,7 +88,8 @@ def test_the_two_kinds_of_boltzmann_machine_are_one_model():
 
 
 def test_complete_keeps_zero_couplings():
-    w = np.triu(RNG.normal(size=(5, 5)), 1)
+    rng = np.random.default_rng(3)
+    w = np.triu(rng.normal(size=(5, 5)), 1)
     w[0, 3] = 0
     graph = complete_graph(w + w.T, np.arange(5.0))
     assert len(graph.factors[1]) == 10
@@ -98,8 +100,9 @@ def test_complete_keeps_zero_couplings():
 
 
 def test_potts_on_a_grid_and_on_edges():
-    unary = RNG.normal(size=(3, 4, 5))
-    J = [RNG.normal(size=(2, 4)), RNG.normal(size=(3, 3))]
+    rng = np.random.default_rng(3)
+    unary = rng.normal(size=(3, 4, 5))
+    J = [rng.normal(size=(2, 4)), rng.normal(size=(3, 3))]
     graph = potts(J, unary)
     edges, scale = [], []
     index = np.arange(12).reshape(3, 4)
@@ -108,7 +111,7 @@ def test_potts_on_a_grid_and_on_edges():
         scale.append(J[axis][here])
     same = potts(scale, unary.reshape(12, 5), edges)
     for _ in range(10):
-        x = RNG.integers(0, 5, (3, 4))
+        x = rng.integers(0, 5, (3, 4))
         expected = sum(unary[p][x[p]] for p in np.ndindex(3, 4))
         expected += sum(J[axis][p] * (x[p] == x[q]) for axis, p, q in neighbours((3, 4), False))
         assert graph.log_potential(x.ravel()) == pytest.approx(expected)
@@ -116,11 +119,12 @@ def test_potts_on_a_grid_and_on_edges():
 
 
 def test_chain_joins_tokens_inside_sequences_only():
-    unary, transition = RNG.normal(size=(7, 3)), RNG.normal(size=(3, 3))
-    start, end = RNG.normal(size=(2, 3))
+    rng = np.random.default_rng(3)
+    unary, transition = rng.normal(size=(7, 3)), rng.normal(size=(3, 3))
+    start, end = rng.normal(size=(2, 3))
     graph = chain_graph(unary, transition, [0, 2, 2, 3, 7], start=start, end=end)
     for _ in range(10):
-        x = RNG.integers(0, 3, 7)
+        x = rng.integers(0, 3, 7)
         expected = sum(unary[t, x[t]] for t in range(7))
         for a, b in [(0, 2), (2, 3), (3, 7)]:
             expected += start[x[a]] + end[x[b - 1]] + sum(transition[x[t - 1], x[t]] for t in range(a + 1, b))
@@ -131,7 +135,8 @@ def test_chain_joins_tokens_inside_sequences_only():
 
 
 def test_from_joint():
-    p = RNG.random((2, 3, 2))
+    rng = np.random.default_rng(3)
+    p = rng.random((2, 3, 2))
     p[0, 1, 1] = 0
     oracle = Oracle.of_graph(from_joint(p))
     np.testing.assert_allclose(oracle.probabilities, (p / p.sum()).ravel(), atol=1e-12)

@@ -19,8 +19,6 @@ from herdner.inference.backends.blocked_gibbs import BlockedGibbs, Blocks
 from herdner.inference.gibbs import linear_annealing
 from herdner.inference.gibbs.start import random_start
 
-RNG = np.random.default_rng(5)
-
 
 def linked_chain(seed: int, n_labels: int = 3, forbidden: bool = False) -> FactorGraph:
     """Two sentences of three and a link or two between them."""
@@ -128,7 +126,8 @@ def _one_way(graph: FactorGraph) -> bool:
 
 
 def test_a_chain_converges_like_one_over_t():
-    graph = chain_graph(RNG.normal(size=(6, 4)), RNG.normal(size=(4, 4)))
+    rng = np.random.default_rng(5)
+    graph = chain_graph(rng.normal(size=(6, 4)), rng.normal(size=(4, 4)))
     oracle = Oracle.of_graph(graph)
     for n in (200, 2000, 20000):
         found = BlockedGibbs(n, herded=True).infer(graph, 3).marginals
@@ -161,6 +160,7 @@ def test_herded_blocks_take_all_options_and_repeat():
 
 
 def test_too_many_weights_are_one_line():
-    graph = ising(0.3, RNG.normal(size=(12, 12)))
+    rng = np.random.default_rng(5)
+    graph = ising(0.3, rng.normal(size=(12, 12)))
     with pytest.raises(ValueError, match="weight_memory=65536 bytes: each joint state of the neighbours of a block"):
         BlockedGibbs(2000, herded=True, weight_memory=2**16).infer(graph, 1)

@@ -99,7 +99,9 @@ def test_a_jacobi_scan_that_leaves_the_support_says_so():
     for n_threads in (1, 2):
         for sharing in (None, blanket_sharing(), bin_sharing(4)):
             plan = Gibbs(10_000, sharing=sharing, scan=jacobi_scan(), n_threads=n_threads)
-            with pytest.raises(ValueError, match=r"Jacobi scan reached a state .* use a systematic or checkerboard scan"):
+            with pytest.raises(
+                ValueError, match=r"Jacobi scan reached a state .* use a systematic or checkerboard scan"
+            ):
                 plan.infer(FAMILIES["binary_hard"], 1)
 
 
