@@ -51,10 +51,9 @@ def _show_help(context: typer.Context) -> None:
 @app.callback(invoke_without_command=True)
 def herdner(
     context: typer.Context,
-    version: Annotated[
-        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version.")
-    ] = False,
-) -> None:
+    version: Annotated[bool, typer.Option(
+        "--version", callback=_show_version, is_eager=True, help="Show the version.")] = False,
+) -> None:  # fmt: skip
     """Find names in texts, consistently across each document.
 
     Exit codes: 0 success, 1 failure of some input (other files are still processed), 2 usage error.

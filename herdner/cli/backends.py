@@ -6,18 +6,17 @@ from typing import Annotated
 
 import typer
 
+from herdner.cli import options as opt
 from herdner.cli.common import handle_errors
-from herdner.cli.options import JsonOption
 from herdner.cli.usage import usage_errors
 
 
 @handle_errors
 def backends(
-    name: Annotated[
-        str | None, typer.Argument(metavar="NAME", help="Show only this backend, with its options.")
-    ] = None,
-    json_: JsonOption = False,
-) -> None:
+    name: Annotated[str | None, typer.Argument(
+        metavar="NAME", help="Show only this backend, with its options.")] = None,
+    json_: opt.JsonOption = False,
+) -> None:  # fmt: skip
     """List the inference backends, or show one of them with its options for --set and their defaults."""
     import json
 

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
+from typing import IO, TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 import typer
 
@@ -21,7 +21,7 @@ from herdner.base.options import parse_option
 from herdner.cli.usage import UsageError, parse_options, usage_errors
 
 if TYPE_CHECKING:
-    from rich.progress import Progress, TaskID
+    from rich.progress import Progress
 
     from herdner import Names, Tagger
     from herdner.inference import Backend
@@ -121,13 +121,9 @@ def parse_backend(name: str, options: Mapping[str, object]) -> Backend:
 
 
 def parse_inference(
-    backend: str | None,
-    pairs: Sequence[str] | None,
-    tagger: Tagger,
-    option: str = "--set",
-    names: Names | None = None,
+    backend: str | None, pairs: Sequence[str] | None, tagger: Tagger, option: str = "--set", names: Names | None = None,
     min_confidence: float | None = None,
-) -> Inference:
+) -> Inference:  # fmt: skip
     """Build the options of tagging from the options of a command.
 
     Args:
@@ -217,17 +213,10 @@ def open_output(output: str | None) -> Generator[IO[Any]]:
 
 
 class HiddenProgress:
-    """Progress display that shows nothing, with the methods of `rich.progress.Progress` that commands use."""
+    """Progress display that shows nothing. It accepts every method call of `rich.progress.Progress`."""
 
-    def add_task(self, description: str, total: float | None = None, **fields: object) -> TaskID:
-        """Ignore a task."""
-        return cast("TaskID", 0)
-
-    def update(self, task: TaskID, **fields: object) -> None:
-        """Ignore new values of a task."""
-
-    def advance(self, task: TaskID, advance: float = 1) -> None:
-        """Ignore the progress of a task."""
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        return lambda *args, **kwargs: 0
 
 
 @contextmanager

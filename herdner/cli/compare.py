@@ -164,13 +164,8 @@ def _shared_tokenizer(sides: list[ComparisonSide], taggers: dict[str, Tagger]) -
 
 
 def _tag_side(
-    letter: str,
-    side: ComparisonSide,
-    tagger: Tagger,
-    gold: list[Document],
-    inference: Inference | None,
-    seed: int,
-) -> tuple[list[Document], float]:
+    letter: str, side: ComparisonSide, tagger: Tagger, gold: list[Document], inference: Inference | None, seed: int,
+) -> tuple[list[Document], float]:  # fmt: skip
     """Tag the gold documents; errors name the side."""
     try:
         return tag_timed(tagger, gold, inference, seed, f"tagging {letter}")

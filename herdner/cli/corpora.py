@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from herdner.cli import options as opt
 from herdner.cli.common import handle_errors, show_activity, show_progress
-from herdner.cli.options import RenameLabelsOption
 from herdner.cli.usage import check_encoding, check_not_input, usage_errors
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def list_() -> None:
 
 @corpora.command("info")
 @handle_errors
-def info(name: Annotated[str, typer.Argument(help="Name of the corpus (see `herdner corpora list`).")]) -> None:
+def info(name: Annotated[str, typer.Argument(help="Name in `herdner corpora list`.")]) -> None:
     """Describe a corpus: source, licence, labels, files and checksums."""
     import dataclasses
 
@@ -60,10 +60,10 @@ def info(name: Annotated[str, typer.Argument(help="Name of the corpus (see `herd
 @corpora.command("fetch")
 @handle_errors
 def fetch(
-    name: Annotated[str, typer.Argument(help="Name of the corpus (see `herdner corpora list`).")],
+    name: Annotated[str, typer.Argument(help="Name in `herdner corpora list`.")],
     folder: Annotated[str | None, typer.Option("--folder", help="Target folder [default: the user's cache].")] = None,
     registry: Annotated[str | None, typer.Option("--registry", help="Another registry file.")] = None,
-) -> None:
+) -> None:  # fmt: skip
     """Download a corpus, verify the size and checksum of every file, and print the folder."""
     from herdner.corpora.files import fetch as fetch_corpus
 
@@ -83,21 +83,14 @@ def fetch(
 @handle_errors
 def convert(
     source: Annotated[str, typer.Argument(metavar="FILE:FORMAT", help="Input file, as in eng.testa:conll2003.")],
-    format_: Annotated[
-        str | None,
-        typer.Option(
-            "--format",
-            "-f",
-            metavar="FORMAT",
-            help="Output format: jsonl, conll, text, ... [default: by the extension of --output, else jsonl].",
-        ),
-    ] = None,
+    format_: Annotated[str | None, typer.Option(
+        "--format", "-f", metavar="FORMAT", help="Output format: jsonl, conll, text, ... [default: by the extension of "
+        "--output, else jsonl].")] = None,
     output: Annotated[str, typer.Option("--output", "-o", help="Output file; - is standard output.")] = "-",
-    rename_labels: RenameLabelsOption = False,
-    encoding: Annotated[
-        str | None, typer.Option("--encoding", help="Encoding of the input files [default: the format's].")
-    ] = None,
-) -> None:
+    rename_labels: opt.RenameLabelsOption = False,
+    encoding: Annotated[str | None, typer.Option(
+        "--encoding", help="Encoding of the input files [default: the format's].")] = None,
+) -> None:  # fmt: skip
     """Convert an annotated corpus to another format."""
     from herdner.cli.tag import choose_format
     from herdner.corpora.reading import convert as convert_file

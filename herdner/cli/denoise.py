@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from herdner.cli import options as opt
 from herdner.cli.common import handle_errors, parse_backend, print_message, show_activity
-from herdner.cli.options import SeedOption
 from herdner.cli.usage import UsageError, check_writable, parse_options, usage_errors
 
 if TYPE_CHECKING:
@@ -20,19 +20,13 @@ if TYPE_CHECKING:
     from herdner.studies.denoising.pictures import Observation
 
 
-NoiseOption = Annotated[
-    Literal["gaussian", "flip"] | None,
-    typer.Option("--noise", help="Kind of noise [default: flip if the picture has few values, else gaussian]."),
-]
-DenoiseBackendOption = Annotated[
-    str | None,
-    typer.Option(
-        "--backend",
-        "-b",
-        help="Inference backend (see `herdner backends`) [default: herded-gibbs, one weight a pixel; for map: "
-        "annealed-gibbs].",
-    ),
-]
+# fmt: off
+NoiseOption = Annotated[Literal["gaussian", "flip"] | None, typer.Option(
+    "--noise", help="Kind of noise [default: flip if the picture has few values, else gaussian].")]
+DenoiseBackendOption = Annotated[str | None, typer.Option(
+    "--backend", "-b", help="Inference backend (see `herdner backends`) [default: herded-gibbs, one weight a pixel; "
+    "for map: annealed-gibbs].")]
+# fmt: on
 
 
 @handle_errors
@@ -40,43 +34,28 @@ def denoise(
     picture: Annotated[Path, typer.Argument(metavar="IN", help="Noisy picture, in any format that Pillow reads.")],
     output: Annotated[Path, typer.Argument(metavar="OUT", help="File to write; its extension chooses the format.")],
     noise: NoiseOption = None,
-    sigma: Annotated[
-        float | None,
-        typer.Option(
-            help="Standard deviation of Gaussian noise, where black is -1 and white +1 (64 of 255 greys are 0.5) "
-            "[default: estimated]."
-        ),
-    ] = None,
-    p: Annotated[
-        float | None, typer.Option("--p", help="Probability that noise changes a pixel [default: estimated].")
-    ] = None,
-    coupling: Annotated[
-        float | None,
-        typer.Option(
-            help="J of the potential J s s' of neighbours with s = -1, 1; below 0 neighbours tend to differ "
-            "[default: estimated]."
-        ),
-    ] = None,
+    sigma: Annotated[float | None, typer.Option(
+        help="Standard deviation of Gaussian noise, where black is -1 and white +1 (64 of 255 greys are 0.5) [default: "
+        "estimated].")] = None,
+    p: Annotated[float | None, typer.Option(
+        "--p", help="Probability that noise changes a pixel [default: estimated].")] = None,
+    coupling: Annotated[float | None, typer.Option(
+        help="J of the potential J s s' of neighbours with s = -1, 1; below 0 neighbours tend to differ [default: "
+        "estimated].")] = None,
     levels: Annotated[int, typer.Option(help="Number of grey levels or palette colours of the true picture.")] = 2,
     backend: DenoiseBackendOption = None,
-    set_: Annotated[
-        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Option of the backend; may be repeated.")
-    ] = None,
+    set_: Annotated[list[str] | None, typer.Option(
+        "--set", metavar="KEY=VALUE", help="Option of the backend; may be repeated.")] = None,
     sweeps: Annotated[int, typer.Option(min=1, help="Number of sweeps of the backend.")] = 30,
-    estimate: Annotated[
-        Literal["mean", "map"],
-        typer.Option(help="mean: the most probable level of each pixel; map: the most probable picture."),
-    ] = "mean",
+    estimate: Annotated[Literal["mean", "map"], typer.Option(
+        help="mean: the most probable level of each pixel; map: the most probable picture.")] = "mean",
     soft: Annotated[bool, typer.Option("--soft", help="Write the posterior mean as grey levels.")] = False,
-    figure: Annotated[
-        Path | None,
-        typer.Option("--figure", help="Also write a picture that compares several methods and shows their errors."),
-    ] = None,
-    truth: Annotated[
-        Path | None, typer.Option(help="True picture: print the share of wrong pixels, and show them by --figure.")
-    ] = None,
-    seed: SeedOption = 0,
-) -> None:
+    figure: Annotated[Path | None, typer.Option(
+        "--figure", help="Also write a picture that compares several methods and shows their errors.")] = None,
+    truth: Annotated[Path | None, typer.Option(
+        help="True picture: print the share of wrong pixels, and show them by --figure.")] = None,
+    seed: opt.SeedOption = 0,
+) -> None:  # fmt: skip
     """Denoise a picture of two or a few levels by sampling a Markov random field.
 
     Noise and coupling are estimated from the picture unless they are given. OUT appears when it is complete.

@@ -8,20 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from herdner.cli import options as opt
 from herdner.cli.common import handle_errors, parse_inference
 from herdner.cli.compare import compare_sides
 from herdner.cli.gold import GoldFiles, parse_renames, parse_sources, print_table, tag_timed
-from herdner.cli.options import (
-    MAX_RESAMPLES,
-    BackendOption,
-    JsonOption,
-    ModelOption,
-    RenameOption,
-    SeedOption,
-    SetOption,
-    StrictOption,
-    UnitOption,
-)
 from herdner.cli.usage import UsageError, is_set
 
 if TYPE_CHECKING:
@@ -30,57 +20,39 @@ if TYPE_CHECKING:
     from herdner.ner.inference import Inference
     from herdner.text.document import Document
 
-CompareOption = Annotated[
-    tuple[str, str] | None,
-    typer.Option(
-        "--compare",
-        metavar="A B",
-        help="Test whether B is better than A. Each is MODEL, MODEL@BACKEND, MODEL@BACKEND:KEY=VALUE:..., or "
-        "FILE:FORMAT of predictions.",
-    ),
-]
-RenameOrKeepOption = Annotated[
-    bool | None,
-    typer.Option(
-        "--rename-labels/--keep-labels",
-        help="Rename the labels of known corpora to PER, LOC and ORG; drop others [default: if the model knows no "
-        "others].",
-    ),
-]
-IntervalResamplesOption = Annotated[
-    int | None,
-    typer.Option(
-        "--resamples",
-        min=0,
-        max=MAX_RESAMPLES,
-        help="Bootstrap samples; 0 computes no interval [default: 1000; 10000 with --compare].",
-    ),
-]
+# fmt: off
+CompareOption = Annotated[tuple[str, str] | None, typer.Option(
+    "--compare", metavar="A B", help="Test whether B is better than A. Each is MODEL, MODEL@BACKEND, "
+    "MODEL@BACKEND:KEY=VALUE:..., or FILE:FORMAT of predictions.")]
+RenameOrKeepOption = Annotated[bool | None, typer.Option(
+    "--rename-labels/--keep-labels", help="Rename the labels of known corpora to PER, LOC and ORG; drop others "
+    "[default: if the model knows no others].")]
+IntervalResamplesOption = Annotated[int | None, typer.Option(
+    "--resamples", min=0, max=opt.MAX_RESAMPLES, help="Bootstrap samples; 0 computes no interval [default: 1000; 10000 "
+    "with --compare].")]
+# fmt: on
 
 
 @handle_errors
 def evaluate(
     context: typer.Context,
     files: Annotated[list[str], typer.Argument(metavar="FILE:FORMAT", help="Annotated files, as in dev.conll:conll.")],
-    model: ModelOption = "en",
-    backend: BackendOption = None,
-    set_: SetOption = None,
+    model: opt.ModelOption = "en",
+    backend: opt.BackendOption = None,
+    set_: opt.SetOption = None,
     compare: CompareOption = None,
-    seed: SeedOption = 0,
+    seed: opt.SeedOption = 0,
     rename_labels: RenameOrKeepOption = None,
     resamples: IntervalResamplesOption = None,
-    rename: RenameOption = None,
-    case: Annotated[
-        Literal["lower", "upper"] | None,
-        typer.Option(metavar="lower|upper", help="Convert the text to lower or upper case before tagging."),
-    ] = None,
-    consistency: Annotated[
-        bool, typer.Option("--consistency", help="Also evaluate repeated names and short forms of names.")
-    ] = False,
-    unit: UnitOption = None,
-    strict: StrictOption = False,
-    json_: JsonOption = False,
-) -> None:
+    rename: opt.RenameOption = None,
+    case: Annotated[Literal["lower", "upper"] | None, typer.Option(
+        metavar="lower|upper", help="Convert the text to lower or upper case before tagging.")] = None,
+    consistency: Annotated[bool, typer.Option(
+        "--consistency", help="Also evaluate repeated names and short forms of names.")] = False,
+    unit: opt.UnitOption = None,
+    strict: opt.StrictOption = False,
+    json_: opt.JsonOption = False,
+) -> None:  # fmt: skip
     """Score a model on annotated files: precision, recall and F1 of each label and in total, and the speed.
 
     An entity is correct if its boundaries and label are those of a gold entity. The speed is that of one process, from
@@ -113,14 +85,9 @@ def evaluate(
 
 
 def _score_model(
-    gold_files: GoldFiles,
-    model: str,
-    backend: str | None,
-    set_: list[str] | None,
-    seed: int,
-    resamples: int,
+    gold_files: GoldFiles, model: str, backend: str | None, set_: list[str] | None, seed: int, resamples: int,
     consistency: bool,
-) -> list[Tabulated]:
+) -> list[Tabulated]:  # fmt: skip
     """Return the scores of one model and, on request, its consistency."""
     import numpy as np
 

@@ -9,23 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from herdner.cli import options as opt
 from herdner.cli.common import handle_errors, parse_inference, parse_names
 from herdner.cli.inputs import RunStatus, expand_inputs, read_inputs
-from herdner.cli.options import (
-    BackendOption,
-    ColumnOption,
-    EncodingOption,
-    FilesArgument,
-    FoldCaseOption,
-    HardOption,
-    InputOption,
-    ModelOption,
-    NamesOption,
-    PatternOption,
-    SeedOption,
-    SetOption,
-    StrengthOption,
-)
 from herdner.cli.usage import UsageError, check_encoding, usage_errors
 
 if TYPE_CHECKING:
@@ -38,29 +24,26 @@ FEW_PARTS, MANY_PARTS = 5, 15  # parts to print for each mention: of all names, 
 
 @handle_errors
 def explain(
-    files: FilesArgument = None,
-    name: Annotated[
-        str | None, typer.Option("--name", help="Explain only mentions that contain these words [default: all].")
-    ] = None,
-    against: Annotated[
-        str | None,
-        typer.Option(metavar="LABEL", help="Label to compare with; best: the best other label [default: no name]."),
-    ] = None,
+    files: opt.FilesArgument = None,
+    name: Annotated[str | None, typer.Option(
+        "--name", help="Explain only mentions that contain these words [default: all].")] = None,
+    against: Annotated[str | None, typer.Option(
+        metavar="LABEL", help="Label to compare with; best: the best other label [default: no name].")] = None,
     all_: Annotated[bool, typer.Option("--all", help="Print all parts, not only the largest.")] = False,
-    model: ModelOption = "en",
-    backend: BackendOption = None,
-    set_: SetOption = None,
-    input_: InputOption = None,
-    pattern: PatternOption = None,
-    column: ColumnOption = "text",
+    model: opt.ModelOption = "en",
+    backend: opt.BackendOption = None,
+    set_: opt.SetOption = None,
+    input_: opt.InputOption = None,
+    pattern: opt.PatternOption = None,
+    column: opt.ColumnOption = "text",
     json_: Annotated[bool, typer.Option("--json", help="Print one JSON object for each document.")] = False,
-    names: NamesOption = None,
-    names_strength: StrengthOption = None,
-    names_hard: HardOption = False,
-    names_fold_case: FoldCaseOption = False,
-    seed: SeedOption = 0,
-    encoding: EncodingOption = "utf-8",
-) -> None:
+    names: opt.NamesOption = None,
+    names_strength: opt.StrengthOption = None,
+    names_hard: opt.HardOption = False,
+    names_fold_case: opt.FoldCaseOption = False,
+    seed: opt.SeedOption = 0,
+    encoding: opt.EncodingOption = "utf-8",
+) -> None:  # fmt: skip
     """Explain the labels of names: what features, transitions and links add to the log-odds.
 
     The label of each mention is compared with no name (or another label), while all other tags stay the same. The parts
@@ -91,14 +74,9 @@ def explain(
 
 
 def _explain_documents(
-    tagger: Tagger,
-    documents: Iterable[Document | Failure],
-    status: RunStatus,
-    name: str | None,
-    against: str | None,
-    inference: Inference,
-    seed: int,
-) -> Iterator[tuple[str | None, list[Explanation]]]:
+    tagger: Tagger, documents: Iterable[Document | Failure], status: RunStatus, name: str | None, against: str | None,
+    inference: Inference, seed: int,
+) -> Iterator[tuple[str | None, list[Explanation]]]:  # fmt: skip
     """Yield the id and the explanations of each document; with a name, only of documents that contain it.
 
     Failures are reported, and a name that no document contains is one.

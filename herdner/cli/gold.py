@@ -120,14 +120,14 @@ def check_known_labels(
 def _label_advice(labels: Sequence[str], known_labels: Collection[str], sources: Sequence[SourceFile]) -> str:
     """Return advice for unknown labels: the format of a corpus with these labels, or options that rename them."""
     from herdner.corpora.registry import load_registry
+    from herdner.evaluation.align import similar_labels
 
     formats = {source.format for source in sources}
     corpora = [each for each in load_registry().values() if each.labels and each.format not in formats]
     fitting = [each.format for each in corpora if set(labels) <= set(each.classes)]
     if fitting:
         return f"read it as {sources[0].path}:{fitting[0]}"
-    similar = {label: known for label in labels for known in known_labels if label.lower()[:3] == known.lower()[:3]}
-    example = similar or {labels[0]: min(known_labels)}
+    example = similar_labels(labels, known_labels) or {labels[0]: min(known_labels)}
     return "rename them, as in " + " ".join(f"--rename {old}={new}" for old, new in example.items())
 
 
@@ -187,13 +187,9 @@ def encoding_option(source: SourceFile, encoding: str | None) -> dict[str, str]:
 
 
 def read_gold(
-    sources: Sequence[SourceFile],
-    tokenizer: Tokenizer,
-    core_labels: bool,
-    encoding: str | None = None,
-    renames: LabelNames | None = None,
-    strict: bool = False,
-) -> list[Document]:
+    sources: Sequence[SourceFile], tokenizer: Tokenizer, core_labels: bool, encoding: str | None = None,
+    renames: LabelNames | None = None, strict: bool = False,
+) -> list[Document]:  # fmt: skip
     """Read annotated documents. Documents without tokens or annotation are left out.
 
     Args:

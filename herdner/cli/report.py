@@ -8,17 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from herdner.cli import options as opt
 from herdner.cli.common import handle_errors, open_output, print_message, show_activity
 from herdner.cli.gold import encoding_option, parse_renames, parse_sources, read_gold
-from herdner.cli.options import (
-    MAX_RESAMPLES,
-    EncodingOption,
-    RenameLabelsOption,
-    RenameOption,
-    SeedOption,
-    StrictOption,
-    UnitOption,
-)
 from herdner.cli.usage import UsageError, check_encoding, check_not_input, check_writable
 
 if TYPE_CHECKING:
@@ -30,36 +22,27 @@ if TYPE_CHECKING:
 FORMATS = {"md": "md", "markdown": "md", "json": "json", "html": "html", "htm": "html", "": "md"}  # by file extension
 
 
-ReportFilesArgument = Annotated[
-    list[str],
-    typer.Argument(metavar="GOLD:FORMAT [PREDICTED:FORMAT]...", help="Gold documents, then predictions."),
-]
-BeforeOption = Annotated[
-    str | None, typer.Option("--before", metavar="FILE:FORMAT", help="Prediction with the name before.")
-]
-AfterOption = Annotated[
-    str | None, typer.Option("--after", metavar="FILE:FORMAT", help="Prediction with the name after.")
-]
-PredictionNameOption = Annotated[
-    list[str] | None, typer.Option("--name", help="Name of a prediction; one for each, in order.")
-]
-GoldLabelsOption = Annotated[
-    bool, typer.Option("--gold-labels", help="Leave out predicted labels that no gold entity has.")
-]
-ReportFormatOption = Annotated[
-    Literal["md", "html", "json"] | None,
-    typer.Option("--format", "-f", help="md, html or json [default: by --output, else md]."),
-]
-ReportOutputOption = Annotated[
-    str | None, typer.Option("--output", "-o", help="Write this file (.md, .html, .json) instead of standard output.")
-]
-MaxErrorsOption = Annotated[
-    int, typer.Option("--max-errors", min=0, max=100_000, help="Number of frequent errors to list.")
-]
+# fmt: off
+ReportFilesArgument = Annotated[list[str], typer.Argument(
+    metavar="GOLD:FORMAT [PREDICTED:FORMAT]...", help="Gold documents, then predictions.")]
+BeforeOption = Annotated[str | None, typer.Option(
+    "--before", metavar="FILE:FORMAT", help="Prediction with the name before.")]
+AfterOption = Annotated[str | None, typer.Option(
+    "--after", metavar="FILE:FORMAT", help="Prediction with the name after.")]
+PredictionNameOption = Annotated[list[str] | None, typer.Option(
+    "--name", help="Name of a prediction; one for each, in order.")]
+GoldLabelsOption = Annotated[bool, typer.Option(
+    "--gold-labels", help="Leave out predicted labels that no gold entity has.")]
+ReportFormatOption = Annotated[Literal["md", "html", "json"] | None, typer.Option(
+    "--format", "-f", help="md, html or json [default: by --output, else md].")]
+ReportOutputOption = Annotated[str | None, typer.Option(
+    "--output", "-o", help="Write this file (.md, .html, .json) instead of standard output.")]
+MaxErrorsOption = Annotated[int, typer.Option(
+    "--max-errors", min=0, max=100_000, help="Number of frequent errors to list.")]
 ExamplesOption = Annotated[int, typer.Option("--examples", min=0, max=1000, help="Number of examples for each error.")]
-ReportResamplesOption = Annotated[
-    int, typer.Option("--resamples", min=1, max=MAX_RESAMPLES, help="Bootstrap samples, and random swaps.")
-]
+ReportResamplesOption = Annotated[int, typer.Option(
+    "--resamples", min=1, max=opt.MAX_RESAMPLES, help="Bootstrap samples, and random swaps.")]
+# fmt: on
 
 
 @handle_errors
@@ -68,18 +51,18 @@ def report(
     before: BeforeOption = None,
     after: AfterOption = None,
     name: PredictionNameOption = None,
-    rename: RenameOption = None,
-    rename_labels: RenameLabelsOption = False,
+    rename: opt.RenameOption = None,
+    rename_labels: opt.RenameLabelsOption = False,
     gold_labels: GoldLabelsOption = False,
     format_: ReportFormatOption = None,
     output: ReportOutputOption = None,
     max_errors: MaxErrorsOption = 20,
     examples: ExamplesOption = 3,
     resamples: ReportResamplesOption = 10_000,
-    unit: UnitOption = None,
-    seed: SeedOption = 0,
-    encoding: EncodingOption = "utf-8",
-    strict: StrictOption = False,
+    unit: opt.UnitOption = None,
+    seed: opt.SeedOption = 0,
+    encoding: opt.EncodingOption = "utf-8",
+    strict: opt.StrictOption = False,
 ) -> None:
     """Evaluate predicted entities of any tagger against gold documents; write a report in Markdown, JSON or HTML.
 
@@ -121,16 +104,9 @@ def report(
 
 
 def _read_and_align(
-    sources: Sequence[SourceFile],
-    names: Sequence[str],
-    warnings: list[str],
-    *,
-    core_labels: bool,
-    encoding: str,
-    renames: LabelNames | None,
-    gold_labels_only: bool,
-    strict: bool,
-) -> tuple[list[Document], list[Prediction]]:
+    sources: Sequence[SourceFile], names: Sequence[str], warnings: list[str], *, core_labels: bool, encoding: str,
+    renames: LabelNames | None, gold_labels_only: bool, strict: bool,
+) -> tuple[list[Document], list[Prediction]]:  # fmt: skip
     """Return the gold documents and the predictions on their tokens; append warnings."""
     from herdner.corpora.reading import read
     from herdner.evaluation.align import align_predictions

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from herdner.cli import options as opt
 from herdner.cli.common import handle_errors, show_activity
-from herdner.cli.options import JsonOption
 from herdner.cli.usage import UsageError, check_figure, check_writable
 
 if TYPE_CHECKING:
@@ -37,38 +37,29 @@ class _ScanTask:
 
 @handle_errors
 def scan(
-    ising: Annotated[
-        str | None, typer.Option(metavar="ROWSxCOLUMNS", help="Size of an Ising grid with states -1 and +1.")
-    ] = None,
+    ising: Annotated[str | None, typer.Option(
+        metavar="ROWSxCOLUMNS", help="Size of an Ising grid with states -1 and +1.")] = None,
     coupling: Annotated[float, typer.Option(help="J of the potential J s s' of neighbours in --ising.")] = 0.25,
     field: Annotated[float, typer.Option(help="h of the potential h s of each variable in --ising.")] = 0.0,
     wrap: Annotated[bool, typer.Option("--wrap", help="Join the opposite sides of --ising.")] = False,
-    graph: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Graph file (.npz), written by herdner.save_graph.")
-    ] = None,
-    target: Annotated[
-        list[str] | None,
-        typer.Option(metavar="I,J,..", help="Indices of the target variables; may be repeated [default: all]."),
-    ] = None,
+    graph: Annotated[Path | None, typer.Option(
+        metavar="FILE", help="Graph file (.npz), written by herdner.save_graph.")] = None,
+    target: Annotated[list[str] | None, typer.Option(
+        metavar="I,J,..", help="Indices of the target variables; may be repeated [default: all].")] = None,
     steps: Annotated[int | None, typer.Option(min=1, help="Number of updates [default: 10 sweeps].")] = None,
-    epsilon: Annotated[
-        float | None, typer.Option(help="Find a short scan with this guarantee and at most --steps updates.")
-    ] = None,
-    iterations: Annotated[
-        int, typer.Option(min=1, help="Runs of DoGS17 Algorithm 2; each starts at the previous scan.")
-    ] = 1,
-    exact: Annotated[
-        int, typer.Option(metavar="STATES", min=0, help="Enumerate Markov blankets of at most this many states.")
-    ] = 0,
-    certify: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Also certify this scan: one index of a variable per line.")
-    ] = None,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Write the optimised scan: one index per line.")
-    ] = None,
+    epsilon: Annotated[float | None, typer.Option(
+        help="Find a short scan with this guarantee and at most --steps updates.")] = None,
+    iterations: Annotated[int, typer.Option(
+        min=1, help="Runs of DoGS17 Algorithm 2; each starts at the previous scan.")] = 1,
+    exact: Annotated[int, typer.Option(
+        metavar="STATES", min=0, help="Enumerate Markov blankets of at most this many states.")] = 0,
+    certify: Annotated[Path | None, typer.Option(
+        metavar="FILE", help="Also certify this scan: one index of a variable per line.")] = None,
+    output: Annotated[Path | None, typer.Option(
+        "--output", "-o", help="Write the optimised scan: one index per line.")] = None,
     figure: Annotated[Path | None, typer.Option(help="Draw the guarantees (.png, .pdf or .svg).")] = None,
-    json_: JsonOption = False,
-) -> None:
+    json_: opt.JsonOption = False,
+) -> None:  # fmt: skip
     """Certify scans of a Gibbs sampler by Dobrushin influences, and optimise one (DoGS).
 
     The guarantee of a scan is an upper bound on the total variation distance between the joint distribution of the

@@ -13,8 +13,8 @@ import typer
 
 from herdner.base.extras import MissingExtra, check_extra
 from herdner.base.interrupts import record_interrupts, was_interrupted
+from herdner.cli import options as opt
 from herdner.cli.common import handle_errors, parse_names, print_message
-from herdner.cli.options import FoldCaseOption, HardOption, ModelOption, NamesOption, StrengthOption
 from herdner.cli.usage import UsageError, usage_errors
 
 if TYPE_CHECKING:
@@ -23,37 +23,25 @@ if TYPE_CHECKING:
 
 @handle_errors
 def serve(
-    model: ModelOption = "en",
-    host: Annotated[
-        str, typer.Option("--host", help="Address to listen on. Only this machine can reach the default.")
-    ] = "127.0.0.1",
+    model: opt.ModelOption = "en",
+    host: Annotated[str, typer.Option(
+        "--host", help="Address to listen on. Only this machine can reach the default.")] = "127.0.0.1",
     port: Annotated[int, typer.Option("--port", "-p", min=0, max=65535, help="Port; 0 is any free one.")] = 8765,
-    backend: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--backend", "-b", help="Backend that the page shows first; may be repeated [sum-product, viterbi]."
-        ),
-    ] = None,
-    names: NamesOption = None,
-    names_strength: StrengthOption = None,
-    names_hard: HardOption = False,
-    names_fold_case: FoldCaseOption = False,
-    jobs: Annotated[
-        int, typer.Option("--jobs", "-j", min=1, max=64, help="Number of processes that tag, of 200 MB each.")
-    ] = 2,
-    max_characters: Annotated[
-        int, typer.Option("--max-characters", min=1, max=10_000_000, help="Longest text to accept, in characters.")
-    ] = 100_000,
-    time_limit: Annotated[
-        float, typer.Option("--time-limit", min=0.1, help="Seconds after which a request is cancelled.")
-    ] = 20.0,
-    allow_host: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--allow-host", metavar="NAME", help="Host name that browsers may use; may be repeated [localhost]."
-        ),
-    ] = None,
-) -> None:
+    backend: Annotated[list[str] | None, typer.Option(
+        "--backend", "-b", help="Backend that the page shows first; may be repeated [sum-product, viterbi].")] = None,
+    names: opt.NamesOption = None,
+    names_strength: opt.StrengthOption = None,
+    names_hard: opt.HardOption = False,
+    names_fold_case: opt.FoldCaseOption = False,
+    jobs: Annotated[int, typer.Option(
+        "--jobs", "-j", min=1, max=64, help="Number of processes that tag, of 200 MB each.")] = 2,
+    max_characters: Annotated[int, typer.Option(
+        "--max-characters", min=1, max=10000_000, help="Longest text to accept, in characters.")] = 100_000,
+    time_limit: Annotated[float, typer.Option(
+        "--time-limit", min=0.1, help="Seconds after which a request is cancelled.")] = 20.0,
+    allow_host: Annotated[list[str] | None, typer.Option(
+        "--allow-host", metavar="NAME", help="Host name that browsers may use; may be repeated [localhost].")] = None,
+) -> None:  # fmt: skip
     """Serve a web page that tags texts, and a JSON service at POST /api/tag (described at /docs). Ctrl-C ends it."""
     try:
         check_extra("fastapi", "serve needs FastAPI")

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from herdner.cli import options as opt
 from herdner.cli.common import handle_errors, open_output, print_message, show_progress
 from herdner.cli.explain import to_printable
 from herdner.cli.inputs import RunStatus, expand_inputs, read_inputs
-from herdner.cli.options import ColumnOption, EncodingOption, FilesArgument, InputOption, ModelOption, PatternOption
 from herdner.cli.tag import OutputOption, choose_format
 from herdner.cli.usage import check_encoding
 
@@ -25,27 +25,20 @@ MAX_WORDS = 8  # uncertain words to show for each document
 
 @handle_errors
 def suggest(
-    files: FilesArgument = None,
-    limit: Annotated[
-        int | None, typer.Option("--limit", "-n", min=1, help="Number of documents to suggest [default: all].")
-    ] = None,
-    model: ModelOption = "en",
-    input_: InputOption = None,
-    pattern: PatternOption = None,
-    column: ColumnOption = "text",
-    format_: Annotated[
-        str | None,
-        typer.Option(
-            "--format",
-            "-f",
-            metavar="FORMAT",
-            help="label-studio, doccano, prodigy, brat, jsonl, ...: write the documents with the model's names "
-            "[default: by the extension of --output; else one line for each document].",
-        ),
-    ] = None,
+    files: opt.FilesArgument = None,
+    limit: Annotated[int | None, typer.Option(
+        "--limit", "-n", min=1, help="Number of documents to suggest [default: all].")] = None,
+    model: opt.ModelOption = "en",
+    input_: opt.InputOption = None,
+    pattern: opt.PatternOption = None,
+    column: opt.ColumnOption = "text",
+    format_: Annotated[str | None, typer.Option(
+        "--format", "-f", metavar="FORMAT", help="label-studio, doccano, prodigy, brat, jsonl, ...: write the "
+        "documents with the model's names [default: by the extension of --output; else one line for each "
+        "document].")] = None,
     output: OutputOption = None,
-    encoding: EncodingOption = "utf-8",
-) -> None:
+    encoding: opt.EncodingOption = "utf-8",
+) -> None:  # fmt: skip
     """Order documents by how much their annotation would help the model, to annotate the most useful first.
 
     A word is useful if the model is uncertain about it, if linked mentions disagree, if many documents contain it, and

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from herdner.base.extras import check_extra
+from herdner.cli import options as opt
 from herdner.cli.common import (
     handle_errors,
     open_output,
@@ -19,23 +20,6 @@ from herdner.cli.common import (
     show_progress,
 )
 from herdner.cli.inputs import InputFile, RunStatus, expand_inputs, read_inputs
-from herdner.cli.options import (
-    BackendOption,
-    ColumnOption,
-    EncodingOption,
-    ErrorsOption,
-    FilesArgument,
-    FoldCaseOption,
-    HardOption,
-    InputOption,
-    ModelOption,
-    NamesOption,
-    PatternOption,
-    SeedOption,
-    SetOption,
-    StrengthOption,
-    StrictOption,
-)
 from herdner.cli.usage import UsageError, check_encoding, check_not_input, check_writable
 
 if TYPE_CHECKING:
@@ -43,38 +27,20 @@ if TYPE_CHECKING:
     from herdner.ner.inference import Inference
     from herdner.text.document import Document, Failure
 
-FormatOption = Annotated[
-    str | None,
-    typer.Option(
-        "--format",
-        "-f",
-        metavar="FORMAT",
-        help="text, jsonl, csv, html, conll, spacy, label-studio, ... [default: by the extension of --output, else "
-        "text]; with --cluster jsonl or parquet [default: jsonl].",
-    ),
-]
-OutputOption = Annotated[
-    str | None,
-    typer.Option(
-        "--output",
-        "-o",
-        help="Write this file instead of standard output. It appears when it is complete. The extensions .gz, .bz2, "
-        ".xz and .zst compress it. Documents that fail are left out.",
-    ),
-]
-ConfidenceOption = Annotated[
-    float | None,
-    typer.Option("--min-confidence", min=0, max=1, help="Leave out names with a lower confidence."),
-]
-JobsOption = Annotated[
-    int | None, typer.Option("--jobs", "-j", min=1, help="Number of processes [default: 1; with --cluster: all].")
-]
-ClusterOption = Annotated[
-    str | None,
-    typer.Option(
-        "--cluster", metavar="ADDRESS", help="Tag on Dask: local, or a scheduler such as tcp://10.0.0.1:8786."
-    ),
-]
+# fmt: off
+FormatOption = Annotated[str | None, typer.Option(
+    "--format", "-f", metavar="FORMAT", help="text, jsonl, csv, html, conll, spacy, label-studio, ... [default: by the "
+    "extension of --output, else text]; with --cluster jsonl or parquet [default: jsonl].")]
+OutputOption = Annotated[str | None, typer.Option(
+    "--output", "-o", help="Write this file instead of standard output. It appears when it is complete. The extensions "
+    ".gz, .bz2, .xz and .zst compress it. Documents that fail are left out.")]
+ConfidenceOption = Annotated[float | None, typer.Option(
+    "--min-confidence", min=0, max=1, help="Leave out names with a lower confidence.")]
+JobsOption = Annotated[int | None, typer.Option(
+    "--jobs", "-j", min=1, help="Number of processes [default: 1; with --cluster: all].")]
+ClusterOption = Annotated[str | None, typer.Option(
+    "--cluster", metavar="ADDRESS", help="Tag on Dask: local, or a scheduler such as tcp://10.0.0.1:8786.")]
+# fmt: on
 
 
 class TagOutput(NamedTuple):
@@ -95,28 +61,28 @@ class TagOutput(NamedTuple):
 
 @handle_errors
 def tag(
-    files: FilesArgument = None,
-    model: ModelOption = "en",
-    backend: BackendOption = None,
-    set_: SetOption = None,
-    input_: InputOption = None,
-    pattern: PatternOption = None,
-    column: ColumnOption = "text",
-    errors: ErrorsOption = None,
+    files: opt.FilesArgument = None,
+    model: opt.ModelOption = "en",
+    backend: opt.BackendOption = None,
+    set_: opt.SetOption = None,
+    input_: opt.InputOption = None,
+    pattern: opt.PatternOption = None,
+    column: opt.ColumnOption = "text",
+    errors: opt.ErrorsOption = None,
     format_: FormatOption = None,
     output: OutputOption = None,
     min_confidence: ConfidenceOption = None,
     jobs: JobsOption = None,
     cluster: ClusterOption = None,
     part_size: Annotated[int, typer.Option(min=1, help="Megabytes of input in each part, with --cluster.")] = 8,
-    names: NamesOption = None,
-    names_strength: StrengthOption = None,
-    names_hard: HardOption = False,
-    names_fold_case: FoldCaseOption = False,
-    seed: SeedOption = 0,
-    encoding: EncodingOption = "utf-8",
-    strict: StrictOption = False,
-) -> None:
+    names: opt.NamesOption = None,
+    names_strength: opt.StrengthOption = None,
+    names_hard: opt.HardOption = False,
+    names_fold_case: opt.FoldCaseOption = False,
+    seed: opt.SeedOption = 0,
+    encoding: opt.EncodingOption = "utf-8",
+    strict: opt.StrictOption = False,
+) -> None:  # fmt: skip
     """Find names in texts.
 
     A text file of more than a million characters is split at blank lines. Each piece is a document, whose id ends in
@@ -187,18 +153,9 @@ def choose_format(format: str | None, output: str | None, default: str = "text")
 
 
 def _tag_inputs(
-    tagger: Tagger,
-    inputs: list[InputFile],
-    encoding: str,
-    reader_options: dict[str, Any],
-    inference: Inference,
-    seed: int,
-    status: RunStatus,
-    model: str,
-    output: TagOutput,
-    jobs: int,
-    errors: str | None,
-) -> None:
+    tagger: Tagger, inputs: list[InputFile], encoding: str, reader_options: dict[str, Any], inference: Inference,
+    seed: int, status: RunStatus, model: str, output: TagOutput, jobs: int, errors: str | None,
+) -> None:  # fmt: skip
     """Tag the documents of the inputs and write them in their order."""
     from herdner.corpora.formats import FORMATS, write_documents
 
@@ -224,12 +181,9 @@ def _tag_inputs(
 
 
 def _successes(
-    results: Iterable[Document | Failure],
-    output: TagOutput,
-    status: RunStatus,
-    errors: str | None,
+    results: Iterable[Document | Failure], output: TagOutput, status: RunStatus, errors: str | None,
     update: Callable[[], object],
-) -> Iterator[Document]:
+) -> Iterator[Document]:  # fmt: skip
     """Yield the documents of a stream of results, and count documents, tokens and failures."""
     from herdner.text.document import Failure
 

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 import typer
 
 from herdner.base.files import atomic_write
+from herdner.cli import options as opt
 from herdner.cli.common import handle_errors, print_message, show_progress
 from herdner.cli.gold import parse_renames, parse_sources, print_table, read_gold
-from herdner.cli.options import RenameLabelsOption, RenameOption, StrictOption
 from herdner.cli.usage import UsageError, check_figure, check_not_input, check_writable, is_set, usage_errors
 
 if TYPE_CHECKING:
@@ -28,92 +28,51 @@ if TYPE_CHECKING:
     from herdner.text.tokenize import Tokenizer, TokenizerSettings
 
 
-TrainOption = Annotated[
-    list[str], typer.Option("--train", metavar="FILE:FORMAT", help="Annotated file to learn from; may be repeated.")
-]
-DevOption = Annotated[
-    list[str] | None,
-    typer.Option("--dev", metavar="FILE:FORMAT", help="Annotated file to score the model on; may be repeated."),
-]
-BaseOption = Annotated[
-    str | None,
-    typer.Option(
-        "--base",
-        metavar="MODEL",
-        help="Adapt this model. Its features, tag scheme, word classes and links stay; its weights are the centre of "
-        "the L2 penalty. The files may have new labels.",
-    ),
-]
-WeightOption = Annotated[
-    list[float] | None,
-    typer.Option("--weight", min=0, help="Weight of the documents of a --train; one for each, in their order."),
-]
-GuidelineOption = Annotated[
-    str | None,
-    typer.Option(
-        "--guideline",
-        metavar="FILE",
-        help="The --train files follow different annotation guidelines: learn from all, and tag by those of this file.",
-    ),
-]
-LexiconOption = Annotated[
-    str | None,
-    typer.Option(
-        "--lexicon",
-        metavar="MODEL",
-        help="Model from which to take word classes and gazetteers, or none [default: en for English, else none].",
-    ),
-]
-ClassesOption = Annotated[
-    bool, typer.Option("--classes", help="Use the Brown word classes of spacy-lookups-data (extra: train) instead.")
-]
-GazetteerOption = Annotated[
-    list[Path] | None,
-    typer.Option("--gazetteer", help="File with one name per line and # before comments; may be repeated."),
-]
-LinkOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--link",
-        metavar="RULE",
-        help="Rule that links mentions: same-word, same-stem, acronym, last-name, company, with options as in "
-        "same-word:nearest=5; may be repeated; none: a linear chain without links [default: same-word].",
-    ),
-]
-ObjectiveOption = Annotated[
-    Literal["pseudo-likelihood", "token-pseudo-likelihood", "piecewise", "mcmc"],
-    typer.Option("--objective", help="Objective by which the tables of the links are learned."),
-]
+# fmt: off
+TrainOption = Annotated[list[str], typer.Option(
+    "--train", metavar="FILE:FORMAT", help="Annotated file to learn from; may be repeated.")]
+DevOption = Annotated[list[str] | None, typer.Option(
+    "--dev", metavar="FILE:FORMAT", help="Annotated file to score the model on; may be repeated.")]
+BaseOption = Annotated[str | None, typer.Option(
+    "--base", metavar="MODEL", help="Adapt this model. Its features, tag scheme, word classes and links stay; its "
+    "weights are the centre of the L2 penalty. The files may have new labels.")]
+WeightOption = Annotated[list[float] | None, typer.Option(
+    "--weight", min=0, help="Weight of the documents of a --train; one for each, in their order.")]
+GuidelineOption = Annotated[str | None, typer.Option(
+    "--guideline", metavar="FILE", help="The --train files follow different annotation guidelines: learn from all, and "
+    "tag by those of this file.")]
+LexiconOption = Annotated[str | None, typer.Option(
+    "--lexicon", metavar="MODEL", help="Model from which to take word classes and gazetteers, or none [default: en for "
+    "English, else none].")]
+ClassesOption = Annotated[bool, typer.Option(
+    "--classes", help="Use the Brown word classes of spacy-lookups-data (extra: train) instead.")]
+GazetteerOption = Annotated[list[Path] | None, typer.Option(
+    "--gazetteer", help="File with one name per line and # before comments; may be repeated.")]
+LinkOption = Annotated[list[str] | None, typer.Option(
+    "--link", metavar="RULE", help="Rule that links mentions: same-word, same-stem, acronym, last-name, company, with "
+    "options as in same-word:nearest=5; may be repeated; none: a linear chain without links [default: same-word].")]
+ObjectiveOption = Annotated[Literal["pseudo-likelihood", "token-pseudo-likelihood", "piecewise", "mcmc"], typer.Option(
+    "--objective", help="Objective by which the tables of the links are learned.")]
 L2Option = Annotated[float, typer.Option("--l2", min=0, help="L2 penalty of the tables of the links.")]
 JointOption = Annotated[bool, typer.Option("--joint", help="Learn the transitions of the chain together with links.")]
-FoldsOption = Annotated[
-    int, typer.Option("--folds", min=1, help="Number of folds, whose held-out predictions the links are learned from.")
-]
-FigureOption = Annotated[
-    Path | None, typer.Option("--figure", help="Draw the learning curve of the links (extra: evaluate).")
-]
+FoldsOption = Annotated[int, typer.Option(
+    "--folds", min=1, help="Number of folds, whose held-out predictions the links are learned from.")]
+FigureOption = Annotated[Path | None, typer.Option(
+    "--figure", help="Draw the learning curve of the links (extra: evaluate).")]
 C1Option = Annotated[float, typer.Option("--c1", min=0, help="L1 penalty of the chain.")]
-C2Option = Annotated[
-    float | None,
-    typer.Option(
-        "--c2", min=0, help="L2 penalty of the chain; ten times as large for weights of a --base [default: 0.3]."
-    ),
-]
-MinFreqOption = Annotated[
-    int | None, typer.Option("--min-freq", min=1, help="Least frequency of a feature [default: 2; with --base 1].")
-]
+C2Option = Annotated[float | None, typer.Option(
+    "--c2", min=0, help="L2 penalty of the chain; ten times as large for weights of a --base [default: 0.3].")]
+MinFreqOption = Annotated[int | None, typer.Option(
+    "--min-freq", min=1, help="Least frequency of a feature [default: 2; with --base 1].")]
 IterationsOption = Annotated[int, typer.Option("--iterations", min=1, help="Largest number of L-BFGS iterations.")]
-TrainerOption = Annotated[
-    Literal["herdner", "crfsuite"],
-    typer.Option("--trainer", help="Trainer of the chain. Both have the same objective; --c1 always needs CRFsuite."),
-]
-SchemeOption = Annotated[
-    Literal["iobes", "iob2", "iob1", "bilou"], typer.Option("--scheme", help="Tag scheme of the model.")
-]
-WeightTypeOption = Annotated[
-    Literal["float64", "float32", "float16"], typer.Option("--weight-type", help="Type of the stored weights.")
-]
+TrainerOption = Annotated[Literal["herdner", "crfsuite"], typer.Option(
+    "--trainer", help="Trainer of the chain. Both have the same objective; --c1 always needs CRFsuite.")]
+SchemeOption = Annotated[Literal["iobes", "iob2", "iob1", "bilou"], typer.Option(
+    "--scheme", help="Tag scheme of the model.")]
+WeightTypeOption = Annotated[Literal["float64", "float32", "float16"], typer.Option(
+    "--weight-type", help="Type of the stored weights.")]
 LanguageOption = Annotated[str, typer.Option("--language", help="Language of the tokenizer and of word classes.")]
+# fmt: on
 
 
 @handle_errors
@@ -125,8 +84,8 @@ def train(
     weight: WeightOption = None,
     guideline: GuidelineOption = None,
     dev: DevOption = None,
-    rename_labels: RenameLabelsOption = False,
-    rename: RenameOption = None,
+    rename_labels: opt.RenameLabelsOption = False,
+    rename: opt.RenameOption = None,
     c1: C1Option = 0.0,
     c2: C2Option = None,
     min_freq: MinFreqOption = None,
@@ -144,8 +103,8 @@ def train(
     lexicon: LexiconOption = None,
     classes: ClassesOption = False,
     gazetteer: GazetteerOption = None,
-    strict: StrictOption = False,
-) -> None:
+    strict: opt.StrictOption = False,
+) -> None:  # fmt: skip
     """Train a model on annotated files, and score it on others.
 
     The chain is trained first. Then the links between mentions of one name are learned from the held-out predictions of
@@ -265,12 +224,9 @@ def _load_base(context: typer.Context, base: str | None, language: str) -> tuple
 
 
 def _read_training(
-    sources: list[SourceFile],
-    read: Callable[[list[SourceFile]], list[Document]],
-    base: Tagger | None,
-    weight: list[float] | None,
-    guideline: str | None,
-) -> tuple[list[Document], dict[str, Any]]:
+    sources: list[SourceFile], read: Callable[[list[SourceFile]], list[Document]], base: Tagger | None,
+    weight: list[float] | None, guideline: str | None,
+) -> tuple[list[Document], dict[str, Any]]:  # fmt: skip
     """Return the training documents, and their weights and guideline as arguments of `Tagger.fit`."""
     from herdner.ner.training.allowed_tags import mark_unannotated_labels
 

@@ -47,12 +47,9 @@ class AlignedDocuments:
 
 
 def align_documents(
-    gold: Sequence[Document],
-    predicted: Iterable[Document],
-    *,
-    labels: LabelNames | None = None,
+    gold: Sequence[Document], predicted: Iterable[Document], *, labels: LabelNames | None = None,
     name: str = "predicted",
-) -> AlignedDocuments:
+) -> AlignedDocuments:  # fmt: skip
     """Transfer predicted entities to the tokens of the gold documents.
 
     The texts must be equal except for white space. Documents are matched by id if both sides have the same unique ids,
@@ -176,23 +173,11 @@ def _check_text(
 
 # --- predictions of a file
 
-# Names that other corpora and tools use for a label; only used to suggest an option.
-SYNONYMS = {
-    "PER": "PERSON PERS PEOPLE PS person per",
-    "LOC": "LOCATION GPE FAC PLACE location loc",
-    "ORG": "ORGANIZATION ORGANISATION NORP CORPORATION COMPANY organization org",
-    "MISC": "MISCELLANEOUS OTHER misc",
-}
-
 
 def align_predictions(
-    gold: Sequence[Document],
-    predicted: Iterable[Document],
-    source: str,
-    *,
-    labels: LabelNames | None = None,
+    gold: Sequence[Document], predicted: Iterable[Document], source: str, *, labels: LabelNames | None = None,
     gold_labels_only: bool = False,
-) -> tuple[list[Document], list[str]]:
+) -> tuple[list[Document], list[str]]:  # fmt: skip
     """Align the predictions of a file with the gold documents, and describe what may be wrong with them.
 
     Args:
@@ -236,10 +221,22 @@ def _labels(documents: Iterable[Document]) -> set[str]:
 
 def _unknown_labels(unknown: set[str], gold_labels: set[str]) -> str:
     """Return a warning about predicted labels that no gold entity has, with the options that help."""
-    renames = {old: label for label, olds in SYNONYMS.items() if label in gold_labels for old in olds.split()}
-    renames |= {label: old for label, olds in SYNONYMS.items() for old in olds.split() if old in gold_labels}
-    hints = "".join(f"--rename {old}={renames[old]} " for old in sorted(unknown) if old in renames)
+    hints = "".join(f"--rename {old}={new} " for old, new in similar_labels(unknown, gold_labels).items())
     return (
         f"the gold documents ({', '.join(sorted(gold_labels)[:8])}) have no {', '.join(sorted(unknown)[:8])}; add "
         f"{hints}{'or ' if hints else ''}--gold-labels to leave out such labels"
     )
+
+
+def similar_labels(labels: Iterable[str], known_labels: Iterable[str]) -> dict[str, str]:
+    """Return the known label that each label resembles, such as PER for "Person".
+
+    Args:
+        labels: Unknown labels.
+        known_labels: Known labels.
+
+    Returns:
+        Known label by label. Labels resemble each other if their first three letters are equal, in any case.
+    """
+    prefixes = {known[:3].lower(): known for known in sorted(known_labels)}
+    return {label: prefixes[label[:3].lower()] for label in sorted(labels) if label[:3].lower() in prefixes}

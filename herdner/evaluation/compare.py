@@ -93,16 +93,6 @@ class Comparison(Tabulated):
         """Micro F1 of B minus micro F1 of A."""
         return self.micro.difference
 
-    @property
-    def unit(self) -> str:
-        """Unit that was resampled: "document" or "sentence"."""
-        return self.interval.unit
-
-    @property
-    def n_resamples(self) -> int:
-        """Number of bootstrap samples, which equals the number of random swaps."""
-        return self.interval.n_resamples
-
     def rows(self) -> list[tuple[str, ...]]:
         """Return the cells of one row for each label, and of a last row for all entities."""
         return [_cells(row) for row in (*self.per_label, self.micro)]
@@ -114,7 +104,7 @@ class Comparison(Tabulated):
             f"A is {self.name_a}, B is {self.name_b}",
             f"B - A is {points(self.difference)} points of F1, {level:.0%} interval {points(low)} to {points(high)}",
             f"p = {self.randomisation_p:.2g} by approximate randomisation, {self.bootstrap_p:.2g} by paired bootstrap "
-            f"(two-sided; {self.n_units:,} {self.unit}s, {self.n_resamples:,} resamples, "
+            f"(two-sided; {self.n_units:,} {self.interval.unit}s, {self.interval.n_resamples:,} resamples, "
             f"B not better in {self.share_not_better:.2%} of them)",
         ]
         for name, speed in (("A", self.tokens_per_second_a), ("B", self.tokens_per_second_b)):
@@ -129,17 +119,10 @@ def _cells(row: LabelComparison) -> tuple[str, ...]:
 
 
 def compare(
-    gold: Iterable[Document],
-    a: Iterable[Document],
-    b: Iterable[Document],
-    *,
-    rng: np.random.Generator,
-    n_resamples: int = 10_000,
-    level: float = 0.95,
-    unit: ResamplingUnit | None = None,
-    names: tuple[str, str] = ("A", "B"),
-    tokens_per_second: tuple[float | None, float | None] = (None, None),
-) -> Comparison:
+    gold: Iterable[Document], a: Iterable[Document], b: Iterable[Document], *, rng: np.random.Generator,
+    n_resamples: int = 10_000, level: float = 0.95, unit: ResamplingUnit | None = None,
+    names: tuple[str, str] = ("A", "B"), tokens_per_second: tuple[float | None, float | None] = (None, None),
+) -> Comparison:  # fmt: skip
     """Test whether one of two taggers has a higher micro F1 on the same gold documents.
 
     Two tests are made. The paired bootstrap draws units with replacement and scores both taggers on the same sample
@@ -211,12 +194,9 @@ def _pairs(gold: Sequence[Document], predicted: Sequence[Document], name: str) -
 
 
 def _compare_labels(
-    labels: Sequence[str],
-    counts_a: NDArray[np.int64],
-    counts_b: NDArray[np.int64],
-    pairs_a: Sequence[DocumentSpans],
+    labels: Sequence[str], counts_a: NDArray[np.int64], counts_b: NDArray[np.int64], pairs_a: Sequence[DocumentSpans],
     pairs_b: Sequence[DocumentSpans],
-) -> tuple[LabelComparison, tuple[LabelComparison, ...]]:
+) -> tuple[LabelComparison, tuple[LabelComparison, ...]]:  # fmt: skip
     """Return the micro row and the rows of the labels, from counts ``int64[n_units, n_labels, 3]``."""
     only_a, only_b = _count_exclusive(pairs_a, pairs_b), _count_exclusive(pairs_b, pairs_a)
 

@@ -244,13 +244,9 @@ class FrequentError:
 
 
 def find_frequent_errors(
-    matches: Iterable[DocumentMatch],
-    documents: Sequence[Document],
-    *,
-    n: int | None = 20,
-    n_examples: int = 3,
+    matches: Iterable[DocumentMatch], documents: Sequence[Document], *, n: int | None = 20, n_examples: int = 3,
     n_context: int = 45,
-) -> list[FrequentError]:
+) -> list[FrequentError]:  # fmt: skip
     """Find the most frequent errors.
 
     Args:
@@ -292,12 +288,9 @@ def span_text(document: Document, span: Span) -> str:
 
 
 def _frequent_error(
-    key: tuple[Any, ...],
-    errors: Sequence[DocumentMatch],
-    documents: Sequence[Document],
-    n_examples: int,
+    key: tuple[Any, ...], errors: Sequence[DocumentMatch], documents: Sequence[Document], n_examples: int,
     n_context: int,
-) -> FrequentError:
+) -> FrequentError:  # fmt: skip
     first = {error.document: error for error in reversed(errors)}
     occurrences = [first[i] for i in sorted(first)]
     occurrences += [error for error in errors if first[error.document] is not error]

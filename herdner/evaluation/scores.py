@@ -138,16 +138,10 @@ class DocumentSpans(NamedTuple):
 
 
 def evaluate(
-    gold: Iterable[Document],
-    predicted: Iterable[Document],
-    *,
-    scheme: Scheme | None = None,
-    rng: np.random.Generator | None = None,
-    n_resamples: int = 1000,
-    level: float = 0.95,
-    tokens_per_second: float | None = None,
-    known_labels: Iterable[str] | None = None,
-) -> Scores:
+    gold: Iterable[Document], predicted: Iterable[Document], *, scheme: Scheme | None = None,
+    rng: np.random.Generator | None = None, n_resamples: int = 1000, level: float = 0.95,
+    tokens_per_second: float | None = None, known_labels: Iterable[str] | None = None,
+) -> Scores:  # fmt: skip
     """Score predicted documents against gold documents.
 
     A predicted entity is correct if a gold entity has the same boundaries and the same label. This is the strict mode

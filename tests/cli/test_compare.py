@@ -153,7 +153,7 @@ def test_a_file_that_exists_is_taken_as_it_is(call: Call, odd_model: Path) -> No
         (["--compare", "en", "nowhere.model"], 1, "FILE:FORMAT"),
         (["--compare", "en", "en:gibbs"], 1, "MODEL@BACKEND"),
         (["--compare", "en", "nowhere.conll"], 1, "nowhere.conll"),
-        (["--compare", "en", "en@exact"], 1, "en@exact: "),
+        (["--compare", "en", "en@exact:max_log2_cells=1"], 1, "en@exact:max_log2_cells=1: "),
     ],
 )
 def test_usage_errors_are_one_line(call: Call, arguments: list[str], code: int, message: str) -> None:

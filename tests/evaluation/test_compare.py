@@ -171,9 +171,9 @@ def test_sentences_on_request_or_where_there_is_one_document() -> None:
     by_document = compare(gold, a, b, rng=rng(), n_resamples=100)
     by_sentence = compare(gold, a, b, rng=rng(), n_resamples=100, unit="sentence")
     alone = compare(gold[:1], a[:1], b[:1], rng=rng(), n_resamples=100)
-    assert (by_document.unit, by_document.n_units) == ("document", 5)
-    assert (by_sentence.unit, by_sentence.n_units) == ("sentence", 5 * N_SENTENCES)
-    assert (alone.unit, alone.n_units) == ("sentence", N_SENTENCES)
+    assert (by_document.interval.unit, by_document.n_units) == ("document", 5)
+    assert (by_sentence.interval.unit, by_sentence.n_units) == ("sentence", 5 * N_SENTENCES)
+    assert (alone.interval.unit, alone.n_units) == ("sentence", N_SENTENCES)
     assert by_document.micro == by_sentence.micro
 
 

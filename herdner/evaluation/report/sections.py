@@ -214,13 +214,7 @@ def _change(change: SystemChange) -> Section:
     result = change.comparison
     if result is None:
         return Section(2, title, [Paragraph("Too few documents or sentences to compare.")])
-    low, high = points(result.interval.low), points(result.interval.high)
-    explanation = (
-        f"Micro F1 changes by {points(result.difference)} points ({result.interval.level:.0%} interval {low} to "
-        f"{high}); p = {result.randomisation_p:.2g} by approximate randomisation, {result.bootstrap_p:.2g} by paired "
-        f"bootstrap (two-sided; {result.n_units:,} {result.unit}s, {result.n_resamples:,} resamples). "
-        f"{change.n_fixed:,} errors are fixed, {change.n_new:,} are new."
-    )
+    explanation = f"{result.summary()}. {change.n_fixed:,} errors are fixed, {change.n_new:,} are new."
     header = ["label", "gold", "F1 before", "F1 after", "change", "only before correct", "only after correct"]
     rows = [
         [

@@ -205,12 +205,9 @@ class Report:
 
 
 def make_report(
-    gold_source: str,
-    gold: Sequence[Document],
-    predictions: Sequence[Prediction],
-    settings: ReportSettings,
+    gold_source: str, gold: Sequence[Document], predictions: Sequence[Prediction], settings: ReportSettings,
     warnings: Sequence[str] = (),
-) -> Report:
+) -> Report:  # fmt: skip
     """Evaluate each prediction, and compare each further prediction with the first.
 
     Args:
@@ -243,12 +240,9 @@ def make_report(
 
 
 def _system(
-    prediction: Prediction,
-    gold: Sequence[Document],
-    matches: Sequence[DocumentMatch],
-    settings: ReportSettings,
+    prediction: Prediction, gold: Sequence[Document], matches: Sequence[DocumentMatch], settings: ReportSettings,
     warnings: list[str],
-) -> SystemResult:
+) -> SystemResult:  # fmt: skip
     documents = prediction.documents
     partial = None
     try:
@@ -288,12 +282,9 @@ def _calibration(prediction: Prediction, gold: Sequence[Document], warnings: lis
 
 
 def _change(
-    gold: Sequence[Document],
-    before: tuple[Prediction, Sequence[DocumentMatch]],
-    after: tuple[Prediction, Sequence[DocumentMatch]],
-    settings: ReportSettings,
-    warnings: list[str],
-) -> SystemChange:
+    gold: Sequence[Document], before: tuple[Prediction, Sequence[DocumentMatch]],
+    after: tuple[Prediction, Sequence[DocumentMatch]], settings: ReportSettings, warnings: list[str],
+) -> SystemChange:  # fmt: skip
     (a, matches_a), (b, matches_b) = before, after
     comparison = None
     try:
