@@ -198,12 +198,12 @@ def open_output(output: str | None) -> Generator[IO[Any]]:
         yield sys.stdout
         return
     from herdner.base.files import atomic_write
-    from herdner.text.io.source import COMPRESSED, packed
+    from herdner.text.io.source import COMPRESSED, compress_stream
 
     compression = COMPRESSED.get(Path(output).suffix)
     with (
         atomic_write(output) as file,
-        nullcontext(file) if compression is None else packed(compression, file) as binary,
+        nullcontext(file) if compression is None else compress_stream(compression, file) as binary,
     ):
         stream = io.TextIOWrapper(binary, encoding="utf-8", newline="\n", write_through=True)
         try:

@@ -51,8 +51,8 @@ def info(name: Annotated[str, typer.Argument(help="Name in `herdner corpora list
         if field.name == "files":
             for file in corpus.files:
                 print(f"file: {file.name} ({file.size:,} bytes, SHA-256 {file.sha256})")
-        elif field.name == "labels":
-            print(f"labels: {', '.join(f'{old} -> {new}' for old, new in corpus.labels.items())}")
+        elif field.name == "label_names":
+            print(f"label_names: {', '.join(f'{old} -> {new}' for old, new in corpus.label_names.items())}")
         elif value not in (None, "", (), []):
             print(f"{field.name}: {' '.join(value.split()) if isinstance(value, str) else ', '.join(map(str, value))}")
 

@@ -123,8 +123,8 @@ def _label_advice(labels: Sequence[str], known_labels: Collection[str], sources:
     from herdner.evaluation.align import similar_labels
 
     formats = {source.format for source in sources}
-    corpora = [each for each in load_registry().values() if each.labels and each.format not in formats]
-    fitting = [each.format for each in corpora if set(labels) <= set(each.classes)]
+    corpora = [each for each in load_registry().values() if each.label_names and each.format not in formats]
+    fitting = [each.format for each in corpora if set(labels) <= set(each.labels)]
     if fitting:
         return f"read it as {sources[0].path}:{fitting[0]}"
     example = similar_labels(labels, known_labels) or {labels[0]: min(known_labels)}

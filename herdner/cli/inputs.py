@@ -143,11 +143,11 @@ def _expand_file(name: str, format: str | None) -> tuple[list[InputFile], Path |
 
 def _expand_folder(folder: Path, format: str | None, patterns: Sequence[str]) -> list[InputFile]:
     from herdner.corpora.formats import format_of
-    from herdner.text.io.source import Source, matches, visible
+    from herdner.text.io.source import Source, matches_pattern, visible_files
 
-    files = visible(folder)
+    files = visible_files(folder)
     if patterns:
-        selected = [file for file in files if any(matches(file, folder, pattern) for pattern in patterns)]
+        selected = [file for file in files if any(matches_pattern(file, folder, pattern) for pattern in patterns)]
         if not selected:
             raise UsageError(f"--pattern: no file in {folder} matches {' or '.join(patterns)}")
     else:
@@ -188,12 +188,12 @@ def _without_repetitions(inputs: Iterable[InputFile]) -> list[InputFile]:
 
 def _with_ids(inputs: Sequence[InputFile], folders: Sequence[Path], replace: bool) -> list[InputFile]:
     """Return the inputs with ids relative to the common parent folder."""
-    from herdner.text.io.source import named
+    from herdner.text.io.source import unique_ids
 
     paths = [each.source.path for each in inputs if not isinstance(each.source, str) and each.source.path]
     try:
         parent = Path(os.path.commonpath([folder.absolute() for folder in folders]))
-        ids = dict(zip(paths, named(paths, parent), strict=True))
+        ids = dict(zip(paths, unique_ids(paths, parent), strict=True))
     except ValueError:  # files on several drives, or only standard input
         ids = {path: str(path) for path in paths}
     result: list[InputFile] = []

@@ -1,1 +1,1 @@
-"""Known corpora: what they are, where they come from, and how to get and check their files."""
+"""Registry of corpora, download of their files, and all file formats."""

@@ -1,7 +1,6 @@
-"""One file over http or https, kept only when its size and SHA-256 checksum are the expected ones.
+"""Download of a file over http or https with a check of its size and SHA-256 checksum.
 
-Not by pooch, which looks at a file when all of it has come, however long it is, and follows a redirect from https to
-http.
+pooch is not used because it checks a file only after downloading all of it and follows redirects from https to http.
 """
 
 from __future__ import annotations
@@ -23,19 +22,24 @@ _BLOCK = 1 << 16
 
 
 class DownloadError(Exception):
-    """Nothing was kept; the message is one line that says why."""
+    """A download failed and no file was kept; the message is one line."""
 
 
 def check_url(url: str, after: str | None = None) -> None:
-    """Only web addresses; a redirect (``after`` is where it came from) may not leave https for http.
+    """Check the address of a download.
 
-    Raises ValueError.
+    Args:
+        url: The address.
+        after: The address that redirected to it, if any.
+
+    Raises:
+        ValueError: It is not an http or https address, or a redirect from https to http.
     """
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise ValueError(f"{url!r} is no http or https address")
+        raise ValueError(f"{url!r} is not an http or https address")
     if after is not None and urlsplit(after).scheme == "https" and parts.scheme != "https":
-        raise ValueError(f"{url!r} is not https any more")
+        raise ValueError(f"{url!r} is not https, unlike the address before it")
 
 
 def download(
@@ -47,16 +51,26 @@ def download(
     progress: Callable[[int, int], object] | None = None,
     timeout: float = TIMEOUT,
 ) -> None:
-    """Stream ``url`` to a temporary file beside ``path``, and rename it once it has ``size`` bytes of that checksum.
+    """Download a file and check its size and checksum before it appears under ``path``.
 
-    ``progress(done, total)`` counts bytes. ``timeout`` is the longest silence of the server, in seconds. Nothing is
-    resumed: what is left of an interrupted download is removed. Raises DownloadError.
+    An interrupted download is removed, not resumed.
+
+    Args:
+        url: Address of the file.
+        path: The file to create or replace.
+        size: Expected number of bytes.
+        sha256: Expected checksum, 64 hexadecimal digits.
+        progress: Called with the number of received and expected bytes.
+        timeout: Longest silence of the server, in seconds.
+
+    Raises:
+        DownloadError: The download failed or the file is not the expected one.
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with atomic_write(path) as stream, closing(_blocks(url, size, timeout)) as blocks:
             _store(stream, blocks, url, size, sha256, progress)
-    except OSError as problem:  # the disk's: those of the network are DownloadErrors already
+    except OSError as problem:  # of the disk; network errors are DownloadErrors
         raise DownloadError(f"cannot write {path}: {problem.strerror or problem}; nothing was kept") from None
 
 
@@ -84,30 +98,30 @@ def _store(
 
 
 def _blocks(url: str, size: int, timeout: float) -> Generator[bytes, None, None]:
-    """The body of the answer. Whatever goes wrong with the network is a DownloadError, never an OSError."""
+    """Yield the body of the answer; network errors become `DownloadError`."""
     try:
-        with _opener().open(request.Request(url, headers={"User-Agent": "herdner"}), timeout=timeout) as answer:
-            declared = answer.headers.get("Content-Length", "")
+        with _opener().open(request.Request(url, headers={"User-Agent": "herdner"}), timeout=timeout) as response:
+            declared = response.headers.get("Content-Length", "")
             if declared.isdecimal() and int(declared) != size:
                 raise DownloadError(f"{url}: has {int(declared)} bytes, expected {size}; nothing was fetched")
-            while block := answer.read(_BLOCK):
+            while block := response.read(_BLOCK):
                 yield block
     except error.HTTPError as problem:
         problem.close()
         raise DownloadError(f"{url}: the server answered {problem.code} {_one_line(problem.reason)}") from None
     except TimeoutError:
-        raise DownloadError(f"{url}: the server was silent for {timeout:g} seconds; try again") from None
+        raise DownloadError(f"{url}: the server sent nothing for {timeout:g} seconds; try again") from None
     except error.URLError as problem:
         if isinstance(problem.reason, TimeoutError):
             raise DownloadError(f"{url}: no answer within {timeout:g} seconds; try again") from None
-        raise DownloadError(f"{url}: no connection ({_one_line(problem.reason)}); is the network there?") from None
+        raise DownloadError(f"{url}: no connection ({_one_line(problem.reason)}); check the network") from None
     except (HTTPException, OSError, ValueError) as problem:
         what = _one_line(problem) or type(problem).__name__
         raise DownloadError(f"{url}: the connection broke ({what}); nothing was kept, try again") from None
 
 
-def _one_line(what: object) -> str:
-    return " ".join(str(what).split())
+def _one_line(message: object) -> str:
+    return " ".join(str(message).split())
 
 
 class _Redirects(request.HTTPRedirectHandler):
@@ -124,7 +138,7 @@ class _Redirects(request.HTTPRedirectHandler):
 
 
 def _opener() -> request.OpenerDirector:
-    # urllib's own opener also opens file:, ftp: and data: addresses; this one knows nothing but the web.
+    # urllib's default opener also opens file:, ftp: and data: addresses.
     opener = request.OpenerDirector()
     for handler in (
         request.ProxyHandler,

@@ -1,4 +1,4 @@
-"""The files of registered corpora on the disk: fetched, and checked against their sizes and checksums."""
+"""Download and check of the files of registered corpora."""
 
 from __future__ import annotations
 
@@ -13,16 +13,26 @@ import platformdirs
 from herdner.corpora.download import TIMEOUT, DownloadError, download
 from herdner.corpora.registry import Corpus, CorpusError, CorpusFile, info
 
-Progress = Callable[[str, int, int], object]
+DownloadProgress = Callable[[str, int, int], object]
+"""A function of the file name and the numbers of received and expected bytes."""
 
 _BLOCK = 1 << 16
 
 
 def checksum(path: str | os.PathLike[str]) -> tuple[int, str]:
-    """Size in bytes and SHA-256 of a file, or of a folder.
+    """Compute the size and checksum of a file or folder.
 
-    The size of a folder is the sum over its files. Its checksum is that of what ``sha256sum`` prints for them: one line
-    ``CHECKSUM  PATH`` each, paths relative to the folder and sorted by their bytes. Raises OSError.
+    The size of a folder is the sum over its files. Its checksum is that of the output of ``sha256sum`` for them: one
+    line ``CHECKSUM  PATH`` per file, with paths relative to the folder and sorted by their bytes.
+
+    Args:
+        path: The file or folder.
+
+    Returns:
+        Number of bytes, and SHA-256 in hexadecimal digits.
+
+    Raises:
+        OSError: A file cannot be read.
     """
     path = Path(path)
     if not path.is_dir():
@@ -46,7 +56,15 @@ def _checksum_of(path: Path) -> tuple[int, str]:
 
 
 def verify(corpus: Corpus, folder: str | os.PathLike[str]) -> Iterator[str]:
-    """What is wrong with the files of the corpus in the folder, one line per file; nothing when all agree."""
+    """Check the files of a corpus.
+
+    Args:
+        corpus: The corpus.
+        folder: The folder with its files.
+
+    Yields:
+        An error message for each file that is missing or differs.
+    """
     for file in corpus.files:
         problem = _problem(file, Path(folder) / file.name)
         if problem:
@@ -55,7 +73,7 @@ def verify(corpus: Corpus, folder: str | os.PathLike[str]) -> Iterator[str]:
 
 def _problem(file: CorpusFile, path: Path) -> str | None:
     try:
-        if path.is_file() and path.stat().st_size != file.size:  # no need to read it
+        if path.is_file() and path.stat().st_size != file.size:  # cheaper than reading it
             return f"{path}: has {path.stat().st_size} bytes, expected {file.size}"
         size, sha256 = checksum(path)
     except FileNotFoundError:
@@ -72,15 +90,25 @@ def fetch(
     destination: str | os.PathLike[str] | None = None,
     *,
     registry: str | os.PathLike[str] | Mapping[str, Corpus] | None = None,
-    progress: Progress | None = None,
+    progress: DownloadProgress | None = None,
     timeout: float = TIMEOUT,
 ) -> Path:
-    """Bring the files of a corpus into a folder and return the folder; files that are there and right are kept.
+    """Download the files of a corpus into a folder and check them.
 
-    ``destination`` is the folder itself; by default the corpus's own under the user's cache. ``progress(file, done,
-    total)`` is called as bytes arrive. ``timeout`` is the longest silence of the network, in seconds. A corpus that
-    has to be fetched by hand is only checked. A file gets its name only when its size and checksum are right.
-    Raises CorpusError.
+    Valid files that exist are kept. The files of a corpus that cannot be downloaded are only checked.
+
+    Args:
+        name: Name of the corpus in the registry.
+        destination: The folder; by default one in the user's cache.
+        registry: Path of a registry file, or the result of `load_registry`; by default herdner's registry.
+        progress: Called as bytes arrive.
+        timeout: Longest silence of the server, in seconds.
+
+    Returns:
+        The folder.
+
+    Raises:
+        CorpusError: The corpus is unknown, or a file is missing, differs or cannot be downloaded.
     """
     corpus = info(name, registry)
     folder = (
@@ -95,9 +123,9 @@ def fetch(
         path = folder / file.name
         if file.url is None or _problem(file, path) is None:
             continue
-        report = partial(progress, file.name) if progress else None
+        file_progress = partial(progress, file.name) if progress else None
         try:
-            download(file.url, path, file.size, file.sha256, progress=report, timeout=timeout)
+            download(file.url, path, file.size, file.sha256, progress=file_progress, timeout=timeout)
         except DownloadError as problem:
             raise CorpusError(f"{name}: {problem}") from None
     return folder

@@ -1,4 +1,4 @@
-"""The NIST IE-ER (1999) evaluation's SGML-like files."""
+"""Reader of the SGML-like files of the NIST IE-ER evaluation (1999)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import IO, Any, NamedTuple
 
 from herdner.text.document import Document
 from herdner.text.entity import Entity
-from herdner.text.io.parse_warnings import ParseWarnings
+from herdner.text.io.parse_warnings import ParseWarning, ParseWarnings
 from herdner.text.io.source import FormatError, Source, read_lines, sources
 from herdner.text.labels import LabelNames, new_label
 
@@ -22,17 +22,22 @@ _ATTRIBUTE = re.compile(r"(\w+)=\"([^\"]*)\"")
 _CHARACTERS = {"AMP": "&", "LT": "<", "GT": ">", "QUOT": '"'}
 
 
-Doubt = tuple[int, str]  # on which line, from 0, and what it is
+class _Markup(NamedTuple):
+    """A marked-up span of the text.
 
+    Attributes:
+        kind: "enamex", "numex" or "timex".
+        start: Offset of the first character.
+        end: Offset behind the last character.
+        attributes: The attribute "type", and optionally "status" and "alt".
+        line: Number of its first line within the document, from 0.
+    """
 
-class Marked(NamedTuple):
-    """A marked-up span of the text."""
-
-    kind: str  # enamex, numex or timex
+    kind: str
     start: int
     end: int
-    attributes: dict[str, str]  # type, and where given status and alt
-    line: int  # on which it begins, from 0
+    attributes: dict[str, str]
+    line: int
 
 
 def read_ieer(
@@ -44,29 +49,41 @@ def read_ieer(
     optional: bool = True,
     strict: bool = False,
 ) -> Iterator[Document]:
-    """The documents of IE-ER files: headline, blank line, text, with the mark-up removed and nothing else touched.
+    """Read IE-ER files; the text of a document is its headline, a blank line and its body without mark-up.
 
-    ``kinds`` says which mark-up becomes entities ("enamex", "numex", "timex"); ``optional=False`` leaves out those
-    marked ``status="opt"``. ``fields["entity_attributes"]`` gives status and alternative of the entities that have
-    any, by their index. ``labels`` renames or drops classes; by default PER, LOC and ORG. No tokens: see `tokenized`.
-    Of spans that are marked inside each other the outermost is read. That, and what else is in doubt, is told in one
-    warning for each file; with ``strict`` it is an error. Raises FormatError.
+    Of nested spans only the outermost is read; this and other dubious mark-up is logged as a warning.
+
+    Args:
+        where: A file, folder, glob pattern, ``"-"`` or stream (`sources`).
+        encoding: Encoding of the files.
+        labels: New name of each type, or None to remove it; by default PER, LOC and ORG.
+        kinds: Mark-up to read as entities: "enamex", "numex", "timex".
+        optional: Include spans with ``status="opt"``.
+        strict: Raise an error instead of logging a warning.
+
+    Yields:
+        Documents without tokens. ``fields["entity_attributes"]`` contains status and alternative of the entities that
+        have them, by index of the entity.
+
+    Raises:
+        FormatError: A file is invalid.
     """
+    names = LABELS if labels is None else labels
     for source in sources(where, ("*_[0-9]*",)):
-        with ParseWarnings(source.name, strict) as doubts:
+        with ParseWarnings(source.name, strict) as warnings:
             for first, last, body in _bodies(source, encoding):
                 try:
-                    document, found = _document(body, LABELS if labels is None else labels, kinds, optional, source.id)
+                    document, found = _document(body, names, kinds, optional, source.id)
                 except ValueError as error:
-                    place = f"{source.name}:{first}: in the document that ends on line {last}"
-                    raise FormatError(f"{place}: {error}") from None
-                for line, what in found:
-                    doubts.add(what, first + 1 + line)
+                    position = f"{source.name}:{first}: in the document that ends on line {last}"
+                    raise FormatError(f"{position}: {error}") from None
+                for message, line in found:
+                    warnings.add(message, first + 1 + (line or 0))
                 yield document
 
 
 def _bodies(source: Source, encoding: str) -> Iterator[tuple[int, int, str]]:
-    """First line, last line and content of each <DOC> element."""
+    """Yield first line, last line and content of each <DOC> element."""
     lines: list[str] | None = None
     first = 0
     for number, line in read_lines(source, encoding):
@@ -84,107 +101,107 @@ def _bodies(source: Source, encoding: str) -> Iterator[tuple[int, int, str]]:
     if lines is not None:
         raise FormatError(f"{source.name}:{first}: <DOC> never ends; expected </DOC>")
     if not first and source.path is not None and source.path.stat().st_size:
-        raise FormatError(f"{source.name}:1: no <DOC> in this file; expected the mark-up of IE-ER")
+        raise FormatError(f"{source.name}:1: no <DOC> in this file; expected IE-ER mark-up")
 
 
-def _element(name: str, body: str) -> str | None:
-    return _placed(name, body)[0]
+def _element(name: str, body: str) -> tuple[str | None, int]:
+    """Return the content of an element, None if it is missing, and the number of its first line, from 0."""
+    before, opening, rest = body.partition(f"<{name}>")
+    content, closing, _ = rest.partition(f"</{name}>")
+    return (content, before.count("\n")) if opening and closing else (None, 0)
 
 
-def _placed(name: str, body: str) -> tuple[str | None, int]:
-    """The content of an element, without the line breaks around it, and the line on which that begins, from 0."""
-    before, opened, rest = body.partition(f"<{name}>")
-    content, closed, _ = rest.partition(f"</{name}>")
-    if not (opened and closed):
-        return None, 0
-    return content, before.count("\n")
+def _field(name: str, body: str) -> str:
+    return (_element(name, body)[0] or "").strip()
 
 
 def _document(
     body: str, labels: LabelNames, kinds: tuple[str, ...], optional: bool, file: str
-) -> tuple[Document, list[Doubt]]:
-    """The document, and what is in doubt about it."""
-    doubts: list[Doubt] = []
-    content, line = _placed("TEXT", body)
+) -> tuple[Document, list[ParseWarning]]:
+    warnings: list[ParseWarning] = []
+    content, line = _element("TEXT", body)
     if content is None:
         raise ValueError("no <TEXT> element; expected one")
-    title, title_line = _placed("HEADLINE", body)
+    title, title_line = _element("HEADLINE", body)
     title = title or ""
     for name in ("TEXT", "HEADLINE"):
-        if len(begun := body.split(f"<{name}>", 2)) > 2:
-            doubts.append((sum(part.count("\n") for part in begun[:2]), f"a second <{name}> is not read"))
-    headline, above = _unmark(title.strip("\n"), title_line + len(title) - len(title.lstrip("\n")), doubts)
-    text, below = _unmark(content.removeprefix("\n").removesuffix("\n"), line + content.startswith("\n"), doubts)
+        if len(parts := body.split(f"<{name}>", 2)) > 2:
+            second = sum(part.count("\n") for part in parts[:2])
+            warnings.append(ParseWarning(f"a second <{name}> is not read", second))
+    headline, above = _remove_markup(title.strip("\n"), title_line + len(title) - len(title.lstrip("\n")), warnings)
+    text, below = _remove_markup(
+        content.removeprefix("\n").removesuffix("\n"), line + content.startswith("\n"), warnings
+    )
     shift = len(headline) + 2 if headline else 0
     text = f"{headline}\n\n{text}" if headline else text
-    marked = [*above, *(m._replace(start=m.start + shift, end=m.end + shift) for m in below)]
-    kept = [m for m in marked if m.kind in kinds and (optional or m.attributes.get("status") != "opt")]
-    entities, attributes = _entities(text, _outermost_first(kept), labels, doubts)
-    number = (_element("DOCNO", body) or "").strip()
-    names = {"doctype": "DOCTYPE", "date_time": "DATE_TIME"}
-    fields: dict[str, object] = {key: (_element(name, body) or "").strip() for key, name in names.items()}
-    fields |= {"file": file, "entity_attributes": attributes}
-    return Document.from_text(text, id=number or None, fields=fields).with_entities(entities), doubts
+    markup = [*above, *(m._replace(start=m.start + shift, end=m.end + shift) for m in below)]
+    markup = [m for m in markup if m.kind in kinds and (optional or m.attributes.get("status") != "opt")]
+    entities, attributes = _entities(text, _outermost_first(markup), labels, warnings)
+    fields: dict[str, object] = {
+        "doctype": _field("DOCTYPE", body),
+        "date_time": _field("DATE_TIME", body),
+        "file": file,
+        "entity_attributes": attributes,
+    }
+    document = Document.from_text(text, id=_field("DOCNO", body) or None, fields=fields)
+    return document.with_entities(entities), warnings
 
 
-def _outermost_first(marked: list[Marked]) -> list[Marked]:
-    """In the order of the text; of spans at one place those that were closed last come first."""
-    return [mark for _, mark in sorted(enumerate(marked), key=lambda at: (at[1].start, -at[1].end, -at[0]))]
+def _outermost_first(markup: list[_Markup]) -> list[_Markup]:
+    """Sort spans by position; of spans with the same range, the one that was closed last comes first."""
+    return [mark for _, mark in sorted(enumerate(markup), key=lambda pair: (pair[1].start, -pair[1].end, -pair[0]))]
 
 
 def _entities(
-    text: str, marked: list[Marked], labels: LabelNames, doubts: list[Doubt]
+    text: str, markup: list[_Markup], labels: LabelNames, warnings: list[ParseWarning]
 ) -> tuple[list[Entity], dict[int, dict[str, str]]]:
-    """The outermost spans as entities, and what else is said of them."""
+    """Return the outermost spans as entities, and their other attributes by index."""
     entities: list[Entity] = []
     attributes: dict[int, dict[str, str]] = {}
-    for mark in marked:
+    for mark in markup:
         if "type" not in mark.attributes:
-            doubts.append((mark.line, f"a span without a type, read as {mark.kind.upper()}"))
-        kind = mark.attributes.get("type", mark.kind.upper())
-        label, name = new_label(kind, labels), text[mark.start : mark.end]
+            warnings.append(ParseWarning(f"a span without a type, read as {mark.kind.upper()}", mark.line))
+        label = new_label(mark.attributes.get("type", mark.kind.upper()), labels)
+        name = text[mark.start : mark.end]
         if label is None:
             continue
         if not name.strip():
-            doubts.append((mark.line, "a span without text is left out"))
+            warnings.append(ParseWarning("a span without text is left out", mark.line))
             continue
         if entities and entities[-1].end > mark.start:
-            doubts.append((mark.line, "a span marked inside another is left out"))
+            warnings.append(ParseWarning("a span marked inside another is left out", mark.line))
             continue
-        further = {key: value for key, value in mark.attributes.items() if key != "type"}
-        if further:
-            attributes[len(entities)] = further
+        others = {key: value for key, value in mark.attributes.items() if key != "type"}
+        if others:
+            attributes[len(entities)] = others
         entities.append(Entity(mark.start, mark.end, label, name))
     return entities, attributes
 
 
-def _unmark(content: str, line: int, doubts: list[Doubt]) -> tuple[str, list[Marked]]:
-    """The text without mark-up, and the spans that were marked; ``line``: on which it begins."""
+def _remove_markup(content: str, line: int, warnings: list[ParseWarning]) -> tuple[str, list[_Markup]]:
+    """Return the text without mark-up, and its marked spans; ``line`` is the number of its first line."""
     pieces: list[str] = []
-    opened: list[tuple[str, int, dict[str, str], int]] = []
-    marked: list[Marked] = []
+    open_spans: list[_Markup] = []
+    markup: list[_Markup] = []
     position = last = 0
     for mark in _MARK.finditer(content):
         pieces.append(content[last : mark.start()])
         position += mark.start() - last
         line += content.count("\n", last, mark.end())
         last = mark.end()
-        side, kind, attributes, character, odd = mark.groups()
-        if odd:
-            doubts.append((line, "mark-up that is none of IE-ER's stays in the text"))
-            pieces.append(odd)
-            position += len(odd)
-        elif character:
-            pieces.append(_CHARACTERS[character.upper()])
-            position += 1
+        side, kind, attributes, character, unknown = mark.groups()
+        if unknown:
+            warnings.append(ParseWarning("mark-up that IE-ER does not define stays in the text", line))
+        if replacement := unknown or (character and _CHARACTERS[character.upper()]):
+            pieces.append(replacement)
+            position += len(replacement)
         elif side == "b_":
-            opened.append((kind, position, dict(_ATTRIBUTE.findall(attributes)), line))
+            open_spans.append(_Markup(kind, position, position, dict(_ATTRIBUTE.findall(attributes)), line))
         elif side == "e_":
-            if not opened or opened[-1][0] != kind:
-                raise ValueError(f"<e_{kind}> closes {f'<b_{opened[-1][0]}>' if opened else 'nothing'}")
-            _, begin, found, began = opened.pop()
-            marked.append(Marked(kind, begin, position, found, began))
-    if opened:
-        raise ValueError(f"<b_{opened[-1][0]}> is never closed; expected <e_{opened[-1][0]}>")
+            if not open_spans or open_spans[-1].kind != kind:
+                raise ValueError(f"<e_{kind}> closes {f'<b_{open_spans[-1].kind}>' if open_spans else 'nothing'}")
+            markup.append(open_spans.pop()._replace(end=position))
+    if open_spans:
+        raise ValueError(f"<b_{open_spans[-1].kind}> is never closed; expected <e_{open_spans[-1].kind}>")
     pieces.append(content[last:])
-    return "".join(pieces), marked
+    return "".join(pieces), markup

@@ -1,4 +1,4 @@
-"""Reading and converting corpora: any file of a known format, registered or not."""
+"""Reading and conversion of annotated files, with the label names of registered corpora."""
 
 from __future__ import annotations
 
@@ -16,17 +16,25 @@ from herdner.text.document import Document
 
 
 class SourceFile(NamedTuple):
-    """A file (or whatever else `herdner.text.io.read_documents` reads) and its format."""
+    """A file, or another argument of `herdner.corpora.formats.read_documents`, and its format."""
 
     path: str
     format: str
 
 
 def parse_source(argument: str) -> SourceFile:
-    """Take ``FILE:FORMAT`` apart; the format may be left out where the ending tells it (`herdner.text.io.format_of`).
+    """Split ``FILE:FORMAT``.
 
-    A path may hold colons: what follows the last one is a format only if it has that form, and a file that exists under
-    the whole name is taken as it is. Raises ValueError with a line that names the formats.
+    Args:
+        argument: The text. The format may be omitted if the file extension determines it
+            (`herdner.corpora.formats.format_of`). The path may contain colons; a file that exists under the whole name
+            takes precedence.
+
+    Returns:
+        The file and its format.
+
+    Raises:
+        ValueError: The format is unknown or missing.
     """
     head, colon, tail = argument.rpartition(":")
     whole = Path(argument)
@@ -36,37 +44,53 @@ def parse_source(argument: str) -> SourceFile:
         return SourceFile(head, tail)
     if by_extension and (whole.exists() or not colon or not tail.isidentifier()):
         return SourceFile(argument, by_extension)
-    known = f"expected FILE:FORMAT with one of {', '.join(formats)}"
+    expected = f"expected FILE:FORMAT with one of {', '.join(formats)}"
     if not argument or (colon and not head):
-        raise ValueError(f"{argument!r} names no file; {known}")
+        raise ValueError(f"{argument!r} contains no file name; {expected}")
     if colon and tail.isidentifier() and not whole.exists():
         near = difflib.get_close_matches(tail.lower(), formats, n=1)
         raise ValueError(
-            f"{argument!r}: unknown format {tail!r}{f' (did you mean {near[0]}?)' if near else ''}; {known}"
+            f"{argument!r}: unknown format {tail!r}{f' (did you mean {near[0]}?)' if near else ''}; {expected}"
         )
-    raise ValueError(f"{argument!r}: the extension does not tell the format; {known}")
+    raise ValueError(f"{argument!r}: the file extension belongs to no format; {expected}")
 
 
-def label_map(format: str, registry: Mapping[str, Corpus] | None = None) -> dict[str, str | None] | None:
-    """How the registry maps the classes of the corpora of a format to PER, LOC and ORG; None for general formats.
+def corpus_label_names(format: str, registry: Mapping[str, Corpus] | None = None) -> dict[str, str | None] | None:
+    """Return the registry's label names for the corpora of a format.
 
-    A format belongs to the annotated corpora that it serves, which must agree (``conll2003``).
+    Args:
+        format: Name of a format.
+        registry: The registry; by default herdner's.
+
+    Returns:
+        New names PER, LOC and ORG of the labels, as `herdner.text.labels.rename_labels` takes them. None for a general
+        format, and if its corpora have different labels.
     """
     corpora = (load_registry() if registry is None else registry).values()
     owners = [corpus for corpus in corpora if corpus.task == "ner" and corpus.format == format]
-    general = bool(FORMATS[format].extensions) and format != "uner"
-    agreed = bool(owners) and all(corpus.label_map == owners[0].label_map for corpus in owners)
-    return owners[0].label_map if agreed and not general else None
+    is_general = bool(FORMATS[format].extensions) and format != "uner"
+    is_unique = bool(owners) and all(corpus.all_label_names == owners[0].all_label_names for corpus in owners)
+    return owners[0].all_label_names if is_unique and not is_general else None
 
 
 def read(source: str | SourceFile, *, map_labels: bool = False, **options: Any) -> Iterator[Document]:
-    """The documents of ``FILE:FORMAT``, streaming; ``options`` are those of `herdner.text.io.read_documents`.
+    """Read the documents of ``FILE:FORMAT``.
 
-    With ``map_labels`` the classes of a registered corpus become PER, LOC and ORG and the others are dropped
-    (`label_map`); tags are then IOB2. Raises ValueError, or FormatError when iteration gets to the fault.
+    Args:
+        source: The file and its format.
+        map_labels: Rename the labels of a registered corpus to PER, LOC and ORG and remove all others
+            (`corpus_label_names`); the tags are then IOB2.
+        **options: Options of `herdner.corpora.formats.read_documents`.
+
+    Returns:
+        An iterator over the documents.
+
+    Raises:
+        ValueError: The format or an option is unknown.
+        FormatError: The input is invalid. It is raised during iteration.
     """
     path, format = parse_source(source) if isinstance(source, str) else source
-    if map_labels and (labels := label_map(format)) is not None:
+    if map_labels and (labels := corpus_label_names(format)) is not None:
         options.setdefault("labels", labels)
     return read_documents(path, format, **options)
 
@@ -79,10 +103,21 @@ def convert(
     map_labels: bool = False,
     **options: Any,
 ) -> int:
-    """Write the documents of ``FILE:FORMAT`` in another format, streaming, and return how many there were.
+    """Convert the documents of ``FILE:FORMAT`` to another format.
 
-    ``output`` is complete or is left as it was; ``"-"`` is standard output. Other arguments as for `read`; a column
-    format can only be written of text with a ``tokenizer``. Raises ValueError (FormatError among them) and OSError.
+    Args:
+        source: The file and its format.
+        target_format: Name of the other format. Column formats need tokens: give a ``tokenizer`` for plain text.
+        output: The file to write, which is replaced only after success, or ``"-"`` for standard output.
+        map_labels: As in `read`.
+        **options: Options of `herdner.corpora.formats.read_documents`.
+
+    Returns:
+        The number of documents.
+
+    Raises:
+        ValueError: A format or an option is unknown, or the input is invalid.
+        OSError: The output cannot be written.
     """
     count = 0
 

@@ -1,6 +1,7 @@
-"""The registry of known corpora: what they are, and where they come from.
+"""Registry of corpora: their sources, licences, formats and checksums.
 
-The registry is data (``corpora/registry.toml``), so a new corpus needs no code; `load_registry` takes other files.
+The registry is a file (``corpora/registry.toml``), so a new corpus needs no code; `load_registry` reads other files
+too.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal, cast, get_args
 
+from herdner.corpora.download import check_url
+
 if sys.version_info >= (3, 11):
     import tomllib
 else:
@@ -25,19 +28,23 @@ Task = Literal["ner", "text", "images", "regression"]
 Fetch = Literal["download", "by hand"]
 
 REGISTRY_VERSION = 1
-MAX_FILE_SIZE = 4 << 30  # bytes; no corpus of names comes near it
+MAX_FILE_SIZE = 4 << 30  # bytes; larger than any corpus of names
 
 
 class CorpusError(Exception):
-    """A corpus is unknown, cannot be fetched, or is not what the registry says; the message is one line."""
+    """A corpus is unknown, cannot be fetched, or differs from the registry; the message is one line."""
 
 
 @dataclass(frozen=True, slots=True)
 class CorpusFile:
-    """A file of a corpus, or a folder (``name`` ends in ``/``).
+    """A file or folder of a corpus.
 
-    ``size`` counts bytes. ``sha256`` is 64 hexadecimal digits; that of a folder is defined by
-    `herdner.corpora.files.checksum`.
+    Attributes:
+        name: Path relative to the folder of the corpus; the name of a folder ends in "/".
+        size: Number of bytes.
+        sha256: Checksum, 64 hexadecimal digits, as `herdner.corpora.files.checksum` defines it for files and folders.
+        url: Address of the file; None if it cannot be downloaded.
+        split: Part of the corpus, such as "train" or "dev".
     """
 
     name: str
@@ -49,7 +56,7 @@ class CorpusFile:
 
 @dataclass(frozen=True, slots=True)
 class Corpus:
-    """One entry of the registry; the head of ``corpora/registry.toml`` says what the fields mean."""
+    """One entry of the registry; the head of ``corpora/registry.toml`` explains the fields."""
 
     name: str
     title: str
@@ -63,21 +70,27 @@ class Corpus:
     fetch: Fetch
     files: tuple[CorpusFile, ...]
     encoding: str | None = None
-    classes: tuple[str, ...] = ()
-    labels: Mapping[str, str] = field(default_factory=dict[str, str])
+    labels: tuple[str, ...] = ()
+    label_names: Mapping[str, str] = field(default_factory=dict[str, str])
     instructions: str = ""
 
     @property
-    def label_map(self) -> dict[str, str | None]:
-        """``labels`` as the readers of `herdner.text.io` take it: the classes that are not named are dropped."""
-        return {**self.labels, "*": None}
+    def all_label_names(self) -> dict[str, str | None]:
+        """``label_names`` for `herdner.text.labels.rename_labels`; all labels that are not listed are removed."""
+        return {**self.label_names, "*": None}
 
 
 def load_registry(path: str | os.PathLike[str] | None = None) -> dict[str, Corpus]:
-    """The corpora of a registry file by name; of herdner's own when no path is given.
+    """Read a registry file.
+
+    Args:
+        path: The file; by default herdner's registry.
+
+    Returns:
+        The corpora by name.
 
     Raises:
-        CorpusError: The file cannot be read or an entry lacks something.
+        CorpusError: The file cannot be read or an entry is invalid.
     """
     source = Path(path) if path is not None else importlib.resources.files("herdner") / "data" / "registry.toml"
     try:
@@ -101,7 +114,18 @@ def load_registry(path: str | os.PathLike[str] | None = None) -> dict[str, Corpu
 
 
 def info(name: str, registry: str | os.PathLike[str] | Mapping[str, Corpus] | None = None) -> Corpus:
-    """The entry of the registry (its path, or what `load_registry` returned); an unknown name is a CorpusError."""
+    """Return one entry of the registry.
+
+    Args:
+        name: Name of the corpus.
+        registry: Path of a registry file, or the result of `load_registry`; by default herdner's registry.
+
+    Returns:
+        The corpus.
+
+    Raises:
+        CorpusError: The name is unknown.
+    """
     corpora = registry if isinstance(registry, Mapping) else load_registry(registry)
     if name in corpora:
         return corpora[name]
@@ -110,86 +134,70 @@ def info(name: str, registry: str | os.PathLike[str] | Mapping[str, Corpus] | No
     raise CorpusError(f"unknown corpus {name!r}; {hint}")
 
 
+_CORPUS: Mapping[str, type] = {
+    **dict.fromkeys(("title", "source", "licence", "language", "format", "citation", "use", "task", "fetch"), str),
+    "files": list,
+}
+_CORPUS_DEFAULTS: Mapping[str, object] = {"encoding": None, "instructions": "", "labels": [], "label_names": {}}
+_FILE: Mapping[str, type] = {"name": str, "size": int, "sha256": str}
+_FILE_DEFAULTS: Mapping[str, object] = {"url": None, "split": None}
+
+
 def _corpus(name: str, entry: object) -> Corpus:
     where = f"corpus {name}"
     if not re.fullmatch(r"[a-z0-9][a-z0-9_]*", name):
         raise ValueError(f"{where}: the name must be lower-case letters, digits and _")
-    table = _table(entry, where)
-    files = tuple(_corpus_file(item, where) for item in _take(table, "files", list, where))
-    values: dict[str, Any] = {
-        key: _take(table, key, str, where) for key in ("title", "source", "licence", "language", "format", "citation")
-    }
+    values = _values(entry, _CORPUS, _CORPUS_DEFAULTS, where)
+    values["files"] = files = tuple(_corpus_file(file, where) for file in values["files"])
     for key, allowed in (("use", get_args(Use)), ("task", get_args(Task)), ("fetch", get_args(Fetch))):
-        values[key] = _take(table, key, str, where)
         if values[key] not in allowed:
             raise ValueError(f"{where}: {key} is {values[key]!r}, expected one of {', '.join(allowed)}")
-    values["encoding"] = _take(table, "encoding", str, where, default=None)
-    values["instructions"] = _take(table, "instructions", str, where, default="")
-    values["classes"] = tuple(_take(table, "classes", list, where, default=[]))
-    values["labels"] = _take(table, "labels", dict, where, default={})
-    if not set(values["labels"]) <= set(values["classes"]):
-        raise ValueError(f"{where}: labels names a class that is not among classes")
+    values["labels"] = tuple(values["labels"])
+    if not set(values["label_names"]) <= set(values["labels"]):
+        raise ValueError(f"{where}: label_names contains a label that is not among labels")
     if values["fetch"] == "download" and not all(file.url for file in files):
         raise ValueError(f"{where}: fetch is 'download', but a file has no url")
     if values["fetch"] == "by hand" and not values["instructions"]:
         raise ValueError(f"{where}: fetch is 'by hand', but there are no instructions")
-    _finish(table, where)
-    return Corpus(name=name, files=files, **values)
+    return Corpus(name=name, **values)
 
 
 def _corpus_file(entry: object, where: str) -> CorpusFile:
-    table = _table(entry, f"{where}: files")
-    name = _take(table, "name", str, where)
-    path = PurePosixPath(name)
-    # The name becomes a path on this machine: it may not leave the folder of the corpus.
-    if not path.parts or path.is_absolute() or ".." in path.parts or re.search(r'[\\:\x00-\x1f<>|?*"]', name):
-        raise ValueError(f"{where}: {name!r} is no safe file name")
-    where = f"{where}: file {name}"
-    file = CorpusFile(
-        name=name,
-        size=_take(table, "size", int, where),
-        sha256=_take(table, "sha256", str, where),
-        url=_take(table, "url", str, where, default=None),
-        split=_take(table, "split", str, where, default=None),
-    )
+    file = CorpusFile(**_values(entry, _FILE, _FILE_DEFAULTS, f"{where}: files"))
+    path = PurePosixPath(file.name)
+    # The name becomes a path on this machine, which must be within the folder of the corpus.
+    if not path.parts or path.is_absolute() or ".." in path.parts or re.search(r'[\\:\x00-\x1f<>|?*"]', file.name):
+        raise ValueError(f"{where}: {file.name!r} is not a safe file name")
+    where = f"{where}: file {file.name}"
     if not 0 <= file.size <= MAX_FILE_SIZE:
         raise ValueError(f"{where}: size {file.size} is not between 0 and {MAX_FILE_SIZE}")
     if not re.fullmatch(r"[0-9a-f]{64}", file.sha256):
         raise ValueError(f"{where}: sha256 must be 64 lower-case hexadecimal digits")
     if file.url is not None:
-        if name.endswith("/"):
+        if file.name.endswith("/"):
             raise ValueError(f"{where}: a folder cannot have a url")
-        from herdner.corpora.download import check_url
-
         check_url(file.url)
-    _finish(table, where)
     return file
 
 
 def _table(entry: object, where: str) -> dict[str, Any]:
     if not isinstance(entry, dict):
         raise ValueError(f"{where}: expected a table, found {type(entry).__name__}")
-    return dict(cast("dict[str, Any]", entry))
+    return cast("dict[str, Any]", entry)
 
 
-_REQUIRED: Any = object()
-
-
-def _take(table: dict[str, Any], key: str, kind: type, where: str, default: Any = _REQUIRED) -> Any:
-    if key not in table:
-        if default is _REQUIRED:
-            raise ValueError(f"{where}: {key} is missing")
-        return default
-    value = table.pop(key)
-    if not isinstance(value, kind) or isinstance(value, bool):
-        raise ValueError(f"{where}: {key} must be of type {kind.__name__}, found {type(value).__name__}")
-    if kind in (list, dict) and key != "files":
-        members = value if kind is list else value.values()
-        if not all(isinstance(member, str) for member in members):
-            raise ValueError(f"{where}: {key} must hold strings only")
-    return value
-
-
-def _finish(table: dict[str, Any], where: str) -> None:
-    if table:
-        raise ValueError(f"{where}: unknown field {', '.join(table)}")
+def _values(entry: object, required: Mapping[str, type], defaults: Mapping[str, object], where: str) -> dict[str, Any]:
+    """Check names and types of the fields of a table and add defaults; a default of None stands for a string."""
+    table = _table(entry, where)
+    if unknown := [key for key in table if key not in required and key not in defaults]:
+        raise ValueError(f"{where}: unknown field {', '.join(unknown)}")
+    if missing := next((key for key in required if key not in table), None):
+        raise ValueError(f"{where}: {missing} is missing")
+    types = {**{key: str if value is None else type(value) for key, value in defaults.items()}, **required}
+    for key, value in table.items():
+        if not isinstance(value, types[key]) or isinstance(value, bool):
+            raise ValueError(f"{where}: {key} must be of type {types[key].__name__}, found {type(value).__name__}")
+        members = value if isinstance(value, list) else value.values() if isinstance(value, dict) else ()
+        if key != "files" and not all(isinstance(member, str) for member in members):
+            raise ValueError(f"{where}: {key} must contain strings only")
+    return {**defaults, **table}

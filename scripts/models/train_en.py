@@ -40,8 +40,8 @@ STORIES = "herdner_news.train", "herdner_business", "herdner_institutions", "her
 # Gazetteers that hold names; the others hold words that stand beside names.
 NAMES = "city", "large_city", "country", "state", "company", "institution", "organization", "place", "team"
 TRAINING = {
-    "worldwide": ("worldwide/train", NEWS, info("worldwide").label_map),
-    "wnut17": ("wnut17/wnut17train.conll", POSTS, info("wnut17").label_map),
+    "worldwide": ("worldwide/train", NEWS, info("worldwide").all_label_names),
+    "wnut17": ("wnut17/wnut17train.conll", POSTS, info("wnut17").all_label_names),
     "btc": ("btc/btc.train", TWEETS, LABELS),
 }
 LEFT_OUT = {"arg_buenosairestimes_1.txt.tsv"}  # RTF source, not text
@@ -50,9 +50,9 @@ MEASURED = {  # name -> (path, format, classes as herdner's)
     "conll2003 testa": ("conll2003/eng.testa", "conll2003", {**LABELS, "*": None}),
     "uner_ewt dev": ("uner_ewt/en_ewt-ud-dev.iob2", "uner", None),
     "wikigold": ("wikigold/wikigold.dev", "conll", {**LABELS, "*": None}),
-    "worldwide dev": ("worldwide/dev", "worldwide", {**(info("worldwide").label_map or {}), "*": None}),
+    "worldwide dev": ("worldwide/dev", "worldwide", {**(info("worldwide").all_label_names or {}), "*": None}),
     "btc dev": ("btc/btc.dev", "btc", None),
-    "wnut17 dev": ("wnut17/emerging.dev.conll", "wnut17", {**(info("wnut17").label_map or {}), "*": None}),
+    "wnut17 dev": ("wnut17/emerging.dev.conll", "wnut17", {**(info("wnut17").all_label_names or {}), "*": None}),
 }
 
 

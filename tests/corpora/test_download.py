@@ -165,7 +165,7 @@ def test_redirects_are_followed_but_not_for_ever_nor_off_the_web(server: Threadi
     assert "answered 302" in fails("loop", server, tmp_path / "loop")
     assert len(server.asked) == download.MAX_REDIRECTS + 1  # type: ignore[attr-defined]
     assert "not allowed" in fails("to-file", server, tmp_path / "file")
-    assert "refused a redirect: 'ftp://127.0.0.1/x' is no http" in fails("to-ftp", server, tmp_path / "ftp")
+    assert "refused a redirect: 'ftp://127.0.0.1/x' is not an http" in fails("to-ftp", server, tmp_path / "ftp")
 
 
 @pytest.mark.parametrize(
@@ -193,7 +193,7 @@ def test_a_full_disk(server: ThreadingHTTPServer, tmp_path: Path, monkeypatch: p
 
 def test_a_redirect_may_not_leave_https() -> None:
     download.check_url("https://example.org/b", after="https://example.org/a")
-    with pytest.raises(ValueError, match="not https any more"):
+    with pytest.raises(ValueError, match="is not https, unlike"):
         download.check_url("http://example.org/b", after="https://example.org/a")
-    with pytest.raises(ValueError, match="no http or https address"):
+    with pytest.raises(ValueError, match="not an http or https address"):
         download.check_url("file:///etc/hostname")

@@ -74,12 +74,12 @@ def test_every_entry_of_the_registry_is_complete() -> None:
     registry = corpora.load_registry()
     assert set(registry) == {"herdner_news", "herdner_stories", *FOLDERS}
     for corpus in registry.values():
-        assert set(corpus.labels.values()) <= {"PER", "LOC", "ORG"}
+        assert set(corpus.label_names.values()) <= {"PER", "LOC", "ORG"}
         if corpus.task == "ner":
-            assert set(corpus.labels.values()) == {"PER", "LOC", "ORG"}
+            assert set(corpus.label_names.values()) == {"PER", "LOC", "ORG"}
             assert {file.split for file in corpus.files} <= {"train", "dev"}
         assert corpus.files
-        assert corpus.label_map["*"] is None
+        assert corpus.all_label_names["*"] is None
 
 
 def test_the_checksums_of_our_own_corpus() -> None:
@@ -108,8 +108,8 @@ use = "train"
 task = "ner"
 language = "en"
 format = "conll"
-classes = ["PER"]
-labels = { PER = "PER" }
+labels = ["PER"]
+label_names = { PER = "PER" }
 citation = "none"
 fetch = "download"
 files = [
@@ -136,16 +136,16 @@ def test_a_registry_of_ones_own(tmp_path: Path) -> None:
         ('use = "train"', 'use = "sell"', "use is 'sell', expected one of train, measure only"),
         ('language = "en"', 'language = "en"\nlanguages = 2', "unknown field languages"),
         ("corpus.toy", 'corpus."../toy"', "the name must be lower-case letters"),
-        ("toy.conll", "../toy.conll", "no safe file name"),
-        ("toy.conll", "/toy.conll", "no safe file name"),
-        ("toy.conll", r"C:\\toy.conll", "no safe file name"),
+        ("toy.conll", "../toy.conll", "not a safe file name"),
+        ("toy.conll", "/toy.conll", "not a safe file name"),
+        ("toy.conll", r"C:\\toy.conll", "not a safe file name"),
         ("size = 1", "size = -1", "size -1 is not between"),
         ("size = 1", "size = true", "size must be of type int"),
         ("0" * 64, "0" * 63, "sha256 must be 64"),
-        ("https://example.org/toy.conll", "file:///etc/passwd", "no http or https address"),
+        ("https://example.org/toy.conll", "file:///etc/passwd", "not an http or https address"),
         (', url = "https://example.org/toy.conll"', "", "a file has no url"),
         ('fetch = "download"', 'fetch = "by hand"', "there are no instructions"),
-        ('classes = ["PER"]', 'classes = ["LOC"]', "labels names a class that is not among classes"),
+        ('labels = ["PER"]', 'labels = ["LOC"]', "label_names contains a label that is not among labels"),
         ("files = [", "files = [ 3, ", "expected a table, found int"),
     ],
 )
@@ -190,7 +190,7 @@ def test_parse_source(argument: str, path: str, format: str) -> None:
 def test_parse_source_prefers_a_file_that_exists(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("notes.txt:conll").touch()
-    with pytest.raises(ValueError, match="the extension does not tell the format"):
+    with pytest.raises(ValueError, match="the file extension belongs to no format"):
         reading.parse_source("notes.txt:conll")
     Path("notes.txt").touch()
     assert reading.parse_source("notes.txt:conll") == ("notes.txt", "conll")
@@ -201,10 +201,10 @@ def test_parse_source_prefers_a_file_that_exists(tmp_path: Path, monkeypatch: py
     ("argument", "expected"),
     [
         ("eng.train:conl2003", "unknown format 'conl2003' (did you mean conll2003?); expected FILE:FORMAT with one of"),
-        ("eng.train", "the extension does not tell the format"),
-        ("", "'' names no file"),
-        (":conll", "':conll' names no file"),
-        ("-", "the extension does not tell the format"),
+        ("eng.train", "the file extension belongs to no format"),
+        ("", "'' contains no file name"),
+        (":conll", "':conll' contains no file name"),
+        ("-", "the file extension belongs to no format"),
     ],
 )
 def test_parse_source_names_the_formats(argument: str, expected: str) -> None:
@@ -222,23 +222,23 @@ def test_every_annotated_corpus_has_a_reader() -> None:
 
 
 def test_label_maps_belong_to_corpora_and_not_to_general_formats() -> None:
-    worldwide = reading.label_map("worldwide")
+    worldwide = reading.corpus_label_names("worldwide")
     assert worldwide is not None
     assert worldwide["Facility"] == "LOC"
     assert worldwide["*"] is None
-    assert reading.label_map("norne") == {
+    assert reading.corpus_label_names("norne") == {
         "PER": "PER", "ORG": "ORG", "LOC": "LOC", "GPE_LOC": "LOC", "GPE_ORG": "LOC", "*": None
     }  # fmt: skip
     for general in ("conll", "jsonl", "text"):
-        assert reading.label_map(general) is None
+        assert reading.corpus_label_names(general) is None
 
 
 def test_corpora_of_one_format_must_agree_on_its_classes() -> None:
     registry = dict(corpora.load_registry())
     assert registry["sec"].format == registry["conll2003"].format
-    assert reading.label_map("conll2003", registry) == registry["sec"].label_map
-    registry["sec"] = replace(registry["sec"], labels={"PER": "PER"})
-    assert reading.label_map("conll2003", registry) is None
+    assert reading.corpus_label_names("conll2003", registry) == registry["sec"].all_label_names
+    registry["sec"] = replace(registry["sec"], label_names={"PER": "PER"})
+    assert reading.corpus_label_names("conll2003", registry) is None
 
 
 def test_our_own_corpus_reads_as_the_registry_says() -> None:
@@ -247,7 +247,7 @@ def test_our_own_corpus_reads_as_the_registry_says() -> None:
     for file in corpus.files:
         documents = list(reading.read(f"{REPOSITORY / 'corpora' / file.name}:{corpus.format}"))
         counts[file.split] = len(documents)
-        assert {entity.label for document in documents for entity in document.entities} == set(corpus.classes)
+        assert {entity.label for document in documents for entity in document.entities} == set(corpus.labels)
     assert counts == {"train": 40, "dev": 20}
 
 
@@ -261,9 +261,9 @@ def test_the_classes_of_the_registry_are_those_of_the_shared_files(name: str) ->
         source = reading.SourceFile(str(path), corpus.format)
         options = {"labels": {}, "kinds": ("enamex", "numex", "timex")} if name == "ieer" else {}
         found = {e.label for d in reading.read(source, encoding=corpus.encoding, **options) for e in d.entities}
-        assert found <= set(corpus.classes)
+        assert found <= set(corpus.labels)
         if file.size > 100_000:  # a small file need not have them all
-            assert found >= set(corpus.labels)
+            assert found >= set(corpus.label_names)
         assert {e.label for d in reading.read(source, map_labels=True) for e in d.entities} == {"PER", "LOC", "ORG"}
 
 

@@ -23,7 +23,7 @@ from herdner.text.document import Document, Failure
 from herdner.text.io.jsonl import is_blank, records_of
 from herdner.text.io.parquet import count_rows, read_rows
 from herdner.text.io.plain import PIECE_CHARACTERS, pieces
-from herdner.text.io.source import HEAD_BYTES, FormatError, Source, by_line, packing, read_chunks, uncompressed
+from herdner.text.io.source import HEAD_BYTES, FormatError, Source, by_line, compression_of, read_chunks, uncompressed
 
 FILES_PER_SCAN = 200
 
@@ -69,7 +69,7 @@ def plan_scans(files: Iterable[InputFile], part_bytes: int, options: ReadOptions
     for file in files:
         scans = [FileScan(file)]
         is_divisible = file.format == "jsonl" and file.size > part_bytes and by_line(options.encoding)
-        if is_divisible and packing(_head(file, options)) is None:
+        if is_divisible and compression_of(_head(file, options)) is None:
             scans = [
                 FileScan(file, begin, min(begin + part_bytes, file.size)) for begin in range(0, file.size, part_bytes)
             ]
@@ -168,7 +168,7 @@ def _text_pieces(file: InputFile, options: ReadOptions) -> list[InputSlice]:
     try:
         with _open(file.path, options) as stream:
             head = stream.read(HEAD_BYTES)
-            if packing(head) is not None:
+            if compression_of(head) is not None:
                 return []
             has_mark = head.startswith(codecs.BOM_UTF8) and codecs.lookup(options.encoding).name == "utf-8"
             begin = 3 if has_mark else 0

@@ -1,4 +1,4 @@
-"""Tables as text: comma-separated (CSV) and tab-separated (TSV) values, a row a document."""
+"""Comma-separated (CSV) and tab-separated (TSV) values, one document per row."""
 
 from __future__ import annotations
 
@@ -26,22 +26,35 @@ def read_table(
     encoding: str = "utf-8",
     strict: bool = False,
 ) -> Iterator[Document | Failure]:
-    """The rows of files whose first row names the columns; ``column`` holds the texts, ``id`` ids where there is one.
+    """Read documents from tables whose first row contains the names of the columns.
 
-    Quotes are those of RFC 4180: a field in them may hold delimiters, line breaks and doubled quotes. A column
-    ``entities`` holds names as JSON: ``[{"start", "end", "label"}, ...]``; an empty field of it is a row that nobody
-    has annotated. All other columns are kept in `Document.fields`, as strings. A row that is wrong
-    is a `Failure`, and the next row follows. Raises FormatError.
+    The column ``id``, if there is one, contains ids. The column ``entities`` contains names as JSON:
+    ``[{"start", "end", "label"}, ...]``; a row with an empty field is not annotated. All other columns become
+    `Document.fields`, as strings. Quotes follow RFC 4180: a quoted field may contain delimiters, line breaks and
+    doubled quotes.
+
+    Args:
+        where: A file, folder, glob pattern, ``"-"`` or stream (`sources`).
+        delimiter: Separator of columns.
+        column: Name of the column of texts.
+        encoding: Encoding of the files.
+        strict: Raise an error instead of logging a warning.
+
+    Yields:
+        Documents, and a `Failure` for each invalid row.
+
+    Raises:
+        FormatError: A file or its first row is invalid.
     """
-    # The module's own limit is one for all of the process, and shorter than many texts.
+    # The limit of the csv module applies to the whole process and is shorter than many texts.
     csv.field_size_limit(max(csv.field_size_limit(), MAX_LINE_CHARS))
     for source in sources(where, ("*.tsv" if delimiter == "\t" else "*.csv",)):
         rows = csv.reader(read_raw_lines(source, encoding), delimiter=delimiter, strict=True)
-        with ParseWarnings(source.name, strict) as doubts:
-            yield from _rows(rows, column, source, doubts)
+        with ParseWarnings(source.name, strict) as warnings:
+            yield from _rows(rows, column, source, warnings)
 
 
-def _rows(rows: Any, column: str, source: Source, doubts: ParseWarnings) -> Iterator[Document | Failure]:
+def _rows(rows: Any, column: str, source: Source, warnings: ParseWarnings) -> Iterator[Document | Failure]:
     header: list[str] | None = None
     number = 0
     while (row := _next(rows, source)) is not None:
@@ -55,13 +68,13 @@ def _rows(rows: Any, column: str, source: Source, doubts: ParseWarnings) -> Iter
             yield Failure(FormatError(f"{source.name}:{rows.line_num}: {what}"))
             continue
         named = dict(zip(header, row, strict=True))
-        yield _document(named, column, rows.line_num, f"{source.id}#{number}", doubts)
+        yield _document(named, column, rows.line_num, f"{source.id}#{number}", warnings)
     if header is None:
         raise FormatError(f"{source.name}: is empty; expected a first row that names the columns")
 
 
 def _next(rows: Any, source: Source) -> list[str] | None:
-    """The next row that holds something; None at the end. FormatError where quotes do not fit."""
+    """Return the next row that is not empty, or None at the end; raise `FormatError` for unbalanced quotes."""
     try:
         return next((row for row in rows if row), None)
     except csv.Error as error:
@@ -72,31 +85,38 @@ def _next(rows: Any, source: Source) -> list[str] | None:
 def _check_header(header: list[str], column: str, source: Source) -> None:
     if column not in header:
         raise FormatError(
-            f"{source.name}: no column {column!r}; it has {listed_names(header)}: name the one of the texts by --column"
+            f"{source.name}: no column {column!r}; it has {listed_names(header)}: name the column of texts by --column"
         )
-    if twice := next((name for name in header if header.count(name) > 1), None):
-        raise FormatError(f"{source.name}: two columns are called {twice!r}; rename one")
+    if duplicate := next((name for name in header if header.count(name) > 1), None):
+        raise FormatError(f"{source.name}: two columns are named {duplicate!r}; rename one")
 
 
-def _document(row: dict[str, str], column: str, line: int, id: str, doubts: ParseWarnings) -> Document | Failure:
+def _document(row: dict[str, str], column: str, line: int, id: str, warnings: ParseWarnings) -> Document | Failure:
     record: dict[str, Any] = {"text": row.pop(column), "id": row.pop("id", None) or None}
-    if given := row.pop(ENTITIES, ""):
+    if content := row.pop(ENTITIES, ""):
         try:
-            record[ENTITIES] = json.loads(given)
+            record[ENTITIES] = json.loads(content)
         except (ValueError, RecursionError):
-            what = f"the column {ENTITIES} holds {given[:40]!r}; expected names as JSON, or another name of the column"
-            return Failure(FormatError(f"{doubts.name}:{line}: {what}"))
-    found = record_document(record, line, id, doubts)
-    return found if isinstance(found, Failure) else replace(found, fields=dict(row))
+            problem = f"the column {ENTITIES} contains {content[:40]!r}; expected names as JSON"
+            return Failure(FormatError(f"{warnings.name}:{line}: {problem}; rename the column if it means otherwise"))
+    document = record_document(record, line, id, warnings)
+    return document if isinstance(document, Failure) else replace(document, fields=dict(row))
 
 
 def write_table(documents: Iterable[Document], stream: IO[Any], *, delimiter: str = ",", column: str = "text") -> None:
-    """Columns ``id``, ``column`` with the text, those that the first document came with, and ``entities`` (JSON).
+    """Write a table with the columns ``id``, text, fields of the documents, and ``entities`` (JSON).
 
-    Raises ValueError for a document with columns that the first has not, and for one that is annotated in part.
+    Args:
+        documents: The documents; the first one determines the columns.
+        stream: A text or binary stream.
+        delimiter: Separator of columns.
+        column: Name of the column of texts.
+
+    Raises:
+        ValueError: A document has fields that the first one does not have, or is partially annotated.
     """
     put = utf8(stream)
-    # Lines are ended by LF; the module is told CR LF so that it puts either of them in quotes.
+    # Lines end with LF. The csv module gets CR LF, so that it quotes fields with either of them.
     line = csv.writer(_Lines(put), delimiter=delimiter, lineterminator="\r\n")
     header: list[str] | None = None
     for document in documents:
@@ -104,12 +124,15 @@ def write_table(documents: Iterable[Document], stream: IO[Any], *, delimiter: st
         if header is None:
             header = names
             line.writerow(["id", column, *header, ENTITIES])
-        if more := set(names) - set(header):
-            raise ValueError(f"{document.id}: has {min(more)!r}, which the first document has not; write JSON lines")
+        if unknown := set(names) - set(header):
+            raise ValueError(
+                f"{document.id}: has {min(unknown)!r}, which the first document does not have; write JSON lines"
+            )
         if document.partial is not None:
-            raise ValueError(f"document {document.id!r}: a table cannot say what is left open; write JSON lines")
-        annotated = document.tags is not None or document.entities
-        entities = json.dumps(entity_records(document), ensure_ascii=False) if annotated else ""
+            raise ValueError(
+                f"document {document.id!r}: a table cannot represent a partial annotation; write JSON lines"
+            )
+        entities = "" if document.spans is None else json.dumps(entity_records(document), ensure_ascii=False)
         values = [_field(document.fields.get(name)) for name in header]
         line.writerow([document.id or "", document.text, *values, entities])
     if header is None:
@@ -117,7 +140,7 @@ def write_table(documents: Iterable[Document], stream: IO[Any], *, delimiter: st
 
 
 class _Lines:
-    """What `csv.writer` writes to, a row at a time."""
+    """Stream for `csv.writer` that ends lines with LF."""
 
     def __init__(self, put: Callable[[str], object]) -> None:
         self.put = put

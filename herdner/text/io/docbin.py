@@ -1,4 +1,4 @@
-"""spaCy's DocBin files (``.spacy``), read from their columns: no spaCy object is made of bytes that may be hostile."""
+"""Reader of spaCy's DocBin files (``.spacy``) that makes no spaCy object from untrusted bytes."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from herdner.text.io.parse_warnings import ParseWarnings
 from herdner.text.io.source import FormatError, Source, open_bytes, sources
 from herdner.text.sentences import ENGLISH
 
-MAX_BYTES = 1 << 32  # of the file unpacked; a small file may unpack to any size
-_MEND = "expected what spaCy's DocBin.to_disk writes; write the file again"
+MAX_BYTES = 1 << 32  # size of an unpacked file; a small file may unpack to any size
+_REMEDY = "expected what spaCy's DocBin.to_disk writes; write the file again"
 
 
 class _Columns(NamedTuple):
-    """The tokens of one document; ``None`` for an attribute that the file does not hold."""
+    """The tokens of one document; an attribute that the file does not contain is None."""
 
     words: list[str]
     spaces: NDArray[np.bool_]
@@ -33,26 +33,35 @@ class _Columns(NamedTuple):
 
 
 def read_spacy(where: str | Path | IO[Any], *, strict: bool = False) -> Iterator[Document]:
-    """The documents of DocBin files, each with its text, tokens, sentences and entities.
+    """Read documents from DocBin files, with text, tokens, sentences and entities.
 
-    White space tokens are part of the text alone. Where a document has no sentence borders, they are those of running
-    text. One without any entity annotation has no tags. Documents have no id of their own: it is ``FILE#NUMBER``, from
-    1. Tables are checked before anything is made of them; user data and span groups are not read. A file is one
-    compressed block and is held in memory. Tokens that are in a name without a class, or that continue one which does
-    not come before, are told in one warning for each file; with ``strict`` they are an error. Raises FormatError.
+    White space tokens belong to the text only. A document without sentence borders is segmented as plain text is. A
+    document without any entity attribute is not annotated. Ids are ``FILE#NUMBER``, from 1. User data and span groups
+    are ignored. Inconsistent entity attributes of tokens are logged as warnings.
+
+    Args:
+        where: A file, folder, glob pattern, ``"-"`` or stream (`sources`). A file is held in memory.
+        strict: Raise an error instead of logging a warning.
+
+    Yields:
+        Documents.
+
+    Raises:
+        FormatError: A file is damaged or not a DocBin.
+        MissingExtra: spaCy is not installed.
     """
     check_extra("spacy", ".spacy files need spaCy")
     for source in sources(where, ("*.spacy",)):
         message = _unpacked(source)
         try:
-            with ParseWarnings(source.name, strict) as doubts:
-                found = list(_documents(message, source.id, doubts))
+            with ParseWarnings(source.name, strict) as warnings:
+                documents = list(_documents(message, source.id, warnings))
         except FormatError:
             raise
         except (KeyError, TypeError, ValueError, IndexError, OverflowError, AttributeError) as error:
             what = f"{error} is missing" if isinstance(error, KeyError) else " ".join(str(error).split())
-            raise FormatError(f"{source.name}: damaged DocBin ({what}); {_MEND}") from None
-        yield from found
+            raise FormatError(f"{source.name}: damaged DocBin ({what}); {_REMEDY}") from None
+        yield from documents
 
 
 def _unpacked(source: Source) -> dict[str, Any]:
@@ -61,44 +70,44 @@ def _unpacked(source: Source) -> dict[str, Any]:
     with open_bytes(source) as stream:
         data = stream.read(MAX_BYTES + 1)
     if not data:
-        raise FormatError(f"{source.name}: is empty; {_MEND}")
+        raise FormatError(f"{source.name}: is empty; {_REMEDY}")
     unpack = zlib.decompressobj()
     try:
         plain = unpack.decompress(data, MAX_BYTES)
     except zlib.error:
-        raise FormatError(f"{source.name}: no DocBin (not compressed as one); {_MEND}") from None
+        raise FormatError(f"{source.name}: not a DocBin (not compressed as one); {_REMEDY}") from None
     if unpack.unconsumed_tail:
         raise FormatError(f"{source.name}: unpacks to more than {MAX_BYTES} bytes; split it into smaller files")
     if not unpack.eof:
-        raise FormatError(f"{source.name}: the DocBin ends too early; {_MEND}")
+        raise FormatError(f"{source.name}: the DocBin ends too early; {_REMEDY}")
     try:
         message = srsly.msgpack_loads(plain)
-    except Exception as error:  # msgpack raises what it likes for damaged bytes
-        raise FormatError(f"{source.name}: damaged DocBin ({error}); {_MEND}") from None
+    except Exception as error:  # msgpack raises many types for damaged bytes
+        raise FormatError(f"{source.name}: damaged DocBin ({error}); {_REMEDY}") from None
     if not isinstance(message, dict):
-        raise FormatError(f"{source.name}: no DocBin; {_MEND}")
+        raise FormatError(f"{source.name}: not a DocBin; {_REMEDY}")
     return message
 
 
-def _documents(message: dict[str, Any], id: str, doubts: ParseWarnings) -> Iterator[Document]:
+def _documents(message: dict[str, Any], id: str, warnings: ParseWarnings) -> Iterator[Document]:
     for number, columns in enumerate(_columns(message), 1):
         try:
             document = _document(columns, f"{id}#{number}")
         except ValueError as error:
             raise ValueError(f"document {number}: {error}") from None
-        for what in _doubts(columns):
-            doubts.add(what, document=number)
+        for message in _inconsistencies(columns):
+            warnings.add(message, document=number)
         yield document
 
 
-def _doubts(columns: _Columns) -> Iterator[str]:
-    """What is in doubt about the entities of a document, for each of its tokens."""
+def _inconsistencies(columns: _Columns) -> Iterator[str]:
+    """Yield a warning for each token with inconsistent entity attributes."""
     if columns.ent_iob is None:
         return
     last = ""
     for iob, label in zip(columns.ent_iob.tolist(), columns.ent_type, strict=True):
         if iob in (1, 3) and not label:
-            yield "a token in a name without a class is read as outside"
+            yield "a token in a name without a label is read as outside"
         elif iob == 1 and label != last:
             yield "a token that continues no name begins one"
         last = label if iob in (1, 3) else ""
@@ -116,7 +125,7 @@ def _columns(message: dict[str, Any]) -> Iterator[_Columns]:
     if lengths.min(initial=0) < 0 or lengths.sum() != len(table) or len(spaces) != len(table):
         raise ValueError(f"lengths of {lengths.sum()} tokens for {len(table)} tokens and {len(spaces)} spaces")
     if orth not in attrs:
-        raise ValueError("it holds no words")
+        raise ValueError("it contains no words")
     words = {int(get_string_id(word)): word for word in map(str, message["strings"])} | {0: ""}
     flags: list[dict[str, Any]] = message.get("flags") or [{}] * len(lengths)
     if len(flags) != len(lengths):
@@ -135,7 +144,7 @@ def _strings(column: NDArray[np.uint64], words: dict[int, str]) -> list[str]:
     try:
         return [words[code] for code in column.tolist()]
     except KeyError as error:
-        raise ValueError(f"no string for the number {error}") from None
+        raise ValueError(f"no string with the hash {error}") from None
 
 
 def _document(columns: _Columns, id: str) -> Document:
@@ -146,7 +155,7 @@ def _document(columns: _Columns, id: str) -> Document:
     kept = np.array([bool(word) and not word.isspace() for word in columns.words], bool)
     tokens = [word for word, keep in zip(columns.words, kept.tolist(), strict=True) if keep]
     if any(len(token.split()) != 1 for token in tokens):
-        raise ValueError("a token has white space inside; expected tokens without")
+        raise ValueError("a token has white space inside; expected tokens without white space")
     entities = _entities(columns, text, starts.tolist(), ends.tolist())
     starts, ends = starts[kept], ends[kept]
     borders = _borders(columns.sent_start, kept)
@@ -157,7 +166,7 @@ def _document(columns: _Columns, id: str) -> Document:
 
 
 def _entities(columns: _Columns, text: str, starts: list[int], ends: list[int]) -> list[Entity] | None:
-    """The entities by spaCy's tags: 3 begins one, 1 continues it, 2 is outside, 0 is unknown. None: nothing known."""
+    """Return the entities by spaCy's codes (3 begins, 1 continues, 2 outside, 0 unknown); None if all are unknown."""
     if columns.ent_iob is None or (len(columns.words) and not columns.ent_iob.any()):
         return None
     spans: list[list[int]] = []
@@ -169,14 +178,17 @@ def _entities(columns: _Columns, text: str, starts: list[int], ends: list[int]) 
         elif label:
             spans.append([i, i])
         last = label
-    found = ((starts[first], ends[last], columns.ent_type[first]) for first, last in spans)
-    return [Entity(start, end, label, text[start:end]) for start, end, label in found if text[start:end].strip()]
+    entities = (
+        Entity(start := starts[first], end := ends[last], columns.ent_type[first], text[start:end])
+        for first, last in spans
+    )
+    return [entity for entity in entities if entity.text.strip()]
 
 
 def _borders(sent_start: NDArray[np.uint64] | None, kept: NDArray[np.bool_]) -> NDArray[np.int64] | None:
-    """Sentence offsets over the kept tokens; None where nobody has said where sentences begin (0 is "unknown")."""
+    """Return the sentence offsets over the kept tokens; None if all borders are unknown (0)."""
     if sent_start is None or not sent_start[1:].any():
         return None
-    place = np.cumsum(kept) - kept  # of each token among those kept, or of the next one that is
+    index = np.cumsum(kept) - kept  # of each token, or of the next kept one, among the kept tokens
     n_tokens = int(kept.sum())
-    return np.unique(np.append(place[sent_start == 1], [0, n_tokens])).astype(np.int64)
+    return np.unique(np.append(index[sent_start == 1], [0, n_tokens])).astype(np.int64)

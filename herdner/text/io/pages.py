@@ -1,4 +1,4 @@
-"""HTML pages as text that knows where in the page it stands."""
+"""Text of HTML pages, with a source map to the page."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from herdner.text.io.source import FormatError, Source, read_chunks, sources
 from herdner.text.source_map import SourceMap, SourceRun
 
 MAX_CHARACTERS = 1 << 28  # a page is held in memory
-# Elements whose content is no text of the page.
+# Elements whose content is not text of the page.
 _HIDDEN = {"script", "style", "template", "noscript", "svg", "iframe", "textarea", "select", "title"}
-# Elements that stand in a line of text; all others, but br, begin a paragraph of their own and end one.
+# Elements within a line of text; all others except br begin and end a paragraph.
 _INLINE = {
     "a", "abbr", "acronym", "b", "bdi", "bdo", "big", "cite", "code", "data", "del", "dfn", "em", "font", "i", "img",
     "ins", "kbd", "label", "mark", "meter", "nobr", "output", "q", "ruby", "rp", "rt", "s", "samp", "small", "span",
     "strike", "strong", "sub", "sup", "time", "tt", "u", "var", "wbr",
 }  # fmt: skip
 _GAPS = ("", " ", "\n", "\n\n")
-_SPACES = " \t\n\r\f"  # of HTML: others, such as &nbsp;, are characters like any
+_SPACES = " \t\n\r\f"  # white space of HTML; others, such as &nbsp;, are ordinary characters
 _LINE_END = re.compile(r"\r\n|\r|\n")
 _UNIT = re.compile(
     r"&(?:#[0-9]+|#[xX][0-9a-fA-F]+|[a-zA-Z][a-zA-Z0-9]*);?|[^ \t\n\r\f&]+(?: [^ \t\n\r\f&]+)*|[ \t\n\r\f]+|&"
@@ -32,11 +32,22 @@ _UNIT = re.compile(
 
 
 def read_html(where: str | Path | IO[Any] | Source, *, encoding: str = "utf-8") -> Iterator[Document]:
-    """The text of each page; `Document.source_map` says where in the page (as characters) it stands.
+    """Read the text of HTML pages.
 
-    Paragraphs, headings, cells and list items are set apart by a blank line, ``<br>`` by a line break, and other white
-    space is one space; scripts, styles, titles and forms are left out. Tags and references such as ``&eacute;`` are
-    read as browsers do, by turbohtml. Raises FormatError, and ValueError where turbohtml is missing.
+    A blank line separates paragraphs, headings, cells and list items; ``<br>`` is a line break, and other white space
+    is one space. Scripts, styles, titles and forms are left out. turbohtml parses tags and references such as
+    ``&eacute;`` as browsers do.
+
+    Args:
+        where: A file, folder, glob pattern, ``"-"`` or stream (`sources`).
+        encoding: Encoding of the files.
+
+    Yields:
+        A document for each page with text; `Document.source_map` maps it to characters of the page.
+
+    Raises:
+        FormatError: A page cannot be read or is too long.
+        MissingExtra: turbohtml is not installed.
     """
     tokenize = _tokenizer()
     for source in sources(where, ("*.html", "*.htm")):
@@ -58,15 +69,15 @@ def _tokenizer() -> Any:
 
 
 def _extracted(page: str, tokens: Any) -> tuple[str, list[SourceRun]]:
-    """The text of the page, and where its pieces stand there."""
+    """Return the text of a page and its source map."""
     line_starts: list[int] = [0, *(match.end() for match in _LINE_END.finditer(page))]
-    written = _Written()
-    hidden, depth, pre = "", 0, 0  # the element that hides what is in it, how often it is open in itself
-    text: tuple[int, str] | None = None  # where the last token's text begins; it ends before this token
+    output = _Output()
+    hidden, depth, pre = "", 0, 0  # the hidden element, its nesting depth, and that of pre
+    text: tuple[int, str] | None = None  # start and data of the last text token, which ends at this token
     for token in tokens:
-        place = line_starts[int(token.line) - 1] + int(token.col)
+        position = line_starts[int(token.line) - 1] + int(token.col)
         if text is not None:
-            _put(written, page, text[0], place, text[1], pre > 0)
+            _put(output, page, text[0], position, text[1], pre > 0)
             text = None
         kind, tag = token.type.name, token.tag
         step = {"START_TAG": 1, "END_TAG": -1}.get(kind, 0)
@@ -74,37 +85,37 @@ def _extracted(page: str, tokens: Any) -> tuple[str, list[SourceRun]]:
             depth += step if tag == hidden else 0
             hidden = hidden if depth else ""
         elif kind == "TEXT":
-            text = place, str(token.data)
+            text = position, str(token.data)
         elif step == 1 and tag in _HIDDEN and not token.self_closing:
             hidden, depth = tag, 1
         elif step and tag == "br":
-            written.gap("\n")
+            output.gap("\n")
         elif step and tag not in _INLINE:
             pre = max(0, pre + step) if tag == "pre" else pre
-            written.gap("\n\n")
+            output.gap("\n\n")
     if text is not None:
-        _put(written, page, text[0], len(page), text[1], pre > 0)
-    return "".join(written.pieces), written.runs
+        _put(output, page, text[0], len(page), text[1], pre > 0)
+    return "".join(output.pieces), output.runs
 
 
-class _Written:
-    """The text so far, and where its pieces stand in the page. A gap is written only between two pieces of text."""
+class _Output:
+    """The extracted text and its source map. A gap is written only between two pieces of text."""
 
     def __init__(self) -> None:
         self.pieces: list[str] = []
         self.runs: list[SourceRun] = []
         self.length = 0
-        self.waiting = ""
+        self.pending_gap = ""
 
     def gap(self, space: str) -> None:
-        """At least this gap: a paragraph is more than a line break, and that is more than a space."""
-        if self.pieces and _GAPS.index(space) > _GAPS.index(self.waiting):
-            self.waiting = space
+        """Request a gap before the next text; the largest of several requests is written."""
+        if self.pieces and _GAPS.index(space) > _GAPS.index(self.pending_gap):
+            self.pending_gap = space
 
     def put(self, text: str, start: int, end: int) -> None:
-        if self.waiting:
-            self._add(self.waiting, start, start)
-            self.waiting = ""
+        if self.pending_gap:
+            self._add(self.pending_gap, start, start)
+            self.pending_gap = ""
         self._add(text, start, end)
 
     def _add(self, text: str, start: int, end: int) -> None:
@@ -113,42 +124,42 @@ class _Written:
         self.length += len(text)
 
 
-def _put(written: _Written, page: str, start: int, end: int, data: str, keep: bool) -> None:
-    """A token's text ``data``, which stands in ``page[start:end]``. ``keep``: line breaks are the text's own."""
+def _put(output: _Output, page: str, start: int, end: int, data: str, keep: bool) -> None:
+    """Write a text token with content ``data`` from ``page[start:end]``; ``keep`` preserves its line breaks."""
     whole = html.unescape(page[start:end]) if "&" in page[start:end] else page[start:end]
     units = _units(page, start, end)
     if _LINE_END.sub("\n", whole) != data:
-        units = _those_of(data, units)
-    for meant, first, stop in units:
-        if meant.strip(_SPACES):
-            written.put(meant, first, stop)
+        units = _matching_units(data, units)
+    for content, first, stop in units:
+        if content.strip(_SPACES):
+            output.put(content, first, stop)
         else:
-            written.gap("\n" if keep and "\n" in meant else " ")
+            output.gap("\n" if keep and "\n" in content else " ")
 
 
 def _units(page: str, start: int, end: int) -> Iterator[tuple[str, int, int]]:
-    """The pieces of a text, what each means and where it stands: white space, words, references as ``&eacute;``."""
+    """Yield white space, words and references such as ``&eacute;`` with their content and range in the page."""
     for match in _UNIT.finditer(page, start, end):
-        first, stop, given = match.start(), match.end(), match[0]
-        meant = html.unescape(given) if given[0] == "&" else given
-        if meant == given:
-            yield given, first, stop
+        first, stop, source = match.start(), match.end(), match[0]
+        content = html.unescape(source) if source[0] == "&" else source
+        if content == source:
+            yield source, first, stop
             continue
-        # A name that needs no semicolon may be followed by letters: &notit; is a negation sign and "it;".
+        # Letters may follow a reference without semicolon: &notit; is a negation sign and "it;".
         tail = 0
-        while len(meant) > 2 and meant[-1 - tail] == given[-1 - tail]:
+        while len(content) > 2 and content[-1 - tail] == source[-1 - tail]:
             tail += 1
-        yield meant[: len(meant) - tail], first, stop - tail
+        yield content[: len(content) - tail], first, stop - tail
         if tail:
-            yield given[len(given) - tail :], stop - tail, stop
+            yield source[len(source) - tail :], stop - tail, stop
 
 
-def _those_of(data: str, units: Iterable[tuple[str, int, int]]) -> Iterator[tuple[str, int, int]]:
-    """Of the pieces those that the data has: tags that are none, as in ``Ada</>Bo`` and ``Ada<b``, are no tokens."""
+def _matching_units(data: str, units: Iterable[tuple[str, int, int]]) -> Iterator[tuple[str, int, int]]:
+    """Keep the pieces that occur in the data; the parser drops invalid tags, as in ``Ada</>Bo`` and ``Ada<b``."""
     done = 0
-    for meant, first, stop in units:
-        single = len(meant) != stop - first  # a reference
-        for i, piece in enumerate([meant] if single else meant):
+    for content, first, stop in units:
+        is_reference = len(content) != stop - first
+        for i, piece in enumerate([content] if is_reference else content):
             if data.startswith(piece.replace("\r", "\n"), done):
                 done += len(piece)
-                yield piece, first + i, stop if single else first + i + 1
+                yield piece, first + i, stop if is_reference else first + i + 1

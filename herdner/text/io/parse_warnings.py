@@ -34,6 +34,7 @@ class ParseWarnings:
     """
 
     def __init__(self, name: str, strict: bool) -> None:
+        """Begin without warnings."""
         self.name, self.strict = name, strict
         self.first_and_count: dict[str, tuple[str, int]] = {}  # by message
 
@@ -57,10 +58,12 @@ class ParseWarnings:
         self.first_and_count[message] = first, count + times
 
     def __enter__(self) -> ParseWarnings:
+        """Return the collector."""
         return self
 
     def __exit__(
         self, type: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        """Log the collected warnings."""
         for message, (first, count) in self.first_and_count.items():
             logger.warning("%s: %s%s", first, message, f", {count} in all" if count > 1 else "")

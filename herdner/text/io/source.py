@@ -1,6 +1,4 @@
-"""Where bytes come from: files, folders, globs, compressed or not, standard input; decoding with errors that name the
-place.
-"""
+"""Input files: folders, glob patterns, compressed files, standard input, and decoding with positions in errors."""
 
 from __future__ import annotations
 
@@ -25,30 +23,46 @@ from typing import IO, Any, NamedTuple
 logger = logging.getLogger(__name__)
 
 CHUNK_BYTES = 1 << 20
-# In these a line feed is one byte that means nothing else, and a text is the bytes that it came from.
+# Encodings in which a line feed is one byte that has no other meaning.
 BY_LINE = ("utf-8", "ascii", "iso8859-1")
-MAX_LINE_CHARS = 1 << 26  # a longer line of records is no such file, and would not stream
+MAX_LINE_CHARS = 1 << 26  # longer lines are refused, because they would not stream
 
 
 class FormatError(ValueError):
-    """Input that is not what its format says: ``file:line: what is wrong, and what was expected``."""
+    """Input is invalid; the message is ``file:line: problem; expectation``."""
 
 
 class Source(NamedTuple):
-    """Somewhere to read one file from. ``replace``: bytes that do not decode become U+FFFD, with one warning a file."""
+    """A file or stream to read.
 
-    name: str  # for messages
-    id: str  # for documents
+    Attributes:
+        name: Name for messages.
+        id: Identifier for documents.
+        path: Path of the file; None for a stream.
+        stream: The stream; None for a file.
+        replace: Replace undecodable bytes by U+FFFD, with one warning for each file.
+    """
+
+    name: str
+    id: str
     path: Path | None
     stream: IO[Any] | None
     replace: bool = False
 
 
 def sources(where: str | Path | IO[Any] | Source, patterns: Sequence[str]) -> list[Source]:
-    """The files behind a path, folder (searched for ``patterns``, recursively), glob, ``"-"``, open stream or source.
+    """Return the files of an argument.
 
-    The id of a file is its path from the folder, or from what is fixed in the glob (`named`). Hidden files and folders
-    are left out. Raises FormatError where there is nothing.
+    Args:
+        where: A file, folder, glob pattern, ``"-"`` (standard input), open stream or source.
+        patterns: File names to read in a folder and its subfolders; hidden files and folders are ignored.
+
+    Returns:
+        The sources, sorted by path. The id of a file is its path relative to the folder or to the part of the glob
+        pattern without wildcards (`unique_ids`).
+
+    Raises:
+        FormatError: There is no such file.
     """
     if isinstance(where, Source):
         return [where]
@@ -59,43 +73,50 @@ def sources(where: str | Path | IO[Any] | Source, patterns: Sequence[str]) -> li
         return [Source("<stdin>", "stdin", None, sys.stdin.buffer)]
     path = root = Path(where)
     if path.is_dir():
-        found = [file for file in visible(path) if any(_matches(file, path, pattern) for pattern in patterns)]
-        wanted = f"{path}: no file named {' or '.join(patterns)} in this folder; name the files themselves"
+        files = [file for file in visible_files(path) if any(_matches(file, path, pattern) for pattern in patterns)]
+        problem = f"{path}: no file named {' or '.join(patterns)} in this folder; name the files themselves"
     elif path.exists() or not glob.has_magic(str(where)):
-        found, wanted, root = [path], "", path.parent
+        files, problem, root = [path], "", path.parent
     else:
         matching = glob.glob(str(where), recursive=True)  # noqa: PTH207 (absolute patterns)
-        found = [Path(file) for file in matching if Path(file).is_file()]
+        files = [Path(file) for file in matching if Path(file).is_file()]
         root = next(parent for parent in path.parents if not glob.has_magic(str(parent)))
-        wanted = f"{where}: no file matches"
-    if not found:
-        raise FormatError(wanted)
-    found.sort()
-    return [Source(str(file), id, file, None) for file, id in zip(found, named(found, root), strict=True)]
+        problem = f"{where}: no file matches"
+    if not files:
+        raise FormatError(problem)
+    files.sort()
+    return [Source(str(file), id, file, None) for file, id in zip(files, unique_ids(files, root), strict=True)]
 
 
-def visible(folder: Path) -> list[Path]:
-    """The files in a folder and its folders, sorted, without those that are hidden or in hidden folders."""
-    found: list[Path] = []
-    for place, folders, files in os.walk(folder):
+def visible_files(folder: Path) -> list[Path]:
+    """Return the files in a folder and its subfolders, sorted, without hidden files and folders."""
+    paths: list[Path] = []
+    for parent, folders, files in os.walk(folder):
         folders[:] = [name for name in folders if not name.startswith(".")]
-        found += [Path(place, name) for name in files if not name.startswith(".")]
-    return sorted(path for path in found if path.is_file())
+        paths += [Path(parent, name) for name in files if not name.startswith(".")]
+    return sorted(path for path in paths if path.is_file())
 
 
-def matches(file: Path, folder: Path, pattern: str) -> bool:
-    """Whether the end of the file's path from the folder is as the pattern says, as in ``*.md`` and ``notes/*.md``."""
+def matches_pattern(file: Path, folder: Path, pattern: str) -> bool:
+    """Return whether the path relative to ``folder`` ends like a pattern such as ``*.md`` or ``notes/*.md``."""
     return PurePosixPath(file.relative_to(folder).as_posix()).match(pattern)
 
 
 def _matches(file: Path, folder: Path, pattern: str) -> bool:
-    """`matches`, also of files that are compressed."""
-    return any(matches(file, folder, pattern + ending) for ending in ("", *COMPRESSED))
+    """Return whether a file, possibly compressed, matches the pattern."""
+    return any(matches_pattern(file, folder, pattern + extension) for extension in ("", *COMPRESSED))
 
 
-def named(files: Sequence[Path], root: Path) -> list[str]:
-    """An id for each file, no two the same where the files are not: its path from the root, with slashes, without the
-    ending of a compressed file unless another file has that name.
+def unique_ids(files: Sequence[Path], root: Path) -> list[str]:
+    """Return an id for each file.
+
+    Args:
+        files: Distinct files.
+        root: A folder that contains them.
+
+    Returns:
+        Paths relative to the root, with slashes. The extension of a compressed file is removed unless another file has
+        the same path without it.
     """
     whole = [PurePosixPath(os.path.relpath(file, root).replace(os.sep, "/")).as_posix() for file in files]
     short = list(map(uncompressed, whole))
@@ -106,54 +127,55 @@ def named(files: Sequence[Path], root: Path) -> list[str]:
 # --- compressed files ---------------------------------------------------------------------------------------------
 
 COMPRESSED = {".gz": "gzip", ".bz2": "bzip2", ".xz": "xz", ".zst": "zstd"}
-_PACKED = {
+_MAGIC = {
     "gzip": re.compile(rb"\x1f\x8b"),
     "bzip2": re.compile(rb"BZh[1-9](1AY&SY|\x17rE8P\x90)"),  # a text may begin with BZh
     "xz": re.compile(rb"\xfd7zXZ\x00"),
     "zstd": re.compile(rb"[\x28\x22-\x28]\xb5\x2f\xfd"),
 }
-HEAD_BYTES = 10  # enough to tell
+HEAD_BYTES = 10  # longest magic number
 
 
 def uncompressed(name: str) -> str:
-    """A file's name without the ending that says that it is compressed."""
-    return name.removesuffix(ending) if (ending := Path(name).suffix) in COMPRESSED and name != ending else name
+    """Remove the extension of a compressed file, such as ".gz", from a name."""
+    extension = Path(name).suffix
+    return name.removesuffix(extension) if extension in COMPRESSED and name != extension else name
 
 
-def packing(head: bytes) -> str | None:
-    """How a file that begins with these bytes is compressed; None where it is not."""
-    return next((kind for kind, pattern in _PACKED.items() if pattern.match(head)), None)
+def compression_of(head: bytes) -> str | None:
+    """Return the compression of a file by its first bytes; None if it is not compressed."""
+    return next((name for name, pattern in _MAGIC.items() if pattern.match(head)), None)
 
 
 def _zstd() -> Any:
-    """Python 3.14's module, or its backport."""
+    """Return Python 3.14's module or its backport."""
     return import_module("compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd")
 
 
-def unpacked(kind: str, stream: IO[bytes]) -> Any:
-    """What a compressed stream holds. Python's own modules: xopen, which joins them, lets zstd take 2 GB of memory."""
+def decompress_stream(compression: str, stream: IO[bytes]) -> Any:
+    """Return a stream of the decompressed bytes, by Python's modules because xopen lets zstd take 2 GB of memory."""
     openers: dict[str, Callable[[IO[bytes]], Any]] = {
         "gzip": lambda raw: gzip.GzipFile(fileobj=raw), "bzip2": bz2.BZ2File, "xz": lzma.LZMAFile,
         "zstd": lambda raw: _zstd().ZstdFile(raw),
     }  # fmt: skip
-    return openers[kind](stream)
+    return openers[compression](stream)
 
 
-def packed(kind: str, stream: IO[bytes]) -> Any:
-    """A stream that compresses what is written to it; close it before the other. The same bytes give the same file."""
+def compress_stream(compression: str, stream: IO[bytes]) -> Any:
+    """Return a stream that compresses its input; close it before ``stream``. Equal input gives equal bytes."""
     openers: dict[str, Callable[[IO[bytes]], Any]] = {
         "gzip": lambda raw: gzip.GzipFile("", "wb", fileobj=raw, mtime=0),
         "bzip2": lambda raw: bz2.BZ2File(raw, "wb"),
         "xz": lambda raw: lzma.LZMAFile(raw, "wb"),  # noqa: SIM115 (the caller closes it)
         "zstd": lambda raw: _zstd().ZstdFile(raw, "wb"),
     }
-    return openers[kind](stream)
+    return openers[compression](stream)
 
 
 # --- bytes and text -----------------------------------------------------------------------------------------------
 
-# Files that people try, which hold no text that can be read here, by their first bytes.
-_NO_TEXT = {
+# Common files that are not plain text, by their first bytes.
+_NOT_TEXT = {
     b"%PDF-": "a PDF; extract its text first, as with pdftotext",
     b"\x89PNG\r\n": "a picture (PNG); recognise its text first, as with tesseract",
     b"\xff\xd8\xff": "a picture (JPEG); recognise its text first, as with tesseract",
@@ -168,14 +190,14 @@ _NO_TEXT = {
 
 
 def check_text(source: Source, head: bytes) -> None:
-    """FormatError for a file that is something else than text, by its first bytes."""
-    for magic, what in _NO_TEXT.items():
+    """Raise `FormatError` for a file that is not text according to its first bytes."""
+    for magic, what in _NOT_TEXT.items():
         if head.startswith(magic):
             raise FormatError(f"{source.name}: is {what}")
 
 
 def by_line(encoding: str) -> bool:
-    """Whether files of this encoding can be cut at line feeds before they are decoded."""
+    """Return whether files in this encoding can be split at line feeds before decoding."""
     try:
         return codecs.lookup(encoding).name in BY_LINE
     except LookupError:
@@ -184,18 +206,28 @@ def by_line(encoding: str) -> bool:
 
 @contextmanager
 def open_bytes(source: Source) -> Generator[Any, None, None]:
-    """The source's bytes, unpacked where they are compressed. Errors of reading become a FormatError."""
+    """Open a source.
+
+    Args:
+        source: A file or stream, possibly compressed.
+
+    Yields:
+        A stream of the decompressed bytes.
+
+    Raises:
+        FormatError: The source cannot be read or is damaged.
+    """
     kind = None
     try:
         with _raw(source) as raw:
             buffered: Any = raw if hasattr(raw, "peek") else io.BufferedReader(raw, CHUNK_BYTES)
-            kind = packing(buffered.peek(HEAD_BYTES)[:HEAD_BYTES])
+            kind = compression_of(buffered.peek(HEAD_BYTES)[:HEAD_BYTES])
             try:
-                yield buffered if kind is None else unpacked(kind, buffered)
+                yield buffered if kind is None else decompress_stream(kind, buffered)
             finally:
                 if buffered is not raw:
-                    with suppress(ValueError):  # closed by now, where a reader was left in the middle
-                        buffered.detach()  # else it closes the caller's stream when it is collected
+                    with suppress(ValueError):  # the stream may be closed after a partial read
+                        buffered.detach()  # otherwise garbage collection closes the caller's stream
     except FileNotFoundError as error:
         raise FormatError(f"{source.name}: no such file") from error
     except Exception as error:
@@ -207,7 +239,7 @@ def open_bytes(source: Source) -> Generator[Any, None, None]:
 
 
 def _is_damage(kind: str, error: Exception) -> bool:
-    """Whether an error of reading says that a compressed file is broken, or ends too early."""
+    """Return whether an error means that a compressed file is damaged or truncated."""
     if isinstance(error, EOFError | zlib.error | lzma.LZMAError):
         return True
     return isinstance(error, _zstd().ZstdError if kind == "zstd" else OSError) and getattr(error, "errno", None) is None
@@ -223,10 +255,18 @@ def _raw(source: Source) -> AbstractContextManager[Any]:
 
 
 def read_chunks(source: Source, encoding: str = "utf-8") -> Iterator[str]:
-    """The decoded text in pieces of about a megabyte; a byte order mark is dropped.
+    """Decode a text file in pieces of about a megabyte.
 
-    Raises FormatError with line and byte offset at the first byte that does not decode, after what stands before it
-    (unless the source says ``replace``), and for what is no text.
+    Args:
+        source: A file or stream, possibly compressed.
+        encoding: Its encoding.
+
+    Yields:
+        Pieces of the text; a byte order mark is dropped.
+
+    Raises:
+        FormatError: The source cannot be read, is not text, or contains an undecodable byte. The text before that byte
+            is yielded first. If ``source.replace`` is set, such bytes are replaced instead.
     """
     try:
         decoder = codecs.getincrementaldecoder(encoding)()
@@ -241,12 +281,12 @@ def read_chunks(source: Source, encoding: str = "utf-8") -> Iterator[str]:
             try:
                 text = decoder.decode(data, final=not data)
             except UnicodeError as error:
-                good, message = _undecodable(error, encoding, n_bytes + len(data), n_lines)
+                valid, message = _undecodable(error, encoding, n_bytes + len(data), n_lines)
                 if not source.replace:
-                    yield good.removeprefix("\ufeff") if first else good
-                    mend = f"name the encoding of the file, as in --encoding {_guess(error, encoding, n_bytes)}"
-                    raise FormatError(f"{source.name}:{message}; expected {encoding}, or {mend}") from error
-                logger.warning("%s:%s; U+FFFD stands for it and for all that follow", source.name, message)
+                    yield valid.removeprefix("\ufeff") if first else valid
+                    remedy = f"name the encoding of the file, as in --encoding {_guess(error, encoding, n_bytes)}"
+                    raise FormatError(f"{source.name}:{message}; expected {encoding}, or {remedy}") from error
+                logger.warning("%s:%s; it and all further ones are replaced by U+FFFD", source.name, message)
                 decoder.errors = "replace"
                 text = decoder.decode(data, final=not data)
             n_bytes += len(data)
@@ -259,18 +299,18 @@ def read_chunks(source: Source, encoding: str = "utf-8") -> Iterator[str]:
 
 
 def _undecodable(error: UnicodeError, encoding: str, n_bytes: int, n_lines: int) -> tuple[str, str]:
-    """What decodes before the error, and a message that starts with the line number."""
+    """Return the text before a decoding error, and a message that begins with the line number."""
     if not isinstance(error, UnicodeDecodeError):
         return "", f"{n_lines + 1}: not valid {encoding} ({error})"
     data = error.object
-    good = data[: error.start].decode(encoding)
+    valid = data[: error.start].decode(encoding)
     offset = n_bytes - len(data) + error.start
-    line = n_lines + good.count("\n") + 1
-    return good, f"{line}: byte 0x{data[error.start]:02x} at offset {offset} is not valid {encoding}"
+    line = n_lines + valid.count("\n") + 1
+    return valid, f"{line}: byte 0x{data[error.start]:02x} at offset {offset} is not valid {encoding}"
 
 
 def _guess(error: UnicodeError, encoding: str, n_bytes: int) -> str:
-    """An encoding that would explain the error, ``n_bytes`` after the beginning of the file."""
+    """Guess the true encoding from a decoding error at offset ``n_bytes`` of the file."""
     data = error.object[error.start :] if isinstance(error, UnicodeDecodeError) else b""
     if n_bytes == 0 and data[:2] in (b"\xff\xfe", b"\xfe\xff"):
         return "utf-16"
@@ -278,13 +318,24 @@ def _guess(error: UnicodeError, encoding: str, n_bytes: int) -> str:
 
 
 def read_lines(source: Source, encoding: str = "utf-8") -> Iterator[tuple[int, str]]:
-    """Line numbers (from 1) and lines without their end (LF or CRLF); only LF separates lines."""
+    """Read the lines of a text file.
+
+    Args:
+        source: A file or stream, possibly compressed.
+        encoding: Its encoding.
+
+    Yields:
+        Number of the line, from 1, and the line without LF or CRLF. Only LF separates lines.
+
+    Raises:
+        FormatError: The source cannot be read or decoded, or a line is too long.
+    """
     for number, line in enumerate(read_raw_lines(source, encoding), 1):
         yield number, line.removesuffix("\n").removesuffix("\r")
 
 
 def read_raw_lines(source: Source, encoding: str = "utf-8") -> Iterator[str]:
-    """Lines with their ends; only LF separates lines."""
+    """Read the lines of a text file with their line ends, as `read_lines` does without them."""
     number, rest = 0, ""
     for chunk in read_chunks(source, encoding):
         *lines, rest = (rest + chunk).split("\n")
@@ -298,6 +349,6 @@ def read_raw_lines(source: Source, encoding: str = "utf-8") -> Iterator[str]:
 
 
 def listed_names(names: Sequence[str]) -> str:
-    """The names of columns for a message, on one line: the first of many, the beginning of long ones."""
+    """List names of columns for a one-line message; long names and lists are shortened."""
     short = [" ".join(name[:41].split())[:40] + ("..." if len(name) > 40 else "") for name in names[:20]]
     return ", ".join(short) + (", ..." if len(names) > 20 else "")

@@ -22,28 +22,33 @@ STYLES = {"PER": "bold cyan", "LOC": "bold green", "ORG": "bold magenta", "MISC"
 
 _LINE_SEPARATORS = str.maketrans({c: f"\\u{ord(c):04x}" for c in "\x7f\x85\u2028\u2029"})
 _NOT_HTML = re.compile(r"[\x00-\x08\x0b\x0e-\x1f\x7f-\x9f]")
-CONTROLS = re.compile(r"\r(?!\n)|[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")  # what drives a terminal
+CONTROLS = re.compile(r"\r(?!\n)|[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")  # characters that control a terminal
 
 
 def write_conll(documents: Iterable[Document], stream: IO[Any], *, scheme: Scheme = "iob2") -> None:
-    """Token TAB tag, a blank line after each sentence, ``-DOCSTART-`` between documents.
+    """Write lines of token TAB tag, a blank line after each sentence, and ``-DOCSTART-`` between documents.
 
-    Tags come from the entities where a document has none. Raises ValueError for documents without tokens, and for those
-    of which only some classes are annotated.
+    Args:
+        documents: The documents; proposals are written like annotations.
+        stream: A text or binary stream.
+        scheme: Scheme of the tags.
+
+    Raises:
+        ValueError: A document has no tokens, or some of its labels are not annotated.
     """
     put = utf8(stream)
     separator = ""
     for document in documents:
-        if _needs_tokens(document):
+        if _is_empty(document):
             continue
         if document.partial is not None and document.partial.annotated_labels is not None:
             raise ValueError(
-                f"document {document.id!r}: columns cannot say which classes are annotated; write JSON lines"
+                f"document {document.id!r}: columns cannot represent which labels are annotated; write JSON lines"
             )
         put(separator)
         tags = _tags(document, scheme)
-        for token, open_ in document.unannotated_tokens().items():
-            tags[token] = open_ if is_ambiguous(open_) else f"{open_}|{open_}"
+        for token, possible in document.unannotated_tokens().items():
+            tags[token] = possible if is_ambiguous(possible) else f"{possible}|{possible}"
         for start, end in _pairs(document):
             rows = zip(document.tokens[start:end], tags[start:end], strict=True)
             put("".join(f"{token}\t{tag}\n" for token, tag in rows) + "\n")
@@ -51,16 +56,20 @@ def write_conll(documents: Iterable[Document], stream: IO[Any], *, scheme: Schem
 
 
 def write_jsonl(documents: Iterable[Document], stream: IO[Any]) -> None:
-    """One ``{"id", "text", "entities": [{"start", "end", "label", "text", "confidence"}]}`` a line, and whatever else a
-    document came with (`Document.fields`); a piece of a long text (`read_text`) has its ``"offset"`` in that text.
+    """Write one object per line: ``{"id", "text", "entities": [{"start", "end", "label", "text", "confidence"}]}``.
 
-    The text survives exactly. Confidences are rounded to six decimals, null where unknown. Whatever some reader takes
-    for a line break is escaped.
+    The fields of a document become further keys; a piece of a long text (`read_text`) has its ``"offset"`` in that
+    text. Confidences are rounded to six decimals, and null if unknown. All characters that a reader might take for a
+    line break are escaped.
+
+    Args:
+        documents: The documents.
+        stream: A text or binary stream.
     """
     put = utf8(stream)
     for document in documents:
         entities = entity_records(document)
-        record: dict[str, Any] = {"id": own_id(document), "text": document.text, "entities": entities}
+        record: dict[str, Any] = {"id": original_id(document), "text": document.text, "entities": entities}
         if document.partial is not None:
             if document.partial.annotated_labels is not None:
                 record["annotated_labels"] = list(document.partial.annotated_labels)
@@ -69,14 +78,14 @@ def write_jsonl(documents: Iterable[Document], stream: IO[Any]) -> None:
         put(json_line(record | {key: value for key, value in document.fields.items() if key not in record}))
 
 
-def own_id(document: Document) -> object:
-    """The document's id, as the number (or whatever it was) that it came as."""
-    given = document.fields.get("id")
-    return document.id if given is None or str(given) != document.id else given
+def original_id(document: Document) -> object:
+    """Return the id of a document with the type that it had in its file, such as a number."""
+    original = document.fields.get("id")
+    return document.id if original is None or str(original) != document.id else original
 
 
 def entity_record(entity: Entity) -> dict[str, Any]:
-    """Plain data for JSON and Arrow; the confidence rounded to six decimals, None where it is unknown."""
+    """Return an entity as plain data for JSON and Arrow, with the confidence rounded to six decimals."""
     confidence = None if entity.confidence is None else round(float(entity.confidence), 6)
     return {
         "start": entity.start, "end": entity.end, "label": entity.label, "text": entity.text, "confidence": confidence,
@@ -84,21 +93,34 @@ def entity_record(entity: Entity) -> dict[str, Any]:
 
 
 def entity_records(document: Document) -> list[dict[str, Any]]:
-    """The entities as plain data; those of a text that was taken from a page have ``source_start`` and ``source_end``
-    there too.
+    """Return the entities of a document as plain data.
+
+    Args:
+        document: The document.
+
+    Returns:
+        A dictionary for each entity. If the document has a source map, it includes ``source_start`` and ``source_end``.
     """
     records = [entity_record(entity) for entity in document.entities]
     if document.source_map is None:
         return records
-    places = [document.source_map.span(entity.start, entity.end) for entity in document.entities]
+    ranges = [document.source_map.span(entity.start, entity.end) for entity in document.entities]
     return [
         record | {"source_start": start, "source_end": end}
-        for record, (start, end) in zip(records, places, strict=True)
+        for record, (start, end) in zip(records, ranges, strict=True)
     ]
 
 
 def write_html(documents: Iterable[Document], stream: IO[Any]) -> None:
-    """One page of displaCy's entity view, written document by document."""
+    """Write an HTML page with displaCy's entity view of each document.
+
+    Args:
+        documents: The documents.
+        stream: A text or binary stream.
+
+    Raises:
+        MissingExtra: spaCy is not installed.
+    """
     displacy = import_extra("spacy.displacy", "HTML pages need spaCy's displaCy")
     put = utf8(stream)
     page: str = displacy.templates.TPL_PAGE.replace("<head>", '<head>\n        <meta charset="utf-8">').lstrip()
@@ -123,32 +145,44 @@ def write_html(documents: Iterable[Document], stream: IO[Any]) -> None:
 def write_text(
     documents: Iterable[Document], stream: IO[Any], *, color: bool | None = None, headed: bool = False
 ) -> None:
-    """The text with its entities: coloured on a terminal, else as in ``[Ada Lovelace PER]``; documents apart, but
-    pieces of one long text (`read_text`) joined. ``headed`` puts the id above each.
+    """Write texts with their entities in colour on a terminal, and otherwise as ``[Ada Lovelace PER]``.
 
-    ``color`` overrules the look at the stream. On a terminal, control characters of the text are replaced, so that no
-    document drives the terminal.
+    Documents are separated by a line break; pieces of one long text (`read_text`) are joined. On a terminal, control
+    characters are replaced.
+
+    Args:
+        documents: The documents.
+        stream: A text stream.
+        color: Write in colour; None: if the stream is a terminal.
+        headed: Write the id of each document above it.
     """
     use_color = stream.isatty() if color is None else color
     show = _terminal(stream) if use_color else _plain(stream)
-    ending: str | None = None  # of the document before
+    separator: str | None = None  # line break that the document before needs
     for document in documents:
-        continues = bool(document.fields.get("offset"))
-        if ending is not None and not continues:
-            show([(ending + "\n", None)])
-        if headed and not continues:
+        is_continued = bool(document.fields.get("offset"))
+        if separator is not None and not is_continued:
+            show([(separator + "\n", None)])
+        if headed and not is_continued:
             id = CONTROLS.sub("\ufffd", " ".join((document.id or "document").splitlines()))
             show([(f"== {id} ==\n", None)])
         show(_segments(document))
-        ending = "" if document.text.endswith("\n") else "\n"
-    show([(ending or "", None)])
+        separator = "" if document.text.endswith("\n") else "\n"
+    show([(separator or "", None)])
 
 
 def write_spacy(documents: Iterable[Document], stream: IO[Any]) -> None:
-    """A ``.spacy`` file (DocBin) with entities and sentence borders; ``doc.text`` is the document's text.
+    """Write a ``.spacy`` file (DocBin) with entities and sentence borders; ``doc.text`` equals the document's text.
 
-    White space between tokens that is not one space becomes a white space token, as in spaCy's own tokenizer. DocBin
-    writes one compressed block: all documents are held in memory. Raises ValueError for documents without tokens.
+    White space between tokens other than one space becomes a white space token, as in spaCy's tokenizer.
+
+    Args:
+        documents: The documents; all are held in memory.
+        stream: A binary stream, or a text stream with a binary buffer.
+
+    Raises:
+        ValueError: A document has no tokens or is partially annotated.
+        MissingExtra: spaCy is not installed.
     """
     check_extra("spacy", ".spacy files need spaCy")
     from spacy.tokens import DocBin
@@ -156,9 +190,11 @@ def write_spacy(documents: Iterable[Document], stream: IO[Any]) -> None:
 
     vocab, store = Vocab(), DocBin(attrs=["ENT_IOB", "ENT_TYPE", "SENT_START"])
     for document in documents:
-        _needs_tokens(document)
+        _is_empty(document)  # raises ValueError without tokens
         if document.partial is not None:
-            raise ValueError(f"document {document.id!r}: a DocBin cannot say what is left open; write JSON lines")
+            raise ValueError(
+                f"document {document.id!r}: a DocBin cannot represent a partial annotation; write JSON lines"
+            )
         store.add(_spacy_doc(vocab, document))
     binary = getattr(stream, "buffer", stream)
     binary.write(store.to_bytes())
@@ -169,7 +205,7 @@ def _spacy_doc(vocab: Any, document: Document) -> Any:
 
     words: list[str] = []
     spaces: list[bool] = []
-    place: list[int] = []  # of each token among the words
+    index: list[int] = []  # index of each token among the words
     last = 0
     starts, ends = document.token_starts.tolist(), document.token_ends.tolist()
     for token, start, end in [*zip(document.tokens, starts, ends, strict=True), (None, len(document.text), 0)]:
@@ -180,18 +216,18 @@ def _spacy_doc(vocab: Any, document: Document) -> Any:
             words.append(gap)
             spaces.append(False)
         if token is not None:
-            place.append(len(words))
+            index.append(len(words))
             words.append(token)
             spaces.append(False)
             last = end
-    firsts = {place[start] for start, _ in _pairs(document)} - set(place[:1]) | {0}
-    spans = [Span(place[s.start], place[s.end - 1] + 1, s.label) for s in document.spans or []]
+    firsts = {index[start] for start, _ in _pairs(document)} - set(index[:1]) | {0}
+    spans = [Span(index[s.start], index[s.end - 1] + 1, s.label) for s in document.spans or []]
     tags = tags_from_spans(spans, len(words), "iob2")
     return Doc(vocab, words=words, spaces=spaces, ents=tags, sent_starts=[i in firsts for i in range(len(words))])
 
 
 def _segments(document: Document) -> Iterator[tuple[str, str | None]]:
-    """The text cut at its entities, each piece with its label."""
+    """Yield the pieces of the text between and within entities, each with its label."""
     last = 0
     for entity in sorted(document.entities, key=_order):
         yield document.text[last : entity.start], None
@@ -241,25 +277,25 @@ def _tags(document: Document, scheme: Scheme) -> list[str]:
     return tags_from_spans(document.spans or [], document.n_tokens, scheme, document.sentence_offsets)
 
 
-def _needs_tokens(document: Document) -> bool:
-    """Whether there is nothing to write. Raises ValueError where there is text but no token."""
+def _is_empty(document: Document) -> bool:
+    """Return whether a document is empty; raise `ValueError` if it has text but no tokens."""
     if not document.n_tokens and document.text.strip():
-        raise ValueError(f"document {document.id!r} has no tokens; tokenise it first")
+        raise ValueError(f"document {document.id!r} has no tokens; tokenize it first")
     return not document.n_tokens
 
 
 def json_line(record: dict[str, Any]) -> str:
-    """An object on one line, whatever some reader takes for a line break escaped."""
+    """Write an object as one line of JSON; all characters that a reader might take for a line break are escaped."""
     line = json.dumps(record, ensure_ascii=False, default=str)
     try:
         line.encode("utf-8")
-    except UnicodeEncodeError:  # a lone surrogate, which JSON can only escape
+    except UnicodeEncodeError:  # a lone surrogate; JSON can represent it only escaped
         line = json.dumps(record, default=str)
     return line.translate(_LINE_SEPARATORS) + "\n"
 
 
 def utf8(stream: IO[Any]) -> Callable[[str], object]:
-    """Writes text to the stream as UTF-8, whatever the locale says."""
+    """Return a function that writes text to a stream as UTF-8, whatever the locale is."""
     binary = getattr(stream, "buffer", None)
     if binary is None and isinstance(stream, io.TextIOBase):
         return stream.write

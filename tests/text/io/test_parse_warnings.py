@@ -32,7 +32,7 @@ DOUBTS = [
     ("ieer", ieer(f"a\n{PER}{PER}Ada<e_enamex> Lee<e_enamex>"), 4, "a span marked inside another", 1, ["PER Ada Lee"]),
     ("ieer", ieer(f"{PER} <e_enamex>{PER}Ada<e_enamex>"), 3, "a span without text", 1, ["PER Ada"]),
     ("ieer", ieer("<b_enamex>Ada<e_enamex>"), 3, "a span without a type, read as ENAMEX", 1, ["ENAMEX Ada"]),
-    ("ieer", ieer("<b_enamex type=PERSON>Ada\n<e_"), 3, "mark-up that is none of IE-ER's", 2, []),
+    ("ieer", ieer("<b_enamex type=PERSON>Ada\n<e_"), 3, "mark-up that IE-ER does not define", 2, []),
     ("ieer", "<DOC>\n<TEXT>\na\n</TEXT>\n<TEXT>\nb\n</TEXT>\n</DOC>\n", 5, "a second <TEXT> is not read", 1, []),
     ("conll", "a\tI-X\nb\tO\nc\tB-X\nd\tB-X\n", 1, "an I- that continues no name", 1, ["X a", "X c", "X d"]),
     ("conll", "a\tI-X\nb\tO\nc\tI-X\nd\tO\ne\tB-X\n", 5, "a B- that separates no names", 1, ["X a", "X c", "X e"]),
@@ -113,7 +113,7 @@ def docbin(*tokens: tuple[int, str]) -> bytes:
     ("tokens", "what", "found"),
     [
         ([(2, ""), (1, "PER")], "a token that continues no name begins one", ["PER Ada"]),
-        ([(3, ""), (3, "PER")], "a token in a name without a class is read as outside", ["PER Ada"]),
+        ([(3, ""), (3, "PER")], "a token in a name without a label is read as outside", ["PER Ada"]),
     ],
 )
 def test_a_docbin_in_doubt(tokens, what, found, caplog):

@@ -14,7 +14,15 @@ from pathlib import Path
 import pytest
 
 from herdner.corpora.formats import FORMATS, format_of, read_documents
-from herdner.text.io.source import COMPRESSED, FormatError, Source, named, packed, read_chunks, unpacked
+from herdner.text.io.source import (
+    COMPRESSED,
+    FormatError,
+    Source,
+    compress_stream,
+    decompress_stream,
+    read_chunks,
+    unique_ids,
+)
 
 zstd = import_module("compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd")
 PACK = {".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress, ".zst": zstd.compress}
@@ -53,11 +61,11 @@ def test_what_is_compressed_is_unpacked_the_same_and_has_the_same_bytes_each_tim
     files: list[bytes] = []
     for _ in range(2):
         file = io.BytesIO()
-        with packed(kind, file) as stream:
+        with compress_stream(kind, file) as stream:
             stream.write(TEXT.encode())
         files.append(file.getvalue())
     assert files[0] == files[1]
-    assert unpacked(kind, io.BytesIO(files[0])).read().decode() == TEXT
+    assert decompress_stream(kind, io.BytesIO(files[0])).read().decode() == TEXT
 
 
 def test_a_text_that_begins_like_a_bzip2_file_is_a_text(tmp_path: Path) -> None:
@@ -80,7 +88,7 @@ def test_ids_are_paths_from_what_was_given_and_hidden_files_are_left_out(tmp_pat
 
 def test_no_two_files_have_one_id(tmp_path: Path) -> None:
     files = [Path("a/x.txt"), Path("a/x.txt.gz"), Path("b/x.txt"), Path("b/y.txt.zst")]
-    assert named(files, Path()) == ["a/x.txt", "a/x.txt.gz", "b/x.txt", "b/y.txt"]
+    assert unique_ids(files, Path()) == ["a/x.txt", "a/x.txt.gz", "b/x.txt", "b/y.txt"]
 
 
 def test_an_ending_tells_the_format() -> None:

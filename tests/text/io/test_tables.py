@@ -71,14 +71,14 @@ def test_a_table_of_no_documents_is_a_table(format: str) -> None:
     ("data", "said"),
     [
         (b"", "f: is empty; expected a first row"),
-        (b"a,b\n1,2\n", "f: no column 'text'; it has a, b: name the one of the texts by --column"),
+        (b"a,b\n1,2\n", "f: no column 'text'; it has a, b: name the column of texts by --column"),
         (b'a,"b\nc",' + b"d" * 50 + b"\n1,2,3\n", f"f: no column 'text'; it has a, b c, {'d' * 40}...: name"),
-        (b"text,a,a\n1,2,3\n", "f: two columns are called 'a'"),
+        (b"text,a,a\n1,2,3\n", "f: two columns are named 'a'"),
         (b'id,text\n1,"never closed\nmore', "f:3: a quote is never closed"),
         (b'id,text\n1,"Ada" said\n', "f:2: .*expected after '\"'; expected quotes around whole fields"),
         (b"id,text\n1\n", "f:2: 1 columns; expected 2, as in the first row"),
         (b"id,text\n1,a,b\n", "f:2: 3 columns; expected 2"),
-        (b"text,entities\nAda,Bo;Cy\n", "f:2: the column entities holds 'Bo;Cy'"),
+        (b"text,entities\nAda,Bo;Cy\n", "f:2: the column entities contains 'Bo;Cy'"),
         (b'text,entities\nAda,"[{""start"": 0}]"\n', r"f:2: entity 0 is 0\.\.None"),
         (b"text\nK\xf6ln\n", "f:2: byte 0xf6 at offset 6 is not valid utf-8"),
         (b"PAR1....", "f: is a Parquet file"),
@@ -134,7 +134,7 @@ def test_a_date_that_python_does_not_know_is_one_message(numbers: str, type: str
     days = days if numbers == "int32" else pa.array([2**62], numbers)
     pq.write_table(pa.table({"text": ["Ada"], "day": days.cast(type)}), stream)
     stream.seek(0)
-    with pytest.raises(FormatError, match=r"^<stream>: holds a value that Python has no type for") as raised:
+    with pytest.raises(FormatError, match=r"^<stream>: contains a value without a Python type") as raised:
         list(read_documents(stream, "parquet"))
     assert "\n" not in str(raised.value)
 

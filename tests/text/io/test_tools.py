@@ -320,7 +320,7 @@ def test_brat_bad_folders(tmp_path):
     with pytest.raises(FormatError, match=r"a.ann:1: the span 0..3 exceeds the text, which has 2 characters"):
         list(read_documents(tmp_path, "brat"))
     (tmp_path / "a.ann").write_text("T1 PER 0 3 Ada\n")
-    with pytest.raises(FormatError, match=r"a\.ann:1: .* is no span; expected T1 TAB CLASS START END TAB TEXT"):
+    with pytest.raises(FormatError, match=r"a\.ann:1: .* is not a span; expected T1 TAB LABEL START END TAB TEXT"):
         list(read_documents(tmp_path, "brat"))
     half = written([Document.from_text("Ada" * 5000, id="x")], "brat")
     with pytest.raises(FormatError):

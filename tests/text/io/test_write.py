@@ -46,7 +46,7 @@ def test_conll_form():
         "Ada\tB-PER\nLovelace\tE-PER\nmet\tO\n[bold]\tO\n\nRio\tS-LOC\n<b>&\tS-ORG\n\n-DOCSTART-\tO\n\nRain\tO\n.\tO\n\n"
     )
     assert written([], "conll") == written([Document.from_text(" ")], "conll") == ""
-    with pytest.raises(ValueError, match="document 'x' has no tokens; tokenise it first"):
+    with pytest.raises(ValueError, match="document 'x' has no tokens; tokenize it first"):
         written([Document.from_text("Ada", id="x")], "conll")
 
 
