@@ -1,11 +1,10 @@
-"""Every table and figure of the five papers: what each reports, what herdner gets, and whether they agree.
+"""Every table and figure of the five papers: the paper's result, herdner's result, and whether they agree.
 
     python scripts/papers/all.py [--quick] [--data FOLDER] [--only TEXT] [--page FILE] [--out FOLDER]
 
-Runs the scripts that papers_items.py names, one after the other, and writes the page from what they find. A script that
-cannot run, for want of data or of an extra, is said to have not run; nothing is filled in by hand. --quick takes the
-small sizes of all scripts, about ten minutes on two idle cores; without it the paper's sizes, over night. With --no-run
-the page is made of the JSON files that are in the folder already.
+Runs the commands of papers.toml one after another and writes the page from their results. The page names scripts that
+could not run because data or an extra are missing. --quick uses the small sizes of all scripts, about ten minutes on
+two idle cores; the paper's sizes take a night. --no-run writes the page from existing JSON files.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ Found = Mapping[str, Any]
 
 
 def places(data: Path) -> dict[str, str]:
-    """What commands name in braces."""
+    """Return the paths that commands name in braces."""
     shapes = data / "vision" / "mpeg7_shapes"
     picture = next((path for path in sorted(shapes.glob("*")) if path.is_file()), shapes / "none.png")
     text = REPOSITORY / "corpora" / "article.txt"
@@ -40,7 +39,7 @@ def places(data: Path) -> dict[str, str]:
 
 
 def run(command: str, data: Path, out: Path, quick: bool) -> str:
-    """Runs one script; an empty text, or why it failed, in one line."""
+    """Run one script, and return an empty text or the reason of its failure in one line."""
     words = [word.format(**places(data)) for word in shlex.split(command)]
     call = [sys.executable, str(HERE / words[0]), *words[1:], "--out", str(out), *(["--quick"] if quick else [])]
     environment = {**os.environ, "HERDNER_DATA": str(data), "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
@@ -54,7 +53,7 @@ def run(command: str, data: Path, out: Path, quick: bool) -> str:
 
 
 def results(out: Path) -> dict[str, Found]:
-    """By experiment, what the JSON files of a folder hold."""
+    """Return the contents of a folder's JSON files by experiment."""
     found = {}
     for path in sorted(out.glob("*.json")):
         held = json.loads(path.read_text(encoding="utf-8"))
@@ -64,14 +63,14 @@ def results(out: Path) -> dict[str, Found]:
 
 
 def row(item: Item, found: Mapping[str, Found], failures: Mapping[str, str]) -> list[str]:
-    """The cells of an item: its name, command, what the paper reports, what we get, and how they agree."""
-    if item.command is None or item.found is None:
+    """Return the cells of an item: name, command, the paper's result, our result, and the verdict."""
+    if item.command is None or item.reading is None:
         return [item.name, "-", item.paper, "-", f"not done: {item.why}" if item.verdict is None else item.verdict]
     name, held = f"`{COMMANDS[item.command]}`", found.get(item.experiment)
     if held is None:
         return [item.name, name, item.paper, "-", f"did not run: {failures.get(item.command, 'no results')}"]
     try:
-        got, agrees = item.found(held["results"])
+        got, agrees = item.reading(held["results"])
     except (KeyError, IndexError, TypeError, ValueError) as error:
         why = f"{type(error).__name__} {error}"
         raise SystemExit(f"{item.experiment}.json does not hold what {item.name} needs: {why}") from None
@@ -80,7 +79,7 @@ def row(item: Item, found: Mapping[str, Found], failures: Mapping[str, str]) -> 
 
 
 def page(found: Mapping[str, Found], failures: Mapping[str, str]) -> str:
-    """The page, as Markdown."""
+    """Return the page as Markdown."""
     parts = [HEAD]
     for paper, title in PAPERS.items():
         rows = [row(item, found, failures) for item in ITEMS if item.of == paper]
@@ -90,14 +89,17 @@ def page(found: Mapping[str, Found], failures: Mapping[str, str]) -> str:
 
 
 def main(
-    quick: Annotated[bool, typer.Option("--quick", help="The small sizes of all scripts.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="Use the small sizes of all scripts.")] = False,
     data: Annotated[Path, typer.Option(help="Folder with vision/ and uci/.")] = DATA,
-    only: Annotated[str, typer.Option(help="Only commands that hold this text.")] = "",
-    no_run: Annotated[bool, typer.Option("--no-run", help="Only write the page.")] = False,
-    file: Annotated[Path, typer.Option("--page", help="The page.")] = REPOSITORY / "docs" / "pages" / "papers.md",
+    only: Annotated[str, typer.Option(help="Run only commands that contain this text.")] = "",
+    no_run: Annotated[bool, typer.Option("--no-run", help="Write the page without running scripts.")] = False,
+    file: Annotated[Path, typer.Option("--page", help="File of the page.")] = REPOSITORY
+    / "docs"
+    / "pages"
+    / "papers.md",
     out: Annotated[Path, typer.Option(help="Folder of the scripts' JSON files and figures.")] = Path("out"),
 ) -> None:
-    """Runs the scripts of all tables and figures of the papers and writes the page that compares them."""
+    """Run the scripts of all tables and figures of the papers and write the page that compares them."""
     out.mkdir(parents=True, exist_ok=True)
     chosen = [] if no_run else [key for key, command in COMMANDS.items() if only in command]
     failures = {key: run(COMMANDS[key], data, out, quick) for key in chosen}

@@ -1,10 +1,16 @@
-"""What is read off the JSON files of the papers' scripts; which item takes what stands in papers.toml.
+"""Readings of the results of the papers' scripts; papers.toml assigns them to items.
 
-A table ``[[item]]`` of papers.toml: ``of``, the paper (a key of PAPERS); ``name``; ``paper``, what it reports;
-``command``, a key of ``[commands]``, left out where no script makes the item; ``found``, a function of this module,
-which takes the results of the script (after the arguments ``with``, if there are any) and returns ours in words and
-whether they agree; ``experiment``, whose results it reads where that is not named like the command; ``why``: what the
-paper leaves open, or why ours depart; ``verdict``: where nothing is run.
+A table ``[[item]]`` of papers.toml has these keys:
+
+* ``of``: the paper, a key of PAPERS.
+* ``name``: the tables or figures.
+* ``paper``: the result of the paper.
+* ``command``: a key of ``[commands]``; omitted if no script covers the item.
+* ``reading``: a function of this module. It maps the results of the script (with the arguments ``with``, if set) to a
+  description and to whether they agree with the paper.
+* ``experiment``: the experiment whose results are read, if its name differs from the command's.
+* ``why``: what the paper does not specify, or why the results depart.
+* ``verdict``: the verdict if nothing is run.
 """
 
 from __future__ import annotations
@@ -25,18 +31,18 @@ else:
 
 Results = dict[str, Any]
 Reading = tuple[str, bool]
-Found = Callable[[Results], Reading]
+Reader = Callable[[Results], Reading]
 
 
 @dataclass(frozen=True)
 class Item:
-    """One table or figure."""
+    """One table or figure, with the keys of papers.toml."""
 
     of: str
     name: str
     paper: str
     command: str | None = None
-    found: Found | None = None
+    reading: Reader | None = None
     why: str = ""
     experiment: str = ""
     verdict: str | None = None
@@ -44,17 +50,22 @@ class Item:
 
 HEAD = """# The papers, item by item
 
-Every table and figure of the five papers that herdner stands on: what the paper reports, what we get, and whether
-they agree. `python scripts/papers/all.py` writes the page: what stands under "here", and whether it agrees, is read
-off the results of the command, by the conditions in `papers_items.py`: the order of methods or the law that the paper
-states, and its digits only where they are named. Where no command stands, the tests of the functions named hold them.
-Commands are run from the folder `scripts/papers`; names in braces are folders of pictures and texts. Numbers marked
-(quick) are of the small sizes (`--quick`), which show the order of the methods and not the last digit; the others are
-of the paper's sizes, or of those that the item names. Where "agrees" means less than the paper says, the item says so.
+This page lists every table and figure of the five papers behind herdner: the result of the paper, the result of
+herdner, and whether they agree. `python scripts/papers/all.py` writes the page.
 
-HG13: Bornn et al., *Herded Gibbs Sampling* (2013). HG16: Chen et al., the same in JMLR 17 (2016). DoGS17: Mitliagkas
-and Mackey, *Improving Gibbs Sampler Scan Quality with DoGS* (2017). FWSS18: Futami et al., *Frank-Wolfe Stein Sampling*
-(2018). HGW19: Yamashita and Suzuki, *Convergence analysis of herded-Gibbs-type sampling algorithms* (2019).
+* The columns "here" and "agrees" are computed from the results of the command, by the conditions in
+  `papers_items.py`. A condition tests the order of methods or the law that the paper states. It tests digits only
+  if the item names them.
+* Items without a command are tested by the tests of the functions that they name.
+* Commands run in the folder `scripts/papers`. Names in braces are folders of pictures and texts.
+* Numbers marked (quick) have the small sizes of `--quick`, which show the order of the methods but not the last
+  digits. The others have the paper's sizes, or the sizes that the item names.
+* If "agrees" means less than the claim of the paper, the item says so.
+
+HG13: Bornn et al., *Herded Gibbs Sampling* (2013). HG16: Chen et al., the same in JMLR 17 (2016). DoGS17:
+Mitliagkas and Mackey, *Improving Gibbs Sampler Scan Quality with DoGS* (2017). FWSS18: Futami et al., *Frank-Wolfe
+Stein Sampling* (2018). HGW19: Yamashita and Suzuki, *Convergence analysis of herded-Gibbs-type sampling algorithms*
+(2019).
 """
 PAPERS = {
     "HG": "Herded Gibbs sampling (HG13, HG16)",
@@ -69,7 +80,7 @@ def g(value: float) -> str:
 
 
 def each(found: Mapping[str, float]) -> str:
-    """Names with their numbers."""
+    """Format names with their numbers."""
     return ", ".join(f"{name} {g(value)}" for name, value in found.items())
 
 
@@ -115,12 +126,12 @@ def table2(r: Results) -> Reading:
 
 
 def conventions(r: Results) -> Reading:
-    best, held = max(r["conventions"].items(), key=lambda item: sum(item[1]["pairs"]))
+    best, score = max(r["conventions"].items(), key=lambda item: sum(item[1]["pairs"]))
     best = best.removeprefix("Convention(").rstrip(")").replace("'", "")
     n = sum(all(k == 10 for k in one["pairs"]) for one in r["conventions"].values())
     return (
-        f"{n} of {len(r['conventions'])} conventions give the order at all sigmas; nearest, pairs in order of 10:"
-        f" {held['pairs']} ({best})"
+        f"{n} of {len(r['conventions'])} conventions give the order at all sigmas; the best has {score['pairs']} of 10"
+        f" pairs in order ({best})"
     ), n > 0
 
 
@@ -134,8 +145,8 @@ def fig9(r: Results) -> Reading:
 def fig11(r: Results) -> Reading:
     alike = [line for line in r["differences"] if line.startswith(("annealed", "herded"))]
     changes = {line.split(":")[0]: sum(part.strip()[0] in "+-" for part in line.split(",")[1:]) for line in alike}
-    words = ", ".join(f"{name}: {n} names added or left out" for name, n in changes.items())
-    return f"beside Viterbi, {words}", max(changes.values()) <= 2
+    words = ", ".join(f"{name}: {n} names added or missing" for name, n in changes.items())
+    return f"compared with Viterbi, {words}", max(changes.values()) <= 2
 
 
 def table3(r: Results) -> Reading:
@@ -153,20 +164,20 @@ def table3(r: Results) -> Reading:
 
 def theory2(r: Results) -> Reading:
     one = r["rationally independent"]
-    return f"L1 {g(one['first'])} falls to {g(one['last'])}; dependent pi_i: stays at {g(r['dependent']['last'])}", (
-        one["last"] < one["first"] / 20 and r["dependent"]["last"] > 10 * one["last"]
-    )
+    dependent = r["dependent"]["last"]
+    words = f"L1 falls from {g(one['first'])} to {g(one['last'])}; dependent pi_i: it stays at {g(dependent)}"
+    return words, one["last"] < one["first"] / 20 and dependent > 10 * one["last"]
 
 
 def theory3(r: Results) -> Reading:
     t = r["theorem 3"]
-    words = f"{t['checks']} lengths and graphs, {t['above']} above; nearest {g(t['nearest'])} of the bound"
+    words = f"{t['checks']} lengths and graphs, {t['above']} above the bound; the largest is {g(t['nearest'])} of it"
     return words, t["above"] == 0
 
 
 def theory34(r: Results) -> Reading:
     t = r["equation 34"]
-    return f"{t['checks']} visits of states, {t['below']} below l T - B", t["below"] == 0
+    return f"{t['checks']} visit counts, {t['below']} below l T - B", t["below"] == 0
 
 
 def parallel16(r: Results) -> Reading:
@@ -214,7 +225,7 @@ def dogs3(r: Results) -> Reading:
     return f"updates to one error for all scans: {'; '.join(words)}", all(ahead)
 
 
-def dogs4(name: str) -> Found:
+def dogs4(name: str) -> Reader:
     def found(r: Results) -> Reading:
         held = r["grids"][name]["guarantees"]
         means = {k: _mean_bias(v) for k, v in r["grids"][name]["bias"].items()}
@@ -243,15 +254,15 @@ def dogs8(r: Results) -> Reading:
 
 
 def _mean_bias(found: Results) -> float:
-    """Over budgets."""
+    """Return the mean absolute bias over budgets."""
     return sum(abs(b) for b in found["bias"]) / len(found["bias"])
 
 
 # ---- FWSS18 ----
 
 
-def toy(step: str) -> Found:
-    """Whether MMD falls in the form of the claim, as by an exact oracle, which the theorems are about."""
+def toy(step: str) -> Reader:
+    """Test whether MMD falls in the form of the claim with an exact oracle, as the theorems assume."""
 
     def form(t: Results) -> tuple[str, bool, float]:
         power, rate = t["exponent of N"], t["rate per particle"]
@@ -283,9 +294,9 @@ def cached(r: Results) -> Reading:
 def accuracy(r: Results) -> Reading:
     ends = {m: f"{values[1][-1]:.4f} ({values[0][-1]:.1f} s)" for m, values in r["accuracy"].items()}
     (times, found), (until, other) = r["accuracy"]["FWSS, MAP start"], r["accuracy"]["SVGD"]
-    there = [t for t, a in zip(times, found, strict=True) if a >= other[-1]]
-    when = f"FWSS is where SVGD ends after {there[0]:.2f} s" if there else "FWSS never gets where SVGD ends"
-    return "; ".join(f"{m} {v}" for m, v in ends.items()) + f"; {when}", bool(there) and there[0] <= until[-1]
+    reached = [t for t, a in zip(times, found, strict=True) if a >= other[-1]]
+    when = f"FWSS reaches SVGD's final accuracy after {reached[0]:.2f} s" if reached else "FWSS never reaches it"
+    return "; ".join(f"{m} {v}" for m, v in ends.items()) + f"; {when}", bool(reached) and reached[0] <= until[-1]
 
 
 def falling(r: Results) -> Reading:
@@ -294,7 +305,7 @@ def falling(r: Results) -> Reading:
     return "MMD^2: " + "; ".join(f"{m} {g(v)}" for m, v in ends.items()), max(ours) < ends["SVGD, mode"]
 
 
-def neural(data: str, rmse: float, ll: float) -> Found:
+def neural(data: str, rmse: float, ll: float) -> Reader:
     def found(r: Results) -> Reading:
         (a, b, _), (c, d, _) = (np.mean(r[data][method], axis=0) for method in ("FWSS, mode", "SVGD, prior"))
         return f"FWSS RMSE {g(a)}, LL {b:.2f}; SVGD {g(c)}, {d:.2f}", a <= 1.1 * rmse and b >= ll - 0.1
@@ -304,18 +315,18 @@ def neural(data: str, rmse: float, ll: float) -> Found:
 
 def theorems18(r: Results) -> Reading:
     sizes = f"d {g(r['first']['diameter'])}, R {g(r['first']['radius'])} in the first"
-    words = f"{r['above']} of {r['checks']} above, on {r['problems']} problems; the last at most {g(r['nearest'])}"
-    return f"{words} of its bound; {sizes}", not r["above"]
+    words = f"{r['above']} of {r['checks']} above the bound, on {r['problems']} problems; the last is {g(r['nearest'])}"
+    return f"{words} of its bound at most; {sizes}", not r["above"]
 
 
 def lazy18(r: Results) -> Reading:
     t = r["lazy"]
-    words = f"{t['above']} of {t['checks']} above, for K = 1, 2, 8; the nearest {g(t['nearest'])} of its bound"
-    return f"{words}, as Phi falls, to {g(t['phi'])} here", not t["above"]
+    words = f"{t['above']} of {t['checks']} above the bound, for K = 1, 2, 8; the largest is {g(t['nearest'])} of it"
+    return f"{words}; Phi falls to {g(t['phi'])}", not t["above"]
 
 
 def variance18(r: Results) -> Reading:
-    return f"apart by {g(r['eq. 46 - eq. 47'])} at most", r["eq. 46 - eq. 47"] < 1e-9
+    return f"they differ by at most {g(r['eq. 46 - eq. 47'])}", r["eq. 46 - eq. 47"] < 1e-9
 
 
 def variants18(r: Results) -> Reading:
@@ -382,7 +393,7 @@ def fig4(r: Results) -> Reading:
 
 
 def fig6(r: Results) -> Reading:
-    """Over the paper's range of bins; beyond it the words alone say how it goes on."""
+    """Test the fit over the paper's range of bins; the description also covers larger numbers."""
     pairs = [(b, d) for b, d in zip(r["bins"], r["threshold"], strict=True) if 4 <= b <= 16]
     bins, logs = np.array([b for b, _ in pairs], float), np.log([d for _, d in pairs])
     (rate, fit), (power, other) = _line(bins, logs), _line(np.log(bins), logs)
@@ -391,11 +402,11 @@ def fig6(r: Results) -> Reading:
 
 
 def _line(x: np.ndarray, y: np.ndarray) -> tuple[float, float]:
-    """The slope of a line through the points, and its R^2."""
+    """Return the slope of a line through the points, and its R^2."""
     return float(np.polyfit(x, y, 1)[0]), float(np.corrcoef(x, y)[0, 1] ** 2)
 
 
-def by_plan(part: str, order: list[str]) -> Found:
+def by_plan(part: str, order: list[str]) -> Reader:
     def found(r: Results) -> Reading:
         ends = {name: r[name][part][-1] for name in order}
         return f"D^{part}: {each(ends)}", list(ends.values()) == sorted(ends.values())
@@ -428,7 +439,7 @@ def authors(r: Results) -> Reading:
 
 
 def authors_means(r: Results) -> Reading:
-    """One file of theirs, of 32 bins, is the odd one: see papers.toml."""
+    """Compare the means without the authors' file of 32 bins, which papers.toml explains."""
     found, rows = r["means"], r["means"]["rows"]
     labels = {name: row["labels"] for name, row in rows.items()}
     words = "; ".join(f"{name}: {g(one['ours'][-1])} / {g(one['theirs'][-1])}" for name, one in labels.items())
@@ -457,22 +468,25 @@ def labels19(r: Results) -> Reading:
 
 
 def load() -> tuple[dict[str, str], list[Item]]:
-    """The commands, and the items in the order of the page; KeyError where papers.toml names a function not here."""
-    held = tomllib.loads(Path(__file__).with_name("papers.toml").read_text(encoding="utf-8"))
+    """Return the commands, and the items in the order of the page.
+
+    Raises:
+        KeyError: papers.toml names a function that this module does not have.
+    """
+    tables = tomllib.loads(Path(__file__).with_name("papers.toml").read_text(encoding="utf-8"))
     items = []
-    for given in held["item"]:
-        function, arguments = given.pop("found", None), given.pop("with", ())
-        found: Any = None if function is None else globals()[function]
-        items.append(
-            Item(**{"experiment": given.get("command", "")} | given, found=found(*arguments) if arguments else found)
-        )
-    return held["commands"], items
+    for table in tables["item"]:
+        name, arguments = table.pop("reading", None), table.pop("with", ())
+        function: Any = None if name is None else globals()[name]
+        reading = function(*arguments) if arguments else function
+        items.append(Item(**{"experiment": table.get("command", "")} | table, reading=reading))
+    return tables["commands"], items
 
 
 def verdicts(experiment: str, results: Results) -> Iterator[str]:
-    """What the page says of an experiment, a line for each item; nothing of results that other options have made."""
+    """Yield a line for each item of an experiment; items that the results do not cover are skipped."""
     for item in load()[1]:
-        if item.experiment == experiment and item.found is not None:
+        if item.experiment == experiment and item.reading is not None:
             with suppress(KeyError, IndexError):
-                words, agrees = item.found(results)
+                words, agrees = item.reading(results)
                 yield f"{item.name}: {words}; {'agrees' if agrees else 'departs'} (the paper: {item.paper})"

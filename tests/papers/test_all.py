@@ -23,7 +23,7 @@ def test_every_item_is_made_by_a_script_or_is_said_not_to_be() -> None:
         if item.command is None:
             assert item.verdict or item.why, item.name
         else:
-            assert item.found is not None, item.name
+            assert item.reading is not None, item.name
     assert len({(item.of, item.name) for item in ITEMS}) == len(ITEMS)
 
 

@@ -74,6 +74,6 @@ def test_a_quick_run_makes_its_lines_of_the_page(script, tmp_path) -> None:
     items = [item for item in papers_items.load()[1] if item.command == script]
     assert items
     for item in items:
-        words, agrees = item.found(found)
+        words, agrees = item.reading(found)
         assert agrees, f"{item.name}: {words}"
     assert (tmp_path / f"{script}.png").stat().st_size > 10_000
