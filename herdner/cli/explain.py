@@ -93,7 +93,7 @@ def _explain_documents(
         try:
             mentions = tagger.explain(document, inference, name=name, against=against, seed=seed, first=i)
         except NoSuchName as error:
-            missing = error if missing is None or error.stands_there else missing
+            missing = error if missing is None or error.is_in_text else missing
         except (ValueError, MemoryError) as error:
             status.fail(Failure(error, i, document).message)
         else:

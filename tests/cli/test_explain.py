@@ -80,7 +80,7 @@ def test_samplers_explain_what_they_tag(call: Call, tmp_path: Path) -> None:
         (["--name", "Zanzibar"], 1, "'Zanzibar' is not in the text"),
         (["--name", "pier"], 1, "'pier' is in the text, but not tagged as a name"),
         (["--name", " "], 2, "--name: the name is empty"),
-        (["--against", "Town"], 2, "--against: no label 'Town'; expected best or one of LOC, ORG, PER"),
+        (["--against", "Town"], 2, "--against: the model has no label 'Town'; expected best or one of LOC, ORG, PER"),
         (["--backend", "viterbi"], 1, "tag without links"),
         (["--backend", "none"], 2, "none"),
     ],
@@ -102,7 +102,7 @@ def test_known_names_are_shown(call: Call, tmp_path: Path) -> None:
     options = ["--names", tmp_path / "names.tsv"]
     hard = call("explain", *options, "--names-hard", stdin=text).out
     assert hard.startswith("pier LOC in sentence 1\n  log-odds +inf against no name: ")
-    assert "+inf  the names that you gave leave no choice" in hard
+    assert "+inf  known names forbid the alternative" in hard
     strong = call("explain", *options, "--names-strength", 20, stdin=text).out
     assert "known names +20.00" in strong
     assert "--names-hard: also needs --names" in one_line(call("explain", "--names-hard", stdin=text), 2)

@@ -22,11 +22,11 @@ from herdner.crf.link_rules import SameStem, SameWord
 from herdner.crf.model import LinkTable
 from herdner.crf.templates import skip_chain_template
 from herdner.crf.weights import ChainWeights
+from herdner.ner.descriptions import PREDICATES, brief
 from herdner.ner.explain import Explanation, NoSuchName, weights_of
 from herdner.ner.features import FeaturePlan, default_plan, make_extractor
 from herdner.ner.lexicon import Gazetteers, Lexicon, vector_classes, word_classes
 from herdner.ner.model import TaggerModel
-from herdner.ner.wording import SAYINGS, brief
 from herdner.text.document import Document
 from herdner.text.tags import Span, spans_from_tags, tags_from_spans
 
@@ -112,7 +112,7 @@ def test_names_that_the_user_gave_are_parts(tagger: Tagger) -> None:
     given = {each.mention.text: each for each in tagger.explain(ARTICLE, names=names)}
     assert given["Winam"].total("name") == 2.5
     assert given["Charlotte Akinyi"].total("name") == 2.0  # 1 for each of its tokens
-    assert sayings(given["pier"])["the names that you gave"] == 30
+    assert sayings(given["pier"])["known names"] == 30
     if given["Kisumu"].mention.label == "LOC":
         against = tagger.explain(ARTICLE, names=names, name="Kisumu", against="PER")
         assert any(each.total("name") == -1.5 for each in against)
@@ -121,7 +121,7 @@ def test_names_that_the_user_gave_are_parts(tagger: Tagger) -> None:
 def test_what_must_be_a_name_has_no_other_reading(tagger: Tagger) -> None:
     (found,) = tagger.explain("The pier is long.", names=[("pier", "LOC", math.inf)])
     assert (found.mention.text, found.mention.label, found.log_odds) == ("pier", "LOC", math.inf)
-    assert found.parts[0] == ("name", math.inf, "the names that you gave leave no choice", "")
+    assert found.parts[0] == ("name", math.inf, "known names forbid the alternative", "")
     assert all(math.isfinite(part.value) for part in found.parts[1:])
     values = json.loads(json.dumps(found.to_dict(), allow_nan=False))
     assert values["log_odds"] is values["parts"][0]["value"] is values["totals"]["name"] is None
@@ -250,18 +250,18 @@ def test_links_and_transitions_are_said_with_what_stands_at_their_ends(tagger: T
 PLACES = {
     "word[-1]": "the word before is 'at'", "word[1]": "the word after is 'Reuters'",
     "word[-2]": "at most one word stands before it in the sentence",
-    "lower[0]": "the word is 'paris', in small letters or not",
+    "lower[0]": "the word is 'paris', ignoring case",
     "shape[0]": "the word looks like Xxxxx", "brief_shape[0]": "the word looks like Xx",
     "prefix3[0]": "the word begins with 'par-'", "suffix2[0]": "the word ends in '-is'",
     "class20[0]": "the word has the word class of Reuters",
-    "vector512[0]": "the word stands in such texts as Reuters", "gazetteer:city[0]": "the word is in the list city",
+    "vector512[0]": "the word occurs in similar texts as Reuters", "gazetteer:city[0]": "the word is in the list city",
     "run[0]": "the word is the first of 2 capitalised words in a row",
     "run_last[0]": "the word is in a run of capitalised words that ends with 'Reuters'",
     "run_before[0]": "the word is in a run of capitalised words that comes after 'at'",
     "run_after[0]": "the word is in a run of capitalised words that comes before '1998'",
     "casing[0]": "the word is capitalised (elsewhere too)", "bias[0]": "how common the label is",
     "word[-1]|brief_shape[0]": "the word before is 'at' and the word looks like Xx",
-    "digits[2]": "the second word after is '0000' with whatever digits",
+    "digits[2]": "the second word after is '0000' with any digits",
 }  # fmt: skip
 
 
@@ -303,7 +303,7 @@ def test_words_beside_other_occurrences_are_said_with_their_sentence() -> None:
 
 
 def test_every_attribute_has_words() -> None:
-    assert set(SAYINGS) == {*TYPE_ATTRIBUTES, *POSITION_ATTRIBUTES, "gazetteer"}
+    assert set(PREDICATES) == {*TYPE_ATTRIBUTES, *POSITION_ATTRIBUTES, "gazetteer"}
 
 
 @given(st.text(st.characters(exclude_categories=("Cs",)), min_size=1, max_size=12))

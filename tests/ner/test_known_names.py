@@ -137,17 +137,17 @@ def test_values_that_are_no_names(tagger, tmp_path):
     for values in (3, b"Winam", {"label": "ORG", "pattern": "Winam"}):
         with pytest.raises(ValueError, match="names must be a file, or a list"):
             Names.of(values)  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="name 2: 3 is no name"):
+    with pytest.raises(ValueError, match="name 2: 3 is not a name"):
         Names.of([("Winam", "ORG"), 3])  # type: ignore[list-item]
-    with pytest.raises(ValueError, match="there is no name"):
+    with pytest.raises(ValueError, match="needs at least one name"):
         Names.of([])
-    with pytest.raises(ValueError, match=r"an entry of names is \('Winam', 'ORG'\); Names.of makes entries"):
+    with pytest.raises(ValueError, match=r"entries must be KnownName values, got \('Winam', 'ORG'\)"):
         Names((("Winam", "ORG"),))  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="strength of names is a number"):
+    with pytest.raises(ValueError, match="strength must be a number"):
         Names.of([("Winam", "ORG")], strength=math.nan)
-    with pytest.raises(ValueError, match="hard of names is true or false, not 'false'"):
+    with pytest.raises(ValueError, match="hard must be true or false, got 'false'"):
         Names.of([("Winam", "ORG")], hard="false")
-    with pytest.raises(FormatError, match="is a folder; name a file in it"):
+    with pytest.raises(FormatError, match="is a folder; give a file"):
         Names.read(tmp_path)
     with pytest.raises(FormatError, match=r"\*\.tsv: no such file"):
         Names.read(tmp_path / "*.tsv")

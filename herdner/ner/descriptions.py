@@ -1,0 +1,329 @@
+"""Descriptions of features, transitions and links in English, for `herdner.ner.explain`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from herdner._ext.features import TYPE_ATTRIBUTES
+
+if TYPE_CHECKING:
+    from herdner.ner.features import Enumerated
+    from herdner.text.tags import Span
+
+_PLACES = ("", "second ", "third ", "fourth ", "fifth ", "sixth ", "seventh ", "eighth ", "ninth ")
+_LIST_POSITIONS = {1: "is in", 2: "begins a name in", 3: "is inside a name in", 4: "ends a name in"}
+_FOLDED = "lower"
+_LOWER = TYPE_ATTRIBUTES.index(_FOLDED)
+MAX_EXAMPLES = 3  # example words in the description of a word class
+
+# Examples for descriptions of word classes, because a model stores only hashes of the words of a class. Words that have
+# no class in a model are not used.
+_WELL_KNOWN = """
+Reuters Bloomberg Microsoft Toyota Siemens Boeing Samsung Nestle Inc. Ltd. Corp. Co. Bank University Ministry Party
+Council Union Committee Court Police Parliament Senate Congress NATO FBI IMF Manchester Barcelona Chelsea Yankees
+John Mary David Maria Ahmed Peter Anna Smith Johnson Garcia Kim Singh Clinton Obama Merkel Einstein Shakespeare
+Mr. Mrs. Dr. President Minister Professor General Judge London Paris Berlin Nairobi Tokyo Chicago Texas California
+Kenya Germany China India France Africa Europe Asia Street River Island Lake Mount County American German Chinese
+French Islamic Christian Monday January Internet Olympics said told announced bought visited played won the a of in at
+on from by with and or but he she they who which company city country president team game
+"""
+WELL_KNOWN = tuple(_WELL_KNOWN.split())
+
+
+def brief(word: str, longest: int) -> str:
+    """Return the shape of a word: X for upper case, x for lower case, d for digits, in shortened runs.
+
+    Args:
+        word: The word.
+        longest: Longest run of equal signs.
+    """
+    signs = "".join("X" if c.isupper() else "x" if c.islower() else "d" if c.isdigit() else c for c in word)
+    return "".join("".join(run)[:longest] for _, run in groupby(signs))
+
+
+@dataclass(frozen=True, eq=False)
+class Describer:
+    """Descriptions of the features, transitions and links of one tagged document.
+
+    Attributes:
+        tokens: Tokens of the document.
+        sentence_offsets: First token of each sentence, and the number of tokens.
+        spans: Mentions of the document.
+        names: Names of the A attributes.
+        templates: Templates of the feature plan, in the order of their indices.
+        attributes: uint64[n, A], values of `herdner._ext.features.Extractor.origins`.
+        well_known: The same for the words `WELL_KNOWN`.
+    """
+
+    tokens: Sequence[str]
+    sentence_offsets: NDArray[np.int64]
+    spans: Sequence[Span]
+    names: tuple[str, ...]
+    templates: Sequence[Enumerated]
+    attributes: NDArray[np.uint64]
+    well_known: NDArray[np.uint64]
+
+    # --- features ---------------------------------------------------------------------------------------------------
+
+    def feature(self, template: int, token: int, position: int) -> str:
+        """Describe a feature.
+
+        Args:
+            template: Index of its template.
+            token: Index of the token that has the feature.
+            position: For templates that read the neighbour of another occurrence the index of this neighbour, else the
+                index of the token.
+        """
+        items, side = self.templates[template]
+        if side is not None:
+            ((column, _),) = items
+            start = f"also in sentence {self.sentence(position)}, {'after' if side == 'left' else 'before'}"
+            predicate, quoted = self.attribute(column, position), f"'{self.tokens[position]}'"
+            return f"{start} {quoted}" if predicate == f"is {quoted}" else f"{start} a word that {predicate} ({quoted})"
+        return " and ".join(dict.fromkeys(self._item(column, token, offset) for column, offset in items))
+
+    def _item(self, column: int, token: int, offset: int) -> str:
+        first, end = self.borders(token)
+        name, at = self.names[column], token + offset
+        if name == "bias":
+            return "how common the label is"
+        if not first <= at < end:
+            return _outside(offset)
+        if name == "headline":
+            return "the sentence is a headline in capitals"
+        return f"{_subject(offset)} {self.attribute(column, at)}"
+
+    def attribute(self, column: int, token: int) -> str:
+        """Describe an attribute of a token by a predicate such as "is 'at'".
+
+        Args:
+            column: Index of the attribute.
+            token: Index of the token.
+        """
+        name, _, gazetteer = self.names[column].partition(":")
+        return PREDICATES.get(name, _unknown)(self, column, token, gazetteer)
+
+    # --- transitions and links --------------------------------------------------------------------------------------
+
+    def transition(self, token: int) -> str:
+        """Describe the transition from the token before.
+
+        Args:
+            token: Index of the second token.
+        """
+        left, right = self.mention_at(token - 1), self.mention_at(token)
+        if left is not None and left == right:
+            return f"transition inside {left.label} from '{self.tokens[token - 1]}' to '{self.tokens[token]}'"
+        pair = f"'{self.tokens[token - 1]}' ({_label(left)}) to '{self.tokens[token]}' ({_label(right)})"
+        return f"transition from {pair}"
+
+    def border(self, token: int, start: bool) -> str:
+        """Describe the transition at a border of a sentence.
+
+        Args:
+            token: Index of the first or last token of the sentence.
+            start: Whether the token is the first one.
+        """
+        verb = "begins" if start else "ends"
+        return f"the sentence {verb} with '{self.tokens[token]}' ({_label(self.mention_at(token))})"
+
+    def link(self, token: int, other: int, rule: str) -> str:
+        """Describe a link.
+
+        Args:
+            token: Index of a token of the mention.
+            other: Index of the other linked token.
+            rule: Name of the link rule.
+        """
+        mention, target = self.mention_at(token), self.mention_at(other)
+        if mention is not None and mention == target:
+            return f"link between '{self.tokens[token]}' and '{self.tokens[other]}', both in this mention ({rule})"
+        text = self.tokens[other] if target is None else " ".join(self.tokens[target.start : target.end])
+        tagged = _label(target) if target is None else f"tagged {target.label}"
+        return f"link to '{text}' in sentence {self.sentence(other)}, {tagged} ({rule})"
+
+    def known_name(self, is_constraint: bool) -> str:
+        """Describe the evidence of known names.
+
+        Args:
+            is_constraint: Whether a constraint forbids the alternative.
+        """
+        return "known names forbid the alternative" if is_constraint else "known names"
+
+    # --- the document -----------------------------------------------------------------------------------------------
+
+    def sentence(self, token: int) -> int:
+        """Return the number of a token's sentence, starting at 1."""
+        return self._sentence_numbers[token]
+
+    @cached_property
+    def _sentence_numbers(self) -> list[int]:
+        lengths = np.diff(self.sentence_offsets)
+        return np.repeat(np.arange(1, len(lengths) + 1), lengths).tolist()
+
+    def borders(self, token: int) -> tuple[int, int]:
+        """Return the first token of a token's sentence, and the token after its last one."""
+        number = self.sentence(token)
+        return self._borders[number - 1], self._borders[number]
+
+    @cached_property
+    def _borders(self) -> list[int]:
+        return self.sentence_offsets.tolist()
+
+    def mention_at(self, token: int) -> Span | None:
+        """Return the mention that contains a token, or None."""
+        return self._mentions.get(token)
+
+    @cached_property
+    def _mentions(self) -> dict[int, Span]:
+        return {token: span for span in self.spans for token in range(span.start, span.end)}
+
+    def examples(self, column: int, token: int) -> list[str]:
+        """Return other words with the same value of an attribute, well-known ones first."""
+        value, own = int(self.attributes[token, column]), self.tokens[token].casefold()
+        if (column, value) not in self._shared:
+            well_known = (WELL_KNOWN[i] for i in np.flatnonzero(self.well_known[:, column] == value).tolist())
+            here = (self.tokens[i] for i in np.flatnonzero(self.attributes[:, column] == value).tolist())
+            different = {word.casefold(): word for word in reversed([*well_known, *here])}  # the first of each
+            self._shared[column, value] = list(reversed(different.values()))[: MAX_EXAMPLES + 1]
+        return [word for word in self._shared[column, value] if word.casefold() != own][:MAX_EXAMPLES]
+
+    @cached_property
+    def _shared(self) -> dict[tuple[int, int], list[str]]:
+        return {}
+
+    def word_of(self, column: int, token: int) -> str:
+        """Return the nearest word of the sentence whose lower-case form is the value of an attribute, or ""."""
+        first, end = self.borders(token)
+        same = first + np.flatnonzero(self.attributes[first:end, _LOWER] == self.attributes[token, column])
+        return self.tokens[int(same[np.abs(same - token).argmin()])] if len(same) else ""
+
+
+def _label(mention: Span | None) -> str:
+    return "no name" if mention is None else mention.label
+
+
+def _subject(offset: int) -> str:
+    if not offset:
+        return "the word"
+    return f"the {_PLACES[abs(offset) - 1]}word {'before' if offset < 0 else 'after'}"
+
+
+def _outside(offset: int) -> str:
+    """Describe a position outside the sentence."""
+    distance = abs(offset)
+    if distance == 1:
+        return "it begins the sentence" if offset < 0 else "it ends the sentence"
+    words = "one word stands" if distance == 2 else f"{distance - 1} words stand"
+    return f"at most {words} {'before' if offset < 0 else 'after'} it in the sentence"
+
+
+# --- predicates of attributes
+
+Predicate = Callable[[Describer, int, int, str], str]
+"""Function of a describer, the index of an attribute, the index of a token, and the name of a gazetteer."""
+
+
+def _unknown(describer: Describer, column: int, token: int, gazetteer: str) -> str:
+    return f"has {describer.names[column]}"  # an attribute without a description
+
+
+def _word(describer: Describer, column: int, token: int, gazetteer: str) -> str:
+    return f"is '{describer.tokens[token]}'"
+
+
+def _lower(describer: Describer, column: int, token: int, gazetteer: str) -> str:
+    word = describer.tokens[token]
+    return f"is '{word}'" if word == word.lower() else f"is '{word.lower()}', ignoring case"
+
+
+def _digits(describer: Describer, column: int, token: int, gazetteer: str) -> str:
+    word = describer.tokens[token]
+    plain = "".join("0" if c.isdigit() else c for c in word.lower())
+    return f"is '{plain}' with any digits" if plain != word.lower() else _lower(describer, column, token, gazetteer)
+
+
+def _shape(describer: Describer, column: int, token: int, gazetteer: str) -> str:
+    return f"looks like {brief(describer.tokens[token], 4)}"
+
+
+def _brief_shape(describer: Describer, column: int, token: int, gazetteer: str) -> str:
+    return f"looks like {brief(describer.tokens[token], 1)}"
+
+
+def _prefix(length: int) -> Predicate:
+    return lambda describer, column, token, gazetteer: f"begins with '{describer.tokens[token].lower()[:length]}-'"
+
+
+def _suffix(length: int) -> Predicate:
+    return lambda describer, column, token, gazetteer: f"ends in '-{describer.tokens[token].lower()[-length:]}'"
+
+
+def _class(describer: Describer, column: int, token: int, gazetteer: str) -> str:
+    shared = describer.examples(column, token)
+    return f"has the word class of {', '.join(shared or [describer.tokens[token]])}"
+
+
+def _vector(describer: Describer, column: int, token: int, gazetteer: str) -> str:
+    shared = describer.examples(column, token)
+    return f"occurs in similar texts as {', '.join(shared or [describer.tokens[token]])}"
+
+
+def _casing(describer: Describer, column: int, token: int, gazetteer: str) -> str:
+    value = int(describer.attributes[token, column])
+    if not value & 32:
+        return "is in lower case here and capitalised elsewhere"
+    text = "is in capitals" if value & 16 else "is capitalised"
+    if value & 8:
+        text += " in a headline"
+    if value & 4:
+        text += " at the start of the sentence"
+    elsewhere = {0: "no other occurrence", 1: "lower case elsewhere", 2: "elsewhere too", 3: "elsewhere both"}
+    return f"{text} ({elsewhere[value & 3]})"
+
+
+def _run(describer: Describer, column: int, token: int, gazetteer: str) -> str:
+    value = int(describer.attributes[token, column]) - 1
+    length, has_left, has_right = value >> 2, value & 2, value & 1
+    if length == 1:
+        return "is capitalised, those beside it are not"
+    number = f"{length} or more" if length == 6 else str(length)
+    place = "inside" if has_left and has_right else "the last of" if has_left else "the first of"
+    return f"is {place} {number} capitalised words in a row"
+
+
+def _run_with(relation: str) -> Predicate:
+    def describe(describer: Describer, column: int, token: int, gazetteer: str) -> str:
+        word = describer.word_of(column, token)
+        border = "the beginning of the sentence" if describer.attributes[token, column] == 1 else "its end"
+        return f"is in a run of capitalised words that {relation} " + (f"'{word}'" if word else border)
+
+    return describe
+
+
+def _listed(describer: Describer, column: int, token: int, gazetteer: str) -> str:
+    return f"{_LIST_POSITIONS.get(int(describer.attributes[token, column]), 'is in')} the list {gazetteer}"
+
+
+def _topic(describer: Describer, column: int, token: int, gazetteer: str) -> str:
+    number, most = describer.attributes[token, column], describer.names[column].removeprefix("topic")
+    return f"is in a document on topic {number} of {most}"
+
+
+PREDICATES: dict[str, Predicate] = {
+    "word": _word, _FOLDED: _lower, "digits": _digits, "shape": _shape, "brief_shape": _brief_shape,
+    **{f"prefix{n}": _prefix(n) for n in range(1, 6)}, **{f"suffix{n}": _suffix(n) for n in range(1, 6)},
+    **{f"class{n}": _class for n in (4, 6, 10, 20)}, **{f"vector{n}": _vector for n in (32, 128, 512, 2048)},
+    "casing": _casing, "headline": _unknown, "run": _run, "bias": _unknown,
+    "run_first": _run_with("begins with"), "run_last": _run_with("ends with"),
+    "run_before": _run_with("comes after"), "run_after": _run_with("comes before"),
+    "topic8": _topic, "topic24": _topic, "topic64": _topic,
+    "gazetteer": _listed,
+}  # fmt: skip
