@@ -1,9 +1,9 @@
-"""Measure predicted names against a gold standard: the command `herdner report`, under the name people look for here.
+"""Evaluation of predicted entities against gold documents: the command `herdner report` as a script.
 
     python scripts/evaluate_ner.py gold.conll:conll predicted.jsonl:jsonl
     python scripts/evaluate_ner.py gold.conll:conll --before chain.jsonl --after links.jsonl --output report.html
 
-`--help` lists the options; `herdner.evaluation.report` does the work.
+`--help` lists the options. The report is made by `herdner.evaluation.report`.
 """
 
 from __future__ import annotations

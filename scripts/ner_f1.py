@@ -1,4 +1,4 @@
-"""HG16 Table 3: F1 and seconds of Gibbs, herded Gibbs and Viterbi on a chain; then of every backend with links.
+"""HG16 Table 3: F1 and seconds of Gibbs, herded Gibbs and Viterbi on a chain, then of every backend with links.
 
     python scripts/ner_f1.py --test ../shared/data/ner/ieer:ieer
     herdner train --train ../shared/data/ner/conll2003/eng.train:conll2003 --output conll.herdner
@@ -7,15 +7,18 @@
         --output hg16.herdner
     python scripts/ner_f1.py --model hg16.herdner --unconstrained --test ../shared/data/ner/ieer:ieer
 
-The corpora are measured, never shipped. Random methods: mean and standard deviation over the seeds.
+The corpora are not distributed. Random methods have a mean and a standard deviation over the seeds. The scores of the
+tagger are checked against seqeval.
 
-The samplers return the best state they visited. From the chain's best path (``--start viterbi``, as `Tagger` begins)
-that is Viterbi's on a chain, whatever they do; from a random one (``--start random``) they have to find it. Where a
-scheme forbids sequences of tags (IOBES, IOB2), samplers that change one tag at a time hardly can: the model of HG16 had
-one tag for each class, which here is ``--scheme iob1 --unconstrained`` (a B- where two names of a class touch, alone).
+A sampler returns the best state that it visited. With ``--start viterbi``, the default of `Tagger`, it starts at the
+best path of the chain, so on a chain it returns that path. With ``--start random`` it has to find the path.
 
-Seconds: features apart from inference, which is the graph's compilation and the search, on one core; the shortest of
-the runs.
+The schemes IOBES and IOB2 forbid some sequences of tags, so samplers that change one tag at a time hardly move. The
+model of HG16 has one tag for each label. Here this is ``--scheme iob1 --unconstrained``, which uses B- only between
+adjacent names with the same label.
+
+Seconds are those of inference on one core: compilation of the graph and search, without features. They are the
+minimum over the runs.
 """
 
 from __future__ import annotations
@@ -34,17 +37,21 @@ from papers.ner_decoding import Method, Row, Scored, Start, measure, of_the_pape
 
 import herdner
 from herdner.corpora.reading import read
-from herdner.evaluation.scores import evaluate
+from herdner.evaluation.scores import Scores, evaluate
 from herdner.evaluation.tabular import markdown_table
 from herdner.ner.tagger import Tagger
 from herdner.text.document import Document
+from herdner.text.tags import tags_from_spans
 from herdner.text.tokenize import Tokenizer
 
 HEADER = ("method", "sweeps", "start", "F1", "sd", "below the best", "seconds")
 
 
 def table(rows: Sequence[Row], caption: str) -> str:
-    """Markdown; "below the best" is the log-potential that the search left, on average, to the best of the rows."""
+    """Return a Markdown table.
+
+    The column "below the best" has the mean difference in log-potential from the best state of all rows.
+    """
     best = max(max(row.log_potential) for row in rows)
     cells = [
         (
@@ -62,25 +69,25 @@ def table(rows: Sequence[Row], caption: str) -> str:
 
 
 def claims(rows: Sequence[Row]) -> list[str]:
-    """What HG16 Sec. 4.4 says of Table 3, in the numbers of one table of it."""
-    found = {(row.method, row.sweeps): row for row in rows}
-    viterbi, herded = found.get(("Viterbi", None)), found.get(("herded Gibbs", 400))
+    """Return the statements of HG16 Sec. 4.4 about Table 3 that the rows can check, with their numbers."""
+    by_method = {(row.method, row.sweeps): row for row in rows}
+    viterbi, herded = by_method.get(("Viterbi", None)), by_method.get(("herded Gibbs", 400))
     if viterbi is None or herded is None:
         return []
-    said = [
+    lines = [
         f"herded Gibbs, 400 sweeps: F1 {herded.mean - viterbi.mean:+.2f} from Viterbi's, {herded.seconds:.2f} s"
         f" ({'within' if abs(herded.mean - viterbi.mean) <= 0.05 else 'not within'} 0.05)"
     ]
-    for (name, sweeps), row in found.items():
+    for (name, sweeps), row in by_method.items():
         if name.startswith("annealed") and sweeps == 800:
             verdict = "above" if round(row.mean - herded.mean, 2) > 0 else "not above"
-            said.append(f"{name}, 800 sweeps: F1 {row.mean - herded.mean:+.2f}, {verdict} herded Gibbs at 400")
-    return said
+            lines.append(f"{name}, 800 sweeps: F1 {row.mean - herded.mean:+.2f}, {verdict} herded Gibbs at 400")
+    return lines
 
 
 @dataclass(frozen=True)
 class Study:
-    """What is run on each corpus."""
+    """Methods and sizes of the measurements on each corpus."""
 
     starts: Sequence[Start]
     unit: str
@@ -90,7 +97,7 @@ class Study:
     repeats: int
 
     def run(self, tagger: Tagger, gold: Sequence[Document]) -> dict[str, Any]:
-        """Prints each table when it is there; ``tables``: rows, claims and notes by title."""
+        """Print each table, and return the rows, claims and notes of each by its title."""
         scored = Scored.of(tagger, gold)
         features = best_times({"features": lambda: Scored.of(tagger, gold)}, self.repeats)["features"]
         print(f"\nfeatures, and {scored.n_links} links: {features:.2f} s")
@@ -109,15 +116,28 @@ class Study:
         for method in methods:
             try:
                 rows.append(measure(scored, method, start, self.seeds, self.repeats))
-            except ValueError as error:  # the backend does not fit the graph, and says why
+            except ValueError as error:  # the backend does not support the graph
                 notes.append(f"{method.name}: {error}")
-        said = claims(rows)
-        print(f"\n## {title}\n\n{table(rows, chr(10).join(f'- {line}' for line in (*said, *notes)))}", flush=True)
-        return {"rows": rows, "claims": said, "notes": notes}
+        lines = claims(rows)
+        print(f"\n## {title}\n\n{table(rows, chr(10).join(f'- {line}' for line in (*lines, *notes)))}", flush=True)
+        return {"rows": rows, "claims": lines, "notes": notes}
+
+
+def check_with_seqeval(gold: Sequence[Document], predicted: Sequence[Document], scores: Scores) -> None:
+    """Raise `AssertionError` unless seqeval computes the same micro F1."""
+    from seqeval.metrics import f1_score
+    from seqeval.scheme import IOB2
+
+    tags = [
+        [tags_from_spans(document.spans or [], document.n_tokens, "iob2") for document in side]
+        for side in (gold, predicted)
+    ]
+    expected = f1_score(*tags, mode="strict", scheme=IOB2, zero_division=0) if scores.per_label else 0.0
+    assert abs(scores.micro.f1 - float(expected)) < 1e-12, (scores.micro.f1, expected)
 
 
 def draw(panel: Any, rows: Sequence[Row], title: str) -> None:
-    """F1 against seconds: a line for each method that was run for several numbers of sweeps, else a point."""
+    """Draw F1 against seconds: a line for each method with several numbers of sweeps, a point for others."""
     for i, name in enumerate(dict.fromkeys(row.method for row in rows)):
         of_it = [row for row in rows if row.method == name]
         x, y, sd = ([getattr(row, key) for row in of_it] for key in ("seconds", "mean", "sd"))
@@ -134,20 +154,20 @@ def main(
     experiment: Experiment,
     test: Annotated[list[str], typer.Option(help="FILE:FORMAT to measure on; may be repeated.")],
     model: Annotated[str, typer.Option(help="Name or file of the model to measure.")] = "en",
-    unconstrained: Annotated[bool, typer.Option(help="Forbid no sequences of tags.")] = False,
-    start: Annotated[Literal["both", "random", "viterbi"], typer.Option(help="Start on the chain.")] = "both",
-    unit: Annotated[Literal["sentence", "document"], typer.Option(help="Graph of the chain.")] = "sentence",
+    unconstrained: Annotated[bool, typer.Option(help="Allow all sequences of tags.")] = False,
+    start: Annotated[Literal["both", "random", "viterbi"], typer.Option(help="Start of the samplers.")] = "both",
+    unit: Annotated[Literal["sentence", "document"], typer.Option(help="Text of one chain.")] = "sentence",
     sweeps: Annotated[
-        list[int] | None, typer.Option(min=1, help="On the chain; 100, 400 and 800 unless given.")
+        list[int] | None, typer.Option(min=1, help="Sweeps on the chain [default: 100, 400 and 800].")
     ] = None,
-    skip_sweeps: Annotated[int, typer.Option(min=1, help="On the skip chain.")] = 100,
-    n_seeds: Annotated[int, typer.Option(min=1, help="Runs of random methods.")] = 5,
-    repeats: Annotated[int, typer.Option(min=1, help="Runs of others, for the time.")] = 3,
+    skip_sweeps: Annotated[int, typer.Option(min=1, help="Sweeps on the skip chain.")] = 100,
+    n_seeds: Annotated[int, typer.Option(min=1, help="Number of runs of random methods.")] = 5,
+    repeats: Annotated[int, typer.Option(min=1, help="Number of runs of other methods, for their time.")] = 3,
 ) -> None:
+    """Measure F1 and seconds of all methods on each corpus."""
     tagger = herdner.load(model)
     if unconstrained:
         tagger = Tagger.from_model(replace(tagger.model_, constrained=False))
-    known = set(tagger.classes_)
     study = Study(
         ["random", "viterbi"] if start == "both" else [start], unit,
         experiment.size([10, 20], sweeps or [100, 400, 800]), experiment.size(10, skip_sweeps),
@@ -155,9 +175,10 @@ def main(
     )  # fmt: skip
     results: dict[str, Any] = {}
     for source in test:
-        gold = list(read(source, map_labels="MISC" not in known, tokenizer=Tokenizer()))
-        found = list(tagger.pipe([document.without_annotation() for document in gold]))
-        scores = evaluate(gold, found, rng=experiment.rng())
+        gold = list(read(source, map_labels="MISC" not in tagger.labels, tokenizer=Tokenizer()))
+        predicted = list(tagger.pipe([document.without_annotation() for document in gold]))
+        scores = evaluate(gold, predicted, rng=experiment.rng())
+        check_with_seqeval(gold, predicted, scores)
         print(f"\n## {model} on {Path(source).name}, tagged\n\n{scores.to_markdown()}")
         results[source] = {"scores": scores.to_dict(), **study.run(tagger, gold)}
     drawn = {(source, title): at["rows"] for source in test for title, at in results[source]["tables"].items()}

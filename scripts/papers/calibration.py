@@ -104,7 +104,7 @@ def main(
 ) -> None:
     experiment.title += f", {Path(test.partition(':')[0]).name}"
     tagger = herdner.load(model)
-    known = set(tagger.classes_)
+    known = tagger.labels
     source = parse_source(test)
     gold = [d for d in read(source, map_labels="MISC" not in known, tokenizer=Tokenizer()) if len(d.tokens)]
     gold = gold[: experiment.size(quick=20, full=len(gold))]

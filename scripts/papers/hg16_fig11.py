@@ -19,7 +19,8 @@ from experiment import Experiment, command
 from ner_decoding import Method, Scored, Start, of_the_paper
 
 import herdner
-from herdner.ner.tagger import DEFAULT_BACKEND, Tagger
+from herdner.ner.inference import DEFAULT_BACKEND
+from herdner.ner.tagger import Tagger
 from herdner.text.document import Document
 from herdner.text.io.write import write_html
 from herdner.text.show import COLORS
