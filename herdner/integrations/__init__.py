@@ -1,1 +1,1 @@
-"""herdner behind and inside other libraries; each module needs the extra of its name."""
+"""Use of herdner inside other libraries: spaCy, Dask, FastAPI, Hugging Face transformers and Presidio."""

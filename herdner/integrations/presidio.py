@@ -1,4 +1,4 @@
-"""herdner as a recogniser of Presidio, which finds and masks personal data.
+"""A recognizer for Presidio, which finds and masks personal data.
 
 from presidio_analyzer import AnalyzerEngine
 from herdner.integrations.presidio import HerdnerRecognizer
@@ -16,26 +16,29 @@ from typing import TYPE_CHECKING, Any
 from herdner.base.extras import import_extra
 from herdner.ner.tagger import Tagger, load
 
-_presidio = import_extra("presidio_analyzer", "the recogniser needs Presidio")
+_presidio = import_extra("presidio_analyzer", "the recognizer needs Presidio")
 
 if TYPE_CHECKING:
-    Base = object
+    EntityRecognizer = object
 else:
-    Base = _presidio.EntityRecognizer
+    EntityRecognizer = _presidio.EntityRecognizer
 
 ENTITIES: Mapping[str, str] = {"PER": "PERSON", "LOC": "LOCATION", "ORG": "ORGANIZATION"}
 
 
-class HerdnerRecognizer(Base):
-    """People, places and organisations by a herdner model, consistent across each text.
-
-    A result's score is the confidence of the name.
+class HerdnerRecognizer(EntityRecognizer):
+    """Recognizer of people, places and organisations, whose labels are consistent within each text.
 
     Args:
         model: A shipped model, a model file or a `Tagger`.
-        entities: Presidio's names of the model's classes; classes that are not named keep theirs.
-        language: Of the texts it is asked about.
-        options: Keyword arguments of `Tagger.inference`, such as ``names``.
+        entities: Presidio's entity type for each label of the model. Labels that are not listed keep their names.
+        language: Language of the texts.
+        name: Name of the recognizer.
+        options: Options of `Tagger.pipe`, such as ``names``.
+
+    Raises:
+        MissingExtra: Presidio is not installed (when the module is imported).
+        ModelError: The model does not exist or is invalid.
     """
 
     def __init__(
@@ -50,18 +53,27 @@ class HerdnerRecognizer(Base):
         self.tagger = model if isinstance(model, Tagger) else load(model)
         self.inference = self.tagger.inference(**options)
         self.entities = {label: entities.get(label, label) for label in self.tagger.labels}
-        start: Any = super().__init__
-        start(supported_entities=sorted(set(self.entities.values())), name=name, supported_language=language)
+        initialize: Any = super().__init__
+        initialize(supported_entities=sorted(set(self.entities.values())), name=name, supported_language=language)
 
     def load(self) -> None:
-        """Nothing: the model is there when the recogniser is made."""
+        """Do nothing: the constructor has loaded the model."""
 
     def analyze(self, text: str, entities: Sequence[str] | None = None, nlp_artifacts: object = None) -> list[Any]:
-        """Presidio's results for the names of these classes (None or none: all) in the text."""
-        found: list[Any] = []
+        """Find entities in a text.
+
+        Args:
+            text: The text.
+            entities: Presidio's entity types to return; None or an empty sequence: all.
+            nlp_artifacts: Not used.
+
+        Returns:
+            A ``RecognizerResult`` for each entity; its score is the confidence.
+        """
+        results: list[Any] = []
         for entity in self.tagger.tag(text, self.inference).entities:
-            kind = self.entities[entity.label]
-            if not entities or kind in entities:
-                sure = 0.0 if entity.confidence is None else float(entity.confidence)
-                found.append(_presidio.RecognizerResult(kind, entity.start, entity.end, sure))
-        return found
+            entity_type = self.entities[entity.label]
+            if not entities or entity_type in entities:
+                score = 0.0 if entity.confidence is None else float(entity.confidence)
+                results.append(_presidio.RecognizerResult(entity_type, entity.start, entity.end, score))
+        return results

@@ -1,4 +1,4 @@
-"""The consistency layer behind a token classifier of Hugging Face, by PyTorch or ONNX Runtime.
+"""The consistency layer after a Hugging Face token classifier, which runs in PyTorch or ONNX Runtime.
 
     from transformers import pipeline
     from herdner.integrations.transformers import ConsistentClassifier
@@ -6,10 +6,11 @@
     classifier = ConsistentClassifier.from_pipeline(pipeline("token-classification", "dslim/bert-base-NER"))
     document = classifier(text)
 
-A text is split into words and sentences by herdner's rules and into pieces by the model's own tokenizer. A word is
-scored by the first piece that touches it, as such models are trained (Devlin et al. 2019, section 5.3). A text longer
-than the model reads goes through it in windows that overlap; a word takes its scores from the window in which it stands
-farthest from a cut. Then `herdner.SkipChainLayer` decodes the whole text, with the mentions of a name linked across it.
+herdner's rules split a text into words and sentences; the model's tokenizer splits it into pieces. The score of a word
+is that of the first piece that overlaps it, as such models are trained (Devlin et al. 2019, section 5.3). A text longer
+than the model's input is divided into overlapping windows. Of several windows, a word takes its score from the one in
+which its distance to the window's ends is largest. Finally `herdner.SkipChainLayer` decodes the whole text and links
+the mentions of each name.
 """
 
 from __future__ import annotations
@@ -26,44 +27,52 @@ from herdner.ner.layer import SkipChainLayer
 from herdner.text.document import Document
 from herdner.text.tokenize import Tokenizer
 
-Encoded = Mapping[str, NDArray[np.int64]]
-Score = Callable[[Encoded], NDArray[np.floating[Any]]]
-"""Windows of pieces, "input_ids" and the like, each int64[windows, pieces], to logits [windows, pieces, labels]."""
+ModelInputs = Mapping[str, NDArray[np.int64]]
+"""Windows of pieces: "input_ids" and other inputs of the model, each int64[windows, pieces]."""
+ModelFunction = Callable[[ModelInputs], NDArray[np.floating[Any]]]
+"""Function from the inputs to logits float[windows, pieces, labels]."""
 
-USUAL_LENGTH = 512  # pieces that a model reads, where its tokenizer does not say
-NOT_A_NAME = -20.0  # log-potential of every label but O for a word without a piece, such as a lone control character
+DEFAULT_LENGTH = 512  # pieces of a window if the tokenizer does not specify the number
+NO_PIECE_SCORE = -20.0  # score of all labels but O for a word without a piece, such as a single control character
 
 
 class PieceTokenizer(Protocol):
-    """A fast tokenizer of ``transformers``: a text in, windows of pieces with their places in the text out."""
+    """A fast tokenizer of ``transformers``, which returns windows of pieces and their offsets in the text."""
 
     @property
-    def is_fast(self) -> bool: ...
+    def is_fast(self) -> bool:
+        """Whether the tokenizer knows the offsets of its pieces."""
+        ...
 
     @property
-    def model_max_length(self) -> int: ...
+    def model_max_length(self) -> int:
+        """Maximum number of pieces of the model's input."""
+        ...
 
     def __call__(self, text: str, /, **options: Any) -> Mapping[str, Any]: ...
 
 
 class ConsistentClassifier:
-    """Texts to documents with consistent names, by anybody's token classifier.
+    """A token classifier with a consistency layer, from texts to documents.
 
     Args:
-        tokenizer: The model's own, a fast one.
-        score: What runs the model (`by_torch`, `by_onnx`, or your own).
-        labels: Of the columns of its logits, as in ``model.config.id2label``.
-        layer: A `SkipChainLayer` for these labels, such as one that has learned; None: one that works untrained.
-        split: Text to words and sentences.
-        max_length: Pieces in a window; None: what the tokenizer says.
-        stride: Pieces by which windows overlap.
-        batch_size: Windows that go through the model at a time.
+        tokenizer: The model's fast tokenizer.
+        model: Function that runs the model, such as `torch_function` or `onnx_function` returns.
+        labels: Labels of the columns of the logits, as in ``model.config.id2label``.
+        layer: A `SkipChainLayer` for these labels; None: an untrained one.
+        split: Function that splits a text into words and sentences; None: `Tokenizer`.
+        max_length: Number of pieces of a window; None: as specified by the tokenizer.
+        stride: Number of pieces by which windows overlap.
+        batch_size: Number of windows that the model processes at a time.
+
+    Raises:
+        ValueError: The tokenizer is not fast, a number is out of its range, or the layer has other labels.
     """
 
     def __init__(
         self,
         tokenizer: PieceTokenizer,
-        score: Score,
+        model: ModelFunction,
         labels: Sequence[str],
         *,
         layer: SkipChainLayer | None = None,
@@ -73,109 +82,176 @@ class ConsistentClassifier:
         batch_size: int = 8,
     ) -> None:
         if not tokenizer.is_fast:
-            raise ValueError("the tokenizer must be a fast one, which knows where its pieces stand: use_fast=True")
-        said = tokenizer.model_max_length
-        length = max_length or (said if said < 1_000_000 else USUAL_LENGTH)
-        if not 0 <= stride < length - 2 or batch_size < 1:
-            raise ValueError(
-                f"stride must be less than {length - 2}, the pieces in a window, and batch_size at least 1"
-            )
-        self.tokenizer, self.score, self.labels = tokenizer, score, tuple(labels)
+            raise ValueError("the tokenizer must be a fast one, which knows the offsets of its pieces: use_fast=True")
+        model_length = tokenizer.model_max_length  # a very large number if it is not specified
+        length = max_length or (model_length if model_length < 1_000_000 else DEFAULT_LENGTH)
+        if not 0 <= stride < length - 2:
+            raise ValueError(f"`stride` must be less than {length - 2}, the pieces of a window, got {stride}")
+        if batch_size < 1:
+            raise ValueError(f"`batch_size` must be at least 1, got {batch_size}")
+        self.tokenizer, self.model, self.labels = tokenizer, model, tuple(labels)
         self.layer = SkipChainLayer(self.labels) if layer is None else layer
         if tuple(self.layer.labels) != self.labels:
-            raise ValueError(f"the layer has the labels {', '.join(self.layer.labels)}; the model {', '.join(labels)}")
+            raise ValueError(
+                f"the layer has the labels {', '.join(self.layer.labels)}, but the model has {', '.join(labels)}"
+            )
         self.split = Tokenizer() if split is None else split
         self.max_length, self.stride, self.batch_size = length, stride, batch_size
 
     @classmethod
     def from_pipeline(cls, pipeline: Any, **options: Any) -> ConsistentClassifier:
-        """With the model and tokenizer of a token-classification pipeline of ``transformers``."""
+        """Build a classifier from the model and tokenizer of a pipeline.
+
+        Args:
+            pipeline: A token-classification pipeline of ``transformers``.
+            options: Keyword arguments of the constructor.
+
+        Returns:
+            The classifier.
+
+        Raises:
+            ValueError: An argument is invalid.
+        """
         model, tokenizer = pipeline.model, pipeline.tokenizer
-        return cls(tokenizer, by_torch(model), labels_of(model.config.id2label), **options)
+        return cls(tokenizer, torch_function(model), labels_of(model.config.id2label), **options)
 
     def __call__(self, text: str) -> Document:
-        """The text with its words, tags and entities, each as sure as the layer is of it."""
+        """Tag one text.
+
+        Args:
+            text: The text, of any length.
+
+        Returns:
+            A document with words, tags and entities, whose confidences are those of the layer.
+        """
         return next(self.pipe([text]))
 
     def pipe(self, texts: Iterable[str]) -> Iterator[Document]:
-        """``__call__`` of each text, in their order."""
+        """Tag several texts lazily.
+
+        Args:
+            texts: The texts.
+
+        Yields:
+            The document of each text.
+        """
         for text in texts:
             document = self.split(text)
             if not document.n_tokens:
                 yield document.with_spans(())
                 continue
-            found = self.layer.apply(self.word_scores(document), document.tokens, document.sentence_offsets)
-            yield document.with_spans(found.spans, confidences=found.confidences)
+            result = self.layer.apply(self.word_scores(document), document.tokens, document.sentence_offsets)
+            yield document.with_spans(result.spans, confidences=result.confidences)
 
     def word_scores(self, document: Document) -> Floats:
-        """float64[words, labels]: the logits of each word's first piece."""
+        """Return the logits of the first piece of each word.
+
+        Args:
+            document: A document with tokens.
+
+        Returns:
+            float64[words, labels].
+
+        Raises:
+            ValueError: The model returns logits of another shape.
+        """
         encoded = self.tokenizer(
             document.text, truncation=True, max_length=self.max_length, stride=self.stride, padding=True,
             return_overflowing_tokens=True, return_offsets_mapping=True, return_tensors="np",
         )  # fmt: skip
         offsets = np.asarray(encoded["offset_mapping"], np.int64)
-        left = ("offset_mapping", "overflow_to_sample_mapping", "special_tokens_mask")
-        inputs = {name: np.asarray(values, np.int64) for name, values in encoded.items() if name not in left}
+        not_inputs = ("offset_mapping", "overflow_to_sample_mapping", "special_tokens_mask")
+        inputs = {name: np.asarray(values, np.int64) for name, values in encoded.items() if name not in not_inputs}
         window, piece = first_pieces(document, offsets)
-        scores = np.full((document.n_tokens, len(self.labels)), NOT_A_NAME if "O" in self.labels else 0.0)
+        scores = np.full((document.n_tokens, len(self.labels)), NO_PIECE_SCORE if "O" in self.labels else 0.0)
         if "O" in self.labels:
             scores[:, self.labels.index("O")] = 0.0
         for first in range(0, len(offsets), self.batch_size):
             batch = {name: values[first : first + self.batch_size] for name, values in inputs.items()}
-            logits = np.asarray(self.score(batch), np.float64)
+            logits = np.asarray(self.model(batch), np.float64)
             if logits.shape[2:] != (len(self.labels),):
-                raise ValueError(f"the model gives logits of shape {logits.shape} for {len(self.labels)} labels")
+                raise ValueError(f"the model returns logits of shape {logits.shape} for {len(self.labels)} labels")
             words = np.flatnonzero((window >= first) & (window < first + len(logits)))
             scores[words] = logits[window[words] - first, piece[words]]
         return scores
 
 
 def first_pieces(document: Document, offsets: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """For each word of the document the window and the piece that score it, int64[words] each; -1: none touches it.
+    """Find the piece that scores each word of a document.
 
-    ``offsets`` [windows, pieces, 2]: where each piece stands in the text; one of no characters stands for none. Of
-    several windows that hold the first piece of a word, it is that in which the piece is farthest from a cut.
+    It is the first piece that overlaps the word. If several windows contain it, the window is chosen in which the piece
+    has the largest distance to the window's ends; the beginning and end of the text do not count as such.
+
+    Args:
+        document: A document with tokens.
+        offsets: int64[windows, pieces, 2], begin and end of each piece in the text. A piece without characters is
+            ignored.
+
+    Returns:
+        int64[words], the window, and int64[words], the piece; -1 if no piece overlaps the word.
     """
     starts, ends = document.token_starts, document.token_ends
-    best = [(0, 0, -1, -1)] * len(starts)  # how early the piece begins, its distance from a cut; window, piece
-    for w, places in enumerate(offsets):
-        real = np.flatnonzero(places[:, 1] > places[:, 0])
-        firsts: list[int] = np.asarray(np.searchsorted(ends, places[real, 0], side="right"), np.int64).tolist()
-        stops: list[int] = np.asarray(np.searchsorted(starts, places[real, 1], side="left"), np.int64).tolist()
-        for k, (p, first, stop) in enumerate(zip(real.tolist(), firsts, stops, strict=True)):
+    # Of each word: minus the begin of the piece, its distance to the window's ends, window, piece.
+    best = [(0, 0, -1, -1)] * len(starts)
+    for w, pieces in enumerate(offsets):
+        nonempty = np.flatnonzero(pieces[:, 1] > pieces[:, 0])
+        firsts: list[int] = np.asarray(np.searchsorted(ends, pieces[nonempty, 0], side="right"), np.int64).tolist()
+        stops: list[int] = np.asarray(np.searchsorted(starts, pieces[nonempty, 1], side="left"), np.int64).tolist()
+        for k, (p, first, stop) in enumerate(zip(nonempty.tolist(), firsts, stops, strict=True)):
             before = len(document.text) if w == 0 else k
-            after = len(document.text) if w == len(offsets) - 1 else len(real) - 1 - k
-            rank = (-int(places[p, 0]), min(before, after), w, p)
+            after = len(document.text) if w == len(offsets) - 1 else len(nonempty) - 1 - k
+            rank = (-int(pieces[p, 0]), min(before, after), w, p)
             for word in range(first, stop):
                 if best[word][2] < 0 or rank[:2] > best[word][:2]:
                     best[word] = rank
-    chosen = np.array(best, np.int64).reshape(-1, 4)
-    return chosen[:, 2], chosen[:, 3]
+    table = np.array(best, np.int64).reshape(-1, 4)
+    return table[:, 2], table[:, 3]
 
 
 def labels_of(id2label: Mapping[int, str]) -> list[str]:
-    """The labels of a model's configuration in the order of its logits."""
+    """Return the labels of a model's configuration in the order of its logits.
+
+    Args:
+        id2label: The label of each index.
+
+    Returns:
+        The labels.
+    """
     return [id2label[k] for k in range(len(id2label))]
 
 
-def by_torch(model: Any) -> Score:
-    """A model of ``transformers`` (or Optimum) run by PyTorch, on the device where it is."""
+def torch_function(model: Any) -> ModelFunction:
+    """Return a function that runs a model in PyTorch.
+
+    Args:
+        model: A model of ``transformers`` or Optimum. It stays on its device.
+
+    Returns:
+        The function.
+    """
     torch: Any = import_module("torch")
 
-    def score(inputs: Encoded) -> NDArray[np.floating[Any]]:
+    def run(inputs: ModelInputs) -> NDArray[np.floating[Any]]:
         with torch.inference_mode():
             tensors = {name: torch.from_numpy(values).to(model.device) for name, values in inputs.items()}
             return model(**tensors).logits.float().cpu().numpy()
 
-    return score
+    return run
 
 
-def by_onnx(session: Any) -> Score:
-    """A session of ONNX Runtime (``onnxruntime.InferenceSession``) whose first output is the logits."""
-    wanted: list[str] = [each.name for each in session.get_inputs()]
+def onnx_function(session: Any) -> ModelFunction:
+    """Return a function that runs a model in ONNX Runtime.
 
-    def score(inputs: Encoded) -> NDArray[np.floating[Any]]:
-        nothing = np.zeros_like(inputs["input_ids"])
-        return session.run(None, {name: inputs.get(name, nothing) for name in wanted})[0]
+    Args:
+        session: An ``onnxruntime.InferenceSession`` whose first output is the logits. Missing inputs are 0.
 
-    return score
+    Returns:
+        The function.
+    """
+    names: list[str] = [each.name for each in session.get_inputs()]
+
+    def run(inputs: ModelInputs) -> NDArray[np.floating[Any]]:
+        zeros = np.zeros_like(inputs["input_ids"])
+        return session.run(None, {name: inputs.get(name, zeros) for name in names})[0]
+
+    return run

@@ -1,7 +1,7 @@
 """The layer behind a token classifier: pieces laid on words, windows joined, PyTorch and ONNX Runtime.
 
 What aligns and joins is tried with a tokenizer of our own, always; small models, built here from a configuration with
-random weights, run where the extra is installed.
+random weights, run where these libraries are installed.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from herdner import SkipChainLayer
-from herdner.integrations.transformers import ConsistentClassifier, by_onnx, labels_of
+from herdner.integrations.transformers import ConsistentClassifier, labels_of, onnx_function
 from herdner.text.tokenize import Tokenizer
 
 LABELS = ["O", "B-PER", "I-PER", "B-LOC", "I-LOC"]
@@ -121,7 +121,7 @@ def test_wrong_use_is_one_clear_line():
     slow.is_fast = False
     for make, message in (
         (lambda: ConsistentClassifier(slow, look_up, LABELS), "must be a fast one"),
-        (lambda: ConsistentClassifier(Pieces(3, 20), look_up, LABELS, stride=18), "stride must be less than 18"),
+        (lambda: ConsistentClassifier(Pieces(3, 20), look_up, LABELS, stride=18), "`stride` must be less than 18"),
         (
             lambda: ConsistentClassifier(Pieces(), look_up, LABELS[:3], layer=SkipChainLayer(LABELS)),
             "the layer has the",
@@ -219,7 +219,7 @@ def test_a_session_of_onnx_runtime(bert):
     )  # fmt: skip
     model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)], ir_version=8)
     session = runtime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
-    classifier = ConsistentClassifier(tokenizer, by_onnx(session), LABELS, stride=10, split=SPLIT)
+    classifier = ConsistentClassifier(tokenizer, onnx_function(session), LABELS, stride=10, split=SPLIT)
     document = SPLIT(TEXT)
     encoded = tokenizer(TEXT, return_offsets_mapping=True)
     places = encoded["offset_mapping"]
