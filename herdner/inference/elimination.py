@@ -127,7 +127,7 @@ def _possible_states(sizes: Int32s, scopes: list[tuple[int, ...]], tables: list[
         scope = scopes[f]
         possible = restricting[f][np.ix_(*(states[v] for v in scope))] if scope else restricting[f]
         if not possible.any():
-            raise ImpossibleGraph("-inf entries forbid every state of the graph; allow at least one")
+            raise ImpossibleGraph("-inf entries forbid every joint state; allow at least one")
         for axis, v in enumerate(scope):
             supported = possible.any(axis=tuple(a for a in range(len(scope)) if a != axis))
             if not supported.all():
@@ -291,7 +291,7 @@ class BucketTable:
         """
         top = float(values.max())
         if top == (-math.inf if in_logs else 0.0):
-            raise ImpossibleGraph("-inf entries forbid every state of the graph; allow at least one")
+            raise ImpossibleGraph("-inf entries forbid every joint state; allow at least one")
         if in_logs:
             values = values - top
             span = -float(values.min(where=np.isfinite(values), initial=0.0))
