@@ -19,6 +19,8 @@ from herdner.inference.backend import Backend
 BACKENDS: Mapping[str, str] = MappingProxyType(
     {
         "annealed-gibbs": "herdner.inference.backends.gibbs:annealed_gibbs",
+        "auto": "herdner.inference.backends.auto:Auto",
+        "belief-propagation": "herdner.inference.backends.belief_propagation:BeliefPropagation",
         "blocked-gibbs": "herdner.inference.backends.blocked_gibbs:BlockedGibbs",
         "bounded-error": "herdner.inference.backends.gibbs:bounded_error_gibbs",
         "circular-dhg": "herdner.inference.backends.gibbs:circular_dhg",

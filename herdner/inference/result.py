@@ -30,6 +30,7 @@ class Result:
         state: int32[V], the best joint state: the global optimum for exact backends; for samplers the best of the start
             and the ends of sweeps.
         log_potential: Unnormalised log-probability of ``state``.
+        method: Method that was chosen (``auto``).
         best_states: int32[B, V], the B best joint states, best first (``exact``).
         best_log_potentials: float64[B], their log-potentials.
         log_z: Logarithm of the partition function.
@@ -63,6 +64,7 @@ class Result:
     seconds: float = 0.0
     error_bounds: Floats | None = None
     certificate: Certificate | None = None
+    method: str | None = None
     best_states: Int32s | None = None
     best_log_potentials: Floats | None = None
 

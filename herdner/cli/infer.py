@@ -1,0 +1,119 @@
+"""Command ``herdner infer``: inference on a graph file of the UAI competitions."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from herdner.cli.common import handle_errors, open_output, parse_backend, print_message, show_activity
+from herdner.cli.options import SeedOption
+from herdner.cli.usage import UsageError, check_writable, parse_options
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from herdner.graph import FactorGraph
+    from herdner.inference import Backend, Result
+
+Task = Literal["MAR", "PR", "MPE", "samples"]
+
+
+@handle_errors
+def infer(
+    graph: Annotated[Path, typer.Argument(metavar="FILE", help="Graph file: .uai (may be compressed) or .npz.")],
+    evidence: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Observed variables and their states, a .evid file.")
+    ] = None,
+    task: Annotated[
+        Task,
+        typer.Option(
+            help="MAR: marginals of all variables; PR: log10 of the partition function; MPE: the most probable state; "
+            "samples: one state per line."
+        ),
+    ] = "MAR",
+    backend: Annotated[
+        str, typer.Option("--backend", "-b", help="Inference backend (see `herdner backends`).")
+    ] = "auto",
+    set_: Annotated[
+        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Option of the backend; may be repeated.")
+    ] = None,
+    seconds: Annotated[float, typer.Option(help="Time that the backend `auto` may take.")] = 60.0,
+    samples: Annotated[int, typer.Option(min=1, help="Number of states for --task samples.")] = 1000,
+    seed: SeedOption = 0,
+    output: Annotated[
+        str | None, typer.Option("--output", "-o", help="File to write [default: standard output].")
+    ] = None,
+) -> None:
+    """Compute marginals, the partition function, the most probable state or samples of a Markov random field.
+
+    Results have the format of the UAI inference competitions and include the observed variables.
+    """
+    from herdner.graph.files import load_graph
+    from herdner.graph.uai_files import read_evidence, read_uai
+
+    if output is not None:
+        check_writable(Path(output))
+    whole = load_graph(graph) if graph.suffix == ".npz" else read_uai(graph)
+    observed = {} if evidence is None else read_evidence(evidence, whole)
+    engine = _make_backend(backend, set_, seconds, task, samples)
+    with show_activity("inference"):
+        result = engine.infer(whole.condition(observed), seed)
+    if result.method is not None:
+        print_message(f"{backend}: {result.method}, {result.seconds:.1f} s")
+    text = _format(task, result, whole, observed, backend)
+    with open_output(output) as stream:
+        stream.write(text)
+
+
+def _make_backend(name: str, pairs: list[str] | None, seconds: float, task: Task, n_samples: int) -> Backend:
+    """Make the backend for a task.
+
+    Raises:
+        UsageError: The backend or an option is unknown, or a value is not valid.
+    """
+    options = parse_options(pairs, "--set")
+    if name == "auto" and task != "samples":
+        return parse_backend(name, {"seconds": seconds, **options})
+    if task == "samples":
+        if name not in ("auto", "exact"):
+            raise UsageError(f"--task samples: needs --backend exact, not {name}")
+        return parse_backend("exact", {"n_samples": n_samples, **options})
+    return parse_backend(name, options)
+
+
+def _format(task: Task, result: Result, graph: FactorGraph, observed: dict[int, int], backend: str) -> str:
+    """Return the result of a task in the competition's format, with the observed variables."""
+    import numpy as np
+
+    from herdner.graph.tables import compile_tables
+    from herdner.graph.uai_files import format_log_z, format_marginals, format_state
+
+    sizes = compile_tables(graph).sizes
+    free = np.setdiff1d(np.arange(len(sizes)), list(observed))
+    if task == "PR":
+        if result.log_z is None:
+            raise UsageError(f"--task PR: {backend} does not compute the partition function; use exact or sum-product")
+        return format_log_z(result.log_z)
+    if task == "MAR":
+        if result.marginals is None:
+            raise UsageError(f"--task MAR: {backend} does not compute marginals; use exact or sum-product")
+        marginals = np.zeros((len(sizes), int(sizes.max(initial=1))))
+        marginals[list(observed), list(observed.values())] = 1.0
+        marginals[free, : result.marginals.shape[1]] = result.marginals
+        return format_marginals(marginals, sizes)
+    states = _complete(result.state[None] if task == "MPE" else result.samples[0], free, observed, len(sizes))  # type: ignore[index]
+    if task == "MPE":
+        return format_state(states[0].tolist())
+    return "".join(" ".join(map(str, state)) + "\n" for state in states.tolist())
+
+
+def _complete(states: np.ndarray, free: np.ndarray, observed: dict[int, int], n: int) -> np.ndarray:
+    """Return joint states [N, n] from the states of the free variables and the observed ones."""
+    import numpy as np
+
+    whole = np.zeros((len(states), n), np.int32)
+    whole[:, list(observed)] = list(observed.values())
+    whole[:, free] = states
+    return whole

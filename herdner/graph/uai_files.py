@@ -1,0 +1,272 @@
+"""Graphs, evidence and results in the text formats of the UAI inference competitions; files are treated as untrusted.
+
+A ``.uai`` file has a preamble (``MARKOV`` or ``BAYES``, the number of variables, their numbers of states, the number of
+factors, and the scope of each factor) and then the table of each factor: its number of entries and the entries, which
+are potentials of at least 0. The last variable of a scope changes fastest. A ``.evid`` file holds the number of
+observed variables, then each variable and its state. Files may be compressed (``.gz``, ``.bz2``, ``.xz``, ``.zst``).
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from herdner.base.arrays import Floats, Int32s
+from herdner.base.files import atomic_write
+from herdner.graph.factors import TableFactors
+from herdner.graph.files import GraphFileError
+from herdner.graph.graph import FactorGraph
+from herdner.graph.tables import compile_tables
+from herdner.text.io.source import Source, read_chunks
+
+MAX_CHARACTERS = 2**29  # of an unpacked file
+_KINDS = ("MARKOV", "BAYES")
+
+
+class _Tokens:
+    """The numbers and words of a file, read one after the other; errors name the line."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = str(path)
+        pieces: list[str] = []
+        length = 0
+        for piece in read_chunks(Source(self.path, self.path, Path(path), None)):
+            length += len(piece)
+            if length > MAX_CHARACTERS:
+                raise GraphFileError(f"{self.path}: the file has more than {MAX_CHARACTERS} characters")
+            pieces.append(piece)
+        self.text = "".join(pieces)
+        self.tokens = self.text.split()
+        self.place = 0
+
+    def error(self, message: str, place: int | None = None) -> GraphFileError:
+        """Return an error that names the line of the token at ``place``, by default of the last one that was read."""
+        wanted = self.place - 1 if place is None else place
+        line = self.text.count("\n") + 1
+        for index, match in enumerate(re.finditer(r"\S+", self.text)):
+            if index == wanted:
+                line = self.text.count("\n", 0, match.start()) + 1
+                break
+        return GraphFileError(f"{self.path}:{line}: {message}")
+
+    def word(self, what: str) -> str:
+        """Return the next token."""
+        if self.place >= len(self.tokens):
+            raise self.error(f"the file ends where {what} should be")
+        self.place += 1
+        return self.tokens[self.place - 1]
+
+    def integer(self, what: str, least: int, most: int) -> int:
+        """Return the next token as an integer from ``least`` to ``most``."""
+        word = self.word(what)
+        if not re.fullmatch(r"\d{1,18}", word) or not least <= int(word) <= most:
+            raise self.error(f"{what} must be an integer from {least} to {most}, got {word[:40]!r}")
+        return int(word)
+
+    def numbers(self, count: int, what: str) -> Floats:
+        """Return the next ``count`` tokens as numbers of at least 0."""
+        first, self.place = self.place, self.place + count
+        if self.place > len(self.tokens):
+            self.place = len(self.tokens)
+            raise self.error(f"the file ends where {what} should be")
+        try:
+            values = np.array(self.tokens[first : self.place], np.float64)
+        except ValueError:
+            values = np.array([_number(word) for word in self.tokens[first : self.place]])
+        wrong = np.flatnonzero(~(np.isfinite(values) & (values >= 0)))
+        if len(wrong):
+            place = first + int(wrong[0])
+            raise self.error(f"{what} must be finite numbers of at least 0, got {self.tokens[place][:40]!r}", place)
+        return values
+
+    def end(self) -> None:
+        """Check that nothing follows."""
+        if self.place < len(self.tokens):
+            raise self.error(f"expected the end of the file, got {self.tokens[self.place][:40]!r}", self.place)
+
+
+def _number(word: str) -> float:
+    try:
+        return float(word)
+    except ValueError:
+        return math.nan
+
+
+def read_uai(path: str | os.PathLike[str]) -> FactorGraph:
+    """Read a graph from a ``.uai`` file.
+
+    Args:
+        path: Path of the file, possibly compressed.
+
+    Returns:
+        The graph. Factors whose tables have the same shape form a group, in the order of the file.
+
+    Raises:
+        GraphFileError: The file is malformed; the message has one line with the position.
+        FormatError: The file cannot be read.
+        ValueError: The entries of the tables are too large together.
+    """
+    tokens = _Tokens(path)
+    kind = tokens.word("MARKOV or BAYES")
+    if kind.upper() not in _KINDS:
+        raise tokens.error(f"expected MARKOV or BAYES, got {kind[:40]!r}")
+    room = len(tokens.tokens)
+    n = tokens.integer("the number of variables", 0, room)
+    sizes = np.array([tokens.integer("a number of states", 1, 2**31 - 1) for _ in range(n)], np.int32)
+    n_factors = tokens.integer("the number of factors", 0, room)
+    scopes = [_scope(tokens, n) for _ in range(n_factors)]
+    groups: dict[tuple[int, ...], tuple[list[list[int]], list[Floats]]] = {}
+    for scope in scopes:
+        shape = tuple(int(sizes[v]) for v in scope)
+        count = tokens.integer("the number of table entries", 0, room)
+        if count != math.prod(shape):
+            raise tokens.error(f"the table of the variables {scope} must have {math.prod(shape)} entries, got {count}")
+        listed, tables = groups.setdefault(shape, ([], []))
+        listed.append(scope)
+        tables.append(tokens.numbers(count, "table entries").reshape(shape))
+    tokens.end()
+    with np.errstate(divide="ignore"):
+        factors = [
+            TableFactors(np.reshape(np.array(listed, np.int32), (len(listed), len(shape))), np.log(tables))
+            for shape, (listed, tables) in groups.items()
+        ]
+    return FactorGraph(sizes, factors)
+
+
+def _scope(tokens: _Tokens, n: int) -> list[int]:
+    arity = tokens.integer("the number of variables of a factor", 0, min(n, 32))
+    scope = [tokens.integer("a variable", 0, n - 1) for _ in range(arity)]
+    if len(set(scope)) < arity:
+        raise tokens.error(f"the scope {scope} names a variable twice")
+    return scope
+
+
+def write_uai(path: str | os.PathLike[str], graph: FactorGraph) -> None:
+    """Write a graph to a ``.uai`` file of kind MARKOV; after an error, a previous file remains unchanged.
+
+    Args:
+        path: Path of the file.
+        graph: A graph of discrete variables and tables. Its log-potentials must lie between -700 and 700, or be -inf.
+
+    Raises:
+        ValueError: The graph has other domains or factors, or log-potentials that potentials cannot hold.
+        OSError: The file cannot be written.
+    """
+    compiled = compile_tables(graph)
+    scopes: list[str] = []
+    tables: list[str] = []
+    for group in compiled.factors:
+        for scope, table, scale in zip(group.scopes.tolist(), group.table_of_factor, group.scale, strict=True):
+            values = group.tables[table].ravel() * scale
+            if (np.abs(values[np.isfinite(values)]) > 700).any():
+                raise ValueError(
+                    f"the factor of the variables {scope} has log-potentials beyond +-700, too large for .uai files;"
+                    " use save_graph"
+                )
+            scopes.append(" ".join(map(str, [len(scope), *scope])))
+            tables.append(f"{values.size}\n {' '.join(map(repr, np.exp(values).tolist()))}\n")
+    head = ["MARKOV", str(len(compiled.sizes)), " ".join(map(str, compiled.sizes.tolist())), str(len(scopes)), *scopes]
+    with atomic_write(path) as stream:
+        stream.write(("\n".join(head) + "\n\n" + "\n".join(tables)).encode("ascii"))
+
+
+def read_evidence(path: str | os.PathLike[str], graph: FactorGraph | None = None) -> dict[int, int]:
+    """Read the observed variables of a ``.evid`` file.
+
+    Args:
+        path: Path of the file, possibly compressed. An empty file has no evidence.
+        graph: The graph, against which variables and states are checked.
+
+    Returns:
+        The state of each observed variable.
+
+    Raises:
+        GraphFileError: The file is malformed, or does not fit the graph.
+        FormatError: The file cannot be read.
+    """
+    tokens = _Tokens(path)
+    if not tokens.tokens:
+        return {}
+    sizes = None if graph is None else compile_tables(graph).sizes
+    most = 2**31 - 1 if sizes is None else len(sizes) - 1
+    # Files of 2010 begin with the number of samples, 1; then the number of tokens is even.
+    if len(tokens.tokens) % 2 == 0:
+        tokens.integer("the number of samples", 1, 1)
+    count = tokens.integer("the number of observed variables", 0, len(tokens.tokens))
+    evidence: dict[int, int] = {}
+    for _ in range(count):
+        variable = tokens.integer("a variable", 0, most)
+        if variable in evidence:
+            raise tokens.error(f"variable {variable} is observed twice")
+        largest = 2**31 - 1 if sizes is None else int(sizes[variable]) - 1
+        evidence[variable] = tokens.integer(f"the state of variable {variable}", 0, largest)
+    tokens.end()
+    return evidence
+
+
+def write_evidence(path: str | os.PathLike[str], evidence: Mapping[int, int]) -> None:
+    """Write the observed variables to a ``.evid`` file.
+
+    Args:
+        path: Path of the file.
+        evidence: The state of each observed variable.
+
+    Raises:
+        OSError: The file cannot be written.
+    """
+    numbers = [len(evidence), *(number for pair in evidence.items() for number in pair)]
+    with atomic_write(path) as stream:
+        stream.write((" ".join(map(str, numbers)) + "\n").encode("ascii"))
+
+
+def format_marginals(marginals: Floats, sizes: Int32s) -> str:
+    """Return marginals in the competition's format MAR.
+
+    Args:
+        marginals: float64[V, K].
+        sizes: int32[V], number of states of each variable.
+    """
+    parts = [str(len(sizes))]
+    for row, size in zip(marginals.tolist(), sizes.tolist(), strict=True):
+        parts += [str(size), *(f"{p:.17g}" for p in row[:size])]
+    return "MAR\n" + " ".join(parts) + "\n"
+
+
+def format_log_z(log_z: float) -> str:
+    """Return log Z (natural logarithm) in the competition's format PR, a logarithm to base 10."""
+    return f"PR\n{log_z / math.log(10):.17g}\n"
+
+
+def format_state(state: Sequence[int]) -> str:
+    """Return a joint state in the competition's format MPE."""
+    return "MPE\n" + " ".join(map(str, [len(state), *state])) + "\n"
+
+
+def read_marginals(path: str | os.PathLike[str]) -> list[Floats]:
+    """Read marginals in the competition's format MAR.
+
+    Args:
+        path: Path of the file, possibly compressed.
+
+    Returns:
+        For each variable float64[K].
+
+    Raises:
+        GraphFileError: The file is malformed.
+        FormatError: The file cannot be read.
+    """
+    tokens = _Tokens(path)
+    if tokens.word("MAR") != "MAR":
+        raise tokens.error(f"expected MAR, got {tokens.tokens[0][:40]!r}")
+    n = tokens.integer("the number of variables", 0, len(tokens.tokens))
+    marginals = []
+    for _ in range(n):
+        size = tokens.integer("a number of states", 1, len(tokens.tokens))
+        marginals.append(tokens.numbers(size, "probabilities"))
+    tokens.end()
+    return marginals

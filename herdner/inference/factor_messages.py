@@ -1,0 +1,129 @@
+"""Loopy belief propagation on factor graphs of any arity (Kschischang, Frey and Loeliger 2001)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from herdner.base.arrays import Floats
+from herdner.inference.elimination import ReducedGraph
+
+
+@dataclass(slots=True, eq=False)
+class FactorGroup:
+    """Factors whose tables have the same shape.
+
+    Attributes:
+        scopes: int64[F, a].
+        tables: float64[F, K1, .., Ka], log-potentials.
+        messages: For each axis float64[F, Ki], the message to the variable, normalised to a largest entry of 0.
+        numbers: Indices of the factors in the reduced graph.
+    """
+
+    scopes: NDArray[np.int64]
+    tables: Floats
+    messages: list[Floats]
+    numbers: list[int]
+
+
+@dataclass(slots=True, eq=False)
+class FactorMessages:
+    """Messages of sum-product on a reduced graph; all messages change at once in each sweep.
+
+    The reduced graph has no impossible states, so all messages are finite.
+
+    Attributes:
+        reduced: The graph.
+        damping: Weight of a new message, in the log domain; 1 is undamped.
+    """
+
+    reduced: ReducedGraph
+    damping: float = 1.0
+    groups: list[FactorGroup] = field(init=False)
+    sizes: list[int] = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Group the factors by the shapes of their tables; all messages begin uniform."""
+        self.sizes = [len(self.reduced.states[v]) for v in self.reduced.variables.tolist()]
+        shapes: dict[tuple[int, ...], list[int]] = {}
+        for number, table in enumerate(self.reduced.tables):
+            shapes.setdefault(table.shape, []).append(number)
+        self.groups = []
+        for shape, numbers in shapes.items():
+            scopes = np.array([self.reduced.scopes[number] for number in numbers], np.int64)
+            tables = np.stack([self.reduced.tables[number] for number in numbers])
+            messages = [np.zeros((len(numbers), size)) for size in shape]
+            self.groups.append(FactorGroup(scopes, tables, messages, numbers))
+
+    def sweep(self) -> float:
+        """Compute all messages anew; return the largest change of a variable's belief."""
+        before = self.beliefs()
+        sums = self._sums()
+        for group in self.groups:
+            cavities, total = self._products(group, sums)
+            for axis, cavity in enumerate(cavities):
+                fresh = _log_sum(total, axis + 1) - cavity
+                fresh -= fresh.max(axis=1, keepdims=True)
+                group.messages[axis] += self.damping * (fresh - group.messages[axis])
+        return float(np.abs(self.beliefs() - before).max(initial=0.0))
+
+    def beliefs(self) -> Floats:
+        """Return the marginals [n, K] of all variables of the reduced graph."""
+        sums = self._sums()
+        if not sums.size:
+            return sums
+        sums -= sums.max(axis=1, keepdims=True)
+        np.exp(sums, out=sums)
+        return sums / sums.sum(axis=1, keepdims=True)
+
+    def log_z(self) -> float:
+        """Return the Bethe approximation of log Z (Yedidia, Freeman and Weiss 2005), exact on trees."""
+        beliefs = self.beliefs()
+        entropy = -np.sum(beliefs * np.log(np.where(beliefs > 0, beliefs, 1.0)), axis=1)
+        degrees = np.zeros(len(self.sizes))
+        value = self.reduced.constant
+        sums = self._sums()
+        for group in self.groups:
+            np.add.at(degrees, group.scopes, 1)
+            _, total = self._products(group, sums)
+            flat, tables = total.reshape(len(total), -1), group.tables.reshape(len(total), -1)
+            flat = flat - flat.max(axis=1, keepdims=True)
+            p = np.exp(flat)
+            p /= p.sum(axis=1, keepdims=True)
+            used = p > 0
+            value += float(np.sum(p[used] * (tables[used] - np.log(p[used]))))
+        return value - float(((degrees - 1) * entropy).sum())
+
+    def _sums(self) -> Floats:
+        """Return the sums of all messages to each variable [n, K], -inf for states that a variable does not have."""
+        widest = max(self.sizes, default=1)
+        sums = np.zeros((len(self.sizes), widest))
+        sums[np.arange(widest) >= np.array(self.sizes, int).reshape(-1, 1)] = -np.inf
+        for group in self.groups:
+            for axis, message in enumerate(group.messages):
+                np.add.at(sums[:, : message.shape[1]], group.scopes[:, axis], message)
+        return sums
+
+    @staticmethod
+    def _products(group: FactorGroup, sums: Floats) -> tuple[Sequence[Floats], Floats]:
+        """Return the message of each variable to its factors, and the tables with all of these added."""
+        cavities = []
+        total = group.tables.copy()
+        for axis, message in enumerate(group.messages):
+            cavity = sums[group.scopes[:, axis], : message.shape[1]] - message
+            cavity -= cavity.max(axis=1, keepdims=True)
+            cavities.append(cavity)
+            total += cavity.reshape(
+                [len(cavity), *(message.shape[1] if a == axis else 1 for a in range(total.ndim - 1))]
+            )
+        return cavities, total
+
+
+def _log_sum(total: Floats, axis: int) -> Floats:
+    """Return the log of the sum of exponentials over all axes of a table but the first and ``axis``."""
+    rows = np.moveaxis(total, axis, 1).reshape(total.shape[0], total.shape[axis], -1)
+    top = rows.max(axis=2)
+    return top + np.log(np.exp(rows - top[:, :, None]).sum(axis=2))

@@ -1,0 +1,68 @@
+"""``herdner infer``: results in the format of the UAI competitions, on standard output and nothing else there."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from herdner import ising
+from herdner.graph.uai_files import write_uai
+from herdner.inference.backends.exact import Exact
+
+
+@pytest.fixture
+def files(tmp_path):
+    graph = ising(0.4, np.random.default_rng(1).normal(size=(3, 3)))
+    write_uai(tmp_path / "grid.uai", graph)
+    (tmp_path / "grid.evid").write_text("2 0 1 4 0")
+    return graph, str(tmp_path / "grid.uai"), str(tmp_path / "grid.evid")
+
+
+def test_marginals_hold_the_observed_variables_too(call, files):
+    graph, uai, evid = files
+    outcome = call("infer", uai, "--evidence", evid, "--task", "MAR", "--seconds", "20")
+    assert outcome.code == 0, outcome.err
+    head, line = outcome.out.splitlines()
+    numbers = [float(word) for word in line.split()]
+    assert (head, numbers[0]) == ("MAR", 9)
+    rows = np.array(numbers[1:]).reshape(9, 3)
+    assert rows[:, 0].tolist() == [2] * 9
+    assert rows[0, 1:].tolist() == [0, 1]
+    assert rows[4, 1:].tolist() == [1, 0]
+    expected = Exact().infer(graph.condition({0: 1, 4: 0})).marginals
+    np.testing.assert_allclose(np.delete(rows[:, 1:], [0, 4], axis=0), expected, atol=1e-12)
+
+
+def test_the_other_tasks(call, files, tmp_path):
+    graph, uai, evid = files
+    result = Exact().infer(graph)
+    head, value = call("infer", uai, "--task", "PR").out.splitlines()
+    assert head == "PR"
+    assert float(value) == pytest.approx(result.log_z / math.log(10))
+    head, line = call("infer", uai, "--task", "MPE", "--backend", "exact").out.splitlines()
+    assert head == "MPE"
+    assert line.split() == ["9", *map(str, result.state.tolist())]
+    samples = call("infer", uai, "--evidence", evid, "--task", "samples", "--samples", "20").out.splitlines()
+    assert len(samples) == 20
+    assert {(line.split()[0], line.split()[4]) for line in samples} == {("1", "0")}
+    assert call("infer", uai, "-o", str(tmp_path / "out.MAR")).out == ""
+    assert (tmp_path / "out.MAR").read_text().startswith("MAR\n9 2 ")
+
+
+def test_wrong_calls_are_one_line(call, files, tmp_path):
+    _, uai, _ = files
+    for arguments, code, message in [
+        (["infer", str(tmp_path / "none.uai")], 1, "no such file"),
+        (["infer", uai, "--evidence", uai], 1, "must be an integer"),
+        (["infer", uai, "--task", "PR", "--backend", "gibbs"], 2, "does not compute the partition function"),
+        (["infer", uai, "--task", "samples", "--backend", "gibbs"], 2, "needs --backend exact"),
+        (["infer", uai, "--seconds", "0"], 2, "seconds must be a positive number"),
+        (["infer", uai, "--backend", "gibs"], 2, "gibs"),
+    ]:
+        outcome = call(*arguments)
+        assert outcome.code == code, (arguments, outcome.err)
+        assert message in outcome.err
+        assert outcome.out == ""
+        assert outcome.err.count("\n") == 1

@@ -1,0 +1,121 @@
+"""Files of the UAI inference competitions: what is written is read, and malformed files are refused by position."""
+
+from __future__ import annotations
+
+import gzip
+
+import numpy as np
+import pytest
+
+from herdner.graph import FactorGraph, GraphFileError, TableFactors
+from herdner.graph.uai_files import (
+    format_marginals,
+    read_evidence,
+    read_marginals,
+    read_uai,
+    write_evidence,
+    write_uai,
+)
+
+EXAMPLE = """MARKOV
+3
+2 2 3
+3
+1 0
+2 0 1
+2 1 2
+
+2
+ 0.436 0.564
+
+4
+ 0.128 0.872
+ 0.920 0.080
+
+6
+ 0.210 0.333 0.457
+ 0.811 0.000 0.189
+"""
+
+
+def test_the_published_example_is_read(tmp_path):
+    path = tmp_path / "graph.uai"
+    path.write_text(EXAMPLE)
+    graph = read_uai(path)
+    assert graph.domains.sizes.tolist() == [2, 2, 3]
+    assert graph.log_potential([1, 0, 2]) == pytest.approx(np.log(0.564 * 0.920 * 0.457))
+    assert graph.log_potential([0, 1, 1]) == -np.inf
+    packed = tmp_path / "graph.uai.gz"
+    packed.write_bytes(gzip.compress(EXAMPLE.encode()))
+    assert read_uai(packed).log_potential([1, 0, 2]) == graph.log_potential([1, 0, 2])
+
+
+def test_what_is_written_is_read_again(tmp_path):
+    rng = np.random.default_rng(1)
+    tables = rng.normal(size=(2, 2, 3, 2))
+    tables[0, 1, 2, 0] = -np.inf
+    graph = FactorGraph(
+        [2, 3, 2, 1],
+        [TableFactors([[0, 1, 2], [2, 1, 0]], tables, scale=[1, 2.5]), TableFactors(np.empty((1, 0)), [0.5])],
+    )
+    write_uai(tmp_path / "graph.uai", graph)
+    again = read_uai(tmp_path / "graph.uai")
+    states = np.indices((2, 3, 2, 1)).reshape(4, -1).T
+    np.testing.assert_allclose(again.log_potential(states), graph.log_potential(states), rtol=1e-12)
+    write_evidence(tmp_path / "graph.evid", {2: 1, 0: 0})
+    assert read_evidence(tmp_path / "graph.evid", graph) == {2: 1, 0: 0}
+    marginals = rng.dirichlet([1, 1, 1], 4)
+    (tmp_path / "out.MAR").write_text(format_marginals(marginals, np.array([2, 3, 3, 1])))
+    assert [row.tolist() for row in read_marginals(tmp_path / "out.MAR")] == [
+        row[:size].tolist() for row, size in zip(marginals, [2, 3, 3, 1], strict=True)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("MARKOV", "MARKOW", r":1: expected MARKOV or BAYES, got 'MARKOW'"),
+        ("2 2 3", "2 0 3", r":3: a number of states must be an integer from 1 to 2147483647, got '0'"),
+        ("2 0 1", "2 0 3", r":6: a variable must be an integer from 0 to 2, got '3'"),
+        ("2 0 1", "2 1 1", r":6: the scope \[1, 1\] names a variable twice"),
+        ("\n4\n", "\n5\n", r":12: the table of the variables \[0, 1\] must have 4 entries, got 5"),
+        ("0.920", "-0.920", r":14: table entries must be finite numbers of at least 0, got '-0.920'"),
+        ("0.811", "0.8x1", r":18: table entries must be finite numbers of at least 0, got '0.8x1'"),
+        ("0.189", "", r":18: the file ends where table entries should be"),
+        ("0.189", "0.189 7", r":18: expected the end of the file, got '7'"),
+        ("MARKOV\n3", "MARKOV\n99999999999", r":2: the number of variables must be an integer from 0 to \d+"),
+    ],
+)
+def test_malformed_files_are_refused_with_their_position(tmp_path, old, new, message):
+    path = tmp_path / "graph.uai"
+    path.write_text(EXAMPLE.replace(old, new, 1))
+    with pytest.raises(GraphFileError, match=message) as error:
+        read_uai(path)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "evidence"), [("", {}), ("0", {}), ("2 0 1 2 2", {0: 1, 2: 2}), ("1\n2 0 1 2 2", {0: 1, 2: 2})]
+)
+def test_evidence_of_all_years_is_read(tmp_path, text, evidence):
+    path = tmp_path / "graph.evid"
+    path.write_text(text)
+    assert read_evidence(path) == evidence
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("1 3 0", "a variable must be an integer from 0 to 2, got '3'"),
+        ("1 2 3", "the state of variable 2 must be an integer from 0 to 2, got '3'"),
+        ("2 0 1 0 1", "variable 0 is observed twice"),
+        ("1 0 1 1 1", "expected the end of the file"),
+        ("3 0 1 1 1", "the file ends where a variable should be"),
+    ],
+)
+def test_evidence_that_does_not_fit_is_refused(tmp_path, text, message):
+    (tmp_path / "graph.uai").write_text(EXAMPLE)
+    path = tmp_path / "graph.evid"
+    path.write_text(text)
+    with pytest.raises(GraphFileError, match=message):
+        read_evidence(path, read_uai(tmp_path / "graph.uai"))

@@ -1,0 +1,74 @@
+"""Belief propagation with factors of any arity, and the backend that chooses between it and exact inference."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from herdner.graph import FactorGraph, TableFactors, complete_graph, ising
+from herdner.inference import make_backend
+from herdner.inference.backends.auto import Auto
+
+
+def tree(rng: np.random.Generator, n_factors: int) -> FactorGraph:
+    """Factors of one to three variables that form a tree; some entries are -inf."""
+    sizes, groups = [int(rng.integers(1, 4))], []
+    for _ in range(n_factors):
+        arity = int(rng.integers(1, 4))
+        scope = [int(rng.integers(len(sizes)))]
+        for _ in range(arity - 1):
+            scope.append(len(sizes))
+            sizes.append(int(rng.integers(1, 5)))
+        order = rng.permutation(arity)
+        scope = [scope[a] for a in order]
+        table = 3 * rng.normal(size=[1, *(sizes[v] for v in scope)])
+        table[rng.random(table.shape) < 0.1] = -np.inf
+        groups.append(TableFactors([scope], table))
+    return FactorGraph(sizes, groups)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_trees_are_exact(seed):
+    graph = tree(np.random.default_rng(seed), 12)
+    try:
+        exact = make_backend("exact").infer(graph)
+    except ValueError:
+        with pytest.raises(ValueError, match="forbid every joint state"):
+            make_backend("belief-propagation").infer(graph)
+        return
+    result = make_backend("belief-propagation", damping=1.0, tolerance=1e-12).infer(graph)
+    np.testing.assert_allclose(result.marginals, exact.marginals, atol=1e-9)
+    assert result.log_z == pytest.approx(exact.log_z)
+
+
+def test_pairs_have_the_fixed_point_of_sum_product():
+    grid = ising(0.2, np.random.default_rng(1).normal(size=(6, 6)))
+    pairs = make_backend("sum-product", n_sweeps=500, tolerance=1e-12).infer(grid)
+    result = make_backend("belief-propagation", n_sweeps=5000, tolerance=1e-12).infer(grid)
+    np.testing.assert_allclose(result.marginals, pairs.marginals, atol=1e-6)
+    assert result.log_z == pytest.approx(pairs.log_z, abs=1e-6)
+
+
+def test_auto_is_exact_where_it_can_be_and_says_so():
+    grid = ising(0.5, np.random.default_rng(2).normal(size=(8, 8)))
+    result = Auto(seconds=30).infer(grid)
+    assert result.method == "exact"
+    np.testing.assert_array_equal(result.marginals, make_backend("exact").infer(grid).marginals)
+
+
+def test_auto_propagates_beliefs_where_the_graph_is_too_wide():
+    rng = np.random.default_rng(3)
+    couplings = np.triu(rng.normal(size=(60, 60)) * 0.05, 1)
+    graph = complete_graph(couplings + couplings.T, rng.normal(size=60))
+    result = Auto(seconds=2).infer(graph, 1)
+    assert result.method == "belief propagation, converged"
+    gibbs = make_backend("gibbs", n_sweeps=20_000, burn_in=100).infer(graph, 1)
+    np.testing.assert_allclose(result.marginals, gibbs.marginals, atol=0.03)
+    assert result.log_potential >= gibbs.log_potential - 1e-9
+    assert result.seconds < 6
+
+
+@pytest.mark.parametrize("seconds", [0, -1, float("nan"), float("inf")])
+def test_the_time_of_auto_is_positive(seconds):
+    with pytest.raises(ValueError, match="seconds must be a positive number"):
+        Auto(seconds=seconds)
