@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from herdner._ext.features import TYPE_ATTRIBUTES
 
 if TYPE_CHECKING:
-    from herdner.ner.features import Enumerated
+    from herdner.ner.features import CompiledTemplate
     from herdner.text.tags import Span
 
 _PLACES = ("", "second ", "third ", "fourth ", "fifth ", "sixth ", "seventh ", "eighth ", "ninth ")
@@ -66,7 +66,7 @@ class Describer:
     sentence_offsets: NDArray[np.int64]
     spans: Sequence[Span]
     names: tuple[str, ...]
-    templates: Sequence[Enumerated]
+    templates: Sequence[CompiledTemplate]
     attributes: NDArray[np.uint64]
     well_known: NDArray[np.uint64]
 

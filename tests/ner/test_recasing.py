@@ -91,9 +91,8 @@ def test_in_batches_and_saved_it_reads_the_same(tagger, tmp_path):
     assert [d.entities for d in tagger.pipe(texts)] == [loaded.tag(text).entities for text in texts]
 
 
-def test_models_from_before_read_every_text_as_it_is(tagger, tmp_path):
+def test_a_model_file_says_which_texts_are_recased(tagger, tmp_path):
     values = asdict(default_plan(("city",)))
-    del values["recased"]
     assert FeaturePlan.from_dict(values) == default_plan(("city",))
     tagger.save(tmp_path / "m.herdner")
     with zipfile.ZipFile(tmp_path / "m.herdner") as archive:

@@ -150,14 +150,14 @@ def test_shares_are_those_of_vector_classes():
 def test_features_of_topics_are_said_in_words():
     tagger = Tagger(lexicon=Lexicon(vectors=VECTORS, topics=random_topics(1)), calibrated=False).fit(documents(40))
     said = " ".join(part.words for part in tagger.explain(documents(1)[0], name="Alpha")[0].parts)
-    assert "the word stands in a document on topic" in said
+    assert "the word is in a document on topic" in said
 
 
 @pytest.mark.parametrize(
     "centres", [np.zeros((ROWS, 5)), np.zeros((3, sum(TOPICS))), np.full((ROWS, 96), np.nan), np.full((ROWS, 96), 2.0)]
 )
 def test_other_arrays_are_no_topics(centres):
-    with pytest.raises(ValueError, match="centres of topics are 513 x 96 numbers from 0 to 1"):
+    with pytest.raises(ValueError, match=r"centres must be numbers from 0 to 1 of shape \(513, 96\)"):
         Topics(centres.astype(np.float32))
 
 
@@ -166,5 +166,5 @@ def test_a_file_with_other_topics_is_no_model(tmp_path):
     model = Tagger(lexicon=lexicon, calibrated=False).fit(documents(4)).model_
     object.__setattr__(lexicon.topics, "centres", np.zeros((ROWS, 5), np.float32))
     model.save(tmp_path / "m.herdner")
-    with pytest.raises(ModelError, match="centres of topics are 513 x 96 numbers from 0 to 1"):
+    with pytest.raises(ModelError, match=r"centres must be numbers from 0 to 1 of shape \(513, 96\)"):
         herdner.load(tmp_path / "m.herdner")
