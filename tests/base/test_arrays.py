@@ -1,4 +1,4 @@
-"""Frozen arrays: nothing that a caller still holds can change them."""
+"""Frozen arrays cannot be changed by callers."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ def test_a_read_only_memory_map_is_copied(tmp_path) -> None:
         frozen_or_constant(np.broadcast_to(np.float64(3), 4), np.float64, "numbers"),
     ],
 )
-def test_the_flag_is_out_of_reach(array) -> None:
+def test_the_writeable_flag_cannot_be_set(array) -> None:
     with pytest.raises(ValueError, match="cannot set WRITEABLE"):
         array.flags.writeable = True
     with pytest.raises(ValueError, match="read-only"):
         array[...] = 1
 
 
-def test_what_is_frozen_is_shared_and_so_are_its_views() -> None:
+def test_frozen_arrays_and_their_views_are_not_copied() -> None:
     array = frozen([[1, 2], [3, 4]], np.int32, "numbers")
     assert frozen(array, np.int32, "numbers") is array
     row = array[1]

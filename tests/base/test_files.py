@@ -1,4 +1,4 @@
-"""Files appear whole or not at all."""
+"""Files are replaced atomically."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from herdner.base.files import atomic_write
 
 
-def test_nothing_shows_before_the_end(tmp_path: Path) -> None:
+def test_the_file_appears_only_at_the_end(tmp_path: Path) -> None:
     path = tmp_path / "model"
     path.write_bytes(b"old")
     with atomic_write(path) as stream:
@@ -21,7 +21,7 @@ def test_nothing_shows_before_the_end(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_an_error_leaves_what_was_there(tmp_path: Path) -> None:
+def test_an_error_keeps_the_old_file(tmp_path: Path) -> None:
     path = tmp_path / "model"
 
     def write() -> None:
@@ -67,8 +67,8 @@ def test_errors_name_the_file_that_was_asked_for() -> None:
     assert refused.value.filename == "/proc/file"
 
 
-def test_a_folder_of_many_files_is_looked_through_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Else a run of many parts would take time in proportion to the square of their number."""
+def test_a_large_folder_is_searched_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise a run that writes many files would take quadratic time."""
     looks: list[Path] = []
     iterdir = Path.iterdir
     monkeypatch.setattr(Path, "iterdir", lambda folder: looks.append(folder) or iterdir(folder))
@@ -79,7 +79,7 @@ def test_a_folder_of_many_files_is_looked_through_once(tmp_path: Path, monkeypat
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs locks that end with their process")
-def test_what_others_left_half_written_goes_whatever_its_name(tmp_path: Path) -> None:
+def test_temporary_files_of_killed_processes_are_removed(tmp_path: Path) -> None:
     kept = [".part-1.part", ".part-1.12-x.part", "part-1.12-34.part"]
     for name in (".part-1.12-34.part", ".part-2.5-6.part", *kept):
         (tmp_path / name).write_bytes(b"half")

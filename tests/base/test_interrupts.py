@@ -1,4 +1,4 @@
-"""Ctrl-C from the first moment on: one line, never a traceback of what is being imported."""
+"""Ctrl-C ends the process with one line from process start on, without a traceback of imports."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ else:
         (["unwind"], signal.SIG_IGN, 0, "went on False\n", ""),
     ],
 )
-def test_what_becomes_of_ctrl_c(options: list[str], handler: signal.Handlers, code: int, out: str, errors: str) -> None:
+def test_handling_of_ctrl_c(options: list[str], handler: signal.Handlers, code: int, out: str, errors: str) -> None:
     ran = subprocess.run(
         [sys.executable, "-c", PROGRAM, *options], capture_output=True, text=True, timeout=PATIENCE,
         preexec_fn=partial(signal.signal, signal.SIGINT, handler),

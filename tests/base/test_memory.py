@@ -1,4 +1,4 @@
-"""What would take more memory than there is is refused before it is laid out, with an estimate that is about right."""
+"""Too large allocations are refused in advance, with realistic estimates."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ GRAPHS: dict[str, Callable[[], FactorGraph]] = {
 
 @pytest.fixture
 def told(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """The estimates, however small they are."""
+    """Collect all estimates, including small ones."""
     found: list[float] = []
 
     def left() -> float:
@@ -74,7 +74,7 @@ def test_records_are_part_of_the_estimate(record: Record, told: list[float]) -> 
     about_right(backend, graph, told)
 
 
-def test_what_does_not_fit_is_refused_before_it_is_laid_out(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_large_allocations_are_refused_before_they_begin(monkeypatch: pytest.MonkeyPatch) -> None:
     small = ising(0.3, 0.0, (300, 300))
     monkeypatch.setattr(memory, "free_memory", lambda: 3e8)
     tracemalloc.start()
@@ -83,7 +83,7 @@ def test_what_does_not_fit_is_refused_before_it_is_laid_out(monkeypatch: pytest.
             ising(0.3, 0.0, (10_000, 10_000))
         with pytest.raises(NotEnoughMemory, match="a graph of 40,000 variables"):
             complete_graph(0.1, n_variables=40_000)
-        with pytest.raises(NotEnoughMemory, match=r"the table of 10,000 x 10,000 labels .* about 1\.6 GB"):
+        with pytest.raises(NotEnoughMemory, match=r"the table of 10,000 x 10,000 states .* about 1\.6 GB"):
             potts(0.1, np.zeros((1, 2, 10_000)))
         with pytest.raises(
             NotEnoughMemory, match=r"sampling 90,000 variables \(n_chains=1, n_sweeps=100000, record=.*every=10"
@@ -94,13 +94,13 @@ def test_what_does_not_fit_is_refused_before_it_is_laid_out(monkeypatch: pytest.
         tracemalloc.stop()
 
 
-def test_small_things_are_not_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_small_allocations_are_not_checked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(memory, "free_memory", lambda: 0.0)
     check_memory(1e8, "a small thing", "nothing")
     make_backend("gibbs", n_sweeps=5).infer(ising(0.3, 0.0, (9, 9)), 0)
 
 
-def test_memory_left_is_some_and_less_than_a_petabyte() -> None:
+def test_free_memory_is_plausible() -> None:
     assert 1e7 < free_memory() < 1e15
 
 

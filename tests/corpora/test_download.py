@@ -1,4 +1,4 @@
-"""Downloads, from a server on this machine."""
+"""Downloads from a local server."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def address(server: ThreadingHTTPServer, kind: str) -> str:
 
 
 def fails(kind: str, server: ThreadingHTTPServer, folder: Path, **changes: object) -> str:
-    """The message of a download that must fail, and must leave nothing behind."""
+    """Return the message of a download that must fail without leaving a file."""
     registry, timeout = one_file(address(server, kind), **changes), 0.5 if kind == "silent" else PATIENCE
     with pytest.raises(CorpusError) as caught:
         files.fetch("toy", folder, registry=registry, timeout=timeout)
@@ -172,7 +172,7 @@ def test_redirects_are_followed_but_not_for_ever_nor_off_the_web(server: Threadi
     ("kind", "expected"),
     [("missing", "the server answered 404"), ("silent", "0.5 seconds"), ("nonsense", "the connection broke")],
 )
-def test_what_else_a_server_may_do(server: ThreadingHTTPServer, tmp_path: Path, kind: str, expected: str) -> None:
+def test_other_server_errors(server: ThreadingHTTPServer, tmp_path: Path, kind: str, expected: str) -> None:
     assert expected in fails(kind, server, tmp_path)
 
 

@@ -1,4 +1,4 @@
-"""The project's own annotated stories keep the promises of corpora/README.md."""
+"""The project's annotated stories agree with corpora/README.md."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Story = list[list[tuple[str, str]]]
 
 
 def stories(name: str) -> list[Story]:
-    """Read by hand on purpose: this test also pins the file format that the reader is tested against."""
+    """Read the file without the reader, because this test also fixes the file format."""
     result: list[Story] = []
     for block in (CORPORA / name).read_text(encoding="utf-8").strip().split("\n\n"):
         if block == "-DOCSTART-\tO":

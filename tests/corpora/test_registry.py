@@ -1,4 +1,4 @@
-"""The registry of corpora, its entries and errors; taking FILE:FORMAT apart, reading and converting."""
+"""The registry of corpora, parsing of FILE:FORMAT, reading and conversion."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ files = [
 """.replace("SUM", "0" * 64)
 
 
-def test_a_registry_of_ones_own(tmp_path: Path) -> None:
+def test_a_registry_file_of_the_user(tmp_path: Path) -> None:
     path = tmp_path / "registry.toml"
     path.write_text(ENTRY)
     assert corpora.load_registry(path)["toy"] == corpora.info("toy", path)
@@ -149,7 +149,7 @@ def test_a_registry_of_ones_own(tmp_path: Path) -> None:
         ("files = [", "files = [ 3, ", "expected a table, found int"),
     ],
 )
-def test_a_broken_registry_says_what_is_wrong(tmp_path: Path, old: str, new: str, expected: str) -> None:
+def test_errors_of_an_invalid_registry(tmp_path: Path, old: str, new: str, expected: str) -> None:
     path = tmp_path / "registry.toml"
     path.write_text(ENTRY.replace(old, new, 1))
     with pytest.raises(CorpusError) as caught:
@@ -221,7 +221,7 @@ def test_every_annotated_corpus_has_a_reader() -> None:
             assert FORMATS[corpus.format].read is not None, corpus.name
 
 
-def test_label_maps_belong_to_corpora_and_not_to_general_formats() -> None:
+def test_label_names_belong_to_corpora_not_to_general_formats() -> None:
     worldwide = reading.corpus_label_names("worldwide")
     assert worldwide is not None
     assert worldwide["Facility"] == "LOC"
@@ -233,7 +233,7 @@ def test_label_maps_belong_to_corpora_and_not_to_general_formats() -> None:
         assert reading.corpus_label_names(general) is None
 
 
-def test_corpora_of_one_format_must_agree_on_its_classes() -> None:
+def test_corpora_of_one_format_must_have_the_same_labels() -> None:
     registry = dict(corpora.load_registry())
     assert registry["sec"].format == registry["conll2003"].format
     assert reading.corpus_label_names("conll2003", registry) == registry["sec"].all_label_names
@@ -252,7 +252,7 @@ def test_our_own_corpus_reads_as_the_registry_says() -> None:
 
 
 @pytest.mark.parametrize("name", [name for name, folder in FOLDERS.items() if folder.startswith("ner/")])
-def test_the_classes_of_the_registry_are_those_of_the_shared_files(name: str) -> None:
+def test_the_labels_of_the_registry_occur_in_the_shared_files(name: str) -> None:
     corpus = corpora.info(name)
     for file in corpus.files:
         if file.split == "train":  # the development files say the same, sooner
@@ -286,7 +286,7 @@ def test_convert(tmp_path: Path) -> None:
         assert list(document.tags or []) == list(again.tags or [])
 
 
-def test_convert_maps_the_classes_of_a_known_corpus(tmp_path: Path) -> None:
+def test_convert_renames_the_labels_of_a_registered_corpus(tmp_path: Path) -> None:
     (tmp_path / "dev").write_text("Ada\tB-person\nlikes\tO\nBauhaus\tB-group\nand\tO\nEmacs\tB-product\n\n")
     assert reading.convert(f"{tmp_path / 'dev'}:wnut17", "conll", tmp_path / "out", map_labels=True) == 1
     assert (tmp_path / "out").read_text() == "Ada\tB-PER\nlikes\tO\nBauhaus\tB-ORG\nand\tO\nEmacs\tO\n\n"

@@ -1,4 +1,4 @@
-"""Documents in another case."""
+"""Conversion of documents to lower and upper case."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from herdner.text.tags import Span
 
 @pytest.mark.parametrize(("case", "turn"), [("lower", str.lower), ("upper", str.upper)])
 @given(document=running_texts(), annotated=st.booleans())
-def test_tokens_change_and_all_else_stays(document, annotated, case, turn):
+def test_only_the_case_of_tokens_changes(document, annotated, case, turn):
     if not annotated:
         document = Document(
             document.text, document.tokens, document.token_starts, document.token_ends, document.sentence_offsets
@@ -36,7 +36,7 @@ def test_tokens_change_and_all_else_stays(document, annotated, case, turn):
     assert gaps[0] == gaps[1]
 
 
-def test_letters_that_become_two():
+def test_letters_that_become_two_letters():
     document = Document.from_aligned("  Stra\u00dfe  5, Kisumu", [["Stra\u00dfe", "5", ",", "Kisumu"]])
     found = change_case(document.with_spans([Span(0, 2, "LOC"), Span(3, 4, "LOC")]), "upper")
     assert found.text == "  STRASSE  5, KISUMU"

@@ -1,4 +1,4 @@
-"""Documents: offsets, tags and entities that agree with the text."""
+"""Consistency of offsets, tags and entities of documents."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SENTENCES = st.lists(st.lists(WORDS, max_size=5), max_size=5)
 
 
 def check(document: Document) -> None:
-    """What every document promises."""
+    """Check the invariants of a document."""
     assert len(document.token_starts) == len(document.token_ends) == document.n_tokens
     starts, ends = document.token_starts.tolist(), document.token_ends.tolist()
     assert [document.text[a:b] for a, b in zip(starts, ends, strict=True)] == list(document.tokens)
@@ -99,10 +99,10 @@ def test_entities_carry_confidences():
     assert type(entity.confidence) is float
 
 
-def test_entities_of_tokens_that_are_not_there_are_refused():
+def test_entities_of_missing_tokens_are_refused():
     document = Document.from_tokens([["Ada", "wrote"]])
     for wrong in (Span(0, 3, "PER"), Span(-1, 1, "PER"), Span(1, 1, "PER")):
-        with pytest.raises(IndexError, match="not among 2 tokens"):
+        with pytest.raises(IndexError, match="is not within 2 tokens"):
             document.entities_from_spans([wrong])
     with pytest.raises(ValueError, match="differ in number"):
         document.entities_from_spans([Span(0, 1, "PER")], [0.5, 0.5])
@@ -147,7 +147,7 @@ def test_spans_and_their_tags():
     assert malformed.spans == [Span(0, 1, "PER"), Span(2, 3, "PER")]
 
 
-def test_documents_are_equal_by_what_they_hold():
+def test_documents_are_compared_by_value():
     document = Document.from_tokens([["Ada", "met", "Bo"]], [["B-PER", "O", "B-PER"]], id="x", fields={"a": 1})
     same = pickle.loads(pickle.dumps(document.with_spans(document.spans or ())))
     assert document == document
@@ -177,21 +177,21 @@ PLACES = [[0, 4], [3, 7], [0, 2]]
         [[0, 4], [3, 7], [0, -(2**62), 2]],
     ],
 )
-def test_places_outside_the_text_are_told_when_a_document_is_made(places):
+def test_invalid_offsets_are_refused(places):
     starts, ends, offsets = (np.array(each, np.int64) for each in places)
     with pytest.raises(ValueError, match=r"^document 'd': "):
         Document("Ada Bob", ["Ada", "Bob"], starts, ends, offsets, id="d")
 
 
 @pytest.mark.parametrize("tokens", [["Ada", 7], ["Ada"], ["Ada", None], ["Ada", np.str_("Bob")], 7])
-def test_tokens_that_are_no_strings_are_told(tokens):
+def test_tokens_that_are_not_strings_are_refused(tokens):
     with pytest.raises(ValueError, match=r"^document 'd': "):
         Document("Ada Bob", tokens, *(np.array(each, np.int64) for each in PLACES), id="d")
     with pytest.raises(ValueError, match=r"^document 'd': "):
         Document("Ada Bob", ["Ada", "Bob"], [0, 4], [3, 7], [0, 2], id="d")
 
 
-def test_entities_and_spans_outside_the_document_are_told():
+def test_entities_and_spans_outside_the_document_are_refused():
     document = Document("Ada Bob", ["Ada", "Bob"], *(np.array(each, np.int64) for each in PLACES), id="d")
     for start, end in ((0, 8), (-1, 3), (5, 4), (100, 103)):
         with pytest.raises(ValueError, match="has 7 characters, but an entity is at"):

@@ -1,4 +1,4 @@
-"""A notebook, run by Jupyter's own machinery as a person's would be."""
+"""Display of documents in a notebook that Jupyter executes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ pytest.importorskip("ipykernel", reason="needs ipykernel, which runs their cells
 pytestmark = pytest.mark.slow
 
 
-def test_a_document_at_the_end_of_a_cell_is_shown_in_colour(tmp_path: Path, monkeypatch) -> None:
+def test_a_notebook_displays_a_document_in_colour(tmp_path: Path, monkeypatch) -> None:
     kernel = tmp_path / "kernels" / "here" / "kernel.json"
     kernel.parent.mkdir(parents=True)
     command = [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"]

@@ -1,4 +1,4 @@
-"""Documents that are partially annotated: read, written, renamed, and kept."""
+"""Partial annotation: reading, writing, renaming and copying."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def written(document: Document, format: str) -> str:
     return stream.getvalue()
 
 
-def test_open_tags_are_kept_beside_the_known_ones():
+def test_ambiguous_tags_become_a_partial_annotation():
     document = partly()
     assert document.tags == ["B-PER", "O", "O", "O", "O"]
     assert document.unannotated_tokens() == {1: "?", 3: "PER|ORG", 4: "B-LOC|O"}
@@ -42,7 +42,7 @@ def test_open_tags_are_kept_beside_the_known_ones():
     assert [entity.text for entity in document.entities] == ["Ada"]
 
 
-def test_copies_keep_what_is_open_and_predictions_do_not():
+def test_copies_keep_the_partial_annotation():
     document = partly()
     assert pickle.loads(pickle.dumps(document)) == document
     assert document.with_tags(document.tags or ()) == document
@@ -50,7 +50,7 @@ def test_copies_keep_what_is_open_and_predictions_do_not():
     assert document.with_spans([]).partial is None
 
 
-def test_columns_and_json_lines_say_what_is_open():
+def test_columns_and_json_lines_keep_the_partial_annotation():
     document = partly()
     assert read(written(document, "conll"), "conll")[0].partial == document.partial
     again = read(
@@ -60,7 +60,7 @@ def test_columns_and_json_lines_say_what_is_open():
     assert again.entities == document.entities
 
 
-def test_json_lines_name_the_annotated_classes():
+def test_json_lines_list_annotated_labels():
     line = '{"text": "Ada in Kent", "entities": [{"start": 0, "end": 3, "label": "PER"}],'
     line += '"annotated_labels": ["PER", "LOC"]}'
     (document,) = read(line, "jsonl")
@@ -68,7 +68,7 @@ def test_json_lines_name_the_annotated_classes():
     assert not document.fields
 
 
-def test_classes_are_renamed_where_they_are_open_too():
+def test_labels_of_a_partial_annotation_are_renamed():
     document = rename_labels(partly(), {"PER": "person", "ORG": None}, "iob2")
     assert document.unannotated_tokens() == {1: "?", 3: "person|O", 4: "B-LOC|O"}
     inside = rename_labels(Document.from_tokens([["Ada", "Byron"]], [["?", "I-PER"]]), {"PER": "person"})
@@ -77,13 +77,13 @@ def test_classes_are_renamed_where_they_are_open_too():
     assert rename_labels(some, {"PER": "person", "ORG": None}).partial == PartialAnnotation((), ("person",))
 
 
-def test_a_token_of_two_words_is_open_twice():
+def test_a_token_of_two_words_is_unannotated_twice():
     document = read("New York\tB-LOC|PER\nx\tO\n", "conll")[0]
     assert document.unannotated_tokens() == {0: "LOC|PER", 1: "LOC|PER"}
 
 
 @pytest.mark.parametrize("tag", ["|", "PER|", "PER|?", "PER"])
-def test_what_is_no_open_tag_is_refused(tag):
+def test_invalid_ambiguous_tags_are_refused(tag):
     with pytest.raises(FormatError, match=":1: "):
         read(f"Ada\t{tag}\n", "conll")
 
@@ -99,7 +99,7 @@ def test_what_is_no_open_tag_is_refused(tag):
         ('"unannotated": [{"start": 7, "end": 9, "tags": "PER|"}]', "cannot read 'PER|' as tags"),
     ],
 )
-def test_json_that_contradicts_itself_is_refused_in_one_line(keys, message):
+def test_contradictory_json_is_refused_in_one_line(keys, message):
     line = f'{{"text": "Ada in Kent", "entities": [{{"start": 0, "end": 3, "label": "PER"}}], {keys}}}'
     with pytest.raises(FormatError) as error:
         read(line, "jsonl")
@@ -107,7 +107,7 @@ def test_json_that_contradicts_itself_is_refused_in_one_line(keys, message):
     assert "\n" not in str(error.value)
 
 
-def test_formats_that_cannot_say_it_refuse():
+def test_formats_without_partial_annotation_refuse_it():
     some = replace(partly(), partial=PartialAnnotation((), ("PER",)))
     with pytest.raises(ValueError, match="write JSON lines"):
         written(some, "conll")

@@ -1,4 +1,4 @@
-"""Documents as plain data, as HTML of a notebook, and as data frames."""
+"""Documents as plain data, HTML and data frames."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ STORY = Document.from_tokens(
 
 
 @given(document=running_texts(), opened=st.booleans())
-def test_plain_data_are_the_document(document, opened):
+def test_plain_data_restore_the_document(document, opened):
     if opened:
         places = (UnannotatedRange(0, len(document.text), "?"),) if document.text else ()
         document = document.with_spans([]).with_partial(PartialAnnotation(places, ("PER",)))
@@ -39,7 +39,7 @@ def test_plain_data_are_the_document(document, opened):
     assert len({document, Document.from_dict(document.to_dict())}) == 1
 
 
-def test_plain_data_of_texts_nobody_has_tokenised_or_annotated():
+def test_plain_data_of_texts_without_tokens_or_annotation():
     for document in (
         Document.from_text("Ada\n"),
         Document.from_text("Ada").with_entities([]),
@@ -72,7 +72,7 @@ def test_plain_data_of_texts_nobody_has_tokenised_or_annotated():
         ("[" * 100_000, "not JSON"),
     ],
 )
-def test_what_is_no_document_is_told_in_one_line(json_text, message):
+def test_invalid_documents_are_refused_in_one_line(json_text, message):
     with pytest.raises(ValueError, match=message) as caught:
         Document.from_json(json_text)
     assert "\n" not in str(caught.value)
@@ -80,7 +80,7 @@ def test_what_is_no_document_is_told_in_one_line(json_text, message):
 
 
 class Reading(HTMLParser):
-    """The text and the tags of a page, and where its links go."""
+    """The text, the tags and the hyperlinks of a page."""
 
     def __init__(self, page: str) -> None:
         super().__init__()
@@ -97,7 +97,7 @@ class Reading(HTMLParser):
         self.text += data
 
 
-def test_html_shows_names_in_colour_and_their_mentions_linked():
+def test_html_marks_names_and_connects_their_mentions():
     sure = replace(STORY, entities=tuple(replace(e, confidence=0.93) for e in STORY.entities))
     page = Reading(html := sure._repr_html_())
     assert page.tags.count("mark") == 4
@@ -109,13 +109,13 @@ def test_html_shows_names_in_colour_and_their_mentions_linked():
 
 
 @given(text=st.text(), label=st.text(min_size=1))
-def test_html_escapes_whatever_stands_there(text, label):
+def test_html_escapes_all_text(text, label):
     entities = [Entity(0, max(1, len(text) // 2), label, text[: max(1, len(text) // 2)])] if text else []
     page = Reading(Document.from_text(text).with_entities(entities)._repr_html_())
     assert set(page.tags) <= {"div", "mark", "span"}
 
 
-def test_html_of_long_texts_and_overlaps_ends():
+def test_html_of_long_texts_and_overlapping_entities():
     text = "Ada " * 50_000
     entities = [Entity(0, 3, "PER", "Ada"), Entity(0, 2, "LOC", "Ad"), Entity(199_996, 199_999, "PER", "Ada")]
     html = Document.from_text(text).with_entities(entities)._repr_html_()
@@ -142,7 +142,7 @@ def test_frames_have_a_row_for_each_entity(backend):
     assert (empty.shape, empty.columns) == ((0, 6), frame.columns)
 
 
-def test_frames_say_what_is_missing(monkeypatch):
+def test_frames_name_missing_packages(monkeypatch):
     with pytest.raises(ValueError, match=r"backend must be one of pandas, polars.* got 'excel'"):
         STORY.to_frame("excel")
     monkeypatch.setitem(sys.modules, "narwhals", None)

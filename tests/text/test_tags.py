@@ -1,4 +1,4 @@
-"""Chunk tags against seqeval, against each other and against a brute-force reading."""
+"""Tag schemes against seqeval, against each other and against brute force."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ SEQEVAL = {"iob2": IOB2, "iobes": IOBES, "bilou": BILOU}
 
 @st.composite
 def sentences_with_spans(draw):
-    """Sentence offsets and disjoint spans, none across a sentence border, many of them touching."""
+    """Draw sentence offsets and disjoint spans within sentences, many of them adjacent."""
     pieces = draw(st.lists(st.tuples(st.sampled_from(["", *LABELS]), st.integers(1, 4), st.booleans()), max_size=12))
     position, spans, offsets = 0, [], [0]
     for label, length, closes_sentence in pieces:
@@ -98,7 +98,7 @@ def test_no_span_crosses_a_sentence(data, tags):
 
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_allowed_transitions_are_those_of_well_formed_sequences(scheme):
-    """Every sequence of three tags is allowed exactly when writing back what it says gives the same sequence."""
+    """A sequence of three tags is allowed if and only if writing its spans gives the same sequence."""
     prefixes = {"iob1": "BI", "iob2": "BI", "iobes": "BIES", "bilou": "BILU"}[scheme]
     tags = ["O", *(f"{p}-{label}" for p in prefixes for label in ("A", "B"))]
     follow, start, end = allowed_transitions(tags, scheme)
@@ -149,7 +149,7 @@ def test_iob1_writes_b_only_where_needed():
 
 
 @pytest.mark.parametrize("tag", ["", "PER", "B", "B-", "-PER", "X-PER", "o", "b-PER", "BPER", "<b>"])
-def test_what_is_no_tag(tag):
+def test_invalid_tags_are_refused(tag):
     with pytest.raises(ValueError, match="is not a tag"):
         split_tag(tag)
 

@@ -1,4 +1,4 @@
-"""Tokens and sentences: the laws every text obeys, spaCy's own split as reference, news as it is, hostile texts."""
+"""Tokenization and sentence segmentation: invariants, comparison with spaCy, news texts, hostile texts."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_a_filled_cache_changes_nothing(text: str) -> None:
 
 @functools.cache
 def spacy_tokenizer(language: str) -> Any:
-    """spaCy itself, with herdner's additions to the rules of the language."""
+    """Build spaCy's tokenizer with herdner's additional rules."""
     nlp = spacy.blank(language)
     rules = nlp.tokenizer
     rules.prefix_search = spacy.util.compile_prefix_regex([*PREFIXES, *nlp.Defaults.prefixes]).search
@@ -83,19 +83,19 @@ def spacy_tokens(text: str, language: str = "en") -> list[str]:
 
 
 @given(st.text(st.sampled_from("abcDEF.'’,-/_&$3 \n“”`()"), max_size=40))
-def test_split_run_by_run_is_the_split_of_the_whole_text(text: str) -> None:
+def test_splitting_words_equals_splitting_the_text(text: str) -> None:
     assert TOKENIZER.tokens(text) == spacy_tokens(text)
 
 
 @pytest.mark.parametrize("path", ["APW_19980314", "NYT_19980315"])
-def test_split_run_by_run_is_spacys_split_of_real_news(path: str) -> None:
+def test_splitting_words_equals_spacys_tokenizer_on_news(path: str) -> None:
     text = shared_data(f"ner/ieer/{path}").read_text(encoding="latin-1")
     assert TOKENIZER.tokens(text) == spacy_tokens(text)
 
 
 @functools.cache
 def hard_runs(language: str) -> st.SearchStrategy[str]:
-    """Exceptions of the language, in whole and in pieces, among punctuation, digits, units and letters."""
+    """Draw exceptions of the language and parts of them among punctuation, digits, units and letters."""
     exceptions = [word for word in spacy_tokenizer(language).rules if word.split() == [word]]
     parts = st.sampled_from([*"abcDEFéßж7 .'’,-/_&$%°€“”`():;=|*~!?@#\u200b中😀"]) | st.sampled_from(exceptions)
     return st.lists(parts, max_size=9).map("".join)
@@ -130,7 +130,7 @@ def test_all_words_of_the_corpora_are_split_as_by_spacy() -> None:
 
 
 def test_the_rules_of_english_are_those_of_spacy() -> None:
-    """By scripts/models/english_rules.py; where spaCy's next version has others, herdner's stay what they are."""
+    """The exported rules equal those of the installed spaCy; later versions of spaCy may differ."""
     shipped = json.loads((REPOSITORY / "herdner/data/english.json").read_text(encoding="utf-8"))
     if spacy.about.__version__.rpartition(".")[0] not in shipped["source"]:
         pytest.skip(f"spaCy {spacy.about.__version__} is not the one that the rules come from")
@@ -193,7 +193,7 @@ def sentences(text: str) -> list[str]:
 
 
 def plain_borders(document: Document, rules: SentenceRules = ENGLISH) -> list[int]:
-    """The first tokens of sentences by the rules, line by line and mark by mark."""
+    """Find the first tokens of sentences by a plain implementation of the rules."""
     text, tokens, n = document.text, document.tokens, document.n_tokens
     starts, ends = document.token_starts.tolist(), document.token_ends.tolist()
     borders = {0, n}
@@ -367,12 +367,12 @@ def test_other_languages_and_other_words() -> None:
     assert spanish.tokens("El Sr. Pérez vive en Madrid.") == ["El", "Sr.", "Pérez", "vive", "en", "Madrid", "."]
 
 
-def test_copies_tag_alike() -> None:
+def test_copies_tokenize_alike() -> None:
     for twin in (copy.deepcopy(TOKENIZER), pickle.loads(pickle.dumps(TOKENIZER))):
         assert twin.tokens("the U.S.-led talks") == TOKENIZER.tokens("the U.S.-led talks")
 
 
-def test_import_of_herdner_leaves_spacy_alone() -> None:
+def test_importing_herdner_does_not_import_spacy() -> None:
     program = "import sys, herdner, herdner.text.tokenize; print('spacy' in sys.modules)"
     result = subprocess.run([sys.executable, "-c", program], cwd=ELSEWHERE, check=True, capture_output=True, text=True)
     assert result.stdout.strip() == "False"
@@ -386,15 +386,15 @@ def test_documents_streams() -> None:
     assert list(next(TOKENIZER.documents(texts())).tokens) == ["One", "."]
 
 
-def test_words_that_all_want_one_place_in_the_table_are_found() -> None:
-    """More of them than a look-up tries."""
+def test_words_with_colliding_hashes_are_found() -> None:
+    """There are more of them than the number of slots that a look-up tries."""
     words = list(islice((word for word in map("w{}".format, count()) if not hash_string(word) % 1024), 100))
     tokenizer = Tokenizer()
     assert all(tokenizer.tokens(" ".join(words)) == words for _ in range(2))
 
 
 @given(st.lists(ANY_TEXT | NEWS_TEXT))
-def test_texts_together_are_cut_as_each_alone(texts: list[str]) -> None:
+def test_a_batch_is_tokenized_like_single_texts(texts: list[str]) -> None:
     alone = list(map(Tokenizer(), texts))
     assert all(tokenizer.tokenize_batch(texts) == alone for tokenizer in (TOKENIZER, FORGETFUL))
 
@@ -407,7 +407,7 @@ def test_a_cache_that_fills_within_a_text_keeps_the_words_of_that_text() -> None
 
 
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no timers here")
-def test_a_handler_of_signals_may_use_the_tokenizer_that_it_interrupts() -> None:
+def test_a_signal_handler_may_use_the_interrupted_tokenizer() -> None:
     tokenizer, calls = Tokenizer(), count()
     text = "Ada Lovelace met Charles Babbage in London."
 

@@ -1,4 +1,4 @@
-"""Readers of one token a line, on small samples of our own."""
+"""Readers of column formats on small samples."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_tweets_are_documents_and_a_tab_alone_is_a_blank_line():
     assert (first.text, second.text) == ("@ada London", "Yes")
 
 
-def test_tokens_that_are_missing_or_hold_white_space(caplog):
+def test_missing_tokens_and_tokens_with_white_space(caplog):
     (document,) = read("New York\tB-LOC\nCity\tI-LOC\n\tO\n4 hours\tO\n249 \tO\nRio de Janeiro\tS-LOC\n", "btc")
     assert document.tokens == ["New", "York", "City", "4", "hours", "249", "Rio", "de", "Janeiro"]
     assert list(document.tags) == ["B-LOC", "I-LOC", "I-LOC", "O", "O", "O", "B-LOC", "I-LOC", "E-LOC"]
@@ -128,7 +128,7 @@ def test_uner_keeps_the_text_of_the_sentences():
     assert (first.id, second.id, second.text) == ("first", "second", "Yes")
 
 
-def test_labels_are_renamed_and_dropped():
+def test_labels_are_renamed_and_removed():
     data = "Accra I-Location\nZoo I-Facility\nx O\ny I-Date\nz I-Misc\n"
     (document,) = read(data, labels={"Location": "LOC", "Facility": "LOC", "Misc": "Misc", "*": None})
     assert document.tags == ["B-LOC", "B-LOC", "O", "O", "B-Misc"]  # two names stay two although both are LOC now
@@ -176,7 +176,7 @@ def test_the_last_line_needs_no_end_and_blank_lines_do_no_harm():
         (gzip.compress(b"a O\n" * 99, mtime=0)[:-9], r"damaged gzip file"),
     ],
 )
-def test_errors_name_the_place(name, data, message):
+def test_errors_name_the_position(name, data, message):
     with pytest.raises(FormatError, match=message):
         read(data, name)
 
@@ -189,7 +189,7 @@ def test_other_encodings():
         read("a O\n", encoding="klingon")
 
 
-def test_what_precedes_an_error_is_read():
+def test_documents_before_an_error_are_read():
     found = []
     with pytest.raises(FormatError, match=r":3: byte 0xff"):
         found.extend(read_documents(io.BytesIO(b"a O\n\n\xff O\n"), "btc"))
@@ -204,7 +204,7 @@ def test_a_line_of_five_megabytes():
 
 
 def test_reading_streams():
-    """A source that never ends: documents must come while it is being read."""
+    """Documents of an endless stream are read one by one."""
 
     class Endless(io.RawIOBase):
         n_read = 0

@@ -1,4 +1,4 @@
-"""DocBin files against spaCy's own reading of them, and files that are none."""
+"""DocBin files compared with spaCy's reader, and damaged files."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def read(data: bytes, **options):
 
 
 @given(documents=st.lists(running_texts(), max_size=3))
-def test_what_is_written_reads_back(documents):
+def test_written_files_are_read_back(documents):
     stream = io.BytesIO()
     documents = [document for document in documents if document.n_tokens]
     write_documents(documents, stream, "spacy")
@@ -65,7 +65,7 @@ def test_text_entities_and_sentences_are_those_that_spacy_reads(attrs):
     assert found[0].sentence_offsets.tolist()[1:-1] == [6]  # after "Babbage ."; from spaCy, or by the rules
 
 
-def test_a_document_that_nobody_annotated_has_no_tags():
+def test_a_document_without_annotation_has_no_tags():
     plain, none, some = NLP("Ada sang."), NLP("Ada sang."), NLP("Ada sang in Rio.")
     none.ents = []
     some.set_ents([Span(some, 0, 1, "PER")], default="missing")
@@ -119,7 +119,7 @@ def test_a_file_that_unpacks_to_any_size_is_refused(monkeypatch):
 
 @given(data=st.data())
 def test_any_damage_is_a_format_error(data):
-    """Bytes of the unpacked message are changed, so that the damage is not found by zlib."""
+    """Bytes of the decompressed message are changed, because zlib would detect changes of the file."""
     plain = bytearray(zlib.decompress(stored([NLP("Ada sang in Rio.")], attrs=["ENT_IOB", "ENT_TYPE"])))
     for _ in range(data.draw(st.integers(1, 4))):
         plain[data.draw(st.integers(0, len(plain) - 1))] = data.draw(st.integers(0, 255))

@@ -1,4 +1,4 @@
-"""The page about files lists the formats as the code has them."""
+"""The page about files lists all formats."""
 
 from __future__ import annotations
 
@@ -19,5 +19,5 @@ def test_the_page_lists_every_format() -> None:
         assert tuple(re.findall(r"`([^`]+)`", endings)) == entry.extensions, name
 
 
-def test_how_many_there_are() -> None:
+def test_number_of_formats() -> None:
     assert (len(READABLE), len(WRITABLE)) >= (20, 12)

@@ -1,4 +1,4 @@
-"""Every reader takes time in proportion to its input, whatever that repeats."""
+"""Every reader takes linear time for repetitive input."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""HTML pages: what is read, and where in the page it stands."""
+"""Text of HTML pages and its source map."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ def read(page: str, **options: object) -> list:
         ("<!DOCTYPE html><html lang=he dir=rtl><body>שלום <b>Ada</b> שלום 😀<i>é</i></html>", "שלום Ada שלום 😀é"),
     ],
 )
-def test_the_text_of_a_page(page: str, text: str) -> None:
+def test_text_of_a_page(page: str, text: str) -> None:
     (document,) = read(page)
     assert document.text == text
 
 
 def plain(page: str) -> str:
-    """What stands in a page of tags that are all whole."""
+    """Return the text of a page whose tags are all complete."""
     return html.unescape(TAG.sub("", page))
 
 
@@ -72,7 +72,7 @@ def test_every_character_is_found_in_the_page(page: str) -> None:
         assert re.sub(r"\s", "", document.text) == found
 
 
-def test_names_have_their_places_in_the_page() -> None:
+def test_names_have_positions_in_the_page() -> None:
     page = "<h1>R&eacute;n&eacute;e</h1>\r\n<p>Ada <b>Love</b>lace &amp; Co"
     (document,) = read(page)
     names = ["Rénée", "Ada Lovelace", "Co"]
@@ -87,11 +87,11 @@ def test_names_have_their_places_in_the_page() -> None:
 
 
 @pytest.mark.parametrize("page", ["", "   ", "<p></p>", "<script>Ada</script>", "<!-- Ada", "<p title='Ada"])
-def test_a_page_without_text_is_no_document(page: str) -> None:
+def test_a_page_without_text_gives_no_document(page: str) -> None:
     assert read(page) == []
 
 
-def test_what_is_no_page_is_one_message() -> None:
+def test_invalid_pages_give_one_message() -> None:
     with pytest.raises(FormatError, match="is a PDF"):
         list(read_documents(io.BytesIO(b"%PDF-1.7"), "html"))
     with pytest.raises(FormatError, match="byte 0xff at offset 3"):

@@ -1,4 +1,4 @@
-"""What a file leaves in doubt is told once, with place and number, and refused where reading is strict."""
+"""Dubious input is logged once with position and count, and refused if reading is strict."""
 
 from __future__ import annotations
 
@@ -48,9 +48,7 @@ DOUBTS = [
 
 
 @pytest.mark.parametrize(("format", "data", "line", "what", "count", "found"), DOUBTS)
-def test_it_is_told_once_read_as_is_clear_and_refused_where_that_is_strict(
-    format, data, line, what, count, found, caplog
-):
+def test_dubious_input_is_logged_once_and_refused_if_strict(format, data, line, what, count, found, caplog):
     documents = list(read_documents(io.BytesIO(data.encode()), format))
     assert [f"{e.label} {e.text}" for document in documents for e in document.entities] == found
     (told,) = caplog.messages
@@ -73,7 +71,7 @@ def test_it_is_told_once_read_as_is_clear_and_refused_where_that_is_strict(
         "B-PER ? I-PER O PER|ORG I-PER",  # whatever is open may be right
     ],
 )
-def test_what_is_well_formed_in_one_scheme_leaves_no_doubt(tags, caplog):
+def test_tags_of_one_scheme_give_no_warning(tags, caplog):
     data = "".join(f"w{i}\t{tag}\n" for i, tag in enumerate(tags.split()))
     (document,) = read_documents(io.BytesIO(data.encode()), "conll", strict=True)
     closed = ["O" if "|" in tag or tag == "?" else tag for tag in tags.split()]
@@ -90,13 +88,13 @@ def test_what_is_well_formed_in_one_scheme_leaves_no_doubt(tags, caplog):
         ('{"text": "a", "entities": [{"start": 0, "end": 1, "end": 1, "label": "X"}]}', 'the key "end" occurs twice'),
     ],
 )
-def test_what_has_no_clear_reading_is_refused(line, part):
+def test_ambiguous_input_is_refused(line, part):
     with pytest.raises(FormatError, match=f"^<stream>:1: {part}"):
         list(read_documents(io.BytesIO(line.encode()), "jsonl"))
 
 
 def docbin(*tokens: tuple[int, str]) -> bytes:
-    """A DocBin whose tokens have these columns ENT_IOB and ENT_TYPE."""
+    """Return a DocBin whose tokens have these values of ENT_IOB and ENT_TYPE."""
     vocab = Vocab()
     store = DocBin(attrs=["ENT_IOB", "ENT_TYPE"])
     store.add(Doc(vocab, words=["Ada"] * len(tokens)))
@@ -116,7 +114,7 @@ def docbin(*tokens: tuple[int, str]) -> bytes:
         ([(3, ""), (3, "PER")], "a token in a name without a label is read as outside", ["PER Ada"]),
     ],
 )
-def test_a_docbin_in_doubt(tokens, what, found, caplog):
+def test_a_dubious_docbin_gives_a_warning(tokens, what, found, caplog):
     (document,) = read_documents(io.BytesIO(docbin(*tokens)), "spacy")
     assert [f"{e.label} {e.text}" for e in document.entities] == found
     assert caplog.messages == [f"<stream>: document 1: {what}"]
@@ -124,7 +122,7 @@ def test_a_docbin_in_doubt(tokens, what, found, caplog):
         list(read_documents(io.BytesIO(docbin(*tokens)), "spacy", strict=True))
 
 
-def test_what_is_written_is_never_in_doubt():
+def test_written_files_give_no_warning():
     (document,) = read_documents(io.BytesIO(b"Ada\tB-PER\nLee\tB-PER\nmet\tO\n\nBob\tB-PER\n"), "conll")
     for format in (
         name for name, entry in FORMATS.items() if entry.read and entry.write and name not in ("text", "html")

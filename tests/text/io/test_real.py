@@ -1,4 +1,4 @@
-"""The readers on the real corpora, against counts that a second, independent reading gives."""
+"""Readers on real corpora, compared with independent counts."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ COLUMNS = [
 
 
 def simple_sentences(path, format):
-    """(tokens, tags) of each sentence, by the plainest possible reading."""
+    """Return (tokens, tags) of each sentence by a minimal reader."""
     token, tag = {"uner": (1, 2), "worldwide": (0, 1)}.get(format, (0, -1))
     for block in re.split(
         r"\n[ \t]*\n", "\n" + path.read_text(encoding="utf-8").replace("-DOCSTART-", "\n\n-DOCSTART-")

@@ -1,4 +1,4 @@
-"""Where files come from: folders, ids, compressed files, and files that hold no text."""
+"""Input files: folders, ids, compressed files, and files that are not text."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_a_compressed_file_that_is_cut_off_or_damaged_is_one_message(tmp_path: P
 
 
 @pytest.mark.parametrize("kind", sorted(COMPRESSED.values()))
-def test_what_is_compressed_is_unpacked_the_same_and_has_the_same_bytes_each_time(kind: str) -> None:
+def test_compression_is_deterministic_and_reversible(kind: str) -> None:
     files: list[bytes] = []
     for _ in range(2):
         file = io.BytesIO()
@@ -75,7 +75,7 @@ def test_a_text_that_begins_like_a_bzip2_file_is_a_text(tmp_path: Path) -> None:
 # --- folders and ids
 
 
-def test_ids_are_paths_from_what_was_given_and_hidden_files_are_left_out(tmp_path: Path) -> None:
+def test_ids_are_relative_paths_and_hidden_files_are_ignored(tmp_path: Path) -> None:
     for name in ("x.txt", "a/x.txt", "a/b/x.txt.gz", ".git/x.txt", "a/.x.txt", "y.txt", "y.txt.gz"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_bytes(gzip.compress(b"In Kenya.") if name.endswith("gz") else b"In Kenya.")
@@ -86,12 +86,12 @@ def test_ids_are_paths_from_what_was_given_and_hidden_files_are_left_out(tmp_pat
     assert [document.id for document in read_documents(tmp_path / "a" / "x.txt", "text")] == ["x.txt"]
 
 
-def test_no_two_files_have_one_id(tmp_path: Path) -> None:
+def test_ids_are_unique(tmp_path: Path) -> None:
     files = [Path("a/x.txt"), Path("a/x.txt.gz"), Path("b/x.txt"), Path("b/y.txt.zst")]
     assert unique_ids(files, Path()) == ["a/x.txt", "a/x.txt.gz", "b/x.txt", "b/y.txt"]
 
 
-def test_an_ending_tells_the_format() -> None:
+def test_the_extension_determines_the_format() -> None:
     assert [format_of(name) for name in ("a.md", "a.TXT", "b.iob2", "c.jsonl.zst", "d.py", "e.gz")] == [
         "text", "text", "uner", "jsonl", None, None,
     ]  # fmt: skip
@@ -100,7 +100,7 @@ def test_an_ending_tells_the_format() -> None:
     ]  # fmt: skip
 
 
-def test_every_ending_belongs_to_a_format_that_is_read_or_written() -> None:
+def test_every_extension_belongs_to_a_format_that_is_read_or_written() -> None:
     for name, entry in FORMATS.items():
         for ending in entry.extensions:
             assert ending.startswith(".")
@@ -122,7 +122,7 @@ def test_every_ending_belongs_to_a_format_that_is_read_or_written() -> None:
     ],
 )
 @pytest.mark.parametrize("format", ["text", "jsonl", "conll", "ieer"])
-def test_a_file_that_is_no_text_is_refused_by_name(tmp_path: Path, head: bytes, said: str, format: str) -> None:
+def test_files_that_are_not_text_are_refused_by_name(tmp_path: Path, head: bytes, said: str, format: str) -> None:
     (tmp_path / "a").write_bytes(head + b"\0" * 200)
     for encoding in ("utf-8", "latin-1"):
         with pytest.raises(FormatError, match=f"a: is .*{said}"):
@@ -133,7 +133,7 @@ def test_a_file_that_is_no_text_is_refused_by_name(tmp_path: Path, head: bytes, 
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "ascii", "utf-16-le", "shift_jis", "gb18030", "utf-8-sig"])
-def test_replaced_bytes_are_told_once_and_all_else_stays(encoding: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_replaced_bytes_are_logged_once(encoding: str, caplog: pytest.LogCaptureFixture) -> None:
     text = "In Kenya. " * 300_000
     good = text.encode(encoding)
     wrong = b"\x00\xd8" if encoding == "utf-16-le" else b"\xff"

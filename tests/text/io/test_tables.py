@@ -1,4 +1,4 @@
-"""CSV, TSV and Parquet: every column is kept, and each way out leads back."""
+"""CSV, TSV and Parquet keep every column and can be read back."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ def tagged(text: str, id: str, **fields: object) -> Document:
 
 @pytest.mark.parametrize("format", TABLES)
 @given(texts=st.lists(st.tuples(WORD, WORD), min_size=1, max_size=4))
-def test_what_is_written_is_read_again(format: str, texts: list[tuple[str, str]]) -> None:
+def test_written_tables_are_read_back(format: str, texts: list[tuple[str, str]]) -> None:
     documents = [tagged(text, f"d{i}", author=author) for i, (text, author) in enumerate(texts)]
     data = written(documents, format, column="body")
     assert list(read_documents(io.BytesIO(data), format, column="body")) == documents
 
 
 @pytest.mark.parametrize("format", ["csv", "tsv"])
-def test_a_table_is_what_others_read(format: str) -> None:
+def test_other_libraries_read_the_tables(format: str) -> None:
     fields = {"note": 'a "b",\tc\r\nd', "n": 7}
     data = written([tagged("Ada, met\nZoë", "1", **fields)], format).decode()
     (row,) = csv.DictReader(io.StringIO(data, newline=""), delimiter="," if format == "csv" else "\t")
@@ -92,7 +92,7 @@ def test_a_bad_table_is_one_message(tmp_path: Path, data: bytes, said: str) -> N
     assert "\n" not in str(raised.value)
 
 
-def test_a_bad_row_does_not_keep_the_others_back() -> None:
+def test_rows_after_an_invalid_row_are_read() -> None:
     data = b"id,text\n1,Ada\n2\n3,Bo\n\n4,Cy\n"
     items = list(read_items(io.BytesIO(data), "csv", "utf-8"))
     assert [getattr(item, "id", None) for item in items] == ["1", None, "3", "4"]
@@ -106,7 +106,7 @@ def test_a_long_text_is_read_and_an_endless_one_refused() -> None:
 
 
 @pytest.mark.parametrize("format", TABLES)
-def test_what_a_table_cannot_hold_is_told(format: str) -> None:
+def test_unsupported_documents_are_refused(format: str) -> None:
     documents = [tagged("Ada", "1", a=1), tagged("Bob", "2", b=1)]
     if format == "parquet":  # the columns of the first documents together
         assert len(list(read_documents(io.BytesIO(written(documents, format)), format))) == 2
@@ -127,8 +127,8 @@ def test_a_damaged_parquet_file_is_one_message() -> None:
 @pytest.mark.parametrize(
     ("numbers", "type"), [("int64", "timestamp[us]"), ("int64", "time64[us]"), ("int32", "date32")]
 )
-def test_a_date_that_python_does_not_know_is_one_message(numbers: str, type: str) -> None:
-    """Arrow's dates go beyond the year 9999, and its times beyond 24 hours."""
+def test_a_date_without_a_python_type_is_one_message(numbers: str, type: str) -> None:
+    """Arrow has dates after the year 9999 and times over 24 hours."""
     stream = io.BytesIO()
     days = pa.array([2**31 - 1], numbers)
     days = days if numbers == "int32" else pa.array([2**62], numbers)
@@ -148,7 +148,7 @@ def test_lines_are_documents() -> None:
 # --- JSON lines
 
 
-def test_json_lines_keep_all_that_they_came_with() -> None:
+def test_json_lines_keep_all_fields() -> None:
     records = [
         {"id": 7, "text": "Ada met Bo", "entities": [], "meta": {"a": [1, None]}, "score": 0.25, "label": "x"},
         {"id": [1, 2], "text": "Ada met Bo", "tokens": ["Ada", "met", "Bo"], "url": None},
@@ -164,6 +164,6 @@ def test_json_lines_keep_all_that_they_came_with() -> None:
         assert type(kept["id"]) is type(given_["id"])
 
 
-def test_an_id_that_was_changed_is_written_as_it_is_now() -> None:
+def test_a_changed_id_is_written() -> None:
     (document,) = read_documents(io.BytesIO(b'{"id": 7, "text": "a"}\n'), "jsonl")
     assert json.loads(written([replace(document, id="b")], "jsonl"))["id"] == "b"

@@ -1,4 +1,4 @@
-"""The formats of annotation tools: files in the forms that their documentation shows, round trips, and bad input."""
+"""Formats of annotation tools: documented examples, round trips, and invalid input."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def region(start, end, label, text=None, **more):
 
 @st.composite
 def annotated_texts(draw):
-    """Texts with disjoint entities of classes with spaces, none of which begins or ends in white space."""
+    """Draw texts with disjoint entities whose labels contain spaces; none begins or ends with white space."""
     words = draw(st.lists(st.text("aBé🙂\u0645", min_size=1, max_size=4), max_size=12))
     spaces = draw(st.lists(st.sampled_from([" ", "\n", "\t ", "  "]), min_size=len(words), max_size=len(words)))
     text, entities, begin = "", [], None
@@ -63,7 +63,7 @@ def annotated_texts(draw):
 
 @pytest.mark.parametrize("format", TOOLS)
 @given(documents=st.lists(annotated_texts(), min_size=1, max_size=3))
-def test_what_is_annotated_comes_back(format, documents):
+def test_annotations_are_read_back(format, documents):
     documents = [Document.from_text(d.text, id=f"d{i}").with_entities(d.entities) for i, d in enumerate(documents)]
     back = read(written(documents, format, **ANNOTATION_OPTIONS.get(format, {})), format)
     assert [d.id for d in back] == [d.id for d in documents]
@@ -75,7 +75,7 @@ def test_what_is_annotated_comes_back(format, documents):
 
 
 @pytest.mark.parametrize("format", TOOLS)
-def test_what_nobody_has_annotated_comes_back_as_such(format):
+def test_documents_without_annotation_are_read_back(format):
     documents = [Document.from_text(TEXT, id="a"), Document.from_text(TEXT, id="b").with_entities([]), TOKENIZER(TEXT)]
     for options in ({}, ANNOTATION_OPTIONS.get(format, {})):
         first, second, third = read(written(documents, format, **options), format)
@@ -84,7 +84,7 @@ def test_what_nobody_has_annotated_comes_back_as_such(format):
 
 
 @pytest.mark.parametrize("format", TOOLS)
-def test_what_was_tagged_comes_back_as_a_guess_with_its_confidence(format):
+def test_predictions_are_read_back_as_proposals_with_confidence(format):
     tagged = TOKENIZER(TEXT).with_entities([Entity(0, 12, "PER", TEXT[:12], 0.875)])
     (back,) = read(written([tagged], format), format)
     assert marks(back) == marks(tagged)
@@ -212,7 +212,7 @@ def _stem(document: Document) -> str:
         ("T1\tP\u2028R 0 3\tAda", "the label of span 0 is 'P\\u2028R'"),
     ],
 )
-def test_brat_names_the_file_of_what_is_no_annotation_of_its_text(tmp_path, line, told):
+def test_brat_errors_name_the_annotation_file(tmp_path, line, told):
     (tmp_path / "a.txt").write_text("Ada met Bob.")
     (tmp_path / "a.ann").write_text(line + "\n")
     with pytest.raises(FormatError) as raised:
@@ -220,7 +220,7 @@ def test_brat_names_the_file_of_what_is_no_annotation_of_its_text(tmp_path, line
     assert str(raised.value).startswith(f"{tmp_path / 'a.ann'}: {told}")
 
 
-def test_brat_names_and_classes_stay_apart():
+def test_brat_file_names_and_labels_are_unique():
     twins = [Document.from_text("Ada", id="a/b.txt"), Document.from_text("Bob", id="a b"), Document.from_text("C")]
     assert [d.text for d in read(written(twins, "brat"), "brat")] == ["Ada", "Bob", "C"]
     clash = [Document.from_text("Ada Bob").with_entities([Entity(0, 3, "a b", "Ada"), Entity(4, 7, "a_b", "Bob")])]
@@ -229,7 +229,7 @@ def test_brat_names_and_classes_stay_apart():
 
 
 @pytest.mark.parametrize("format", TOOLS)
-def test_of_spans_that_overlap_the_longer_stays_and_the_other_is_told(format, caplog):
+def test_the_longer_of_overlapping_spans_is_read_with_a_warning(format, caplog):
     spans = [(0, 12, "PER"), (4, 12, "LOC"), (0, 12, "ORG"), (0, 12, "PER"), (13, 16, "ORG")]
     content: str | bytes = {
         "label-studio": json.dumps(
@@ -261,7 +261,7 @@ def test_of_spans_that_overlap_the_longer_stays_and_the_other_is_told(format, ca
         read(content, format, strict=True)
 
 
-def test_behind_what_is_wrong_the_next_follows():
+def test_documents_after_an_invalid_one_are_read():
     lines = ['{"text": "Ada"}', '{"text": 3}', "{", '{"text": "Bo"}']
     tasks = [{"data": {"text": "Ada"}}, {"data": {"text": "Ada"}, "annotations": 3}, 7, {"data": {"text": "Bo"}}]
     for format, content in (
@@ -327,7 +327,7 @@ def test_brat_bad_folders(tmp_path):
         read(half[: len(half) // 2], "brat")
 
 
-def test_many_spans_take_no_time_that_grows_with_their_square():
+def test_many_spans_are_read_in_linear_time():
     text = "a " * 10_000
     spans = [[2 * i, 2 * i + 1, "PER"] for i in range(10_000)] + [[0, 20_000, "LOC"]]
     (document,) = read(json.dumps({"text": text, "label": spans}), "doccano")

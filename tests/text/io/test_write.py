@@ -1,4 +1,4 @@
-"""Writers, read back by whoever reads such files."""
+"""Writers, checked by independent readers."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_jsonl_with_odd_characters():
 
 
 class Page(HTMLParser):
-    """The tags of a page and the text of its marks."""
+    """The tags of a page and the text within its marks."""
 
     def __init__(self, page: str) -> None:
         super().__init__()
