@@ -1,12 +1,12 @@
-"""Adapting a model with few documents of a new domain, beside training on these alone, and beside the model as it is.
+"""Adaptation of a model to a new domain, beside training on the new documents only and beside the unchanged model.
 
     python scripts/benchmarks/bench_adapting.py FIN5.txt:conll2003 wikigold.dev:conll --seed 0
 
-Each corpus is cut into documents of at most ``--chunk`` tokens (agreements are long) and these into random groups of
-``--documents``. A model learned from one group is scored on the next, so that every document is scored once, by a model
-that has not seen it. The p-values are those of `herdner evaluate --compare`: approximate randomisation over documents.
-Several seeds are several draws of the groups, which are also judged together. ``--keep-labels`` has the corpus's own
-classes, which may be new ones.
+Each corpus is cut into documents of at most ``--chunk`` tokens, and these into random groups of ``--documents``. A
+model learned from one group is scored on the next, so every document is scored once, by a model that has not seen it.
+The p-values are those of `herdner evaluate --compare`: approximate randomisation over documents. Several seeds draw
+several groupings, which are also tested together. ``--keep-labels`` keeps the corpus's own labels, which may be new to
+the model.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from herdner.text.tokenize import Tokenizer
 
 
 def chunks(document: Document, most: int) -> Iterator[Document]:
-    """Pieces of whole sentences, of at most ``most`` tokens unless one sentence has more."""
+    """Split documents into pieces of whole sentences, of at most ``most`` tokens unless one sentence has more."""
     sentences = list(zip(document.sentences(), document.sentence_tags(), strict=True))
     lengths = offsets_from_lengths(len(tokens) for tokens, _ in sentences)
     first = 0
@@ -42,7 +42,7 @@ def chunks(document: Document, most: int) -> Iterator[Document]:
 
 
 def groups(documents: Sequence[Document], n: int, seed: int) -> Iterator[tuple[list[Document], list[Document]]]:
-    """Random groups of ``n`` documents to learn from, each with other documents to score: every one is scored once."""
+    """Return random groups of ``n`` documents to learn from, each with other documents to score."""
     order = np.random.default_rng(seed).permutation(len(documents)).tolist()
     n_groups = len(order) // n
     if n_groups < 2:
@@ -55,7 +55,7 @@ def groups(documents: Sequence[Document], n: int, seed: int) -> Iterator[tuple[l
 
 
 def tagged(tagger: Tagger, documents: Sequence[Document]) -> list[Document]:
-    """The documents anew."""
+    """Return the documents with the tags of a tagger."""
     return list(tagger.pipe(document.without_annotation() for document in documents))
 
 
@@ -63,7 +63,7 @@ Counts = dict[object, NDArray[np.int64]]  # of each tagger int64[documents, 3]: 
 
 
 def draw(documents: list[Document], seed: int, arguments: argparse.Namespace) -> tuple[Counts, dict[object, float]]:
-    """What each tagger gets right on each document, and the seconds that adapting took."""
+    """Return the correct entities of each tagger on each document, and the seconds of adaptation."""
     base, strengths = herdner.load(arguments.base), list(product(arguments.c2, arguments.min_freq))
     place = {id(document): i for i, document in enumerate(documents)}
     counts: Counts = {key: np.zeros((len(documents), 3), np.int64) for key in ("alone", "base", *strengths)}
@@ -82,8 +82,9 @@ def draw(documents: list[Document], seed: int, arguments: argparse.Namespace) ->
 
 
 def p_value(a: NDArray[np.int64], b: NDArray[np.int64]) -> float:
-    """Approximate randomisation over documents, as `herdner evaluate --compare` has it. Counts of several draws may be
-    added up: what they say of one document is swapped together.
+    """Return the p-value of approximate randomisation over documents, as in `herdner evaluate --compare`.
+
+    Counts of several draws may be added up; the counts of one document are then swapped together.
     """
     large = abs(f1_from_counts(b.sum(axis=0)) - f1_from_counts(a.sum(axis=0))) - 1e-12
     swaps = swapped_differences(a, b, np.random.default_rng(0), 10_000)
@@ -91,7 +92,7 @@ def p_value(a: NDArray[np.int64], b: NDArray[np.int64]) -> float:
 
 
 def show(title: str, counts: Counts, seconds: dict[object, float], arguments: argparse.Namespace) -> None:
-    """A row for each strength."""
+    """Print a row for each strength."""
     rows: list[tuple[str, ...]] = []
     for c2, min_freq in product(arguments.c2, arguments.min_freq):
         key = c2, min_freq
@@ -104,7 +105,7 @@ def show(title: str, counts: Counts, seconds: dict[object, float], arguments: ar
 
 
 def study(name: str, documents: list[Document], arguments: argparse.Namespace) -> None:
-    """A table for each draw, and one of all together."""
+    """Print a table for each draw, and one for all draws together."""
     draws: list[tuple[Counts, dict[object, float]]] = []
     n_groups = len(documents) // arguments.documents
     title = f"{name}: {n_groups} times {arguments.documents} documents learned from, {len(documents)} scored"

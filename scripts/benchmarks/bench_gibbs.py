@@ -1,7 +1,8 @@
-"""How fast the Gibbs family's loops are: rows for `bench_kernels.py`.
+"""Speed of the loops of the Gibbs family: rows for `bench_kernels.py`.
 
-Time for each update without set-up, which is told apart (compilation of the graph included): with nothing recorded and,
-beside it, with the default Record. Against the peers of `gibbs_peers.py` on the same grid, or in units of one libm exp.
+The time of an update excludes set-up (including the compilation of the graph), which is measured separately. It is
+measured without a record and with the default record, against the peers of `gibbs_peers.py` on the same grid or in
+units of one libm exp.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ SEED = 7
 
 @dataclass(frozen=True)
 class Effort:
-    """``updates`` of one timed run, ``sweeps`` at least, ``repeats`` of it; what the sizes of graphs are divided by."""
+    """Amount of work: updates and least sweeps of a timed run, number of runs, and divisor of graph sizes."""
 
     updates: int = 100_000_000
     sweeps: int = 40
@@ -47,7 +48,7 @@ class Effort:
 
 @dataclass(frozen=True)
 class Measured:
-    """Nanoseconds for each update of ours, bare and with the default Record, and of the peers; seconds of set-up."""
+    """Nanoseconds per update of herdner, without and with the default record, and of the peers; seconds of set-up."""
 
     bare: dict[str, float]
     recorded: dict[str, float]
@@ -70,7 +71,7 @@ class Measured:
 def measured(
     cases: Mapping[str, tuple[Gibbs, FactorGraph]], effort: Effort, peers: Mapping[str, Loop] | None = None
 ) -> Measured:
-    """All cases and peers in turn."""
+    """Measure all cases and peers in turn."""
     peers = peers or {}
     loops = dict(peers)
     for name, (plan, graph) in cases.items():
@@ -94,7 +95,7 @@ def _loop(plan: Gibbs, graph: FactorGraph, sweeps: int) -> Loop:
 
 
 def grid_rows(effort: Effort) -> list[Row]:
-    """A grid of 1000 x 1000 spins, each with a field of its own."""
+    """Return rows for a grid of 1000 x 1000 spins with individual fields."""
     check_grid(20_000 // effort.smaller)
     side = 1000 // effort.smaller
     field = _field(side, side)
@@ -122,7 +123,7 @@ def grid_rows(effort: Effort) -> list[Row]:
 
 
 def grid_peers(field: np.ndarray) -> dict[str, Any]:
-    """What users write today, on this grid."""
+    """Return the implementations that users write, for this grid."""
     from gibbs_peers import Checkerboard, Raster
 
     rng = np.random.default_rng(SEED)
@@ -134,7 +135,7 @@ def grid_peers(field: np.ndarray) -> dict[str, Any]:
 
 
 def check_grid(sweeps: int) -> None:
-    """The marginals of ours and of the peers must be the exact ones before their speeds mean anything."""
+    """Raise an error unless the marginals of herdner and of the peers are exact."""
     field = _field(4, 4)
     graph = ising(COUPLING, field)
     exact = make_backend("exact").infer(graph).marginals
@@ -155,7 +156,7 @@ def check_grid(sweeps: int) -> None:
 
 
 def csr_rows(effort: Effort) -> list[Row]:
-    """Boltzmann machines of 10,000 variables, a weight for each pair: whatever neighbours, and four for all."""
+    """Return rows for Boltzmann machines of 10,000 variables with random neighbours, and with four each."""
     n, rng = 10_000 // effort.smaller, np.random.default_rng(SEED)
     graphs = {"random graph": random_machine(n, rng), "4-regular graph": regular_machine(n, rng)}
     plans = {"Gibbs": (plain_gibbs(), 2.0), "circular DHG(16)": (circular_dhg(), 2.7)}
@@ -166,7 +167,7 @@ def csr_rows(effort: Effort) -> list[Row]:
 
 
 def skip_rows(effort: Effort) -> list[Row]:
-    """A document of 2,000 tokens with 9 labels, a tenth of them linked to others."""
+    """Return rows for a document of 2,000 tokens with 9 tags, a tenth of them linked to others."""
     graph = skip_chain(2000 // effort.smaller, np.random.default_rng(SEED))
     cases = {
         "skip chain, Gibbs": (plain_gibbs(), 6.5),
@@ -181,7 +182,7 @@ def skip_rows(effort: Effort) -> list[Row]:
 
 
 def scaling_rows(effort: Effort) -> list[Row]:
-    """Gibbs sampling as the number of variables grows, on grids; and a random graph of a million variables."""
+    """Return rows for Gibbs sampling on grids of increasing size and on a random graph of a million variables."""
     cases = {}
     for power in range(3, 8):
         side = round((10**power / effort.smaller) ** 0.5)
@@ -200,7 +201,7 @@ def scaling_rows(effort: Effort) -> list[Row]:
 
 
 def memory_rows(effort: Effort) -> list[Row]:
-    """A grid of 10^7 variables, herded with weights shared by sum, the default Record."""
+    """Return rows for a grid of 10^7 variables, herded with neighbour-sum sharing and the default record."""
     from bench_memory import VARIABLES, peak_megabytes
 
     value = peak_megabytes(VARIABLES // effort.smaller**2)
@@ -213,13 +214,13 @@ def _field(rows: int, columns: int) -> np.ndarray:
 
 
 def random_machine(n: int, rng: np.random.Generator, coupling: float | None = None) -> FactorGraph:
-    """2 n random pairs, 4 neighbours on average; by default each with a weight of its own."""
+    """Return a machine of 2 n random pairs, 4 neighbours on average; by default each pair has its own weight."""
     pairs = np.sort(rng.integers(0, n, (2 * n, 2)), axis=1)
     return _machine(n, pairs[pairs[:, 0] != pairs[:, 1]], rng, coupling)
 
 
 def regular_machine(n: int, rng: np.random.Generator) -> FactorGraph:
-    """Two random cycles through all variables: 4 neighbours for each, but where the cycles share a pair."""
+    """Return a machine of two random cycles through all variables: at most 4 neighbours each."""
     cycles = [rng.permutation(n), rng.permutation(n)]
     return _machine(n, np.concatenate([np.stack([c, np.roll(c, 1)], axis=1) for c in cycles]), rng)
 
@@ -231,7 +232,7 @@ def _machine(n: int, pairs: np.ndarray, rng: np.random.Generator, coupling: floa
 
 
 def skip_chain(n: int, rng: np.random.Generator) -> FactorGraph:
-    """A chain; a tenth of its tokens are occurrences of names, four of each, and all pairs of these are joined."""
+    """Return a chain; a tenth of its tokens are names of four occurrences each, linked in pairs."""
     nodes = np.arange(n, dtype=np.int32)
     occurrences = rng.choice(nodes, (n // 40, 4), replace=False)
     first, second = np.triu_indices(4, 1)

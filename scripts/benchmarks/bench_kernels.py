@@ -1,12 +1,12 @@
-"""How fast the loops are, against what users write today and in units of one libm exp, within one run.
+"""Speed of the compiled loops, against implementations that users write and in units of one libm exp, within one run.
 
     python scripts/benchmarks/bench_kernels.py [--only grid] [--only csr] [--json] [--quick]
 
 Groups: ``memory``, ``chain`` (Viterbi and forward-backward against python-crfsuite), ``grid`` (Gibbs and herded Gibbs
-against numba and numpy), ``csr`` (binary graphs without order), ``skip`` (chains with links, 9 labels),
-``scaling``, ``count`` (states of small graphs) and ``denoise`` (a picture, from file to file). One core, best of
-several runs that take turns; ratios count, times are of this machine and this moment.
-``--quick`` only shows that all of it runs. The peers need numba: pip install 'herdner[dev]'.
+against numba and numpy), ``csr`` (binary graphs without order), ``skip`` (chains with links, 9 tags), ``scaling``,
+``count`` (joint states of small graphs) and ``denoise`` (a picture, from file to file). One core, best of several
+interleaved runs. Ratios are comparable between machines, times are not. ``--quick`` only tests that everything runs.
+The peers need numba: pip install 'herdner[dev]'.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ GROUPS: dict[str, Callable[[Effort], list[Row]]] = {
 
 
 def main(only: Only = None, repeats: Repeats = 7, quick: Quick = False, as_json: AsJson = False) -> None:
-    """How fast the loops are, against what users write today and in units of one libm exp."""
+    """Measure the compiled loops, against implementations that users write and in units of one libm exp."""
     chosen = chosen_groups(list(GROUPS), only)
     if "grid" in chosen and find_spec("numba") is None:
         raise SystemExit(

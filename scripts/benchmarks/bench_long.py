@@ -1,9 +1,9 @@
-"""One document of many tokens, and a stream of many texts: seconds, and the most memory that a process takes.
+"""Time and peak memory of one long document, and of a stream of many texts.
 
     python scripts/benchmarks/bench_long.py --corpus ../shared/data/ner/conll2003/eng.testa:conll2003
 
-The document is the corpus over and over, so that each of its names stands in it many times; the stream is its texts,
-one after the other, by `Tagger.pipe` in one thread. Each in a process of its own: the memory is all that it took.
+The document repeats the corpus, so that each name occurs in it many times. The stream consists of the corpus's texts,
+tagged by `Tagger.pipe` in one thread. Each measurement runs in its own process, whose total memory counts.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def texts_of(corpus: str) -> list[str]:
 
 
 def one_document(model: str, corpus: str, tokens: int) -> dict[str, float]:
-    """Text of at least so many tokens, to entities with links."""
+    """Tag a text of at least so many tokens, with links."""
     tagger, texts = herdner.load(model), texts_of(corpus)
     length = sum(Tokenizer()(text).n_tokens for text in texts)
     text = "\n\n".join(islice(cycle(texts), -(-tokens * len(texts) // length)))
@@ -39,7 +39,7 @@ def one_document(model: str, corpus: str, tokens: int) -> dict[str, float]:
 
 
 def stream(model: str, corpus: str, megabytes: int) -> dict[str, float]:
-    """Texts of at least so many megabytes."""
+    """Tag texts of at least so many megabytes."""
     tagger, texts = herdner.load(model), texts_of(corpus)
     rounds = -(-megabytes * 1_000_000 // sum(len(text.encode()) for text in texts))
     began = time.perf_counter()
@@ -48,7 +48,7 @@ def stream(model: str, corpus: str, megabytes: int) -> dict[str, float]:
 
 
 def measured(run: Callable[[str, str, int], dict[str, float]], *arguments: str | int) -> dict[str, float]:
-    """What it finds, and the megabytes (10^6 bytes) that a new process took for it."""
+    """Return the result of a function in a new process, and its peak memory in megabytes (10^6 bytes)."""
     with multiprocessing.get_context("spawn").Pool(1) as pool:
         return pool.apply(_with_memory, (run, arguments))
 
@@ -64,7 +64,7 @@ def main(
     megabytes: Annotated[int, typer.Option(min=1, help="Of the stream.")] = 20,
     as_json: AsJson = False,
 ) -> None:
-    """One document of many tokens, and a stream of many texts."""
+    """Measure one document of many tokens, and a stream of many texts."""
 
     def rows(what: str, found: dict[str, float]) -> list[Row]:
         ns = 1e9 * found["seconds"] / found["tokens"]

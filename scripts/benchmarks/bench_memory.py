@@ -1,8 +1,8 @@
-"""The most memory that a process takes to build a large grid and run herded Gibbs sampling on it.
+"""Peak memory of a process that builds a large grid and runs herded Gibbs sampling on it.
 
     python scripts/benchmarks/bench_memory.py [VARIABLES]
 
-prints megabytes (10^6 bytes): everything, Python itself too.
+It prints megabytes (10^6 bytes), including those of Python itself.
 """
 
 from __future__ import annotations
@@ -23,13 +23,16 @@ VARIABLES = 10_000_000
 
 
 def peak_megabytes(n_variables: int) -> float:
-    """By a process of its own. The system counts in what this one takes now: call it before making large arrays."""
+    """Return the peak memory of a new process.
+
+    The system includes the present memory of this process, so call it before large arrays are allocated.
+    """
     command = [sys.executable, __file__, str(n_variables)]
     return float(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
 
 
 def megabytes_taken() -> float:
-    """The most that this process has taken so far."""
+    """Return the peak memory of this process so far."""
     unit = 1 if sys.platform == "darwin" else 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 1e6
 

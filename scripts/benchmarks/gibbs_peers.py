@@ -1,6 +1,6 @@
-"""Gibbs and herded Gibbs sampling of an Ising grid as users write them today: loops for numba, slices of numpy.
+"""Gibbs and herded Gibbs sampling of an Ising grid as users write them: loops for numba, slices of numpy.
 
-Spins are int8 [rows, columns], -1 or +1; the log-potential is coupling times the sum of s_i s_j over the edges of the
+Spins are int8 [rows, columns], -1 or +1. The log-potential is coupling times the sum of s_i s_j over the edges of the
 grid, which does not wrap around, plus the sum of field[i] s_i.
 """
 
@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 
 @numba.njit
 def seed(number: int) -> None:
-    """Seeds the generator of the compiled loops, the only one that numba knows by this name."""
+    """Seed the generator of the compiled loops, which numba requires in compiled code."""
     np.random.seed(number)  # noqa: NPY002
 
 
 @numba.njit
 def raster_gibbs(spins: NDArray[np.int8], field: NDArray[np.float64], coupling: float, sweeps: int) -> None:
-    """Gibbs sampling, pixel by pixel in raster order."""
+    """Run Gibbs sampling pixel by pixel in raster order."""
     rows, columns = spins.shape
     for _ in range(sweeps):
         for i in range(rows):
@@ -45,7 +45,7 @@ def raster_herded_gibbs(
     weights: NDArray[np.float64],
     sweeps: int,
 ) -> None:
-    """Herded Gibbs sampling (HG16 Algorithm 1): ``weights`` [rows, columns, 16], one for each state of the blanket."""
+    """Run herded Gibbs sampling (HG16 Algorithm 1); ``weights`` [rows, columns, 16] has one for each blanket state."""
     rows, columns = spins.shape
     for _ in range(sweeps):
         for i in range(rows):
@@ -92,7 +92,7 @@ class Checkerboard:
 
 
 class Raster:
-    """The state of a numba loop, with weights where it herds; ``Raster(...)(sweeps)`` advances it."""
+    """State of a numba loop, with weights if it herds; ``Raster(...)(sweeps)`` advances it."""
 
     def __init__(
         self, field: NDArray[np.float64], coupling: float, rng: np.random.Generator, *, herded: bool = False

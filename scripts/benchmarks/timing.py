@@ -1,6 +1,4 @@
-"""The harness of the benchmarks: best of several runs, in turn, beside a calibration that any machine can repeat; rows
-with targets, and the report of them.
-"""
+"""The harness of the benchmarks: interleaved runs, calibration by libm exp, and reports with targets."""
 
 from __future__ import annotations
 
@@ -25,7 +23,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON in place of a t
 
 @dataclass(frozen=True)
 class Row:
-    """One line of a report: nanoseconds for each update or token, and ``value`` that is held against ``target``."""
+    """Line of a report: nanoseconds for each update or token, and ``value`` to compare with ``target``."""
 
     group: str
     what: str
@@ -41,7 +39,7 @@ class Row:
 
     @property
     def verdict(self) -> str:
-        """met or missed, and whether the stretch target is met too; nothing where there is no target."""
+        """Return met or missed, with the stretch target; "" without a target."""
         if self.target is None or self.value is None:
             return ""
         met = self.value >= self.target if self.wanted == "at least" else self.value <= self.target
@@ -50,7 +48,7 @@ class Row:
 
     @property
     def measure(self) -> str:
-        """What counts, in words."""
+        """Return the text of the measured quantity."""
         if self.value is None:
             return ""
         text = f"{self.value:.4g} {self.unit}"
@@ -61,7 +59,7 @@ class Row:
 
     @property
     def line(self) -> str:
-        """Of the table; ns and exps are for each update or token."""
+        """Return a line of the table; ns and exps are per update or token."""
         numbers = ((self.ns, "10.2f"), (self.exps, "7.2f"), (self.recorded_ns, "10.2f"), (self.setup_seconds, "10.3f"))
         cells = ["".rjust(int(form.split(".")[0])) if x is None else format(x, form) for x, form in numbers]
         cells.insert(3, f"{self.recorded_ns / self.ns:7.2f}" if self.ns and self.recorded_ns else " " * 7)
@@ -70,7 +68,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Loop:
-    """Something that is done in sweeps of ``per_sweep`` updates, ``sweeps`` of which are timed: ``run(sweeps)``."""
+    """Work in sweeps of ``per_sweep`` updates: ``run(sweeps)`` makes them, and ``sweeps`` of them are timed."""
 
     run: Callable[[int], object]
     per_sweep: int
@@ -80,8 +78,10 @@ class Loop:
 def best_times(
     candidates: Mapping[str, Callable[[], object]], repeats: int = 5, clock: Callable[[], float] = time.perf_counter
 ) -> dict[str, float]:
-    """Shortest of ``repeats`` runs of each, in seconds; the candidates take turns, so that a slow spell hits all of
-    them. ``clock``: time.process_time counts only what the processor did here, also on a machine that others use.
+    """Return the shortest of ``repeats`` runs of each candidate, in seconds.
+
+    The candidates are interleaved, so that a slow period affects all. ``clock``: time.process_time counts only the
+    processor time of this process, also on a busy machine.
     """
     best = dict.fromkeys(candidates, float("inf"))
     for _ in range(repeats):
@@ -93,9 +93,9 @@ def best_times(
 
 
 def update_times(loops: Mapping[str, Loop], repeats: int) -> tuple[dict[str, float], float]:
-    """Nanoseconds for each update of each loop, and those of one libm exp, all in turn.
+    """Return the nanoseconds per update of each loop, and those of one libm exp, interleaved.
 
-    A long run less a run of one sweep, so that what a run does once is not counted; time of the processor.
+    The time of one sweep is subtracted from that of a long run, so that set-up does not count; processor time.
     """
     candidates: dict[str, Callable[[], object]] = {}
     for name, loop in loops.items():
@@ -113,7 +113,7 @@ def update_times(loops: Mapping[str, Loop], repeats: int) -> tuple[dict[str, flo
 
 
 def calibration(repeats: int = 31) -> float:
-    """Nanoseconds of one libm exp: what mapping it over numbers takes longer than mapping fabs."""
+    """Return the nanoseconds of one libm exp: the difference between mapping exp and mapping fabs over numbers."""
     best = best_times(_calibration_runs(), repeats)
     return 1e9 * (best["exp"] - best["fabs"]) / EXPS
 
@@ -127,7 +127,7 @@ def _calibration_runs() -> dict[str, Callable[[], object]]:
 
 
 def chosen_groups(groups: Sequence[str], only: Sequence[str] | None) -> list[str]:
-    """Those that ``--only`` names, in the order of ``groups``; all where it names none."""
+    """Return the groups that ``--only`` names, in the order of ``groups``, or all."""
     for name in only or ():
         if name not in groups:
             raise SystemExit(f"there is no group {name!r}; --only takes {', '.join(groups)}")
@@ -135,7 +135,7 @@ def chosen_groups(groups: Sequence[str], only: Sequence[str] | None) -> list[str
 
 
 def report(groups: Mapping[str, Callable[[], Sequence[Row]]], quick: bool, as_json: bool, note: str = "") -> None:
-    """Measures group after group; prints each row when its group is done, or all as JSON."""
+    """Measure group after group; print each row when its group is done, or all rows as JSON."""
     if not as_json:
         print(f"one libm exp: {calibration():.2f} ns{note}\n{HEAD}")
     found: list[Row] = []
