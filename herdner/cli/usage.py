@@ -24,14 +24,15 @@ FIGURE_EXTENSIONS = (".png", ".svg", ".pdf")
 
 
 class UsageError(typer.BadParameter):
-    """Error in the arguments of a command, which ends with exit code 2.
-
-    Args:
-        message: The option, the offending value and the expected value.
-        see: Command that shows more; None stands for the help of the current command.
-    """
+    """Error in the arguments of a command, which ends with exit code 2."""
 
     def __init__(self, message: str, see: str | None = None) -> None:
+        """Store a message.
+
+        Args:
+            message: The option, the offending value and the expected value.
+            see: Command that shows more; None stands for the help of the current command.
+        """
         super().__init__(message)
         self.see = see
 

@@ -42,7 +42,7 @@ class RepeatedName(NamedTuple):
 
     @property
     def has_several_labels(self) -> bool:
-        """Whether the mentions have different labels."""
+        """True if the mentions have different labels."""
         return len(self.labels) > 1
 
 
