@@ -1,9 +1,9 @@
-"""Graphs and tables of results in the format of the program of HGW19's authors, to lay ours beside theirs.
+"""Files in the format of the program of HGW19's authors: graphs and tables of results.
 
-A graph file is text, numbers apart by any white space: N and M; N biases B_i; then M times two variables, 0 to N - 1,
-and their coupling W_ij. Variables have the values -1 and +1: log p(x) = sum B_i x_i + sum W_ij x_i x_j + constant
-(HGW19 Sec. 2.1). Those of the paper are rings of 8 with parameters in [0, 1] (G1) and [-1, 1] (G2) and full graphs of 8
-in [0, 0.5] and [0, 0.1] (G3) and [-0.5, 0.5] (G4). A smaller one:
+A graph file is text with numbers separated by white space: N and M; N biases B_i; then for each of M pairs the two
+variables, 0 to N - 1, and their coupling W_ij. Variables have the values -1 and +1: log p(x) = sum B_i x_i + sum W_ij
+x_i x_j + constant (HGW19, Sec. 2.1). The paper's graphs are rings of 8 with parameters in [0, 1] (G1) and [-1, 1] (G2),
+and full graphs of 8 with parameters in [0, 0.5] and [0, 0.1] (G3) and [-0.5, 0.5] (G4). A smaller one:
 
     3 2
     0.5
@@ -12,12 +12,13 @@ in [0, 0.5] and [0, 0.1] (G3) and [-0.5, 0.5] (G4). A smaller one:
     0 1 0.3
     1 2 -0.7
 
-A table of results has a line for each power of two of sweeps and six columns, apart by tabulators: D^all, D^z,
-D^herding, D^approx, D^cor, D^bin, each the mean over runs. The line that it calls 2^k is after 2^(k - 1) sweeps, as the
-program counts one sweep as 2^1 (its first line has D^cor 0, as one sample must have, and Gibbs agrees with ours so).
+A table of results has a line for each power of two of sweeps and six columns, separated by tabs: D^all, D^z, D^herding,
+D^approx, D^cor, D^bin, each the mean over runs. The line named 2^k is after 2^(k - 1) sweeps, since the program counts
+one sweep as 2^1. (Its first line has D^cor 0, as a single sample must, and with this reading its Gibbs results agree
+with ours.)
 
-For Fig. 9 (G3) a table is one number a line, line k after 2^(k - 1) sweeps: how far the mean of the last variable is
-from its expectation, its values taken as 0 and 1, the mean over 100 trials.
+A table of Fig. 9 (G3) has one number per line. Line k is the error in the mean of the last variable after 2^(k - 1)
+sweeps, with its values as 0 and 1, averaged over 100 trials.
 """
 
 from __future__ import annotations
@@ -43,14 +44,15 @@ from herdner.studies.convergence.exact import conditional
 COLUMNS = ("all", "z", "herding", "approx", "cor", "bin")
 """The parts of the error in the order of the authors' tables; names are those of `Errors`."""
 
-_LONGEST = 2**26  # characters of a file
+_MAX_LENGTH = 2**26  # characters of a file
 
 
 def read_boltzmann(path: str | Path) -> FactorGraph:
-    """The Boltzmann machine of a graph file in the authors' format.
+    """Read a Boltzmann machine from a graph file.
 
-    ValueError, in one line that names the file and the line, where it ends early or goes on after its last pair, where
-    a number is none or not finite, where a pair names a variable twice or one that is not there, or comes twice.
+    Raises:
+        ValueError: The file is too short or too long, has an invalid number, or has an invalid or repeated pair. The
+            message is one line with the file and line number.
     """
     words = _Words(Path(path))
     n, m = words.whole("the number of variables"), words.whole("the number of pairs")
@@ -82,13 +84,13 @@ def read_boltzmann(path: str | Path) -> FactorGraph:
 
 
 class _Words:
-    """The words of a file, each with its line."""
+    """The words of a file with their line numbers."""
 
     def __init__(self, path: Path) -> None:
         with path.open(encoding="utf-8", errors="replace") as stream:
-            text = stream.read(_LONGEST + 1)
-        if len(text) > _LONGEST:
-            raise ValueError(f"{path}: a graph file of more than {_LONGEST} characters is none")
+            text = stream.read(_MAX_LENGTH + 1)
+        if len(text) > _MAX_LENGTH:
+            raise ValueError(f"{path}: a graph file may have at most {_MAX_LENGTH} characters")
         self.path, self.at = path, 0
         self.found = [(line, word) for line, row in enumerate(text.split("\n"), 1) for word in row.split()]
 
@@ -99,26 +101,26 @@ class _Words:
 
     def _next(self, what: str) -> str:
         if self.at >= len(self.found):
-            self.fail(f"the file ends where {what} should stand")
+            self.fail(f"the file ends before {what}")
         self.at += 1
         return self.found[self.at - 1][1]
 
     def whole(self, what: str) -> int:
         word = self._next(what)
         if not (word.isascii() and word.isdigit() and len(word) < 9):
-            self.fail(f"expected {what}, a whole number, not {word[:20]!r}")
+            self.fail(f"expected {what}, an integer, got {word[:20]!r}")
         return int(word)
 
     def number(self, what: str) -> float:
         word = self._next(what)
         value = _number(word)
         if not math.isfinite(value):
-            self.fail(f"expected {what}, a number, not {word[:20]!r}")
+            self.fail(f"expected {what}, a number, got {word[:20]!r}")
         return value
 
 
 def _number(word: str) -> float:
-    """Not a number where the word is none; Python's own underscores are none here."""
+    """Return a number, or NaN if the word is none; Python's underscores are not allowed."""
     try:
         return math.nan if "_" in word else float(word)
     except ValueError:
@@ -129,14 +131,28 @@ def error_table(
     graph: Graph, plan: Gibbs, lengths: Sequence[int], runs: int = 10, seed: Seed = None, *,
     sharing: Sharing | None = None, spread: bool = False,
 ) -> Floats:  # fmt: skip
-    """float64[lengths, 6]: `COLUMNS` after each of ``lengths`` sweeps, the mean over ``runs``; with ``spread`` their
-    standard deviations, [2, lengths, 6].
+    """Return the error parts `COLUMNS` after each length.
 
-    As the authors do: each run begins at a state drawn uniformly and at weights drawn uniformly, updates the variables
-    in their order, and counts the state right after the update of the last one. ``sharing`` as of `count_visits`.
+    As in the authors' program, each run begins at a uniformly random state with uniformly random weights, updates the
+    variables in order, and counts the state right after each update of the last one.
+
+    Args:
+        graph: A small graph.
+        plan: The sampler.
+        lengths: Increasing numbers of sweeps.
+        runs: Number of runs to average.
+        seed: Random seed or generator.
+        sharing: See `count_visits`.
+        spread: True to return the means and the standard deviations.
+
+    Returns:
+        float64[lengths, 6], or float64[2, lengths, 6] with ``spread``.
+
+    Raises:
+        ValueError: There are no runs, or an argument does not fit `count_visits`.
     """
     if runs < 1:
-        raise ValueError(f"runs must be at least 1, not {runs}")
+        raise ValueError(f"`runs` must be at least 1, got {runs}")
     rng = generator(seed)
     columns, each = attrgetter(*COLUMNS), range(runs)
     found = [[columns(e) for e in count_visits(graph, plan, lengths, seed=rng, sharing=sharing).errors] for _ in each]
@@ -145,29 +161,38 @@ def error_table(
 
 
 def _mean_and_spread(runs: Floats) -> Floats:
-    """[2, ..]: the mean of runs [N, ..], and their standard deviation, 0 of one run."""
+    """Return the mean of runs [N, ..] and their standard deviation (0 for a single run), [2, ..]."""
     return np.stack([runs.mean(axis=0), runs.std(axis=0, ddof=1) if len(runs) > 1 else np.zeros(runs.shape[1:])])
 
 
 def expectation_table(
     graph: Graph, plan: Gibbs, lengths: Sequence[int], trials: int = 100, seed: Seed = None
 ) -> Floats:
-    """float64[2, lengths, 2]: after each of the rising ``lengths`` of sweeps, how far the mean of the last variable is
-    from its expectation, by its labels 0 and 1 and by its conditionals (Rao-Blackwell): the mean over ``trials``, and
-    their standard deviation (HGW19 Fig. 9).
+    """Return the error in the mean of the last variable after each length (HGW19, Fig. 9).
 
-    As the authors do, a trial goes on where the one before it ended, with its state and its weights: all are parts of
-    one run.
+    As in the authors' program, each trial continues with the state and weights of the previous one: all trials are
+    parts of one run.
+
+    Args:
+        graph: A small graph of binary variables.
+        plan: The sampler.
+        lengths: Increasing numbers of sweeps.
+        trials: Number of trials to average.
+        seed: Random seed or generator.
+
+    Returns:
+        float64[2, lengths, 2]: the mean over trials and the standard deviation, by states 0 and 1 and by conditionals
+        (Rao-Blackwell).
 
     Raises:
-        ValueError: There are other than two labels, no trials, or something does not fit `count_visits`.
+        ValueError: The variable is not binary, there are no trials, or an argument does not fit `count_visits`.
     """
     if trials < 1:
-        raise ValueError(f"trials must be at least 1, not {trials}")
+        raise ValueError(f"`trials` must be at least 1, got {trials}")
     found = count_visits(graph, plan, [k * lengths[-1] + n for k in range(trials) for n in lengths], seed=seed)
     target = found.focus.target
     if target.shape[1] != 2:
-        raise ValueError(f"the mean of a variable is for two labels, 0 and 1, not for {target.shape[1]}")
+        raise ValueError(f"expectation_table needs a binary last variable, got {target.shape[1]} states")
     visits = found.visits.sum(axis=1).reshape(trials, len(lengths), *target.shape)
     before = np.concatenate([np.zeros_like(visits[:1, -1:]), visits[:-1, -1:]])
     shares = (visits - before) / np.reshape(lengths, (-1, 1, 1))
@@ -177,21 +202,25 @@ def expectation_table(
 
 
 def table_text(lengths: Sequence[int], table: Floats) -> str:
-    """A table as the authors write it: 512 sweeps are "2^10", then the columns with 15 digits, each before a tabulator.
+    """Format a table as the authors do: 512 sweeps are "2^10", and each column has 15 digits and a tab.
 
     Raises:
-        ValueError: Some numbers of sweeps are no powers of two.
+        ValueError: A number of sweeps is no power of two.
     """
     lines: list[str] = []
     for n, row in zip(lengths, table, strict=True):
         if n < 1 or n & (n - 1):
-            raise ValueError(f"the authors' tables are of powers of two, not of {n} sweeps")
+            raise ValueError(f"the authors' tables need powers of two, got {n} sweeps")
         lines.append("\t".join([f"2^{n.bit_length()}", *(f"{value:.15f}" for value in row)]) + "\t\n")
     return "".join(lines)
 
 
 def read_table(path: str | Path) -> tuple[list[int], Floats]:
-    """The sweeps and the columns [sweeps, 6] of a table of the authors' format; ValueError that names the line."""
+    """Read the sweeps and the columns [sweeps, 6] of a table.
+
+    Raises:
+        ValueError: A line is invalid; the message gives its number.
+    """
     lengths, rows = list[int](), list[list[float]]()
     for at, line in _lines(path):
         name, *words = line.split()
@@ -206,7 +235,11 @@ def read_table(path: str | Path) -> tuple[list[int], Floats]:
 
 
 def read_expectations(path: str | Path) -> tuple[list[int], Floats]:
-    """The sweeps and the errors of a table of one number a line (Fig. 9); ValueError that names the line."""
+    """Read the sweeps and the errors of a table of Fig. 9.
+
+    Raises:
+        ValueError: A line is invalid; the message gives its number.
+    """
     found: list[float] = []
     for at, line in _lines(path):
         found.append(_number(line))
@@ -217,7 +250,7 @@ def read_expectations(path: str | Path) -> tuple[list[int], Floats]:
 
 
 def _lines(path: str | Path) -> Iterator[tuple[int, str]]:
-    """The lines of a table that hold something, each with its number; ValueError where none does."""
+    """Yield the non-empty lines of a table with their numbers; raise `ValueError` if there are none."""
     empty = True
     with Path(path).open(encoding="utf-8", errors="replace") as stream:
         for at, line in enumerate(stream, 1):

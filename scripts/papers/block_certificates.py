@@ -1,13 +1,13 @@
-"""Certificates of blocked Gibbs on linked documents: how many mentions, and how many documents, they speak of.
+"""Certificates of blocked Gibbs on linked documents: the share of mentions and documents with a useful bound.
 
     herdner train --train eng.train:conll2003 --output conll.herdner
     python scripts/papers/block_certificates.py eng.testa:conll2003 --model conll.herdner
     python scripts/papers/block_certificates.py eng.testa:conll2003
 
-Blocks are sentences (`herdner.dobrushin.blocks`). A linked mention is the name that sum-product finds around the end
-of a link, or else that token; its certificate bounds the total variation distance between the law of its tags after the
-sweeps, whatever state they began with, and the target. A document counts where all of its linked mentions are below
-0.5. The optimised scan is Algorithm 2 of DoGS17 over the same number of blocks, for all linked mentions alike.
+Blocks are sentences (`herdner.dobrushin.blocks`). A linked mention is the name that sum-product predicts around the end
+of a link, or else that token. Its certificate bounds the total variation distance between the law of its tags after the
+sweeps, from any initial state, and the target. A document counts if all of its linked mentions are below 0.5. The
+optimised scan is Algorithm 2 of DoGS17 over the same number of blocks, with equal importance for all linked mentions.
 """
 
 from __future__ import annotations
@@ -32,22 +32,24 @@ GOAL = 0.5
 
 
 def linked_mentions(ends: np.ndarray, spans: list[Span]) -> list[tuple[int, int]]:
-    """The names, first and last token, that hold one of the ``ends`` of links, and the ends that no name holds."""
+    """Return the names (first, last token) that contain an end of a link, and the ends outside of names."""
     names = {t: (span.start, span.end - 1) for span in spans for t in range(span.start, span.end)}
     return sorted({names.get(t, (t, t)) for t in np.unique(ends).tolist()})
 
 
 @dataclass(frozen=True)
 class Bounds:
-    """Of the linked mentions of a document, by scan; and the largest sum of influences on one place."""
+    """Bounds of a document's linked mentions by scan, and the largest sum of influences on one span."""
 
     by_scan: dict[str, NDArray[np.float64]]
     total: float
 
 
 def certificates(scored: Scored, i: int, n_sweeps: int, optimised: bool) -> Bounds:
-    """Of document i; "single tags": the systematic scan of single variables, as many sweeps; last, how far the
-    marginals of sum-product are off at most, token by token.
+    """Return the bounds of document i.
+
+    "single tags" is the systematic scan of single variables with as many sweeps. The last item bounds the error of
+    sum-product's marginals for each token.
     """
     _, unary, offsets, links = next(piece for piece in scored.pieces() if piece[0] == i)
     graph = scored.crf.compile(unary, offsets, links)

@@ -1,14 +1,14 @@
-"""Calibration of entity confidences: of the chain alone, with links, and after the model's own calibration.
+"""Calibration of entity confidences: of the chain, with links, and after the model's own calibration.
 
     herdner train --train ../shared/data/ner/conll2003/eng.train:conll2003 --output conll.herdner
     python scripts/papers/calibration.py --model conll.herdner --test ../shared/data/ner/conll2003/eng.testa:conll2003
 
-ECE, the expected calibration error, is the mean distance between the confidence and the precision of the entities of a
-bin (Naeini, Cooper and Hauskrecht 2015), with 15 bins of equal width or of equal mass; it is never 0, as each bin is
-noisy ("by chance": what it would be if confidences were true). Brier score and log loss are proper scores, of sharpness
-too. Each method is asked about the entities that it predicts itself; all but "chain" predict the same ones, so that
-differences from "links" are paired: below 0 the other one is better calibrated. Intervals resample documents. Writes
-calibration.json, .md and .png.
+ECE, the expected calibration error, is the mean distance between the confidence and the precision of the entities in a
+bin (Naeini, Cooper and Hauskrecht 2015). It uses 15 bins of equal width or of equal mass. It is never 0, since each bin
+is noisy; "by chance" is its value if confidences were exact. Brier score and log loss are proper scores, which also
+measure sharpness. Each method is scored on the entities that it predicts. All methods but "chain" predict the same
+entities, so that differences from "links" are paired: below 0, the other method is better calibrated. Intervals
+resample documents. The script writes calibration.json, .md and .png.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def resampled(found: EntityConfidences, draw: NDArray[np.int64]) -> EntityConfid
 def measured(
     methods: dict[str, EntityConfidences], n_documents: int, rng: np.random.Generator, n_resamples: int
 ) -> dict:
-    """Each measure of each method with its 95 % interval, and differences from "links" on the same resamples."""
+    """Return each measure of each method with its 95 % interval, and differences from "links" on the same resamples."""
     draws = [rng.integers(0, n_documents, n_documents) for _ in range(n_resamples)]
     samples: dict[str, dict[str, Floats]] = {}
     for name, found in methods.items():
@@ -64,12 +64,12 @@ def measured(
 
 
 def interval(values: Floats) -> list[float]:
-    """The middle 95 %."""
+    """Return the central 95 % interval."""
     return np.quantile(values, [0.025, 0.975]).tolist()
 
 
 def predictions(tagger: Tagger, bare: Sequence[Document]) -> dict[str, list[Document]]:
-    """By each method that the model allows."""
+    """Return the predictions of each method that the model supports."""
     model = tagger.model_
     raw = Tagger.from_model(model, calibrated=False)
     found = {"chain": list(raw.pipe(bare, links=False)), "links": list(raw.pipe(bare))}
@@ -79,7 +79,7 @@ def predictions(tagger: Tagger, bare: Sequence[Document]) -> dict[str, list[Docu
 
 
 def table(rows: dict[str, Any], caption: str) -> str:
-    """In Markdown, with differences from "links" below."""
+    """Format a Markdown table, with differences from "links" below."""
     header = ("method", "entities", "precision", *MEASURES)
     cells = [
         (name, f"{row['entities']:,}", f"{row['precision']:.2%}", *(_cell(row[m]) for m in MEASURES))

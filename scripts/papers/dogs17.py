@@ -1,4 +1,4 @@
-"""What the experiments of Mitliagkas & Mackey 2017 share: their graphs, guarantees over budgets, measured biases."""
+"""Shared parts of the experiments of DoGS17: graphs, guarantees over budgets, and measured biases."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ ITERATIONS = 50  # of "iterated DoGS", which stops when nothing is gained
 
 
 def random_ising(rng: np.random.Generator, side: int, *, fields: bool = True) -> FactorGraph:
-    """Sec. 5.1: a grid without wrapping, couplings uniform in [0, 0.25], fields 0 or 1 (or 0)."""
+    """Draw a grid of Sec. 5.1: not toroidal, couplings uniform in [0, 0.25], fields 0 or 1 (or 0)."""
     couplings = [rng.uniform(0, 0.25, (side - 1, side)), rng.uniform(0, 0.25, (side, side - 1))]
     h = rng.integers(0, 2, (side, side)).astype(float) if fields else np.zeros((side, side))
     return herdner.ising(couplings, h)
 
 
 def guarantees(influence: Influence, importance: Importance, budgets: Sequence[int]) -> dict[str, NDArray[np.float64]]:
-    """Dobrushin variation at each budget of updates: of standard scans and of DoGS scans made for that budget."""
+    """Return the Dobrushin variation of standard scans and of DoGS scans at each budget of updates."""
     at, most = np.array(budgets), max(budgets)
     found = {
         "uniform random": variation_curve(influence, random_scan(), importance, most)[at],
@@ -52,8 +52,9 @@ def guarantees(influence: Influence, importance: Importance, budgets: Sequence[i
 def as_good_as_systematic(
     bound: Callable[[], Influence], importance: Importance, n_steps: int
 ) -> tuple[OptimisedScan, float, float]:
-    """The shortest scan that the length-doubling search finds with the guarantee of ``n_steps`` of the systematic one;
-    that guarantee, and the seconds that it all took, the bound of influence included.
+    """Return the shortest scan of the length-doubling search that is as good as ``n_steps`` of the systematic scan.
+
+    Also return the guarantee, and the seconds of the search with the bound of influence.
     """
     began = time.perf_counter()
     influence = bound()
@@ -64,7 +65,7 @@ def as_good_as_systematic(
 
 
 def draw_guarantees(axes: Axes, budgets: Sequence[int], found: Mapping[str, NDArray[np.float64]]) -> None:
-    """What `guarantees` found, with the least value of each curve."""
+    """Draw the results of `guarantees`, with the least value of each curve."""
     for name, values in found.items():
         axes.semilogy(budgets, values, label=f"{name} ({values.min():.2g})")
     axes.set(xlabel="updates", ylabel="guarantee")
@@ -72,7 +73,7 @@ def draw_guarantees(axes: Axes, budgets: Sequence[int], found: Mapping[str, NDAr
 
 
 def draw_bias(axes: Axes, budgets: Sequence[int], found: Mapping[str, Mapping[str, NDArray[np.float64]]]) -> None:
-    """What `measured_bias` found."""
+    """Draw the results of `measured_bias`."""
     for name, values in found.items():
         axes.errorbar(budgets, values["bias"], values["standard_error"], label=name, capsize=2)
     axes.set(xlabel="updates", ylabel="measured bias")
@@ -80,7 +81,7 @@ def draw_bias(axes: Axes, budgets: Sequence[int], found: Mapping[str, Mapping[st
 
 @dataclass(frozen=True)
 class Copies:
-    """Independent copies of a graph in one graph, so that many short runs of a scan are one sweep."""
+    """Independent copies of a graph in one graph, so that one sweep makes many short runs of a scan."""
 
     n_variables: int
     n_copies: int
@@ -99,7 +100,7 @@ class Copies:
         return cls(n, n_copies, herdner.compile_tables(FactorGraph(sizes, groups)))
 
     def run(self, order: ArrayLike, seed: int, start: ArrayLike | None = None) -> NDArray[np.int32]:
-        """[n_copies, V]: the state of each copy after an order of updates, from ``start`` [V] or a random state."""
+        """Return the state [n_copies, V] of each copy after updates from ``start`` [V] or random states."""
         whole = np.add.outer(np.arange(self.n_copies) * self.n_variables, np.asarray(order)).ravel()
         first = None if start is None else np.tile(np.asarray(start), self.n_copies)
         plan = herdner.Gibbs(1, scan=fixed_scan(whole), record=herdner.Record(best=False, marginals=False))
@@ -109,8 +110,10 @@ class Copies:
 def measured_bias(
     copies: Copies, influence: Influence, target: int, budgets: Sequence[int], seeds: Sequence[int], truth: float = 0.0
 ) -> dict[str, dict[str, NDArray[np.float64]]]:
-    """|mean of x_target - truth| over the copies, and its standard error, after systematic and DoGS scans of each
-    budget, x being -1 or +1. All start with +1 everywhere, as far from symmetry as there is.
+    """Return |mean of x_target - truth| over the copies, and its standard error.
+
+    Scans are systematic and DoGS, for each budget, and x is -1 or +1. All runs start with +1 everywhere, far from
+    symmetry.
     """
     start, found = np.ones(copies.n_variables, np.int32), {}
     for stream, name in enumerate(("systematic", "DoGS")):

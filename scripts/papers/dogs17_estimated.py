@@ -1,10 +1,11 @@
-"""DoGS17 with influences estimated from samples in place of bounds: scans without a guarantee, and their bias.
+"""DoGS17 with influences estimated from samples instead of bounds: the bias of scans without a guarantee.
 
-Bounds of influence are for the worst state, and where couplings are strong they say that everything influences
-everything. Random Ising grids of 3 x 4, weak to strong couplings and strong fields, so that the states that come are
-far from the worst. The bias, with no Monte Carlo: the total variation distance of a corner's marginal from the target
-after T updates from the worst of four first states, by pushing the whole distribution through the updates. Scans of the
-same T: systematic, DoGS by the tightest bound of influence, DoGS by the mean influence in the states of a Gibbs run.
+Bounds of influence hold for the worst state. With strong couplings, they say that every variable influences every
+other. The graphs are random Ising grids of 3 x 4 with weak to strong couplings and strong fields, so that visited
+states are far from the worst. The bias is exact: the total variation distance of a corner's marginal from the target
+after T updates from the worst of four initial states, computed by pushing the whole distribution through the updates.
+The scans have equal lengths: systematic, DoGS by the tightest bound of influence, and DoGS by the mean influence in the
+states of a Gibbs run.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ def grid(rng: np.random.Generator, strength: float) -> FactorGraph:
 
 
 def bias(whole: np.ndarray, order: np.ndarray, target: int) -> float:
-    """The largest total variation distance of one marginal, over first states all 0, all 1 and both chequered."""
+    """Return the largest total variation distance of a marginal over the states 0, 1, and both checkerboards."""
     others = tuple(i for i in range(whole.ndim) if i != target)
     truth, chequered = whole.sum(axis=others), np.indices((ROWS, COLUMNS)).sum(axis=0).ravel() % 2
     updates, worst = {i: full_conditional(whole, i) for i in range(whole.ndim)}, 0.0
@@ -43,7 +44,7 @@ def bias(whole: np.ndarray, order: np.ndarray, target: int) -> float:
 
 
 def compared(graph: FactorGraph, n_steps: int, seed: int) -> dict[str, float]:
-    """The bias of each scan of the same length; of both optimised ones also the guarantee, by the bound."""
+    """Return the bias of each scan, and the guarantee of both optimised scans by the bound."""
     bound, importance, whole = tightest_influence(graph), {0: 1.0}, joint_distribution(graph)
     samples = plain_gibbs(n_sweeps=1000, burn_in=100, record=STATES).infer(graph, seed).samples
     assert samples is not None

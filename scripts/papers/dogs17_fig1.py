@@ -1,7 +1,7 @@
-"""DoGS17 Fig. 1 and 9 (Sec. 5.1): guarantees of scans on 10 x 10 Ising grids with random parameters.
+"""DoGS17, Fig. 1 and 9 (Sec. 5.1): guarantees of scans on 10 x 10 Ising grids with random parameters.
 
-The paper: the systematic scan is well below the uniform random one at all budgets, DoGS two orders of magnitude below
-the systematic one, and iterating it adds a little.
+The paper: the systematic scan is well below the uniform random scan at all budgets, DoGS is two orders of magnitude
+below the systematic scan, and its iteration improves it a little.
 """
 
 from __future__ import annotations

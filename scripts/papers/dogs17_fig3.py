@@ -1,11 +1,11 @@
-"""DoGS17 Fig. 3 (Sec. 5.3): MCMC maximum likelihood of 3 x 3 and 4 x 4 Ising grids.
+"""DoGS17, Fig. 3 (Sec. 5.3): MCMC maximum likelihood of 3 x 3 and 4 x 4 Ising grids.
 
-Training samples have independent, even entries, as in Domke 2015; the distance to the optimal parameters is drawn
-against updates. Every scan brings the whole state within 0.01 of the model by its guarantee: uniform random (Domke's),
-systematic, and the DoGS scan of the uniform one. Step size, runs of the sampler and samples are this project's, as the
-paper refers to Domke for them. The paper: DoGS reaches the same accuracy much sooner than uniform random, the only scan
-that it is held against there. Counted are updates until all scans have one error, 1.5 times the largest that any of
-them ends at.
+Training samples have independent, uniform entries, as in Domke 2015. The plot shows the distance to the optimal
+parameters against updates. Every scan is guaranteed to bring the whole state within 0.01 of the model: uniform random
+(Domke's), systematic, and the DoGS scan of the uniform one. Step size, number of runs and samples are choices of this
+project, as the paper refers to Domke for them. The paper: DoGS reaches the same accuracy much sooner than the uniform
+random scan, its only competitor there. The script counts updates until all scans have one error, 1.5 times the largest
+final error.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ LABELS = dict(zip(SCANS, ("uniform random", "systematic", "DoGS"), strict=True))
 
 
 def optimum(edges: NDArray, products: NDArray, means: NDArray) -> NDArray[np.float64]:
-    """The parameters of largest likelihood, by enumeration and BFGS."""
+    """Return the parameters of maximum likelihood, by enumeration and BFGS."""
     n, data = len(means), np.concatenate([products, means])
     spins = 2.0 * ((np.arange(2**n)[:, None] >> np.arange(n)) & 1) - 1.0
     statistics = np.concatenate([spins[:, edges[:, 0]] * spins[:, edges[:, 1]], spins], axis=1)

@@ -1,7 +1,8 @@
-"""DoGS17 Fig. 4, 5, 12 to 15 (Sec. 5.4): scans for the corner of a 40 x 40 Ising grid, their guarantees and their bias.
+"""DoGS17, Fig. 4, 5, 12 to 15 (Sec. 5.4): scans for the corner of a 40 x 40 Ising grid, their guarantees and biases.
 
-Coupling 1 / 3.915 without wrapping and 0.25 with. The paper: DoGS reduces the bias of the corner much faster than the
-systematic scan, more so than the guarantees say; its updates begin in a wide neighbourhood and close in on the target.
+The coupling is 1 / 3.915 on the plain grid and 0.25 on the torus. The paper: DoGS reduces the bias of the corner much
+faster than the systematic scan, even more than the guarantees say; its updates begin in a wide neighbourhood and
+approach the target.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ GRIDS = {"not toroidal": (1 / 3.915, False), "toroidal": (0.25, True)}
 
 
 def quarters(order: np.ndarray, side: int) -> list[np.ndarray]:
-    """How often each variable is updated in each quarter of a scan."""
+    """Return the number of updates of each variable in each quarter of a scan."""
     return [np.bincount(part, minlength=side * side).reshape(side, side) for part in np.array_split(order, 4)]
 
 

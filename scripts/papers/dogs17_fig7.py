@@ -1,13 +1,13 @@
-"""DoGS17 Fig. 6, 7, 16 (Sec. 5.5): segmentation of the middle of an image by a Markov field aspect model.
+"""DoGS17, Fig. 6, 7, 16 (Sec. 5.5): segmentation of the middle of an image by a Markov field aspect model.
 
     python scripts/papers/dogs17_fig7.py --msrc ../shared/data/vision/msrc_v1
 
-``--msrc``: a folder with images/*.jpg, masks/*.png (numbers of classes, 0 void) and classes.json. Patches of 20 pixels
-every 10 have words for texture (DAISY descriptors), colour (mean and spread in CIE Lab) and place (8 x 8 cells); the
-paper's SIFT and hue descriptors come from Verbeek & Triggs 2007, and so do the nine classes. The systematic scan of one
-sweep is held against the shortest DoGS scan with its guarantee for the 12 x 8 patches in the middle. The paper: a
-slightly better Hamming error by a scan 5.5 times shorter (620 and 110 updates), found in 11.5 ms.
-Needs scikit-image, scikit-learn and pillow.
+``--msrc`` is a folder with images/*.jpg, masks/*.png (indices of classes, 0 void) and classes.json. Patches of 20
+pixels, every 10 pixels, have words for texture (DAISY descriptors), colour (mean and spread in CIE Lab) and position (8
+x 8 cells). The paper takes its SIFT and hue descriptors and its nine classes from Verbeek & Triggs 2007. One systematic
+sweep is compared with the shortest DoGS scan of the same guarantee for the 12 x 8 patches in the middle. The paper: a
+slightly better Hamming error with a scan 5.5 times shorter (110 instead of 620 updates), computed in 11.5 ms. The
+script needs scikit-image, scikit-learn and pillow.
 """
 
 from __future__ import annotations
@@ -41,8 +41,13 @@ SIGMA = 0.48
 
 @dataclass(frozen=True)
 class Picture:
-    """``texture`` and ``colour`` [P, n] and ``place`` int64[P] of the patches, in row-major order; ``truth`` of pixels,
-    -1 where there is none.
+    """Words of the patches in row-major order, and the true labels of the pixels.
+
+    Attributes:
+        texture: [P, n].
+        colour: [P, n].
+        place: int64[P].
+        truth: The label of each pixel, -1 for none.
     """
 
     rows: NDArray[np.int64]
@@ -58,7 +63,7 @@ class Picture:
 
 
 def read(folder: Path, limit: int) -> list[Picture]:
-    """The pictures, of those with any of the classes, in a fixed mixed order."""
+    """Return the pictures with any of the classes, in a fixed mixed order."""
     names = json.loads((folder / "classes.json").read_text())
     lookup = np.full(256, -1, np.int32)
     for number, name in names.items():
@@ -90,7 +95,7 @@ def described(image: NDArray[np.uint8], truth: NDArray[np.int32]) -> Picture:
 
 
 def middle(shape: tuple[int, int]) -> NDArray[np.bool_]:
-    """[rows, columns]: the target patches; lying pictures have lying targets."""
+    """Return the target patches [rows, columns]; landscape pictures have landscape targets."""
     height, width = TARGET if shape[0] < shape[1] else TARGET[::-1]
     top, left = (shape[0] - height) // 2, (shape[1] - width) // 2
     inside = np.zeros(shape, bool)
@@ -99,7 +104,7 @@ def middle(shape: tuple[int, int]) -> NDArray[np.bool_]:
 
 
 def select(shape: tuple[int, int]) -> tuple[OptimisedScan, float]:
-    """The shortest scan that is as good for the target as one systematic sweep, and the seconds it took."""
+    """Return the shortest scan as good for the target as one systematic sweep, and the seconds of the search."""
     graph, n = potts(SIGMA, np.zeros((*shape, len(CLASSES)))), shape[0] * shape[1]
     importance = unit_importance(n, np.flatnonzero(middle(shape)).tolist())
     found, _, seconds = as_good_as_systematic(lambda: pairwise_bound(graph), importance, n)
@@ -107,7 +112,7 @@ def select(shape: tuple[int, int]) -> tuple[OptimisedScan, float]:
 
 
 def one_split(pictures: list[Picture], scans: dict, seed: int, n_sweeps: int) -> dict[str, list[float]]:
-    """Hamming errors of the test pictures of one split, 90 to 10."""
+    """Return Hamming errors of the test pictures of one split, 90 to 10."""
     rng = np.random.default_rng(seed)
     order = rng.permutation(len(pictures))
     n_test = max(1, round(0.1 * len(pictures)))
@@ -130,7 +135,7 @@ def one_split(pictures: list[Picture], scans: dict, seed: int, n_sweeps: int) ->
 def segmented(
     p: Picture, words: NDArray, aspects: Aspects, scan: OptimisedScan, n_sweeps: int, seed: int, errors: dict
 ) -> None:
-    """Adds the errors of one picture in the target, where it has labels there."""
+    """Add the errors of one picture in the labelled part of the target."""
     theta, inside = aspects.mixture(words), middle(p.shape)
     height, width = p.truth.shape
     wanted = pixel_labels(inside, p.rows, p.columns, height, width).astype(bool)

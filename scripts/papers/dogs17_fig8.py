@@ -1,7 +1,7 @@
-"""DoGS17 Fig. 8 (Sec. 5.6): scans optimised by influence bounds that are too loose by 0, 10, 30 and 50 per cent.
+"""DoGS17, Fig. 8 (Sec. 5.6): scans optimised with influence bounds that are too loose by 0, 10, 30 and 50 per cent.
 
-A 40 x 40 toroidal Ising grid, coupling 0.165, the corner matters. The paper: DoGS degrades gracefully, and its measured
-bias hardly at all.
+The graph is a 40 x 40 toroidal Ising grid with coupling 0.165, and the corner is important. The paper: the guarantee of
+DoGS degrades gracefully, and its measured bias hardly at all.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""The harness of the experiments: options, seeds, repeats, the time a run will take, JSON, a figure, and what the paper
-says beside what is found.
+"""Harness of the experiments: options, seeds, repeats, time estimates, JSON, figures, comparison with the paper.
 
-A script ends with one function of an `Experiment`. `command` makes it the script's program, with the options that the
-function has itself, ``--quick``, ``--seed`` and ``--out``; where it is imported it can be called with them:
+The main function of a script takes an `Experiment`. `command` makes it the script's program, with the function's own
+options and ``--quick``, ``--seed`` and ``--out``. An importing module can call it with the same options:
 
     @command("hgw19_fig3", "HGW19 Fig. 3: ..")
     def main(experiment: Experiment) -> None:
@@ -12,7 +11,7 @@ function has itself, ``--quick``, ``--seed`` and ``--out``; where it is imported
         ..
         experiment.finish({"ring": errors}, figure)
 
-Python, numpy, typer and matplotlib (extra ``evaluate``) are all it needs.
+It needs Python, numpy, typer and matplotlib (extra ``evaluate``) only.
 """
 
 from __future__ import annotations
@@ -51,12 +50,10 @@ Out = Annotated[Path, typer.Option("--out", help="Folder for NAME.json and NAME.
 
 
 def command(name: str, title: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Makes a function of an `Experiment` and of options one of the options alone, and of Quick, Seed and Out.
+    """Convert a function of an `Experiment` and options into a function of the options, Quick, Seed and Out.
 
-    Where its module is the program, it runs at once.
-
-    ``name`` and ``title`` are the experiment's, and may name options: "{side} x {side} Ising grid". What ``--help``
-    tells is the docstring of the function's module.
+    If its module is the program, it runs at once. ``name`` and ``title`` are those of the experiment, and may contain
+    options: "{side} x {side} Ising grid". ``--help`` prints the docstring of the function's module.
     """
 
     def shared(quick: Quick = False, seed: Seed = 0, out: Out = Path("out")) -> None: ...
@@ -87,7 +84,7 @@ def command(name: str, title: str) -> Callable[[Callable[..., None]], Callable[.
 
 
 def _help(text: str) -> str:
-    """Its paragraphs, without those that show commands; typer takes square brackets for colours."""
+    """Return the paragraphs of a docstring without commands, escaping brackets, which typer interprets as colours."""
     return "\n\n".join(escape(" ".join(part.split())) for part in text.split("\n\n") if part[:4] != "    ")
 
 
@@ -101,23 +98,23 @@ class Experiment:
         print(f"{title}{' (quick)' if quick else ''}", flush=True)
 
     def part(self, name: str, title: str) -> Experiment:
-        """An experiment of its own, of the same size and seed."""
+        """Return an experiment for a part, with the same size and seed."""
         return Experiment(name, title, self.quick, self.seed, self.out)
 
     def size(self, quick: T, full: T) -> T:
-        """The one of two sizes that this run takes."""
+        """Return the size of this run, one of two."""
         return quick if self.quick else full
 
     def seeds(self, n: int, stream: int = 0) -> list[int]:
-        """n seeds that depend on the experiment's seed and on ``stream`` alone."""
+        """Return n seeds that depend only on the experiment's seed and on ``stream``."""
         return np.random.SeedSequence(self.seed, spawn_key=(stream,)).generate_state(n, np.uint64).tolist()
 
     def rng(self, stream: int = 0) -> np.random.Generator:
-        """A generator of its own for each ``stream``: graphs, images, noise."""
+        """Return a separate generator for each ``stream``: graphs, images, noise."""
         return np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(1000 + stream,)))
 
     def announce(self, probe: Callable[[], object], share: float) -> float:
-        """Prints, before it begins, what the run will take: ``probe`` does ``share`` of its work and is timed."""
+        """Print an estimate of the run's time by timing ``probe``, which does ``share`` of the work."""
         probe()  # what is done once, such as imports, is not counted
         times = []
         for _ in range(3):
@@ -130,11 +127,11 @@ class Experiment:
         return seconds
 
     def repeat(self, run: Callable[[int], ArrayLike], n: int, stream: int = 0) -> NDArray:
-        """[n, ..]: ``run(seed)`` for n seeds."""
+        """Return ``run(seed)`` for n seeds, [n, ..]."""
         return np.array([run(seed) for seed in self.seeds(n, stream)])
 
     def axes(self, columns: int, rows: int = 1, width: float = 4.6, height: float = 3.6) -> tuple[Figure, list[Axes]]:
-        """A figure and its panels, row by row."""
+        """Return a figure and its panels, row by row."""
         import matplotlib
 
         matplotlib.use("Agg")
@@ -144,8 +141,9 @@ class Experiment:
         return figure, list(panels.ravel())
 
     def finish(self, results: dict[str, Any], figure: Figure | None = None) -> None:
-        """Writes NAME.json and NAME.png, with a legend where a panel has labels and none, says where they are, and what
-        the page of the papers will say.
+        """Write NAME.json and NAME.png, and print their paths and the lines of the papers page.
+
+        A panel gets a legend if it has labels and no legend yet.
         """
         seconds = time.perf_counter() - self.began
         written = {
@@ -172,22 +170,22 @@ class Experiment:
 
 
 def powers(first: int, last: int, step: int = 1) -> list[int]:
-    """2^first, 2^(first + step), .. up to 2^last."""
+    """Return 2^first, 2^(first + step), .. up to 2^last."""
     return [2**k for k in range(first, last + 1, step)]
 
 
 def slope(x: Sequence[float] | NDArray, y: Sequence[float] | NDArray) -> float:
-    """Of log y against log x, by least squares."""
+    """Return the slope of log y against log x, by least squares."""
     return float(np.polyfit(np.log(x), np.log(y), 1)[0])
 
 
 def envelope(errors: ArrayLike) -> NDArray[np.float64]:
-    """max over later times of the errors [.., T], as HG16 draws errors that drop to almost 0 and jump back."""
+    """Return the maximum over later times of the errors [.., T], since errors of HG16 repeatedly drop to almost 0."""
     return np.flip(np.maximum.accumulate(np.flip(np.asarray(errors, np.float64), -1), -1), -1)
 
 
 def summary(values: ArrayLike) -> dict[str, NDArray]:
-    """Over the first axis: mean, sd (of a sample), quartiles and median."""
+    """Return mean, standard deviation (of a sample), quartiles and median over the first axis."""
     a = np.asarray(values, np.float64)
     low, median, high = np.quantile(a, [0.25, 0.5, 0.75], axis=0)
     sd = a.std(axis=0, ddof=1) if len(a) > 1 else np.zeros(a.shape[1:])
@@ -195,8 +193,9 @@ def summary(values: ArrayLike) -> dict[str, NDArray]:
 
 
 def draw_errors(axes: Axes, names: Iterable[str], found: Mapping[str, NDArray]) -> None:
-    """The mean and the sd of a `summary` [names, T] against 1 to T, a curve for each name; the sd at every fifth step,
-    of each curve at others.
+    """Draw the mean and standard deviation of a `summary` [names, T] against 1 to T, one curve per name.
+
+    The standard deviation is drawn at every fifth step, at different steps for each curve.
     """
     for k, name in enumerate(names):
         steps = np.arange(1, len(found["mean"][k]) + 1)
@@ -208,7 +207,7 @@ def _in_words(seconds: float) -> str:
 
 
 def _plain(value: object) -> object:
-    """What json cannot write by itself."""
+    """Convert objects that json does not support."""
     if isinstance(value, np.ndarray):
         return value.tolist()
     if isinstance(value, np.generic):

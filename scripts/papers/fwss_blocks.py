@@ -1,10 +1,10 @@
-"""FWSS18 App. G.5, Fig. 9: FWSS, block FWSS (PBC-FWSS) with workers, and SVGD against time.
+"""FWSS18, App. G.5, Fig. 9: FWSS, block FWSS (PBC-FWSS) with workers, and SVGD against time.
 
     python scripts/papers/fwss_blocks.py [--workers 2]
 
-Neural regression with 100 units. The paper's data, Year, are not at hand: UCI's protein table ($HERDNER_DATA/uci), a
-posterior of 1,103 dimensions. Each block of variables is moved apart from the others; the number of workers changes the
-time only, the number of blocks the result too.
+The model is a neural regression with 100 units. The paper's data, Year, are not available; UCI's protein table
+($HERDNER_DATA/uci) gives a posterior of 1,103 dimensions. Each block of variables moves separately. The number of
+workers changes only the time; the number of blocks also changes the result.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from herdner.studies.fwss import Adam, Points, block_fwss, fwss
 
 
 def curve(chosen, points: Points) -> tuple[np.ndarray, list[float]]:
-    """RMSE of the first particles; of SVGD, which has none before it ends, of all."""
+    """Return the RMSE of the first particles; for SVGD, which has no first particles, the final RMSE."""
     if "seconds" not in points.history:
         return np.array([points.seconds]), [chosen.score(points)[0]]
     sizes = range(1, len(points) + 1)

@@ -1,10 +1,10 @@
-"""FWSS18 beyond two dimensions, with bandwidths that follow the particles: how fast MMD falls.
+"""FWSS18 beyond two dimensions, with bandwidths that follow the particles: the decay of MMD.
 
-The paper measures its rate in two dimensions with a fixed bandwidth, and calls the choice of the bandwidth open. Here:
-mixtures of four Gaussians in 2, 3, 5 and 10 dimensions, whose kernel mean is known for every bandwidth; equal weights,
-and line search whose particles get the weights of Bayesian quadrature; the bandwidth fixed at the median distance of
-two draws by the root of 2, or by the rules "median" and "ksd", applied anew as particles come. MMD is always measured
-at the fixed bandwidth. Beside them what N exact samples have in the mean.
+The paper measures its rate in two dimensions with a fixed bandwidth, and leaves the choice of the bandwidth open. The
+targets here are mixtures of four Gaussians in 2, 3, 5 and 10 dimensions, whose kernel mean is exact for every
+bandwidth. Weights are equal, or those of Bayesian quadrature for the particles of a line search. The bandwidth is fixed
+at the median distance of two draws divided by sqrt(2), or follows the rules "median" and "ksd" as particles are added.
+MMD is always measured at the fixed bandwidth, and compared with the mean MMD of N exact samples.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ STEPS = {"equal weights": "constant", "quadrature weights": "line-search"}
 
 
 def mixture(dim: int, rng: np.random.Generator) -> Target:
-    """Four Gaussians of equal weight, means of standard deviation 3 / sqrt(dim), covariances 0.5 I."""
+    """Return four Gaussians of equal weight, means of standard deviation 3 / sqrt(dim), covariances 0.5 I."""
     means = 3 / np.sqrt(dim) * rng.normal(size=(4, dim))
     return gaussian_mixture(np.full(4, 0.25), means, np.broadcast_to(0.5 * np.eye(dim), (4, dim, dim)))
 
@@ -35,7 +35,7 @@ def usual_bandwidth(target: Target, rng: np.random.Generator) -> float:
 
 
 def fall(target: Target, h: float, rule: str, step: str, sizes: list[int], seed: int) -> list[float]:
-    """MMD^2 of the first N particles."""
+    """Return MMD^2 of the first N particles."""
     bandwidth = h if rule == "fixed" else rule
     points = fwss(target, sizes[-1], step=step, bandwidth=bandwidth, optimiser=Adam(0.2, 0.02), seed=seed)  # type: ignore
     found, mean = [], truth(target)

@@ -1,12 +1,12 @@
-"""FWSS18 Sec. 5 and App. G.3, Fig. 1, 6 and 8: Bayesian logistic regression.
+"""FWSS18, Sec. 5 and App. G.3, Fig. 1, 6 and 8: Bayesian logistic regression.
 
     python scripts/papers/fwss_logistic.py [--data NAME or FILE]
 
-Test accuracy against time for FWSS (MAP start and prior start), SVGD, SGLD and Stein points; MMD^2 against the number
-of particles for FWSS and SVGD, with HMC for "true samples". The paper's data, Covertype, are read from UCI's file,
-covtype.data or covtype.data.gz, where --data names it, or else fetched by scikit-learn, which needs a network. Without
-one: UCI's protein table, whether the last column is above its median (45,730 cases of 9 features, in
-$HERDNER_DATA/uci), or else scikit-learn's breast cancer set (569 cases of 30 features).
+The script measures test accuracy against time for FWSS (MAP start and prior start), SVGD, SGLD and Stein points, and
+MMD^2 against the number of particles for FWSS and SVGD, with HMC for the reference samples. The paper's data are
+Covertype. --data names UCI's file, covtype.data or covtype.data.gz; otherwise scikit-learn downloads it. Without a
+network, the script uses UCI's protein table, classified by the median of its last column (45,730 cases of 9 features,
+in $HERDNER_DATA/uci), or scikit-learn's breast cancer set (569 cases of 30 features).
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ Accuracy = Callable[[np.ndarray, np.ndarray], float]
 
 
 def load(data: str) -> tuple[str, np.ndarray, np.ndarray]:
-    """(name, inputs, labels 0 or 1)."""
+    """Return the name, the inputs, and the labels 0 or 1."""
     from sklearn.datasets import fetch_covtype, load_breast_cancer
 
     if Path(data).is_file():
@@ -66,7 +66,7 @@ def load(data: str) -> tuple[str, np.ndarray, np.ndarray]:
 
 
 def prepare(inputs: np.ndarray, labels: np.ndarray, rng: np.random.Generator) -> tuple[LogisticRegression, Accuracy]:
-    """The model of 90 % of the data, inputs standardised, and its accuracy on the rest."""
+    """Return the model of 90 % of the data with standardised inputs, and a function for its accuracy on the rest."""
     order = rng.permutation(len(inputs))
     learn, test = np.split(order, [int(0.9 * len(inputs))])
     middle, spread = (getattr(inputs[learn], what)(axis=0, dtype=float) for what in ("mean", "std"))
@@ -82,7 +82,7 @@ def prepare(inputs: np.ndarray, labels: np.ndarray, rng: np.random.Generator) ->
 def accuracy_curves(
     model: LogisticRegression, accuracy: Accuracy, n: int, batch: int | None, seed: int
 ) -> dict[str, Curve]:
-    """Of each method, against wall time."""
+    """Return the accuracy of each method against wall time."""
     target = model.target
     curves = {}
     starts: dict[str, dict[str, Any]] = {
@@ -107,14 +107,14 @@ def accuracy_curves(
 
 
 def grown(points: Points, accuracy: Accuracy) -> Curve:
-    """Of the first particles, equal weights, at the time when each was there."""
+    """Return the accuracy of the first particles with equal weights, at the time of each."""
     sizes = np.unique(np.geomspace(1, len(points), 25).astype(int))
     values = [accuracy(points.x[:n], np.full(n, 1 / n)) for n in sizes]
     return points.history["seconds"][sizes - 1].tolist(), values
 
 
 def prefixes(points: Points, sizes: np.ndarray, accuracy: Accuracy) -> Curve:
-    """Of the later half of the first samples of a chain."""
+    """Return the accuracy of the later half of a chain's first samples."""
     values = [accuracy(points.x[n // 2 : n], np.ones(n - n // 2)) for n in sizes]
     return (points.seconds * sizes / len(points)).tolist(), values
 
@@ -122,9 +122,9 @@ def prefixes(points: Points, sizes: np.ndarray, accuracy: Accuracy) -> Curve:
 def mmd_curves(
     model: LogisticRegression, samples: Points, n: int, batch: int | None, seed: int
 ) -> dict[str, tuple[list[int], list[float]]]:
-    """MMD^2 against the samples of HMC, h their median distance, for the first N particles, or SVGD of N.
+    """Return MMD^2 against samples of HMC for the first N particles, or for SVGD with N; h is their median distance.
 
-    Mini-batches ten times as large and a rate that falls further: their noise must be below the posterior's width.
+    Mini-batches are ten times larger and the final rate is lower, so that their noise is below the posterior's width.
     """
     target, h = model.target, float(np.median(pdist(samples.x[:500])))
     sizes, batch = [k for k in (1, 5, 20, 50, 100) if k <= n], batch and 10 * batch

@@ -1,5 +1,6 @@
-"""Regression for the experiments of FWSS18: tables in $HERDNER_DATA/uci whose last column is the target, random splits
-of them, and samplers that are held to a wall time.
+"""Regression for the experiments of FWSS18: tables in $HERDNER_DATA/uci, random splits, and samplers with a time limit.
+
+The last column of a table is the target.
 """
 
 from __future__ import annotations
@@ -28,14 +29,14 @@ EFFORTS = {"naval": (700, 10, 500, 100), "protein": (500, 10, 500, 200), "year":
 
 @dataclass(frozen=True)
 class Split:
-    """Inputs and outputs: 90 % to learn from, of which up to 500 are held back for the noise, and 10 % to test."""
+    """Inputs and outputs: 90 % for training, of which up to 500 are held out for the noise, and 10 % for testing."""
 
     model: NeuralRegression
     held_back: tuple[np.ndarray, np.ndarray]
     test: tuple[np.ndarray, np.ndarray]
 
     def score(self, points: Points) -> tuple[float, float]:
-        """(test RMSE, test log-likelihood), the noise fitted to what was held back as in the program of SVGD."""
+        """Return test RMSE and log-likelihood, with the noise fitted to the held-out data as in the program of SVGD."""
         fitted = self.model.with_noise_fitted(points.x, *self.held_back)
         return self.model.score(fitted, points.weights, *self.test)
 
@@ -45,12 +46,12 @@ def _path(name: str) -> Path:
 
 
 def is_there(name: str) -> bool:
-    """Whether the table can be read."""
+    """Return whether the table can be read."""
     return _path(name).exists()
 
 
 def table(name: str) -> np.ndarray:
-    """The whole table [N, D + 1]."""
+    """Return the whole table [N, D + 1]."""
     path = _path(name)
     if not path.exists():
         raise SystemExit(f"needs {path}: set HERDNER_DATA to the folder that holds uci/{FILES[name]}")
@@ -58,7 +59,7 @@ def table(name: str) -> np.ndarray:
 
 
 def split(data: np.ndarray, seed: int, units: int = 50) -> Split:
-    """A random split, as FWSS18 Sec. 5 makes them."""
+    """Return a random split as in FWSS18, Sec. 5."""
     order = np.random.default_rng(seed).permutation(len(data))
     n_learn = int(0.9 * len(data))
     learn, test = data[order[:n_learn]], data[order[n_learn:]]
@@ -69,7 +70,7 @@ def split(data: np.ndarray, seed: int, units: int = 50) -> Split:
 
 
 def run_fwss(chosen: Split, mode_steps: int, n: int, n_steps: int, batch_size: int, seed: int) -> Points:
-    """Equal weights, MAP start, mini-batches."""
+    """Run FWSS with equal weights, MAP start, and mini-batches."""
     return fwss(
         chosen.model.target, n, step="constant", init="map", mode_steps=mode_steps, n_steps=n_steps,
         optimiser=Adam(1e-3, final=1e-5), batch_size=batch_size, seed=seed,
@@ -77,7 +78,7 @@ def run_fwss(chosen: Split, mode_steps: int, n: int, n_steps: int, batch_size: i
 
 
 class Deadline(Exception):
-    """The clock of a run has run out; ``x`` [N, d] is where its particles are."""
+    """Signal that the time of a run is over; ``x`` [N, d] holds its particles."""
 
     def __init__(self, x: np.ndarray) -> None:
         self.x = x
@@ -85,7 +86,7 @@ class Deadline(Exception):
 
 @dataclass(frozen=True)
 class TimedAdam:
-    """Adam whose rate falls from ``rate`` to ``final`` over ``seconds``, however fast the machine is just then."""
+    """Adam whose rate decreases from ``rate`` to ``final`` over ``seconds`` of wall time."""
 
     rate: float
     final: float
@@ -102,7 +103,7 @@ class TimedAdam:
 
 
 def run_svgd(chosen: Split, n: int, init: ArrayLike, seconds: float, seed: int) -> Points:
-    """SVGD for so many ``seconds``, from the "prior" or near one point [1, d]."""
+    """Run SVGD for ``seconds``, from the "prior" or near one point [1, d]."""
     rng, target = np.random.default_rng(seed), chosen.model.target
     rates = (0.01, 1e-4) if isinstance(init, str) else (1e-3, 1e-5)
     if not isinstance(init, str):

@@ -1,10 +1,10 @@
-"""FWSS18 Theorems 1 to 6 and eq. 46 where all of their constants can be computed: a distribution on few points.
+"""FWSS18, Theorems 1 to 6 and eq. 46 on a distribution over few points, for which all constants can be computed.
 
-The kernel's space then has as many dimensions as points, and the oracle is exact: it looks at all of them. Left: all
-points have probability, so that mu_p is inside the marginal polytope and the theorems bound MMD; Lazy FWSS (Theorems 5
-and 6) takes the worst point that is good enough. Right: 16 of 20 points have none, so that mu_p is on the boundary: R
-is 0, the theorems say nothing, line search zigzags, and steps away and pairwise steps (Lacoste-Julien and Jaggi 2015)
-are still geometric.
+The space of the kernel then has as many dimensions as points, and the oracle is exact: it checks every point. Left: all
+points have positive probability, so that mu_p is inside the marginal polytope and the theorems bound MMD. Lazy FWSS
+(Theorems 5 and 6) takes the worst point that is good enough. Right: 16 of 20 points have probability 0, so that mu_p is
+on the boundary. There R is 0 and the theorems give no information; line search zigzags, and away and pairwise steps
+(Lacoste-Julien and Jaggi 2015) are still geometric.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ class Finite:
         return SampleMean(self.x, self.chances)
 
     def chosen(self, weights: np.ndarray) -> int:
-        """The exact oracle: the point that MMD^2 falls most steeply towards."""
+        """Return the point towards which MMD^2 falls most steeply (the exact oracle)."""
         return int(np.argmin(gram(self.x, H) @ (weights - self.chances)))
 
     def weights(self, step: str, n: int) -> Iterator[np.ndarray]:
-        """[M] after 1, 2, .. n steps of a rule, each towards what the oracle chooses; the first point is point 0."""
+        """Return the weights [M] after 1, 2, .. n steps of a rule towards the oracle's points."""
         first = np.eye(len(self.x))[0]
         counts = first.copy()
         rule = make_rule(step, self.mean)
@@ -62,8 +62,9 @@ class Finite:
                 weights = rule.towards(at)
 
     def lazy(self, accuracy: float, n: int) -> Iterator[tuple[np.ndarray, float]]:
-        """The weights [M] after each of n steps of Alg. 10 by line search, and Phi, which is halved where no point has
-        a gap of Phi / accuracy (Alg. 9).
+        """Return the weights [M] after each of n steps of Alg. 10 by line search, and Phi.
+
+        Phi is halved if no point has a gap of Phi / accuracy (Alg. 9).
         """
         weights, matrix = np.eye(len(self.x))[0], gram(self.x, H)
         rule = make_rule("line-search", self.mean)
@@ -82,13 +83,13 @@ class Finite:
             yield weights, phi
 
     def mmd(self, step: str, n: int) -> np.ndarray:
-        """[n]: after each of n steps."""
+        """Return MMD after each of n steps, [n]."""
         root = np.linalg.cholesky(gram(self.x, H))
         return np.array([np.linalg.norm((w - self.chances) @ root) for w in self.weights(step, n)])
 
 
 def scattered(rng: np.random.Generator, n: int) -> np.ndarray:
-    """[n, 2]: points of a square, no two closer than H / 2."""
+    """Return points of a square, [n, 2], no two closer than H / 2."""
     points = rng.uniform(-1, 1, (1, 2))
     while len(points) < n:
         one = rng.uniform(-1, 1, 2)
@@ -98,7 +99,7 @@ def scattered(rng: np.random.Generator, n: int) -> np.ndarray:
 
 
 def bounds(finite: Finite, n: int) -> dict[str, float]:
-    """Bounds of Theorems 1 and 3 beside MMD, the mean over N of their ratio, and how often MMD was above."""
+    """Return the bounds of Theorems 1 and 3 with MMD, their mean ratio over N, and how often MMD exceeds them."""
     polytope = MarginalPolytope.of(finite.x, finite.chances, H)
     found = {"diameter": polytope.diameter, "radius": polytope.radius, "above": 0, "checks": 0}
     for step in BOUNDED:
@@ -111,7 +112,7 @@ def bounds(finite: Finite, n: int) -> dict[str, float]:
 
 
 def lazy_bounds(finite: Finite, n: int) -> dict[str, float]:
-    """MMD, and the mass of a normal posterior beyond a gamma of twice MMD, beside Theorems 5 and 6."""
+    """Return MMD, and a normal posterior's mass beyond gamma = 2 MMD, with the bounds of Theorems 5 and 6."""
     polytope = MarginalPolytope.of(finite.x, finite.chances, H)
     root = np.linalg.cholesky(gram(finite.x, H))
     found = {"above": 0, "checks": 0, "nearest": 0.0, "phi": 1.0}
@@ -128,7 +129,7 @@ def lazy_bounds(finite: Finite, n: int) -> dict[str, float]:
 
 
 def variance(finite: Finite) -> float:
-    """The largest difference of eq. 46 from eq. 47, the MMD^2 of the quadrature weights, over the first N points."""
+    """Return the largest difference between eq. 46 and the MMD^2 of the quadrature weights, over the first N points."""
     apart = []
     for n in range(1, len(finite.x)):
         some = finite.x[:n]
@@ -138,7 +139,7 @@ def variance(finite: Finite) -> float:
 
 
 def per_step(values: np.ndarray) -> float:
-    """The factor of MMD from step to step, by least squares of its logarithm, above rounding and after the start."""
+    """Return the factor of MMD per step by least squares of its logarithm, above rounding and after the start."""
     seen = np.flatnonzero(values > 1e-7)
     seen = seen[len(seen) // 4 :]
     return float(np.exp(np.polyfit(seen, np.log(values[seen]), 1)[0]))

@@ -1,8 +1,9 @@
-"""FWSS18 App. G.2 and H, Fig. 3, 4, 5, 10 and 11: the mixture of 11 Gaussians, by every sampler.
+"""FWSS18, App. G.2 and H, Fig. 3, 4, 5, 10 and 11: the mixture of 11 Gaussians, by every sampler.
 
-Particles over the density, MMD^2 against the number of particles and against time; then the theory: how MMD falls with
-the number of particles under each step rule, beside the paper's claims, and the duality gap beside Frank-Wolfe's bound.
-Twice: by the paper's oracle, 50 moves of Adam, and by one that looks at all points of a fine grid.
+The figure shows particles over the density, and MMD^2 against the number of particles and against time. For the theory,
+it shows the decay of MMD under each step rule with the paper's claims, and the duality gap with Frank-Wolfe's bound.
+Both are computed twice: with the paper's oracle, 50 moves of Adam, and with an oracle that checks all points of a fine
+grid.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ STEPS = ("constant", "line-search", "fully-corrective")
 
 
 def truth(target: Target) -> KernelMean:
-    """The mixture's embedding, which is known."""
+    """Return the exact embedding of the mixture."""
     assert target.kernel_mean is not None
     return target.kernel_mean
 
@@ -48,7 +49,7 @@ def svgd_of(target: Target, n: int, seed: int) -> Points:
 
 
 def particle_runs(target: Target, n: int, seed: int) -> dict[str, Callable[[], Points]]:
-    """The panels: Fig. 3a, 4a, 4b, 5a, 5b, 11, 10 and two of lazy and of batched FWSS."""
+    """Run the panels: Fig. 3a, 4a, 4b, 5a, 5b, 11, 10 and two of lazy and of batched FWSS."""
     box = [[-4.0, 4.0], [-4.0, 4.0]]
     return {
         "FWSS, h = 0.3": lambda: fwss_of(target, n, "constant", seed),
@@ -64,14 +65,14 @@ def particle_runs(target: Target, n: int, seed: int) -> dict[str, Callable[[], P
 
 
 def with_cache(target: Target, run: Callable[..., Points], n: int, seed: int, step: str) -> Points:
-    """10 moves from the particles of SVGD (App. I)."""
+    """Run 10 moves from the particles of SVGD (App. I)."""
     cache = svgd_of(target, n, seed)
     points = run(target, n, cache=cache, step=step, bandwidth=H, optimiser=Adam(0.05, final=0.005), seed=seed)
     return Points(points.x, points.weights, seconds=cache.seconds + points.seconds)
 
 
 def mmd_curve(target: Target, points: Points, step: str) -> np.ndarray:
-    """[N]: MMD^2 of the first n particles, with the weights that they had then."""
+    """Return MMD^2 of the first n particles with their weights at that time, [N]."""
     mean, values = truth(target), []
     weights = np.ones(1)
     for n in range(1, len(points) + 1):
@@ -85,7 +86,7 @@ def mmd_curve(target: Target, points: Points, step: str) -> np.ndarray:
 
 
 def exact_curve(target: Target, n: int, step: str) -> np.ndarray:
-    """[n]: MMD^2 after 1 to n particles, each the point of a grid that MMD falls most steeply towards."""
+    """Return MMD^2 after 1 to n particles, each the grid point towards which MMD falls most steeply, [n]."""
     mean, grid = truth(target), fine_grid()
     z, constant = mean.at(grid, H), mean.squared_norm(H)
     at, w, values = [int(np.argmax(z))], np.ones(1), []
@@ -109,13 +110,13 @@ def exact_curve(target: Target, n: int, step: str) -> np.ndarray:
 
 
 def fine_grid() -> np.ndarray:
-    """[19600, 2]."""
+    """Return the grid, [19600, 2]."""
     axis = np.linspace(-4.5, 4.5, 140)
     return np.stack(np.meshgrid(axis, axis), axis=-1).reshape(-1, 2)
 
 
 def rates(sizes: np.ndarray, values: np.ndarray) -> dict[str, float]:
-    """How MMD, the root of ``values``, falls: the exponent of N, and the rate e^(-c N), each with its R^2."""
+    """Fit the decay of MMD, the root of ``values``: the exponent of N, and the rate of e^(-c N), each with its R^2."""
     late = sizes >= max(3, len(sizes) // 10)
     log_mmd = np.log(values[late]) / 2
     found = {}
@@ -127,10 +128,10 @@ def rates(sizes: np.ndarray, values: np.ndarray) -> dict[str, float]:
 
 
 def duality(target: Target, n: int, seed: int) -> dict[str, float]:
-    """The gap max_g <mu - mu_p, mu - g> over a fine grid, and 2 C / (N + 2), Frank-Wolfe's bound on the objective J.
+    """Return the gap max_g <mu - mu_p, mu - g> over a fine grid, and Frank-Wolfe's bound 2 C / (N + 2) of J.
 
-    C <= |g - g'|^2 <= 2 bounds the curvature of J = MMD^2 / 2. The bound is that of Jaggi 2013 (Theorem 1) for line
-    search and an exact oracle.
+    J = MMD^2 / 2 is the objective, and C <= |g - g'|^2 <= 2 bounds its curvature. The bound is that of Jaggi 2013
+    (Theorem 1) for line search and an exact oracle.
     """
     points, mean, grid = fwss_of(target, n, "line-search", seed), truth(target), fine_grid()
     towards = rbf(grid, points.x, H) @ points.weights - mean.at(grid, H)

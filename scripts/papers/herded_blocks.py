@@ -1,15 +1,15 @@
-"""Does herding pay for names? Herded blocked Gibbs over sentences beside blocked Gibbs and sum-product.
+"""Herded blocked Gibbs over sentences, compared with blocked Gibbs and sum-product on names.
 
     herdner train --train eng.train:conll2003 --output conll.herdner
     python scripts/papers/herded_blocks.py eng.testa:conll2003 --model conll.herdner
 
-A sweep draws each sentence whole, by forward filtering and backward sampling, given the tags at the other ends of its
-links. Herded (`BlockedGibbs(herded=True)`, in no paper), herding weights decide in place of random numbers.
+A sweep draws each sentence as a whole by forward filtering and backward sampling, given the tags at the other ends of
+its links. With `BlockedGibbs(herded=True)`, which is in no paper, herding weights replace random numbers.
 
-Compared are mean total variation errors of the Rao-Blackwellised marginals of linked tokens, from the best state of the
-chains and without burn-in. Both samplers are compiled and take turns, and their processor time is what counts: the
-error of random draws in the time of herded ones is theirs by the root of the times. The truth is a long run of random
-draws; half of it against the other half is the last line.
+The script compares mean total variation errors of the Rao-Blackwellised marginals of linked tokens, from the best state
+of the chains, without burn-in. Both samplers are compiled and alternate, and processor time counts. The error of random
+draws is scaled to the time of herded draws by the square root of the ratio of times. The reference is a long run of
+random draws; the last line compares its halves.
 """
 
 from __future__ import annotations
@@ -38,21 +38,21 @@ AVERAGES = Record(best=False, marginals=False, rao_blackwell=True)
 
 @dataclass(frozen=True)
 class Case:
-    """A document's graph, where samplers begin, and the linked tokens, whose marginals count."""
+    """A document's graph, the initial state of the samplers, and the linked tokens whose marginals count."""
 
     graph: TableGraph
     start: NDArray[np.int32]
     linked: NDArray[np.int64]
 
     def average(self, n_sweeps: int, seed: int, herded: bool = False, burn_in: int = 0) -> Floats:
-        """The Rao-Blackwellised marginals of a run."""
+        """Return the Rao-Blackwellised marginals of a run."""
         sampler = make_backend("blocked-gibbs", n_sweeps=n_sweeps, burn_in=burn_in, herded=herded, record=AVERAGES)
         marginals = sampler.infer(self.graph, seed, start=self.start).rao_blackwell
         assert marginals is not None
         return marginals[self.linked]
 
     def errors(self, truth: Floats, herded: bool, lengths: list[int], seed: int) -> list[float]:
-        """After each number of sweeps, and last the seconds of a sweep of the longest run."""
+        """Return the error after each number of sweeps, and the seconds per sweep of the longest run."""
         found, began = [], 0.0
         for n in lengths:
             began = process_time()
@@ -60,7 +60,7 @@ class Case:
         return [*found, (process_time() - began) / lengths[-1]]
 
     def by_messages(self, truth: Floats) -> tuple[float, float]:
-        """The error of sum-product, and its seconds."""
+        """Return the error of sum-product and its seconds."""
         began = process_time()
         beliefs = make_backend("sum-product").infer(self.graph).marginals
         assert beliefs is not None
@@ -68,12 +68,12 @@ class Case:
 
 
 def distance(p: Floats, q: Floats) -> float:
-    """The mean total variation."""
+    """Return the mean total variation distance."""
     return float(np.abs(p - q).sum(axis=1).mean() / 2)
 
 
 def linked_documents(scored: Scored, n: int) -> list[Case]:
-    """Documents of at least so many links, evenly spread."""
+    """Return evenly spread documents with at least this number of links."""
     fit = [i for i, links in enumerate(scored.links) if sum(map(len, links)) >= FEWEST_LINKS]
     fit, found = fit[:: max(1, len(fit) // n)][:n], list[Case]()
     for i, unary, offsets, links in scored.pieces():

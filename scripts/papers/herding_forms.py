@@ -1,10 +1,11 @@
-"""Which form of herding is nearer to the truth: circular (the carry) or threshold (HG16 Alg. 1, HGW19 Alg. 5)?
+"""Accuracy of the two forms of herding: circular (carry) and threshold (HG16, Alg. 1; HGW19, Alg. 5).
 
     python scripts/papers/herding_forms.py [--runs 40]
 
-Mean absolute error of the marginals, over runs, on three graphs of 8 or 9 variables: a ring and a full graph with
-parameters as in HGW19 Sec. 5 and 6, and a 3 x 3 grid. With one weight for each state of the blanket the forms differ in
-their start alone; where a weight sees several probabilities (bins) they are different algorithms.
+The script measures the mean absolute error of the marginals over runs, on three graphs of 8 or 9 variables: a ring and
+a full graph with parameters as in HGW19, Sec. 5 and 6, and a 3 x 3 grid. With one weight per state of the blanket, the
+forms differ only in their initial weights. If a weight sees several probabilities (bins), they are different
+algorithms.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ def graphs(rng: np.random.Generator) -> dict[str, FactorGraph]:
 def main(
     runs: Annotated[int, typer.Option(min=1, help="Runs of each sampler.")] = 40,
 ) -> None:
-    """Errors of the marginals by the two forms of herding, on small graphs, against enumeration."""
+    """Print errors of the marginals for the two forms of herding on small graphs, against enumeration."""
     lengths = (32, 256, 2048, 16384)
     print("error x 10^5, circular / threshold   " + "".join(f"{f'T = {t}':>16}" for t in lengths))
     for name, graph in graphs(np.random.default_rng(0)).items():

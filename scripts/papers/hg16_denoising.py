@@ -1,18 +1,22 @@
-"""Denoising under Gaussian noise: HG16 Table 2 and Fig. 9.
+"""Denoising under Gaussian noise: HG16, Table 2 and Fig. 9.
 
     python scripts/papers/hg16_denoising.py PICTURE [--coupling 0.5] [--start observed|random] [--error squared|wrong]
             [--order rows|random] [--temper 1] [--noise sd|variance] [--side 128] [--search]
 
-Ten noisy pictures for each sigma of 2, 4, 6, 8, 30 sweeps of herded Gibbs (HG), HG-shared, Gibbs, and mean field with
-damping 0.5 and 1. Table 2 is the error after 30 sweeps, Fig. 9 the error by the number of sweeps at sigma = 4.
+For each sigma of 2, 4, 6, 8, ten noisy pictures are denoised by 30 sweeps of herded Gibbs (HG), HG-shared, Gibbs, and
+mean field with damping 0.5 and 1. Table 2 is the error after 30 sweeps; Fig. 9 is the error by the number of sweeps at
+sigma = 4.
 
-The paper's picture is not at hand, and it leaves open: whether J = 1 of eq. 17, which has a half before its sum, is a
-coupling of 0.5 or of 1 per pair; where samplers begin; in which order they go; whether its L2 error is that of the
-posterior means (in units in which black and white are 0 and 1) or of the labels; whether conditionals have the factor 2
-that values -1 and 1 give them, which the program of HGW19 leaves out (--temper 0.5); and whether sigma is the standard
-deviation, as the paper writes it, or the variance. --search tries them all, and says how many of the ten pairs of
-methods stand as in the paper at each sigma. None tried stands in its order at all four; the page on the papers has the
-numbers.
+The paper's picture is not available, and the paper does not specify:
+
+* whether J = 1 of eq. 17, whose sum has a factor 1/2, is a coupling of 0.5 or of 1 per pair;
+* where samplers begin, and in which order they visit pixels;
+* whether its L2 error is that of the posterior means (with black 0 and white 1) or of the labels;
+* whether conditionals have the factor 2 that values -1 and 1 imply and the program of HGW19 omits (--temper 0.5);
+* whether sigma is the standard deviation, as the paper writes, or the variance.
+
+--search tries all combinations, and prints for each sigma how many of the ten pairs of methods are in the paper's
+order. No combination reproduces the order at all four; the page on the papers has the numbers.
 """
 
 from __future__ import annotations
@@ -54,7 +58,7 @@ Noise = Literal["sd", "variance"]
 def means(
     graph: TableGraph, name: str, start: NDArray, scan: Scan, at: list[int], rng: np.random.Generator
 ) -> NDArray[np.float64]:
-    """[T, V]: the estimate of P(white) after each number of sweeps in ``at`` [T]."""
+    """Return the estimate of P(white) after each number of sweeps in ``at`` [T], [T, V]."""
     if name in DAMPINGS:  # begins with the unary factors alone
         runs = [MeanField(DAMPINGS[name], t, 0.0, trace=False).infer(graph) for t in at]
         return np.array([run.marginals[:, 1] for run in runs if run.marginals is not None])
@@ -64,7 +68,7 @@ def means(
 
 
 def errors(p: NDArray[np.float64], truth: NDArray[np.int32], error: Error) -> NDArray[np.float64]:
-    """[T] of [T, V]."""
+    """Return the errors [T] of estimates [T, V]."""
     if error == "squared":
         return ((p - truth) ** 2).mean(axis=1)
     return np.where(p == 0.5, 0.5, (p > 0.5) != truth).mean(axis=1)
@@ -72,7 +76,7 @@ def errors(p: NDArray[np.float64], truth: NDArray[np.int32], error: Error) -> ND
 
 @dataclass(frozen=True)
 class Convention:
-    """What the paper leaves open."""
+    """Choices that the paper does not specify."""
 
     coupling: float
     start: Start
@@ -82,7 +86,7 @@ class Convention:
     noise: Noise = "sd"
 
     def one_noise(self, picture: NDArray[np.int32], sigma: float, at: list[int], seed: int) -> NDArray[np.float64]:
-        """[methods, T]: the errors of all methods on one noisy picture, after each number of sweeps in ``at``."""
+        """Return the errors of all methods on one noisy picture after each number of sweeps in ``at``, [methods, T]."""
         rng = np.random.default_rng(seed)
         sigma = sigma if self.noise == "sd" else sigma**0.5
         y = GaussianNoise(sigma).observe(picture, rng)
@@ -96,13 +100,13 @@ class Convention:
 
 
 def in_order(ours: Sequence[float], sigma_index: int) -> int:
-    """How many of the ten pairs of methods stand as in Table 2."""
+    """Return how many of the ten pairs of methods are in the order of Table 2."""
     theirs = [PRINTED[method][sigma_index] for method in METHODS]
     return sum(bool((a < b) == (c < d)) for (a, c), (b, d) in combinations(zip(ours, theirs, strict=True), 2))
 
 
 def search(experiment: Experiment, shape: NDArray[np.int32], runs: int, n_sweeps: int) -> None:
-    """All conventions, the nearest to the paper's order first."""
+    """Return all conventions, the nearest to the paper's order first."""
     experiment.name, found = "hg16_conventions", {}
     starts, kinds, orders, noises = ("observed", "random"), ("squared", "wrong"), ("rows", "random"), ("sd", "variance")
     for values in product((0.5, 1.0), starts, kinds, orders, (1.0, 0.5), noises):
@@ -120,7 +124,7 @@ def search(experiment: Experiment, shape: NDArray[np.int32], runs: int, n_sweeps
 
 
 def show(table: dict[str, list[tuple[float, float]]]) -> None:
-    """Beside the paper's numbers, and the order of all five methods beside its order."""
+    """Print the results and the order of all five methods with those of the paper."""
     print(f"{'error x 1000':18}" + "".join(f"{f'sigma {sigma}':>16}{'paper':>8}" for sigma in SIGMAS))
     for method, row in table.items():
         cells = (f"{1e3 * m:8.2f} ({1e3 * sd:5.2f}){p:8.2f}" for (m, sd), p in zip(row, PRINTED[method], strict=True))

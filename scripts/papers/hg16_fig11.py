@@ -1,9 +1,10 @@
-"""HG16 Fig. 11: one text tagged by Gibbs, herded Gibbs and Viterbi, side by side in colour: a web page and a figure.
+"""HG16, Fig. 11: one text tagged by Gibbs, herded Gibbs and Viterbi, in colour, as a web page and a figure.
 
     python scripts/papers/hg16_fig11.py TEXT.txt --model en
 
-Gibbs and herded Gibbs search the chain of each sentence from ``--start``, a random state or Viterbi's path; the last
-column, where the model has links, is the skip chain by its default backend. What differs from Viterbi is listed.
+Gibbs and herded Gibbs search the chain of each sentence from ``--start``, a random state or Viterbi's path. If the
+model has links, the last column is the skip chain with its default backend. The script lists all differences from
+Viterbi.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ SIDE_BY_SIDE = """<style>
 
 
 def tagged(tagger: Tagger, text: str, sweeps: int, seed: int, start: Start) -> list[Document]:
-    """The text by each method, whose name is the id."""
+    """Return the text tagged by each method, whose name is the id."""
     scored = Scored.of(tagger, [tagger.tag(text).without_annotation()])
     methods = [method for method in of_the_paper([sweeps]) if "default" not in method.name]
     decoded = [(method.name, scored.chain(apart=True).decode(method.make(), seed, start)) for method in methods]
@@ -50,7 +51,7 @@ def tagged(tagger: Tagger, text: str, sweeps: int, seed: int, start: Start) -> l
 
 
 def page(documents: Sequence[Document]) -> str:
-    """The page of `write_html`, its documents in columns."""
+    """Return the page of `write_html` with its documents in columns."""
     stream = io.StringIO()
     write_html(documents, stream)
     head, border, rest = stream.getvalue().partition("</head>")
@@ -59,7 +60,7 @@ def page(documents: Sequence[Document]) -> str:
 
 
 def differences(documents: Sequence[Document]) -> list[str]:
-    """A line for each document: which names it has that Viterbi's has not, and the other way round."""
+    """Return a line for each document with its names that Viterbi lacks, and Viterbi's names that it lacks."""
     names = {document.id: {(e.start, e.label, e.text) for e in document.entities} for document in documents}
     lines = []
     for name, found in names.items():
@@ -70,7 +71,7 @@ def differences(documents: Sequence[Document]) -> list[str]:
 
 
 def placed(document: Document) -> Iterator[tuple[int, int, str, str | None]]:
-    """Line, column, text and label of each token, in lines of WIDTH characters; longer tokens stand out."""
+    """Return line, column, text and label of each token, in lines of WIDTH characters; longer tokens exceed it."""
     label_at = {}
     for entity in document.entities:
         label_at.update(dict.fromkeys(range(entity.start, entity.end), entity.label))
@@ -85,7 +86,7 @@ def placed(document: Document) -> Iterator[tuple[int, int, str, str | None]]:
 
 
 def draw(panel: Axes, document: Document, n_lines: int) -> None:
-    """The first lines; names on the colours of the page."""
+    """Draw the first lines, with names on the colours of the page."""
     size = 72 * INCHES / WIDTH / 0.68  # points: a character is 0.6 of its size wide, and margins take their part
     for line, column, token, label in placed(document):
         if line >= n_lines:

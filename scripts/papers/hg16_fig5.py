@@ -1,11 +1,11 @@
-"""Two variables that agree: HG16 Fig. 5 (a, b, c).
+"""Two variables that tend to be equal: HG16, Fig. 5 (a, b, c).
 
-P(X1 = 1) and the L1 error of the joint for eps = 0.1 to 0.0001, after up to 2.6 * 10^5 sweeps of Gibbs, of Gibbs driven
-by the whole period of a shift register (MCQMC) and of herded Gibbs. The first two have 100 runs: their median and
-quartiles; herded Gibbs has one, drawn by the envelope of its error, the largest that is still to come.
+The figure shows P(X1 = 1) and the L1 error of the joint for eps = 0.1 to 0.0001, after up to 2.6 * 10^5 sweeps. Gibbs,
+and Gibbs driven by the whole period of a shift register (MCQMC), have 100 runs, drawn by median and quartiles. Herded
+Gibbs has one run, drawn by the envelope of its error (the largest later error).
 
-The paper's register is used whole in one run. Here that is as in Chen et al. 2012, who have each number at each of the
-two steps of a sweep, in twice the period; "once" takes a register of twice the period, each number of it once.
+The paper uses the whole register in one run. Here, as in Chen et al. 2012, each number is used at each of the two steps
+of a sweep, in twice the period; "once" takes a register of twice the period and uses each number once.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ EPSILONS = (0.1, 0.01, 0.001, 0.0001)
 
 
 def methods(degree: int) -> dict[str, tuple[Gibbs, str]]:
-    """Their plans and colours, for 2^degree - 1 sweeps."""
+    """Return their plans and colours for 2^degree - 1 sweeps."""
     return {
         "Gibbs": (plain_gibbs(), "tab:blue"),
         "MCQMC": (qmc_gibbs(), "tab:green"),
@@ -33,12 +33,12 @@ def methods(degree: int) -> dict[str, tuple[Gibbs, str]]:
 
 
 def model(epsilon: float) -> FactorGraph:
-    """HG16 Table 1."""
+    """Return the model of HG16, Table 1."""
     return from_joint([[0.25 - epsilon, epsilon], [epsilon, 0.75 - epsilon]])
 
 
 def path(graph: FactorGraph, plan: Gibbs, lengths: list[int], seed: int) -> np.ndarray:
-    """[2, T]: the estimate of P(X1 = 1), and the L1 error of the joint."""
+    """Return the estimate of P(X1 = 1), and the L1 error of the joint, [2, T]."""
     found = count_visits(graph, plan, lengths, seed=seed)
     first = found.visits[:, 0, 1, :].sum(axis=1) / np.array(lengths)
     return np.array([first, [errors.all for errors in found.errors]])

@@ -1,9 +1,9 @@
-"""HG16 Theorems 2 and 3, Corollary 4 and Proposition 5, held against herded samples.
+"""HG16, Theorems 2 and 3, Corollary 4 and Proposition 5, checked on herded samples.
 
-Theorem 2: on an empty graph of two variables the joint of herded Gibbs comes to the target where 1, pi_1 and pi_2 are
-rationally independent (the roots of 2 and 3, less 1), and need not where they are not (both a half). Theorem 3 and
-Proposition 5 (constants of eq. 15 and 34): complete herding on random joints of two variables, one of four with an
-impossible state, whose visits and distances are counted after each power of two of sweeps.
+Theorem 2: on an empty graph of two variables, the joint of herded Gibbs converges to the target if 1, pi_1 and pi_2 are
+rationally independent (the square roots of 2 and 3, minus 1), and may not converge otherwise (both 1/2). Theorem 3 and
+Proposition 5 (constants of eq. 15 and 34): complete herding on random joints of two variables, and one of four
+variables with an impossible state; visits and distances are counted after each power of two of sweeps.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ from herdner.studies.convergence import Convergence, count_visits, joint_distrib
 
 
 def independent(p: tuple[float, float]) -> FactorGraph:
-    """Two variables that no factor joins, with these probabilities of label 1."""
+    """Return a graph of two independent variables with these probabilities of state 1."""
     tables = np.log([[1 - one, one] for one in p])
     return FactorGraph([2, 2], [TableFactors([[0], [1]], tables, [0, 1])])
 
 
 def theorem2(p: tuple[float, float], lengths: list[int], seeds: list[int]) -> dict[str, float]:
-    """The L1 error of the joint after the first and the last length, the mean over seeds."""
+    """Return the L1 error of the joint after the first and the last length, averaged over seeds."""
     found = [[e.all for e in count_visits(independent(p), herded_gibbs(), lengths, seed=s).errors] for s in seeds]
     first, *_, last = np.mean(found, axis=0).tolist()
     return {"first": first, "last": last}
 
 
 def theorem3(graphs: list[FactorGraph], lengths: list[int], seeds: list[int]) -> dict[str, dict[str, float]]:
-    """How many distances are above their bound, and how many visits below theirs."""
+    """Count the distances above their bound and the visits below theirs."""
     distances, visits = [], []
     for graph, seed in zip(graphs, seeds, strict=True):
         constants, possible = Convergence.of(graph), joint_distribution(graph).ravel() > 0

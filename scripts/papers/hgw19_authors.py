@@ -1,10 +1,10 @@
-"""The numbers of the program of HGW19's authors, on their graphs, beside ours: Fig. 3, 4, 6, 7, 8, 9 and Table 1.
+"""The results of the program by HGW19's authors on their graphs, compared with ours: Fig. 3, 4, 6, 7, 8, 9 and Table 1.
 
-Ten runs of each sampler, as theirs; hgw19_authors.toml holds lines of their result files. A column is far off where the
-means differ by more than 3 standard errors of a difference of two means of ten runs, as ours vary. Of Fig. 9 (G3) they
-have one run, cut into 100 trials; ours are four such runs, and the standard error is the larger one of how these vary
-and how trials do. --quick leaves out their longest lines, 2^23 and 2^18 sweeps. Table 1's estimates of D^cor are by
-linear algebra here, by 2^32 samples there.
+Each sampler has ten runs, as in the authors' program; hgw19_authors.toml contains lines of their result files. A column
+counts as far apart if the means differ by more than 3 standard errors of a difference of two means of ten runs, by the
+variance of our runs. For Fig. 9 (G3) the authors have one run, divided into 100 trials. We make four such runs, and
+take the larger of two standard errors: between runs and between trials. --quick omits the longest lines, 2^23 and 2^18
+sweeps. Table 1's estimates of D^cor are by linear algebra here, and by 2^32 samples in the paper.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ NOTHING = 1e-9  # parts that are 0 but for rounding
 
 
 def graphs(texts: dict[str, str]) -> dict[str, FactorGraph]:
-    """Each read from a file in the authors' format."""
+    """Read each graph from a file in the authors' format."""
     with tempfile.TemporaryDirectory() as folder:
         found = {}
         for name, text in texts.items():
@@ -44,7 +44,7 @@ def graphs(texts: dict[str, str]) -> dict[str, FactorGraph]:
 
 
 def compared(graph: FactorGraph, run: dict[str, Any], lengths: list[int], seed: int) -> list[dict[str, Any]]:
-    """For each length: ours, theirs, and how many standard errors lie between them."""
+    """Return for each length our result, the authors' result, and their difference in standard errors."""
     plan = plan_of(run["method"], run.get("bins", 16), run.get("error_bound", 1.0))
     # Their samples of Gibbs are by the states of all neighbours; on a full graph that is complete.
     sharing = complete_sharing() if run["name"] == "G4, Gibbs" else None
@@ -59,7 +59,7 @@ def compared(graph: FactorGraph, run: dict[str, Any], lengths: list[int], seed: 
 
 
 def expectations(graph: FactorGraph, run: dict[str, Any], lengths: list[int], seeds: list[int]) -> dict[str, Any]:
-    """For each length, as far as they have it by labels and by conditionals: ours, theirs, standard errors apart."""
+    """Return the same for Fig. 9, by labels and by conditionals as far as the authors have them."""
     plan = plan_of(run["method"], run.get("bins", 16), 1.0)
     means, sds = np.stack([expectation_table(graph, plan, lengths, TRIALS, seed) for seed in seeds], axis=1)
     errors = np.maximum(means.std(axis=0, ddof=1), sds.mean(axis=0) / np.sqrt(TRIALS)) * np.sqrt(1 + 1 / len(seeds))
@@ -73,7 +73,7 @@ def expectations(graph: FactorGraph, run: dict[str, Any], lengths: list[int], se
 
 
 def means_of(experiment: Experiment, runs: list[dict[str, Any]], models: dict[str, FactorGraph]) -> dict[str, Any]:
-    """Fig. 9: `expectations` of all runs."""
+    """Return the `expectations` of all runs of Fig. 9."""
     lengths, rows = TRIAL_LENGTHS[: experiment.size(3, 4)], {}
     for run in runs:
         seeds = experiment.seeds(SERIES, 1)
@@ -83,7 +83,7 @@ def means_of(experiment: Experiment, runs: list[dict[str, Any]], models: dict[st
 
 
 def far_apart(apart: list[Any]) -> dict[str, int]:
-    """Of standard errors, how many there are and how many are too many."""
+    """Return the number of standard errors, and how many of them are too large."""
     found = np.concatenate([np.ravel(row) for row in apart])
     return {"far": int((np.abs(found) > FAR).sum()), "compared": found.size}
 

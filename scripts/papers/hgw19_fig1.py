@@ -1,8 +1,8 @@
-"""Weight sharing: HGW19 Fig. 1, both panels.
+"""Weight sharing: HGW19, Fig. 1, both panels.
 
-Left: the median error of E[sum of x] on a ring of 9, herding with 2, 4, 6, 8 neighbours (dummy edges), and Gibbs.
-Right: the mean error of E[x8] on a full graph of 8, parameters uniform in [0, 0.1], by the number of bins.
-The true expectations are enumerated; 100 runs each, as in the paper, with samples from the ends of sweeps.
+Left: the median error of E[sum of x] on a ring of 9, for herding with 2, 4, 6, 8 neighbours (dummy edges), and Gibbs.
+Right: the mean error of E[x8] on a full graph of 8, with parameters uniform in [0, 0.1], by the number of bins. The
+exact expectations are by enumeration. Each has 100 runs, as in the paper, with samples from the ends of sweeps.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ SPREAD = 0.05  # the second parameter of the paper's normal distributions, taken
 
 
 def errors(graph: FactorGraph, plan: Gibbs, lengths: list[int], values: np.ndarray, seed: int) -> np.ndarray:
-    """[T]: |the mean of f over the samples - E f|; ``values`` [Z, 2] is f."""
+    """Return |the mean of f over the samples - E f|, [T]; ``values`` [Z, 2] is f."""
     found = count_visits(graph, plan, lengths, seed=seed)
     samples = found.visits.sum(axis=1) / np.array(lengths)[:, None, None]
     return np.abs(((samples - found.focus.target) * values).sum(axis=(1, 2)))
 
 
 def spins(n: int) -> np.ndarray:
-    """[2^(n-1), 2, n]: the values of the variables in each state, the last variable's along the second axis."""
+    """Return the values of the variables in each state, [2^(n-1), 2, n], the last variable along the second axis."""
     states = np.array(np.unravel_index(np.arange(2**n), (2,) * n)).T
     return (2.0 * states - 1).reshape(-1, 2, n)
 
 
 def herding(neighbours: int) -> Gibbs:
-    """HGW19's Herding(2) .. Herding(8) on a ring of 9: dummy edges to the variables 2, 3, .. places away."""
+    """Return HGW19's Herding(2) .. Herding(8) on a ring of 9: dummy edges to the variables at distance 2, 3, .."""
     dummies = [(i, (i + k) % 9) for k in range(2, neighbours // 2 + 1) for i in range(9)]
     return Gibbs(sharing=blanket_sharing(), dummy_edges=dummies or None)
 

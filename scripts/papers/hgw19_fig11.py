@@ -1,16 +1,17 @@
-"""Image reconstruction after a few samples: HGW19 Fig. 11.
+"""Image reconstruction after a few samples: HGW19, Fig. 11.
 
     python scripts/papers/hgw19_fig11.py SHAPES [--start observed|random] [--order random|rows] [--factor 1|2]
             [--trials 10]
 
-100 shapes of the folder, each pixel flipped with probability 0.3, J = 1, T = 31 samples: the share of wrong pixels when
-the sample average is cut at a half (a tie is half an error), by the number of samples; 10 trials. Herded Gibbs with the
-state of the neighbours (HG), their sum (HG-shared) and one weight (HG-1bin), Gibbs, and Gibbs driven by a shift
-register, 1 + x^3 + x^5 with offset 3 (QMC). The paper's shapes are from all 70 classes of MPEG-7.
+The script flips each pixel of 100 shapes of the folder with probability 0.3, and denoises with J = 1 and T = 31 samples
+in 10 trials. It measures the share of wrong pixels when the sample average is rounded (an average of 1/2 is half an
+error), by the number of samples. Samplers are herded Gibbs with the state of the neighbours (HG), their sum (HG-shared)
+and one weight (HG-1bin), Gibbs, and Gibbs driven by a shift register, 1 + x^3 + x^5 with offset 3 (QMC). The paper's
+shapes are from all 70 classes of MPEG-7.
 
-The defaults are what the program of the authors does: it begins at the noisy picture (the paper: at random), visits the
-pixels in an order that is drawn once for each picture, and draws with sigma(J sum + b y) where the values -1 and 1 of
-the paper's model make it sigma(2 J sum + 2 b y) (--factor 2). HG-1bin decides by the carry there and here.
+The defaults follow the authors' program. It begins at the noisy picture (the paper: at random), and visits the pixels
+in an order that is drawn once for each picture. It draws with sigma(J sum + b y), although the values -1 and 1 of the
+paper's model imply sigma(2 J sum + 2 b y) (--factor 2). HG-1bin decides by the carry in both programs.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ ORDER = ("HG-1bin", "HG-shared", "HG", "QMC", "Gibbs")
 
 
 def share_wrong(samples: NDArray[np.int32], shape: NDArray[np.int32]) -> NDArray[np.float64]:
-    """[T]: of the cut averages of the first t ``samples`` [T, V], ties counted half."""
+    """Return the share of wrong pixels [T] of the averages of the first t ``samples`` [T, V]; 1/2 is half an error."""
     truth, total, found = shape.ravel(), np.zeros(shape.size, np.int16), np.empty(len(samples))
     for t, sample in enumerate(samples, 1):
         total += sample.astype(np.int16)
@@ -57,7 +58,7 @@ def share_wrong(samples: NDArray[np.int32], shape: NDArray[np.int32]) -> NDArray
 
 @dataclass(frozen=True)
 class Convention:
-    """What the paper says and its authors' program does otherwise."""
+    """Choices in which the paper and its authors' program differ."""
 
     coupling: float
     start: Start
@@ -65,7 +66,7 @@ class Convention:
     factor: float
 
     def trial(self, shapes: list[NDArray[np.int32]], seed: int) -> NDArray[np.float64]:
-        """[methods, T]: the mean over the pixels of all shapes, one noisy picture of each."""
+        """Return the mean over the pixels of all shapes, with one noisy picture of each, [methods, T]."""
         rng = np.random.default_rng(seed)
         found = np.zeros((len(PLANS), T))
         b = math.log((1 - P) / P) / 2  # of the paper, p(y | x) proportional to exp(b x y)

@@ -1,9 +1,10 @@
-"""The parts of the error of herded samplers: HGW19 Fig. 3, 4, 6, 7, 8 and Table 1.
+"""The error parts of herded samplers: HGW19, Fig. 3, 4, 6, 7, 8 and Table 1.
 
     python scripts/papers/hgw19_parts.py [--figure 3|4|6|7|8|table1|all]
 
-Graphs of 8 variables, samples right after the update of the last one, averages over runs (10 in the paper and here).
-The parameters are drawn anew from the paper's ranges, so curves have its shapes, not its numbers.
+Graphs have 8 variables, samples are taken right after the update of the last one, and results are averages over runs
+(10 in the paper and here). The parameters are new draws from the paper's ranges, so that curves have the paper's shapes
+but not its numbers.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ def curves(
     runs: int,
     sharing: Sharing | None = None,
 ) -> dict[str, np.ndarray]:
-    """Each part of the error at each length, the mean over runs."""
+    """Return each error part at each length, averaged over runs."""
 
     def one(seed: int) -> list[tuple[float, ...]]:
         return [astuple(errors) for errors in count_visits(graph, plan, lengths, seed=seed, sharing=sharing).errors]
@@ -48,7 +49,7 @@ def curves(
 
 
 def announce(experiment: Experiment, graph: FactorGraph, n_curves: int, longest: int, runs: int) -> None:
-    """All samples of all curves, by a run of one sampler that is shorter."""
+    """Estimate the time of all curves from a shorter run of one sampler."""
     n = min(longest, 2**19)
     experiment.announce(
         lambda: count_visits(graph, herded_gibbs(form="threshold"), [n], seed=0), n / (n_curves * longest * runs)
@@ -134,7 +135,7 @@ def figure8(experiment: Experiment) -> None:
 def compare(
     experiment: Experiment, graph: FactorGraph, plans: dict[str, Gibbs], lengths: list[int], runs: int, parts: list[str]
 ) -> None:
-    """A panel for each part of the error, a curve for each plan."""
+    """Draw a panel for each error part, with a curve for each plan."""
     figure, panels = experiment.axes(2, 2)
     results: dict = {"lengths": lengths}
     for k, (name, plan) in enumerate(plans.items()):

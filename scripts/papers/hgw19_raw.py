@@ -1,13 +1,12 @@
-"""The parts of the error on a graph file of HGW19's authors, in their columns: to lay beside their result files.
+"""The error parts on a graph file of HGW19's authors, in the columns of their result files.
 
     python scripts/papers/hgw19_raw.py GRAPH [--method dhg --bins 4] [--powers 24] [--runs 10] [--beside FILE]
     python scripts/papers/hgw19_raw.py GRAPH --expectation labels [--runs 100] ..
 
-Prints D^all, D^z, D^herding, D^approx, D^cor and D^bin after 2, 4, .., 2^powers sweeps as their program does
-(see authors_files.py).
-With --beside, a table of theirs, each column as ours, theirs and how many standard errors
-of the difference lie between them, taking their runs to vary as ours do. --expectation has the numbers of Fig. 9
-instead, one a line after 1, 2, .., 2^(powers - 1) sweeps, of trials that go on where the last one ended.
+The script prints D^all, D^z, D^herding, D^approx, D^cor and D^bin after 2, 4, .., 2^powers sweeps, as the authors'
+program does (see authors_files.py). With --beside and one of their tables, each column shows our result, theirs, and
+the difference in standard errors, assuming the variance of our runs for theirs. --expectation prints the numbers of
+Fig. 9 instead, one per line after 1, 2, .., 2^(powers - 1) sweeps, from trials that continue each other.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ def plan_of(method: str, n_bins: int, error_bound: float) -> Gibbs:
 
 
 def beside(lengths: list[int], mean: np.ndarray, sd: np.ndarray, runs: int, path: Path) -> str:
-    """Ours, theirs and the distance in standard errors, where both have a length."""
+    """Format our results, theirs, and the difference in standard errors, for lengths that both have."""
     theirs = dict(zip(*read_table(path), strict=True))
     lines = [f"{'sweeps':>9} " + "".join(f"{'D^' + name:>29}" for name in COLUMNS)]
     for n, ours, error in zip(lengths, mean, sd * np.sqrt(2 / runs), strict=True):
@@ -55,7 +54,7 @@ def beside(lengths: list[int], mean: np.ndarray, sd: np.ndarray, runs: int, path
 def expectations(
     model: FactorGraph, plan: Gibbs, powers: int, trials: int, seed: int, kind: str, theirs: Path | None
 ) -> str:
-    """The lines of a table of Fig. 9, or ours beside theirs."""
+    """Format the lines of a table of Fig. 9, or our results beside theirs."""
     lengths = [2**k for k in range(powers)]
     mean, sd = expectation_table(model, plan, lengths, trials, seed)[:, :, int(kind == "conditionals")]
     if theirs is None:
@@ -65,7 +64,7 @@ def expectations(
 
 
 def _cell(ours: float, theirs: float, error: float) -> str:
-    """Both, and how many standard errors they are apart."""
+    """Format both numbers and their difference in standard errors."""
     apart = f"{(ours - theirs) / error:+.1f}" if error > 0 else "same" if abs(ours - theirs) < 1e-12 else "-"
     return f"{f'{ours:.4g} / {theirs:.4g} ({apart})':>29}"
 
@@ -83,7 +82,7 @@ def main(
     ] = None,
     theirs: Annotated[Path | None, typer.Option("--beside", help="A table of results of theirs.")] = None,
 ) -> None:
-    """The parts of the error on a graph of HGW19's authors, in the columns of their result files."""
+    """Print the error parts on a graph of HGW19's authors in the columns of their result files."""
     lengths = [2**k for k in range(1, powers + 1)]
     try:
         plan, model = plan_of(method, n_bins, error_bound), read_boltzmann(graph)

@@ -1,9 +1,9 @@
-"""MCMC maximum likelihood of binary Markov random fields with certified gradients (DoGS17 Sec. 5.3, after Domke 2015).
+"""MCMC maximum likelihood of binary Markov random fields with certified gradients (DoGS17, Sec. 5.3, after Domke 2015).
 
-The model is log p(x) = sum of theta_ij x_i x_j over edges + sum of theta_i x_i - log Z, x_i = -1 or +1. Its
-log-likelihood has the gradient (means of x_i x_j and x_i in the data) - (their means under the model), the latter
-estimated by many independent runs of a Gibbs sampler, whose scan brings each of them within epsilon of the model in
-total variation.
+The model is log p(x) = sum of theta_ij x_i x_j over edges + sum of theta_i x_i - log Z, with x_i = -1 or +1. The
+gradient of its log-likelihood is the mean of x_i x_j and x_i in the data minus their mean under the model. Many
+independent runs of a Gibbs sampler estimate the latter. The scan brings each run within epsilon of the model in total
+variation.
 """
 
 from __future__ import annotations
@@ -35,9 +35,13 @@ ScanName = Literal["uniform", "systematic", "dogs"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Fit:
-    """What was learned, and on the way: ``path`` float64[n_gradients + 1, E + V], the parameters before each step and
-    at the end, couplings first; ``n_steps`` int64[n_gradients], the updates of one run for each gradient; ``bounds``
-    float64[n_gradients], the guarantee of each run; ``seconds`` float64[n_gradients], since the start.
+    """Result of `fit_binary`.
+
+    Attributes:
+        path: float64[n_gradients + 1, E + V], the parameters before each step and at the end, couplings first.
+        n_steps: int64[n_gradients], the updates of one run for each gradient.
+        bounds: float64[n_gradients], the guarantee of each run.
+        seconds: float64[n_gradients], since the start.
     """
 
     path: NDArray[np.float64]
@@ -57,14 +61,13 @@ def fit_binary(
     n_runs: int = 1000,
     step_size: float = 0.3,
 ) -> Fit:
-    """Gradient ascent on the likelihood, with the bound of influences recomputed as the parameters move.
+    """Fit the model by gradient ascent, recomputing the bound of influences as the parameters change.
 
-    ``edges`` [E, 2]; ``products`` [E] and ``means`` [V]: the means of x_i x_j and of x_i in the data, within -1 to 1.
-    ``scan``: ``uniform``, ``systematic``, or ``dogs``, the scan that Algorithm 2 makes of the uniform one. Each is as
-    long as it takes to bring the Dobrushin variation of the whole state to EPSILON, MOST_STEPS at most. ``n_runs``
-    independent runs, each from a uniformly random state, are averaged for one gradient. Where the couplings come to a
-    total influence above MOST_INFLUENCE (infinity norm) they are shrunk by one factor, so that scans converge; Domke
-    2015 projects.
+    ``edges`` [E, 2]; ``products`` [E] and ``means`` [V] are the means of x_i x_j and of x_i in the data, within -1 to
+    1. ``scan`` is ``uniform``, ``systematic``, or ``dogs``, the result of Algorithm 2 on the uniform scan. Each scan is
+    long enough for a Dobrushin variation of EPSILON for the whole state, with at most MOST_STEPS steps. A gradient
+    averages ``n_runs`` independent runs from uniformly random states. If the couplings have a total influence above
+    MOST_INFLUENCE (infinity norm), one factor shrinks them, so that scans converge; Domke 2015 projects instead.
     """
     began, rng = perf_counter(), np.random.default_rng(seed)
     data, n = np.concatenate([products, means]), len(means)
@@ -82,7 +85,7 @@ def fit_binary(
 
 
 def _shrunk(theta: NDArray[np.float64], edges: NDArray[np.int32], n: int) -> tuple[NDArray[np.float64], Influence]:
-    """The parameters with couplings shrunk until their total influence is at most MOST_INFLUENCE."""
+    """Return the parameters with couplings shrunk to a total influence of at most MOST_INFLUENCE."""
 
     def influence(factor: float) -> Influence:
         return binary_pairwise_bound(_graph(np.concatenate([factor * couplings, fields]), edges, n))
@@ -103,7 +106,7 @@ def _graph(theta: NDArray[np.float64], edges: NDArray[np.int32], n: int) -> Tabl
 
 
 def _steps(influence: Influence, scan: ScanName) -> tuple[tuple[NDArray[np.int32], int], float]:
-    """(the order of a run, how many steps that draw their variable come before it), and its guarantee."""
+    """Return the order of a run with the number of random steps before it, and its guarantee."""
     if scan == "dogs":
         found = shortest_scan(influence, EPSILON, random_scan(), None, MOST_STEPS, refine=True)
         if found is None:
@@ -128,8 +131,9 @@ def _expectations(
     n_runs: int,
     rng: np.random.Generator,
 ) -> NDArray[np.float64]:
-    """The means of the products and states at the end of independent runs: one sweep over as many copies of the graph,
-    step by step, which is the same and much faster than a chain each.
+    """Return the means of the products and states at the end of independent runs.
+
+    The runs are one sweep over many copies of the graph, which is equivalent to separate chains and much faster.
     """
     order, n_drawn = steps
     if not len(order) + n_drawn:

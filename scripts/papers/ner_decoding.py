@@ -1,4 +1,4 @@
-"""Documents scored by a tagger's model, decoded by any backend from any start: F1, seconds and what the search left."""
+"""Decoding of documents scored by a tagger's model, by any backend from any start: F1, seconds, and log-potentials."""
 
 from __future__ import annotations
 
@@ -28,9 +28,7 @@ States = list[NDArray[np.int32]]
 
 @dataclass(frozen=True)
 class Scored:
-    """Documents with their log-potentials and links: all that inference needs. ``apart``: each sentence is a graph of
-    its own, which is the unit of HG16, and the best state is looked for in each.
-    """
+    """Documents with log-potentials and links. With ``apart``, each sentence is a graph of its own, as in HG16."""
 
     crf: SkipChainModel
     labels: tuple[str, ...]
@@ -41,7 +39,7 @@ class Scored:
 
     @classmethod
     def of(cls, tagger: Tagger, documents: Sequence[Document]) -> Scored:
-        """The features' work, and the look for links."""
+        """Compute features and links."""
         extractor, crf = tagger.model_.extractor(), tagger.model_.crf()
         documents = [document for document in documents if len(document.tokens)]
         unaries = [extractor.scores(d.tokens, d.sentence_offsets) for d in documents]
@@ -49,7 +47,7 @@ class Scored:
         return cls(crf, tagger.classes_, documents, unaries, links)
 
     def chain(self, apart: bool = False) -> Scored:
-        """The same without the links."""
+        """Return the documents without their links."""
         return replace(self, crf=replace(self.crf, link_tables=()), links=[[] for _ in self.links], apart=apart)
 
     @property
@@ -57,7 +55,7 @@ class Scored:
         return sum(len(ends) for links in self.links for ends in links)
 
     def pieces(self) -> Iterator[tuple[int, NDArray[np.float64], NDArray[np.int64], Links]]:
-        """What is decoded at a time: the document's number, log-potentials, sentence borders and links."""
+        """Yield the units of decoding: document index, log-potentials, sentence borders, and links."""
         for i, (document, unary, links) in enumerate(zip(self.documents, self.unaries, self.links, strict=True)):
             offsets = document.sentence_offsets
             if not self.apart:
@@ -67,10 +65,10 @@ class Scored:
                 yield i, unary[begin:end], np.array([0, end - begin]), []
 
     def decode(self, backend: Backend, seed: int = 0, start: Start = "viterbi") -> States:
-        """The tags of each document as numbers; the random numbers of a piece are those of a child of the seed.
+        """Return the tag indices of each document; each piece uses a child of the seed.
 
-        "viterbi": backends that take a start begin with the chain's best path, as in `Tagger`; "random": they choose
-        their own, samplers a random state that nothing forbids.
+        With "viterbi", backends that accept an initial state begin with the chain's best path, as in `Tagger`. With
+        "random", they choose their own; samplers choose a random allowed state.
         """
         starts = start == "viterbi" and backend.capabilities.start != "nothing"
         states: list[list[NDArray[np.int32]]] = [[] for _ in self.documents]
@@ -81,11 +79,11 @@ class Scored:
         return [np.concatenate(parts) for parts in states]
 
     def spans(self, i: int, state: NDArray[np.int32]) -> list[Span]:
-        """The names of document i; what is malformed without constraints is mended as conlleval does."""
+        """Return the names of document i; malformed tags without constraints are repaired as in conlleval."""
         return spans_from_tags([self.labels[k] for k in state.tolist()], self.documents[i].sentence_offsets)
 
     def f1(self, states: States) -> float:
-        """The micro F1 against the documents' own entities, in per cent."""
+        """Return the micro F1 against the documents' own entities, in per cent."""
         pairs = [
             DocumentSpans(document.spans or [], self.spans(i, state), document.sentence_offsets)
             for i, (document, state) in enumerate(zip(self.documents, states, strict=True))
@@ -93,14 +91,14 @@ class Scored:
         return 100 * float(f1_from_counts(count_entities(pairs)[1].sum(axis=(0, 1))))
 
     def log_potential(self, states: States) -> float:
-        """Of all documents together."""
+        """Return the log-potential of all documents together."""
         pieces = replace(self, apart=False).pieces()
         return float(sum(self.crf.unroll(u, at, links).log_potential(states[i]) for i, u, at, links in pieces))
 
 
 @dataclass(frozen=True)
 class Method:
-    """A backend with its options, under the name that tables show; ``sweeps`` is None where it has none to count."""
+    """A backend with its options and its name in tables; ``sweeps`` is None if it has no sweeps."""
 
     name: str
     backend: str
@@ -117,7 +115,7 @@ class Method:
 
 @dataclass(frozen=True)
 class Row:
-    """One line of a table: F1 in per cent and log-potentials of all documents, one for each seed; the shortest time."""
+    """One line of a table: F1 in per cent and log-potentials of all documents, for each seed; the shortest time."""
 
     method: str
     start: str
@@ -132,12 +130,12 @@ class Row:
 
     @property
     def sd(self) -> float:
-        """Of a sample; 0 of a single run."""
+        """Return the sample standard deviation, 0 for a single run."""
         return float(np.std(self.f1, ddof=1)) if len(self.f1) > 1 else 0.0
 
 
 def is_sampler(backend: str) -> bool:
-    """Whether its results depend on the seed, and its time on the number of sweeps."""
+    """Return whether results depend on the seed, and time on the number of sweeps."""
     return "n_chains" in options_of(backend)
 
 
@@ -146,7 +144,7 @@ def options_of(backend: str) -> set[str]:
 
 
 def measure(scored: Scored, method: Method, start: Start, seeds: Sequence[int], repeats: int) -> Row:
-    """Decodes once for each seed; where nothing is random ``repeats`` times, for the time alone."""
+    """Decode once for each seed, or ``repeats`` times for the time alone if nothing is random."""
     backend = method.make()
     runs, times = [], []
     for seed in seeds if method.random else [seeds[0]] * repeats:
@@ -161,19 +159,21 @@ def measure(scored: Scored, method: Method, start: Start, seeds: Sequence[int], 
 
 
 def falling_temperature(n_sweeps: int) -> Annealing:
-    """Inverse temperatures of a temperature that falls in equal steps from 1 to 1 / n: the linear schedule of the
-    Stanford NER package (`CoolingSchedule.getLinearSchedule`), which HG16 Sec. 4.4 used, but for its last sweep at 0.
+    """Return inverse temperatures of a temperature that decreases in equal steps from 1 to 1 / n.
+
+    This is the linear schedule of the Stanford NER package (`CoolingSchedule.getLinearSchedule`), which HG16, Sec. 4.4
+    used, without its last sweep at temperature 0.
     """
     return as_annealing(1 / np.linspace(1, 1 / n_sweeps, n_sweeps))
 
 
 def sampling(name: str, backend: str, n_sweeps: int, **options: Any) -> Method:
-    """A sampler that keeps its best state alone."""
+    """Return a sampler that records its best state only."""
     return Method(name, backend, n_sweeps, {"n_sweeps": n_sweeps, "record": "best", **options})
 
 
 def of_the_paper(sweeps: Sequence[int]) -> list[Method]:
-    """HG16's samplers and Viterbi; annealed Gibbs also with the schedule that is herdner's own."""
+    """Return HG16's samplers and Viterbi; annealed Gibbs also with herdner's own schedule."""
     rows = [sampling("annealed Gibbs", "annealed-gibbs", n, annealing=falling_temperature(n)) for n in sweeps]
     rows += [sampling("annealed Gibbs, default schedule", "annealed-gibbs", n) for n in sweeps]
     rows += [sampling("herded Gibbs", "herded-gibbs", n) for n in sweeps]
@@ -181,7 +181,7 @@ def of_the_paper(sweeps: Sequence[int]) -> list[Method]:
 
 
 def of_the_registry(n_sweeps: int) -> list[Method]:
-    """Every backend; samplers make ``n_sweeps`` sweeps of as many updates as there are tokens."""
+    """Return every backend; samplers make ``n_sweeps`` sweeps of as many updates as there are tokens."""
     methods = []
     for name in sorted(BACKENDS):
         more = {"steps_per_target": 1} if "steps_per_target" in options_of(name) else {}

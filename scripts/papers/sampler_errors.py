@@ -1,8 +1,9 @@
-"""Which sampler is nearer to the truth after how many sweeps: the errors of the marginals on small graphs.
+"""Errors of the marginals of samplers on small graphs, by the number of sweeps.
 
     python scripts/papers/sampler_errors.py [--runs 12]
 
-Mean absolute error of all marginals, over runs, against enumeration; by counts and, after the slash, Rao-Blackwellised.
+The script prints the mean absolute error of all marginals over runs, against enumeration: by counts and, after the
+slash, Rao-Blackwellised.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ def graphs(rng: np.random.Generator) -> dict[str, FactorGraph]:
 
 
 def errors(backend: Backend, graph: FactorGraph, runs: int) -> tuple[float, float]:
-    """Of the marginals by counts, and of the Rao-Blackwellised ones."""
+    """Return the errors of the marginals by counts and of the Rao-Blackwellised ones."""
     truth = make_backend("exact").infer(graph).marginals
     results = [backend.infer(graph, seed) for seed in range(runs)]
     assert truth is not None
@@ -53,7 +54,7 @@ def errors(backend: Backend, graph: FactorGraph, runs: int) -> tuple[float, floa
 def main(
     runs: Annotated[int, typer.Option(min=1, help="Runs of each sampler.")] = 12,
 ) -> None:
-    """Errors of the marginals by sampler and number of sweeps, on small graphs, against enumeration."""
+    """Print errors of the marginals by sampler and number of sweeps, on small graphs, against enumeration."""
     print("error x 10^5" + " " * 12 + "".join(f"{f'{n} sweeps':>16}" for n in LENGTHS))
     for title, graph in graphs(np.random.default_rng(0)).items():
         print(title)

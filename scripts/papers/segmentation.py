@@ -1,9 +1,8 @@
-"""Markov field aspect models: image segmentation and object recognition at once (DoGS17 Sec. 5.5; Verbeek & Triggs
-2007).
+"""Markov field aspect models: image segmentation with object recognition (DoGS17, Sec. 5.5; Verbeek & Triggs 2007).
 
-An image is a grid of patches, each of which shows a word of one or more vocabularies (texture, colour, place). Labels
-of objects are drawn from the image's own mixture theta, words from their label's distributions beta: probabilistic
-latent semantic analysis (PLSA; Hofmann 2001). A Potts field over the patches makes neighbours agree.
+An image is a grid of patches. Each patch shows a word of one or more vocabularies (texture, colour, position). Labels
+of objects are drawn from the image's own mixture theta, and words from the distributions beta of their label:
+probabilistic latent semantic analysis (PLSA; Hofmann 2001). A Potts field over the patches favours equal neighbours.
 """
 
 from __future__ import annotations
@@ -22,19 +21,22 @@ _LEAST = 1e-12  # probability of a word that a label was never seen with
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Aspects:
-    """PLSA: ``beta``, for each vocabulary float64[K, W], the words of each label; ``log_likelihood`` float64[I], after
-    each iteration of EM.
+    """A PLSA model.
+
+    Attributes:
+        beta: For each vocabulary float64[K, W], the words of each label.
+        log_likelihood: float64[I], after each iteration of EM.
     """
 
     beta: tuple[NDArray[np.float64], ...]
     log_likelihood: NDArray[np.float64]
 
     def log_emissions(self, words: NDArray[np.int64]) -> NDArray[np.float64]:
-        """float64[P, K]: the log-probability of the words int[P, M] of each patch under each label."""
+        """Return the log-probability of the words int[P, M] of each patch under each label, float64[P, K]."""
         return sum(np.log(table[:, words[:, m]]).T for m, table in enumerate(self.beta))  # type: ignore[return-value]
 
     def mixture(self, words: NDArray[np.int64], n_iterations: int = 50) -> NDArray[np.float64]:
-        """theta float64[K] of an image whose labels are not known, by EM with the words of the labels as they are."""
+        """Return theta float64[K] of an image with unknown labels, by EM with fixed words of the labels."""
         log_p = self.log_emissions(words)
         likelihood = np.exp(log_p - log_p.max(axis=1, keepdims=True))
         theta = np.full(likelihood.shape[1], 1 / likelihood.shape[1])
@@ -53,10 +55,10 @@ def fit_aspects(
     n_iterations: int = 60,
     smoothing: float = 0.1,
 ) -> Aspects:
-    """PLSA by EM from images of which only the set of labels is known (weak supervision, Verbeek & Triggs 2007 Sec. 3).
+    """Fit PLSA by EM to images of which only the set of labels is given (Verbeek & Triggs 2007, Sec. 3).
 
-    ``images``: for each the words int[P, M] of its patches in M vocabularies of ``n_words`` words; ``labels`` bool[N,
-    K]: which labels an image shows, one at least; ``smoothing``: added to all counts of words.
+    ``images`` holds for each image the words int[P, M] of its patches in M vocabularies of ``n_words`` words;
+    ``labels`` bool[N, K] the labels in each image, at least one. ``smoothing`` is added to all counts of words.
     """
     words, owner = np.concatenate(images), np.repeat(np.arange(len(images)), [len(image) for image in images])
     # Labels are told apart by the images that show them; a little noise parts those that always come together.
@@ -82,8 +84,10 @@ def fit_aspects(
 def aspect_field(
     aspects: Aspects, words: NDArray[np.int64], shape: tuple[int, int], theta: NDArray[np.float64], sigma: float
 ) -> FactorGraph:
-    """The field over the labels of a grid of patches (DoGS17 eq. 4): neighbours that agree count ``sigma``, and each
-    patch log theta_a + the log-probabilities of its words under a. ``theta`` [K]: the image's mixture.
+    """Return the field over the labels of a grid of patches (DoGS17, eq. 4).
+
+    Equal neighbours contribute ``sigma``. Each patch contributes log theta_a and the log-probabilities of its words
+    under a. ``theta`` [K] is the image's mixture.
     """
     unary = aspects.log_emissions(words) + np.log(np.maximum(theta, _LEAST))
     return potts(sigma, (unary - unary.max(axis=1, keepdims=True)).reshape(*shape, -1))
@@ -92,21 +96,21 @@ def aspect_field(
 def patch_centres(
     height: int, width: int, size: int = 20, step: int = 10
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The rows and the columns of pixels that patches of ``size`` pixels are centred at, every ``step`` pixels."""
+    """Return the rows and columns of pixels at which patches of ``size`` pixels are centred, every ``step`` pixels."""
     return np.arange(size // 2, height - size // 2 + 1, step), np.arange(size // 2, width - size // 2 + 1, step)
 
 
 def pixel_labels(
     labels: ArrayLike, rows: NDArray[np.int64], columns: NDArray[np.int64], height: int, width: int
 ) -> NDArray[np.int32]:
-    """[height, width]: each pixel has the label [rows, columns] of the nearest patch centre."""
+    """Return the label [rows, columns] of the nearest patch centre for each pixel, [height, width]."""
     near_row = np.abs(np.arange(height)[:, None] - rows).argmin(axis=1)
     near_column = np.abs(np.arange(width)[:, None] - columns).argmin(axis=1)
     return np.asarray(labels, np.int32).reshape(len(rows), len(columns))[np.ix_(near_row, near_column)]
 
 
 def hamming_error(found: ArrayLike, truth: ArrayLike) -> float:
-    """The share of pixels with a true label, not -1, that are given another."""
+    """Return the share of labelled pixels (not -1) with another label."""
     given, true = np.asarray(found), np.asarray(truth)
     return float((given != true)[true != -1].mean())
 

@@ -1,7 +1,7 @@
-"""Tables of the UCI repository that a user has downloaded: Covertype and YearPredictionMSD (FWSS18 Sec. 5).
+"""Tables of the UCI repository from downloaded files: Covertype and YearPredictionMSD (FWSS18, Sec. 5).
 
-covtype.data: 581,012 lines of 54 features and the cover type, 1 to 7. YearPredictionMSD.txt: 515,345 lines of a year
-and 90 features. Numbers are apart by commas; a file whose name ends in .gz is packed.
+covtype.data has 581,012 lines of 54 features and the cover type, 1 to 7. YearPredictionMSD.txt has 515,345 lines of a
+year and 90 features. Numbers are separated by commas; files with the extension .gz are compressed.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Format:
-    """What a table looks like: ``target``, its column, which holds whole numbers from ``low`` to ``high``."""
+    """Form of a table: ``target`` is the column with integers from ``low`` to ``high``."""
 
     file: str
     columns: int
@@ -33,7 +33,7 @@ FORMATS = {
 
 
 def read_uci(path: str | Path, name: str) -> np.ndarray:
-    """float32[N, D + 1]: the table, the target last. SystemExit with one line on a file that is none of ``name``'s."""
+    """Return the table float32[N, D + 1], the target last; raise `SystemExit` if the file is not a ``name`` file."""
     path, form = Path(path), FORMATS[name]
     if zipfile.is_zipfile(path):
         raise SystemExit(f"{path}: is a zip archive; unpack it first")

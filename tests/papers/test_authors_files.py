@@ -48,21 +48,21 @@ def test_a_graph_file_is_the_machine_it_describes(tmp_path) -> None:
 @pytest.mark.parametrize(
     ("text", "line", "words"),
     [
-        ("", 1, "the file ends where the number of variables"),
-        ("3", 1, "the file ends where the number of pairs"),
+        ("", 1, "the file ends before the number of variables"),
+        ("3", 1, "the file ends before the number of pairs"),
         (SMALL[:-5], 6, "the file ends early: 3 variables and 2 pairs are 11 numbers, not 10"),
         ("999999 99999999\n1", 2, "the file ends early"),
         (SMALL.replace("1 2 -0.7", "1 1 -0.7"), 6, "the pair 1 1 names variable 1 twice"),
         (SMALL.replace("1 2 -0.7", "1 0 -0.7"), 6, "the pair 1 0 comes twice"),
         (SMALL.replace("1 2 -0.7", "1 3 -0.7"), 6, "names variable 3, but the variables are 0 to 2"),
-        (SMALL.replace("1 2 -0.7", "-1 2 -0.7"), 6, "expected a variable of a pair, a whole number, not '-1'"),
-        (SMALL.replace("-0.1", "nan"), 3, "expected the bias of variable 1, a number, not 'nan'"),
-        (SMALL.replace("-0.1", "1e999"), 3, "not '1e999'"),
-        (SMALL.replace("-0.1", "1_0"), 3, "not '1_0'"),
-        (SMALL.replace("3 2", "three 2"), 1, "expected the number of variables, a whole number, not 'three'"),
+        (SMALL.replace("1 2 -0.7", "-1 2 -0.7"), 6, "expected a variable of a pair, an integer, got '-1'"),
+        (SMALL.replace("-0.1", "nan"), 3, "expected the bias of variable 1, a number, got 'nan'"),
+        (SMALL.replace("-0.1", "1e999"), 3, "got '1e999'"),
+        (SMALL.replace("-0.1", "1_0"), 3, "got '1_0'"),
+        (SMALL.replace("3 2", "three 2"), 1, "expected the number of variables, an integer, got 'three'"),
         (SMALL.replace("3 2", "0 0"), 1, "at least one variable"),
         (SMALL + "2 0 0.1\n", 7, "'2' comes after the last of 2 pairs"),
-        ("PK\x03\x04\x00\xff\x00", 1, "a whole number"),
+        ("PK\x03\x04\x00\xff\x00", 1, "an integer, got"),
     ],
 )
 def test_what_is_no_graph_file_is_told_in_one_line(tmp_path, text: str, line: int, words: str) -> None:
@@ -98,9 +98,9 @@ def test_tables_are_written_as_they_are_read(tmp_path) -> None:
         (tmp_path / "t.txt").write_text(text)
         with pytest.raises(ValueError, match=words):
             read_table(tmp_path / "t.txt")
-    with pytest.raises(ValueError, match="runs must be at least 1"):
+    with pytest.raises(ValueError, match="`runs` must be at least 1"):
         error_table(graph, dhg(), [2], runs=0)
-    with pytest.raises(ValueError, match="powers of two"):
+    with pytest.raises(ValueError, match="need powers of two, got 3 sweeps"):
         table_text([3], table[:1])
 
 
@@ -170,9 +170,9 @@ def test_expectations_of_the_authors_are_read(tmp_path) -> None:
         (tmp_path / "e.txt").write_text(text)
         with pytest.raises(ValueError, match=words):
             read_expectations(tmp_path / "e.txt")
-    with pytest.raises(ValueError, match="trials must be at least 1"):
+    with pytest.raises(ValueError, match="`trials` must be at least 1"):
         expectation_table(g4(), dhg(), [2], trials=0)
-    with pytest.raises(ValueError, match="two labels, 0 and 1, not for 3"):
+    with pytest.raises(ValueError, match="binary last variable, got 3 states"):
         expectation_table(chain_graph(np.zeros((2, 3)), np.zeros((3, 3))), dhg(), [2])
 
 
