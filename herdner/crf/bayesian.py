@@ -112,6 +112,7 @@ class TableParticles:
     weights: Floats
 
     def __post_init__(self) -> None:
+        """Check the attributes."""
         if self.vectors.ndim != 2 or not len(self.vectors) or self.weights.shape != (len(self.vectors),):
             raise ValueError(
                 f"particles must have shape [N, d] and weights [N], got {self.vectors.shape} and {self.weights.shape}"
@@ -122,6 +123,7 @@ class TableParticles:
             raise ValueError(f"weights of particles must be probabilities, got a sum of {self.weights.sum():.6g}")
 
     def __len__(self) -> int:
+        """Return the number of particles."""
         return len(self.weights)
 
     def to_models(self, model: SkipChainModel) -> tuple[SkipChainModel, ...]:

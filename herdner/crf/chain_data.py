@@ -1,4 +1,4 @@
-"""What a linear chain is trained on: sentences as sparse features, and the tags that each token may have."""
+"""Training data of a linear chain: sparse features of sentences, and the tags that each token may have."""
 
 from __future__ import annotations
 
@@ -12,34 +12,34 @@ from numpy.typing import NDArray
 from herdner._ext import likelihood as loops
 from herdner.crf.weights import ChainWeights, Keys
 
-_DENSE = 4  # weights of a feature from which on it is a row of the dense table
+_DENSE = 4  # number of weights from which on a column is a row of the dense table
 
 
 @dataclass(frozen=True, eq=False)
 class ChainData:
-    """Documents one behind the other.
+    """Concatenated documents with their features and allowed tags.
 
-    Features that occur at the same tokens are one column: they have the same weights where the likelihood is largest. A
-    column has few weights, one for each tag it was met with; those with many are rows of a dense table.
+    Features that occur at exactly the same tokens form one column, because they have equal weights at the optimum. A
+    column has one weight for each tag with which it occurs. Columns with many weights are rows of a dense table.
 
     Attributes:
         labels: The K tags.
-        sentence_offsets: int64[S + 1].
-        documents: int32[S], the document of each sentence.
-        allowed: uint8[n, K], whether a token may have a tag.
-        states: int32[n], the tag where it is the only one, else -1.
-        keys: uint64[F] of the features.
-        columns: int32[F], the column of each.
-        sizes: int64[C], features of each column.
-        dense: bool[D, K], whether one of the first D columns has a weight for a tag.
-        entry_starts: int64[C - D + 1], where the entries of each other column start.
-        entry_labels: uint8, the tags for which the other columns have weights.
-        uses: Token t uses the dense columns ``uses[starts[t]:middles[t]]`` and of the other weights
+        sentence_offsets: int64[S + 1], first token of each sentence, and the number of tokens n.
+        documents: int32[S], index of the document of each sentence.
+        allowed: uint8[n, K], 1 for the tags that a token may have.
+        states: int32[n], index of a token's tag, or -1 if it may have several.
+        keys: uint64[F], keys of the features.
+        columns: int32[F], column of each feature.
+        sizes: int64[C], number of features of each column.
+        dense: bool[D, K], whether each of the first D columns has a weight for a tag.
+        entry_starts: int64[C - D + 1], first entry of each other column, and the number of entries.
+        entry_labels: uint8, tag of each entry of the other columns.
+        uses: Token t uses the dense columns ``uses[starts[t]:middles[t]]`` and the entries
             ``uses[middles[t]:starts[t + 1]]``.
-        starts: Where the uses of each token start.
-        middles: Where its other weights start.
-        occurrences: int64[C], tokens with a column.
-        transitions: bool[K, K], which pairs of tags have weights.
+        starts: int64[n + 1], first use of each token.
+        middles: int64[n], first entry among the uses of each token.
+        occurrences: int64[C], number of tokens with each column.
+        transitions: bool[K, K], pairs of adjacent tags that have weights.
     """
 
     labels: tuple[str, ...]
@@ -70,13 +70,19 @@ class ChainData:
         base: ChainWeights | None = None,
         counted: Sequence[NDArray[np.uint8]] | None = None,
     ) -> ChainData:
-        """A weight for each feature and tag that occur together ``min_freq`` times, as CRFsuite has them, and for those
-        that ``base`` has; likewise for pairs of neighbouring tags.
+        """Lay out documents. Each feature has a weight for each tag with which it occurs ``min_freq`` times.
+
+        The same holds for pairs of adjacent tags, as in CRFsuite. Weights of ``base`` are always included.
 
         Args:
-            allowed: uint8[tokens, K] of each document.
-            counted: Of the same shapes: the tags that a token counts with, none where these are all tags. None: those
-                it may have.
+            features: Features of each document.
+            sentence_offsets: int64[S + 1] for each document, first token of each sentence, and the number of tokens.
+            allowed: uint8[tokens, K] for each document, 1 for the tags that a token may have.
+            labels: The K tags.
+            min_freq: Minimum number of occurrences.
+            base: Weights of a base model, or None.
+            counted: uint8[tokens, K] for each document, 1 for the tags with which a token counts. A token with all tags
+                does not count. None is ``allowed``.
         """
         labels = tuple(labels)
         joined = np.concatenate([*allowed, np.empty((0, len(labels)), np.uint8)])
@@ -98,7 +104,7 @@ class ChainData:
         weighted = weighted[first]
         n_dense = int((weighted.sum(axis=1) >= _DENSE).sum())
         entry_starts = np.append(0, np.cumsum(weighted[n_dense:].sum(axis=1), dtype=np.int64))
-        leading = np.full(len(distinct), -1, np.int32)  # of the features of a column, one stands for all
+        leading = np.full(len(distinct), -1, np.int32)  # one feature represents its column
         leading[first] = column_of[first]
         owners = np.repeat(np.arange(len(features), dtype=np.int32), [len(o) - 1 for o in sentence_offsets])
         return ChainData(
@@ -111,24 +117,29 @@ class ChainData:
 
     @property
     def n_tokens(self) -> int:
-        """Of all documents."""
+        """Number of tokens of all documents."""
         return len(self.states)
 
     @property
     def n_features(self) -> int:
-        """Weights of pairs of a column and a tag."""
+        """Number of weights of columns."""
         return int(self.dense.sum()) + len(self.entry_labels)
 
     @cached_property
     def entries(self) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
-        """Column and tag of each weight of a column, in the order of the vector of weights."""
+        """Column and tag of each weight of a column, in the order of weight vectors."""
         rows, tags = np.nonzero(self.dense)
         others = np.repeat(np.arange(len(self.entry_starts) - 1), np.diff(self.entry_starts)) + len(self.dense)
         return np.concatenate([rows, others]), np.concatenate([tags.astype(np.uint8), self.entry_labels])
 
-    def met(self, documents: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """bool[n_features + transitions]: whether a pair of a column and a tag occurs in some of the documents
-        bool[D]; pairs of tags count as met.
+    def occurring(self, documents: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Return which weights of columns occur in some documents; transitions always count as occurring.
+
+        Args:
+            documents: bool[D], True for the documents.
+
+        Returns:
+            bool[d].
         """
         tokens = np.repeat(documents[self.documents], np.diff(self.sentence_offsets))
         dense = np.zeros((len(self.dense), len(self.labels)), np.bool_)
@@ -139,8 +150,13 @@ class ChainData:
         return np.concatenate([dense[self.dense], others, np.ones(int(self.transitions.sum()), np.bool_)])
 
     def vector_of(self, weights: ChainWeights) -> NDArray[np.float64]:
-        """Float64[n_features + transitions]: what ``weights`` gives to the features of each column, added up; 0 where
-        it has none.
+        """Convert weights of features to a weight vector. The weight of a column is the sum over its features.
+
+        Args:
+            weights: Weights whose tags all occur among `labels`.
+
+        Returns:
+            float64[d] with d = `n_features` + number of transitions; 0 where ``weights`` has no entry.
         """
         number = _numbers(weights.labels, self.labels)
         rows, entries = weights.entries_of(self.keys)
@@ -151,21 +167,27 @@ class ChainData:
         return np.concatenate([table[self.entries], transition[self.transitions]])
 
     def weights_of(self, vector: NDArray[np.float64], base: ChainWeights | None = None) -> ChainWeights:
-        """The weights that a vector stands for. Those of a column are shared out among its features, beside what
-        ``base`` gives to each.
+        """Convert a weight vector to weights of features.
+
+        The weight of a column is divided equally among its features. With a base, only the difference from the base is
+        divided, and each feature keeps its weight of the base.
+
+        Args:
+            vector: float64[d], weights of columns and transitions.
+            base: Weights of a base model, or None.
         """
         columns, tags = self.entries
-        off = vector if base is None else vector - self.vector_of(base)
+        shift = vector if base is None else vector - self.vector_of(base)
         table = np.zeros((len(self.sizes), len(self.labels)))
-        table[columns, tags] = off[: len(columns)] / self.sizes[columns]
+        table[columns, tags] = shift[: len(columns)] / self.sizes[columns]
         weighted = np.zeros(table.shape, np.bool_)
         weighted[columns, tags] = True
         rows, tags = np.nonzero(weighted[self.columns])
         values = table[self.columns[rows], tags]
         transition = np.zeros((len(self.labels), len(self.labels)))
         transition[self.transitions] = vector[len(columns) :]
-        found = ChainWeights.grouped(self.labels, transition, self.keys[rows], tags.astype(np.uint8), values)
-        return found if base is None else found.added_to(base)
+        weights = ChainWeights.grouped(self.labels, transition, self.keys[rows], tags.astype(np.uint8), values)
+        return weights if base is None else weights.add_to(base)
 
 
 def _columns(
@@ -175,8 +197,9 @@ def _columns(
     starts: NDArray[np.int64],
     n_features: int,
 ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-    """The column of each ``kept`` feature, int32, and a feature of each column: the dense ones first, and of these the
-    frequent ones. Features of a column have weights for the same tags.
+    """Return the column of each feature with weights (``kept``), int32, and one feature of each column.
+
+    Dense columns come first, and within both groups frequent columns. Features of a column have the same tags.
     """
     hashes = loops.column_hashes(numbers, starts, n_features)[kept]
     packed = np.packbits(weighted[kept], axis=1)
@@ -191,7 +214,7 @@ def _columns(
 
 
 def _joined_starts(starts: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
-    """Offsets of several documents, as those of one."""
+    """Concatenate offsets of documents."""
     return np.concatenate([np.zeros(1, np.int64), *(np.diff(each) for each in starts)]).cumsum()
 
 
@@ -202,7 +225,7 @@ def _weighted(
     allowed: NDArray[np.uint8],
     min_freq: int,
 ) -> NDArray[np.bool_]:
-    """bool[features, K]: the pairs of a feature and a tag that are frequent enough."""
+    """Return which pairs of a feature and a tag are frequent enough, bool[features, K]."""
     frequent = np.flatnonzero(np.bincount(numbers, minlength=len(distinct)) >= min_freq)
     columns = np.full(len(distinct), -1, np.int32)
     columns[frequent] = np.arange(len(frequent), dtype=np.int32)
@@ -214,7 +237,7 @@ def _weighted(
 
 
 def _numbers(labels: Sequence[str], among: Sequence[str]) -> NDArray[np.int64]:
-    """Where each label stands among others, all of which must be there."""
+    """Return the index of each label in ``among``."""
     place = {label: k for k, label in enumerate(among)}
     return np.array([place[label] for label in labels], np.int64)
 
@@ -222,14 +245,14 @@ def _numbers(labels: Sequence[str], among: Sequence[str]) -> NDArray[np.int64]:
 def _neighbours(
     states: NDArray[np.int32], allowed: NDArray[np.uint8], offsets: NDArray[np.int64], min_freq: int
 ) -> NDArray[np.bool_]:
-    """bool[K, K]: the pairs of tags that neighbours in a sentence have ``min_freq`` times, or may have."""
+    """Return which pairs of tags adjacent tokens have, or may have, ``min_freq`` times, bool[K, K]."""
     right = np.delete(np.arange(len(states)), offsets[:-1][np.diff(offsets) > 0])
     right = right[right > 0]
     n_labels = allowed.shape[1]
-    known = right[(states[right] >= 0) & (states[right - 1] >= 0)]
-    counts = np.bincount(states[known - 1] * n_labels + states[known], minlength=n_labels**2).astype(np.int64)
+    certain = right[(states[right] >= 0) & (states[right - 1] >= 0)]
+    counts = np.bincount(states[certain - 1] * n_labels + states[certain], minlength=n_labels**2).astype(np.int64)
     counts = counts.reshape(n_labels, n_labels)
-    open_ = right[(states[right] < 0) | (states[right - 1] < 0)]
-    if len(open_):
-        counts += allowed[open_ - 1].astype(np.int64).T @ allowed[open_].astype(np.int64)
+    uncertain = right[(states[right] < 0) | (states[right - 1] < 0)]
+    if len(uncertain):
+        counts += allowed[uncertain - 1].astype(np.int64).T @ allowed[uncertain].astype(np.int64)
     return counts >= max(min_freq, 1)

@@ -1,6 +1,6 @@
-"""Training by CRFsuite (Okazaki 2007), and the weights inside its model files, at full precision.
+"""Training by CRFsuite (Okazaki 2007), and a reader of its model files at full precision.
 
-python-crfsuite's own dump prints six decimals; the file holds doubles. Layout: CRFsuite 0.12,
+The dump of python-crfsuite prints six decimals, while the file holds doubles. The layout is that of CRFsuite 0.12,
 ``lib/crf/src/crf1d_model.c`` (header, features, labels, attributes) and ``lib/cqdb`` (the string tables).
 """
 
@@ -32,7 +32,16 @@ _STATE, _TRANSITION = 0, 1
 
 @dataclass(frozen=True)
 class CRFsuiteWeights:
-    """State weights as triples (attribute, label, weight) and transition weights float64[K, K]; names by number."""
+    """Weights of a model file of CRFsuite.
+
+    Attributes:
+        labels: Names of the K labels, in the order of their indices.
+        attribute_names: Names of the attributes, in the order of their indices.
+        attributes: uint32[m], attribute of each state weight.
+        state_labels: uint32[m], label of each state weight.
+        state_weights: float64[m], state weights.
+        transition: float64[K, K], transition weights.
+    """
 
     labels: list[str]
     attribute_names: list[str]
@@ -43,24 +52,27 @@ class CRFsuiteWeights:
 
 
 def read_crfsuite(path: str | Path) -> CRFsuiteWeights:
-    """Read a model that CRFsuite wrote.
+    """Read a model file of CRFsuite.
+
+    Args:
+        path: Path of the file.
 
     Raises:
-        ValueError: The file is none of CRFsuite's.
+        ValueError: The file is not a linear-chain model of CRFsuite.
     """
     data = Path(path).read_bytes()
     try:
         header = np.frombuffer(data, _HEADER, 1)[0]
         if header["magic"] != b"lCRF" or header["type"] != b"FOMC":
             raise ValueError("wrong magic number")
-        start = int(header["features"])  # a chunk: "FEAT", its size, the number of features (the header's is not kept)
+        start = int(header["features"])  # chunk: "FEAT", size, number of features (the header's differs)
         features = np.frombuffer(data, _FEATURE, int.from_bytes(data[start + 8 : start + 12], "little"), start + 12)
         labels = _strings(data, int(header["labels"]), int(header["n_labels"]))
         attributes = _strings(data, int(header["attributes"]), int(header["n_attributes"]))
         state = features[features["type"] == _STATE]
         transitions = features[features["type"] == _TRANSITION]
         if (state["source"] >= len(attributes)).any() or (state["target"] >= len(labels)).any():
-            raise ValueError("a weight of an attribute or a label that is not there")
+            raise ValueError("a weight refers to a missing attribute or label")
         transition = np.zeros((len(labels), len(labels)))
         transition[transitions["source"], transitions["target"]] = transitions["weight"]
     except (ValueError, IndexError, MemoryError) as error:
@@ -71,7 +83,7 @@ def read_crfsuite(path: str | Path) -> CRFsuiteWeights:
 
 
 def _strings(data: bytes, start: int, count: int) -> list[str]:
-    """The strings of a constant database in the order of their numbers, by its table of backward links."""
+    """Read the strings of a constant database in the order of their indices, by its table of backward links."""
     _size, _flag, byte_order, n_links, links_at = np.frombuffer(data, "<u4", 5, start + 4).tolist()
     if data[start : start + 4] != b"CQDB" or byte_order != 0x62445371 or n_links < count:
         raise ValueError("damaged table of strings")
@@ -96,8 +108,19 @@ def train_crfsuite(
 ) -> ChainWeights:
     """Maximise the penalised likelihood of the tags of documents by CRFsuite's L-BFGS.
 
-    ``c1`` and ``c2`` weigh the L1 and the squared L2 norm; attributes met fewer than ``min_freq`` times with a tag
-    are left out. ``model_path`` keeps CRFsuite's own model file, whose attribute names are the decimal keys.
+    Args:
+        features: Features of each document.
+        sentence_offsets: int64[S + 1] for each document, first token of each sentence, and the number of tokens.
+        tags: Gold tags of each document.
+        c1: Weight of the L1 norm.
+        c2: Weight of the squared L2 norm.
+        min_freq: Number of times that a feature must occur with a tag to have a weight.
+        max_iterations: Maximum number of iterations.
+        progress: Function called after each iteration.
+        model_path: Path at which to keep CRFsuite's model file, whose attribute names are decimal keys.
+
+    Raises:
+        MissingExtra: sklearn-crfsuite is not installed.
     """
     with tempfile.TemporaryDirectory() as folder:
         path = Path(model_path or Path(folder) / "chain.crfsuite")
@@ -107,14 +130,21 @@ def train_crfsuite(
 
 
 def check_crfsuite() -> None:
-    """MissingExtra where sklearn-crfsuite is not installed; for what takes long before it comes to its training."""
+    """Raise `MissingExtra` unless sklearn-crfsuite is installed."""
     check_extra("sklearn_crfsuite", "CRFsuite and L1 regularisation need sklearn-crfsuite")
 
 
 def chain_weights(model: CRFsuiteWeights) -> ChainWeights:
-    """A CRFsuite model whose attribute names are decimal keys, as weights by key."""
+    """Convert the weights of a CRFsuite model whose attribute names are decimal keys.
+
+    Args:
+        model: Weights of the model file.
+
+    Raises:
+        ValueError: The model has too many tags.
+    """
     if len(model.labels) > MOST_TAGS:
-        raise ValueError(f"{len(model.labels)} tags are too many: at most {MOST_TAGS}")
+        raise ValueError(f"a model can have at most {MOST_TAGS} tags, got {len(model.labels)}; join some labels")
     keys = np.array([int(name) for name in model.attribute_names], np.uint64)
     return ChainWeights.grouped(
         tuple(model.labels),
@@ -128,7 +158,12 @@ def chain_weights(model: CRFsuiteWeights) -> ChainWeights:
 def crfsuite_sequences(
     features: Sequence[Keys], sentence_offsets: Sequence[NDArray[np.int64]]
 ) -> Iterator[list[list[str]]]:
-    """Sentence by sentence, the lists of attribute names that CRFsuite takes. Equal keys share one string."""
+    """Yield the attribute names of each sentence as CRFsuite reads them. Equal keys share one string.
+
+    Args:
+        features: Features of each document.
+        sentence_offsets: int64[S + 1] for each document, first token of each sentence, and the number of tokens.
+    """
     names: dict[int, str] = {}
     for (starts, keys), offsets in zip(features, sentence_offsets, strict=True):
         row = [names.get(key) or names.setdefault(key, str(key)) for key in keys.tolist()]
@@ -157,7 +192,7 @@ def _estimator(
             if progress is not None:
                 progress(info["num"], info)
 
-        def message(self, message: str) -> None:  # the base class prints here; reports go to `progress` alone
+        def message(self, message: str) -> None:  # the base class prints here
             if self.logparser.feed(message) == "iteration":
                 self.on_iteration(self.logparser.last_log, self.logparser.last_iteration)
 

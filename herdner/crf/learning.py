@@ -56,6 +56,7 @@ class MCMCLikelihood:
     step_size: float = 0.1
 
     def __post_init__(self) -> None:
+        """Check the attributes."""
         if "table_counts" not in self.backend.capabilities.record:
             raise ValueError(
                 f"`backend` must record expected counts, got {self.backend}; use one such as Gibbs or BlockedGibbs"
@@ -86,6 +87,7 @@ class Learner:
     patience: int = 15
 
     def __post_init__(self) -> None:
+        """Check the attributes."""
         if isinstance(self.objective, str) and self.objective not in OBJECTIVES:
             names = ", ".join(OBJECTIVES)
             raise ValueError(f"`objective` must be one of {names}, or an MCMCLikelihood, got {self.objective!r}")

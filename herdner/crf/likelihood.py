@@ -1,4 +1,4 @@
-"""The penalised conditional log-likelihood of a linear chain, and its derivatives, on several threads."""
+"""Penalised conditional log-likelihood of a linear chain and its gradient, computed on several threads."""
 
 from __future__ import annotations
 
@@ -15,20 +15,33 @@ from herdner._ext import likelihood as loops
 from herdner.base.arrays import Floats
 from herdner.crf.chain_data import ChainData
 
-_PARTS = 4  # of the sentences, added up in their order: so that the number of threads changes no bit
+_PARTS = 4  # parts of the sentences, summed in order, so that results do not depend on the number of threads
 
 
 class ImpossibleTags(ValueError):
-    """No tags that a sentence may have are well formed; ``document`` is its document's place."""
+    """Error for a sentence whose allowed tags form no well-formed sequence.
+
+    Args:
+        document: Index of the document.
+    """
 
     def __init__(self, document: int) -> None:
+        """Store the index of the document."""
         self.document = document
-        super().__init__(f"document {document}: a sentence has tags that the tag scheme forbids")
+        super().__init__(
+            f"document {document}: the tag scheme forbids all tag sequences that a sentence may have; correct its tags"
+        )
 
 
 @dataclass(frozen=True, eq=False)
 class Borders:
-    """What is forbidden, as -inf among zeros: pairs of neighbours float64[K, K], first and last tags float64[K]."""
+    """Log-potentials that forbid tag sequences: -inf where forbidden, else 0.
+
+    Attributes:
+        transition: float64[K, K], adjacent tags.
+        start: float64[K], first tag of a sentence.
+        end: float64[K], last tag of a sentence.
+    """
 
     transition: Floats
     start: Floats
@@ -36,21 +49,28 @@ class Borders:
 
     @staticmethod
     def free(n_labels: int) -> Borders:
-        """Nothing is forbidden: as CRFsuite trains."""
+        """Return log-potentials that forbid nothing.
+
+        Args:
+            n_labels: Number of tags.
+        """
         return Borders(np.zeros((n_labels, n_labels)), np.zeros(n_labels), np.zeros(n_labels))
 
 
 class ChainLikelihood:
-    """Minus the log-likelihood of the tags that tokens may have (Tsuboi et al. 2008; where each token has one, that of
-    Lafferty, McCallum and Pereira 2001), plus ``c2`` times the squared distance from ``origin`` (Chelba and Acero
-    2004).
+    """Minus the log-likelihood of the allowed tags plus a penalty, as a function of d weights.
 
-    Called with a vector of weights float64[weights] it returns the value and its derivatives float64[weights].
+    The likelihood sums over all tag sequences that the tokens may have (Tsuboi et al. 2008). If each token has a single
+    tag, it is that of Lafferty, McCallum and Pereira 2001. The penalty is ``c2`` times the squared distance from
+    ``origin`` (Chelba and Acero 2004).
 
     Args:
-        c2: A number, or float64[weights], one for each.
-        document_weights: float64[documents], by how much each counts; None: 1.
-        origin: float64[weights], 0 where None.
+        data: Features and allowed tags of the documents.
+        c2: Weight of the penalty, a number or float64[d].
+        origin: float64[d], mean of the prior; None is 0.
+        document_weights: float64[D], weight of each document; None is 1.
+        borders: Log-potentials that forbid tag sequences; None forbids nothing.
+        n_threads: Number of threads; None is one for each processor, at most 4.
     """
 
     def __init__(
@@ -63,10 +83,11 @@ class ChainLikelihood:
         borders: Borders | None = None,
         n_threads: int | None = None,
     ) -> None:
+        """Store the arguments and prepare the computation."""
         self.data = data
         self.n_weights = data.n_features + int(data.transitions.sum())
         columns, _ = data.entries
-        # The weights of m features that are one column are equal: m squares of 1/m of their sum.
+        # The m features of a column have equal weights w / m, so the sum of their squares is w^2 / m.
         self.penalty = np.array(np.broadcast_to(c2, self.n_weights), np.float64)
         self.penalty[: len(columns)] /= data.sizes[columns]
         self.origin = np.zeros(self.n_weights) if origin is None else origin
@@ -81,6 +102,17 @@ class ChainLikelihood:
         self.dense_shape, self.dense_places = padded.shape, np.flatnonzero(padded)
 
     def __call__(self, vector: Floats) -> tuple[float, Floats]:
+        """Return the loss and its gradient.
+
+        Args:
+            vector: float64[d], weights.
+
+        Returns:
+            The loss, and its derivatives, float64[d].
+
+        Raises:
+            ImpossibleTags: No tags that the tokens of a document may have are well formed.
+        """
         data, n_labels = self.data, len(self.data.labels)
         n_dense, n_features = len(self.dense_places), data.n_features
         dense = np.zeros(self.dense_shape)
@@ -97,21 +129,21 @@ class ChainLikelihood:
             )  # fmt: skip
 
         with ThreadPoolExecutor(self.n_threads) as threads:
-            found = list(threads.map(part, range(len(self.parts))))
-        for _, fault in found:
-            if fault >= 0:
-                raise ImpossibleTags(int(data.documents[fault]))
-        off = vector - self.origin
-        slope = 2 * self.penalty * off
+            results = list(threads.map(part, range(len(self.parts))))
+        for _, impossible in results:  # index of a sentence, or -1
+            if impossible >= 0:
+                raise ImpossibleTags(int(data.documents[impossible]))
+        shift = vector - self.origin
+        slope = 2 * self.penalty * shift
         for rows, entries, pairs in slopes:
             slope[:n_dense] += rows.ravel()[self.dense_places]
             slope[n_dense:n_features] += entries
             slope[n_features:] += pairs[data.transitions]
-        return sum(value for value, _ in found) + float((self.penalty * off) @ off), slope
+        return sum(value for value, _ in results) + float((self.penalty * shift) @ shift), slope
 
 
 def _parts(offsets: NDArray[np.int64], weights: Floats) -> Sequence[tuple[int, int]]:
-    """The sentences in `_PARTS` stretches of about as many tokens that count."""
+    """Split the sentences into `_PARTS` ranges with about the same number of tokens of positive weight."""
     sizes = np.cumsum(np.diff(offsets) * (weights != 0))
     total = sizes[-1] if len(sizes) else 0
     cuts = np.searchsorted(sizes, [total * k / _PARTS for k in range(1, _PARTS)])

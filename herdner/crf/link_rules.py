@@ -1,10 +1,10 @@
-"""Which tokens of a document are linked: the links of a skip-chain CRF (Sutton and McCallum 2004), as values.
+"""Rules that link tokens of a document, for skip-chain CRFs (Sutton and McCallum 2004).
 
-A rule reads tokens and sentence borders alone, no labels. Every mention is linked to its ``nearest`` earlier ones at
-most, so that links, time and memory stay linear in the length of the document, even where one word fills it.
+A rule reads tokens and sentence borders, but no labels. It links a mention to at most ``nearest`` earlier mentions, so
+the number of links, time and memory are linear in the length of the document, even if one word fills it.
 
-Rules may overlap: each is a template with a table of its own, and the log-potentials of several links between the same
-two tokens add up.
+Rules may overlap. Each rule has its own table, and the log-potentials of several links between the same two tokens add
+up.
 """
 
 from __future__ import annotations
@@ -37,55 +37,68 @@ from herdner.base.options import parse_option, parse_pair
 
 LONGEST_NAME = 4  # words of a full name, with titles
 LONGEST_ACRONYM = 6
-MOST_SKIPPED = 2  # small words in a row inside an expansion: "of the"
-LONGEST_STEMMED = 64  # longer words are not words, and stemming takes more than linear time
-# Words that end the full name of a company. As they are written: in other letters most of them are other words.
+MOST_SKIPPED = 2  # adjacent lower-case words inside an expansion: "of the"
+LONGEST_STEMMED = 64  # letters; longer strings are not words, and stemming takes more than linear time
+# Words at the end of a full company name. Case matters, because most of them are other words in other case.
 DESIGNATORS = frozenset(
     "AB AG ASA A/S BV B.V. Bhd CO. Co Co. COMPANY Company CORP CORP. CORPORATION Corp Corp. Corporation GmbH"  # noqa: SIM905
     " Group GROUP Holdings HOLDINGS INC INC. Inc Inc. Incorporated KG KGaA L.P. LIMITED LLC LLP LP LTD LTD. Limited Ltd"
     " Ltd. NV N.V. Oy Oyj PLC plc Plc Pte Pty S.A. S.p.A. SA SARL SE SpA Srl".split()
 )
-MOST_LINKS = 100  # links of one mention to earlier ones: a rule may come out of a file that nobody has checked
+MOST_LINKS = 100  # links from a mention to earlier ones; bounds the memory for rules from untrusted files
 
 
 class Tokenized(Protocol):
-    """Tokens in sentences, as a `Document` has them."""
+    """Object with tokens and sentences, such as a `Document`."""
 
     @property
-    def tokens(self) -> Sequence[str]: ...
+    def tokens(self) -> Sequence[str]:
+        """Tokens of the document."""
+        ...
 
     @property
-    def sentence_offsets(self) -> Int64s: ...
+    def sentence_offsets(self) -> Int64s:
+        """First token of each sentence, and the number of tokens, int64[S + 1]."""
+        ...
 
 
 @runtime_checkable
 class Rule(Protocol):
-    """Which tokens of a document are linked. Fields of the (frozen) class are the options of the rule."""
+    """Interface of rules that link tokens. The fields of the frozen dataclass are the options of the rule."""
 
     name: ClassVar[str]
 
     def links(self, tokens: Sequence[str], sentence_offsets: NDArray[np.int64]) -> NDArray[np.int32]:
-        """int32[F, 2]: linked tokens of one document, the earlier first, rows ascending, no row twice.
+        """Return the links of a document.
 
-        Sentence s holds the tokens ``sentence_offsets[s]:sentence_offsets[s + 1]``. Any strings are tokens.
+        Args:
+            tokens: Tokens of the document, any strings.
+            sentence_offsets: int64[S + 1], first token of each sentence, and the number of tokens.
+
+        Returns:
+            int32[F, 2], the earlier token of each link first, rows ascending and distinct.
         """
         ...
 
 
 @dataclass(frozen=True)
 class SameWord:
-    """Links the mentions of one capitalised word; two mentions of "Bill Clinton" first to first and last to last.
+    """Rule that links mentions of the same capitalised word.
 
-    A capital that its place asks for says nothing: at the beginning of a sentence, behind a quotation mark or a colon,
-    in a headline in capitals. There a word is left out if the document has it in small letters too, which takes out
-    "The" and "In" in any language, without a list of words; elsewhere "May" and "Bush" stay in.
+    Two mentions of "Bill Clinton" are linked word by word. A capital letter is no evidence of a name at the beginning
+    of a sentence, after a quotation mark or a colon, or in a headline in capitals. In these positions a word is skipped
+    if it also occurs in lower case in the document. This excludes "The" and "In" in any language without a word list,
+    and keeps "May" and "Bush" elsewhere.
 
-    Source: Sutton and McCallum 2004, who link all pairs of mentions; here only the nearest, and without such words.
+    Source: Sutton and McCallum 2004, who link all pairs of mentions and do not skip words.
 
     Attributes:
-        nearest: Each mention is linked to so many earlier ones, 1 to 100.
-        min_length: Letters that a word has at least; 2 leaves out initials and "I".
-        fold_case: "CLINTON" in a headline is "Clinton".
+        nearest: Number of earlier mentions to which each mention is linked, 1 to 100.
+        min_length: Minimum number of letters of a word; 2 excludes initials and "I".
+        fold_case: Ignore case, so that "CLINTON" in a headline is linked to "Clinton".
+
+    Raises:
+        ValueError: An option is out of range.
     """
 
     name: ClassVar[str] = "same-word"
@@ -95,32 +108,50 @@ class SameWord:
     fold_case: bool = True
 
     def __post_init__(self) -> None:
+        """Check the attributes."""
         _check(self)
 
     def links(self, tokens: Sequence[str], sentence_offsets: NDArray[np.int64]) -> NDArray[np.int32]:
-        """int32[F, 2], see `Rule`. Linear in the number of tokens."""
-        said = spell_tokens(list(tokens))
-        return same_words(said, sentence_offsets, None, self.min_length, self.fold_case, self.nearest)
+        """Return the links of a document, in linear time.
+
+        Args:
+            tokens: Tokens of the document.
+            sentence_offsets: int64[S + 1], first token of each sentence, and the number of tokens.
+
+        Returns:
+            int32[F, 2], the earlier token of each link first, rows ascending and distinct.
+        """
+        spellings = spell_tokens(list(tokens))
+        return same_words(spellings, sentence_offsets, None, self.min_length, self.fold_case, self.nearest)
 
     def links_of_all(
-        self, documents: Sequence[Tokenized], said: TokenSpellings, starts: Int64s, sentence_offsets: Int64s
+        self, documents: Sequence[Tokenized], spellings: TokenSpellings, starts: Int64s, sentence_offsets: Int64s
     ) -> NDArray[np.int32]:
-        """The links of all documents, one behind the other, see `herdner.crf.templates.SkipChain.links_of_all`."""
-        return same_words(said, sentence_offsets, starts, self.min_length, self.fold_case, self.nearest)
+        """Return the links of concatenated documents; see `herdner.crf.templates.SkipChain.links_of_all`.
+
+        Args:
+            documents: Documents with tokens.
+            spellings: Spelling features of all tokens.
+            starts: int64[D + 1], first token of each document, and the number of all tokens.
+            sentence_offsets: int64[S + 1], first token of each sentence, and the number of all tokens.
+        """
+        return same_words(spellings, sentence_offsets, starts, self.min_length, self.fold_case, self.nearest)
 
 
 @dataclass(frozen=True)
 class SameStem:
-    """Links capitalised words with one stem that are not the same word: "Russian" - "Russians", "Treasury" -
-    "Treasuries".
+    """Rule that links different capitalised words with the same stem, such as "Russian" and "Russians".
 
-    Snowball strips endings by rule and knows no words: "Iraq" and "Iraqi" stay apart, "Iraqi" and "Iraqis" meet, as do
-    "House" and "Housing". Words in small letters take no part: in news, hardly any of them is a name.
-    Pairs that `SameWord` links, the same but for case, are left to it.
+    Snowball removes suffixes by rules without a dictionary. It separates "Iraq" from "Iraqi" and joins "House" and
+    "Housing". Lower-case words are ignored, because in news they are rarely names. Words that differ only in case are
+    left to `SameWord`.
 
     Attributes:
-        nearest: Each mention is linked to so many earlier ones, 1 to 100.
-        language: Of the Snowball stemmer (Porter 2001; package snowballstemmer), "english", "spanish", "dutch" ...
+        nearest: Number of earlier mentions to which each mention is linked, 1 to 100.
+        language: Language of the Snowball stemmer (Porter 2001; package snowballstemmer), such as "english".
+
+    Raises:
+        ValueError: An option is out of range, or there is no stemmer for the language.
     """
 
     name: ClassVar[str] = "same-stem"
@@ -129,14 +160,23 @@ class SameStem:
     language: str = "english"
 
     def __post_init__(self) -> None:
+        """Check the attributes."""
         _check(self)
         _stemmer(self.language)
 
     def links(self, tokens: Sequence[str], sentence_offsets: NDArray[np.int64]) -> NDArray[np.int32]:
-        """int32[F, 2], see `Rule`. Linear in the number of tokens, as no stem has many words."""
+        """Return the links of a document, in linear time.
+
+        Args:
+            tokens: Tokens of the document.
+            sentence_offsets: int64[S + 1], first token of each sentence, and the number of tokens.
+
+        Returns:
+            int32[F, 2], the earlier token of each link first, rows ascending and distinct.
+        """
         tokens = list(tokens)
         stem = _stemmer(self.language)
-        families: defaultdict[str, dict[str, deque[int]]] = defaultdict(dict)  # the latest mentions by stem and word
+        families: defaultdict[str, dict[str, deque[int]]] = defaultdict(dict)  # latest mentions by stem and word
         pairs: list[tuple[int, int]] = []
         for token in name_tokens(spell_tokens(tokens), sentence_offsets, 2):
             word = tokens[token].casefold()
@@ -152,19 +192,22 @@ class SameStem:
 
 @dataclass(frozen=True)
 class Acronym:
-    """Links an acronym to each word of an expansion that gives it a letter: "IMF" - "International Monetary Fund".
+    """Rule that links an acronym to the words of its expansion: "IMF" to "International", "Monetary" and "Fund".
 
-    An acronym is a word in capitals, with or without full stops ("U.N.", "OPEC"). Its expansion is in one sentence:
-    capitalised words whose initials spell it (of "Asia-Pacific" both), with two short words in small letters in between
-    at most ("Bank of the West"), up to the end of a run of capitalised words. To an acronym of two letters, which many
-    words spell by chance, only a whole run is an expansion.
+    An acronym is a word in capitals, with or without full stops ("U.N.", "OPEC"). An expansion is a sequence of
+    capitalised words in one sentence whose initials spell the acronym. "Asia-Pacific" has two initials. Up to two short
+    lower-case words may stand between them ("Bank of the West"). The expansion must end with a run of capitalised
+    words. For acronyms of two letters, which many words spell by chance, it must also begin with the run.
 
     Attributes:
-        nearest: An acronym is linked to so many earlier expansions, and an expansion to so many earlier acronyms, 1 to
-            100.
-        min_length: Letters of an acronym; at most they are six.
-        small_word: Letters that a small word inside an expansion has at most: 4 for "of the" or "de las", 5 for
-            "della".
+        nearest: Number of earlier expansions to which an acronym is linked, and of earlier acronyms to which an
+            expansion is linked, 1 to 100.
+        min_length: Minimum number of letters of an acronym; the maximum is six.
+        small_word: Maximum number of letters of a lower-case word inside an expansion: 4 for "of the" or "de las", 5
+            for "della".
+
+    Raises:
+        ValueError: An option is out of range.
     """
 
     name: ClassVar[str] = "acronym"
@@ -174,10 +217,19 @@ class Acronym:
     small_word: int = 4
 
     def __post_init__(self) -> None:
+        """Check the attributes."""
         _check(self)
 
     def links(self, tokens: Sequence[str], sentence_offsets: NDArray[np.int64]) -> NDArray[np.int32]:
-        """int32[F, 2], see `Rule`. Linear in the number of tokens."""
+        """Return the links of a document, in linear time.
+
+        Args:
+            tokens: Tokens of the document.
+            sentence_offsets: int64[S + 1], first token of each sentence, and the number of tokens.
+
+        Returns:
+            int32[F, 2], the earlier token of each link first, rows ascending and distinct.
+        """
         tokens = list(tokens)
         borders = checked_borders(sentence_offsets, len(tokens))
         mentions: defaultdict[str, list[int]] = defaultdict(list)
@@ -204,7 +256,7 @@ class Acronym:
     def _expansions(
         self, tokens: list[str], borders: list[int], initials: Mapping[int, str], wanted: Iterable[str]
     ) -> dict[str, list[list[int]]]:
-        """The expansions of each wanted acronym, as the tokens that give it letters: ascending, as are their ends."""
+        """Return the expansions of each acronym as lists of tokens, ascending by their last token."""
         wanted = set(wanted)
         beginnings = {acronym[:n] for acronym in wanted for n in range(1, len(acronym) + 1)}
         found: defaultdict[str, list[list[int]]] = defaultdict(list)
@@ -232,16 +284,19 @@ class Acronym:
 
 @dataclass(frozen=True)
 class LastName:
-    """Links a capitalised word that stands alone to the last word of earlier runs of two to four capitalised words:
-    "Clinton" to "President Bill Clinton".
+    """Rule that links a single capitalised word to the last word of earlier full names.
 
-    `SameWord` links the same pairs where the nearest mentions are such runs; as a rule of its own it has a table of its
-    own, and reaches past other mentions to those that say more.
+    A full name is a run of two to four capitalised words: "Clinton" is linked to "President Bill Clinton". `SameWord`
+    links the same words only if the full names are the nearest mentions. This rule ignores other mentions, and has its
+    own table.
 
     Attributes:
-        nearest: Each mention is linked to so many earlier ones, 1 to 100.
-        any_word: To that word wherever it stands in such a run, as people are not called by their last word everywhere:
-            "González" to "Felipe González Márquez", "Orbán" to "Orbán Viktor".
+        nearest: Number of earlier full names to which each mention is linked, 1 to 100.
+        any_word: Link to the word at any position of the full name, for languages in which the surname is not the last
+            word: "González" to "Felipe González Márquez", "Orbán" to "Orbán Viktor".
+
+    Raises:
+        ValueError: An option is out of range.
     """
 
     name: ClassVar[str] = "last-name"
@@ -250,10 +305,19 @@ class LastName:
     any_word: bool = False
 
     def __post_init__(self) -> None:
+        """Check the attributes."""
         _check(self)
 
     def links(self, tokens: Sequence[str], sentence_offsets: NDArray[np.int64]) -> NDArray[np.int32]:
-        """int32[F, 2], see `Rule`. Linear in the number of tokens."""
+        """Return the links of a document, in linear time.
+
+        Args:
+            tokens: Tokens of the document.
+            sentence_offsets: int64[S + 1], first token of each sentence, and the number of tokens.
+
+        Returns:
+            int32[F, 2], the earlier token of each link first, rows ascending and distinct.
+        """
         tokens = list(tokens)
         full: defaultdict[str, deque[int]] = defaultdict(lambda: deque(maxlen=self.nearest))
         pairs: list[tuple[int, int]] = []
@@ -271,15 +335,19 @@ class LastName:
 
 @dataclass(frozen=True)
 class Company:
-    """Links the short form of a company's name to the same words of its full name: "Winam" to "Winam Ferries Ltd."
+    """Rule that links the short form of a company name to the same words of its full name.
 
-    A full name is a run of capitalised words before one of ``DESIGNATORS``, with "," or "&" in between or without. A
-    short form is a run that a full name begins with. The word that begins a sentence may belong to a run or stand
-    before it. What `SameWord` learns of the words of all longer names, this learns of companies alone.
+    "Winam" is linked to "Winam Ferries Ltd." A full name is a run of capitalised words before one of ``DESIGNATORS``,
+    optionally separated by "," or "&". A short form is a run of capitalised words with which a full name begins. The
+    first word of a sentence may belong to the run or not. The table of this rule is learned from companies only, that
+    of `SameWord` from all names.
 
     Attributes:
-        nearest: A short form is linked to the last so many full names before it that have its first word, and the first
-            of these to so many short forms before it, 1 to 100.
+        nearest: Number of earlier full names with the same first word to which a short form is linked. The first of
+            these full names is linked to as many earlier short forms. 1 to 100.
+
+    Raises:
+        ValueError: An option is out of range.
     """
 
     name: ClassVar[str] = "company"
@@ -287,36 +355,55 @@ class Company:
     nearest: int = 3
 
     def __post_init__(self) -> None:
+        """Check the attributes."""
         _check(self)
 
     def links(self, tokens: Sequence[str], sentence_offsets: NDArray[np.int64]) -> NDArray[np.int32]:
-        """int32[F, 2], see `Rule`. Linear in the number of tokens."""
+        """Return the links of a document, in linear time.
+
+        Args:
+            tokens: Tokens of the document.
+            sentence_offsets: int64[S + 1], first token of each sentence, and the number of tokens.
+
+        Returns:
+            int32[F, 2], the earlier token of each link first, rows ascending and distinct.
+        """
         tokens = list(tokens)
         return self._links(tokens, name_tokens(spell_tokens(tokens), sentence_offsets, 1), sentence_offsets)
 
     def links_of_all(
-        self, documents: Sequence[Tokenized], said: TokenSpellings, starts: Int64s, sentence_offsets: Int64s
+        self, documents: Sequence[Tokenized], spellings: TokenSpellings, starts: Int64s, sentence_offsets: Int64s
     ) -> NDArray[np.int32]:
-        """The links of all documents, one behind the other, see `herdner.crf.templates.SkipChain.links_of_all`."""
-        found, all_names = [np.empty((0, 2), np.int32)], name_tokens_of_documents(said, sentence_offsets, starts, 1)
-        for d in documents_with_words(said, DESIGNATORS, starts):
+        """Return the links of concatenated documents; see `herdner.crf.templates.SkipChain.links_of_all`.
+
+        Args:
+            documents: Documents with tokens.
+            spellings: Spelling features of all tokens.
+            starts: int64[D + 1], first token of each document, and the number of all tokens.
+            sentence_offsets: int64[S + 1], first token of each sentence, and the number of all tokens.
+        """
+        links, all_names = (
+            [np.empty((0, 2), np.int32)],
+            name_tokens_of_documents(spellings, sentence_offsets, starts, 1),
+        )
+        for d in documents_with_words(spellings, DESIGNATORS, starts):
             start, own = np.int32(starts[d]), slice(*all_names[1][d : d + 2].tolist())
             own_names = (all_names[0][own] - start).tolist()
-            found.append(self._links(list(documents[d].tokens), own_names, documents[d].sentence_offsets) + start)
-        return np.concatenate(found)
+            links.append(self._links(list(documents[d].tokens), own_names, documents[d].sentence_offsets) + start)
+        return np.concatenate(links)
 
-    def _links(self, tokens: list[str], said: list[int], sentence_offsets: Int64s) -> NDArray[np.int32]:
+    def _links(self, tokens: list[str], candidates: list[int], sentence_offsets: Int64s) -> NDArray[np.int32]:
         full: defaultdict[str, deque[range]] = defaultdict(lambda: deque(maxlen=self.nearest))
         early: defaultdict[str, deque[range]] = defaultdict(lambda: deque(maxlen=self.nearest))
         pairs: list[tuple[int, int]] = []
-        for begin, end, designated in company_runs(said, tokens, sentence_offsets, DESIGNATORS):
+        for begin, end, designated in company_runs(candidates, tokens, sentence_offsets, DESIGNATORS):
             run, key = range(begin, end), tokens[begin].casefold()
             if not designated:
-                pairs += [pair for name in full[key] for pair in _beginning(tokens, name, run, run)]
+                pairs += [pair for name in full[key] for pair in _prefix_pairs(tokens, name, run, run)]
                 early[key].append(run)
             else:
                 near = () if full[key] else early[key]
-                pairs += [pair for short in near for pair in _beginning(tokens, short, run, short)]
+                pairs += [pair for short in near for pair in _prefix_pairs(tokens, short, run, short)]
                 full[key].append(run)
         return _rows(pairs)
 
@@ -331,99 +418,119 @@ _CLASSES = [
 RULES: Mapping[str, type[Any]] = MappingProxyType({rule.name: rule for rule in _CLASSES})
 
 
-def checked_links(found: object, n_tokens: int, name: str) -> NDArray[np.int32]:
-    """What a rule has returned for a document of so many tokens, sorted and each link once.
+def check_links(value: object, n_tokens: int, name: str) -> NDArray[np.int32]:
+    """Return links that a custom rule or a user gives, sorted and distinct.
+
+    Args:
+        value: Links of shape [F, 2].
+        n_tokens: Number of tokens of the document.
+        name: Name of the rule for error messages.
 
     Raises:
-        ValueError: They cannot be links.
+        ValueError: The value has another shape or type, or a link does not join two tokens in ascending order.
     """
     try:
-        links: NDArray[Any] = np.asarray(found)
+        links: NDArray[Any] = np.asarray(value)
     except ValueError:  # a ragged list
         links = np.empty(0, object)[None]
     if links.shape == (0,):
         return np.empty((0, 2), np.int32)
     if links.ndim != 2 or links.shape[1] != 2 or (links.size and links.dtype.kind not in "iu"):
-        raise ValueError(f"links of {name} must be whole numbers of shape [links, 2], not {links.dtype} {links.shape}")
+        raise ValueError(f"links of {name} must be integers of shape [F, 2], got {links.dtype} {links.shape}")
     wrong = ~((links[:, 0] >= 0) & (links[:, 0] < links[:, 1]) & (links[:, 1] < n_tokens))
     if wrong.any():
         row = links[wrong][0].tolist()
         raise ValueError(
-            f"links of {name} must join two of the {n_tokens} tokens, the earlier one first, not {row[0]} and {row[1]}"
+            f"links of {name} must join two of the {n_tokens} tokens, the earlier one first, got {row[0]} and {row[1]}"
         )
     links = links.astype(np.int32)
     return links if _ascending(links) else np.unique(links, axis=0)
 
 
 def _ascending(links: NDArray[np.int32]) -> bool:
-    """Whether links int32[F, 2] ascend, none twice."""
+    """Return whether links are sorted and distinct."""
     steps = np.diff(links, axis=0)
     return bool(((steps[:, 0] > 0) | ((steps[:, 0] == 0) & (steps[:, 1] > 0))).all())
 
 
 def rule_to_dict(rule: Any) -> dict[str, Any]:
-    """Plain data for JSON: the rule's name and its options."""
+    """Return the name and the options of a rule as values for JSON.
+
+    Args:
+        rule: A rule of ``RULES``.
+    """
     return {"name": rule.name, **asdict(rule)}
 
 
 def rule_from_dict(values: Mapping[str, Any]) -> Rule:
-    """The inverse of `rule_to_dict`; options that are left out have their defaults. ValueError says what is wrong."""
-    mapping = isinstance(values, Mapping)  # pyright: ignore[reportUnnecessaryIsInstance]  # it may be out of a file
+    """Return the rule of the values of `rule_to_dict`.
+
+    Args:
+        values: Name and options; missing options have their defaults.
+
+    Raises:
+        ValueError: The rule or an option is unknown, or an option is out of range.
+    """
+    mapping = isinstance(values, Mapping)  # pyright: ignore[reportUnnecessaryIsInstance]  # values may come from a file
     if not mapping or not isinstance(values.get("name"), str):
-        raise ValueError(f"a rule needs a name, one of {', '.join(RULES)}, not {values!r:.80}")
-    return _made(values["name"], {key: value for key, value in values.items() if key != "name"})
+        raise ValueError(f"a rule must have a name, one of {', '.join(RULES)}, got {values!r:.80}")
+    return _make_rule(values["name"], {key: value for key, value in values.items() if key != "name"})
 
 
 def rule_from_text(text: str) -> Rule:
-    """A rule as a command line has it: ``same-word`` or ``same-word:nearest=3,fold_case=false``.
+    """Parse a rule such as ``same-word`` or ``same-word:nearest=3,fold_case=false``.
 
-    ValueError says what is wrong.
+    Args:
+        text: Name of the rule, and options after a colon.
+
+    Raises:
+        ValueError: The rule or an option is unknown, or an option is out of range.
     """
     name, _, listed = text.partition(":")
     name = name.strip()
     options: dict[str, Any] = {}
     for part in listed.split(",") if listed.strip() else []:
-        found = parse_pair(part)
-        if found is None:
-            raise ValueError(f"rule {name}: expected option=value, not {part!r:.80}")
-        key, value = found
+        pair = parse_pair(part)
+        if pair is None:
+            raise ValueError(f"rule {name}: expected option=value, got {part!r:.80}")
+        key, value = pair
         if key in options:
             raise ValueError(f"rule {name}: {key} is given twice")
-        options[key] = parse_option(value, bool | int | str)  # whether it fits the option is for the rule to say
-    return _made(name, options)
+        options[key] = parse_option(value, bool | int | str)  # the rule checks the type
+    return _make_rule(name, options)
 
 
-def _made(name: str, options: Mapping[str, Any]) -> Rule:
+def _make_rule(name: str, options: Mapping[str, Any]) -> Rule:
     if name not in RULES:
-        raise ValueError(f"there is no rule {name!r:.80}; there is {', '.join(RULES)}")
-    known = [field.name for field in fields(RULES[name])]
+        raise ValueError(f"unknown rule {name!r:.80}; rules are {', '.join(RULES)}")
+    names = [field.name for field in fields(RULES[name])]
     for key in options:
-        if key not in known:
-            raise ValueError(f"rule {name} has no option {key!r:.80}; it has {', '.join(known)}")
+        if key not in names:
+            raise ValueError(f"rule {name} has no option {key!r:.80}; its options are {', '.join(names)}")
     return RULES[name](**options)
 
 
 def _check(rule: Any) -> None:
-    """ValueError where an option of a rule is not of its kind or out of its range."""
+    """Raise `ValueError` if an option of a rule has the wrong type or is out of range."""
     for field in fields(rule):
-        value, wanted = getattr(rule, field.name), ""
+        value, expected = getattr(rule, field.name), ""
         if isinstance(field.default, bool):
-            wanted = "" if isinstance(value, bool) else "true or false"
+            expected = "" if isinstance(value, bool) else "true or false"
         elif isinstance(field.default, int):
             check_integer(value, f"rule {rule.name}: {field.name}", 1, MOST_LINKS)
         elif not isinstance(value, str):
-            wanted = "text"
-        if wanted:
-            raise ValueError(f"rule {rule.name}: {field.name} must be {wanted}, not {value!r:.80}")
+            expected = "text"
+        if expected:
+            raise ValueError(f"rule {rule.name}: {field.name} must be {expected}, got {value!r:.80}")
 
 
 def _rows(pairs: list[tuple[int, int]]) -> NDArray[np.int32]:
-    """int32[F, 2]: the pairs, ascending, none twice."""
+    """Return pairs as links int32[F, 2], sorted and distinct."""
     return np.array(sorted(set(pairs)), np.int32).reshape(-1, 2)
 
 
 def _runs(names: list[int], borders: Container[int]) -> Iterator[tuple[int, int]]:
-    """Begin and end of each run of names within a sentence."""
+    """Yield the begin and the end of each run of adjacent names within a sentence."""
     begin = end = -1
     for token in names:
         if token != end or token in borders:
@@ -435,8 +542,8 @@ def _runs(names: list[int], borders: Container[int]) -> Iterator[tuple[int, int]
         yield begin, end
 
 
-def _beginning(tokens: list[str], earlier: range, later: range, short: range) -> Iterator[tuple[int, int]]:
-    """The words of a short form and of the longer name, pair by pair; none where that does not begin with it."""
+def _prefix_pairs(tokens: list[str], earlier: range, later: range, short: range) -> Iterator[tuple[int, int]]:
+    """Yield the pairs of equal words if the longer name begins with the words of the short form."""
     pairs = list(zip(earlier, later, strict=False))
     if len(pairs) == len(short) and all(tokens[i].casefold() == tokens[j].casefold() for i, j in pairs):
         yield from pairs
@@ -444,12 +551,12 @@ def _beginning(tokens: list[str], earlier: range, later: range, short: range) ->
 
 @cache
 def _stemmer(language: str) -> Callable[[str], str]:
-    """The stem of a lower-cased word, remembered."""
+    """Return a cached function that stems a lower-case word."""
     import snowballstemmer  # pyright: ignore[reportMissingTypeStubs]
 
     if language not in snowballstemmer.algorithms():
-        known = ", ".join(snowballstemmer.algorithms())
-        raise ValueError(f"rule same-stem: language must be one of {known}, not {language!r:.80}")
+        languages = ", ".join(snowballstemmer.algorithms())
+        raise ValueError(f"rule same-stem: language must be one of {languages}, got {language!r:.80}")
     stemmer = snowballstemmer.stemmer(language)  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
     stemmed, lock = cast(Callable[[str], str], stemmer.stemWord), Lock()  # pyright: ignore[reportUnknownMemberType]
 
@@ -457,14 +564,14 @@ def _stemmer(language: str) -> Callable[[str], str]:
     def stem(word: str) -> str:
         if len(word) > LONGEST_STEMMED:
             return word
-        with lock:  # a stemmer keeps the word it works on
+        with lock:  # a stemmer stores the word as its state
             return stemmed(word)
 
     return stem
 
 
 def _acronym(word: str) -> str:
-    """The letters of an acronym, or nothing where the word is none."""
+    """Return the letters of an acronym, or an empty string if the word is not an acronym."""
     if len(word) > 2 * LONGEST_ACRONYM:
         return ""
     letters = word.replace(".", "")
@@ -474,7 +581,7 @@ def _acronym(word: str) -> str:
 
 
 def _initials(word: str) -> str:
-    """The first letter, or those of the capitalised parts of "Asia-Pacific"."""
+    """Return the first letter of a word, or of each capitalised part of a word such as "Asia-Pacific"."""
     if "-" not in word:
         return word[0]
     return "".join(part[0] for part in word.split("-", LONGEST_ACRONYM) if part[:1].isupper())

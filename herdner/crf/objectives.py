@@ -84,6 +84,7 @@ class PseudoLikelihood:
     blocks: Literal["sentence", "token"] = "sentence"
 
     def __post_init__(self) -> None:
+        """Check the attributes."""
         if self.blocks not in ("sentence", "token"):
             raise ValueError(f"`blocks` must be 'sentence' or 'token', got {self.blocks!r}")
 

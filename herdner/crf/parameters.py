@@ -28,6 +28,7 @@ class Parameters:
     """
 
     def __init__(self, model: SkipChainModel, joint: bool, adapted: bool = False) -> None:
+        """Store the arguments and prepare the computation."""
         self.model = model
         self.is_free = np.isfinite(model.transition) if joint else np.zeros(model.transition.shape, bool)
         tables = [each.table for each in model.link_tables]
@@ -35,6 +36,7 @@ class Parameters:
         self.origin = self.start if adapted else self.vector(model.transition, list(map(np.zeros_like, tables)))
 
     def __len__(self) -> int:
+        """Return the length of the vector."""
         return len(self.origin)
 
     def vector(self, transition: Floats, tables: Sequence[Floats]) -> Floats:

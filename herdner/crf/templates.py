@@ -21,7 +21,7 @@ from herdner.crf.link_rules import (
     Rule,
     SameWord,
     Tokenized,
-    checked_links,
+    check_links,
     rule_from_dict,
     rule_to_dict,
 )
@@ -77,7 +77,7 @@ class SkipChain:
             ValueError: A custom rule returns invalid links.
         """
         links = self.rule.links(tokens, sentence_offsets)
-        return links if type(self.rule) in RULES.values() else checked_links(links, len(tokens), f"rule {self.name}")
+        return links if type(self.rule) in RULES.values() else check_links(links, len(tokens), f"rule {self.name}")
 
     def links_of_all(
         self, documents: Sequence[Tokenized], spellings: TokenSpellings, starts: Int64s, sentence_offsets: Int64s

@@ -1,4 +1,4 @@
-"""The weights of a trained chain, by the 64-bit keys of its features."""
+"""Weights of a trained chain, indexed by the 64-bit keys of its features."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-MOST_TAGS = 256  # as a model keeps the number of a tag in a byte
+MOST_TAGS = 256  # model files store the index of a tag in a byte
 Keys = tuple[NDArray[np.int64], NDArray[np.uint64]]
-"""The features of a document's tokens: token t has ``keys[starts[t]:starts[t + 1]]``."""
+"""Features of a document as ``starts`` and ``keys``; token t has ``keys[starts[t]:starts[t + 1]]``."""
 
 
 @dataclass(frozen=True)
@@ -19,11 +19,11 @@ class ChainWeights:
 
     Attributes:
         labels: The K tags.
-        transition: float64[K, K], from row to column.
-        keys: uint64[n], of the features, ascending.
-        starts: Feature r has the entries ``starts[r]:starts[r + 1]``.
-        entry_labels: uint8, the tag of each entry.
-        entry_weights: float64, its weight.
+        transition: float64[K, K], weight of a tag (row) followed by a tag (column).
+        keys: uint64[n], keys of the features, ascending.
+        starts: uint32[n + 1]; feature r has the entries ``starts[r]:starts[r + 1]``.
+        entry_labels: uint8[m], index of the tag of each entry.
+        entry_weights: float64[m], weight of each entry.
     """
 
     labels: tuple[str, ...]
@@ -41,15 +41,23 @@ class ChainWeights:
         entry_labels: NDArray[np.uint8],
         entry_weights: NDArray[np.float64],
     ) -> ChainWeights:
-        """Entries, each with its key, gathered by key; the order of a key's entries is kept."""
+        """Build weights from entries in any order. Entries of the same key keep their order.
+
+        Args:
+            labels: The K tags.
+            transition: float64[K, K], weights of adjacent tags.
+            keys: uint64[m], key of each entry.
+            entry_labels: uint8[m], index of the tag of each entry.
+            entry_weights: float64[m], weight of each entry.
+        """
         order = np.argsort(keys, kind="stable")
         distinct, first = np.unique(keys[order], return_index=True)
         starts = np.append(first, len(keys)).astype(np.uint32)
         return ChainWeights(labels, transition, distinct, starts, entry_labels[order], entry_weights[order])
 
     @staticmethod
-    def none() -> ChainWeights:
-        """No tags and no features."""
+    def empty() -> ChainWeights:
+        """Return weights without tags and features."""
         nothing = np.empty(0, np.uint64)
         return ChainWeights(
             (), np.empty((0, 0)), nothing, np.zeros(1, np.uint32), nothing.astype(np.uint8), np.empty(0)
@@ -57,11 +65,18 @@ class ChainWeights:
 
     @property
     def entry_keys(self) -> NDArray[np.uint64]:
-        """uint64: the key of each entry."""
+        """Key of each entry, uint64[m]."""
         return np.repeat(self.keys, np.diff(self.starts.astype(np.int64)))
 
     def entries_of(self, keys: NDArray[np.uint64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """The entries of some features, as pairs: a place in ``keys``, which may hold unknown ones, and an entry."""
+        """Return the entries of some features.
+
+        Args:
+            keys: Keys of features, with or without weights.
+
+        Returns:
+            Index in ``keys`` and index of the entry, one pair for each entry.
+        """
         at = np.searchsorted(self.keys, keys)
         known = np.flatnonzero(at < len(self.keys))
         known = known[self.keys[at[known]] == keys[known]]
@@ -71,14 +86,25 @@ class ChainWeights:
         entries = within + np.repeat(first - np.cumsum(sizes) + sizes, sizes)
         return np.repeat(known, sizes), entries
 
-    def only(self, kept: NDArray[np.bool_]) -> ChainWeights:
-        """The entries that are ``kept``, without rows that are then empty."""
+    def select(self, mask: NDArray[np.bool_]) -> ChainWeights:
+        """Select entries; features without entries are removed.
+
+        Args:
+            mask: bool[m], True for the selected entries.
+        """
         return ChainWeights.grouped(
-            self.labels, self.transition, self.entry_keys[kept], self.entry_labels[kept], self.entry_weights[kept]
+            self.labels, self.transition, self.entry_keys[mask], self.entry_labels[mask], self.entry_weights[mask]
         )
 
-    def added_to(self, base: ChainWeights) -> ChainWeights:
-        """``base`` with these weights added to its own. All tags of ``base`` are these; transitions stay these."""
+    def add_to(self, base: ChainWeights) -> ChainWeights:
+        """Add the weights of features to those of ``base``.
+
+        Args:
+            base: Weights whose tags all occur among these tags.
+
+        Returns:
+            The sums, with the tags and the transitions of these weights.
+        """
         number = np.array([self.labels.index(label) for label in base.labels], np.uint8)
         return _summed(
             self.labels,
@@ -90,14 +116,17 @@ class ChainWeights:
 
     @staticmethod
     def mean(several: Sequence[ChainWeights]) -> ChainWeights:
-        """Of chains with the same tags; what one of them has no weight for counts as 0 there.
+        """Return the mean of the weights of chains; an absent weight counts as 0.
+
+        Args:
+            several: Weights with the same tags.
 
         Raises:
-            ValueError: Their tags differ.
+            ValueError: The chains have different tags.
         """
         labels, n = several[0].labels, len(several)
         if any(each.labels != labels for each in several):
-            raise ValueError("the chains have different tags: no mean of their weights")
+            raise ValueError("the chains must have the same tags to average their weights")
         return _summed(
             labels,
             np.mean([each.transition for each in several], axis=0),
@@ -106,9 +135,13 @@ class ChainWeights:
             [each.entry_weights / n for each in several],
         )
 
-    def pruned(self, smallest: float) -> ChainWeights:
-        """Without the entries whose weight is below ``smallest`` in size."""
-        return self.only(np.abs(self.entry_weights) >= smallest)
+    def prune(self, smallest: float) -> ChainWeights:
+        """Remove entries with small weights.
+
+        Args:
+            smallest: Smallest absolute value that is kept.
+        """
+        return self.select(np.abs(self.entry_weights) >= smallest)
 
 
 def _summed(
@@ -118,7 +151,7 @@ def _summed(
     of_tags: Sequence[NDArray[np.uint8]],
     of_weights: Sequence[NDArray[np.float64]],
 ) -> ChainWeights:
-    """All entries, those of the same key and tag as one."""
+    """Add up entries of the same key and tag."""
     keys, tags, weights = np.concatenate(of_keys), np.concatenate(of_tags), np.concatenate(of_weights)
     order = np.lexsort((tags, keys))
     first = np.append(True, (np.diff(keys[order]) != 0) | (np.diff(tags[order]) != 0))[: len(order)]

@@ -90,6 +90,7 @@ class Calibration:
     document: float = 0.0
 
     def __post_init__(self) -> None:
+        """Check the attributes."""
         if len(self.linked) != 3 or len(self.unlinked) != 2:
             raise ValueError(
                 f"`linked` must have 3 numbers and `unlinked` 2, got {len(self.linked)} and {len(self.unlinked)}"

@@ -56,7 +56,7 @@ from numpy.typing import ArrayLike, NDArray
 from herdner.base.estimator import Estimator
 from herdner.base.seeds import child
 from herdner.crf.learning import Learner, LearningCurve, LearningStep, ScoreFunction, learn_tables
-from herdner.crf.link_rules import RULES, Rule, SameWord, checked_links, rule_from_text
+from herdner.crf.link_rules import RULES, Rule, SameWord, check_links, rule_from_text
 from herdner.crf.model import LinkTable, SkipChainModel
 from herdner.crf.templates import SkipChain
 from herdner.inference import Backend
@@ -482,9 +482,7 @@ def _check_links(model: SkipChainModel, links: Sequence[ArrayLike], n_tokens: in
     tables = model.link_tables
     if len(links) != len(tables):
         raise ValueError(f"links must have one array for each of the {len(tables)} rules, got {len(links)}")
-    return [
-        checked_links(ends, n_tokens, f"rule {each.template.name}") for each, ends in zip(tables, links, strict=True)
-    ]
+    return [check_links(ends, n_tokens, f"rule {each.template.name}") for each, ends in zip(tables, links, strict=True)]
 
 
 def _templates(rules: object) -> list[SkipChain]:

@@ -56,7 +56,7 @@ def of_size(model: TaggerModel, largest: float) -> TaggerModel:
     """The model without its smallest weights, so many that its file has this number of megabytes at most."""
     smallest = 0.01
     while True:
-        pruned, file = replace(model, weights=model.weights.pruned(smallest)), io.BytesIO()
+        pruned, file = replace(model, weights=model.weights.prune(smallest)), io.BytesIO()
         pruned.save(file, weight_type="float16")
         if len(file.getvalue()) <= 1e6 * largest:
             return pruned

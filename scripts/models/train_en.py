@@ -144,7 +144,7 @@ def main(
         plan, lexicon, c1=c1, c2=c2, max_iterations=iterations, tolerance=tolerance, templates=templates, averaged=True
     )  # fmt: skip
     fit(tagger, documents, groups, console)
-    model = replace(tagger.model_, weights=tagger.model_.weights.pruned(smallest))
+    model = replace(tagger.model_, weights=tagger.model_.weights.prune(smallest))
     console.print(f"{len(model.weights.keys)} features, {len(model.weights.entry_weights)} weights")
     scores = measure(Tagger.from_model(model), data, tokenizer)
     console.print(scores)

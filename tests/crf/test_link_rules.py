@@ -464,21 +464,21 @@ def test_rules_survive_json_and_the_command_line(rule):
 @pytest.mark.parametrize(
     ("values", "told"),
     [
-        ({"name": "same-thing"}, "there is no rule 'same-thing'; there is same-word"),
-        ({"nearest": 3}, "a rule needs a name"),
-        ({"name": 3}, "a rule needs a name"),
-        ([], "a rule needs a name"),
+        ({"name": "same-thing"}, "unknown rule 'same-thing'; rules are same-word"),
+        ({"nearest": 3}, "a rule must have a name"),
+        ({"name": 3}, "a rule must have a name"),
+        ([], "a rule must have a name"),
         (
             {"name": "same-word", "farthest": 3},
-            "same-word has no option 'farthest'; it has nearest, min_length, fold_case",
+            "same-word has no option 'farthest'; its options are nearest, min_length, fold_case",
         ),
         ({"name": "same-word", "nearest": 0}, "nearest must be a whole number from 1 to 100, not 0"),
         ({"name": "same-word", "nearest": True}, "nearest must be a whole number"),
         ({"name": "same-word", "nearest": 2.0}, "nearest must be a whole number"),
         ({"name": "same-word", "nearest": 10**9}, "nearest must be a whole number"),
-        ({"name": "same-stem", "language": "klingon"}, "language must be one of arabic, .*, not 'klingon'"),
-        ({"name": "same-stem", "language": ["english"]}, "language must be text, not"),
-        ({"name": "same-word", "fold_case": 1}, "fold_case must be true or false, not 1"),
+        ({"name": "same-stem", "language": "klingon"}, "language must be one of arabic, .*, got 'klingon'"),
+        ({"name": "same-stem", "language": ["english"]}, "language must be text, got"),
+        ({"name": "same-word", "fold_case": 1}, "fold_case must be true or false, got 1"),
     ],
 )
 def test_bad_values_are_told_in_one_line(values, told):
@@ -490,8 +490,8 @@ def test_bad_values_are_told_in_one_line(values, told):
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("", "there is no rule ''"),
-        ("same-word:3", "expected option=value, not '3'"),
+        ("", "unknown rule ''"),
+        ("same-word:3", "expected option=value, got '3'"),
         ("same-word:nearest=3,nearest=4", "nearest is given twice"),
         ("same-word:nearest=-1", "nearest must be a whole number"),
         ("same-word:nearest=" + "9" * 5000, "nearest must be a whole number"),

@@ -131,7 +131,7 @@ def test_documents_of_weight_0_count_for_nothing():
     twice = ChainLikelihood(data, 0.3, document_weights=np.array([2.0, 0.0]))(both)[0]
     assert np.abs(slope).max() < 1e-4
     assert twice - value == pytest.approx(value - 0.3 * (data_norm(data, both)), rel=1e-9)
-    met = data.met(np.array([True, False]))
+    met = data.occurring(np.array([True, False]))
     assert np.abs(both[~met]).max() < np.abs(both[met]).max()
 
 
@@ -157,7 +157,7 @@ def as_dict(weights: ChainWeights) -> dict[tuple[int, int], float]:
 def test_tags_that_the_scheme_forbids_are_refused():
     features = [(np.array([0, 1, 2]), np.array([1, 2], np.uint64))]
     data = ChainData.of(features, [np.array([0, 2])], [allowed_tags(["O", "I"], LABELS)], LABELS, min_freq=1)
-    with pytest.raises(ImpossibleTags, match="document 0: a sentence has tags that the tag scheme forbids"):
+    with pytest.raises(ImpossibleTags, match="document 0: the tag scheme forbids all tag sequences"):
         train_chain(data, borders=BORDERS["forbidden"])
 
 

@@ -40,7 +40,7 @@ def test_the_mean_of_one_chain_is_that_chain() -> None:
 
 
 def test_chains_with_other_tags_have_no_mean() -> None:
-    with pytest.raises(ValueError, match="different tags"):
+    with pytest.raises(ValueError, match="must have the same tags"):
         ChainWeights.mean([drawn(0), drawn(1, ("O", "B-LOC", "I-LOC"))])
 
 
@@ -49,4 +49,4 @@ def test_weights_are_added_by_feature_and_tag() -> None:
     expected = entries(base)
     for key, value in entries(more).items():
         expected[key] = expected.get(key, 0.0) + value
-    assert entries(more.added_to(base)) == pytest.approx(expected)
+    assert entries(more.add_to(base)) == pytest.approx(expected)

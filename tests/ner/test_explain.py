@@ -181,7 +181,7 @@ def test_a_name_that_touches_one_of_its_label_is_left_out_in_iob1() -> None:
 
 def test_a_pruned_model_says_less_and_adds_up(tagger: Tagger) -> None:
     model = tagger.model_
-    pruned = Tagger.from_model(replace(model, weights=model.weights.pruned(0.2)))
+    pruned = Tagger.from_model(replace(model, weights=model.weights.prune(0.2)))
     assert check(pruned, ARTICLE) > 20
     counts = [sum(len(each.parts) for each in each_tagger.explain(ARTICLE)) for each_tagger in (tagger, pruned)]
     assert counts[1] < counts[0] / 2

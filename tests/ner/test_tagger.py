@@ -251,7 +251,7 @@ def test_misuse_is_told_in_one_line(tagger):
         Tagger().fit([Document.from_tokens([["a"]])])
     with pytest.raises(ValueError, match="have no entity"):
         Tagger().fit([Document.from_tokens([["a"]], [["O"]])])
-    with pytest.raises(ValueError, match="must hold a sequence for each of the 1 documents, got 0"):
+    with pytest.raises(ValueError, match="must be one tag sequence for each of the 1 documents, got 0"):
         Tagger().fit([document], [])
     with pytest.raises(ValueError, match="no backend 'nothing'"):
         tagger.tag("x", backend="nothing")

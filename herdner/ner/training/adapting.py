@@ -63,7 +63,7 @@ def without_weights(
             f"the base was trained for the language {base.tokenizer.language!r}, got {tokenizer.language!r}; adapt a"
             " model of that language, or train without a base"
         )
-    return replace(base, weights=ChainWeights.none(), link_tables=(), calibration=None, card={})
+    return replace(base, weights=ChainWeights.empty(), link_tables=(), calibration=None, card={})
 
 
 def similar_labels(labels: Collection[str], base_labels: Collection[str]) -> dict[str, str]:

@@ -58,6 +58,7 @@ class HerdnerTrainer:
         base: ChainWeights | None = None,
         start: ChainWeights | None = None,
     ) -> None:
+        """Store the arguments and prepare the computation."""
         self.corpus, self.stopping_rule, self.base = corpus, stopping_rule, base
         self.data = ChainData.of(
             features, [document.sentence_offsets for document in corpus.documents], corpus.allowed, corpus.tags,
@@ -90,7 +91,7 @@ class HerdnerTrainer:
             # Chains of folds serve links and calibration only, which need less precision.
             rule = replace(rule, min_decrease=max(rule.min_decrease, StoppingRule.min_decrease))
             if start is not None:
-                start = np.where(self.data.met(weights > 0), start, 0.0 if self.origin is None else self.origin)
+                start = np.where(self.data.occurring(weights > 0), start, 0.0 if self.origin is None else self.origin)
         vector = train_chain(
             self.data, c2=self.c2, stopping_rule=rule, start=start, origin=self.origin, document_weights=weights,
             borders=self.corpus.borders, progress=progress,
@@ -125,6 +126,7 @@ class CRFsuiteTrainer:
     def __init__(
         self, features: Sequence[Keys], corpus: TrainingCorpus, regularisation: Regularisation, max_iterations: int
     ) -> None:
+        """Store the arguments and prepare the computation."""
         offsets = [document.sentence_offsets for document in corpus.documents]
         self.examples = list(zip(features, offsets, corpus.gold, strict=True))
         self.options: dict[str, Any] = {

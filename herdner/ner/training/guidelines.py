@@ -79,13 +79,13 @@ class FeatureCopies:
         Args:
             weights: Weights of features and copies.
         """
-        without_copies = weights.only(~np.isin(weights.entry_keys, self.all_copies))
+        without_copies = weights.select(~np.isin(weights.entry_keys, self.all_copies))
         rows, entries = weights.entries_of(self.copies)
         of_copies = ChainWeights.grouped(
             weights.labels, weights.transition, self.originals[rows], weights.entry_labels[entries],
             weights.entry_weights[entries],
         )  # fmt: skip
-        return of_copies.added_to(without_copies)
+        return of_copies.add_to(without_copies)
 
 
 @dataclass(frozen=True, eq=False)

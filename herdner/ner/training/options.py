@@ -79,6 +79,7 @@ class TrainingOptions:
     tokenizer: TokenizerSettings | None
 
     def __post_init__(self) -> None:
+        """Check the attributes."""
         if self.trainer not in TRAINERS:
             raise ValueError(f"`trainer` must be one of {', '.join(TRAINERS)}, got {self.trainer!r}")
         if self.averaged and not self.uses_own_trainer:
@@ -90,7 +91,7 @@ class TrainingOptions:
 
     @property
     def uses_own_trainer(self) -> bool:
-        """Whether chains are trained by `herdner.crf.trainer`; CRFsuite handles every L1 norm."""
+        """True if chains are trained by `herdner.crf.trainer`; L1 norms are left to CRFsuite."""
         return self.trainer == "herdner" and not self.c1
 
     def link_templates(self, base: TaggerModel | None) -> list[SkipChain]:
@@ -131,4 +132,4 @@ class TrainingOptions:
         gazetteers = lexicon.gazetteers.names if lexicon.gazetteers else ()
         plan = self.plan or default_plan(gazetteers, topics=lexicon.topics is not None)
         tokenizer = self.tokenizer or TokenizerSettings()
-        return TaggerModel(ChainWeights.none(), plan, lexicon, self.scheme, self.constrained, tokenizer)
+        return TaggerModel(ChainWeights.empty(), plan, lexicon, self.scheme, self.constrained, tokenizer)

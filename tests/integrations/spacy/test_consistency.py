@@ -132,7 +132,7 @@ def test_bad_input_is_one_line_with_the_name() -> None:
 @pytest.mark.parametrize(
     ("config", "message"),
     [
-        ({"rules": ["same-wort"]}, "there is no rule 'same-wort'"),
+        ({"rules": ["same-wort"]}, "unknown rule 'same-wort'"),
         ({"backend": "gibs"}, "gibs"),
         ({"backend": {"n_sweeps": 3}}, "a backend needs a name"),
         ({"overlaps": "all"}, "overlaps must be one of error, best"),
