@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from herdner.graph import FactorGraph
     from herdner.inference import Backend, Result
 
-Task = Literal["MAR", "PR", "MPE", "samples"]
+InferenceTask = Literal["MAR", "PR", "MPE", "samples"]
 
 
 @handle_errors
@@ -27,7 +27,7 @@ def infer(
         Path | None, typer.Option(metavar="FILE", help="Observed variables and their states, a .evid file.")
     ] = None,
     task: Annotated[
-        Task,
+        InferenceTask,
         typer.Option(
             help="MAR: marginals of all variables; PR: log10 of the partition function; MPE: the most probable state; "
             "samples: one state per line."
@@ -67,7 +67,7 @@ def infer(
         stream.write(text)
 
 
-def _make_backend(name: str, pairs: list[str] | None, seconds: float, task: Task, n_samples: int) -> Backend:
+def _make_backend(name: str, pairs: list[str] | None, seconds: float, task: InferenceTask, n_samples: int) -> Backend:
     """Make the backend for a task.
 
     Raises:
@@ -83,7 +83,7 @@ def _make_backend(name: str, pairs: list[str] | None, seconds: float, task: Task
     return parse_backend(name, options)
 
 
-def _format(task: Task, result: Result, graph: FactorGraph, observed: dict[int, int], backend: str) -> str:
+def _format(task: InferenceTask, result: Result, graph: FactorGraph, observed: dict[int, int], backend: str) -> str:
     """Return the result of a task in the competition's format, with the observed variables."""
     import numpy as np
 
