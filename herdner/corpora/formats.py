@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from importlib import import_module
-from pathlib import Path, PurePath
+from pathlib import PurePath
 from typing import IO, Any, Literal
 
 from herdner.base.extras import check_extra
@@ -24,7 +24,7 @@ from herdner.text.io.label_studio import read_label_studio, write_label_studio
 from herdner.text.io.pages import read_html
 from herdner.text.io.plain import PIECE_CHARACTERS, read_text
 from herdner.text.io.prodigy import read_prodigy, write_prodigy
-from herdner.text.io.source import Source, sources, uncompressed
+from herdner.text.io.source import Input, sources, uncompressed
 from herdner.text.io.write import write_conll, write_html, write_jsonl, write_spacy, write_text
 from herdner.text.labels import rename_labels
 from herdner.text.tokenize import tokenize_documents
@@ -88,9 +88,7 @@ def _parquet() -> Any:
     return import_module("herdner.text.io.parquet")
 
 
-def _read_parquet(
-    where: str | Path | IO[Any] | Source, *, column: str = "text", strict: bool = False
-) -> Iterator[Document | Failure]:
+def _read_parquet(where: Input, *, column: str = "text", strict: bool = False) -> Iterator[Document | Failure]:
     for source in sources(where, ("*.parquet", "*.pq")):
         yield from _parquet().read_file(source, column, strict)
 
@@ -222,7 +220,7 @@ def format_of(name: str | os.PathLike[str], *, write: bool = False) -> str | Non
 
 
 def read_documents(
-    where: str | Path | IO[Any] | Source,
+    where: Input,
     format: str,
     *,
     tokenizer: Callable[[str], Document] | None = None,
@@ -256,9 +254,7 @@ def read_documents(
     return documents if tokenizer is None else tokenize_documents(documents, tokenizer)
 
 
-def _items(
-    entry: Format, where: str | Path | IO[Any] | Source, options: dict[str, Any]
-) -> Iterator[Document | Failure]:
+def _items(entry: Format, where: Input, options: dict[str, Any]) -> Iterator[Document | Failure]:
     assert entry.read is not None
     if entry.layout is not None:
         own = {field.name: options.pop(field.name) for field in fields(Layout) if field.name in options}
@@ -278,9 +274,7 @@ def _raise_failures(items: Iterable[Document | Failure]) -> Iterator[Document]:
         yield item
 
 
-def read_items(
-    where: str | Path | IO[Any] | Source, format: str, encoding: str, **options: Any
-) -> Iterator[Document | Failure]:
+def read_items(where: Input, format: str, encoding: str, **options: Any) -> Iterator[Document | Failure]:
     """Read documents and yield a `Failure` for each one that cannot be read.
 
     A file that cannot be read to its end yields a last failure, with ``is_truncated`` if documents came before. Long

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import NamedTuple
 
 from herdner.text.document import Document
 from herdner.text.entity import Entity
 from herdner.text.io.parse_warnings import ParseWarning, ParseWarnings
-from herdner.text.io.source import FormatError, Source, read_lines, sources
+from herdner.text.io.source import FormatError, Input, Source, read_lines, sources
 from herdner.text.labels import LabelNames, new_label
 
 LABELS: LabelNames = {"PERSON": "PER", "LOCATION": "LOC", "ORGANIZATION": "ORG"}
@@ -41,7 +40,7 @@ class _Markup(NamedTuple):
 
 
 def read_ieer(
-    where: str | Path | IO[Any],
+    where: Input,
     *,
     encoding: str = "utf-8",
     labels: LabelNames | None = None,

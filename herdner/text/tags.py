@@ -119,10 +119,7 @@ def sentences_of(tags: Sequence[str], sentence_offsets: SentenceOffsets | None) 
 
 
 def spans_from_tags(
-    tags: Sequence[str],
-    sentence_offsets: SentenceOffsets | None = None,
-    *,
-    strict: Scheme | None = None,
+    tags: Sequence[str], sentence_offsets: SentenceOffsets | None = None, *, strict: Scheme | None = None
 ) -> list[Span]:
     """Read labelled spans from tags.
 
@@ -266,10 +263,7 @@ def _tags_of_span(n: int, label: str, scheme: Scheme, touches: bool) -> list[str
 
 
 def convert_tags(
-    tags: Sequence[str],
-    source: Scheme | None,
-    target: Scheme,
-    sentence_offsets: SentenceOffsets | None = None,
+    tags: Sequence[str], source: Scheme | None, target: Scheme, sentence_offsets: SentenceOffsets | None = None
 ) -> list[str]:
     """Convert tags to another scheme; malformed sequences are repaired as in `spans_from_tags`.
 

@@ -119,7 +119,7 @@ class SumProduct:
             result = replace(result, n_updates=len(form.unary), seconds=perf_counter() - began)
         else:
             if compiled.links is None:
-                check_message_memory(compiled, "sum-product", 4, 5)
+                check_message_memory(compiled, "sum-product", 4, 3)
             chains = compiled.require(
                 LinkedChains,
                 "sum-product needs factors of one or two variables, and tables that fit into memory; use max-product,"

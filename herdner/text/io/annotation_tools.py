@@ -7,14 +7,13 @@ from bisect import bisect_left, insort
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from pathlib import Path
-from typing import IO, Any, NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 from herdner.text.document import Document, Failure
 from herdner.text.entity import Entity
 from herdner.text.io.jsonl import parse_record
 from herdner.text.io.parse_warnings import ParseWarnings
-from herdner.text.io.source import FormatError, Source, read_lines, sources
+from herdner.text.io.source import FormatError, Input, read_lines, sources
 from herdner.text.labels import check_label
 
 Warn = Callable[[str], None]
@@ -54,11 +53,7 @@ class ToolRecord(NamedTuple):
 
 
 def read_records(
-    where: str | Path | IO[Any] | Source,
-    patterns: Sequence[str],
-    encoding: str,
-    strict: bool,
-    to_document: Callable[[ToolRecord], Document],
+    where: Input, patterns: Sequence[str], encoding: str, strict: bool, to_document: Callable[[ToolRecord], Document]
 ) -> Iterator[Document | Failure]:
     """Read files with one JSON object per line.
 

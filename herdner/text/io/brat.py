@@ -18,7 +18,7 @@ from herdner.text.document import Document
 from herdner.text.entity import Entity
 from herdner.text.io.annotation_tools import MarkedSpan, with_marked_spans
 from herdner.text.io.parse_warnings import ParseWarnings
-from herdner.text.io.source import FormatError, Source, open_bytes, read_chunks, sources
+from herdner.text.io.source import FormatError, Input, Source, open_bytes, read_chunks, sources
 
 MAX_BYTES = 1 << 32  # size of an unpacked archive; a small file may unpack to any size
 _PIECE = re.compile(r"(\d+) (\d+)", re.ASCII)
@@ -41,12 +41,7 @@ class _Pair(NamedTuple):
     annotation: str | None
 
 
-def read_brat(
-    where: str | Path | IO[Any] | Source,
-    *,
-    encoding: str = "utf-8",
-    strict: bool = False,
-) -> Iterator[Document]:
+def read_brat(where: Input, *, encoding: str = "utf-8", strict: bool = False) -> Iterator[Document]:
     """Read the documents of a folder, of one .ann or .txt file with its partner, or of a tar archive.
 
     A document with an empty .ann file is not annotated, because brat needs that file before annotation begins.
@@ -77,7 +72,7 @@ def read_brat(
         yield document
 
 
-def _pairs(where: str | Path | IO[Any] | Source, encoding: str) -> Iterator[_Pair]:
+def _pairs(where: Input, encoding: str) -> Iterator[_Pair]:
     for source in sources(where, ("*.ann", "*.tar", "*.tgz")):
         if source.path is None or source.path.suffix not in (".ann", ".txt"):
             yield from _archived(source, encoding)

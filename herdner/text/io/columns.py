@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import IO, Any, Literal, NamedTuple, get_args
+from typing import Literal, NamedTuple, get_args
 
 from herdner.text.document import Document, align_tokens
 from herdner.text.io.parse_warnings import ParseWarnings
 from herdner.text.io.sequences import SequenceChecker
-from herdner.text.io.source import FormatError, Source, read_lines, sources
+from herdner.text.io.source import FormatError, Input, Source, read_lines, sources
 from herdner.text.partial import alternatives, is_ambiguous, without_prefixes
 from herdner.text.tags import split_tag
 
@@ -63,12 +62,7 @@ class DocumentBorder(NamedTuple):
 
 
 def read_columns(
-    where: str | Path | IO[Any],
-    *,
-    layout: Layout,
-    patterns: tuple[str, ...],
-    encoding: str = "utf-8",
-    strict: bool = False,
+    where: Input, *, layout: Layout, patterns: tuple[str, ...], encoding: str = "utf-8", strict: bool = False
 ) -> Iterator[Document]:
     """Read documents from column files, one after the other.
 

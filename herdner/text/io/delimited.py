@@ -6,25 +6,19 @@ import csv
 import json
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import IO, Any
 
 from herdner.text.document import Document, Failure
 from herdner.text.io.jsonl import record_document
 from herdner.text.io.parse_warnings import ParseWarnings
-from herdner.text.io.source import MAX_LINE_CHARS, FormatError, Source, listed_names, read_raw_lines, sources
+from herdner.text.io.source import MAX_LINE_CHARS, FormatError, Input, Source, listed_names, read_raw_lines, sources
 from herdner.text.io.write import entity_records, utf8
 
 ENTITIES = "entities"
 
 
 def read_table(
-    where: str | Path | IO[Any] | Source,
-    *,
-    delimiter: str = ",",
-    column: str = "text",
-    encoding: str = "utf-8",
-    strict: bool = False,
+    where: Input, *, delimiter: str = ",", column: str = "text", encoding: str = "utf-8", strict: bool = False
 ) -> Iterator[Document | Failure]:
     """Read documents from tables whose first row contains the names of the columns.
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterator, Sequence
 from importlib import import_module
-from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +14,7 @@ from herdner.base.extras import check_extra
 from herdner.text.document import Document
 from herdner.text.entity import Entity
 from herdner.text.io.parse_warnings import ParseWarnings
-from herdner.text.io.source import FormatError, Source, open_bytes, sources
+from herdner.text.io.source import FormatError, Input, Source, open_bytes, sources
 from herdner.text.sentences import ENGLISH
 
 MAX_BYTES = 1 << 32  # size of an unpacked file; a small file may unpack to any size
@@ -32,7 +31,7 @@ class _Columns(NamedTuple):
     sent_start: NDArray[np.uint64] | None
 
 
-def read_spacy(where: str | Path | IO[Any], *, strict: bool = False) -> Iterator[Document]:
+def read_spacy(where: Input, *, strict: bool = False) -> Iterator[Document]:
     """Read documents from DocBin files, with text, tokens, sentences and entities.
 
     White space tokens belong to the text only. A document without sentence borders is segmented as plain text is. A

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 from typing import IO, Any, cast
 
 from herdner.text.document import Document, Failure
@@ -20,18 +19,13 @@ from herdner.text.io.annotation_tools import (
     text_of,
     with_marked_spans,
 )
-from herdner.text.io.source import Source
+from herdner.text.io.source import Input
 from herdner.text.io.write import json_line, utf8
 
 _KEYS = ("label", "labels", "entities")
 
 
-def read_doccano(
-    where: str | Path | IO[Any] | Source,
-    *,
-    encoding: str = "utf-8",
-    strict: bool = False,
-) -> Iterator[Document | Failure]:
+def read_doccano(where: Input, *, encoding: str = "utf-8", strict: bool = False) -> Iterator[Document | Failure]:
     """Read documents from doccano's JSON lines: ``{"id", "text", "label": [[start, end, label], ...]}``.
 
     Old exports have "labels" instead of "label"; projects with relations have "entities", objects with "start_offset",

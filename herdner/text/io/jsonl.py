@@ -8,7 +8,6 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import count
-from pathlib import Path
 from typing import IO, Any, cast
 
 from herdner.text.document import Document, Failure
@@ -17,6 +16,7 @@ from herdner.text.io.parse_warnings import ParseWarnings
 from herdner.text.io.source import (
     MAX_LINE_CHARS,
     FormatError,
+    Input,
     Source,
     by_line,
     check_text,
@@ -38,12 +38,7 @@ class _DuplicateKey(ValueError):
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
-def read_jsonl(
-    where: str | Path | IO[Any] | Source,
-    *,
-    encoding: str = "utf-8",
-    strict: bool = False,
-) -> Iterator[Document | Failure]:
+def read_jsonl(where: Input, *, encoding: str = "utf-8", strict: bool = False) -> Iterator[Document | Failure]:
     """Read documents from JSON lines: ``{"id", "text", "entities": [{"start", "end", "label"}], "tokens"}``.
 
     All keys but "text" or "tokens" are optional. ``tokens`` is a list of strings, or of one such list per sentence;
@@ -79,11 +74,7 @@ def read_jsonl(
 
 
 def records_of(
-    stream: IO[bytes],
-    source: Source,
-    encoding: str = "utf-8",
-    first: int = 1,
-    strict: bool = False,
+    stream: IO[bytes], source: Source, encoding: str = "utf-8", first: int = 1, strict: bool = False
 ) -> Iterator[Document | Failure]:
     """Read documents from a stream of JSON lines as `read_jsonl` does.
 

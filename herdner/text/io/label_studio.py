@@ -9,26 +9,20 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
-from pathlib import Path
 from typing import IO, Any, cast
 
 from herdner.text.document import Document, Failure
 from herdner.text.entity import Entity
 from herdner.text.io.annotation_tools import MarkedSpan, Warn, catch_failure, check_list, with_marked_spans
 from herdner.text.io.parse_warnings import ParseWarnings
-from herdner.text.io.source import FormatError, Source, read_chunks, sources
+from herdner.text.io.source import FormatError, Input, Source, read_chunks, sources
 from herdner.text.io.write import json_line, utf8
 from herdner.text.plain_data import describe_json_error
 
 _TYPES = ("labels", "hypertextlabels")
 
 
-def read_label_studio(
-    where: str | Path | IO[Any] | Source,
-    *,
-    encoding: str = "utf-8",
-    strict: bool = False,
-) -> Iterator[Document | Failure]:
+def read_label_studio(where: Input, *, encoding: str = "utf-8", strict: bool = False) -> Iterator[Document | Failure]:
     """Read the tasks of exports (JSON or JSON_MIN) and of files for import.
 
     The text is ``data["text"]`` or the only string in ``data``; the rest of ``data`` becomes `Document.fields`. The id

@@ -6,12 +6,11 @@ import html
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from herdner.base.extras import import_extra
 from herdner.text.document import Document
-from herdner.text.io.source import FormatError, Source, read_chunks, sources
+from herdner.text.io.source import FormatError, Input, read_chunks, sources
 from herdner.text.source_map import SourceMap, SourceRun
 
 MAX_CHARACTERS = 1 << 28  # a page is held in memory
@@ -31,7 +30,7 @@ _UNIT = re.compile(
 )
 
 
-def read_html(where: str | Path | IO[Any] | Source, *, encoding: str = "utf-8") -> Iterator[Document]:
+def read_html(where: Input, *, encoding: str = "utf-8") -> Iterator[Document]:
     """Read the text of HTML pages.
 
     A blank line separates paragraphs, headings, cells and list items; ``<br>`` is a line break, and other white space

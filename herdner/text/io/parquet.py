@@ -79,12 +79,7 @@ def read_file(source: Source, column: str, strict: bool = False) -> Iterator[Doc
 
 
 def read_rows(
-    stream: IO[bytes],
-    source: Source,
-    column: str,
-    groups: Iterable[int],
-    first: int,
-    strict: bool = False,
+    stream: IO[bytes], source: Source, column: str, groups: Iterable[int], first: int, strict: bool = False
 ) -> Iterator[Document | Failure]:
     """Read the documents of row groups.
 

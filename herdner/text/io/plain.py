@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
-from typing import IO, Any, Literal
+from typing import Literal
 
 from herdner.text.document import Document
-from herdner.text.io.source import Source, read_chunks, read_lines, sources
+from herdner.text.io.source import Input, read_chunks, read_lines, sources
 
 PIECE_CHARACTERS = 1_000_000  # longer files are read in pieces to bound memory
 
 
 def read_text(
-    where: str | Path | IO[Any] | Source,
-    *,
-    encoding: str = "utf-8",
-    documents: Literal["file", "line"] = "file",
-    max_chars: int | None = None,
+    where: Input, *, encoding: str = "utf-8", documents: Literal["file", "line"] = "file", max_chars: int | None = None
 ) -> Iterator[Document]:
     """Read plain text.
 

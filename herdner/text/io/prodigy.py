@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 from typing import IO, Any, cast
 
 from herdner.text.document import Document, Failure
@@ -20,19 +19,14 @@ from herdner.text.io.annotation_tools import (
     text_of,
     with_marked_spans,
 )
-from herdner.text.io.source import Source
+from herdner.text.io.source import Input
 from herdner.text.io.write import json_line, utf8
 from herdner.text.partial import ANY_TAG, PartialAnnotation, UnannotatedRange
 
 _ANSWERS = ("accept", "reject", "ignore")
 
 
-def read_prodigy(
-    where: str | Path | IO[Any] | Source,
-    *,
-    encoding: str = "utf-8",
-    strict: bool = False,
-) -> Iterator[Document | Failure]:
+def read_prodigy(where: Input, *, encoding: str = "utf-8", strict: bool = False) -> Iterator[Document | Failure]:
     """Read documents from Prodigy's JSON lines: ``{"text", "spans": [{"start", "end", "label"}], "answer"}``.
 
     A task that was accepted, or that has "spans" but no "answer", is annotated. A task that was rejected, ignored or

@@ -50,7 +50,11 @@ class Source(NamedTuple):
     replace: bool = False
 
 
-def sources(where: str | Path | IO[Any] | Source, patterns: Sequence[str]) -> list[Source]:
+Input = str | Path | IO[Any] | Source
+"""A file, folder, glob pattern, ``"-"`` for standard input, open stream, or source."""
+
+
+def sources(where: Input, patterns: Sequence[str]) -> list[Source]:
     """Return the files of an argument.
 
     Args:
