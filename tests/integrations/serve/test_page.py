@@ -296,11 +296,19 @@ def test_no_names_no_text_no_backend_and_a_backend_that_cannot(page: Any) -> Non
     page.click("#tag")
     assert "text first" in page.locator("#status").inner_text()
     page.fill("#text", TEXT)
+
+    def refuse_exact(route: Any) -> None:
+        if '"exact"' in (route.request.post_data or ""):
+            route.fulfill(status=422, json={"detail": "this graph is too large"})
+        else:
+            route.continue_()
+
+    page.route("**/api/tag", refuse_exact)
     page.check("input[value=exact]", force=True)
     page.click("#tag")
     page.wait_for_selector(".problem")
     page.wait_for_selector("#tag:not([aria-busy])")
-    assert "enumerates" in page.locator(".problem").inner_text()
+    assert "too large" in page.locator(".problem").inner_text()
     assert page.locator(".column").count() == 3
     for name in ("exact", "sum-product", "viterbi"):
         page.uncheck(f"input[value={name}]", force=True)

@@ -1,4 +1,4 @@
-// The page: what is asked of the service, and a column for each backend that answers.
+// The page: sends requests to the service and shows a column for each backend.
 import { readText, save } from "./file.js";
 import { make } from "./make.js";
 import { differences, draw, show } from "./view.js";
@@ -7,17 +7,17 @@ import { why } from "./why.js";
 const $ = (id) => document.getElementById(id);
 const state = { about: null, run: 0, columns: [] };
 
-/** JSON from the service; an Error whose message is fit to be shown. */
+/** Returns the JSON of a response; throws an Error with a message for users. */
 async function ask(path, body) {
   let response;
   try {
     const post = { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) };
     response = await fetch(path, { credentials: "omit", ...(body === undefined ? {} : post) });
   } catch {
-    throw new Error("The server does not answer. Is herdner serve still running?");
+    throw new Error("The server does not respond. Check that herdner serve is running.");
   }
   const answer = await response.json().catch(() => ({}));
-  if (!response.ok) throw new Error(answer.detail || `The server answered ${response.status}.`);
+  if (!response.ok) throw new Error(answer.detail || `The server returned status ${response.status}.`);
   return answer;
 }
 
@@ -38,7 +38,7 @@ function addPills(about) {
   }
 }
 
-/** Characters as the service counts them: code points. */
+/** Counts characters as the service does, in code points. */
 function characters(text) {
   return text.length - (text.match(/[\ud800-\udbff][\udc00-\udfff]/g) || []).length;
 }
@@ -46,30 +46,30 @@ function characters(text) {
 function count() {
   const most = state.about?.limits.characters ?? Infinity;
   const n = characters($("text").value);
-  $("count").textContent = n > most ? `${number(n)} of at most ${number(most)} characters` : plural(n, "character");
+  $("count").textContent = n > most ? `${number(n)} characters; the limit is ${number(most)}` : plural(n, "character");
   $("count").classList.toggle("over-limit", n > most);
 }
 
-/** A whole number in a field, or undefined where it is empty; an Error where it is none. */
-function whole(id, what) {
+/** Returns the integer in a field, or undefined if it is empty; throws an Error if it is not an integer. */
+function integer(id, what) {
   const field = $(id);
   if (field.validity.badInput || !field.validity.valid) {
     field.focus();
-    throw new Error(`${what}: a whole number from ${number(+field.min)} to ${number(+field.max)}, please.`);
+    throw new Error(`${what} must be an integer from ${number(+field.min)} to ${number(+field.max)}.`);
   }
   return field.value === "" ? undefined : Number(field.value);
 }
 
-/** The requests that the form stands for, one for each backend; an Error where something is missing. */
+/** Returns a request for each selected backend; throws an Error if something is missing. */
 function requests() {
   const text = $("text").value.replace(/[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/g, "\ufffd");
   const checked = [...document.querySelectorAll("input[name=backend]:checked")].map((box) => box.value);
-  // One best answer, unless several are to be compared.
+  // Only the default backend, unless backends are compared.
   const names = $("compare").open ? checked : [state.about.default_backends[0]];
   if (!text.trim()) throw new Error("Type or paste a text first.");
-  if (!names.length) throw new Error("Choose at least one backend.");
-  const sweeps = whole("sweeps", "Sweeps");
-  const seed = whole("seed", "Seed") ?? 0;
+  if (!names.length) throw new Error("Select at least one backend.");
+  const sweeps = integer("sweeps", "Sweeps");
+  const seed = integer("seed", "Seed") ?? 0;
   return names.map((name) => {
     const backend = state.about.backends.find((each) => each.name === name);
     const links = $("links").checked && backend.links;
@@ -85,7 +85,7 @@ function newColumn(request, i) {
   const title = make("h2", "", choice.backend);
   title.id = `column-${i}`;
   card.setAttribute("aria-labelledby", title.id);
-  const facts = make("span", "facts", "at work …");
+  const facts = make("span", "facts", "working …");
   const counts = make("span", "counts");
   const text = make("div", "text", request.text);
   text.dir = "auto";
@@ -105,25 +105,25 @@ function fail(column, error) {
 function fill(column, answer) {
   [column.answer] = answer.results;
   column.card.classList.remove("waiting");
-  tell(column);
+  updateFacts(column);
 }
 
-/** Keeps the names that are sure enough, and says how many there are. */
-function tell(column) {
+/** Filters the names of a column by confidence, and shows their number. */
+function updateFacts(column) {
   const least = Number($("least").value) / 100;
   const result = { ...column.answer, entities: column.answer.entities.filter(({ confidence }) => confidence === null || confidence >= least) };
   column.result = result;
   const names = result.entities.length ? plural(result.entities.length, "name") : "no names found";
-  const links = result.linked ? plural(result.links.length, "link") : "links left out";
+  const links = result.linked ? plural(result.links.length, "link") : "no links";
   const milliseconds = result.seconds * 1000;
   column.facts.textContent = `${names} · ${links} · ${milliseconds < 10 ? milliseconds.toFixed(1) : Math.round(milliseconds)} ms`;
 }
 
 async function tag() {
   const run = ++state.run;
-  let asked;
+  let pending;
   try {
-    asked = requests();
+    pending = requests();
   } catch (error) {
     $("status").textContent = error.message;
     return;
@@ -132,15 +132,15 @@ async function tag() {
   $("status").textContent = "Tagging …";
   $("differences").hidden = true;
   $("tools").hidden = true;
-  state.columns = asked.map(newColumn);
+  state.columns = pending.map(newColumn);
   show(null);
   $("results").replaceChildren(...state.columns.map((column) => column.card));
   let next = 0;
   const worker = async () => {
-    while (next < asked.length && run === state.run) {
+    while (next < pending.length && run === state.run) {
       const i = next++;
       try {
-        const answer = await ask("/api/tag", asked[i]);
+        const answer = await ask("/api/tag", pending[i]);
         if (run === state.run) fill(state.columns[i], answer);
       } catch (error) {
         if (run === state.run) fail(state.columns[i], error);
@@ -151,27 +151,27 @@ async function tag() {
   if (run === state.run) finish();
 }
 
-/** All columns are there: they can be compared. */
+/** Compares the columns when all have their results. */
 function finish() {
   $("tag").removeAttribute("aria-busy");
   $("tools").hidden = !state.columns.some((column) => column.result);
   const done = state.columns.filter((column) => column.result);
-  const found = differences(done);
-  draw(done, found, state.about.labels);
+  const places = differences(done);
+  draw(done, places, state.about.labels);
   const failed = state.columns.length - done.length;
   const parts = failed ? [`${plural(failed, "backend")} could not tag this text.`] : [];
-  if (done.length > 1) parts.push(found.length ? `${plural(found.length, "place")} where the backends differ.` : "All backends agree.");
-  if (done.some((column) => column.result.entities.length)) parts.push("Point at a name, or go there by Tab, to see how sure it is and what it is linked to; click on it, or press Enter, to see why.");
+  if (done.length > 1) parts.push(places.length ? `The backends differ at ${plural(places.length, "place")}.` : "All backends agree.");
+  if (done.some((column) => column.result.entities.length)) parts.push("Point at a name, or select it by Tab, to see its confidence and its links. Click it, or press Enter, to see an explanation.");
   else if (done.length) parts.push("No names found.");
   $("status").textContent = parts.join(" ");
 }
 
-/** Another least confidence: the same answers, with more names or fewer. */
+/** Applies another minimum confidence to the same results. */
 function refilter() {
   $("least-value").textContent = `${$("least").value} %`;
   if ($("tag").hasAttribute("aria-busy")) return;
   show(null);
-  for (const column of state.columns) if (column.answer) tell(column);
+  for (const column of state.columns) if (column.answer) updateFacts(column);
   finish();
 }
 
@@ -186,7 +186,7 @@ async function open(file) {
   tag();
 }
 
-/** The names of the first backend, as they are shown. */
+/** Saves the visible names of the first backend. */
 async function download() {
   const column = state.columns.find((each) => each.result);
   try {
@@ -197,7 +197,7 @@ async function download() {
   }
 }
 
-/** Why the name that was chosen has its label; whether it is a name. */
+/** Explains the label of the selected name; returns whether the target is a name. */
 function explain(target) {
   const mark = target.closest(".entity");
   if (mark) why(mark, ask, state.about.labels);

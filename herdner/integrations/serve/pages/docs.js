@@ -1,10 +1,10 @@
-// The description of the service, /openapi.json, as a page: no script from elsewhere, so that it works off line.
+// Shows the description of the service, /openapi.json, without scripts of other hosts, so that it works offline.
 import { make, makeTable } from "./make.js";
 
-/** The name of a schema that a reference means. */
+/** Returns the name of the schema to which a reference points. */
 const nameOf = (reference) => reference.split("/").at(-1);
 
-/** A type in words. */
+/** Describes a type. */
 function typeOf(schema) {
   if (schema.$ref) return nameOf(schema.$ref);
   if (schema.allOf) return schema.allOf.map(typeOf).join(" and ");
@@ -22,8 +22,8 @@ function fieldsOf(schema) {
     const row = body.insertRow();
     row.insertCell().append(make("code", "", name));
     row.insertCell().append(typeOf(field));
-    const needed = field.default === undefined ? "" : ` Default: ${JSON.stringify(field.default)}.`;
-    row.insertCell().append((field.description ?? "") + (schema.asked ? needed : ""));
+    const defaultValue = field.default === undefined ? "" : ` Default: ${JSON.stringify(field.default)}.`;
+    row.insertCell().append((field.description ?? "") + (schema.isRequest ? defaultValue : ""));
   }
   const scroll = make("div", "scroll");
   scroll.tabIndex = 0;
@@ -31,19 +31,19 @@ function fieldsOf(schema) {
   return scroll;
 }
 
-/** The schemas that one refers to, itself first. */
-function reached(name, schemas, found = new Set()) {
-  if (found.has(name) || !schemas[name]) return found;
-  found.add(name);
-  for (const [, other] of JSON.stringify(schemas[name]).matchAll(/#\/components\/schemas\/(\w+)/g)) reached(other, schemas, found);
-  return found;
+/** Returns the names of a schema and of all schemas to which it refers. */
+function referenced(name, schemas, names = new Set()) {
+  if (names.has(name) || !schemas[name]) return names;
+  names.add(name);
+  for (const [, other] of JSON.stringify(schemas[name]).matchAll(/#\/components\/schemas\/(\w+)/g)) referenced(other, schemas, names);
+  return names;
 }
 
-function schemaParts(name, schemas, asked) {
-  return [...reached(name, schemas)].flatMap((each) => [
+function schemaParts(name, schemas, isRequest) {
+  return [...referenced(name, schemas)].flatMap((each) => [
     make("h4", "", each),
     make("div", "", schemas[each].description ?? ""),
-    fieldsOf({ ...schemas[each], asked }),
+    fieldsOf({ ...schemas[each], isRequest }),
   ]);
 }
 
@@ -52,24 +52,24 @@ function operation(path, method, entry, schemas) {
   const title = make("h2");
   title.append(make("code", "", `${method.toUpperCase()} ${path}`), entry.summary ?? "");
   section.append(title, make("p", "", entry.description ?? ""));
-  const asked = entry.requestBody?.content["application/json"].schema.$ref;
-  if (asked) {
-    const example = schemas[nameOf(asked)].examples?.at(-1) ?? {};
+  const request = entry.requestBody?.content["application/json"].schema.$ref;
+  if (request) {
+    const example = schemas[nameOf(request)].examples?.at(-1) ?? {};
     const body = JSON.stringify(example, null, 2).replaceAll("'", "'\\''");
-    section.append(make("h3", "", "For example"));
+    section.append(make("h3", "", "Example"));
     const command = make("pre", "", `curl ${location.origin}${path} -H 'Content-Type: application/json' -d '${body}'`);
     command.tabIndex = 0;
     section.append(command);
-    section.append(make("h3", "", "What is sent"), ...schemaParts(nameOf(asked), schemas, true));
+    section.append(make("h3", "", "Request"), ...schemaParts(nameOf(request), schemas, true));
   }
-  const answered = entry.responses["200"]?.content?.["application/json"]?.schema ?? {};
-  const answers = [answered, ...(answered.anyOf ?? [])].filter((each) => each.$ref);
-  if (answers.length) section.append(make("h3", "", "What comes back"), ...answers.flatMap((each) => schemaParts(nameOf(each.$ref), schemas, false)));
-  const problems = Object.entries(entry.responses).filter(([status]) => status >= "400");
-  if (problems.length) {
-    section.append(make("h3", "", 'When it fails: {"detail": "…"}'));
+  const response = entry.responses["200"]?.content?.["application/json"]?.schema ?? {};
+  const responses = [response, ...(response.anyOf ?? [])].filter((each) => each.$ref);
+  if (responses.length) section.append(make("h3", "", "Response"), ...responses.flatMap((each) => schemaParts(nameOf(each.$ref), schemas, false)));
+  const errors = Object.entries(entry.responses).filter(([status]) => status >= "400");
+  if (errors.length) {
+    section.append(make("h3", "", 'Errors: {"detail": "…"}'));
     const table = make("table");
-    for (const [status, response] of problems) {
+    for (const [status, response] of errors) {
       const row = table.insertRow();
       row.insertCell().append(make("code", "", status));
       row.insertCell().append(response.description);
@@ -80,7 +80,7 @@ function operation(path, method, entry, schemas) {
 }
 
 const status = document.getElementById("status");
-// Swagger UI is there where its package is.
+// Swagger UI exists if its package is installed.
 fetch("/try", { method: "HEAD", credentials: "omit" }).then((answer) => (document.getElementById("try").hidden = !answer.ok));
 try {
   const description = await (await fetch("/openapi.json", { credentials: "omit" })).json();
@@ -91,5 +91,5 @@ try {
   status.textContent = description.info.description;
   document.getElementById("docs").append(...sections.reverse());
 } catch {
-  status.textContent = "The server does not answer. Is herdner serve still running?";
+  status.textContent = "The server does not respond. Check that herdner serve is running.";
 }

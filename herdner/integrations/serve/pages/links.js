@@ -1,14 +1,14 @@
-// Links between mentions: curves behind the text, from name to name.
+// Draws links between mentions as curves behind the text.
 
 const SVG = "http://www.w3.org/2000/svg";
 
-/** The links of a column that touch a name, and an SVG to draw them in; of more than `resting`, none is shown at rest. */
+/** Draws the links of a column that end at a name. If there are more than `resting`, only those of the selected name are visible. */
 export function drawLinks(column, resting) {
   const svg = document.createElementNS(SVG, "svg");
   svg.setAttribute("class", "links");
   svg.setAttribute("aria-hidden", "true");
   column.svg = svg;
-  column.links = gathered(column);
+  column.links = joinLinks(column);
   column.resting = column.links.length <= resting;
   for (const link of column.links) {
     link.path = document.createElementNS(SVG, "path");
@@ -26,32 +26,32 @@ export function drawLinks(column, resting) {
   }
 }
 
-/** Links between words as links between names: those of one pair of names by one rule are one, their parts added up. */
-function gathered(column) {
+/** Joins links between tokens to links between names: those of one pair of names and one rule become one, with the sum of their log-potentials. */
+function joinLinks(column) {
   const owner = new Map();
   for (const mark of column.marks) for (let i = mark.span.start; i < mark.span.end; i++) owner.set(i, mark);
-  const found = new Map();
+  const joined = new Map();
   const characters = [...column.source];
   for (const link of column.result.links) {
     const [a, b] = [owner.get(link.earlier.start), owner.get(link.later.start)];
     if ((!a && !b) || a === b) continue;
     const key = `${a ? a.span.start : link.earlier.start}:${b ? b.span.start : link.later.start}:${link.rule}`;
-    const known = found.get(key);
-    if (known) {
-      known.logPotential += link.log_potential;
+    const existing = joined.get(key);
+    if (existing) {
+      existing.logPotential += link.log_potential;
       continue;
     }
     const text = (span) => characters.slice(span.start, span.end).join("");
-    found.set(key, {
+    joined.set(key, {
       column, a: a ?? link.earlier, b: b ?? link.later, rule: link.rule, logPotential: link.log_potential,
       textA: a ? a.span.text : text(link.earlier), textB: b ? b.span.text : text(link.later),
       labelA: a ? a.span.label : "(no name)", labelB: b ? b.span.label : "(no name)",
     });
   }
-  return [...found.values()];
+  return [...joined.values()];
 }
 
-/** All names that are linked to one, by any number of steps. */
+/** Returns all names that are linked to a name directly or through other names. */
 export function component(column, mark) {
   const reached = new Set([mark]);
   const waiting = [mark];
@@ -74,7 +74,7 @@ export function component(column, mark) {
   return reached;
 }
 
-/** Lays the curves where the names are now. */
+/** Moves the curves to the present positions of the names. */
 export function placeLinks(column, links) {
   const origin = column.svg.getBoundingClientRect();
   const boxes = new Map();
@@ -86,7 +86,7 @@ export function placeLinks(column, links) {
   links.forEach((link, i) => link.path.setAttribute("d", shapes[i]));
 }
 
-/** A curve from name to name: an arch over a line of text, or an S from below one to above another. */
+/** Returns the path between two names: an arch above a line of text, or an S from below one name to above the other. */
 function curve(a, b, origin) {
   if (!a || !b) return "";
   const x1 = a.left + a.width / 2 - origin.left;
@@ -101,12 +101,12 @@ function curve(a, b, origin) {
   const bottom = a.bottom - origin.top;
   const distance = top2 - bottom;
   const pull = Math.max(distance * 0.42, 5);
-  // Names one below the other would hide a straight line behind what stands between them.
+  // A straight line between names in the same column would be hidden by the text between them.
   const bow = Math.abs(x2 - x1) < 60 ? Math.min(18 + distance * 0.12, 60) * (x1 < origin.width / 2 ? 1 : -1) : 0;
   return `M${f(x1)} ${f(bottom)}C${f(x1 + bow)} ${f(bottom + pull)} ${f(x2 + bow)} ${f(top2 - pull)} ${f(x2)} ${f(top2)}`;
 }
 
-/** Where a word is that is no name. */
+/** Returns the rectangle of a token that is not part of a name. */
 function wordBox(column, span) {
   const range = document.createRange();
   const walker = document.createTreeWalker(column.words, NodeFilter.SHOW_TEXT);
@@ -124,7 +124,7 @@ function wordBox(column, span) {
   return null;
 }
 
-/** The link that is drawn at a point of the window, if any. */
+/** Returns the link at a point of the window, or null. */
 export function linkAt(column, x, y) {
   if (!column.resting) return null;
   const origin = column.svg.getBoundingClientRect();

@@ -1,4 +1,4 @@
-/** An element with a class and text; what a user or the service wrote only ever becomes text. */
+/** Makes an element with a class and text. Texts never become markup. */
 export function make(name, className = "", text = "") {
   const made = document.createElement(name);
   if (className) made.className = className;
@@ -6,7 +6,7 @@ export function make(name, className = "", text = "") {
   return made;
 }
 
-/** A table with these words at the head of its columns. */
+/** Makes a table with column headings. */
 export function makeTable(...names) {
   const table = make("table");
   const head = table.createTHead().insertRow();

@@ -1,4 +1,4 @@
-// Swagger UI on the service's own description; nothing is asked for elsewhere.
+// Swagger UI for this service; it sends no requests to other hosts.
 window.ui = SwaggerUIBundle({
   url: "/openapi.json",
   dom_id: "#swagger",

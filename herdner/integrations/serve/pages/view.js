@@ -1,15 +1,15 @@
-// Names in a text: marks in colour, what differs between columns, and a tip for what is pointed at.
+// Shows names as coloured marks, differences between columns, and a tooltip for the selected name.
 import { component, drawLinks, placeLinks, linkAt } from "./links.js";
 import { make, makeTable } from "./make.js";
 
-const MOST_IN_A_TIP = 6;
-const RESTING = 150; // links that are shown all the time; of more, only those of the name that is pointed at
+const MAX_TOOLTIP_LINKS = 6;
+const RESTING = 150; // maximum number of links that are always visible; otherwise only those of the selected name
 
 export const percent = (value) => `${(100 * value).toFixed(value > 0.9995 || value < 0.1 ? 2 : 1)} %`;
 export const signed = (value) => `${value < 0 ? "−" : "+"}${Math.abs(value).toFixed(2)}`;
 const same = (a, b) => a.start === b.start && a.end === b.end && a.label === b.label;
 
-/** The number of a UTF-16 unit for each code point, as the service counts code points; the end included. */
+/** Returns a function from the offset of a code point, as the service counts, to that of a UTF-16 unit. */
 function units(text) {
   if (!/[\ud800-\udfff]/.test(text)) return (i) => i;
   const starts = [0];
@@ -17,7 +17,7 @@ function units(text) {
   return (i) => starts[i];
 }
 
-/** Places in the text where not all columns have the same names: {start, end, of: the names in each column}. */
+/** Returns the places where columns have different names: {start, end, of: the names of each column}. */
 export function differences(columns) {
   if (columns.length < 2) return [];
   const all = columns.flatMap((column, i) => column.result.entities.map((entity) => ({ entity, i })));
@@ -36,11 +36,11 @@ export function differences(columns) {
   return places.filter((place) => !agrees(place));
 }
 
-/** Fills the columns and the table of differences. */
-export function draw(columns, found, labels) {
+/** Draws the columns and the table of differences. */
+export function draw(columns, places, labels) {
   const colour = (label) => `c${(PREFERRED[label] ?? labels.indexOf(label) + 3) % 8}`;
-  columns.forEach((column, i) => drawColumn(column, i, found, colour));
-  drawTable(columns, found, colour);
+  columns.forEach((column, i) => drawColumn(column, i, places, colour));
+  drawTable(columns, places, colour);
   columns.forEach((column) => drawLinks(column, RESTING));
   current = columns;
 }
@@ -48,15 +48,15 @@ export function draw(columns, found, labels) {
 const PREFERRED = { PER: 0, PERSON: 0, LOC: 1, GPE: 1, LOCATION: 1, ORG: 2, ORGANIZATION: 2, MISC: 3 };
 let current = [];
 
-function drawColumn(column, i, found, colour) {
+function drawColumn(column, i, places, colour) {
   const { entities } = column.result;
   const at = units(column.source);
   const piece = (start, end) => column.source.slice(at(start), at(end));
   column.marks = [];
   column.colour = colour;
   const parts = [];
-  const ghosts = found.filter((place) => !place.of[i].length).map((place) => ({ ...place, ghost: true }));
-  const differing = new Set(found.flatMap((place) => place.of[i]));
+  const ghosts = places.filter((place) => !place.of[i].length).map((place) => ({ ...place, ghost: true }));
+  const differing = new Set(places.flatMap((place) => place.of[i]));
   let end = 0;
   for (const span of [...entities, ...ghosts].sort((a, b) => a.start - b.start)) {
     parts.push(document.createTextNode(piece(end, span.start)));
@@ -86,8 +86,8 @@ function entityMark(entity, colour, differs) {
   mark.style.setProperty("--confidence", entity.confidence ?? 0);
   mark.tabIndex = 0;
   mark.setAttribute("role", "button");
-  const sure = entity.confidence === null ? "" : `, confidence ${percent(entity.confidence)}`;
-  mark.setAttribute("aria-label", `${entity.text}, ${entity.label}${sure}${differs ? ", differs between backends" : ""}`);
+  const confidence = entity.confidence === null ? "" : `, confidence ${percent(entity.confidence)}`;
+  mark.setAttribute("aria-label", `${entity.text}, ${entity.label}${confidence}${differs ? ", differs between backends" : ""}`);
   mark.setAttribute("aria-describedby", "tip");
   mark.addEventListener("focus", () => show(mark));
   mark.addEventListener("blur", () => show(null));
@@ -97,11 +97,11 @@ function entityMark(entity, colour, differs) {
 
 function ghost(text) {
   const mark = make("span", "ghost", text);
-  mark.title = "no name here, but one by another backend";
+  mark.title = "another backend found a name here";
   return mark;
 }
 
-// --- what is pointed at
+// --- the selected name or link
 
 let shown = null;
 
@@ -116,7 +116,7 @@ function look(event, column) {
   else if (shown) show(document.activeElement?.classList.contains("entity") ? document.activeElement : null);
 }
 
-/** Highlights a name, what it is linked to and its tip; null ends that. */
+/** Highlights a name and its links, and shows its tooltip; null removes both. */
 export function show(mark) {
   for (const column of current) {
     column.text.classList.remove("looking");
@@ -159,7 +159,7 @@ function fillTip(tip, mark) {
   }
   const links = column.links.filter((link) => link.a === mark || link.b === mark);
   const list = make("ul");
-  for (const link of links.slice(0, MOST_IN_A_TIP)) {
+  for (const link of links.slice(0, MAX_TOOLTIP_LINKS)) {
     const item = make("li");
     const [text, label] = link.a === mark ? [link.textB, link.labelB] : [link.textA, link.labelA];
     item.append(make("span", "", `${text} ${label}`), make("span", "", `${link.rule} ${signed(link.logPotential)}`));
@@ -167,11 +167,11 @@ function fillTip(tip, mark) {
   }
   if (links.length) parts.push(make("p", "", `linked to ${links.length === 1 ? "one mention" : `${links.length} mentions`}`), list);
   else if (column.result.linked) parts.push(make("p", "", "linked to no other mention"));
-  if (links.length > MOST_IN_A_TIP) parts.push(make("p", "", `and ${links.length - MOST_IN_A_TIP} more`));
+  if (links.length > MAX_TOOLTIP_LINKS) parts.push(make("p", "", `and ${links.length - MAX_TOOLTIP_LINKS} more`));
   tip.replaceChildren(...parts);
 }
 
-/** Words of the text, in whatever direction they are read. */
+/** Makes an element with words of the text, in their own writing direction. */
 function isolated(name, text) {
   const made = make(name, "", text);
   made.dir = "auto";
@@ -188,12 +188,12 @@ function showLink(link, event) {
   const tip = document.getElementById("tip");
   const head = make("div");
   head.append(make("strong", "", `${link.textA} – ${link.textB}`));
-  const says = link.logPotential < 0 ? "the labels were chosen against it" : "it speaks for these labels";
-  tip.replaceChildren(head, make("p", "", `${link.rule}: ${signed(link.logPotential)} to the log-potential; ${says}`));
+  const effect = link.logPotential < 0 ? "contradicts these labels" : "supports these labels";
+  tip.replaceChildren(head, make("p", "", `${link.rule}: log-potential ${signed(link.logPotential)}, ${effect}`));
   place(tip, new DOMRect(event.clientX, event.clientY - 8, 0, 16));
 }
 
-/** The tip below a rectangle of the window, or above where there is no room. */
+/** Places the tooltip below a rectangle of the window, or above it if there is no space. */
 function place(tip, rectangle) {
   tip.hidden = false;
   const { width, height } = tip.getBoundingClientRect();
@@ -206,15 +206,15 @@ function place(tip, rectangle) {
 
 // --- the table of differences
 
-function drawTable(columns, found, colour) {
+function drawTable(columns, places, colour) {
   const section = document.getElementById("differences");
-  section.hidden = !found.length;
-  if (!found.length) return;
-  section.querySelector("h2").textContent = `Where they differ (${found.length})`;
-  const table = makeTable("in the text", ...columns.map((column) => column.name));
+  section.hidden = !places.length;
+  if (!places.length) return;
+  section.querySelector("h2").textContent = `Differences (${places.length})`;
+  const table = makeTable("text", ...columns.map((column) => column.name));
   const body = table.createTBody();
   const at = units(columns[0].source);
-  for (const each of found) {
+  for (const each of places) {
     const row = body.insertRow();
     row.insertCell().append(jump(each, columns, columns[0].source.slice(at(each.start), at(each.end))));
     for (const own of each.of) {
@@ -230,7 +230,7 @@ function jump(place, columns, text) {
   const button = isolated("button", text);
   button.className = "jump";
   button.type = "button";
-  button.title = "show it in the text";
+  button.title = "show in the text";
   button.addEventListener("click", () => {
     const marks = columns.flatMap((column) => [...column.words.querySelectorAll(".entity, .ghost")]);
     const there = marks.filter((mark) => mark.span.start < place.end && place.start < mark.span.end);

@@ -1,17 +1,17 @@
-// Why a name has its label: what adds to its log-odds, behind a click on it.
+// Dialog with an explanation of a label: the terms of its log-odds.
 import { make, makeTable } from "./make.js";
 import { percent, show, signed } from "./view.js";
 
-const MOST = 12; // parts that are shown at first
+const MAX_PARTS = 12; // that are visible at first
 const dialog = document.getElementById("why");
 const against = document.getElementById("against");
-let asked = null;
+let selected = null;
 let runs = 0;
 
-/** Opens the dialog for a name; `ask` asks the service. */
+/** Opens the dialog for a name; `ask` sends a request to the service. */
 export function why(mark, ask, labels) {
   const { span, column } = mark;
-  asked = { mark, ask };
+  selected = { mark, ask };
   const others = labels.filter((label) => label !== span.label);
   const choices = [["", "no name"], ["best", "the best other label"], ...others.map((label) => [label, label])];
   against.replaceChildren(...choices.map(([value, text]) => new Option(text, value)));
@@ -23,7 +23,7 @@ export function why(mark, ask, labels) {
 }
 
 async function fill() {
-  const { mark, ask } = asked;
+  const { mark, ask } = selected;
   const { span, column } = mark;
   const run = ++runs;
   const place = document.getElementById("parts");
@@ -33,40 +33,40 @@ async function fill() {
   if (against.value) request.against = against.value;
   let parts;
   try {
-    parts = shown(await ask("/api/explain", request));
+    parts = explanation(await ask("/api/explain", request));
   } catch (error) {
     parts = [make("p", "problem", error.message)];
   }
-  if (run !== runs) return; // something else was asked meanwhile
+  if (run !== runs) return; // another request has been sent meanwhile
   place.replaceChildren(...parts);
   place.removeAttribute("aria-busy");
 }
 
-function shown(found) {
-  const { feature, transition, link, name } = found.totals;
-  const other = found.against ?? "no name";
-  const odds = make("p", "odds", `log-odds ${number(found.log_odds)} against ${other}: `);
+function explanation(result) {
+  const { feature, transition, link, name } = result.totals;
+  const other = result.against ?? "no name";
+  const odds = make("p", "odds", `log-odds ${number(result.log_odds)} against ${other}: `);
   odds.append(`features ${number(feature)}, transitions ${number(transition)}, links ${number(link)}`);
-  if (name !== 0) odds.append(`, names given ${number(name)}`);
-  const sure = make("p", "", `confidence ${percent(found.confidence)}`);
-  if (found.confidence !== found.confidence_without_links) sure.append(`, without links ${percent(found.confidence_without_links)}`);
-  const table = makeTable("adds", "size", "what");
+  if (name !== 0) odds.append(`, known names ${number(name)}`);
+  const confidence = make("p", "", `confidence ${percent(result.confidence)}`);
+  if (result.confidence !== result.confidence_without_links) confidence.append(`, without links ${percent(result.confidence_without_links)}`);
+  const table = makeTable("log-odds", "size", "part");
   const body = table.createTBody();
-  const largest = Math.max(...found.parts.map((part) => Math.abs(part.value ?? 0)), 0.01);
+  const largest = Math.max(...result.parts.map((part) => Math.abs(part.value ?? 0)), 0.01);
   const fillRows = (parts) => body.replaceChildren(...parts.map((part) => row(part, largest)));
-  const few = found.parts.length > MOST + 1 ? [...found.parts.slice(0, MOST), rest(found.parts.slice(MOST))] : found.parts;
+  const few = result.parts.length > MAX_PARTS + 1 ? [...result.parts.slice(0, MAX_PARTS), rest(result.parts.slice(MAX_PARTS))] : result.parts;
   fillRows(few);
   const scroll = make("div", "scroll");
   scroll.tabIndex = 0;
   scroll.append(table);
-  if (few === found.parts) return [odds, sure, scroll];
-  const all = make("button", "jump", `show all ${found.parts.length} parts`);
+  if (few === result.parts) return [odds, confidence, scroll];
+  const all = make("button", "jump", `show all ${result.parts.length} parts`);
   all.type = "button";
   all.addEventListener("click", () => {
-    fillRows(found.parts);
+    fillRows(result.parts);
     all.remove();
   });
-  return [odds, sure, scroll, all];
+  return [odds, confidence, scroll, all];
 }
 
 const number = (value) => (value === null ? "∞" : signed(value));
@@ -88,4 +88,4 @@ function row(part, largest) {
 
 against.addEventListener("change", fill);
 document.getElementById("why-close").addEventListener("click", () => dialog.close());
-dialog.addEventListener("click", (event) => event.target === dialog && dialog.close()); // beside it
+dialog.addEventListener("click", (event) => event.target === dialog && dialog.close()); // a click outside
