@@ -145,8 +145,12 @@ def span_beliefs(
 
 
 class Joined(NamedTuple):
-    """Concatenated documents. Document d has the tokens ``starts[d]:starts[d + 1]``; ``ends`` are the linked tokens of
-    each table of links, int32[F, 2].
+    """Concatenated documents.
+
+    Attributes:
+        starts: int64[D + 1], first token of each document, and the number of tokens.
+        sentence_offsets: int64[S + 1], first token of each sentence, and the number of tokens.
+        ends: For each table of links int32[F, 2], the linked tokens.
     """
 
     starts: NDArray[np.int64]

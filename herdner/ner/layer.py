@@ -161,6 +161,7 @@ class SkipChainLayer(Estimator):
         backend: str | Backend = DEFAULT_BACKEND,
         learner: Learner = JOINT,
     ) -> None:
+        """Store the parameters."""
         self.labels = labels
         self.rules = rules
         self.scores: ScoreKind = scores
@@ -173,6 +174,7 @@ class SkipChainLayer(Estimator):
         self.learner = learner
 
     def __setattr__(self, name: str, value: object) -> None:
+        """Set an attribute, and discard the compiled model."""
         super().__setattr__(name, value)
         self.__dict__.pop("_compiled", None)
 

@@ -168,6 +168,7 @@ class Topics:
     centres: NDArray[np.float32]
 
     def __post_init__(self) -> None:
+        """Check and copy the centres."""
         shape = VECTOR_CLASSES[2] + 1, sum(TOPICS)
         if self.centres.shape != shape or not ((self.centres >= 0) & (self.centres <= 1)).all():
             raise ValueError(f"centres must be numbers from 0 to 1 of shape {shape}, got shape {self.centres.shape}")

@@ -45,6 +45,7 @@ class Recaser:
     """
 
     def __init__(self, lexicon: Lexicon, names: Sequence[str]) -> None:
+        """Select the gazetteers of names."""
         self.lexicon = lexicon
         known = () if lexicon.gazetteers is None else lexicon.gazetteers.names
         self.lists = sum(1 << g for g, name in enumerate(known) if name in names)

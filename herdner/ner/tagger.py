@@ -108,6 +108,7 @@ class Tagger(Estimator):
         calibrated: bool = True,
         tokenizer: TokenizerSettings | None = None,
     ) -> None:
+        """Store the parameters."""
         self.plan = plan
         self.lexicon = lexicon
         self.scheme: Scheme = scheme
@@ -130,6 +131,7 @@ class Tagger(Estimator):
     # --- scikit-learn's conventions ---------------------------------------------------------------------------------
 
     def __sklearn_is_fitted__(self) -> bool:
+        """Return True if there is a model."""
         return hasattr(self, "model_")
 
     def fit(
@@ -579,6 +581,7 @@ class Tagger(Estimator):
         return tagger
 
     def __getstate__(self) -> dict[str, Any]:
+        """Return the attributes to pickle, without compiled forms of the model."""
         return {name: value for name, value in self.__dict__.items() if name not in _COMPILED}
 
 

@@ -42,6 +42,7 @@ class Finder:
     def __init__(
         self, names: Names, tags: tuple[str, ...], scheme: Scheme, split: Callable[[str], Sequence[str]], language: str
     ) -> None:
+        """Compile the patterns; tries are lazily initialised."""
         names.check_labels(split_tag(tag)[1] for tag in tags)
         self._entries, self._fold_case, self._split = names.entries, names.fold_case, split
         self._strengths = list(map(names.strength_of, names.entries))

@@ -47,6 +47,7 @@ class Names:
     fold_case: bool = False
 
     def __post_init__(self) -> None:
+        """Check the values."""
         if not isinstance(cast(object, self.strength), int | float) or not self.strength > -math.inf:
             raise ValueError(f"strength must be a number, or inf for constraints, got {self.strength!r}")
         for name, value in (("hard", self.hard), ("fold_case", self.fold_case)):

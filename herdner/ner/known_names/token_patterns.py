@@ -39,6 +39,7 @@ class TokenPatterns:
     """
 
     def __init__(self, patterns: Sequence[tuple[int, Sequence[Mapping[str, Any]], str]], language: str) -> None:
+        """Compile the patterns."""
         for _, pattern, place in patterns:
             _check(pattern, place)
         spacy = import_extra("spacy", "patterns of tokens need spaCy")

@@ -15,6 +15,7 @@ class Trie:
     """Prefix tree of phrases with integer values."""
 
     def __init__(self) -> None:
+        """Create an empty tree."""
         self._first: dict[str, int] = {}  # node after the first token of a phrase
         self._next: dict[tuple[int, str], int] = {}  # node after a node and a token
         self._values: dict[int, list[int]] = {}  # values of the phrases that end at a node
