@@ -53,7 +53,7 @@ def suggest(
     inputs = expand_inputs(files or [], input_, pattern)
     import herdner
     from herdner.corpora.formats import write_documents
-    from herdner.ner.suggesting import suggested
+    from herdner.ner.suggesting import rank_documents
 
     tagger = herdner.load(model)
     status = RunStatus()
@@ -61,7 +61,7 @@ def suggest(
         task = display.add_task("reading", total=len(inputs))
         documents = read_inputs(inputs, encoding, lambda: display.advance(task), column=column)
         tagged = list(_tag_unannotated(tagger, documents, status))
-    suggestions = suggested(tagger, tagged)[:limit]
+    suggestions = rank_documents(tagger, tagged)[:limit]
     if status.is_truncated or (status.failures and not suggestions):
         status.exit_on_failure()
     with open_output(output) as stream:
@@ -98,7 +98,7 @@ def _tag_unannotated(tagger: Tagger, documents: Iterable[Document | Failure], st
 
 def _with_rank(suggestion: Suggestion, rank: int) -> Document:
     """Return the document with its rank, gain and uncertain words in its fields."""
-    words = [word for word, _ in suggestion.doubts[:MAX_WORDS]]
+    words = [word for word, _ in suggestion.uncertain_words[:MAX_WORDS]]
     values = {"rank": rank, "gain": round(suggestion.gain, 3), "uncertain_words": words}
     document = suggestion.document
     return replace(document, fields={**document.fields, "suggested": values})
@@ -106,6 +106,6 @@ def _with_rank(suggestion: Suggestion, rank: int) -> Document:
 
 def _lines(suggestions: Sequence[Suggestion]) -> Iterator[str]:
     """Yield gain, id and uncertain words of each document, separated by tabs."""
-    for document, gain, doubts in suggestions:
-        words = " ".join(word for word, _ in doubts[:MAX_WORDS])
+    for document, gain, uncertain_words in suggestions:
+        words = " ".join(word for word, _ in uncertain_words[:MAX_WORDS])
         yield f"{gain:.2f}\t{to_printable(document.id or '')}\t{to_printable(words)}\n"

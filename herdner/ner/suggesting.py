@@ -1,11 +1,12 @@
-"""Which documents to annotate next: those where labels would teach a model most (active learning).
+"""Active learning: an order in which to annotate documents, the most informative first.
 
-A token is in doubt by how little its best tag leads the second (the margin of Scheffer et al. 2001, as Settles and
-Craven 2008 use it for sequences), or by how far mentions that a link joins are believed to differ. A word counts the
-more, the more of the documents hold it (the density of Settles and Craven 2008), and once, however often it is in
-doubt: the order is that of a greedy choice in which each distinct word has its largest doubt in the documents chosen so
-far. That is a sum of maxima, a submodular function, of which the greedy choice is near the best (Nemhauser et al.
-1978), and lazy evaluation finds it fast (Minoux 1978).
+The uncertainty of a token is how little its best tag leads the second best (the margin of Scheffer et al. 2001, applied
+to sequences by Settles and Craven 2008), or how much the label probabilities of linked mentions differ, if that is
+larger. A word weighs more if more documents contain it (the density of Settles and Craven 2008).
+
+The gain of a set of documents is the sum over distinct words of the largest uncertainty of each word. This function is
+submodular, so a greedy choice is near the optimum (Nemhauser et al. 1978), and lazy evaluation makes it fast (Minoux
+1978).
 """
 
 from __future__ import annotations
@@ -17,89 +18,112 @@ from math import log1p
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from herdner.base.arrays import Floats
 from herdner.ner.tagger import Tagger
 from herdner.text.document import Document
 from herdner.text.tags import split_tag
 
-# A document is chosen for what it adds divided by its tokens to this power: 0 prefers long documents, 1 short ones. In
-# between, suggestions are better than random ones document by document, and token by token.
+# Gains are divided by the number of tokens to this power: 0 prefers long documents, 1 short ones. With a value between
+# them, suggestions are better than random documents both per document and per token.
 LENGTH_POWER = 0.5
 
 
 class Suggestion(NamedTuple):
-    """A document with the names that the model believes in.
+    """A document with predicted entities and its gain.
 
     Attributes:
-        document: The document, with these names.
-        gain: The weighted doubt that it adds to that of those before it.
-        doubts: Its words with how much each is in doubt, between 0 and 1, the most doubtful first.
+        document: The document with predicted entities.
+        gain: Weighted uncertainty that the document adds to that of the documents before it.
+        uncertain_words: Words of the document with their uncertainty between 0 and 1, in descending order.
     """
 
     document: Document
     gain: float
-    doubts: list[tuple[str, float]]
+    uncertain_words: list[tuple[str, float]]
 
 
 def suggest(tagger: Tagger, documents: Iterable[Document]) -> list[Suggestion]:
-    """All documents that have tokens, in the order in which to annotate them. All are held in memory."""
-    return suggested(tagger, list(tagger.pipe(documents)))
+    """Tag documents and return them in the order in which to annotate them. All are held in memory.
+
+    Args:
+        tagger: Tagger whose uncertainty is measured.
+        documents: Texts or documents; documents without tokens are left out.
+    """
+    return rank_documents(tagger, list(tagger.pipe(documents)))
 
 
-def suggested(tagger: Tagger, tagged: Sequence[Document]) -> list[Suggestion]:
-    """`suggest` of documents that the tagger has tagged."""
+def rank_documents(tagger: Tagger, tagged: Sequence[Document]) -> list[Suggestion]:
+    """Return tagged documents in the order in which to annotate them.
+
+    Args:
+        tagger: Tagger whose uncertainty is measured.
+        tagged: Documents that the tagger has tagged; documents without tokens are left out.
+    """
     tagged = [document for document in tagged if document.n_tokens]
-    found = [by_word(document, doubts(tagger, document)) for document in tagged]
-    spread = Counter(word for words in found for word in words)
-    weighted = [{word: doubt * log1p(spread[word]) for word, doubt in words.items()} for words in found]
+    uncertainties = [_by_word(document, token_uncertainty(tagger, document)) for document in tagged]
+    n_documents = Counter(word for words in uncertainties for word in words)
+    weighted = [{word: value * log1p(n_documents[word]) for word, value in words.items()} for words in uncertainties]
     order = greedy_order(weighted, [document.n_tokens**LENGTH_POWER for document in tagged])
-    return [Suggestion(tagged[i], gain, sorted(found[i].items(), key=lambda pair: -pair[1])) for i, gain in order]
+    return [
+        Suggestion(tagged[i], gain, sorted(uncertainties[i].items(), key=lambda pair: -pair[1])) for i, gain in order
+    ]
 
 
-def doubts(tagger: Tagger, document: Document) -> NDArray[np.float64]:
-    """float64[n], between 0 and 1: how much each token of a tokenised document is in doubt."""
+def token_uncertainty(tagger: Tagger, document: Document) -> Floats:
+    """Return the uncertainty of each token, float64[n], between 0 and 1.
+
+    Args:
+        tagger: Tagger whose uncertainty is measured.
+        document: Document with n tokens.
+    """
     (marginals,) = tagger.predict_marginals([document])
-    top = np.sort(marginals, axis=1)[:, -2:]
-    found = 1 - (top[:, 1] - top[:, 0])
-    classes = [split_tag(label)[1] for label in tagger.classes_]
-    columns = [[k for k, own in enumerate(classes) if own == label] for label in dict.fromkeys(classes)]
-    beliefs = np.stack([marginals[:, own].sum(axis=1) for own in columns], axis=1)
+    best = np.sort(marginals, axis=1)[:, -2:]
+    uncertainty = 1 - (best[:, 1] - best[:, 0])
+    labels = [split_tag(tag)[1] for tag in tagger.classes_]
+    columns = [[k for k, own in enumerate(labels) if own == label] for label in dict.fromkeys(labels)]
+    label_marginals = np.stack([marginals[:, own].sum(axis=1) for own in columns], axis=1)
     for left, right in (ends.T for ends in tagger.find_links(document).values()):
-        differ = 0.5 * np.abs(beliefs[left] - beliefs[right]).sum(axis=1)
-        np.maximum.at(found, left, differ)
-        np.maximum.at(found, right, differ)
-    return found
+        distance = 0.5 * np.abs(label_marginals[left] - label_marginals[right]).sum(axis=1)
+        np.maximum.at(uncertainty, left, distance)
+        np.maximum.at(uncertainty, right, distance)
+    return uncertainty
 
 
-def by_word(document: Document, found: NDArray[np.float64]) -> dict[str, float]:
-    """The largest doubt of each distinct word."""
+def _by_word(document: Document, uncertainty: Floats) -> dict[str, float]:
+    """Return the largest uncertainty of each distinct word."""
     largest: dict[str, float] = {}
-    for token, doubt in zip(document.tokens, found.tolist(), strict=True):
-        largest[token] = max(doubt, largest.get(token, 0.0))
+    for token, value in zip(document.tokens, uncertainty.tolist(), strict=True):
+        largest[token] = max(value, largest.get(token, 0.0))
     return largest
 
 
-def greedy_order(found: Sequence[dict[str, float]], costs: Sequence[float]) -> list[tuple[int, float]]:
-    """The numbers of all documents, each with what it adds: at each step the one that adds most for its cost, of equal
-    ones the first. ``found``: what the words of each are worth; of a word only its largest worth counts.
+def greedy_order(values: Sequence[dict[str, float]], costs: Sequence[float]) -> list[tuple[int, float]]:
+    """Order documents greedily by their gain per cost. The first of equal documents comes first.
+
+    Args:
+        values: Value of each word of each document. Only the largest value of a word counts.
+        costs: Cost of each document.
+
+    Returns:
+        Index and gain of each document.
     """
-    known: dict[str, float] = {}
+    largest: dict[str, float] = {}
 
     def gain(i: int) -> float:
-        return sum(max(0.0, worth - known.get(word, 0.0)) for word, worth in found[i].items())
+        return sum(max(0.0, value - largest.get(word, 0.0)) for word, value in values[i].items())
 
-    waiting = [(-gain(i) / costs[i], i) for i in range(len(found))]
-    heapq.heapify(waiting)
+    queue = [(-gain(i) / costs[i], i) for i in range(len(values))]
+    heapq.heapify(queue)
     order: list[tuple[int, float]] = []
-    while waiting:
-        _, i = heapq.heappop(waiting)
+    while queue:
+        _, i = heapq.heappop(queue)
         added = gain(i)
         now = (-added / costs[i], i)
-        if waiting and now > waiting[0]:  # what it adds has shrunk: another may add more
-            heapq.heappush(waiting, now)
+        if queue and now > queue[0]:  # its gain has decreased, so another document may be better
+            heapq.heappush(queue, now)
             continue
         order.append((i, added))
-        for word, worth in found[i].items():
-            known[word] = max(worth, known.get(word, 0.0))
+        for word, value in values[i].items():
+            largest[word] = max(value, largest.get(word, 0.0))
     return order

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from herdner import Tagger
-from herdner.ner.suggesting import doubts, greedy_order, suggest
+from herdner.ner.suggesting import greedy_order, suggest, token_uncertainty
 from herdner.text.tags import split_tag
 
 WORTHS = st.dictionaries(st.sampled_from("abcdef"), st.floats(0, 1).map(lambda x: round(x, 3)), max_size=5)
@@ -51,7 +51,7 @@ def test_doubt_is_the_margin_or_what_links_disagree_about(news_tagger: Tagger):
                 ]
                 doubt = max(doubt, sum(abs(sides[0][c] - sides[1][c]) for c in sides[0]) / 2)
         expected.append(doubt)
-    found = doubts(news_tagger, document)
+    found = token_uncertainty(news_tagger, document)
     assert found == pytest.approx(np.array(expected))
     assert 0 <= found.min() <= found.max() <= 1
 
@@ -62,5 +62,7 @@ def test_what_is_suggested_is_every_document_once_and_copies_come_last(news_tagg
     assert sorted(each.document.text for each in found) == sorted(text for text in texts if text)
     copies = [each for each in found if each.document.text == texts[1]]
     assert copies[0].gain > copies[1].gain == 0
-    assert [doubt for _, doubt in found[0].doubts] == sorted((d for _, d in found[0].doubts), reverse=True)
+    assert [doubt for _, doubt in found[0].uncertain_words] == sorted(
+        (d for _, d in found[0].uncertain_words), reverse=True
+    )
     assert suggest(news_tagger, []) == []
