@@ -130,7 +130,7 @@ cdef class Many:
         cdef Py_ssize_t n_states = unary.shape[1]
         cdef int64_t n = min(most, CHAIN_LANE_TOKENS)
         cdef int wide = chain_n_lanes()
-        cdef double[:, :, ::1] tables, labels, numbers, sums
+        cdef double[:, :, ::1] tables, rows, numbers, sums
         self.space, self.unary, self.offsets, self.log_z, self.nodes = space, unary, offsets, log_z, nodes
         self.spans, self.pairs, self.weights = spans, pairs, weights
         self.backward, self.wide = nodes is not None or spans is not None, wide
@@ -138,16 +138,16 @@ cdef class Many:
         if not self.in_lanes:
             return
         tied = np.asarray(space.scaled.padded)[:, 0, :, :n_states]
-        tables, labels = in_lines((2, n_states, wide * n_states)), in_lines((3, n, wide * n_states))
+        tables, rows = in_lines((2, n_states, wide * n_states)), in_lines((3, n, wide * n_states))
         numbers, sums = in_lines((4, n, wide)), in_lines((n_states, n_states, wide))
         np.asarray(tables)[:] = np.repeat(tied, wide, axis=2)
         self.lanes.n_states, self.lanes.shift = <int> n_states, space.scaled.shifts[0]
         self.lanes.table, self.lanes.transposed = &tables[0, 0, 0], &tables[1, 0, 0]
-        self.lanes.x, self.lanes.forward, self.lanes.backward = &labels[0, 0, 0], &labels[1, 0, 0], &labels[2, 0, 0]
+        self.lanes.x, self.lanes.forward, self.lanes.backward = &rows[0, 0, 0], &rows[1, 0, 0], &rows[2, 0, 0]
         self.lanes.tops, self.lanes.norm = &numbers[0, 0, 0], &numbers[1, 0, 0]
         self.lanes.factor, self.lanes.scale = &numbers[2, 0, 0], &numbers[3, 0, 0]
         self.lanes.pairs = NULL if pairs is None else &sums[0, 0, 0]
-        self.references = (tables, labels, numbers, sums)
+        self.references = (tables, rows, numbers, sums)
 
     cdef int64_t length(self, int64_t s) noexcept nogil:
         return self.offsets[s + 1] - self.offsets[s]

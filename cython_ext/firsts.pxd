@@ -1,5 +1,5 @@
 # cython: language_level=3
-# Where an array begins; NULL where it has nothing.
+# The address of the first element of an array; NULL for an empty array.
 from libc.stdint cimport int32_t, int64_t
 
 

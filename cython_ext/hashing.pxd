@@ -1,10 +1,10 @@
-# The 64-bit hashes of words and features, and look-ups in the tables keyed by them (built by hashing.pyx).
-# The hash is part of the model format: changing it makes old models tag differently.
+# 64-bit hashes of words and features, and look-ups in tables keyed by them, which hashing.pyx builds.
+# The hash is part of the model format: a change would make saved models tag differently.
 from libc.stdint cimport uint32_t, uint64_t
 
 
 cdef inline uint64_t mix(uint64_t h) noexcept nogil:
-    """Finaliser of MurmurHash3: a bijection in which every input bit reaches every output bit."""
+    """Apply the finaliser of MurmurHash3: a bijection in which every input bit affects every output bit."""
     h ^= h >> 33
     h *= 0xFF51AFD7ED558CCDULL
     h ^= h >> 33
@@ -14,7 +14,7 @@ cdef inline uint64_t mix(uint64_t h) noexcept nogil:
 
 
 cdef inline uint64_t combine(uint64_t h, uint64_t value) noexcept nogil:
-    """Hash of the ordered pair (h, value); one multiplication and a fold, because it runs for every feature."""
+    """Hash the ordered pair (h, value). It is cheap, because it runs for every feature."""
     h = (h ^ value) * 0x9E3779B97F4A7C15ULL
     return (h ^ (h >> 32)) * 0xD6E8FEB86659FD93ULL
 
@@ -24,7 +24,7 @@ cdef inline uint64_t hash_start() noexcept nogil:
 
 
 cdef inline uint64_t hash_char(uint64_t h, uint32_t char) noexcept nogil:
-    """FNV-1a, a code point at a time: independent of how a string is stored."""
+    """FNV-1a over code points, so that the hash does not depend on the internal form of a string."""
     return (h ^ char) * 0x100000001B3ULL
 
 
@@ -34,7 +34,7 @@ ctypedef struct Slot:
 
 
 cdef inline const Slot* find(const Slot* slots, uint64_t mask, uint64_t key) noexcept nogil:
-    """The slot of a key in a table of mask + 1 slots, or NULL."""
+    """Return the slot of a key in a table of mask + 1 slots, or NULL."""
     cdef uint64_t slot = (key ^ (key >> 32)) & mask
     while slots[slot].key != 0:
         if slots[slot].key == key:

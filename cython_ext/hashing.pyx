@@ -1,6 +1,7 @@
 # cython: language_level=3
-"""Word hashes and the open-addressing tables that models are looked up in. Called by `herdner.ner.features` and
-`herdner.ner.lexicon`; the loops of words and features take what they need from hashing.pxd.
+"""Hashes of words, and open-addressing tables keyed by them.
+
+Called by `herdner.ner.features` and `herdner.ner.lexicon`; other compiled modules use hashing.pxd.
 """
 
 import numpy as np
@@ -11,7 +12,7 @@ from hashing cimport combine, hash_char, hash_start, mix
 
 
 def hash_string(str text):
-    """The 64-bit hash of a string (never 0), the same on every machine."""
+    """Return the 64-bit hash of a string, never 0 and the same on every machine."""
     cdef uint64_t h = hash_start()
     cdef Py_UCS4 char
     for char in text:
@@ -20,12 +21,12 @@ def hash_string(str text):
 
 
 def hash_strings(texts):
-    """`hash_string` of each: uint64[len(texts)]."""
+    """Return `hash_string` of each text: uint64[len(texts)]."""
     return np.fromiter((hash_string(text) for text in texts), np.uint64, len(texts))
 
 
 def hash_phrase(words):
-    """Hash of a sequence of words, extended word by word: the hash of a phrase continues the hash of its beginning."""
+    """Return the hash of a sequence of words; the hash of a phrase continues the hash of its first words."""
     cdef uint64_t h = hash_start()
     for word in words:
         h = combine(h, hash_string(word))
@@ -33,13 +34,14 @@ def hash_phrase(words):
 
 
 def build_table(const uint64_t[::1] keys not None, const uint64_t[::1] values not None):
-    """Open-addressing table of distinct non-zero keys: uint64[m, 2], rows (key, value), m a power of two, at most
-    half full.
+    """Build an open-addressing table of distinct non-zero keys: uint64[m, 2], rows (key, value).
+
+    m is a power of two; at most half of the rows are in use. Raises ValueError for a key that is 0 or occurs twice.
     """
     cdef Py_ssize_t n = keys.shape[0], i
     cdef uint64_t capacity = 8, slot
     if values.shape[0] != n:
-        raise ValueError(f"{n} keys but {values.shape[0]} values")
+        raise ValueError(f"there are {n} keys but {values.shape[0]} values")
     while capacity < 2 * <uint64_t> n:
         capacity *= 2
     table_array = np.zeros((capacity, 2), np.uint64)
@@ -50,7 +52,7 @@ def build_table(const uint64_t[::1] keys not None, const uint64_t[::1] values no
         slot = (keys[i] ^ (keys[i] >> 32)) & (capacity - 1)
         while table[slot, 0] != 0:
             if table[slot, 0] == keys[i]:
-                raise ValueError(f"key {keys[i]} is given twice")
+                raise ValueError(f"key {keys[i]} occurs twice")
             slot = (slot + 1) & (capacity - 1)
         table[slot, 0] = keys[i]
         table[slot, 1] = values[i]

@@ -148,7 +148,8 @@ def lay_out(const int32_t[::1] numbers not None, const int64_t[::1] starts not N
     return uses_array, starts_array, middles_array
 
 
-def meet(data, const uint8_t[:, ::1] allowed not None, uint8_t[:, ::1] dense not None, uint8_t[::1] entries not None):
+def mark_used_weights(data, const uint8_t[:, ::1] allowed not None, uint8_t[:, ::1] dense not None,
+                      uint8_t[::1] entries not None):
     """Mark the weights that some token uses with a tag that it may have: ``dense`` [D, K], and sparse ``entries``."""
     cdef const int32_t[::1] uses = data.uses
     cdef const int64_t[::1] starts = data.starts, middles = data.middles
@@ -287,11 +288,11 @@ cdef double subtract_tags(const int32_t* states, int64_t n, const double* unary,
     return gain
 
 
-def slope(data, Py_ssize_t first, Py_ssize_t last, const double[::1] sentence_weights not None,
-          const double[:, ::1] dense not None, const double[::1] entries not None,
-          const double[:, :, ::1] transition not None, const double[::1] start not None, const double[::1] end not None,
-          double[:, ::1] dense_slope not None, double[::1] entry_slope not None,
-          double[:, ::1] transition_slope not None):
+def add_gradient(data, Py_ssize_t first, Py_ssize_t last, const double[::1] sentence_weights not None,
+                 const double[:, ::1] dense not None, const double[::1] entries not None,
+                 const double[:, :, ::1] transition not None, const double[::1] start not None,
+                 const double[::1] end not None, double[:, ::1] dense_slope not None, double[::1] entry_slope not None,
+                 double[:, ::1] transition_slope not None):
     """Compute the negative log-likelihood of sentences ``first`` to ``last`` - 1 and add its derivatives to the slopes.
 
     ``data`` is a `herdner.crf.chain_data.ChainData`; sentences of weight 0 are skipped. ``start`` and ``end`` [K] are

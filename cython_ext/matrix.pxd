@@ -1,6 +1,6 @@
 # cython: language_level=3
-# Dobrushin's matrix as the loops see it: pointers into the arrays of a `herdner.dobrushin.Influence`, where they are
-# described. Whoever holds a `Matrix` keeps that Python object alive.
+# Dobrushin's influence matrix for the loops: pointers into the arrays of a `herdner.dobrushin.Influence`, which
+# describes them. The caller must keep that Python object alive.
 from libc.stdint cimport int32_t, int64_t
 
 from firsts cimport first_double, first_int32, first_int64
@@ -21,7 +21,7 @@ cdef inline Matrix matrix_of(object influence):
 
 
 cdef inline double row_times(const Matrix *c, int64_t i, const double *x) noexcept nogil:
-    """(C x)_i"""
+    """Return (C x)_i."""
     cdef int64_t e
     cdef double total = 0.0
     for e in range(c.starts[i], c.starts[i + 1]):
@@ -30,5 +30,5 @@ cdef inline double row_times(const Matrix *c, int64_t i, const double *x) noexce
 
 
 cdef inline double capped(double bound) noexcept nogil:
-    """At most 1e150, so that products stay finite where C says nothing."""
+    """Return the bound, at most 1e150, so that products stay finite where C gives no useful bound."""
     return min(bound, 1e150)

@@ -1,10 +1,3 @@
-# Memory that is asked for long before it is used.
+# Prefetching of memory into the cache (GCC and Clang; the loops need their vector types anyway).
 cdef extern from *:
-    """
-    #if defined(__GNUC__) || defined(__clang__)
-    #define herdner_prefetch(p) __builtin_prefetch(p)
-    #else
-    #define herdner_prefetch(p) ((void)(p))
-    #endif
-    """
-    void prefetch "herdner_prefetch"(const void* p) nogil
+    void prefetch "__builtin_prefetch"(const void* p) nogil

@@ -1,16 +1,16 @@
 # cython: language_level=3
-# The full conditionals of a graph as the loops see them (engine/conditional.h): pointers into the arrays of
-# herdner.graph.conditionals, where their layout is described. Whoever holds them keeps that Python object alive.
+# The full conditionals of a graph for the loops (engine/conditional.h): pointers into the arrays of
+# herdner.graph.conditionals, which describes their layout. The caller must keep that Python object alive.
 from libc.stdint cimport int32_t, int64_t
 
 from firsts cimport first_double, first_int32, first_int64
 
 cdef enum:
-    # No array of NumPy has more axes, so no factor more variables.
+    # NumPy arrays have at most so many axes, so factors have at most so many variables.
     MOST_VARIABLES = 64
-    # Cells that one call works on: a fraction of a second, between two looks at Ctrl-C.
+    # Cells that one call processes, in a fraction of a second; between calls Python checks for Ctrl-C.
     BUDGET = 1 << 24
-    # What an exp or log counts among them.
+    # The cost of an exp or log, in cells.
     EXP_CELLS = 8
 
 
@@ -43,8 +43,8 @@ cdef inline conditionals rows_of(object laid_out):
     return c
 
 
-# The configurations of a few variables, the last one fastest, each weighted by the product of its probabilities under
-# independent distributions q [V, stride].
+# An iterator over the joint states of a few variables, the last one fastest. Each has as its weight the product of its
+# probabilities under independent distributions q [V, stride].
 cdef struct Configurations:
     const int32_t *scope
     int n

@@ -1,9 +1,9 @@
-# Sums that lose no digits to rounding, however many terms they have (Kahan).
+# Compensated (Kahan) summation, whose error does not grow with the number of terms.
 
 
 cdef struct CompensatedSum:
     double value
-    double lost  # what rounding took from it
+    double lost  # the rounding error of `value` so far
 
 
 cdef inline void add(CompensatedSum *total, double term) noexcept nogil:

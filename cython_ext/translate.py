@@ -1,7 +1,7 @@
-"""Translates Cython modules to C in one process, as starting Cython takes longer than translating most of them.
+"""Translate Cython modules to C in one process, because starting Cython takes longer than most translations.
 
-python translate.py DEPFILE BOUNDSCHECK OUTPUT...: makes OUTPUT (NAME.c or NAME.checked.c) from NAME.pyx where this or
-any declaration is newer. BOUNDSCHECK (true or false): whether each index is checked.
+python translate.py DEPFILE BOUNDSCHECK OUTPUT...: writes each OUTPUT (NAME.c or NAME.checked.c) that is older than
+NAME.pyx, this script or a declaration. BOUNDSCHECK: "true" checks every index at run time.
 """
 
 import os
@@ -12,7 +12,7 @@ from Cython.Compiler.Main import compile as translate
 
 
 def main(depfile: str, boundscheck: str, *outputs: str) -> int:
-    """Writes what is out of date; exit status 1 where Cython refuses a module."""
+    """Write the outputs that are out of date. Return exit status 1 if Cython rejects a module."""
     script = Path(__file__).resolve()
     here = script.parent
     shared = [script, *sorted(here.glob("*.pxd")), *sorted(here.parent.glob("herdner/_ext/*.pxd"))]
@@ -21,11 +21,11 @@ def main(depfile: str, boundscheck: str, *outputs: str) -> int:
     Path(depfile).write_text(f"{outputs[0]}: {' '.join(needed)}\n", encoding="utf-8")
     newest = max(path.stat().st_mtime for path in shared)
     targets = [Path(output).resolve() for output in outputs]
-    os.chdir(here)  # so that C and tracebacks name files by no path of this machine
+    os.chdir(here)  # so that C and tracebacks do not contain paths of this machine
     for source, target in zip(sources, targets, strict=True):
         if target.exists() and target.stat().st_mtime > max(newest, source.stat().st_mtime):
             continue
-        found = translate(
+        result = translate(
             source.name,
             full_module_name=f"herdner._ext.{source.stem}",
             output_file=str(target),
@@ -33,18 +33,18 @@ def main(depfile: str, boundscheck: str, *outputs: str) -> int:
             language_level=3,
             shared_utility_qualified_name="herdner._ext._shared",
             compiler_directives={
-                # No module has state of its own that changes; what threads share is locked where it does: features.pyx.
+                # Modules have no mutable state. Objects that threads share are locked by their owners (features.pyx).
                 "freethreading_compatible": True,
-                # What loops take is checked in Python before they begin, and no index is ever below 0; -Dchecked=true
-                # checks each again, for tests. Division is C's in both: some divide by 0.0 on purpose, and
-                # UndefinedBehaviorSanitizer tells of integers.
+                # Python checks all arguments before a loop begins, and no index is negative; -Dchecked=true checks
+                # every index again, for tests. Division is always that of C: some loops divide by 0.0 on purpose, and
+                # UndefinedBehaviorSanitizer reports integer division by 0.
                 "wraparound": False,
                 "cdivision": True,
                 "boundscheck": boundscheck == "true",
                 "initializedcheck": boundscheck == "true",
             },
         )
-        if found.num_errors:
+        if result.num_errors:
             return 1
     return 0
 

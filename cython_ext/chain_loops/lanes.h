@@ -271,6 +271,7 @@ static ALWAYS_INLINE TARGET void NAME(lane_marginals_of)(const int n_states, con
     double unused[CHAIN_LANE_STATES];
     int waiting = 0;
     VEC share[VECS];
+    EACH_VEC share[v] = SPLAT(0.0);
     if (c->pairs) memset(c->pairs, 0, n_states * n_states * WIDE * sizeof(double));
     for (int64_t t = 0; t < c->ends[0]; t++) {
         const double *forward = c->forward + WIDE * t * n_states, *backward = c->backward + WIDE * t * n_states;

@@ -16,7 +16,7 @@ cdef class WordTable:
 
 cdef struct Entry:
     double weight
-    int64_t label
+    int64_t tag
 
 
 @cython.final
@@ -53,4 +53,4 @@ cdef class FeatureWeights:
         cdef const Entry* entry = &self.entries[row >> 16]
         cdef Py_ssize_t e
         for e in range(row & 0xFFFF):
-            scores[entry[e].label] += entry[e].weight
+            scores[entry[e].tag] += entry[e].weight

@@ -19,8 +19,10 @@ def lay_out(
     n_dense: int,
     entry_starts: NDArray[np.int64],
 ) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int64]]: ...
-def meet(data: Any, allowed: NDArray[np.uint8], dense: NDArray[np.uint8], entries: NDArray[np.uint8]) -> None: ...
-def slope(
+def mark_used_weights(
+    data: Any, allowed: NDArray[np.uint8], dense: NDArray[np.uint8], entries: NDArray[np.uint8]
+) -> None: ...
+def add_gradient(
     data: Any,
     first: int,
     last: int,

@@ -144,7 +144,7 @@ class ChainData:
         tokens = np.repeat(documents[self.documents], np.diff(self.sentence_offsets))
         dense = np.zeros((len(self.dense), len(self.labels)), np.bool_)
         others = np.zeros(len(self.entry_labels), np.bool_)
-        loops.meet(
+        loops.mark_used_weights(
             self, np.ascontiguousarray(self.allowed * tokens[:, None]), dense.view(np.uint8), others.view(np.uint8)
         )
         return np.concatenate([dense[self.dense], others, np.ones(int(self.transitions.sum()), np.bool_)])

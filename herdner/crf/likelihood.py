@@ -123,7 +123,7 @@ class ChainLikelihood:
         slopes = [(np.zeros_like(dense), np.zeros(n_features - n_dense), np.zeros_like(transition)) for _ in self.parts]
 
         def part(k: int) -> tuple[float, int]:
-            return loops.slope(
+            return loops.add_gradient(
                 data, *self.parts[k], self.sentence_weights, dense, vector[n_dense:n_features], transition[None],
                 self.borders.start, self.borders.end, *slopes[k],
             )  # fmt: skip

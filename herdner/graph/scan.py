@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar, Literal, get_args
+from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from herdner._ext.gibbs import ENUMERATIONS
 from herdner.base.arrays import Int32s, frozen
 from herdner.base.checks import check_variables
 from herdner.base.options import parse_call
@@ -32,7 +33,7 @@ class Scan:
 
     def __post_init__(self) -> None:
         """Raise ``ValueError`` for an unknown kind or an order that does not fit it."""
-        if self.kind not in get_args(ScanKind):
+        if self.kind not in ENUMERATIONS["scan"]:
             raise ValueError(f"scan must be {self.SYNTAX}, not {self.kind!r}")
         if (self.kind == "fixed") != (self.order is not None):
             raise ValueError("only a fixed scan has an order: use fixed_scan(order)")

@@ -14,6 +14,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
+from herdner._ext.gibbs import ENUMERATIONS
 from herdner.base.arrays import frozen
 from herdner.base.checks import check_integer
 from herdner.graph.scan import Scan, systematic_scan
@@ -74,7 +75,7 @@ class Plan:
     def __post_init__(self) -> None:
         """Raise ``ValueError`` for options out of range or options that do not fit together; parse options in text."""
         _check_counts(self)
-        for name, words in (("form", ("circular", "threshold")), ("loop", ("auto", "general"))):
+        for name, words in (("form", ENUMERATIONS["form"]), ("loop", ("auto", "general"))):
             if getattr(self, name) not in words:
                 raise ValueError(f"{name} must be {' or '.join(words)}, not {getattr(self, name)!r}")
         if not isinstance(self.error_bound, Real) or not self.error_bound >= 0:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
+from herdner._ext.gibbs import ENUMERATIONS
 from herdner.base.checks import check_integer
 from herdner.base.options import parse_call
 
@@ -27,7 +28,7 @@ class Sharing:
 
     def __post_init__(self) -> None:
         """Raise ``ValueError`` for an unknown kind or a wrong number of bins."""
-        if self.kind not in ("complete", "blanket", "neighbour-sum", "bins", "random-bins"):
+        if self.kind not in ENUMERATIONS["sharing"]:
             raise ValueError(f"sharing must be {self.SYNTAX}, not {self.kind!r}")
         object.__setattr__(self, "n_bins", check_integer(self.n_bins, "the number of bins", 1, MOST_BINS))
 
