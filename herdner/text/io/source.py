@@ -340,15 +340,21 @@ def read_lines(source: Source, encoding: str = "utf-8") -> Iterator[tuple[int, s
 
 def read_raw_lines(source: Source, encoding: str = "utf-8") -> Iterator[str]:
     """Read the lines of a text file with their line ends, as `read_lines` does without them."""
-    number, rest = 0, ""
+    number, length = 0, 0
+    parts: list[str] = []  # of the current line; joined once, so a long line takes linear time in chunks of any size
     for chunk in read_chunks(source, encoding):
-        *lines, rest = (rest + chunk).split("\n")
-        for line in lines:
-            number += 1
-            yield line + "\n"
-        if len(rest) > MAX_LINE_CHARS:
+        first, *others = chunk.split("\n")
+        parts.append(first)
+        length += len(first)
+        if others:
+            lines = ["".join(parts), *others[:-1]]
+            parts, length = [others[-1]], len(others[-1])
+            for line in lines:
+                number += 1
+                yield line + "\n"
+        if length > MAX_LINE_CHARS:
             raise FormatError(f"{source.name}:{number + 1}: line of more than {MAX_LINE_CHARS} characters")
-    if rest:
+    if rest := "".join(parts):
         yield rest
 
 

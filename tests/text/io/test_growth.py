@@ -10,6 +10,7 @@ import pytest
 from cpu import cpu_seconds
 
 from herdner.corpora.formats import FORMATS, read_documents
+from herdner.text.io.source import Source, read_raw_lines
 
 UNITS = [
     b"<DOC>\n", b"<TEXT>", b"</TEXT>", b"<DOCNO>", b'<b_enamex type="PERSON">', b"<e_enamex>", b"<b_enamex",
@@ -54,3 +55,24 @@ def test_time_grows_with_the_size_of_the_input(format: str) -> None:
             # A second look only where something else may have kept the processor busy.
             took = seconds(format, large)
             assert min(took, took if took < allowed else seconds(format, large)) < allowed, (before, unit)
+
+
+class Trickle(io.BytesIO):
+    """A stream that returns at most 100 bytes at a time, as a pipe or a compressed file may."""
+
+    def read1(self, size: int | None = -1, /) -> bytes:
+        return super().read1(100)
+
+
+def test_one_long_line_takes_linear_time_in_small_chunks() -> None:
+    def read(n: int) -> float:
+        source = Source("long", "long", None, Trickle(b"a" * n))
+        return cpu_seconds(lambda: list(read_raw_lines(source)))
+
+    small = min(read(250_000) for _ in range(3))
+    assert min(read(4_000_000) for _ in range(2)) < 4 * 16 * small + 0.25  # quadratic time would be 256 times as long
+
+
+def test_lines_do_not_depend_on_the_chunks() -> None:
+    data = b"one\ntwo\r\n\n\nfour" + b"x" * 250 + b"\nlast"
+    assert list(read_raw_lines(Source("a", "a", None, Trickle(data)))) == data.decode().splitlines(keepends=True)
