@@ -74,9 +74,9 @@ def certificates(scored: Scored, i: int, n_sweeps: int, optimised: bool) -> Boun
 @command("block_certificates", "Certificates of blocked Gibbs on linked documents")
 def main(
     experiment: Experiment,
-    test: Annotated[str, typer.Argument(help="FILE:FORMAT, the documents.")],
+    test: Annotated[str, typer.Argument(help="Documents, as FILE:FORMAT.")],
     model: Annotated[str, typer.Option("--model", help="A model with links.")] = "en",
-    sweeps: Annotated[int, typer.Option("--sweeps", min=1, help="Sweeps over the blocks.")] = 50,
+    sweeps: Annotated[int, typer.Option("--sweeps", min=1, help="Number of sweeps over the blocks.")] = 50,
     optimised: Annotated[bool, typer.Option("--optimised", help="Also optimise the scan for the mentions.")] = False,
 ) -> None:
     scored = Scored.of(herdner.load(model), list(read(test)))

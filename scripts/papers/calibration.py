@@ -99,7 +99,7 @@ def _cell(value: dict[str, Any]) -> str:
 @command("calibration", "Confidence of entities")
 def main(
     experiment: Experiment,
-    test: Annotated[str, typer.Option(help="FILE:FORMAT, annotated.")],
+    test: Annotated[str, typer.Option(help="Annotated documents, as FILE:FORMAT.")],
     model: Annotated[str, typer.Option(help="Name or file of the model.")] = "en",
 ) -> None:
     experiment.title += f", {Path(test.partition(':')[0]).name}"

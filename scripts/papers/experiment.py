@@ -44,9 +44,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 T = TypeVar("T")
-Quick = Annotated[bool, typer.Option("--quick", help="A smaller run of the same, within a minute.")]
-Seed = Annotated[int, typer.Option("--seed", min=0, help="Seed of everything random.")]
-Out = Annotated[Path, typer.Option("--out", help="Folder for NAME.json and NAME.png; it is made.")]
+Quick = Annotated[bool, typer.Option("--quick", help="Make a smaller run, within a minute.")]
+Seed = Annotated[int, typer.Option("--seed", min=0, help="Random seed.")]
+Out = Annotated[Path, typer.Option("--out", help="Output folder for NAME.json and NAME.png.")]
 
 
 def command(name: str, title: str) -> Callable[[Callable[..., None]], Callable[..., None]]:

@@ -29,7 +29,7 @@ def curve(chosen, points: Points) -> tuple[np.ndarray, list[float]]:
 
 @command("fwss_blocks", "FWSS18 Fig. 9: blocks of variables, protein")
 def main(
-    experiment: Experiment, workers: Annotated[int, typer.Option(min=1, help="Threads of block FWSS.")] = 2
+    experiment: Experiment, workers: Annotated[int, typer.Option(min=1, help="Number of threads of block FWSS.")] = 2
 ) -> None:
     seed = experiment.seed
     chosen = split(table("protein"), seed, units=100)

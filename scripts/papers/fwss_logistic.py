@@ -50,14 +50,14 @@ def load(data: str) -> tuple[str, np.ndarray, np.ndarray]:
         rows = read_uci(data, "covtype")
         return "Covertype", rows[:, :-1], (rows[:, -1] == 2).astype(float)
     if data not in ("", "covtype", "protein", "breast-cancer"):
-        raise SystemExit(f"--data takes covtype, protein, breast-cancer or a file that is there, not {data!r}")
+        raise SystemExit(f"--data must be covtype, protein, breast-cancer or an existing file, got {data!r}")
     if data in ("", "covtype"):
         try:
             x, y = fetch_covtype(return_X_y=True, n_retries=1, delay=0.1)
             return "Covertype", np.asarray(x), (np.asarray(y) == 2).astype(float)
         except OSError as error:
             if data:
-                raise SystemExit(f"Covertype cannot be fetched: {error}") from None
+                raise SystemExit(f"Covertype cannot be downloaded: {error}") from None
     if data == "protein" or (not data and is_there("protein")):
         rows = table("protein")
         return "UCI protein, above the median", rows[:, :-1], (rows[:, -1] > np.median(rows[:, -1])).astype(float)

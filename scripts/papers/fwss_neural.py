@@ -41,7 +41,7 @@ def rows_of(data: str) -> tuple[str, np.ndarray]:
     if data in EFFORTS and data in FILES:
         return data, table(data)
     if not Path(data).is_file():
-        raise SystemExit(f"--data takes naval, protein or a file that is there, not {data!r}")
+        raise SystemExit(f"--data must be naval, protein or an existing file, got {data!r}")
     return "year", read_uci(data, "year")
 
 
@@ -113,8 +113,8 @@ def main(
     data: Annotated[
         list[str] | None, typer.Option(help="naval, protein or UCI's file of Year; default: the first two.")
     ] = None,
-    splits: Annotated[int | None, typer.Option(min=1, help="Random splits of the data [default: 5].")] = None,
-    true_samples: Annotated[int, typer.Option(min=0, help="Samples of HMC for Fig. 2b; slow, by default none.")] = 0,
+    splits: Annotated[int | None, typer.Option(min=1, help="Number of random splits [default: 5].")] = None,
+    true_samples: Annotated[int, typer.Option(min=0, help="Number of HMC samples for Fig. 2b (slow).")] = 0,
 ) -> None:
     tables = [rows_of(one) for one in data or ["naval", "protein"]]
     names = [name for name, _ in tables]

@@ -54,7 +54,7 @@ def table(name: str) -> np.ndarray:
     """Return the whole table [N, D + 1]."""
     path = _path(name)
     if not path.exists():
-        raise SystemExit(f"needs {path}: set HERDNER_DATA to the folder that holds uci/{FILES[name]}")
+        raise SystemExit(f"{path} is missing; set HERDNER_DATA to the folder with uci/{FILES[name]}")
     return np.loadtxt(path)
 
 

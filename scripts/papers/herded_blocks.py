@@ -87,10 +87,10 @@ def linked_documents(scored: Scored, n: int) -> list[Case]:
 @command("herded_blocks", "Herded blocked Gibbs over sentences, marginals of linked tokens")
 def main(
     experiment: Experiment,
-    test: Annotated[str, typer.Argument(help="FILE:FORMAT, the documents.")],
+    test: Annotated[str, typer.Argument(help="Documents, as FILE:FORMAT.")],
     model: Annotated[str, typer.Option("--model", help="A model with links.")] = "en",
-    documents: Annotated[int, typer.Option("--documents", min=1, help="How many.")] = 40,
-    runs: Annotated[int, typer.Option("--runs", min=1, help="Runs of each sampler on each.")] = 5,
+    documents: Annotated[int, typer.Option("--documents", min=1, help="Number of documents.")] = 40,
+    runs: Annotated[int, typer.Option("--runs", min=1, help="Number of runs per sampler and document.")] = 5,
 ) -> None:
     lengths, long = experiment.size([10, 30, 100], [10, 30, 100, 300, 1000]), experiment.size(5_000, 50_000)
     scored = Scored.of(herdner.load(model), list(read(test)))

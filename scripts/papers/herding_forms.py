@@ -34,7 +34,7 @@ def graphs(rng: np.random.Generator) -> dict[str, FactorGraph]:
 
 
 def main(
-    runs: Annotated[int, typer.Option(min=1, help="Runs of each sampler.")] = 40,
+    runs: Annotated[int, typer.Option(min=1, help="Number of runs per sampler.")] = 40,
 ) -> None:
     """Print errors of the marginals for the two forms of herding on small graphs, against enumeration."""
     lengths = (32, 256, 2048, 16384)

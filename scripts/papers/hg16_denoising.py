@@ -143,12 +143,14 @@ def main(
     experiment: Experiment,
     picture: Annotated[Path, typer.Argument(help="A clean binary picture.", exists=True, dir_okay=False)],
     coupling: Annotated[float, typer.Option(help="J of each pair of neighbours, counted once.")] = 0.5,
-    start: Annotated[Start, typer.Option(help="First state of the samplers.")] = "observed",
-    error: Annotated[Error, typer.Option(help="Of the posterior mean, or the share of wrong labels.")] = "squared",
-    order: Annotated[Order, typer.Option(help="Of the pixels in a sweep.")] = "rows",
-    temper: Annotated[float, typer.Option(min=0, help="What all log-potentials are multiplied by.")] = 1.0,
-    noise: Annotated[Noise, typer.Option(help="What sigma is of the noise.")] = "sd",
-    side: Annotated[int, typer.Option(min=3, help="Largest side the picture is made to have.")] = 128,
+    start: Annotated[Start, typer.Option(help="Initial state of the samplers.")] = "observed",
+    error: Annotated[
+        Error, typer.Option(help="Squared error of the posterior mean, or share of wrong labels.")
+    ] = "squared",
+    order: Annotated[Order, typer.Option(help="Order of the pixels in a sweep.")] = "rows",
+    temper: Annotated[float, typer.Option(min=0, help="Factor of all log-potentials.")] = 1.0,
+    noise: Annotated[Noise, typer.Option(help="Meaning of sigma.")] = "sd",
+    side: Annotated[int, typer.Option(min=3, help="Largest side after scaling.")] = 128,
     search_all: Annotated[bool, typer.Option("--search", help="Try all conventions.")] = False,
 ) -> None:
     shape = resized(read_shape(picture), experiment.size(min(side, 64), side))

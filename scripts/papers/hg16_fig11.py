@@ -103,12 +103,14 @@ def draw(panel: Axes, document: Document, n_lines: int) -> None:
 def main(
     experiment: Experiment,
     text: Annotated[Path, typer.Argument(help="Text file, UTF-8.")],
-    model: Annotated[str, typer.Option(help="Model to tag with.")] = "en",
-    sweeps: Annotated[int, typer.Option(min=1, help="Of Gibbs and herded Gibbs.")] = 400,
-    start: Annotated[Start, typer.Option(help="Where Gibbs and herded Gibbs begin.")] = "random",
+    model: Annotated[str, typer.Option(help="Name or file of the model.")] = "en",
+    sweeps: Annotated[int, typer.Option(min=1, help="Number of sweeps of Gibbs and herded Gibbs.")] = 400,
+    start: Annotated[Start, typer.Option(help="Initial state of Gibbs and herded Gibbs.")] = "random",
     unconstrained: Annotated[
         bool,
-        typer.Option("--unconstrained/--constrained", help="Forbid no sequences of tags, else samplers are stuck."),
+        typer.Option(
+            "--unconstrained/--constrained", help="Allow all sequences of tags; samplers mix badly otherwise."
+        ),
     ] = True,
 ) -> None:
     tagger = herdner.load(model)

@@ -88,10 +88,12 @@ def main(
     experiment: Experiment,
     shapes: Shapes,
     coupling: Annotated[float, typer.Option(help="J; the paper's is 1.")] = 1.0,
-    start: Annotated[Start, typer.Option(help="First state of the samplers.")] = "observed",
-    order: Annotated[Order, typer.Option(help="Of the pixels in a sweep.")] = "random",
-    factor: Annotated[float, typer.Option(min=0, help="Of J and b in the conditionals: 1, or the model's 2.")] = 1.0,
-    trials: Annotated[int | None, typer.Option(min=1, help="Noisy pictures of each shape [default: 10].")] = None,
+    start: Annotated[Start, typer.Option(help="Initial state of the samplers.")] = "observed",
+    order: Annotated[Order, typer.Option(help="Order of the pixels in a sweep.")] = "random",
+    factor: Annotated[
+        float, typer.Option(min=0, help="Factor of J and b in the conditionals: 1, or the model's 2.")
+    ] = 1.0,
+    trials: Annotated[int | None, typer.Option(min=1, help="Number of noisy pictures per shape [default: 10].")] = None,
 ) -> None:
     convention = Convention(coupling, start, order, factor)
     paths, n = shape_paths(shapes), experiment.size(10, 100)

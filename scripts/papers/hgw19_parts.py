@@ -181,7 +181,7 @@ FIGURES = {
     "8": ("hgw19_fig8", "HGW19 Fig. 8: RDHG, DHG and Gibbs on a full graph of 8", figure8),
     "table1": ("hgw19_table1", "HGW19 Table 1: the estimate of D^cor, weight by weight", table1),
 }
-Figure = Annotated[Literal["3", "4", "6", "7", "8", "table1", "all"], typer.Option(help="Which one.")]
+Figure = Annotated[Literal["3", "4", "6", "7", "8", "table1", "all"], typer.Option(help="Figure or table to compute.")]
 
 
 @command("hgw19_parts", "The parts of the error of herded samplers")

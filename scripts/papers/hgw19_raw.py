@@ -70,17 +70,18 @@ def _cell(ours: float, theirs: float, error: float) -> str:
 
 
 def main(
-    graph: Annotated[Path, typer.Argument(help="A graph file of the authors' format.")],
-    method: Annotated[Method, typer.Option(help="Which sampler.")] = "herded-gibbs",
-    n_bins: Annotated[int, typer.Option("--bins", min=1, help="Bins of dhg, circular-dhg, rdhg.")] = 16,
-    error_bound: Annotated[float, typer.Option(min=0, help="c of bounded-error.")] = 1.0,
-    powers: Annotated[int, typer.Option(min=1, max=32, help="Up to 2^POWERS sweeps.")] = 20,
-    runs: Annotated[int, typer.Option(min=2, help="Runs that are averaged.")] = 10,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of all runs.")] = 0,
+    graph: Annotated[Path, typer.Argument(help="Graph file in the authors' format.")],
+    method: Annotated[Method, typer.Option(help="Sampler.")] = "herded-gibbs",
+    n_bins: Annotated[int, typer.Option("--bins", min=1, help="Number of bins of dhg, circular-dhg, rdhg.")] = 16,
+    error_bound: Annotated[float, typer.Option(min=0, help="Error bound c of bounded-error.")] = 1.0,
+    powers: Annotated[int, typer.Option(min=1, max=32, help="Largest number of sweeps is 2^POWERS.")] = 20,
+    runs: Annotated[int, typer.Option(min=2, help="Number of runs to average.")] = 10,
+    seed: Annotated[int, typer.Option(min=0, help="Random seed.")] = 0,
     expectation: Annotated[
-        Literal["labels", "conditionals"] | None, typer.Option(help="The error of the last variable's mean, by these.")
+        Literal["labels", "conditionals"] | None,
+        typer.Option(help="Print the error of the last variable's mean instead."),
     ] = None,
-    theirs: Annotated[Path | None, typer.Option("--beside", help="A table of results of theirs.")] = None,
+    theirs: Annotated[Path | None, typer.Option("--beside", help="Result file of the authors to compare with.")] = None,
 ) -> None:
     """Print the error parts on a graph of HGW19's authors in the columns of their result files."""
     lengths = [2**k for k in range(1, powers + 1)]

@@ -52,7 +52,7 @@ def errors(backend: Backend, graph: FactorGraph, runs: int) -> tuple[float, floa
 
 
 def main(
-    runs: Annotated[int, typer.Option(min=1, help="Runs of each sampler.")] = 12,
+    runs: Annotated[int, typer.Option(min=1, help="Number of runs per sampler.")] = 12,
 ) -> None:
     """Print errors of the marginals by sampler and number of sweeps, on small graphs, against enumeration."""
     print("error x 10^5" + " " * 12 + "".join(f"{f'{n} sweeps':>16}" for n in LENGTHS))

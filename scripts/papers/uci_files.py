@@ -36,20 +36,20 @@ def read_uci(path: str | Path, name: str) -> np.ndarray:
     """Return the table float32[N, D + 1], the target last; raise `SystemExit` if the file is not a ``name`` file."""
     path, form = Path(path), FORMATS[name]
     if zipfile.is_zipfile(path):
-        raise SystemExit(f"{path}: is a zip archive; unpack it first")
+        raise SystemExit(f"{path}: is a zip archive; extract it first")
     try:
         rows = np.loadtxt(path, np.float32, delimiter=",", comments=None, ndmin=2)
     except (OSError, EOFError, zlib.error, ValueError) as error:
         raise SystemExit(f"{path}: cannot be read as {form.file}: {error}") from None
     if rows.shape[1] != form.columns:
-        raise SystemExit(f"{path}: {rows.shape[1]} numbers a line, where {form.file} has {form.columns}")
+        raise SystemExit(f"{path}: expected {form.columns} numbers per line as in {form.file}, got {rows.shape[1]}")
     targets = rows[:, form.target]
-    fine = (
+    valid = (
         (targets == np.rint(targets)) & (targets >= form.low) & (targets <= form.high) & np.isfinite(rows).all(axis=1)
     )
-    if not fine.all():
-        said = f"expected finite numbers, and a target from {form.low} to {form.high}"
-        raise SystemExit(f"{path}, line {fine.argmin() + 1}: {said}; this is no {form.file}, or it is damaged")
+    if not valid.all():
+        problem = f"expected finite numbers, and a target from {form.low} to {form.high}"
+        raise SystemExit(f"{path}, line {valid.argmin() + 1}: {problem}; the file is not {form.file}, or it is damaged")
     if len(rows) != form.rows:
-        print(f"{path}: {len(rows):,} lines, where {form.file} has {form.rows:,}")
+        print(f"{path}: {len(rows):,} lines; {form.file} has {form.rows:,}")
     return np.roll(rows, -form.target - 1, axis=1) if form.target + 1 < form.columns else rows

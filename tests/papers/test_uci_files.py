@@ -37,7 +37,7 @@ def test_a_file_is_read_whole_with_its_target_last(name, text, packed, tmp_path,
     wanted = np.array([row[1:] + row[:1] for row in rows] if name == "year" else rows, np.float32)
     assert found.dtype == np.float32
     assert np.array_equal(found, wanted)
-    assert "257 lines, where" in capsys.readouterr().out
+    assert "257 lines; " in capsys.readouterr().out
 
 
 def test_memory_is_little_more_than_that_of_the_table(tmp_path, monkeypatch):
@@ -69,14 +69,17 @@ def broken(line: str) -> str:
     ("content", "said"),
     [
         (broken(",".join(["1"] * 30)), "table: cannot be read as covtype.data: the number of columns changed from 55"),
-        (broken(",".join(["1"] * 54 + ["8"])), "line 3: expected finite numbers, and a target from 1 to 7; this is no"),
+        (
+            broken(",".join(["1"] * 54 + ["8"])),
+            "line 3: expected finite numbers, and a target from 1 to 7; the file is not",
+        ),
         (broken(",".join(["1"] * 53 + ["x", "2"])), "could not convert string 'x' to float32 at row 2, column 54"),
         (broken(",".join(["1"] * 53 + ["nan", "2"])), "line 3: expected finite numbers"),
         (broken(",".join(["1"] * 53 + ["1_0", "2"])), "could not convert string '1_0'"),
         (broken(",".join(["1"] * 53 + ["1e39", "2"])), "line 3: expected finite numbers"),
-        (year(3), "91 numbers a line, where covtype.data has 55"),
-        ("", "numbers a line, where covtype.data has 55"),
-        (zipped("1,2\n"), "is a zip archive; unpack it first"),
+        (year(3), "expected 55 numbers per line as in covtype.data, got 91"),
+        ("", "expected 55 numbers per line as in covtype.data"),
+        (zipped("1,2\n"), "is a zip archive; extract it first"),
         (gzip.compress(covertype(500).encode()), "cannot be read as covtype.data"),
     ],
 )
@@ -100,5 +103,5 @@ def test_the_scripts_take_the_files(tmp_path):
     found, rows = fwss_neural.rows_of(str(tmp_path / "year.txt"))
     assert (found, rows.shape) == ("year", (20, 91))
     for script in (fwss_logistic.load, fwss_neural.rows_of):
-        with pytest.raises(SystemExit, match=r"a file that is there, not 'nowhere.txt'"):
+        with pytest.raises(SystemExit, match=r"an existing file, got 'nowhere.txt'"):
             script("nowhere.txt")
