@@ -62,7 +62,7 @@ class Influence:
             raise ValueError(f"`sources` of an influence matrix must be variables 0 to {n - 1}")
 
     @classmethod
-    def of_matrix(cls, matrix: ArrayLike | csr_array, theorem: str = "given") -> Influence:
+    def of_matrix(cls, matrix: ArrayLike | csr_array, theorem: str = "user-supplied") -> Influence:
         """Return the influence bound with the entries of a matrix.
 
         Args:

@@ -391,5 +391,5 @@ def _influences(local: FactorGraph, states: Int64s, i: tuple[int, int], j: tuple
     logs = logs[(logs.max(axis=2) > -np.inf).all(axis=1)]
     p = np.exp(logs - logs.max(axis=2, keepdims=True))
     p /= p.sum(axis=2, keepdims=True)
-    apart: Floats = np.abs(p[:, :, None] - p[:, None]).sum(axis=3)
-    return apart.max(axis=(1, 2), initial=0.0) / 2
+    distance: Floats = np.abs(p[:, :, None] - p[:, None]).sum(axis=3)
+    return distance.max(axis=(1, 2), initial=0.0) / 2

@@ -106,9 +106,9 @@ class Lambdas:
         values = np.asarray(f, np.float64).reshape(focus.target.shape)
         by_x = values.mean(axis=0)
         rest = values - by_x - values.mean(axis=1, keepdims=True) + values.mean()
-        own, left = float(np.ptp(by_x)) / 2, float(np.abs(rest).max())
+        own, residual = float(np.ptp(by_x)) / 2, float(np.abs(rest).max())
         over_x = (conditional(focus.target) * values).sum(axis=1)
-        return cls(left, left + own, left + own, left + own, float(np.ptp(over_x)) / 2)
+        return cls(residual, residual + own, residual + own, residual + own, float(np.ptp(over_x)) / 2)
 
     def bound(self, errors: ErrorParts) -> float:
         """Return a bound of ``|mean of f over the samples - E f|`` (HGW19, eq. 8).
@@ -208,10 +208,10 @@ def herding_bound(n_sweeps: ArrayLike, n_weights: int, error_bound: float = 0.0,
     Raises:
         ValueError: ``width`` is not in [0, 1].
     """
-    apart = 1.0 / n_weights if width is None else width
-    if not 0 <= apart <= 1:
+    spread = 1.0 / n_weights if width is None else width
+    if not 0 <= spread <= 1:
         raise ValueError(f"`width` must be between 0 and 1, got {width}")
-    return 2.0 * (1.0 + error_bound + apart) * n_weights / np.asarray(n_sweeps, np.float64)
+    return 2.0 * (1.0 + error_bound + spread) * n_weights / np.asarray(n_sweeps, np.float64)
 
 
 def approx_bound(n_bins: int) -> float:

@@ -54,10 +54,10 @@ class Picture:
         """The distinct values in increasing order."""
         few = np.unique(self.values.ravel()[:4096])
         if len(few) <= 16:
-            known = self.values == few[0]
+            covered = self.values == few[0]
             for value in few[1:]:
-                known |= self.values == value
-            if known.all():
+                covered |= self.values == value
+            if covered.all():
                 return few
         return np.unique(self.values)
 

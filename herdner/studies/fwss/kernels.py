@@ -122,9 +122,9 @@ class MixtureMean:
 def _smoothed(difference: Floats, covariance: Floats, bandwidth: float) -> Floats:
     """Return the integral of k(x, y) N(y; x - difference, covariance) dy, [M]."""
     d = difference.shape[1]
-    whole = covariance + bandwidth**2 * np.eye(d)
-    distance = (difference * np.linalg.solve(whole, difference.T).T).sum(axis=1)
-    return np.exp(d * np.log(bandwidth) - np.linalg.slogdet(whole)[1] / 2 - distance / 2)
+    total = covariance + bandwidth**2 * np.eye(d)
+    distance = (difference * np.linalg.solve(total, difference.T).T).sum(axis=1)
+    return np.exp(d * np.log(bandwidth) - np.linalg.slogdet(total)[1] / 2 - distance / 2)
 
 
 def as_kernel_mean(truth: KernelMean | ArrayLike) -> KernelMean:

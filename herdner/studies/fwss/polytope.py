@@ -49,7 +49,7 @@ class MarginalPolytope:
         refuse_duplicates(points)
         matrix = gram(points, bandwidth)
         try:
-            corners = np.asarray(np.linalg.cholesky(matrix), float)  # row i is kernel i, in coordinates that keep distances
+            corners = np.asarray(np.linalg.cholesky(matrix), float)  # row i is kernel i, with equal distances
         except np.linalg.LinAlgError:
             raise ValueError("the Gram matrix is singular; use a smaller bandwidth or more distant points") from None
         heights = [_plane_distance(corners[i], np.delete(corners, i, axis=0)) for i in range(len(p))]

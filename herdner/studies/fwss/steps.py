@@ -171,8 +171,8 @@ class LineSearch:
         self.embedding.add(x, scores, bandwidth, n_new)
         self._weights = np.append(self._weights, np.zeros(n_new))
         z, _, self.jitter = self.embedding.at_particles()
-        taken = [self._add_weight(len(x) - n_new + i, z) for i in range(n_new)]
-        steps, gaps = np.array(taken).T
+        results = [self._add_weight(len(x) - n_new + i, z) for i in range(n_new)]
+        steps, gaps = np.array(results).T
         return StepResult(self._weights, steps, gaps)
 
     def towards(self, particle: int) -> Floats:
