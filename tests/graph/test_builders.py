@@ -13,7 +13,7 @@ from herdner.graph import boltzmann, chain_graph, complete_graph, from_joint, is
 
 
 def neighbours(shape, wrap):
-    """(axis, position, next position) for each undirected edge of a grid."""
+    """Yield (axis, position, next position) for each undirected edge of a grid."""
     for position in itertools.product(*map(range, shape)):
         for axis, side in enumerate(shape):
             if position[axis] + 1 < side or wrap:
@@ -49,9 +49,10 @@ def test_an_ising_grid_takes_the_shape_of_its_fields():
     ("J", "h", "wrap", "most"), [(0.4, 0.1, False, 25), (0.4, None, True, 33), (None, None, False, 50)]
 )
 def test_a_large_grid_takes_few_bytes_per_variable(J, h, wrap, most):
-    """4 for its number of labels, 4 for the scope of its field, 16 for those of its edges; 8 for a field or a coupling.
+    """Bound the peak memory of building a grid of 10^6 variables, without its arguments.
 
-    This is the most that is in use while a grid of 10^6 is made, apart from the arrays given.
+    Bytes per variable: 4 for its number of states, 4 for the scope of its field, 16 for its edges, 8 for a field or
+    coupling.
     """
     shape = (1000, 1000)
     h = np.full(shape, 0.1) if h is None else h
@@ -78,7 +79,7 @@ def test_boltzmann_counts_each_edge_once(states):
 
 
 def test_the_two_kinds_of_boltzmann_machine_are_one_model():
-    """x = (1 + s) / 2 turns {0, 1} into {-1, 1}: couplings / 4, fields shifted; the joint stays the same."""
+    """Replace x by (1 + s) / 2: couplings are divided by 4, fields shift, and the joint is the same."""
     rng = np.random.default_rng(3)
     w, b = np.triu(rng.normal(size=(5, 5)), 1), rng.normal(size=5)
     w = w + w.T

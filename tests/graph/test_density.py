@@ -1,4 +1,4 @@
-"""Continuous graphs: log-density and gradient, conditioning, blankets, mini-batches, and what is refused."""
+"""Continuous graphs: log-density and gradient, conditioning, blankets, mini-batches, and errors."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ DATA = np.random.default_rng(3).normal(size=20)
 
 
 def product(x):
-    """Of three variables."""
+    """Return the log-density of three variables."""
     return np.sin(x[:, 0]) * x[:, 1] - x[:, 2] ** 2 * x[:, 0]
 
 

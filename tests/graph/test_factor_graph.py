@@ -1,4 +1,4 @@
-"""Factors and graphs: what they hold, what they refuse, conditioning and blankets, against the enumerated joint."""
+"""Factors and graphs: contents, errors, conditioning and blankets, against the enumerated joint."""
 
 from __future__ import annotations
 
@@ -178,7 +178,7 @@ def test_an_empty_graph_has_one_state():
 
 @dataclasses.dataclass(frozen=True)
 class Line:
-    """Real numbers: a kind of domain that FactorGraph has never heard of."""
+    """Domains of real numbers that FactorGraph does not import."""
 
     n: int
 
@@ -194,7 +194,7 @@ class Line:
 
 @dataclasses.dataclass(frozen=True)
 class Springs:
-    """-(x_a - x_b)^2 / 2: a kind of factor that FactorGraph has never heard of."""
+    """Factors -(x_a - x_b)^2 / 2 that FactorGraph does not import."""
 
     scopes: np.ndarray
 
@@ -228,7 +228,7 @@ def test_log_potentials_beyond_the_range_of_their_sums_are_told(size):
 
 
 def test_scales_beyond_the_range_of_their_sums_are_told():
-    """How often a cell is used is counted by the scales, also where the cell is nearly 0."""
+    """Scales weight the counts of a cell, even if its log-potential is nearly 0."""
     with pytest.raises(
         ValueError, match=r"^the scales of factors 0 to 1 add up to more than 1e\+300 \(factor 1 has scale -1.7e\+308\)"
     ):
@@ -242,7 +242,7 @@ def test_the_reach_of_a_group_is_the_most_its_finite_entries_add_up_to():
 
 
 def test_memory_that_somebody_else_can_change_is_copied_by_groups_and_sizes(tmp_path):
-    """A memory map, opened for reading, of a file that is written to; read-only views of arrays that are not."""
+    """Use a read-only memory map of a file that is written to, and read-only views of writeable arrays."""
     writer = np.memmap(tmp_path / "numbers", np.int32, "w+", shape=2)
     seen = np.memmap(tmp_path / "numbers", np.int32, "r", shape=2)
     owner, scopes = np.full(2, 2, np.int32), np.array([[0], [1]], np.int32)

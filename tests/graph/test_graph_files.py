@@ -1,4 +1,4 @@
-"""Graph files: there and back, from other programs, and untrusted."""
+"""Graph files: round trips, files of other programs, and untrusted files."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_numpy_alone_writes_one(tmp_path) -> None:
 
 
 class Trap:
-    """What a pickle would call."""
+    """Object whose unpickling would call a function."""
 
     def __reduce__(self):
         return (pytest.fail, ("a pickle was loaded",))

@@ -53,7 +53,7 @@ def test_viterbi_is_the_enumerated_joint_on_any_paths(graph):
 @examples(100)
 @given(path_graphs(integers=True, forbidden=(0.0,)))
 def test_ties_follow_the_stated_rule(graph):
-    """Integers add up without rounding, so ties are real; viterbi's rule is exact's where paths run forward."""
+    """Integers add up without rounding, so ties are exact; viterbi and exact agree where paths run forward."""
     best = Oracle.of_graph(graph).best()
     assert make_backend("exact").infer(graph).state.tolist() == best.tolist()
     form = compile_tables(graph).find(ChainForm)
@@ -62,7 +62,7 @@ def test_ties_follow_the_stated_rule(graph):
 
 
 def test_the_form_of_a_chain_changes_no_bit():
-    """Tied, one table per edge, factors in another order or direction, several factors per edge: the same chain."""
+    """Build one chain with a tied table, a table per edge, other orders and directions, or several factors per edge."""
     rng = np.random.default_rng(8)
     unary, table = rng.normal(size=(50, 9)) * 3, rng.normal(size=(9, 9))
     table[2, 5] = -np.inf

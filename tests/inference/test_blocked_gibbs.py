@@ -35,7 +35,7 @@ def skip_chain(n, n_labels, skips, seed, forbidden=0.0):
 
 
 def mixed():
-    """Different numbers of labels, parallel factors in both directions, scales, an isolated variable."""
+    """Return a graph of various state counts, parallel factors in both directions, scales, and an isolated variable."""
     rng = np.random.default_rng(8)
     return FactorGraph(
         [2, 3, 3, 2, 1, 4, 2],
@@ -64,7 +64,7 @@ GRAPHS = {
 
 
 def check_marginals(graph, oracle, seeds=16, **options):
-    """Every entry within 5 standard errors, estimated from independent runs."""
+    """Assert that each entry is within 5 standard errors, estimated from independent runs."""
     backend = make_backend("blocked-gibbs", n_sweeps=2000, burn_in=50, record="marginals,rao-blackwell", **options)
     results = [backend.infer(graph, seed) for seed in range(seeds)]
     for runs_ in ([r.marginals for r in results], [r.rao_blackwell for r in results]):
@@ -106,7 +106,7 @@ def counted(graph, result):
 
 
 def chi_square(observed, expected):
-    """How many standard deviations the statistic is above its mean, cells of small expectation being pooled."""
+    """Return how many standard deviations the statistic is above its mean; cells of small expectation are pooled."""
     large = expected >= 5
     pairs = np.array(
         [*zip(observed[large], expected[large], strict=True), (observed[~large].sum(), expected[~large].sum())]
@@ -173,7 +173,7 @@ def test_annealing_finds_the_best_state():
 
 
 def forked(depth, n=150):
-    """Two ways that exclude each other through a whole chain: one loses ``depth`` nats early, the other late."""
+    """Return a chain with two exclusive paths: one loses ``depth`` nats early, the other late."""
     unary = np.zeros((2 * n, 2))
     unary[:n, 0], unary[n:, 1] = -depth / n, -depth / n
     return chain_graph(unary, np.where(np.eye(2, dtype=bool), 0.0, -np.inf))
@@ -187,7 +187,7 @@ def test_a_filter_that_would_underflow_is_done_in_the_log_domain(depth):
 
 @pytest.mark.parametrize("scale", [100.0, 400.0, 5000.0])
 def test_extreme_potentials(scale):
-    """Distances of many hundred nats, some of which cancel each other."""
+    """Log-potentials differ by many hundred nats, some of which cancel each other."""
     rng = np.random.default_rng(12)
     unary, table = rng.normal(size=(4, 3)), rng.normal(size=(3, 3))
     unary[:, 2] -= scale

@@ -1,4 +1,4 @@
-"""Factors whose scales and tables are one repeated number, stored once, mean the same as those written out."""
+"""Scales and tables stored as one repeated number have the same meaning as full arrays."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The memory of a run: arrays of numpy as tracemalloc counts them, which is the same everywhere."""
+"""The memory of a run, as tracemalloc counts arrays of NumPy."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_a_grid_takes_no_more_than_its_arrays(sharing, n_keys) -> None:
 
 
 def test_no_more_weights_are_laid_out_than_updates_could_meet() -> None:
-    """300 variables of 17 labels have 17^2 weights each, 14 MB; two sweeps meet 600 of them at most."""
+    """300 variables of 17 states have 17^2 weights each, 14 MB; two sweeps use 600 of them at most."""
     rng = np.random.default_rng(1)
     graph = compile_tables(chain_graph(rng.normal(size=(300, 17)), rng.normal(size=(17, 17))))
     hashed = herded_gibbs(2, weight_memory=2**20).infer(graph, 0)

@@ -1,4 +1,4 @@
-"""Plans of the Gibbs family that make no sense, and graphs at the edge of what makes sense."""
+"""Invalid plans of the Gibbs family, and graphs at the limit of validity."""
 
 from __future__ import annotations
 

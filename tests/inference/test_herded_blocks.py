@@ -1,4 +1,4 @@
-"""Blocked Gibbs sampling that herds: against a slow reference state by state, and against exact chains."""
+"""Herded blocked Gibbs sampling, against a slow reference and against exact chains."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from herdner.inference.gibbs.start import random_start
 
 
 def linked_chain(seed: int, n_labels: int = 3, forbidden: bool = False) -> FactorGraph:
-    """Two sentences of three and a link or two between them."""
+    """Return two sentences of three variables with one or two links."""
     rng = np.random.default_rng(seed)
     step = rng.normal(size=(n_labels, n_labels))
     if forbidden:
@@ -33,7 +33,7 @@ def linked_chain(seed: int, n_labels: int = 3, forbidden: bool = False) -> Facto
 
 
 def reference(graph: FactorGraph, n_sweeps: int, seed: int) -> np.ndarray:
-    """[T, V]: by sums over all labellings of a block up to a variable, and weights in a dictionary."""
+    """Return the states int[T, V] by sums over the joint states of a block, and weights in a dictionary."""
     keys = np.random.default_rng(seed).integers(0, WORD, (1, 4), dtype=np.uint64)[0].tolist()
     compiled, factors = compile_tables(graph), factors_of(graph)
     sizes, x = compiled.sizes.tolist(), random_start(compiled, keys[3]).astype(int).tolist()
@@ -41,7 +41,7 @@ def reference(graph: FactorGraph, n_sweeps: int, seed: int) -> np.ndarray:
     blocks = [list(range(a, b)) for a, b in pairwise([*np.unique(first).tolist(), len(sizes)])]
 
     def chances(block: list[int], t: int) -> np.ndarray:
-        """Of the labels of t given what is right of it in the block and outside: by enumeration of what is left."""
+        """Return the distribution of variable t given the block to its right and the outside, by enumeration."""
         left = block[: block.index(t) + 1]
         relevant = [(s, table) for s, table in factors if any(v in left for v in s)]
         right = block[block.index(t) + 2 :]
@@ -80,7 +80,7 @@ def reference(graph: FactorGraph, n_sweeps: int, seed: int) -> np.ndarray:
 
 
 class _CIRCULAR:
-    """What `Reference.born` asks of a sampler."""
+    """Options of the sampler that the reference reads."""
 
     class plan:
         form, error_bound = "circular", 0.0
@@ -98,7 +98,7 @@ def test_states_are_those_of_a_slow_reference(n_labels, forbidden):
 @examples(30)
 @given(path_graphs(), st.integers(0, 1000))
 def test_a_chain_is_herded_within_one_count_for_each_label_less_one(graph, seed):
-    """Given the label to the right a variable's labels come as often as they should, to within K - 1 and rounding."""
+    """Given the state to the right, each state occurs as often as it should, to within K - 1 and rounding."""
     oracle = Oracle.of_graph(graph)
     sizes = compile_tables(graph).sizes
     assume(not oracle.impossible and len(sizes))
@@ -119,7 +119,7 @@ def test_a_chain_is_herded_within_one_count_for_each_label_less_one(graph, seed)
 
 
 def _one_way(graph: FactorGraph) -> bool:
-    """No variable is joined to another block, whose labels would be part of the key."""
+    """Assert that no variable is joined to another block, whose states would be part of the key."""
     first = Blocks.of(compile_tables(graph)).first
     pairs = [scope for group in graph.factors if group.arity == 2 for scope in group.scopes.tolist()]
     return all(first[a] == first[b] for a, b in pairs)

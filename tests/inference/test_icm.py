@@ -1,4 +1,4 @@
-"""Iterated conditional modes: never downhill, to states that no change of one variable improves."""
+"""Iterated conditional modes: ascent to states that no change of one variable improves."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_more_starts_find_better_states():
 
 
 def test_a_forbidden_start_is_repaired():
-    """Labels that the unary factors want, but that must not follow each other, as I- must not follow O."""
+    """The unary factors prefer states that must not follow each other, as I- must not follow O."""
     rng = np.random.default_rng(5)
     transition = np.zeros((5, 5))
     transition[rng.random((5, 5)) < 0.4] = -np.inf
@@ -93,7 +93,7 @@ def colouring(n_vertices, edges, n_colours):
 
 @pytest.mark.parametrize("n_colours", [2, 3, 5])
 def test_a_graph_is_coloured(n_colours):
-    """A repair that needs luck: no two neighbours may have one label, and a colouring is hidden in the graph."""
+    """Repair a random state of a colouring problem that has a hidden solution."""
     rng = np.random.default_rng(n_colours)
     hidden = np.arange(60) % n_colours
     edges = [e for e in itertools.combinations(range(60), 2) if hidden[e[0]] != hidden[e[1]] and rng.random() < 0.05]
@@ -102,7 +102,7 @@ def test_a_graph_is_coloured(n_colours):
 
 
 def test_a_run_begins_where_it_is_told_to():
-    """Labels that must agree along a chain: every constant state is a local optimum, so a run stays in its own."""
+    """States must agree along a chain: each constant joint state is a local optimum, so a run stays at its start."""
     equal = np.where(np.eye(3, dtype=bool), 0.0, -np.inf)
     graph = chain_graph(np.tile([2.0, 0.0, 1.0], (6, 1)), equal)
     for label in range(3):

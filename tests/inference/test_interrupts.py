@@ -1,4 +1,4 @@
-"""Ctrl-C in the backends that sweep: what was reached until then is kept."""
+"""Ctrl-C in the backends that sweep keeps the result so far."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from herdner.inference.backends import icm, max_product, mean_field
 
 
 def impatient(cls, method, patience):
-    """``cls`` whose ``method`` is interrupted after so many calls."""
+    """Return a subclass whose ``method`` is interrupted after so many calls."""
 
     class Impatient(cls):
         calls = 0

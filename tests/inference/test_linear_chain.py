@@ -1,4 +1,4 @@
-"""Chain loops against the enumerated joint, and where enumeration cannot reach: long and extreme sequences."""
+"""Chain loops against the enumerated joint, and on long and extreme sequences."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ INF = np.inf
 
 @st.composite
 def batches(draw, *, integers=False):
-    """Some short sequences with one tied table or one per edge; forbidden entries; weights from gentle to extreme."""
+    """Generate short sequences with tied tables or one per edge, forbidden entries, and moderate to extreme weights."""
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     n_labels = draw(st.integers(1, 5))
     lengths = draw(st.lists(st.integers(0, 4), min_size=1, max_size=4))
@@ -141,7 +141,7 @@ def test_a_sequence_of_100_000_tokens_is_stable(scale):
 
 
 def test_a_path_that_pays_dearly_at_first_and_wins_slowly_is_not_lost():
-    """A scaled recursion without the range checks drops label 1 (exp(-750) is 0) and reports label 0 as certain."""
+    """A scaled recursion without range checks drops state 1 (exp(-750) is 0) and reports state 0 as certain."""
     unary = np.array([[0.0, 0.0]] * 2 + [[0.0, 5.0]] * 400)
     unary[0, 1] = -INF
     table = np.array([[0.0, -750.0], [-INF, 0.0]])
@@ -152,7 +152,7 @@ def test_a_path_that_pays_dearly_at_first_and_wins_slowly_is_not_lost():
 
 @pytest.mark.parametrize("n_labels", [1, 2, 3, 4, 5, 7, 8, 9, 13, 16, 17, 20, 21])
 def test_a_sequence_has_the_same_bits_alone_and_in_any_batch(n_labels):
-    """Sequences of a batch are worked on side by side, but for those that need logarithms."""
+    """Sequences of a batch are computed side by side, except those that need the log domain."""
     rng = np.random.default_rng(n_labels)
     lengths = rng.integers(0, 30, 90)
     offsets = np.concatenate([[0], np.cumsum(lengths)])
@@ -206,7 +206,7 @@ def test_pairs_counted_in_lanes_are_the_sums_of_edges(n_labels):
 @pytest.mark.parametrize("n_labels", [1, 2, 3, 4, 5, 6, 7, 9, 10, 16, 17, 20, 21])
 @pytest.mark.parametrize("ties", [False, True])
 def test_best_labellings_in_lanes_are_those_of_sequences_alone(n_labels, ties):
-    """So many tokens are worked on in stretches side by side; one sequence is longer than a stretch may be."""
+    """Long input is computed in parallel stretches; one sequence is longer than a stretch."""
     rng = np.random.default_rng(n_labels)
     lengths = rng.integers(0, 60, 180)
     lengths[[5, 90, 179]] = 700, 255, 300
@@ -239,7 +239,7 @@ def test_the_first_fault_is_told_where_sequences_stand_in_lanes():
 
 
 def test_the_first_sequence_at_fault_is_named_whatever_the_order_of_work():
-    """The longest sequence of a batch is worked on first."""
+    """The longest sequence of a batch is computed first."""
     unary, offsets = np.zeros((60, 3)), np.arange(0, 61, 5)
     unary[11] = unary[41] = -INF
     with pytest.raises(ImpossibleChain, match=r"^sequence 2 "):
@@ -299,7 +299,7 @@ def test_states_out_of_range_are_refused():
 
 @pytest.mark.parametrize("n_labels", [*range(1, 10), 12, 13, 16, 31])
 def test_probabilities_of_single_tokens_are_those_of_exact_exponentials(n_labels):
-    """However far apart the scores are, forbidden ones among them, to a few units in the last place."""
+    """Probabilities are exact to a few units in the last place, however large the differences of scores."""
     rng = np.random.default_rng(n_labels)
     unary = rng.normal(size=(300, n_labels)) * 10.0 ** rng.uniform(-3, 1.5, (300, 1))
     unary[:, 1:][rng.random((300, n_labels - 1)) < 0.2] = -INF
@@ -313,7 +313,7 @@ def test_probabilities_of_single_tokens_are_those_of_exact_exponentials(n_labels
 
 
 def test_scores_that_are_far_apart_change_nothing_but_the_way_of_counting():
-    """Labels e^-140 or e^-160 times as likely as others: scaled numbers for the one, logarithms for the other."""
+    """States are e^-140 or e^-160 times as probable as others: the scaled loop and the log domain must agree."""
     transition = np.array([[0.0, -1.0], [-2.0, 0.5]])
     for gap in (140.0, 160.0):
         unary = np.array([[0.0, -gap], [-gap, 0.0], [0.3, -0.2], [0.0, -gap]])

@@ -1,4 +1,4 @@
-"""Max-product: exact on trees, deterministic, and without NaN where -inf entries forbid labels."""
+"""Max-product: exact on trees, deterministic, and without NaN under forbidden states."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from herdner.inference import ImpossibleGraph, UnsupportedGraph, make_backend
 
 @st.composite
 def trees(draw, *, forbidden=(0.0, 0.15), integers=False):
-    """Factor graphs without cycles: each factor of 2 to 4 variables joins one known variable to new ones."""
+    """Generate graphs without cycles: each factor of 2 to 4 variables joins one earlier variable to new ones."""
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     n = draw(st.integers(1, 7))
     sizes, name = rng.integers(1, 4, n), rng.permutation(n)
@@ -52,7 +52,7 @@ def check_exact(graph, **options):
 @examples(200)
 @given(st.one_of(trees(), trees(integers=True), path_graphs(), path_graphs(integers=True)))
 def test_trees_are_exact_after_two_sweeps(graph):
-    """Integers make ties, where the best label of each belief alone need not be a best state."""
+    """Integers make ties, where the best state of each belief alone need not be a best joint state."""
     check_exact(graph, n_sweeps=2)
     result = check_exact(graph)
     if result is not None:
@@ -60,7 +60,7 @@ def test_trees_are_exact_after_two_sweeps(graph):
 
 
 def test_labels_ruled_out_late_do_not_count_as_change():
-    """On this path the second sweep rules a label out that had the largest entry of a message: the others move up."""
+    """The second sweep forbids the state with the largest entry of a message, which moves the others up."""
     no = -np.inf
     unary = TableFactors([[0], [1], [2]], [[2.0, -1.0], [5.0, -5.0], [-1.0, -2.0]])
     tables = [[[-2.0, 0.0], [no, no]], [[no, 3.0], [-1.0, 0.0]]]
@@ -71,7 +71,7 @@ def test_labels_ruled_out_late_do_not_count_as_change():
 
 @pytest.mark.parametrize("n", [4, 6, 9])
 def test_what_is_ruled_out_travels_to_the_end(n):
-    """A ring of equals, where all entries are 0 or -inf: not converged while a label is still to be ruled out."""
+    """A ring of equal variables with entries 0 or -inf is not converged while a state is still to be forbidden."""
     equal = np.where(np.eye(2, dtype=bool), 0.0, -np.inf)[None]
     name = np.random.default_rng(n).permutation(n)
     ring = TableFactors(np.stack([name, np.roll(name, 1)], axis=1), equal)
@@ -116,7 +116,7 @@ def test_any_graph_gives_an_allowed_state_or_an_error(graph, damping):
 
 
 def plain_sweep(edges, unary, messages, order):
-    """One sweep over a graph of pairs: ``edges`` {(i, j): table over i and j}, ``messages`` {(from, to): values}."""
+    """Make one sweep over a graph of pairs: ``edges`` {(i, j): table}, ``messages`` {(from, to): values}."""
     for i in order:
         for (a, b), table in edges.items():
             if i not in (a, b):

@@ -1,4 +1,4 @@
-"""Mean field against a plain version of itself, and its bound against the enumerated joint."""
+"""Mean field against a plain implementation, and its bound against the enumerated joint."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from herdner.inference import ImpossibleGraph, UnsupportedGraph, make_backend
 
 
 def plain_expectations(factors, q, i, size):
-    """[size]: the expected log-potential of each label of variable i, the others being drawn from q."""
+    """Return the expected log-potential of each state of variable i under q, float64[size]."""
     values = np.zeros(size)
     for scope, table in factors:
         if i not in scope:
@@ -63,7 +63,7 @@ def test_three_sweeps_are_the_three_sweeps_of_a_plain_version(graph, damping, st
 
 
 def bare(graph):
-    """A constant is -inf, or the unary factors of a variable leave it no label."""
+    """Return whether a constant is -inf or the unary factors of a variable forbid all states."""
     sums = {(): 0.0} | {(i,): np.zeros(size) for i, size in enumerate(graph.domains.sizes)}
     for scope, table in factors_of(graph):
         if len(scope) < 2:
@@ -127,7 +127,7 @@ UNEQUAL = np.where(np.eye(2, dtype=bool), -np.inf, 0.0)[None]
 
 
 def test_where_every_label_is_forbidden_the_limit_of_a_penalty_decides():
-    """Three variables that shall all differ, of two labels: every label meets forbidden entries, always."""
+    """Three variables of two states must all differ, so every state always has forbidden entries."""
     unary = TableFactors([[0], [1], [2]], [[0.3, 0.0], [0.2, 0.0], [0.0, 0.9]])
     triangle = [[0, 1], [1, 2], [2, 0]]
     impossible = FactorGraph([2, 2, 2], [unary, TableFactors(triangle, UNEQUAL)])
@@ -151,7 +151,7 @@ def test_a_forbidden_label_is_dropped_at_once_under_damping_too():
 
 
 def test_constraints_of_a_chain_are_kept():
-    """Label 2 must not follow label 0, as I- must not follow O."""
+    """State 2 must not follow state 0, as I- must not follow O."""
     rng = np.random.default_rng(5)
     for _ in range(20):
         transition = rng.normal(size=(3, 3))
@@ -173,7 +173,7 @@ def test_only_the_random_start_asks_for_a_seed():
 
 
 def test_a_given_start_is_certain_at_first():
-    """One undamped sweep is that of the plain version from the state; hard constraints keep the run beside it."""
+    """One undamped sweep equals that of the plain implementation; hard constraints keep the run near its start."""
     rng = np.random.default_rng(3)
     graph = chain_graph(rng.normal(size=(5, 3)), rng.normal(size=(3, 3)))
     state = [2, 0, 1, 1, 0]

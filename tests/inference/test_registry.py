@@ -1,4 +1,4 @@
-"""Backends by name: what the registry reads off them, and how it converts options."""
+"""Backends by name: their options, and the conversion of values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a result offers: hand-over to ArviZ, diagnostics, figures."""
+"""Results: one-line text, conversion to ArviZ, diagnostics, plots."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ matplotlib.use("Agg")
 
 
 def markov(rng, stay, n_chains=4, n_draws=400):
-    """Chains of two labels, each staying where it is with probability ``stay``."""
+    """Return chains of two states that stay with probability ``stay``."""
     moves = rng.random((n_chains, n_draws)) > stay
     return (np.cumsum(moves, axis=1) + rng.integers(0, 2, (n_chains, 1))) % 2
 

@@ -22,8 +22,9 @@ CONVERGED = {"n_sweeps": 2000, "tolerance": 1e-13, "table_counts": True}
 
 @st.composite
 def forests(draw, *, forbidden=(0.0, 0.15), scales=(1.0,)):
-    """Runs of consecutive variables of 1 to 3 labels, joined by links without a loop; both kinds of edges with
-    parallels and in either direction, tied and scaled at random.
+    """Generate runs of consecutive variables of 1 to 3 states, joined by links without a cycle.
+
+    Edges of both kinds have parallels in either direction, and are tied and scaled at random.
     """
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     n = draw(st.integers(1, 8))
@@ -73,7 +74,7 @@ def test_forests_are_exact(graph, damping):
 @examples(200)
 @given(forests(forbidden=(0.0, 0.2), scales=(30.0, 300.0, 1e6)))
 def test_forests_of_extreme_tables_are_exact(graph):
-    """Tables of which the loops of numbers make nothing, or too little: these work in logarithms."""
+    """The tables exceed the range of the probability domain, so the loops use the log domain."""
     oracle = Oracle.of_graph(graph)
     if oracle.impossible:
         return
@@ -101,7 +102,7 @@ def test_paths_are_those_of_viterbi_to_the_bit(graph):
 
 
 def skip_chain(rng, n, n_labels, sentences, n_skips, strength=1.0, forbidden=0.0, scaled=False):
-    """A document: sentences as chains of one table, links of another."""
+    """Return a document: sentences as chains of one table, links of another."""
     unary, table = rng.normal(size=(n, n_labels)) * 2, rng.normal(size=(n_labels, n_labels))
     table[rng.random(table.shape) < forbidden] = -np.inf
     cuts = np.r_[0, np.sort(rng.choice(np.arange(1, n), sentences - 1, replace=False)), n]
@@ -126,8 +127,9 @@ def test_links_that_say_nothing_change_no_bit():
 
 
 def bethe(graph, beliefs, pairs):
-    """Bethe's log Z from the beliefs of variables and of the factors of pairs, no two of the same variables (Wainwright
-    and Jordan 2008, eq. 4.29).
+    """Return Bethe's log Z from the beliefs of variables and of pairs (Wainwright and Jordan 2008, eq. 4.29).
+
+    No two factors join the same variables.
     """
 
     def entropy(p):
@@ -169,7 +171,7 @@ def test_loopy_graphs_end_at_a_stationary_point_of_bethes_free_energy(seed, forb
 
 @pytest.mark.parametrize("seed", range(4))
 def test_counts_are_the_derivatives_of_log_z(seed):
-    """On a graph with loops, parallels and scales."""
+    """Use a graph with cycles, parallels and scales."""
     rng = np.random.default_rng(seed)
     graph = skip_chain(rng, 24, 3, 4, 8, scaled=True)
     again = TableFactors(graph.factors[2].scopes[::2, ::-1], rng.normal(size=(1, 3, 3)))
@@ -243,7 +245,7 @@ def test_the_tolerance_is_about_probabilities(tolerance):
 
 
 def one_name(n):
-    """A document of n sentences that all hold one name, each mention linked to the three before it."""
+    """Return a document of n sentences with one name, each mention linked to the three before it."""
     rng = np.random.default_rng(7)
     graph = chain_graph(rng.normal(size=(10 * n, 3)) * 2, rng.normal(size=(3, 3)), np.arange(0, 10 * n + 1, 10))
     at = np.arange(n, dtype=np.int32) * 10 + 4
@@ -281,7 +283,7 @@ def test_spans_by_the_chains_with_messages():
 
 
 def test_edges_of_several_rules_are_edges_of_their_sums():
-    """Three groups, some of whose factors join the same variables, one turned and scaled: and the sums by hand."""
+    """Compare three groups with parallel factors, one flipped and scaled, with their sums."""
     rng = np.random.default_rng(6)
     words, stems, names = rng.normal(size=(3, 1, 4, 4))
     document = chain_graph(rng.normal(size=(20, 4)), rng.normal(size=(4, 4)), [0, 5, 12, 20]).factors
@@ -305,7 +307,7 @@ def test_edges_of_several_rules_are_edges_of_their_sums():
 
 
 def test_a_forbidden_state_is_repaired():
-    """Two far variables that must differ, and between whose labels nothing decides: both chains choose label 0."""
+    """Two distant variables must differ but have no other preference, so both chains choose state 0."""
     unequal = np.where(np.eye(2, dtype=bool), -np.inf, 0.0)[None]
     pairs = [[0, 2], [2, 4], [4, 6], [6, 0]]
     result = make_backend("sum-product").infer(FactorGraph([2] * 7, [TableFactors(pairs, unequal)]))

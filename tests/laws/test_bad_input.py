@@ -1,4 +1,4 @@
-"""Whatever is wrong is said in one line, with the way out: never a traceback from inside, never a wrong result."""
+"""Every invalid input raises an error of one line that names the remedy; none gives a wrong result."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ GIBBS_FAMILY = ["annealed-gibbs", "bounded-error", "circular-dhg", "dhg", "gibbs
 
 
 def assert_one_line(message: str, run, error: type[Exception] = ValueError) -> None:
-    """``message``: a regular expression for what is wrong and for the way out."""
+    """Assert that a call raises one line that matches ``message``, a pattern for problem and remedy."""
     with pytest.raises(error, match=message) as caught:
         run()
     assert "\n" not in str(caught.value)

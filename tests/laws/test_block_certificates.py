@@ -1,4 +1,4 @@
-"""Certificates of scans over blocks hold for the exact law of the very order that is run (more: sound_blocks.py)."""
+"""Certificates of block scans hold for the exact distribution of the order that is run (more: sound_blocks.py)."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_no_certificate_of_blocks_is_below_the_exact_law_where_log_potentials_ar
 
 
 def test_a_label_beyond_doubles_may_be_the_one() -> None:
-    """The link outweighs what the first variable says by e^800, which is no double, as e^-800 is none."""
+    """The link outweighs the first variable by e^800, which exceeds the range of doubles, as e^-800 does."""
     link = np.array([[[0.0, 0.0], [0.0, 1600.0]]])
     graph = FactorGraph([2] * 3, [TableFactors([[0]], [[0.0, -800.0]]), TableFactors([[0, 2]], link)])
     influence = block_influence(graph)
@@ -51,7 +51,7 @@ def test_a_label_beyond_doubles_may_be_the_one() -> None:
 
 
 def test_labels_that_never_have_weight_do_not_spoil_the_others() -> None:
-    """A penalty so large that doubles cannot hold its exponential certifies what a smaller one does."""
+    """A penalty whose exponential underflows gives the same certificate as a smaller one."""
     found = []
     for penalty in (-200.0, -1000.0):
         fields, pairs, *others = sentences().factors
@@ -63,7 +63,7 @@ def test_labels_that_never_have_weight_do_not_spoil_the_others() -> None:
 
 
 def sentences(strength: float = 0.6) -> FactorGraph:
-    """Three sentences of tags O, B, I, where I must follow B or I; names are linked across, and within the first."""
+    """Return three sentences of tags O, B, I, where I must follow B or I, with links across and within sentences."""
     rng = np.random.default_rng(5)
     unary = rng.normal(size=(9, 3)) + np.array([1.5, 0.0, 0.0])
     table = np.zeros((3, 3))

@@ -1,4 +1,4 @@
-"""Laws of the backend dogs: its certificate holds, says so where it says nothing, and its records are of its scan."""
+"""The backend dogs: its certificate holds, states when it is vacuous, and its records belong to its scan."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def law_of(graph: FactorGraph, order, p) -> np.ndarray:
 @pytest.mark.parametrize("n_steps", [1, 3, 8, 20])
 @pytest.mark.parametrize("targets", ["all", "variables(2)", "variables(0, 5)"])
 def test_the_certificate_holds_for_the_exact_law(monkeypatch, n_steps: int, targets: str) -> None:
-    """The law of the state after the very scan that the backend runs, from every start."""
+    """Compute the exact distribution of the state after the scan of the backend, from every start."""
     graph, seen = weak_graph(), []
     monkeypatch.setattr(
         herdner.inference.backends.dogs, "fixed_scan", lambda order: seen.append(order) or fixed_scan(order)
@@ -103,7 +103,7 @@ def test_vacuous_where_it_says_nothing(coupling: float) -> None:
 
 
 def tagging_graph() -> FactorGraph:
-    """A chain of tags with a forbidden transition and one link; tokens 0 and 7 alone are in doubt."""
+    """Return a chain of tags with a forbidden transition and one link; only tokens 0 and 7 are uncertain."""
     unary = np.zeros((10, 3))
     unary[:, 0] = 8.0
     unary[[0, 7]] = [0.1, 0.0, 0.2]

@@ -1,4 +1,4 @@
-"""How errors fall with the number of sweeps: the rates and the biases that HG16 and HGW19 report on small graphs."""
+"""Decrease of errors with the number of sweeps: the rates and biases that HG16 and HGW19 report on small graphs."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Model:
         self.known: dict = {}
 
     def error(self, plan: Gibbs, n_sweeps: int, seeds: int = 1) -> float:
-        """Total variation between the joint of the samples and the true one, the mean over ``seeds`` runs."""
+        """Return the total variation between sampled and true joint, averaged over ``seeds`` runs."""
         key = plan, n_sweeps, seeds
         if key not in self.known:
             plan = replace(plan, n_sweeps=n_sweeps, record=RECORD)
@@ -41,7 +41,7 @@ class Model:
 
 
 def slope(lengths: list[int], errors: np.ndarray) -> float:
-    """Of log error against log T."""
+    """Return the slope of log error against log T."""
     return float(np.polyfit(np.log(lengths), np.log(errors), 1)[0])
 
 
@@ -50,7 +50,7 @@ def slope(lengths: list[int], errors: np.ndarray) -> float:
 
 @cache
 def random_model(seed: int) -> Model:
-    """3 to 5 variables of two or three labels, some pairs missing, a factor of three variables."""
+    """Return 3 to 5 variables of two or three states, with some pairs missing and a factor of three variables."""
     rng = np.random.default_rng(seed)
     n = 3 + seed % 3
     sizes = rng.integers(2, 4, n) if seed % 2 else np.full(n, 2)
@@ -68,7 +68,7 @@ LENGTHS = [2**10, 2**13, 2**15, 2**17, 2**20]
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("form", ["circular", "threshold"])
 def test_complete_herding_has_an_error_of_one_over_t(seed, form):
-    """T times total variation stays below the number of states, where a random sampler's grows without bound."""
+    """T times the total variation stays below the number of joint states; that of a random sampler does not."""
     model = random_model(seed)
     grown = LENGTHS * model.errors(replace(COMPLETE, form=form), LENGTHS)
     assert grown.max() < len(model.oracle.states)
@@ -95,8 +95,9 @@ def test_slopes_are_minus_one_and_minus_a_half():
 
 @pytest.mark.parametrize("epsilon", [0.1, 0.01, 0.001])
 def test_two_variables_that_agree(epsilon):
-    """HG16 Table 1, Fig. 5: the joint error of herded Gibbs falls like 1 / T, that of Gibbs like its root; after their
-    2.6 * 10^5 sweeps herding is far ahead for every epsilon.
+    """Reproduce HG16 Table 1, Fig. 5: the joint error of herded Gibbs falls like 1 / T, that of Gibbs like its root.
+
+    After the paper's 2.6 * 10^5 sweeps herding has a far smaller error for every epsilon.
     """
     model = Model(from_joint([[0.25 - epsilon, epsilon], [epsilon, 0.75 - epsilon]]))
     lengths = [2**e for e in range(12, 19, 2)]
@@ -108,7 +109,7 @@ def test_two_variables_that_agree(epsilon):
 
 @cache
 def four_variables(seed: int) -> Model:
-    """HG16 Fig. 7: two pairs missing, energies from a standard normal distribution."""
+    """Return the model of HG16 Fig. 7: two pairs missing, energies from a standard normal distribution."""
     rng = np.random.default_rng(seed)
     weights = np.zeros((4, 4))
     for i, j in ((0, 1), (0, 2), (1, 3), (2, 3)):
@@ -118,7 +119,7 @@ def four_variables(seed: int) -> Model:
 
 @pytest.mark.slow
 def test_the_counterexample_of_an_incomplete_graph():
-    """HG16 Sec. 4.2, Fig. 7c: the error of herded Gibbs stops falling; Gibbs and complete herded Gibbs pass it."""
+    """Reproduce HG16 Sec. 4.2, Fig. 7c: the error of herded Gibbs has a limit; Gibbs and complete herding pass it."""
     model = four_variables(3)
     plateau = model.errors(herded_gibbs(), [2**16, 2**19, 2**22])
     assert plateau.min() > 0.9 * plateau.max(), "the error has stopped"
@@ -139,20 +140,20 @@ def test_missing_pairs_bias_herded_gibbs_on_most_graphs():
 
 @cache
 def ring() -> Model:
-    """HGW19 Sec. 3.2: nine variables of values -1, 1."""
+    """Return the model of HGW19 Sec. 3.2: nine variables of values -1, 1."""
     rng = np.random.default_rng(0)
     edges = [[i, (i + 1) % 9] for i in range(9)]
     return Model(boltzmann(rng.normal(0.5, 0.05, 9), rng.normal(0.2, 0.05, 9), (-1, 1), edges=edges))
 
 
 def herding(n_neighbours: int) -> Gibbs:
-    """HGW19's Herding(2), .., Herding(8): dummy edges to the variables 2, 3, .. places away."""
+    """Return HGW19's Herding(2), .., Herding(8): dummy edges to the variables 2, 3, .. places away."""
     dummies = [(i, (i + k) % 9) for k in range(2, n_neighbours // 2 + 1) for i in range(9)]
     return Gibbs(sharing=blanket_sharing(), dummy_edges=dummies or None, record=RECORD)
 
 
 def mean_error(model: Model, plan: Gibbs, n_sweeps: int, variables: list[int], runs: int = 30) -> float:
-    """The mean absolute error of E[the sum of these variables]."""
+    """Return the mean absolute error of E[the sum of these variables]."""
     plan = replace(plan, n_sweeps=n_sweeps, record=Record(best=False))
     true = sum(model.oracle.marginal(i)[1] for i in variables)
     found = [plan.infer(model.graph, seed).marginals[variables, 1].sum() for seed in range(runs)]
@@ -164,7 +165,7 @@ ALL = list(range(9))
 
 @pytest.mark.slow
 def test_dummy_edges_take_the_bias_away_step_by_step():
-    """HGW19 Fig. 1, left: Herding(2), (4), (6) stop, the first at the largest error; Herding(8) goes on like 1 / T."""
+    """Reproduce HGW19 Fig. 1, left: Herding(2), (4), (6) stop at decreasing errors; Herding(8) continues like 1 / T."""
     lengths = [2**16, 2**20]
     joints = [ring().errors(herding(n), lengths) for n in (2, 4, 6, 8)]
     last = [ends[1] for ends in joints]
@@ -178,7 +179,7 @@ def test_dummy_edges_take_the_bias_away_step_by_step():
 
 
 def test_the_fewer_weights_the_sooner_they_help():
-    """HGW19 Fig. 1, left, below 2^10 sweeps: Herding(2), then Herding(8), then Gibbs."""
+    """Reproduce HGW19 Fig. 1, left, below 2^10 sweeps: errors in the order Herding(2), Herding(8), Gibbs."""
     two, eight, random = (mean_error(ring(), plan, 2**9, ALL) for plan in (herding(2), herding(8), GIBBS))
     assert two < eight / 2
     assert eight < random / 1.5
@@ -186,15 +187,16 @@ def test_the_fewer_weights_the_sooner_they_help():
 
 @cache
 def all_joined(low: float, high: float) -> Model:
-    """HGW19 Fig. 1, right (0 to 0.1), and Fig. 4, 8 (-0.5 to 0.5): eight variables of values -1, 1."""
+    """Return the models of HGW19 Fig. 1, right (0 to 0.1), and Fig. 4, 8 (-0.5 to 0.5): eight spins."""
     rng = np.random.default_rng(1)
     weights = np.triu(rng.uniform(low, high, (8, 8)), 1)
     return Model(boltzmann(weights + weights.T, rng.uniform(low, high, 8), (-1, 1)))
 
 
 def test_few_bins_are_ahead_of_gibbs_from_the_start():
-    """HGW19 Fig. 1, right: at 32 sweeps the error of E[x8] by one bin is a fraction of Gibbs's; that of herded Gibbs,
-    whose 128 weights per variable were hardly used twice, is not.
+    """Reproduce HGW19 Fig. 1, right: at 32 sweeps one bin has a fraction of the error of Gibbs for E[x8].
+
+    Herded Gibbs, whose 128 weights per variable were used less than twice each, has no such advantage.
     """
     model = all_joined(0, 0.1)
     random, one, sixteen, all_keys = (
@@ -207,7 +209,7 @@ def test_few_bins_are_ahead_of_gibbs_from_the_start():
 
 @pytest.mark.parametrize("form", ["circular", "threshold"])
 def test_more_bins_less_bias(form):
-    """HGW19 Fig. 4, 6: the error at which DHG stops falls with the number of bins."""
+    """Reproduce HGW19 Fig. 4, 6: the limit of the error of DHG decreases with the number of bins."""
     model = all_joined(-0.5, 0.5)
     ends = [model.error(dhg(n_bins=n, form=form), 2**19) for n in (1, 4, 16, 64)]
     assert all(more < fewer / 1.3 for fewer, more in pairwise(ends))
@@ -216,7 +218,7 @@ def test_more_bins_less_bias(form):
 
 @pytest.mark.parametrize("n_bins", [4, 16])
 def test_random_bins_have_less_bias_than_bins(n_bins):
-    """HGW19 Fig. 8; there DHG has the threshold form. The circular form is nearer to RDHG than to it."""
+    """Reproduce HGW19 Fig. 8, where DHG has the threshold form; the circular form is closer to RDHG."""
     model = all_joined(-0.5, 0.5)
     threshold, circular = (model.error(dhg(n_bins=n_bins, form=form), 2**19) for form in ("threshold", "circular"))
     assert model.error(rdhg(n_bins=n_bins), 2**19) < threshold / 2
@@ -224,7 +226,7 @@ def test_random_bins_have_less_bias_than_bins(n_bins):
 
 
 def test_a_bounded_error_has_less_bias_than_herding_and_less_error_than_gibbs():
-    """HGW19 Fig. 7: a ring of eight variables, parameters uniform in [0, 1]."""
+    """Reproduce HGW19 Fig. 7: a ring of eight variables, parameters uniform in [0, 1]."""
     rng = np.random.default_rng(1)
     edges = [[i, (i + 1) % 8] for i in range(8)]
     model = Model(boltzmann(rng.uniform(0, 1, 8), rng.uniform(0, 1, 8), (-1, 1), edges=edges))

@@ -1,4 +1,4 @@
-"""Herding's counts never stray: within 1 of their means for two labels (HG16 Lemma 1), within K - 1 for K."""
+"""Counts of herding stay within 1 of their means for two states (HG16 Lemma 1), within K - 1 for K states."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ N_SWEEPS = 2000
 
 
 def visits(plan: Gibbs, probabilities: np.ndarray, seed: int) -> np.ndarray:
-    """The label after each sweep [T, V] of variables on their own, each with a row of ``probabilities`` [V, K]."""
+    """Return the states [T, V] after each sweep of isolated variables, each with a row of ``probabilities`` [V, K]."""
     with np.errstate(divide="ignore"):
         unary = TableFactors(np.arange(len(probabilities), dtype=np.int32)[:, None], np.log(probabilities))
     graph = FactorGraph(np.full(probabilities.shape[0], probabilities.shape[1]), [unary])
@@ -28,14 +28,14 @@ def visits(plan: Gibbs, probabilities: np.ndarray, seed: int) -> np.ndarray:
 
 
 def strays(visited: np.ndarray, probabilities: np.ndarray) -> np.ndarray:
-    """[V, K]: the largest |count - T p| in any window of sweeps s .. s + T."""
+    """Return the largest |count - T p| in any window of sweeps s .. s + T, [V, K]."""
     ahead = np.zeros((len(visited) + 1, *probabilities.shape))
     np.cumsum((visited[:, :, None] == np.arange(probabilities.shape[1])) - probabilities, axis=0, out=ahead[1:])
     return ahead.max(axis=0) - ahead.min(axis=0)
 
 
 def rounding(n_labels: int) -> float:
-    """What the counts of probabilities in multiples of 2^-32 may add over all sweeps."""
+    """Return the largest effect on counts of rounding probabilities to multiples of 2^-32."""
     return N_SWEEPS * 2.0**-33 * (1 if n_labels == 2 else 2)
 
 
@@ -88,7 +88,7 @@ def test_random_draws_stray_further():
 
 
 def test_a_bound_lets_counts_stray_so_far_and_no_further():
-    """HGW19 Algorithm 7: the weight stays within c + 1 of 0, so counts within 2 c + 2."""
+    """HGW19 Algorithm 7: the weight stays within c + 1 of 0, so counts stay within 2 c + 2."""
     p, c = np.full((50, 2), [0.7, 0.3]), 3.0
     plan = Gibbs(N_SWEEPS, sharing=blanket_sharing(), error_bound=c, form="threshold", record=Record(every=1))
     far = strays(visits(plan, p, 0), p)
@@ -99,7 +99,7 @@ def test_a_bound_lets_counts_stray_so_far_and_no_further():
 @pytest.mark.parametrize(("form", "bound"), [("circular", 1.0), ("threshold", 2.0)])
 @pytest.mark.parametrize("n_bins", [1, 4])
 def test_a_weight_that_sees_several_probabilities_follows_their_sum(form, bound, n_bins):
-    """DHG: of the updates that use one weight, the counts of label 1 are near the sum of the probabilities."""
+    """DHG: over the updates of one weight, the count of state 1 is near the sum of the probabilities."""
     reference = Reference(Gibbs(400, sharing=bin_sharing(n_bins), form=form), FAMILIES["binary_ring"], 1)
     labels = np.array(reference.states[1:]).ravel()
     gaps: dict = {}

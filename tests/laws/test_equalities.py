@@ -1,4 +1,4 @@
-"""Plans that are one algorithm by definition give the same states, bit for bit, from the same seed."""
+"""Plans that define the same algorithm give the same states, bit for bit, from the same seed."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_an_infinite_error_bound_is_gibbs(family, sharing, form):
 # RDHG draws which weight with the number that draws the label otherwise.
 @pytest.mark.parametrize(("family", "sharing", "form", "bound"), shared(BOTH, (1e12, 1e300), random=False), ids=str)
 def test_a_bound_that_is_never_reached_is_gibbs(family, sharing, form, bound):
-    """Here the herding code decides, and always decides for the random draw."""
+    """The herding code runs here, and always chooses the random draw."""
     bounded = Gibbs(100, sharing=sharing, error_bound=bound, form=form, record=RECORD)
     assert bounded.herds
     assert_equal_runs(Gibbs(100, record=RECORD), bounded, FAMILIES[family])
@@ -58,15 +58,16 @@ def test_a_bound_that_is_reached_is_not_gibbs():
 
 
 def unjoined(n_labels: list[int]) -> FactorGraph:
-    """Variables on their own: whatever is shared, each has one key."""
+    """Return isolated variables, each of which has one key under any sharing."""
     rng = np.random.default_rng(0)
     return FactorGraph(n_labels, [TableFactors([[i]], rng.normal(size=(1, k))) for i, k in enumerate(n_labels)])
 
 
 @pytest.mark.parametrize("sizes", [[2] * 5, [3] * 4, [2, 3, 9, 1, 2]], ids=str)
 def test_one_bin_is_one_key(sizes):
-    """Without neighbours the blanket and the sum of the neighbours have one state. (With neighbours one bin is compared
-    with a plain implementation in test_reference.py.)
+    """Without neighbours the blanket and the sum of the neighbours have one value.
+
+    With neighbours, test_reference.py compares one bin with a plain implementation.
     """
     for form in BOTH:
         one_bin = Gibbs(200, sharing=bin_sharing(1), form=form, record=RECORD)
@@ -82,7 +83,7 @@ def loop(plan: Gibbs, graph: FactorGraph) -> str:
 
 
 def large(family: str) -> FactorGraph:
-    """More variables than a block of uniform numbers and than a shard of a sweep."""
+    """Return more variables than a block of uniform numbers and than a shard of a sweep."""
     rng = np.random.default_rng(0)
     if family in GRIDS:
         return ising(0.3, rng.normal(size=(67, 83)), wrap=family == "torus")
@@ -137,7 +138,7 @@ def layout(plan: Gibbs, graph: FactorGraph) -> str:
     ids=str,
 )
 def test_hashed_weights_are_the_dense_ones(family, sharing, memory, dense):
-    """A budget that is too small for the dense table, but not for the keys that are met."""
+    """The memory is too small for the dense table, but not for the keys that occur."""
     graph = FAMILIES[family]
     n_sweeps = 400 if dense == "dense" else 40  # a table of more weights than updates is hashed in any case
     plan = herded_gibbs(n_sweeps, sharing=sharing, weight_memory=2**31, record=RECORD)
@@ -151,7 +152,7 @@ def test_hashed_weights_are_the_dense_ones(family, sharing, memory, dense):
 
 
 def linked_chain(n: int = 240, n_labels: int = 9) -> FactorGraph:
-    """A chain with names of four occurrences, all pairs of which are joined, and one variable of ten neighbours."""
+    """Return a chain with names of four linked occurrences, and one variable of ten neighbours."""
     rng, nodes = np.random.default_rng(3), np.arange(n, dtype=np.int32)
     names = rng.permutation(nodes[20:])[: n // 10 * 4].reshape(-1, 4)
     pairs = [nodes[:-1], nodes[1:]], *names[:, np.transpose(np.triu_indices(4, 1))].reshape(-1, 2).T[None]
@@ -177,7 +178,7 @@ def test_weights_found_by_the_state_of_the_blanket_are_those_of_its_key(sharing,
 
 
 def hard_chain(n_labels: int, n: int = 90) -> FactorGraph:
-    """A chain of thirty tables, by which some labels cannot come after others, and ten links."""
+    """Return a chain of thirty tables with forbidden transitions, and ten links."""
     rng, nodes = np.random.default_rng(n_labels), np.arange(n, dtype=np.int32)
     tables = rng.normal(size=(30, n_labels, n_labels)) * 2
     tables[rng.random(tables.shape) < 0.15] = -np.inf

@@ -19,7 +19,7 @@ LENGTHS = [2**10, 2**14, 2**18, 2**20]
 
 @cache
 def ring() -> FactorGraph:
-    """HGW19 Fig. 3: parameters uniform in [-1, 1]."""
+    """Return the model of HGW19 Fig. 3: parameters uniform in [-1, 1]."""
     rng = np.random.default_rng(0)
     edges = [[i, (i + 1) % N] for i in range(N)]
     return boltzmann(rng.uniform(-1, 1, N), rng.uniform(-1, 1, N), (-1, 1), edges=edges)
@@ -27,7 +27,7 @@ def ring() -> FactorGraph:
 
 @cache
 def all_joined() -> FactorGraph:
-    """HGW19 Fig. 4: every pair joined, parameters uniform in [-0.5, 0.5]."""
+    """Return the model of HGW19 Fig. 4: every pair joined, parameters uniform in [-0.5, 0.5]."""
     rng = np.random.default_rng(1)
     weights = np.triu(rng.uniform(-0.5, 0.5, (N, N)), 1)
     return boltzmann(weights + weights.T, rng.uniform(-0.5, 0.5, N), (-1, 1))
@@ -42,7 +42,7 @@ def slope(values: list[float], lengths: list[int] = LENGTHS) -> float:
 
 
 def test_herded_gibbs_on_a_ring():
-    """HGW19 Fig. 3: D^herding at most 2 / T for each weight and like 1 / T, D^approx 0, D^cor comes to a stop."""
+    """HGW19 Fig. 3: D^herding is at most 2 / T per weight and falls like 1 / T, D^approx is 0, D^cor has a limit."""
     found = errors(ring(), herded_gibbs())
     for n, part in zip(LENGTHS, found, strict=True):
         assert part.herding <= herding_bound(n, 4) + 1e-9
@@ -54,7 +54,7 @@ def test_herded_gibbs_on_a_ring():
 
 
 def test_gibbs_on_a_ring():
-    """D^herding falls like the root of 1 / T only, and D^cor goes on falling."""
+    """D^herding decreases like the root of 1 / T only, and D^cor keeps decreasing."""
     found = errors(ring(), plain_gibbs())
     assert found[3].herding * LENGTHS[3] > 100
     assert slope([part.herding for part in found]) == pytest.approx(-0.5, abs=0.2)
@@ -62,7 +62,7 @@ def test_gibbs_on_a_ring():
 
 
 def test_complete_herding_has_no_part_from_sharing():
-    """Every z has a weight of its own: D^cor and D^approx are 0, D^herding at most 2 / T for each of 128."""
+    """Every z has its own weight: D^cor and D^approx are 0, D^herding is at most 2 / T for each of 128."""
     for graph in (ring(), all_joined()):
         for n, part in zip(LENGTHS, errors(graph, herded_gibbs(sharing=complete_sharing())), strict=True):
             assert part.cor < 1e-12
@@ -72,14 +72,14 @@ def test_complete_herding_has_no_part_from_sharing():
 
 @pytest.mark.parametrize("n_bins", [1, 2, 5, 16])
 def test_the_bounds_of_dhg(n_bins):
-    """HGW19 eq. 10 and 11: D^herding at most 2 B / T, and D^approx at most 2 / B."""
+    """HGW19 eq. 10 and 11: D^herding is at most 2 B / T, and D^approx at most 2 / B."""
     for n, part in zip(LENGTHS, errors(all_joined(), dhg(n_bins=n_bins)), strict=True):
         assert part.herding <= herding_bound(n, n_bins) + 1e-9
         assert part.approx <= approx_bound(n_bins)
 
 
 def test_fewer_bins_trade_herding_against_approximation():
-    """HGW19 Fig. 4: with B, D^herding grows, D^approx and D^cor fall."""
+    """HGW19 Fig. 4: with B, D^herding increases, D^approx and D^cor decrease."""
     found = [errors(all_joined(), dhg(n_bins=n), [2**18])[0] for n in (2, 8, 32)]
     assert found[0].herding < found[2].herding
     for fewer, more in pairwise(found):
@@ -88,7 +88,7 @@ def test_fewer_bins_trade_herding_against_approximation():
 
 
 def test_random_bins_trade_the_approximation_for_an_error_that_goes_away():
-    """HGW19 Sec. 6.5: D^approx is 0, and D^bin falls like the root of 1 / T."""
+    """HGW19 Sec. 6.5: D^approx is 0, and D^bin decreases like the root of 1 / T."""
     found = errors(all_joined(), rdhg(n_bins=8))
     assert max(part.approx for part in found) < 1e-7
     assert slope([part.bin for part in found]) == pytest.approx(-0.5, abs=0.15)
@@ -99,7 +99,7 @@ def test_random_bins_trade_the_approximation_for_an_error_that_goes_away():
 
 
 def test_gibbs_is_grouped_as_one_likes():
-    """Its D^approx is that of the bins it is grouped by."""
+    """D^approx of Gibbs is that of the bins by which its updates are grouped."""
     random, herded = (
         errors(all_joined(), plan, [2**18], sharing=bin_sharing(4))[0] for plan in (plain_gibbs(), dhg(n_bins=4))
     )

@@ -1,4 +1,4 @@
-"""Ctrl-C stops a long run within a second of work, and what was recorded until then is in the exception."""
+"""Ctrl-C stops a long run within a second of work, and the exception holds the records until then."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ PLANS = {
 
 
 def interrupted(plan: str) -> dict:
-    """What a run found that is stopped when all its chains are well under way."""
+    """Return the result of a run that is stopped when all its chains are under way."""
     child = subprocess.Popen(
         [sys.executable, "-c", CHILD.format(plan=plan)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         cwd=ELSEWHERE,
@@ -115,7 +115,7 @@ def test_ctrl_c_keeps_what_was_recorded(name):
 
 
 def test_an_interrupt_that_comes_at_once_gives_the_start(monkeypatch):
-    """Nothing was recorded yet: averages are None, the state is one that is allowed."""
+    """Nothing was recorded yet: averages are None, and the state is allowed."""
     from herdner.inference.gibbs import run as gibbs_run
 
     def stopped(*_: object) -> None:

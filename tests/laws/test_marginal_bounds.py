@@ -1,4 +1,4 @@
-"""Bounds of marginals hold beside enumeration, and so do those of the error of sum-product's."""
+"""Bounds of marginals and of the errors of sum-product hold, by enumeration."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ROUNDING = 1e-12  # of the oracle's sums
 
 
 def truth(graph: FactorGraph) -> np.ndarray:
-    """[V, K], 0 for labels that a variable has not."""
+    """Return the marginals [V, K], 0 for states that a variable does not have."""
     oracle, sizes = Oracle.of_graph(graph), graph.domains.sizes
     found = np.zeros((len(sizes), int(sizes.max())))
     for v, size in enumerate(sizes):
@@ -25,7 +25,7 @@ def truth(graph: FactorGraph) -> np.ndarray:
 
 
 def violations(graph: FactorGraph) -> list[str]:
-    """Marginals outside of their bounds, and beliefs, converged or not, that are off by more than theirs."""
+    """Return marginals outside their bounds, and beliefs, converged or not, with larger errors than their bounds."""
     exact, bounds, found = truth(graph), marginal_bounds(graph), []
     if not ((bounds.lower <= exact + ROUNDING) & (exact <= bounds.upper + ROUNDING)).all():
         found.append(f"{exact} is not within {bounds.lower} and {bounds.upper}")
@@ -54,14 +54,14 @@ def test_no_bound_is_below_the_true_error_where_log_potentials_are_far_apart(par
 
 
 def test_a_label_beyond_doubles_may_be_the_one() -> None:
-    """The link outweighs what the first variable says by e^800, which is no double, as e^-800 is none."""
+    """The link outweighs the first variable by e^800, which exceeds the range of doubles, as e^-800 does."""
     link = np.array([[[0.0, 0.0], [0.0, 1600.0]]])
     graph = FactorGraph([2] * 3, [TableFactors([[0]], [[0.0, -800.0]]), TableFactors([[0, 2]], link)])
     assert violations(graph) == []
 
 
 def test_a_labelling_among_very_many_is_possible() -> None:
-    """A label that never changes is one labelling beside 2^1500 of the others, and the likeliest here."""
+    """A constant labelling is one among 2^1500 others, and the most probable here."""
     n, table = 1500, np.zeros((3, 3))
     table[0, 1:] = table[1:, 0] = -np.inf
     unary = np.zeros((n + 2, 3))

@@ -1,7 +1,7 @@
-"""Samplers meet exact marginals, conditional averages, table counts and joints within what theory allows them.
+"""Samplers reach exact marginals, conditional averages, table counts and joints within theoretical tolerances.
 
 Tolerances are six standard deviations, by the exact asymptotic variance of the sweep's transition matrix
-(gibbs_kernels.py): 10^4 numbers fail by chance once in 10^5 times. How small the tolerances are is checked too.
+(gibbs_kernels.py): 10^4 numbers fail by chance once in 10^5 times. The tests also check that the tolerances are small.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def assert_joint(found, oracle: Oracle, sweeps: Sweeps, n_sweeps: int = N_SWEEPS
 
 
 def cell_features(graph: FactorGraph, states: np.ndarray) -> list[np.ndarray]:
-    """For each group the counts [S, cells] of its table cells, each factor counted as often as its scale."""
+    """Return the counts [S, cells] of table cells for each group, each factor weighted by its scale."""
     features = []
     for group in graph.factors:
         counts = np.zeros((len(states), *group.tables.shape))
@@ -140,7 +140,7 @@ def test_other_scans(name):
 
 @pytest.mark.parametrize("name", GRAPHS)
 def test_other_samplers_of_the_same_distribution(name):
-    """Each no worse than Gibbs: constant temperature, quasi-random numbers, bounded errors, several chains."""
+    """Other samplers are no worse than Gibbs: temperature 1, quasi-random numbers, bounds, several chains."""
     graph, oracle, sweeps = GRAPHS[name], oracle_of(name), systematic_sweeps(name)
     record, n_sweeps = Record(joint=True), 2**16
     for plan in (
@@ -157,7 +157,7 @@ def test_other_samplers_of_the_same_distribution(name):
 
 @pytest.mark.parametrize("name", ["grid", "2 labels", "mixed_labels", "strong_pairs"])
 def test_rdhg_within_an_infinite_and_a_large_bound(name):
-    """Its random draw is made from the rounded probability, whose mean is p: the same law, not the same bits."""
+    """Its random draw uses the rounded probability, whose mean is p: the same distribution, other bits."""
     plan = Gibbs(N_SWEEPS, sharing=random_bin_sharing(5), error_bound=1e9, record=Record(joint=True))
     result = plan.infer(GRAPHS[name], seed=4)
     assert_marginals(result.marginals, oracle_of(name), systematic_sweeps(name))
@@ -178,7 +178,7 @@ def test_a_constant_temperature_samples_the_heated_graph(name, beta):
 
 @pytest.mark.parametrize("name", ["grid", "5 labels", "mixed_labels"])
 def test_jacobi_samples_what_its_own_transition_matrix_says(name):
-    """All variables at once: another distribution, that of the product of the conditionals."""
+    """Updating all variables at once has another distribution, given by the product of the conditionals."""
     oracle, sites = oracle_of(name), Sites(oracle_of(name))
     kernel = np.ones((len(sites.target),) * 2)
     for i, conditionals in enumerate(sites.conditionals):

@@ -1,4 +1,4 @@
-"""Numbers at their limits: exact where exact is defined, else an error in one line; never a NaN."""
+"""Extreme numbers: results are exact where exactness is defined, else an error of one line; never a NaN."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def backend(name: str):
 
 
 def infer(name: str, graph: FactorGraph):
-    """The result, or None where the backend does not take such graphs."""
+    """Return the result, or None if the backend does not support such graphs."""
     try:
         return backend(name).infer(graph, 1)
     except UnsupportedGraph:
@@ -38,7 +38,7 @@ def assert_sound(graph: FactorGraph, result) -> None:
 
 
 def linked(unary: np.ndarray, pair: np.ndarray) -> FactorGraph:
-    """Two chains of four variables, and links between them."""
+    """Return two chains of four variables with links."""
     links = TableFactors(np.array([[0, 5], [2, 7]], np.int32), pair[None])
     graph = chain_graph(unary, pair, [0, 4, 8])
     return FactorGraph(graph.domains, [*graph.factors, links])
@@ -83,7 +83,7 @@ def test_a_variable_without_a_possible_label_is_named_by_every_backend(name):
 @pytest.mark.parametrize("name", BACKENDS)
 @pytest.mark.parametrize("n_labels", [1, pytest.param(65_535, marks=pytest.mark.slow)])
 def test_one_label_and_the_most(name, n_labels):
-    """Three variables on their own, all but one label of each impossible or far less likely."""
+    """Use isolated variables, all but one state of each impossible or far less probable."""
     unary = np.full((3, n_labels), -50.0)
     likely = [0, n_labels // 2, n_labels - 1]
     unary[np.arange(3), likely] = 50.0
@@ -135,7 +135,7 @@ def test_a_constant_on_a_field_of_a_grid_changes_no_draw(shift):
 
 @pytest.mark.parametrize("annealing", ["linear(0, 0)", "linear(1e6, 1e6)", "geometric(1e-300, 1e6)", "linear(0, 1e6)"])
 def test_no_heat_and_all_of_it(annealing):
-    """At 0 all possible states are equally likely; at 10^6 a draw goes to the best label."""
+    """At beta 0 all possible states are equally probable; at 10^6 a draw gives the best state."""
     rng = np.random.default_rng(6)
     unary, pair = rng.normal(size=(8, 3)), rng.normal(size=(3, 3))
     unary[3, 1] = -np.inf

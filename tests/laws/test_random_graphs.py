@@ -1,4 +1,4 @@
-"""The equalities once more on random graphs: shapes that nobody thought of when the loops were written."""
+"""The equalities of the loops on random graphs."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ RECORD = Record(every=1, trace=True, rao_blackwell=True, table_counts=True)
 
 @st.composite
 def grids(draw) -> FactorGraph:
-    """Of 3 x 3 to 6 x 150 variables, wrapping or not, any pair table, stronger along one axis, some -inf fields."""
+    """Generate grids of 3 x 3 to 6 x 150 variables, wrapping or not, with any pair table and some -inf fields."""
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     shape = draw(st.integers(3, 6)), draw(st.one_of(st.integers(3, 12), st.integers(60, 150)))
     wrap = draw(st.booleans())
@@ -48,7 +48,7 @@ def grids(draw) -> FactorGraph:
 
 
 def bounded(sharing, error_bound, **options):
-    """A plan; bounds of the error need weights, that is, a sharing."""
+    """Return a plan; error bounds need weights, that is, a sharing."""
     return Gibbs(sharing=sharing, error_bound=error_bound if sharing else 0.0, **options)
 
 
@@ -78,7 +78,7 @@ PLANS = st.builds(
 
 
 def runs(plan: Gibbs, graph: FactorGraph, seed: int) -> list:
-    """What was found, or what was said to be wrong."""
+    """Return the result or the error message."""
     try:
         result = plan.infer(graph, seed)
     except ValueError as error:
@@ -103,7 +103,7 @@ def test_grids(graph, plan, seed):
 
 @st.composite
 def sparse_graphs(draw) -> FactorGraph:
-    """Variables of one number of labels, 2 to 18, joined in pairs at random, many by one table."""
+    """Generate variables of 2 to 18 states each, joined in random pairs, many by one table."""
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     n, n_labels = draw(st.integers(2, 120)), draw(st.one_of(st.just(2), st.integers(3, 18)))
     pairs = np.array([rng.choice(n, 2, replace=False) for _ in range(draw(st.integers(0, 3 * n)))], np.int32).reshape(
@@ -125,7 +125,7 @@ def test_pairs(graph, plan, seed):
 @examples(200)
 @given(any_graphs(), PLANS, st.integers(0, 99))
 def test_anything_follows_the_reference(graph, plan, seed):
-    """Factors of 0 to 3 variables of 1 to 3 labels: state by state like the plain implementation, and allowed."""
+    """Factors of 0 to 3 variables of 1 to 3 states: states equal those of the plain implementation and are allowed."""
     assume(graph.n_variables and not Oracle.of_graph(graph).impossible)
     assume(plan.scan.kind in ("systematic", "random") and plan.sharing != neighbour_sum_sharing())
     plan = replace(

@@ -1,4 +1,4 @@
-"""What is recorded is what a plain implementation says of the states it visits; what is not recorded is None."""
+"""Records equal those of a plain implementation on the visited states; records that are off are None."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ALL = {"rao_blackwell": True, "table_counts": True, "joint": True, "trace": True
 
 @dataclass
 class Expected:
-    """The same numbers from the states of the reference, one by one."""
+    """The same numbers, computed from the states of the reference one by one."""
 
     plan: Gibbs
     graph: FactorGraph
@@ -169,7 +169,7 @@ def test_a_given_start_is_where_every_chain_starts():
 
 
 def test_starts_are_uniform_where_nothing_is_forbidden():
-    """4000 chains' labels: within six standard deviations of equal shares."""
+    """The states of 4000 chains are within six standard deviations of equal shares."""
     graph = FAMILIES["mixed_labels"]
     plan = Gibbs(1, scan=fixed_scan([2]), n_chains=4000, n_threads=1, record=Record(best=False))
     found = plan.infer(graph, 1).marginals
@@ -201,7 +201,7 @@ def allows_all(graph: FactorGraph) -> bool:
     pairwise(list(MANY), list(GRAPHS), fits=lambda name, family: name != "jacobi" or allows_all(GRAPHS[family])),
 )
 def test_the_default_record_is_that_of_the_states_of_every_sweep(name, family):
-    """More sweeps than a byte counts, and than the log-potential is followed without being added up anew."""
+    """Make more sweeps than a byte counts, and than the log-potential is updated without recomputation."""
     graph, plan = GRAPHS[family], Gibbs(1100, **MANY[name])
     start = np.zeros(graph.n_variables, np.int32)
     result = plan.infer(graph, 5, start=start)

@@ -1,4 +1,4 @@
-"""Every plan visits the states that a plain implementation of the papers visits, from the same random numbers."""
+"""Every plan visits the states of a plain implementation of the papers, from the same random numbers."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_dummy_edges_widen_the_keys():
 
 
 def hub(n_labels: int, n_neighbours: int) -> FactorGraph:
-    """Keys that do not fit 64 bits."""
+    """Return a graph whose keys exceed 64 bits."""
     rng = np.random.default_rng(0)
     n = n_neighbours + 1
     edges = np.array([[0, j] for j in range(1, n)], np.int32)

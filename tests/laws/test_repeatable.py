@@ -1,4 +1,4 @@
-"""The same seed gives the same result, bit for bit, on any number of threads and however a run is cut into pieces."""
+"""The same seed gives the same result, bit for bit, for any number of threads and any pieces of a run."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ SHARINGS = [None, blanket_sharing(), neighbour_sum_sharing(), bin_sharing(1), bi
 
 
 def parts(result: Result) -> dict[str, list[np.ndarray]]:
-    """All that was found, but for the time it took."""
+    """Return all parts of a result except the time."""
     found = {}
     for name in (f.name for f in fields(result) if f.name != "seconds"):
         value = getattr(result, name)
@@ -50,7 +50,7 @@ def differ(one: Result, other: Result) -> bool:
 
 
 def big_graph(kind: str) -> FactorGraph:
-    """Of more than two shards of 4096 positions, which are what threads share out."""
+    """Return a graph of more than two shards of 4096 positions, which threads share."""
     rng = np.random.default_rng(0)
     if kind == "grid":
         return ising(0.3, rng.normal(size=(91, 97)))
@@ -87,7 +87,7 @@ def test_threads_share_a_sweep(kind, sharing, scan):
 @pytest.mark.parametrize("scan", [checkerboard_scan(), jacobi_scan()], ids=str)
 @pytest.mark.parametrize("family", ["binary_ring", "binary_torus", "three_labels", "mixed_labels"])
 def test_threads_share_a_sweep_of_complete_herding(family, scan):
-    """Every label depends on all others, so that a checkerboard has a colour for each variable."""
+    """Each state depends on all others, so a checkerboard has one colour per variable."""
     graph = FAMILIES[family]
     plan = Gibbs(30, sharing=complete_sharing(), scan=scan, record=RECORD)
     alone = plan.infer(graph, 1)
@@ -108,7 +108,7 @@ def test_threads_share_hashed_weights(form, error_bound):
 
 
 def test_threads_share_a_sweep_with_dummy_edges():
-    """Variables that dummy edges join have different colours, as each is in the other's keys."""
+    """Variables joined by dummy edges have different colours, as each is in the other's keys."""
     graph = big_graph("grid")
     dummies = np.random.default_rng(1).permutation(graph.n_variables)[:4000].reshape(-1, 2)
     plan = Gibbs(8, sharing=blanket_sharing(), dummy_edges=dummies, scan=checkerboard_scan(), record=RECORD)
@@ -162,7 +162,7 @@ PLANS = [
 @pytest.mark.parametrize("plan", PLANS, ids=range(len(PLANS)))
 @pytest.mark.parametrize("family", ["binary_grid", "binary_ring", "nine_labels", "mixed_labels"])
 def test_pieces_change_nothing(monkeypatch, family, plan):
-    """Pieces as long as time allows are what lets Ctrl-C in: here of one update each, and of any number."""
+    """Pieces, between which Ctrl-C is checked, have one update or any number of updates here."""
     graph = FAMILIES[family]
     whole = plan.infer(graph, 1)
     pieces, advance = [], gibbs_run.Run.advance

@@ -1,4 +1,4 @@
-"""What -inf entries forbid is never visited, and the log-potential that is kept is the log-potential that is."""
+"""States forbidden by -inf entries are never visited, and the updated log-potential is correct."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_even_infinite_heat_keeps_the_support():
 @pytest.mark.parametrize("sharing", [None, blanket_sharing(), bin_sharing(3), random_bin_sharing(3)], ids=str)
 @pytest.mark.parametrize("n_labels", [2, 3, 6])
 def test_labels_of_probability_zero_stay_out_though_neighbours_allow_them(n_labels, sharing):
-    """Unary -inf entries, among strong pulls to the labels they forbid."""
+    """Unary -inf entries forbid states that strong pairs favour."""
     n = 30
     rng = np.random.default_rng(n_labels)
     unary = rng.normal(size=(n, n_labels))
@@ -72,7 +72,7 @@ def test_labels_of_probability_zero_stay_out_though_neighbours_allow_them(n_labe
 
 
 class Constant(Driving):
-    """The same uniform number over and over."""
+    """Driving sequence of one constant number."""
 
     def __init__(self, number: float) -> None:
         self.number = number
@@ -84,7 +84,7 @@ class Constant(Driving):
 @pytest.mark.parametrize("number", [0.0, 2.0**-52, 0.5, 1 - 2.0**-52])
 @pytest.mark.parametrize("n_bins", [1, 2, 7])
 def test_extreme_uniform_numbers_keep_the_support(number, n_bins):
-    """Probabilities 1/3 in multiples of 2^-32 add up to a little less than 1; the first and last label have none."""
+    """Probabilities 1/3 in multiples of 2^-32 add up to slightly less than 1; the first and last state have none."""
     tables = np.array([[-np.inf, 0, 0, 0, -np.inf]])
     for table in (tables, tables[:, ::-1], tables[:, 1:], tables[:, :4], tables[:, :2], tables[:, 3:]):
         graph = FactorGraph([table.shape[1]] * 3, [TableFactors([[0], [1], [2]], table)])
@@ -95,7 +95,7 @@ def test_extreme_uniform_numbers_keep_the_support(number, n_bins):
 
 
 def test_a_jacobi_scan_that_leaves_the_support_says_so():
-    """It updates neighbours at once, so that each alone is allowed and both together are not."""
+    """The scan updates neighbours at once, so both updates are allowed but their combination is not."""
     for n_threads in (1, 2):
         for sharing in (None, blanket_sharing(), bin_sharing(4)):
             plan = Gibbs(10_000, sharing=sharing, scan=jacobi_scan(), n_threads=n_threads)
@@ -122,7 +122,7 @@ def test_the_log_potential_is_right_after_a_million_updates(family, annealing):
 
 
 def hard_grid(table: list[list[float]], forbidden: float) -> FactorGraph:
-    """A grid of 6 x 7 whose every pair has this table; one label of some variables has this log-potential."""
+    """Return a 6 x 7 grid with this table for every pair and this log-potential for one state of some variables."""
     fields, pairs = ising(1.0, np.random.default_rng(0).normal(size=(6, 7))).factors
     some = np.zeros((42, 2))
     some[::9, 1] = forbidden
@@ -144,7 +144,7 @@ HARD = {
 )
 @pytest.mark.parametrize("kind", HARD)
 def test_grids_with_hard_pairs(kind, sharing):
-    """A conditional that is not a number, of a label of the neighbour that is not taken, must not become a key."""
+    """A NaN conditional, of a neighbour state that does not occur, must not become a key."""
     graph = hard_grid(HARD[kind], 0.0 if kind == "two-colouring" else -np.inf if kind == "all alike" else -1.0)
     for form in FORMS:
         for loop in ("auto", "general"):
@@ -164,7 +164,7 @@ def test_huge_and_tiny_log_potentials_are_exact(size):
 
 @pytest.mark.parametrize("name", BACKENDS)
 def test_log_potentials_that_add_up_to_no_number_are_told_by_every_backend(name):
-    """Each group alone is in the range of a double, and all of them together are not."""
+    """Each group is in the range of doubles, but their sum is not."""
     groups = [TableFactors([[0, 1]], [[[0.0, 9e299], [-9e299, 0.0]]]) for _ in range(3)]
     graph = FactorGraph([2, 2], groups)
     with pytest.raises(ValueError, match=r"^the log-potentials of all factors could add up to more than 1e\+300"):

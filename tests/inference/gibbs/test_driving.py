@@ -90,7 +90,7 @@ def test_rotated_numbers_are_as_even(n_steps):
 
 
 def test_consecutive_numbers_fill_the_square():
-    """Two steps per sweep: each of 16 x 16 squares holds 4 of the 1023 points of a period, or lacks one, the origin."""
+    """Each of 16 x 16 squares holds 4 of the 1023 points of a period of two steps; one lacks the origin."""
     numbers = LFSR(rotate=False).begin(2, 1023, np.random.default_rng(0))(0, 2046).reshape(-1, 2)
     squares = np.unique(np.floor(numbers * 16).astype(int), axis=0, return_counts=True)[1]
     assert len(squares) == 256
@@ -106,7 +106,7 @@ def test_sobol_points_are_stratified(n_steps):
 
 @pytest.mark.parametrize("sequence", [LFSR(), LFSR(10), Sobol()])
 def test_means_are_better_than_those_of_random_numbers(sequence):
-    """The mean over 1023 sweeps of a function of three steps: the spread over seeds is far below 1 / sqrt(n)."""
+    """The mean of a function of three steps over 1023 sweeps varies between seeds far less than 1 / sqrt(n)."""
     errors, spread = [], np.sqrt(((1 + 1 / 12) ** 3 - 1) / 1023)
     for seed in range(30):
         numbers = sequence.begin(3, 1023, np.random.default_rng(seed))(0, 3 * 1023).reshape(-1, 3)
