@@ -50,6 +50,7 @@ class HerdnerRecognizer(EntityRecognizer):
         name: str = "herdner",
         **options: Any,
     ) -> None:
+        """Load the model."""
         self.tagger = model if isinstance(model, Tagger) else load(model)
         self.inference = self.tagger.inference(**options)
         self.entities = {label: entities.get(label, label) for label in self.tagger.labels}

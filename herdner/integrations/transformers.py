@@ -41,7 +41,7 @@ class PieceTokenizer(Protocol):
 
     @property
     def is_fast(self) -> bool:
-        """Whether the tokenizer knows the offsets of its pieces."""
+        """True if the tokenizer knows the offsets of its pieces."""
         ...
 
     @property
@@ -49,7 +49,9 @@ class PieceTokenizer(Protocol):
         """Maximum number of pieces of the model's input."""
         ...
 
-    def __call__(self, text: str, /, **options: Any) -> Mapping[str, Any]: ...
+    def __call__(self, text: str, /, **options: Any) -> Mapping[str, Any]:
+        """Return the windows of a text, with "offset_mapping" and the inputs of the model."""
+        ...
 
 
 class ConsistentClassifier:
@@ -81,6 +83,7 @@ class ConsistentClassifier:
         stride: int = 128,
         batch_size: int = 8,
     ) -> None:
+        """Check the arguments."""
         if not tokenizer.is_fast:
             raise ValueError("the tokenizer must be a fast one, which knows the offsets of its pieces: use_fast=True")
         model_length = tokenizer.model_max_length  # a very large number if it is not specified

@@ -32,7 +32,7 @@ class OutputError(OSError):
 
 
 @dataclass(frozen=True)
-class InputFile:
+class SourceFile:
     """An input file.
 
     Attributes:
@@ -50,7 +50,7 @@ class InputFile:
 
 def find_files(
     inputs: Iterable[str], format: str | None = None, storage_options: Mapping[str, Any] | None = None
-) -> list[InputFile]:
+) -> list[SourceFile]:
     """List the files of paths, folders and glob patterns.
 
     Args:
@@ -72,7 +72,7 @@ def find_files(
     return files
 
 
-def _files_of(path_or_pattern: str, format: str | None, options: Mapping[str, Any]) -> list[InputFile]:
+def _files_of(path_or_pattern: str, format: str | None, options: Mapping[str, Any]) -> list[SourceFile]:
     try:
         fs, path = url_to_fs(path_or_pattern, **options)
         infos = _list(fs, path, format)
@@ -84,14 +84,14 @@ def _files_of(path_or_pattern: str, format: str | None, options: Mapping[str, An
         wanted = " or ".join(INPUT_FORMATS if format is None else (format,))
         problem = "no file matches" if glob.has_magic(path) else f"no {wanted} file in this folder"
         raise ValueError(f"{path_or_pattern}: {problem}")
-    files: list[InputFile] = []
+    files: list[SourceFile] = []
     for info in sorted(infos, key=lambda info: PurePosixPath(info["name"]).parts):
         name = info["name"] if isinstance(fs, LocalFileSystem) else fs.unstrip_protocol(info["name"])
         own = format or format_of(name) or "text"
         if own not in INPUT_FORMATS:
             raise ValueError(f"{name}: on a cluster the format must be one of {', '.join(INPUT_FORMATS)}, got {own}")
         version = next((str(info[key]) for key in _VERSION_KEYS if info.get(key)), "")
-        files.append(InputFile(name, own, int(info["size"] or 0), version))
+        files.append(SourceFile(name, own, int(info["size"] or 0), version))
     return files
 
 
@@ -117,6 +117,7 @@ class OutputFolder:
     """
 
     def __init__(self, url: str, storage_options: Mapping[str, Any] | None = None) -> None:
+        """Connect to the file system."""
         self.url = url
         try:
             self.fs, self.path = url_to_fs(url, **(storage_options or {}))
@@ -210,6 +211,7 @@ class HashingStream(io.RawIOBase):
     """
 
     def __init__(self, stream: IO[bytes]) -> None:
+        """Wrap a stream."""
         self.stream, self.size, self.digest = stream, 0, hashlib.sha256()
 
     def writable(self) -> bool:

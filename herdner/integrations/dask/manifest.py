@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from pydantic import TypeAdapter, ValidationError
 
-from herdner.integrations.dask.files import InputFile, OutputFolder
+from herdner.integrations.dask.files import OutputFolder, SourceFile
 
 NAME = "manifest.json"
 FORMAT = "herdner-parts"
@@ -126,7 +126,7 @@ class Manifest:
     """
 
     settings: RunSettings
-    inputs: list[InputFile]
+    inputs: list[SourceFile]
     parts: list[OutputPart]
 
     @property
@@ -141,7 +141,7 @@ class Manifest:
 
     @property
     def complete(self) -> bool:
-        """Whether all parts are written."""
+        """True if all parts are written."""
         return not self.missing
 
     @property
@@ -215,7 +215,7 @@ def load_manifest(folder: OutputFolder) -> Manifest:
 
 
 def check_same_run(
-    manifest: Manifest, settings: RunSettings, inputs: Sequence[InputFile], folder: OutputFolder
+    manifest: Manifest, settings: RunSettings, inputs: Sequence[SourceFile], folder: OutputFolder
 ) -> None:
     """Check that a run with these arguments can continue the run of a manifest.
 

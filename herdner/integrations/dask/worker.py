@@ -35,6 +35,7 @@ class ModelBytes:
     data: bytes = field(repr=False, compare=False)
 
     def __dask_tokenize__(self) -> str:
+        """Return the SHA-256, so that Dask does not hash the content."""
         return self.sha256
 
 
@@ -107,6 +108,7 @@ class JobPlugin(WorkerPlugin):
     """
 
     def __init__(self, job: TagJob) -> None:
+        """Store the job under its name."""
         self.name = job.name
         self.job = job
 

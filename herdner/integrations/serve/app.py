@@ -193,7 +193,7 @@ def _add_service(app: FastAPI, pool: Pool, info: ServiceInfo, metrics: Metrics) 
         "/api/tag", response_model=TagResponse | TextsResponse, responses=_ERRORS, summary="Tag texts", tags=["service"]
     )
     async def post_tag(request: TagRequest, http: Request) -> Response:
-        """Tags one or several texts by one or more backends.
+        """Tag one or several texts by one or more backends.
 
         The time limit applies to all of them together. If one backend fails, the whole request fails. The entities
         equal those of `Tagger.tag` with the same backend, options and seed.
@@ -206,7 +206,7 @@ def _add_service(app: FastAPI, pool: Pool, info: ServiceInfo, metrics: Metrics) 
         "/api/explain", response_model=ExplainResponse, responses=_ERRORS, summary="Explain a label", tags=["service"]
     )
     async def post_explain(request: ExplainRequest, http: Request) -> Response:
-        """Explains the label of an entity.
+        """Explain the label of an entity.
 
         The response contains the terms of the log-odds of the label: features, transitions and links. They equal those
         of `Tagger.explain` with the same backend, options and seed.
@@ -215,7 +215,7 @@ def _add_service(app: FastAPI, pool: Pool, info: ServiceInfo, metrics: Metrics) 
 
     @app.post("/api/file", responses=_ERRORS, summary="Write a file", tags=["service"], response_class=Response)
     async def post_file(request: FileRequest, http: Request) -> Response:
-        """Writes a text with its entities as a file, in any format that herdner can write."""
+        """Write a text with its entities as a file, in any format that herdner can write."""
         response = await _respond(pool, request, http)
         if response.status_code != 200:  # the client has disconnected
             return response

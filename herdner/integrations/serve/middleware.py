@@ -70,10 +70,12 @@ class RequestGuard:
     """
 
     def __init__(self, app: ASGIApp, hosts: Iterable[str], body_bytes: int, seconds: float) -> None:
+        """Store the application and the limits."""
         self.app, self.body_bytes, self.seconds = app, body_bytes, seconds
         self.hosts = {host.lower() for host in hosts}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Process a request."""
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
@@ -154,6 +156,7 @@ class Metrics:
     """Prometheus metrics of one application: requests, their duration, and tagged characters."""
 
     def __init__(self) -> None:
+        """Register the metrics."""
         self.registry = CollectorRegistry()
         self.requests = Counter("herdner_requests", "Requests answered.", ["path", "status"], registry=self.registry)
         self.seconds = Histogram(
@@ -177,9 +180,11 @@ class RequestMetrics:
     """
 
     def __init__(self, app: ASGIApp, metrics: Metrics, paths: Collection[str]) -> None:
+        """Store the application and the metrics."""
         self.app, self.metrics, self.paths = app, metrics, frozenset(paths)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Process a request and count it."""
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return

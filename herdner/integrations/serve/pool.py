@@ -54,6 +54,7 @@ class Limits:
     n_waiting: int = 16
 
     def __post_init__(self) -> None:
+        """Check the attributes."""
         for name, minimum in (("characters", 1), ("n_workers", 1), ("n_waiting", 0)):
             check_integer(getattr(self, name), name, minimum)
         if not (math.isfinite(self.seconds) and self.seconds > 0):
@@ -98,6 +99,7 @@ class Worker:
     """
 
     def __init__(self, source: ModelSource, names: Names | None = None) -> None:
+        """Start the process."""
         context = multiprocessing.get_context("spawn")  # a fork would copy locks of other threads
         self._pipe, other_end = context.Pipe()
         self.process = context.Process(
@@ -183,6 +185,7 @@ class Pool:
     """
 
     def __init__(self, source: ModelSource, limits: Limits, names: Names | None = None) -> None:
+        """Start the workers and wait for the first."""
         self._source, self.limits, self._names = source, limits, names
         # Long requests leave one worker and half of the queue to short ones.
         n_long = max(limits.n_workers - 1, 1)

@@ -66,6 +66,7 @@ class RequestHandler:
     """
 
     def __init__(self, tagger: Tagger, name: str, names: Names | None = None) -> None:
+        """Compile the model and tag a short text."""
         self.tagger, self.name, self.names = tagger, name, names
         self.tokenizer = Tokenizer(tagger.model_.tokenizer)
         self.state_of = {tag: state for state, tag in enumerate(tagger.classes_)}

@@ -130,6 +130,7 @@ class HerdnerConsistency(EntityPipe):
         seed: int = 0,
         scorer: Callable[..., dict[str, Any]] | None = None,
     ) -> None:
+        """Check the options and load the layer, if its file exists."""
         add_requirement(nlp)
         self.nlp, self.vocab, self.name = nlp, nlp.vocab, name
         self.ignore_labels, self.use_ner_scores, self.drop = frozenset(ignore_labels), use_ner_scores, drop

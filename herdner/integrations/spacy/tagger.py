@@ -107,6 +107,7 @@ class HerdnerTagger(EntityPipe):
         overwrite_ents: bool = False,
         scorer: Callable[..., dict[str, Any]] | None = None,
     ) -> None:
+        """Check the options and load the model, if its file exists."""
         add_requirement(nlp)
         self.vocab, self.name = nlp.vocab, name
         self.links, self.seed, self.scorer = links, seed, scorer
