@@ -197,7 +197,7 @@ def _values(entry: object, required: Mapping[str, type], defaults: Mapping[str, 
     for key, value in table.items():
         if not isinstance(value, types[key]) or isinstance(value, bool):
             raise ValueError(f"{where}: {key} must be of type {types[key].__name__}, found {type(value).__name__}")
-        members = value if isinstance(value, list) else value.values() if isinstance(value, dict) else ()
-        if key != "files" and not all(isinstance(member, str) for member in members):
+        members = cast("dict[object, object]", value).values() if isinstance(value, dict) else value
+        if types[key] in (list, dict) and key != "files" and not all(isinstance(each, str) for each in members):
             raise ValueError(f"{where}: {key} must contain strings only")
     return {**defaults, **table}

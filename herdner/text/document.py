@@ -169,7 +169,7 @@ class Document:
         tokens = [token for sentence in sentences for token in sentence]
         starts = align_tokens(tokens, text)
         if starts is None:
-            raise ValueError("the tokens are not those of the text; expected them in order, with white space between")
+            raise ValueError("the tokens do not match the text; expected them in order with only white space between")
         ends = starts + np.fromiter(map(len, tokens), np.int64, len(tokens))
         offsets = offsets_from_lengths(map(len, sentences))
         return cls(text, tokens, starts, ends, offsets, id=id, fields=dict(fields or {}))
@@ -570,13 +570,13 @@ class Failure(NamedTuple):
 
     Attributes:
         error: The exception.
-        index: Index of the document among all documents of the run; None if it could not be read.
+        document_index: Index of the document among all documents of the run; None if it could not be read.
         source: The text or document that could not be tagged; None if it could not be read.
         is_truncated: Reading stopped within a file, so that an unknown number of documents is missing.
     """
 
     error: Exception
-    index: int | None = None
+    document_index: int | None = None
     source: str | Document | None = None
     is_truncated: bool = False
 
@@ -584,7 +584,7 @@ class Failure(NamedTuple):
     def message(self) -> str:
         """Error message for users, with the name of the document."""
         problem = str(self.error) or type(self.error).__name__
-        if self.index is None:  # the message of a reader names the position
+        if self.document_index is None:  # the message of a reader names the position
             return problem
         id = self.source.id if isinstance(self.source, Document) else None
-        return f"{id or f'document {self.index + 1}'}: {problem}"
+        return f"{id or f'document {self.document_index + 1}'}: {problem}"

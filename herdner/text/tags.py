@@ -6,9 +6,8 @@ one token (``"B-PER"``), a *label* is the entity type of a span (``"PER"``).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from itertools import pairwise
 from typing import Literal, NamedTuple, get_args
 
 import numpy as np
@@ -22,6 +21,7 @@ SCHEMES: tuple[Scheme, ...] = get_args(Scheme)
 
 _PREFIXES: dict[Scheme, str] = {"iob1": "BIO", "iob2": "BIO", "iobes": "BIOES", "bilou": "BIOLU"}
 _TO_IOBES = {"L": "E", "U": "S"}
+_TO_BILOU = {"E": "L", "S": "U"}
 
 
 class Span(NamedTuple):
@@ -111,13 +111,6 @@ def labels_of(tags: Iterable[str]) -> set[str]:
     return {split_tag(tag)[1] for tag in tags if tag != "O"}
 
 
-def sentences_of(tags: Sequence[str], sentence_offsets: SentenceOffsets | None) -> Iterator[tuple[int, int]]:
-    """Return first and end index of each sentence; without offsets the whole sequence is one sentence."""
-    if sentence_offsets is None:
-        return iter([(0, len(tags))])
-    return pairwise(map(int, sentence_offsets))
-
-
 def spans_from_tags(
     tags: Sequence[str], sentence_offsets: SentenceOffsets | None = None, *, strict: Scheme | None = None
 ) -> list[Span]:
@@ -145,13 +138,9 @@ def spans_from_tags(
         number = {tag: k for k, tag in enumerate(dict.fromkeys(tags))}
         states = np.fromiter(map(number.__getitem__, tags), np.int32, len(tags))
         return spans_from_states(states, tuple(number), sentence_offsets)
-    spans: list[Span] = []
-    for start, end in sentences_of(tags, sentence_offsets):
-        if strict == "iob2":
-            _read_iob2(tags, start, end, spans)
-        else:
-            _read_iobes(tags, start, end, spans)
-    return spans
+    prefixes = "".join(split_tag(tag)[0] for tag in tags)
+    spans = spans_from_tags(tags, sentence_offsets)
+    return [span for span in spans if prefixes[span.start : span.end] == _span_prefixes(span.end - span.start, strict)]
 
 
 def spans_from_states(
@@ -188,32 +177,6 @@ def _columns(tags: tuple[str, ...]) -> tuple[NDArray[np.uint8], NDArray[np.int32
     number = {name: k for k, name in enumerate(names)}
     prefixes = np.array([ord(prefix) for prefix, _ in split], np.uint8)
     return prefixes, np.array([number[label] for _, label in split], np.int32), names
-
-
-def _read_iob2(tags: Sequence[str], start: int, end: int, spans: list[Span]) -> None:
-    label, begin = "", start
-    for i in range(start, end):
-        prefix, new = split_tag(tags[i])
-        if prefix == "I" and new == label:
-            continue
-        if label:
-            spans.append(Span(begin, i, label))
-        label, begin = (new, i) if prefix == "B" else ("", i)
-    if label:
-        spans.append(Span(begin, end, label))
-
-
-def _read_iobes(tags: Sequence[str], start: int, end: int, spans: list[Span]) -> None:
-    label, begin = "", start
-    for i in range(start, end):
-        prefix, new = split_tag(tags[i])
-        if prefix == "S":
-            spans.append(Span(i, i + 1, new))
-        elif prefix == "E" and new == label:
-            spans.append(Span(begin, i + 1, label))
-        elif prefix == "I" and new == label:
-            continue
-        label, begin = (new, i) if prefix == "B" else ("", i)
 
 
 def tags_from_spans(
@@ -254,12 +217,16 @@ def _tags_of_span(n: int, label: str, scheme: Scheme, touches: bool) -> list[str
     inside = f"I-{label}"
     if scheme == "iob1":
         return [f"B-{label}" if touches else inside] + [inside] * (n - 1)
+    if scheme == "bilou":
+        return [f"{_TO_BILOU.get(prefix, prefix)}-{label}" for prefix in _span_prefixes(n, scheme)]
+    return [f"{prefix}-{label}" for prefix in _span_prefixes(n, scheme)]
+
+
+def _span_prefixes(n: int, scheme: Scheme) -> str:
+    """Return the prefixes of the tags of a span of n tokens, not in IOB1; BILOU has those of IOBES."""
     if scheme == "iob2":
-        return [f"B-{label}"] + [inside] * (n - 1)
-    last, single = ("E", "S") if scheme == "iobes" else ("L", "U")
-    if n == 1:
-        return [f"{single}-{label}"]
-    return [f"B-{label}"] + [inside] * (n - 2) + [f"{last}-{label}"]
+        return "B" + "I" * (n - 1)
+    return "S" if n == 1 else "B" + "I" * (n - 2) + "E"
 
 
 def convert_tags(

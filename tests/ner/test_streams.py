@@ -109,7 +109,7 @@ def test_a_document_that_fails_is_named_and_the_others_are_done(tagger, n_jobs):
     sources = [TEXTS[0], wrong(), TEXTS[1]]
     documents = list(tagger.pipe(sources, n_jobs=n_jobs, first=4, on_error=failures.append))
     assert [document.text for document in documents] == TEXTS[:2]
-    assert [(f.index, f.source.id) for f in failures] == [(5, "wrong")]
+    assert [(f.document_index, f.source.id) for f in failures] == [(5, "wrong")]
     assert "sentence offsets" in str(failures[0].error)
 
 

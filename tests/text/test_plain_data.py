@@ -59,7 +59,7 @@ def test_plain_data_of_texts_without_tokens_or_annotation():
         ('{"text": 3}', "the text must be a string"),
         ('{"text": "Ada", "texts": []}', "unknown key 'texts'; expected one of id, text"),
         ('{"text": "Ada", "tokens": ["Ada"]}', "must be a list of strings"),
-        ('{"text": "Ada", "tokens": [["Bo"]]}', "the tokens are not those of the text"),
+        ('{"text": "Ada", "tokens": [["Bo"]]}', "the tokens do not match the text"),
         ('{"text": "Ada", "tokens": [["Ada"]], "tags": []}', "has 1 tokens but 0 tags"),
         ('{"text": "Ada", "entities": [{"start": 0, "end": 3, "label": "PER", "text": "Bob"}]}', "has the text 'Bob'"),
         ('{"text": "Ada", "entities": [{"start": 0, "end": 9, "label": "PER", "text": "Ada"}]}', "has 3 characters"),

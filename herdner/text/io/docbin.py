@@ -94,8 +94,8 @@ def _documents(message: dict[str, Any], id: str, warnings: ParseWarnings) -> Ite
             document = _document(columns, f"{id}#{number}")
         except ValueError as error:
             raise ValueError(f"document {number}: {error}") from None
-        for message in _inconsistencies(columns):
-            warnings.add(message, document=number)
+        for problem in _inconsistencies(columns):
+            warnings.add(problem, document=number)
         yield document
 
 

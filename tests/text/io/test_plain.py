@@ -231,7 +231,7 @@ def test_jsonl_with_tokens():
             '{"text": "abc", "entities": [{"start": 1, "end": 3, "label": "X"}, {"start": 0, "end": 2, "label": "X"}]}',
             "'bc' overlaps 'ab'",
         ),
-        ('{"text": "ab", "tokens": ["a", "c"]}', "the tokens are not those of the text"),
+        ('{"text": "ab", "tokens": ["a", "c"]}', "the tokens do not match the text"),
         ('{"text": "a b", "tokens": ["a b"]}', "tokens must be a list of strings without white space"),
         ('{"text": "ab", "tokens": "ab"}', "tokens must be a list of strings"),
         ("[" * 200_000, "nested too deeply|not JSON"),
