@@ -39,7 +39,7 @@ def card(name: str) -> Iterator[str]:
     yield f"\n## `{name}`\n"
     facts = {
         "language": about["language"],
-        "classes": ", ".join(about["classes"]),
+        "classes": ", ".join(about["labels"]),
         "size": f"{size:.1f} MB: {len(model.weights.keys):,} features, {len(model.weights.entry_weights):,} weights",
         "kind": f"skip-chain CRF with hand-made features, {len(model.weights.labels)} {model.scheme.upper()} tags",
         "trained on": f"{about['n_documents']:,} documents",
@@ -50,7 +50,7 @@ def card(name: str) -> Iterator[str]:
     yield "\nTexts and word lists that it was trained with:\n"
     yield from table(("source", "licence", "citation"), sources(about))
     yield "\nMicro F1 of strict spans, in per cent, measured when it was trained; none of it was trained on:\n"
-    by_class = {label: f1 for label, f1 in about["f1"].items() if label in about["classes"] or label == "micro"}
+    by_class = {label: f1 for label, f1 in about["f1"].items() if label in about["labels"] or label == "micro"}
     by_corpus = {corpus: f1 for corpus, f1 in about["f1"].items() if corpus not in by_class}
     yield from table(("corpus", "F1"), ((spelled(corpus), f"{f1:.1f}") for corpus, f1 in falling(by_corpus)))
     if by_class:

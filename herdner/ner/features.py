@@ -54,7 +54,7 @@ class FeaturePlan:
             aggregation, Chieu and Ng 2003; Ratinov and Roth 2009).
         n_occurrences: Largest number of such occurrences on each side.
         gazetteers: Names of the gazetteers that the features read.
-        recased: Restore the usual case of texts that are entirely in lower or upper case, with capitals for names in
+        recasing: Restore the usual case of texts that are entirely in lower or upper case, with capitals for names in
             these gazetteers (`herdner.ner.recasing`). None leaves all texts unchanged.
     """
 
@@ -62,7 +62,7 @@ class FeaturePlan:
     elsewhere: tuple[str, ...] = ()
     n_occurrences: int = 0
     gazetteers: tuple[str, ...] = ()
-    recased: tuple[str, ...] | None = None
+    recasing: tuple[str, ...] | None = None
 
     @staticmethod
     def from_dict(values: Mapping[str, Any]) -> FeaturePlan:
@@ -76,12 +76,12 @@ class FeaturePlan:
             KeyError: A key is missing.
         """
         known = {name: values[name] for name in ("templates", "elsewhere", "n_occurrences", "gazetteers")}
-        recased = values["recased"]
-        if unknown := sorted(set(values) - set(known) - {"recased"}):
+        recasing = values["recasing"]
+        if unknown := sorted(set(values) - set(known) - {"recasing"}):
             raise ValueError(f"feature plan: unknown key {unknown[0]!r}")
         n_occurrences = known.pop("n_occurrences")
         lists = {name: tuple(value) for name, value in known.items()}
-        return FeaturePlan(n_occurrences=n_occurrences, recased=None if recased is None else tuple(recased), **lists)
+        return FeaturePlan(n_occurrences=n_occurrences, recasing=None if recasing is None else tuple(recasing), **lists)
 
     def compile(self) -> PlanArrays:
         """Return the arrays that ``herdner._ext.features.Extractor`` reads.
@@ -196,7 +196,7 @@ def _seeds(names: list[str]) -> NDArray[np.uint64]:
 
 
 def default_plan(
-    gazetteers: Sequence[str] = (), recased: Sequence[str] | None = None, topics: bool = False
+    gazetteers: Sequence[str] = (), recasing: Sequence[str] | None = None, topics: bool = False
 ) -> FeaturePlan:
     """Return the default feature plan.
 
@@ -205,7 +205,7 @@ def default_plan(
 
     Args:
         gazetteers: Names of the gazetteers that the features read.
-        recased: Value of `FeaturePlan.recased`.
+        recasing: Value of `FeaturePlan.recasing`.
         topics: Add conjunctions of the topic of the document with shape, class and word.
     """
 
@@ -230,4 +230,4 @@ def default_plan(
     if topics:
         templates += [f"{t}[0]|{a}[0]" for t in TOPIC_ATTRIBUTES for a in ("brief_shape", "vector128", "lower")]
     elsewhere = "lower", "class10", "brief_shape"
-    return FeaturePlan(tuple(templates), elsewhere, 3, tuple(gazetteers), None if recased is None else tuple(recased))
+    return FeaturePlan(tuple(templates), elsewhere, 3, tuple(gazetteers), None if recasing is None else tuple(recasing))

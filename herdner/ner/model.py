@@ -72,21 +72,21 @@ class TaggerModel:
             "transition": w.transition,
             "feature_keys": np.diff(w.keys, prepend=np.uint64(0)),  # differences of sorted keys compress better
             "feature_sizes": np.diff(w.starts).astype(np.uint16),
-            "feature_labels": w.entry_labels.astype(np.uint8),
+            "feature_tags": w.entry_labels.astype(np.uint8),
             "feature_weights": w.entry_weights.astype(weight_type),
         }
         if self.link_tables:
             arrays["link_tables"] = np.stack([each.table for each in self.link_tables])
         if self.lexicon.classes is not None:
-            arrays |= _packed("classes", self.lexicon.classes)
+            arrays |= _packed("word_classes", self.lexicon.classes)
         if self.lexicon.vectors is not None:
-            arrays |= _packed("vectors", self.lexicon.vectors)
+            arrays |= _packed("vector_classes", self.lexicon.vectors)
         if self.lexicon.topics is not None:
             arrays["topics"] = self.lexicon.topics.centres
         if self.lexicon.gazetteers is not None:
             arrays |= _packed("gazetteers", self.lexicon.gazetteers.phrases)
         header = {
-            "labels": list(w.labels), "plan": asdict(self.plan), "scheme": self.scheme, "constrained": self.constrained,
+            "tags": list(w.labels), "plan": asdict(self.plan), "scheme": self.scheme, "constrained": self.constrained,
             "gazetteers": list(self.lexicon.gazetteers.names) if self.lexicon.gazetteers is not None else [],
             "tokenizer": self.tokenizer.to_dict(), "card": dict(self.card),
             "links": [link_table_to_dict(each) for each in self.link_tables],
@@ -112,9 +112,10 @@ class TaggerModel:
 
 # Types and numbers of axes.
 _ARRAYS = {
-    "transition": ("<f8", 2), "feature_keys": ("<u8", 1), "feature_sizes": ("<u2", 1), "feature_labels": ("|u1", 1),
+    "transition": ("<f8", 2), "feature_keys": ("<u8", 1), "feature_sizes": ("<u2", 1), "feature_tags": ("|u1", 1),
     "feature_weights": ("<f8 <f4 <f2", 1), "link_tables": ("<f8", 3),
-    "classes_keys": ("<u8", 1), "classes_values": ("<u4", 1), "vectors_keys": ("<u8", 1), "vectors_values": ("<u4", 1),
+    "word_classes_keys": ("<u8", 1), "word_classes_values": ("<u4", 1),
+    "vector_classes_keys": ("<u8", 1), "vector_classes_values": ("<u4", 1),
     "topics": ("<f4", 2), "gazetteers_keys": ("<u8", 1), "gazetteers_values": ("<u4", 1),
 }  # fmt: skip
 
@@ -125,15 +126,15 @@ def _packed(name: str, table: WordValues) -> dict[str, NDArray[Any]]:
 
 def _model(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> TaggerModel:
     check_arrays(arrays, _ARRAYS)
-    labels = parse_strings(header["labels"], "tags")
+    labels = parse_strings(header["tags"], "tags")
     plan = FeaturePlan.from_dict(header["plan"])
     scheme: Scheme = header["scheme"]
     if scheme not in SCHEMES:
         raise ValueError(f"unknown tag scheme {scheme!r}; expected one of {', '.join(SCHEMES)}")
     check_tags(labels, scheme)
     plan.compile()  # raises for invalid templates, before any text is tagged
-    classes = _unpacked("classes", arrays) if "classes_keys" in arrays else None
-    vectors = _unpacked("vectors", arrays) if "vectors_keys" in arrays else None
+    classes = _unpacked("word_classes", arrays) if "word_classes_keys" in arrays else None
+    vectors = _unpacked("vector_classes", arrays) if "vector_classes_keys" in arrays else None
     topics = Topics(arrays["topics"]) if "topics" in arrays else None
     names = parse_strings(header["gazetteers"], "gazetteers")
     if plan.gazetteers != names:
@@ -207,7 +208,7 @@ def link_tables_from(
 
 def _weights(labels: tuple[str, ...], arrays: Mapping[str, NDArray[Any]]) -> ChainWeights:
     """Return the weights; check all indices that compiled loops rely on."""
-    transition, entry_labels = arrays["transition"], arrays["feature_labels"]
+    transition, entry_labels = arrays["transition"], arrays["feature_tags"]
     sizes = arrays["feature_sizes"].astype(np.int64)
     entry_weights = arrays["feature_weights"].astype(np.float64)
     keys = _ascending(arrays["feature_keys"])

@@ -26,7 +26,7 @@ def reader(plan: FeaturePlan, lexicon: Lexicon) -> Callable[[Document], Document
         plan: Feature plan.
         lexicon: Lexical resources of the model.
     """
-    return _identity if plan.recased is None else Recaser(lexicon, plan.recased)
+    return _identity if plan.recasing is None else Recaser(lexicon, plan.recasing)
 
 
 def _identity(document: Document) -> Document:

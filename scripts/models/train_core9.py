@@ -97,7 +97,7 @@ def main(
     model = of_size(tagger.model_, largest)
     scores = measure(Tagger.from_model(model), data, Tokenizer())
     console.print(scores)
-    about = {**card(tagger, len(documents)), "name": "en_core9", "classes": list(CLASSES.values()), "f1": scores,
+    about = {**card(tagger, len(documents)), "name": "en_core9", "labels": list(CLASSES.values()), "f1": scores,
              "made_by": "scripts/models/train_core9.py"}  # fmt: skip
     replace(model, card=about).save(output, weight_type="float16")
     console.print(f"{output}: {output.stat().st_size / 1e6:.1f} MB")

@@ -102,7 +102,7 @@ def card(tagger: Tagger, n_documents: int) -> dict[str, object]:
         for name in ("c1", "c2", "min_freq", "max_iterations", "tolerance", "averaged", "scheme")
     }
     return {
-        "name": "en", "language": "English", "classes": ["PER", "LOC", "ORG"],
+        "name": "en", "language": "English", "labels": ["PER", "LOC", "ORG"],
         "corpora": corpora, "n_documents": n_documents,
         "word_knowledge": word_knowledge, "options": options, "made_by": "scripts/models/train_en.py",
     }  # fmt: skip

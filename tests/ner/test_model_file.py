@@ -211,8 +211,8 @@ def sizes_that_wrap(members) -> None:
     array_as("feature_sizes", sizes)(members)
 
 
-PLAN = {"templates": ["word[0]"], "elsewhere": [], "n_occurrences": 1, "gazetteers": ["city"], "recased": None}
-NO_PLAN = {"templates": ["no[0]"], "elsewhere": [], "n_occurrences": 0, "gazetteers": ["city"], "recased": None}
+PLAN = {"templates": ["word[0]"], "elsewhere": [], "n_occurrences": 1, "gazetteers": ["city"], "recasing": None}
+NO_PLAN = {"templates": ["no[0]"], "elsewhere": [], "n_occurrences": 0, "gazetteers": ["city"], "recasing": None}
 BREAKAGES = {
     "newer format": (header_with(format_version=FORMAT_VERSION + 1, needs="3.2"), "needs herdner 3.2 or later"),
     "other format": (header_with(format="something"), "not a herdner model"),
@@ -220,15 +220,15 @@ BREAKAGES = {
     "no header": (lambda members: members.pop("header.json"), "header.json is missing"),
     "header no JSON": (lambda members: members.update({"header.json": b"{"}), "not JSON"),
     "header deeply nested": (lambda members: members.update({"header.json": b"[" * 100_000}), "header"),
-    "no labels": (header_with(labels=[]), "tags"),
-    "labels no tags": (header_with(labels=["O", "x", "y", "z", "u"]), "is not a tag"),
-    "labels numbers": (header_with(labels=[1, 2, 3, 4, 5]), "damaged"),
+    "no labels": (header_with(tags=[]), "tags"),
+    "labels no tags": (header_with(tags=["O", "x", "y", "z", "u"]), "is not a tag"),
+    "labels numbers": (header_with(tags=[1, 2, 3, 4, 5]), "damaged"),
     "unknown scheme": (header_with(scheme="iob9"), "scheme"),
     "unknown template": (header_with(plan=NO_PLAN), "no"),
     "other gazetteers": (header_with(gazetteers=["city", "river"]), "gazetteers"),
     "unknown tokenizer": (header_with(tokenizer={"rules": 99}), "tokenizer"),
     "array missing": (lambda members: members.pop("feature_keys.npy"), "arrays"),
-    "array renamed": (lambda members: members.update({"other.npy": members.pop("classes_keys.npy")}), "arrays"),
+    "array renamed": (lambda members: members.update({"other.npy": members.pop("word_classes_keys.npy")}), "arrays"),
     "array too large": (array_that_claims((10**6, 10**6)), "does not fit"),
     "array negative": (array_that_claims((-1, 5)), "damaged"),
     "array of objects": (array_header(b"{'descr': '|O', 'fortran_order': False, 'shape': (1,), }"), "the type object"),
@@ -240,12 +240,12 @@ BREAKAGES = {
     "damaged array header": (array_header(b"{'descr': '<f8', 'shape': (5, 5,"), "damaged"),
     "array header of an unclosed text": (array_header(b"{'descr': \'\'\'<f8"), "damaged"),
     "array header of brackets": (array_header(b"(" * 110), "damaged"),
-    "labels one text": (header_with(labels="OSB"), "list of strings"),
+    "labels one text": (header_with(tags="OSB"), "list of strings"),
     "truth in words": (header_with(constrained="false"), "constrained must be true or false"),
     "gazetteers one text": (header_with(gazetteers="city"), "list of strings"),
     "elsewhere twice": (header_with(plan={**PLAN, "elsewhere": ["lower"] * 1000}), "must be distinct"),
     "transition shape": (array_as("transition", np.zeros((4, 5))), "transition"),
-    "label out of range": (array_as("feature_labels", np.full(1, 9, np.uint8)), "differ in length"),
+    "label out of range": (array_as("feature_tags", np.full(1, 9, np.uint8)), "differ in length"),
     "sizes below 0": (array_as("feature_sizes", np.array([-1, 2] * 20)), "feature_sizes of int64"),
     "sizes that make up for one below 0": (sizes_that_still_add_up, "feature_sizes of int64"),
     "sizes that wrap": (sizes_that_wrap, "feature_sizes of uint64"),

@@ -96,4 +96,4 @@ def test_a_model_file_says_which_texts_are_recased(tagger, tmp_path):
     assert FeaturePlan.from_dict(values) == default_plan(("city",))
     tagger.save(tmp_path / "m.herdner")
     with zipfile.ZipFile(tmp_path / "m.herdner") as archive:
-        assert json.loads(archive.read("header.json"))["plan"]["recased"] == []
+        assert json.loads(archive.read("header.json"))["plan"]["recasing"] == []

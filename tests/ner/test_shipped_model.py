@@ -64,7 +64,7 @@ NINE = {"PER", "LOC", "ORG", "FAC", "NORP", "PRODUCT", "DATE", "MONEY", "MISC"}
 
 def test_the_second_model_has_nine_classes_and_the_same_licences(core9):
     assert {tag.partition("-")[2] for tag in core9.classes_} == {"", *NINE}
-    assert set(core9.card["classes"]) == NINE
+    assert set(core9.card["labels"]) == NINE
     assert {corpus["licence"] for corpus in core9.card["corpora"].values()} <= OPEN_LICENCES
     assert core9.model_.calibration is not None
     assert {*NINE, "micro"} <= set(core9.card["f1"])

@@ -54,7 +54,7 @@ def with_topics(
     if topics is None:
         return model
     names = lexicon.gazetteers.names if lexicon.gazetteers else ()
-    plan = default_plan(names, model.plan.recased, topics=True)
+    plan = default_plan(names, model.plan.recasing, topics=True)
     return replace(model, lexicon=replace(lexicon, topics=topics), plan=plan)
 
 
