@@ -115,7 +115,8 @@ def _links(groups: Sequence[TableFactors], n_states: int) -> tuple[Int32s, Int32
     Several groups are sorted by their pairs of variables, as the order of a sum decides its bits.
     """
     distinct = merge_parallel_factors(groups)
-    scopes, table_of_edge, tables = [np.empty((0, 2), np.int32)], [np.empty(0, np.int32)], []
+    scopes, table_of_edge = [np.empty((0, 2), np.int32)], [np.empty(0, np.int32)]
+    tables: list[Floats] = []
     n_tables = 0
     for group in distinct:
         if not group.unscaled:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 from herdner.base.arrays import Floats, Int32s, Int64s
@@ -72,11 +71,11 @@ class Result:
         """Return the numbers and the shapes of the arrays in one line."""
         parts: list[str] = []
         for each in fields(self):
-            value = getattr(self, each.name)
-            if isinstance(value, np.ndarray):
+            value: Any = getattr(self, each.name)
+            if hasattr(value, "dtype"):
                 parts.append(f"{each.name}={value.dtype}{list(value.shape)}")
-            elif isinstance(value, tuple):
-                parts.append(f"{each.name}=({len(value)} arrays)")
+            elif each.name == "table_counts" and value is not None:
+                parts.append(f"table_counts=({len(value)} arrays)")
             elif isinstance(value, float):
                 parts.append(f"{each.name}={value:.6g}")
             elif value is not None:

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from matplotlib import pyplot
 
-from herdner.inference import Result
+from herdner.graph import FactorGraph, ising
+from herdner.inference import Result, make_backend
 
 matplotlib.use("Agg")
 
@@ -166,3 +167,13 @@ def test_a_missing_extra_is_named(monkeypatch):
     for call in (result.plot_trace, result.plot_marginals):
         with pytest.raises(ImportError, match=r"pip install 'herdner\[evaluate\]'"):
             call()
+
+
+def test_results_and_graphs_print_one_short_line():
+    graph = ising(1.0, np.zeros((3, 4)))
+    assert repr(graph) == "FactorGraph(12 variables of 2 states, 29 factors in 2 groups)"
+    assert repr(FactorGraph([2, 3], [])) == "FactorGraph(2 variables of 2 to 3 states, 0 factors in 0 groups)"
+    text = repr(make_backend("exact").infer(graph))
+    assert text.startswith("Result(state=int32[12], log_potential=17, log_z=")
+    assert "marginals=float64[12, 2], table_counts=(2 arrays)" in text
+    assert "\n" not in text
