@@ -216,6 +216,7 @@ class HiddenProgress:
     """Progress display that shows nothing. It accepts every method call of `rich.progress.Progress`."""
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
+        """Return a function that does nothing."""
         return lambda *args, **kwargs: 0
 
 

@@ -24,7 +24,7 @@ MAX_MESSAGES = 100  # about failures; further failures are counted
 MAX_EXTENSIONS = 5  # of ignored files, in one message
 
 
-class InputFile(NamedTuple):
+class CommandInput(NamedTuple):
     """An input and its format.
 
     Attributes:
@@ -77,7 +77,7 @@ class RunStatus:
 
 def expand_inputs(
     files: Sequence[str], format: str | None, patterns: Sequence[str] | None = None, errors: str | None = None
-) -> list[InputFile]:
+) -> list[CommandInput]:
     """Return the input files of a command.
 
     A folder stands for its files that match a pattern or, without patterns, have a known extension. One message counts
@@ -105,7 +105,7 @@ def expand_inputs(
         files = ["-"]
     if files.count("-") > 1:
         raise UsageError("standard input (-) can be read only once")
-    inputs: list[InputFile] = []
+    inputs: list[CommandInput] = []
     folders: list[Path] = []  # folder of each input
     for name in files:
         if not name:
@@ -121,27 +121,27 @@ def expand_inputs(
     return _with_ids(_without_repetitions(inputs), folders, errors == "replace")
 
 
-def _expand_file(name: str, format: str | None) -> tuple[list[InputFile], Path | None]:
+def _expand_file(name: str, format: str | None) -> tuple[list[CommandInput], Path | None]:
     """Return a file, standard input, or the files that match a pattern; and their folder."""
     from herdner.corpora.formats import format_of
     from herdner.text.io.source import FormatError, Source, sources
 
     path = Path(name)
     if name == "-":
-        return [InputFile(sources(name, ())[0], format or "text")], None
+        return [CommandInput(sources(name, ())[0], format or "text")], None
     if not glob.has_magic(name) or path.exists():
         if format is None and path.suffix.lower() == ".json":
             print_message(f"{name}: is read as text; to read annotations, add --input label-studio, prodigy or doccano")
-        return [InputFile(Source(name, path.name, path, None), format or format_of(path) or "text")], path.parent
+        return [CommandInput(Source(name, path.name, path, None), format or format_of(path) or "text")], path.parent
     try:
         matches = sources(name, ())
     except FormatError:
-        return [InputFile(name, format or "text")], None  # the reader reports the error, then other files are read
+        return [CommandInput(name, format or "text")], None  # the reader reports the error, then other files are read
     folder = next(parent for parent in path.parents if not glob.has_magic(str(parent)))
-    return [InputFile(each, format or format_of(each.name) or "text") for each in matches], folder
+    return [CommandInput(each, format or format_of(each.name) or "text") for each in matches], folder
 
 
-def _expand_folder(folder: Path, format: str | None, patterns: Sequence[str]) -> list[InputFile]:
+def _expand_folder(folder: Path, format: str | None, patterns: Sequence[str]) -> list[CommandInput]:
     from herdner.corpora.formats import format_of
     from herdner.text.io.source import Source, matches_pattern, visible_files
 
@@ -154,9 +154,9 @@ def _expand_folder(folder: Path, format: str | None, patterns: Sequence[str]) ->
         formats = {file: format_of(file) for file in files}
         selected = [file for file, own in formats.items() if own is not None and format in (None, own)]
         if not selected:  # readers of corpora look for their files themselves
-            return [InputFile(str(folder), format)]
+            return [CommandInput(str(folder), format)]
         _print_ignored(folder, set(files) - set(selected))
-    return [InputFile(Source(str(file), file.name, file, None), format or format_of(file) or "text")
+    return [CommandInput(Source(str(file), file.name, file, None), format or format_of(file) or "text")
             for file in selected]  # fmt: skip
 
 
@@ -173,8 +173,8 @@ def _print_ignored(folder: Path, files: Iterable[Path]) -> None:
     print_message(f"{folder}: {n} {verb} ignored ({listed}{others}); to read such files, add --pattern '*{example}'")
 
 
-def _without_repetitions(inputs: Iterable[InputFile]) -> list[InputFile]:
-    unique: dict[str, InputFile] = {}
+def _without_repetitions(inputs: Iterable[CommandInput]) -> list[CommandInput]:
+    unique: dict[str, CommandInput] = {}
     repeated: list[str] = []
     for each in inputs:
         path = each.source if isinstance(each.source, str) else each.source.name
@@ -186,7 +186,7 @@ def _without_repetitions(inputs: Iterable[InputFile]) -> list[InputFile]:
     return list(unique.values())
 
 
-def _with_ids(inputs: Sequence[InputFile], folders: Sequence[Path], replace: bool) -> list[InputFile]:
+def _with_ids(inputs: Sequence[CommandInput], folders: Sequence[Path], replace: bool) -> list[CommandInput]:
     """Return the inputs with ids relative to the common parent folder."""
     from herdner.text.io.source import unique_ids
 
@@ -196,17 +196,17 @@ def _with_ids(inputs: Sequence[InputFile], folders: Sequence[Path], replace: boo
         ids = dict(zip(paths, unique_ids(paths, parent), strict=True))
     except ValueError:  # files on several drives, or only standard input
         ids = {path: str(path) for path in paths}
-    result: list[InputFile] = []
+    result: list[CommandInput] = []
     for source, format in inputs:
         if not isinstance(source, str):
             id = source.id if source.path is None else ids[source.path]
             source = source._replace(id=id, replace=replace)
-        result.append(InputFile(source, format))
+        result.append(CommandInput(source, format))
     return result
 
 
 def read_inputs(
-    inputs: Iterable[InputFile], encoding: str, on_file_end: Callable[[], object], **options: Any
+    inputs: Iterable[CommandInput], encoding: str, on_file_end: Callable[[], object], **options: Any
 ) -> Iterator[Document | Failure]:
     """Yield the documents of all inputs.
 

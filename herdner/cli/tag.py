@@ -19,7 +19,7 @@ from herdner.cli.common import (
     print_message,
     show_progress,
 )
-from herdner.cli.inputs import InputFile, RunStatus, expand_inputs, read_inputs
+from herdner.cli.inputs import CommandInput, RunStatus, expand_inputs, read_inputs
 from herdner.cli.usage import UsageError, check_encoding, check_not_input, check_writable
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ def tag(
     with a manifest. The text of the parts is that of --format jsonl. The same command continues an interrupted run.
     """
     check_encoding(encoding)
-    inputs: list[InputFile] = []
+    inputs: list[CommandInput] = []
     if cluster is None:
         inputs = expand_inputs(files or [], input_, pattern, errors)
         format_ = choose_format(format_, output)
@@ -153,7 +153,7 @@ def choose_format(format: str | None, output: str | None, default: str = "text")
 
 
 def _tag_inputs(
-    tagger: Tagger, inputs: list[InputFile], encoding: str, reader_options: dict[str, Any], inference: Inference,
+    tagger: Tagger, inputs: list[CommandInput], encoding: str, reader_options: dict[str, Any], inference: Inference,
     seed: int, status: RunStatus, model: str, output: TagOutput, jobs: int, errors: str | None,
 ) -> None:  # fmt: skip
     """Tag the documents of the inputs and write them in their order."""

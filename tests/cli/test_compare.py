@@ -1,4 +1,4 @@
-"""``herdner evaluate --compare A B`` as its user meets it."""
+"""Tests of ``herdner evaluate --compare A B``."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ DEV = REPOSITORY / "corpora" / "herdner_news.dev.conll"
 
 @pytest.fixture
 def odd_model(tmp_path: Path) -> Path:
-    """The shipped model under a path with a colon and an @."""
+    """Return the path of the shipped model, with a colon and an @ in it."""
     path = tmp_path / ("me@home" if os.name == "nt" else "me@home:1") / "b@gibbs.model"
     path.parent.mkdir()
     with importlib.resources.as_file(importlib.resources.files("herdner") / "data" / "en.herdner") as shipped:
@@ -32,7 +32,7 @@ def odd_model(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def cut(tmp_path: Path) -> Path:
-    """The gold file without the last person of each document, as predictions."""
+    """Return the gold file without the last person of each document, as predictions."""
     documents = []
     for document in herdner.read_documents(DEV, "conll"):
         persons = [entity for entity in document.entities if entity.label == "PER"]
@@ -80,8 +80,8 @@ def test_two_files_need_no_model(call: Call, cut: Path) -> None:
     found = compared(call, cut, f"{DEV}:conll", "--unit", "sentence")
     assert found["micro"]["f1_a"] < found["micro"]["f1_b"] == 1
     assert (found["micro"]["only_a"], found["interval"]["unit"]) == (0, "sentence")
-    by_class = {row["label"]: row["only_b"] for row in found["per_label"]}
-    assert by_class["PER"] == found["micro"]["only_b"] > 5
+    by_label = {row["label"]: row["only_b"] for row in found["per_label"]}
+    assert by_label["PER"] == found["micro"]["only_b"] > 5
     assert found["randomisation_p"] < 0.01
     markdown = call("evaluate", f"{DEV}:conll", "--compare", cut, f"{DEV}:conll").out
     assert markdown.startswith("| label | F1 of A | F1 of B | B - A |")
@@ -112,7 +112,7 @@ def test_running_text_is_split_once_for_both(call: Call, tmp_path: Path) -> None
         ("./me@home.model@icm", ComparisonSide("./me@home.model@icm", "./me@home.model", "icm")),
     ],
 )
-def test_sides_are_told_apart(text: str, side: ComparisonSide) -> None:
+def test_forms_of_a_side(text: str, side: ComparisonSide) -> None:
     assert parse_side(text) == side
 
 

@@ -1,4 +1,4 @@
-"""``herdner explain``: what it prints, and what it says to names and labels that are not there."""
+"""Tests of ``herdner explain``: its output, and its messages about unknown names and labels."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What goes into `herdner tag` and comes out: folders, formats by their endings, errors, and nothing lost."""
+"""Input and output files of `herdner tag`: folders, formats by file extension, errors, and lossless output."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def put(folder: Path, **files: str | bytes) -> None:
         path.write_bytes(content.encode() if isinstance(content, str) else content)
 
 
-def test_a_folder_by_its_endings_and_by_pattern(call: Call, model: str, tmp_path: Path) -> None:
+def test_a_folder_by_file_extensions_and_by_pattern(call: Call, model: str, tmp_path: Path) -> None:
     put(
         tmp_path, a_md="In Kenya.", b__a_txt="In Uganda.", _git__a_txt="x", c_py="In Kenya.", d_py="", e_log="In Kenya."
     )
@@ -52,7 +52,7 @@ def test_no_two_files_have_one_id(call: Call, model: str, tmp_path: Path) -> Non
     assert "named twice, read once" in one_line(twice, 0)
 
 
-def test_the_ending_of_the_output_chooses_its_format(call: Call, model: str, tmp_path: Path) -> None:
+def test_the_extension_of_the_output_chooses_its_format(call: Call, model: str, tmp_path: Path) -> None:
     put(tmp_path, a_txt="In Kenya.")
     heads = {"o.jsonl": b'{"id": "a.txt"', "o.csv": b"id,text,entities\n", "o.tsv": b"id\ttext\tentities\n"}
     heads |= {"o.html": b"<!DOC", "o.conll": b"In\tO\n", "o.md": b"In [Kenya", "o.any": b"In [Kenya"}
@@ -117,7 +117,7 @@ def test_errors_are_skipped_replaced_or_fatal(
     assert (replaced[0], replaced[-1]) == ("In K\ufffdln.", GOOD)
 
 
-def test_of_a_file_that_breaks_off_all_or_what_can_be_read(call: Call, model: str, tmp_path: Path) -> None:
+def test_a_truncated_file_is_skipped_or_read_up_to_its_end(call: Call, model: str, tmp_path: Path) -> None:
     (tmp_path / "cut.jsonl.gz").write_bytes(gzip.compress(b'{"text": "In Kenya."}\n' * 3, mtime=0)[:-4])
     put(tmp_path, good_txt=GOOD)
     output = tmp_path / "out.jsonl"
@@ -138,7 +138,7 @@ def test_a_pdf_is_refused_by_name(call: Call, model: str, tmp_path: Path, name: 
 # --- confidence and offsets
 
 
-def test_a_name_that_is_empty_is_not_the_folder(call: Call) -> None:
+def test_an_empty_file_name_is_a_usage_error(call: Call) -> None:
     assert "FILE is empty" in one_line(call("tag", ""), 2)
 
 
@@ -152,8 +152,8 @@ def test_json_that_is_read_as_text_says_so(call: Call, model: str, tmp_path: Pat
 def test_names_below_a_confidence_are_left_out(call: Call, model: str, tmp_path: Path) -> None:
     put(tmp_path, a_txt="Ada Lovelace met Kibo in Kenya. Ostrava said no. " * 5)
     all_ = records(call("tag", tmp_path / "a.txt", "-m", model, "-f", "jsonl").out)[0]["entities"]
-    sure = sorted(entity["confidence"] for entity in all_)
-    least = sure[len(sure) // 2]
+    confidences = sorted(entity["confidence"] for entity in all_)
+    least = confidences[len(confidences) // 2]
     kept = records(call("tag", tmp_path / "a.txt", "-m", model, "-f", "jsonl", "--min-confidence", least - 1e-6).out)
     assert kept[0]["entities"] == [entity for entity in all_ if entity["confidence"] >= least]
     assert 0 < len(kept[0]["entities"]) < len(all_)

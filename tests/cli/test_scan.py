@@ -1,4 +1,4 @@
-"""``herdner scan`` as its user meets it."""
+"""Tests of ``herdner scan``."""
 
 from __future__ import annotations
 

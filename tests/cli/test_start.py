@@ -1,4 +1,4 @@
-"""What starting costs: the modules that a command brings in, which is what its time depends on."""
+"""Start time of commands, measured by the modules that they import."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import sys
 import pytest
 from data import ELSEWHERE
 
-# Seconds, or tens of megabytes, that a tagged line does not need.
+# Modules that take seconds or tens of megabytes, and are not needed to tag a line.
 HEAVY = """arviz asyncio dask fastapi http.client jax matplotlib pandas pyarrow requests rich scipy seqeval sklearn
 sklearn_crfsuite spacy spacy_lookups_data ssl thinc threadpoolctl torch
 herdner.dobrushin herdner.evaluation.report herdner.inference.gibbs herdner.integrations.dask herdner.integrations.serve
@@ -17,7 +17,7 @@ TAGGED = "[Ada Lovelace PER] met [Charles Babbage PER] in [London LOC]."
 
 
 def heavy_after(arguments: list[str], given: str = "") -> tuple[list[str], str]:
-    """The heavy modules that a command has imported, and what it printed."""
+    """Return the heavy modules that a command has imported, and its output."""
     program = f"""
 import sys
 from herdner.cli import run
@@ -42,7 +42,7 @@ def test_tagging_a_line_imports_nothing_heavy(format: str) -> None:
 
 @pytest.mark.slow
 def test_the_names_of_heavy_modules_are_names_that_they_have() -> None:
-    """A module under another name would never be found."""
+    """A misspelt module name would never be found."""
     pytest.importorskip("spacy")
     heavy, _ = heavy_after(["tag", "--format", "html"], "Ada Lovelace.\n")
     assert {"spacy", "thinc"} <= set(heavy)
@@ -55,13 +55,13 @@ def test_help_and_usage_errors_do_not_import_numpy(arguments: list[str]) -> None
     assert done.stdout.splitlines()[-1] == "False"
 
 
-def test_importing_herdner_imports_not_even_numpy() -> None:
+def test_importing_herdner_does_not_import_numpy() -> None:
     program = "import sys, herdner; print('numpy' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=ELSEWHERE)
     assert done.stdout.strip() == "False"
 
 
-# Each in an environment that lacks one library: a line that says what to install, and no traceback.
+# Commands without an optional library: one line says what to install.
 MISSING = [
     ("spacy", ["tag", "--format", "html"], "HTML pages need spaCy's displaCy: pip install 'herdner[spacy]'"),
     ("spacy", ["tag", "--format", "spacy", "-o", "a"], ".spacy files need spaCy: pip install 'herdner[spacy]'"),

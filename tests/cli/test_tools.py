@@ -1,4 +1,4 @@
-"""The files of annotation tools on the command line: tagging into them, training and scoring on them."""
+"""Files of annotation tools on the command line: writing them, training and scoring on them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_tagged_for_a_tool_and_read_back(call: Call, model: str, tmp_path: Path,
 
 
 @pytest.mark.slow
-def test_training_and_scoring_leave_out_what_nobody_has_annotated(call: Call, tmp_path: Path) -> None:
+def test_training_and_scoring_leave_out_unannotated_documents(call: Call, tmp_path: Path) -> None:
     job = TEXT.index("analyst")
     done = {"id": 1, "text": TEXT, "label": [[0, 12, "PER"], [job, job + 7, "Job title"]]}
     lines = [done, {"id": 2, "text": "Rain in Wales."}, {**done, "id": 3}]
@@ -50,7 +50,7 @@ def test_training_and_scoring_leave_out_what_nobody_has_annotated(call: Call, tm
 
 
 @pytest.mark.parametrize("format", ["label-studio", "prodigy"])
-def test_what_is_converted_is_done(call: Call, tmp_path: Path, format: str) -> None:
+def test_converted_documents_are_annotated(call: Call, tmp_path: Path, format: str) -> None:
     gold = tmp_path / "gold.jsonl"
     marks = [{"start": 0, "end": 3, "label": "PER"}]
     gold.write_text(
@@ -71,7 +71,7 @@ def test_a_wrong_file_writes_nothing(call: Call, model: str, tmp_path: Path) -> 
     assert not out.exists()
 
 
-def test_suggestions_go_out_in_a_tools_format_and_leave_out_what_is_done(
+def test_suggestions_are_written_in_a_tools_format_without_annotated_documents(
     call: Call, model: str, tmp_path: Path
 ) -> None:
     texts = ["Rain.", TEXT, "Ms Okoth met Mr Lim of Winam Ferries in Oslo."]

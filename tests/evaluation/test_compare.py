@@ -1,4 +1,4 @@
-"""Paired tests of two taggers against enumeration, SciPy and their own promises."""
+"""Paired tests of two taggers against enumeration, SciPy and their documentation."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def corpus(rng: np.random.Generator, n_documents: int) -> list[Document]:
 
 
 def noisy(gold: list[Document], rng: np.random.Generator, rate: float) -> list[Document]:
-    """Predictions with some tags drawn anew: entities missed, added and of the wrong class."""
+    """Return predictions with some tags drawn again: missed, spurious and wrongly labelled entities."""
     predicted = []
     for document in gold:
         drawn = rng.choice(["B-PER", "B-LOC", "O"], size=document.n_tokens)
@@ -57,7 +57,7 @@ def rng() -> np.random.Generator:
     [(0, 0.3), (3, 0.6), *(pytest.param(*case, marks=pytest.mark.slow) for case in ((1, 0.1), (2, 0.02)))],
 )
 def test_randomisation_is_the_share_of_all_swaps(seed: int, rate_b: float) -> None:
-    """All 2^n swaps, each scored by seqeval."""
+    """All 2^n swaps are scored separately."""
     gold, a, b = case(seed, 7, 0.3, rate_b)
     differences = []
     for swaps in product([False, True], repeat=len(gold)):
@@ -70,7 +70,7 @@ def test_randomisation_is_the_share_of_all_swaps(seed: int, rate_b: float) -> No
     assert found.randomisation_p == pytest.approx(exact, abs=5 * np.sqrt(0.25 / 40_000))
 
 
-def test_scipy_finds_the_same() -> None:
+def test_scipy_agrees() -> None:
     gold, a, b = case(4, 40, 0.3, 0.22)
     table = np.concatenate([counts(gold, a), counts(gold, b)])
     units = np.arange(len(gold))
@@ -96,7 +96,7 @@ def test_scipy_finds_the_same() -> None:
     assert found.bootstrap_p == pytest.approx(2 * min(not_better, 1 - not_better), abs=0.02)
 
 
-def test_figures_are_those_of_evaluate() -> None:
+def test_scores_are_those_of_evaluate() -> None:
     gold, a, b = case(5, 20, 0.3, 0.2)
     found = compare(gold, a, b, rng=rng(), n_resamples=100)
     scores = evaluate(gold, a), evaluate(gold, b)
@@ -115,7 +115,7 @@ def test_figures_are_those_of_evaluate() -> None:
     assert found.interval.low < found.difference < found.interval.high
 
 
-def test_a_class_that_only_one_predicts() -> None:
+def test_a_label_that_only_one_predicts() -> None:
     gold, a, _ = case(5, 3, 0.0, 0.0)
     b = [document.with_tags(["B-MISC", *(document.tags or ())[1:]]) for document in gold]
     found = compare(gold, a, b, rng=rng(), n_resamples=100)
@@ -127,7 +127,7 @@ def test_a_class_that_only_one_predicts() -> None:
 
 @examples(25)
 @given(st.integers(0, 10**6), st.integers(2, 9), st.sampled_from(["document", "sentence"]))
-def test_exchanging_a_and_b_changes_signs_alone(seed: int, n_documents: int, unit) -> None:
+def test_exchanging_a_and_b_only_changes_signs(seed: int, n_documents: int, unit) -> None:
     gold, a, b = case(seed, n_documents, 0.4, 0.3)
     one = compare(gold, a, b, rng=rng(), n_resamples=300, unit=unit)
     two = compare(gold, b, a, rng=rng(), n_resamples=300, unit=unit)
@@ -135,7 +135,7 @@ def test_exchanging_a_and_b_changes_signs_alone(seed: int, n_documents: int, uni
     assert (one.interval.low, one.interval.high) == pytest.approx((-two.interval.high, -two.interval.low), abs=1e-12)
     assert (one.bootstrap_p, one.randomisation_p) == (two.bootstrap_p, two.randomisation_p)
     assert (one.micro.only_a, one.micro.only_b) == (two.micro.only_b, two.micro.only_a)
-    assert one.share_not_better + two.share_not_better >= 1  # together they count ties twice
+    assert one.share_not_better + two.share_not_better >= 1  # both count samples without difference
 
 
 @examples(25)
@@ -150,7 +150,7 @@ def test_against_itself_nothing_differs(seed: int, n_documents: int, rate: float
 
 @pytest.mark.slow
 def test_p_values_are_about_uniform_where_neither_is_better() -> None:
-    """300 pairs of equally bad taggers; and none of 30 real gains is missed."""
+    """300 pairs of equally bad taggers have uniform p-values, and none of 30 real gains is missed."""
     random = np.random.default_rng(11)
     gold = corpus(random, 40)
     p = []

@@ -21,8 +21,8 @@ GUESS = Document.from_tokens(
 )
 
 
-def test_consistent_is_not_right():
-    """Rio differs, Oslo is right, and Kibo is wrong at both places alike."""
+def test_consistent_names_may_be_wrong():
+    """Rio is inconsistent, Oslo is correct, and Kibo is wrong at both occurrences."""
     found = measure_consistency([GOLD], {"links": [GUESS], "chain": [GOLD]})
     assert (found.repeated_names["links"].n_repeated, found.repeated_names["links"].n_differing) == (3, 1)
     assert found.repeated_names["links"].n_correct == 1
@@ -37,9 +37,9 @@ def test_consistent_is_not_right():
     assert found.rows()[1][:5] == ("links", "3", "1", "1", "33.33")
     assert found.inconsistent_names.rows() == [("Rio", "g", "PER\N{NO-BREAK SPACE}2, LOC\N{NO-BREAK SPACE}1",
                                        "PER\N{NO-BREAK SPACE}3", "2 of 3")]  # fmt: skip
-    told = json.loads(json.dumps(found.to_dict()))
-    assert told["repeated_names"]["links"]["n_correct"] == 1
-    assert told["short_forms"]["links"]["ORG"] == {"label": "ORG", "n": 0, "n_correct": 0, "share_correct": 0}
+    values = json.loads(json.dumps(found.to_dict()))
+    assert values["repeated_names"]["links"]["n_correct"] == 1
+    assert values["short_forms"]["links"]["ORG"] == {"label": "ORG", "n": 0, "n_correct": 0, "share_correct": 0}
     assert "| links | 3 | 1 | 1 | 33.33 |" in found.to_markdown()
     assert (
         "No name has several labels" in measure_consistency([GOLD], {"same": [GOLD]}).inconsistent_names.to_markdown()
@@ -50,7 +50,7 @@ TAGS = ["O", "O", "B-PER", "I-PER", "B-LOC"]
 
 
 @given(st.lists(st.tuples(st.sampled_from("ab"), st.sampled_from(TAGS), st.sampled_from(TAGS)), max_size=12))
-def test_names_that_are_all_right(rows):
+def test_names_whose_mentions_are_all_correct(rows):
     words = [[word for word, _, _ in rows]]
     gold, guess = (Document.from_tokens(words, [[row[i] for row in rows]]) for i in (1, 2))
     names: dict[tuple, list[bool]] = {}
@@ -70,7 +70,7 @@ def test_unknown_labels_are_scored_separately():
     strict = evaluate([GOLD], [GUESS])
     assert (scores.micro, scores.macro, scores.per_label) == (strict.micro, strict.macro, strict.per_label)
     assert scores.unknown_labels == {"ORG": 2}
-    # Right are four of seven predicted; five gold names are of known classes.
+    # Four of seven predicted entities are correct; five gold entities have known labels.
     assert scores.micro_known is not None
     assert (scores.micro_known.precision, scores.micro_known.recall) == (pytest.approx(4 / 7), pytest.approx(4 / 5))
     rows = {row[0]: row for row in scores.rows()}

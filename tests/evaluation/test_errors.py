@@ -33,7 +33,7 @@ TAGS = ["O", "O", "B-PER", "I-PER", "B-LOC", "I-LOC"]
 
 @st.composite
 def tagged(draw, n: int = 2):
-    """The same documents tagged n times, all well formed; few words, so that names repeat."""
+    """Draw documents that are tagged n times with well-formed tags. They have few words, so that names repeat."""
     shape = draw(st.lists(st.lists(st.integers(1, 7), min_size=1, max_size=3), min_size=1, max_size=3))
     words = [[[draw(st.sampled_from("AB")) for _ in range(k)] for k in sentences] for sentences in shape]
     sides = []
@@ -49,7 +49,7 @@ def overlap(gold: Span, guess: Span) -> bool:
 
 
 @given(tagged())
-def test_every_span_is_in_one_match_and_what_overlaps_is_matched_as_far_as_can_be(sides):
+def test_every_span_is_in_one_match_and_overlaps_are_matched(sides):
     for right, guess in zip(*sides, strict=True):
         gold, predicted = right.spans or [], guess.spans or []
         matches = match_spans(gold, predicted)
@@ -59,7 +59,7 @@ def test_every_span_is_in_one_match_and_what_overlaps_is_matched_as_far_as_can_b
         exact = {m.gold[:2] for m in matches if m.kind in ("correct", "label")}
         assert exact == {span[:2] for span in gold} & {span[:2] for span in predicted}
         for m in matches:
-            for other in matches:  # no missed span beside a spurious one that it overlaps
+            for other in matches:  # no missed span overlaps a spurious one
                 if m.kind == "missed" and other.kind == "spurious":
                     assert not overlap(m.gold, other.predicted)
 
@@ -138,7 +138,7 @@ def test_strict_matches_of_nervaluate_are_those_of_seqeval(sides):
     micro = evaluate(gold, predicted).micro
     assert (strict.precision, strict.recall, strict.f1) == pytest.approx((micro.precision, micro.recall, micro.f1))
     labels = sorted({e.label for d in (*gold, *predicted) for e in d.entities})
-    if labels:  # nervaluate itself, on whole documents
+    if labels:  # compare with nervaluate on whole documents
         sides_of = [
             [[{"label": s.label, "start": s.start, "end": s.end - 1} for s in d.spans or []] for d in side]
             for side in sides
@@ -187,7 +187,7 @@ def test_repeated_names_by_hand():
 
 
 @given(tagged(1))
-def test_repeated_names_are_those_that_slow_counting_finds(sides):
+def test_repeated_names_agree_with_brute_force(sides):
     (documents,) = sides
     expected = []
     for number, document in enumerate(documents):
@@ -225,7 +225,7 @@ def test_predictions_with_other_tokens_and_white_space():
     other = Document.from_aligned(text, [["Ada", "Lovelace", "left", "."], ["U", ".", "S", ".", "news"]], id="a")
     guess = other.with_entities([Entity(0, 13, "PERSON", text[:13], 0.75), Entity(20, 21, "LOC", "U", 0.5)])
     plain = Document.from_text("Rain.", id="b").with_entities([])
-    found = align_documents(gold, [plain, guess], labels={"PERSON": "PER"}, name="x")  # matched by their ids
+    found = align_documents(gold, [plain, guess], labels={"PERSON": "PER"}, name="x")  # matched by id
     assert [d.id for d in found.documents] == ["a", "b"]
     assert found.documents[0].spans == [Span(0, 2, "PER"), Span(4, 5, "LOC")]
     assert [(e.text, e.confidence) for e in found.documents[0].entities] == [("Ada Lovelace", 0.75), ("U.S.", 0.5)]
@@ -245,27 +245,27 @@ def test_any_order_of_ids(order):
     assert [d.text for d in align_documents(gold, [gold[i] for i in order]).documents] == [d.text for d in gold]
 
 
-def test_what_cannot_be_aligned_is_one_line():
+def test_documents_that_do_not_match_are_one_line():
     gold = gold_documents()
     a, b = gold
 
-    def says(predicted, match):
+    def refuse(predicted, match):
         with pytest.raises(ValueError, match=f"^x: {match}") as caught:
             align_documents(gold, predicted, name="x")
         assert "\n" not in str(caught.value)
 
-    says([a], "the number of documents must be that of the gold file, 2, got 1; 'b' is missing")
-    says([a, a, b], "the number of documents must be that of the gold file, 2, got 3; 'a' occurs more than once")
-    says(
+    refuse([a], "the number of documents must be that of the gold file, 2, got 1; 'b' is missing")
+    refuse([a, a, b], "the number of documents must be that of the gold file, 2, got 3; 'a' occurs more than once")
+    refuse(
         [a, b, Document.from_tokens([["c"]], [["O"]], id="c")],
         "the number of documents must be that of the gold file, 2, got 3; 'c' is not a gold document",
     )
-    says(
+    refuse(
         [Document.from_tokens([["c"]], [["O"]], id="c")],
         "the number of documents must be that of the gold file, 2, got 1; give one for each",
     )
     wrong = Document.from_tokens([["Ada", "Lovelace", "lift", "."], ["U.S.", "news"]], [["O"] * 4, ["O"] * 2], id="a")
-    says([wrong, b], "the text of document 'a' must be that of gold document 'a', got 'ift .")
+    refuse([wrong, b], "the text of document 'a' must be that of gold document 'a', got 'ift .")
     short = Document.from_tokens([["Ada"]], [["O"]], id="a")
-    says([short, b], r"the text of document 'a' .* got '' for 'Lovelace")
-    says([a, Document.from_text("Rain.", id="b")], "document 'b' has no annotation")
+    refuse([short, b], r"the text of document 'a' .* got '' for 'Lovelace")
+    refuse([a, Document.from_text("Rain.", id="b")], "document 'b' has no annotation")

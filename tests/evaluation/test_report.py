@@ -1,4 +1,4 @@
-"""``herdner report`` as a whole: figures, forms, and every kind of bad input in one line."""
+"""Tests of ``herdner report``: numbers, output formats, and one line for every kind of bad input."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def write(path: Path, found: list[Document], format: str) -> str:
 
 @pytest.fixture
 def files(tmp_path: Path) -> dict[str, str]:
-    """Gold and both predictions, each in a format of its own; "after" has confidences."""
+    """Write gold documents and two predictions, each in another format; "after" has confidences."""
     after = [d.with_decoded(d.spans or [], confidences=[0.9] * len(d.entities)) for d in documents(AFTER)]
     return {
         "gold": write(tmp_path / "gold.conll", documents(GOLD), "conll"),
@@ -59,29 +59,29 @@ def run(capsys: pytest.CaptureFixture[str]):
     return call
 
 
-def test_json_holds_the_figures_of_the_library(files, run):
+def test_json_agrees_with_the_library(files, run):
     code, out, err = run(files["gold"], "--before", files["before"], "--after", files["after"], "--format", "json")
     assert (code, err) == (0, "")
-    told = json.loads(out)
+    values = json.loads(out)
     gold, before, after = map(documents, (GOLD, BEFORE, AFTER))
-    for system, found in zip(told["systems"], (before, after), strict=True):
+    for system, found in zip(values["systems"], (before, after), strict=True):
         scores = evaluate(gold, found).to_dict()
         assert all(system["scores"][key] == scores[key] for key in ("micro", "macro", "n_tokens"))
-    change = told["changes"][0]
+    change = values["changes"][0]
     expected = compare(gold, before, after, rng=np.random.default_rng(0), names=("before", "after"))
     assert change["comparison"] == json.loads(expected.to_json())
     assert (change["n_fixed"], change["n_new"]) == (5, 1)
-    assert told["systems"][0]["consistency"]["n_repeated"] == 0
-    assert set(told["systems"][0]["short_forms"]) == {"ORG", "PER"}
-    assert told["gold"]["n_entities"] == 6
-    assert told["systems"][0]["confusion"]["kinds"] == {
+    assert values["systems"][0]["consistency"]["n_repeated"] == 0
+    assert set(values["systems"][0]["short_forms"]) == {"ORG", "PER"}
+    assert values["gold"]["n_entities"] == 6
+    assert values["systems"][0]["confusion"]["kinds"] == {
         "correct": 2, "label": 2, "boundaries": 0, "label and boundaries": 0, "missed": 2, "spurious": 1
     }  # fmt: skip
-    calibration = told["systems"][1]["calibration"]
+    calibration = values["systems"][1]["calibration"]
     assert calibration["n_entities"] == 6
     assert calibration["measures"]["overconfidence"] == pytest.approx(0.9 - 5 / 6)
-    assert told["systems"][0]["calibration"] is None
-    assert {e["kind"] for e in told["systems"][0]["errors"]} == {"label", "missed", "spurious"}
+    assert values["systems"][0]["calibration"] is None
+    assert {e["kind"] for e in values["systems"][0]["errors"]} == {"label", "missed", "spurious"}
 
 
 def test_html_is_one_page_with_figures_and_everything_escaped(files, run, tmp_path):
@@ -100,7 +100,7 @@ def test_html_is_one_page_with_figures_and_everything_escaped(files, run, tmp_pa
     assert sorted(p.name for p in tmp_path.iterdir()) == ["after.jsonl", "before.spacy", "gold.conll", "report.html"]
 
 
-def test_markdown_escapes_and_says_the_same(files, run):
+def test_markdown_is_escaped(files, run):
     code, out, _ = run(files["gold"], files["after"])
     assert code == 0
     assert "| micro | 6 | 83.33 | 83.33 | 83.33 |" in out
@@ -110,7 +110,7 @@ def test_markdown_escapes_and_says_the_same(files, run):
     assert header == "| gold \\\\ predicted | LOC | ORG | PER | missed |"
 
 
-def test_what_is_not_installed_is_one_line(files, run, monkeypatch):
+def test_missing_packages_are_one_line(files, run, monkeypatch):
     for name in ("nervaluate", "matplotlib"):
         monkeypatch.setitem(sys.modules, name, None)
     code, out, err = run(files["gold"], files["after"], "--format", "html")
@@ -128,7 +128,7 @@ def test_what_is_not_installed_is_one_line(files, run, monkeypatch):
     assert run(files["gold"], files["after"], "--format", "md")[0] == 0
 
 
-def test_classes_that_do_not_meet(files, run, tmp_path):
+def test_labels_that_differ(files, run, tmp_path):
     other = [[[t.replace("PER", "PERSON").replace("ORG", "DATE") for t in s] for s in d] for d in AFTER]
     theirs = write(tmp_path / "other.conll", documents(other), "conll")
     code, out, err = run(files["gold"], theirs, "--format", "json")
@@ -151,7 +151,7 @@ def test_classes_that_do_not_meet(files, run, tmp_path):
 
 
 @pytest.mark.filterwarnings("error::UserWarning")
-def test_gold_without_entities_and_one_sentence_are_noted(run, tmp_path):
+def test_warnings_about_gold_without_entities_and_a_single_sentence(run, tmp_path):
     empty = write(tmp_path / "gold.conll", [Document.from_tokens([["Rain", "."]], [["O", "O"]])], "conll")
     code, out, err = run(empty, empty, empty, "--format", "html", "--name", "a name " * 20, "--name", "b")
     assert code == 0
@@ -166,7 +166,7 @@ BAD = {
     "missing file": (["{0}/nowhere.conll"], 1, "nowhere.conll: no such file"),
     "unknown format": (["{0}/after.jsonl:jsonll"], 2, "unknown format 'jsonll' (did you mean jsonl?)"),
     "empty file": (["{0}/empty.conll"], 1, "empty.conll: the file has no document"),
-    "no DocBin": (["{0}/gold.conll:spacy"], 1, "gold.conll: no DocBin"),
+    "no DocBin": (["{0}/gold.conll:spacy"], 1, "gold.conll: not a DocBin"),
     "half a DocBin": (["{0}/half.spacy"], 1, "half.spacy: the DocBin ends too early"),
     "fewer documents": (["{0}/few.jsonl"], 1, "the number of documents must be that of the gold file, 2, got 1"),
     "another text": (["{0}/other.jsonl"], 1, "the text of document 'd1' must be that of gold document"),

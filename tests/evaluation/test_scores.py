@@ -46,8 +46,8 @@ def reported(gold, predicted, scheme):
 
 @pytest.mark.parametrize(("tags", "scheme"), [(IOB2_TAGS, IOB2), (IOBES_TAGS, IOBES)])
 @given(data=st.data())
-def test_scores_are_seqevals_strict_scores_of_the_raw_tags(tags, scheme, data):
-    """Malformed predictions included."""
+def test_scores_agree_with_strict_seqeval_on_raw_tags(tags, scheme, data):
+    """Malformed predictions are included."""
     gold, predicted = data.draw(gold_and_predicted(tags))
     report = reported(gold, predicted, scheme)
     scores = evaluate(documents(gold), documents(predicted), scheme="iob2" if scheme is IOB2 else "iobes")
@@ -61,7 +61,7 @@ def test_scores_are_seqevals_strict_scores_of_the_raw_tags(tags, scheme, data):
 
 
 @given(case=gold_and_predicted())
-def test_counts_for_the_bootstrap_give_the_same_figures(case):
+def test_counts_of_the_bootstrap_give_the_same_scores(case):
     gold, predicted = map(documents, case)
     scores = evaluate(gold, predicted)
     pairs = list(pair_documents(gold, predicted))
@@ -85,13 +85,13 @@ def test_gold_in_iob1_and_prediction_in_iobes():
 
 
 def test_entities_count_where_there_are_no_tags():
-    """A gold name across a wrong sentence border stays one name; character spans are laid on tokens."""
+    """A gold entity across a wrong sentence boundary stays one entity; character spans are projected onto tokens."""
     base = Document.from_tokens([["U.S."], ["Senate", "sat"]])
     gold = base.with_entities([Entity(0, 11, "ORG", "U.S.\nSenate")])
     for predicted, recall in [
         (base, 0.0),
         (base.with_tags(["B-ORG", "B-ORG", "O"]), 0.0),
-        (base.with_tags(["B-ORG", "I-ORG", "O"]), 0.0),  # tags cannot cross the sentence border
+        (base.with_tags(["B-ORG", "I-ORG", "O"]), 0.0),  # tags cannot cross the sentence boundary
         (base.with_proposals(gold.entities), 1.0),
         (base.with_proposals([Entity(1, 8, "ORG", ".S.\nSen")]), 1.0),
     ]:

@@ -1,4 +1,4 @@
-"""Short forms of names, by hand and against the definition read aloud."""
+"""Short forms of names, by hand and against their definition."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ TAGS = ["O", "B-ORG", "I-ORG", "B-PER", "I-PER"]
 
 
 def test_short_forms_by_hand():
-    """Winam after Winam Ferries Ltd. and Odera after Grace Odera count; Ferries, and Odera before her, do not."""
+    """Winam and Odera count after Winam Ferries Ltd. and Grace Odera. Ferries and the first Odera do not."""
     sentences = [
         ["Odera", "left", "Winam", "Ferries", "Ltd."],
         ["Winam", "and", "Ferries", "mourn", "Grace", "Odera"],
@@ -34,7 +34,7 @@ def test_short_forms_by_hand():
     assert count_short_forms([], [])["ORG"].share_correct == 0
 
 
-def test_words_are_parted_by_white_space():
+def test_words_are_separated_by_white_space():
     text = "Coca-Cola Bottlers sued; Coca-Cola won"
     tokens = ["Coca", "-", "Cola", "Bottlers", "sued", ";", "Coca", "-", "Cola", "won"]
     document = Document.from_aligned(text, [tokens]).with_spans([Span(0, 4, "ORG"), Span(6, 9, "ORG")])
@@ -42,7 +42,7 @@ def test_words_are_parted_by_white_space():
 
 
 @given(st.lists(st.tuples(st.sampled_from("ABC"), st.sampled_from(TAGS)), max_size=12))
-def test_every_pair_of_mentions_says_the_same(pairs):
+def test_short_forms_agree_with_brute_force(pairs):
     document = Document.from_tokens([[word for word, _ in pairs]], [[tag for _, tag in pairs]])
     spans = spans_from_tags([tag for _, tag in pairs], document.sentence_offsets)
 

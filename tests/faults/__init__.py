@@ -1,1 +1,1 @@
-"""Faults: processes killed at any moment, full disks, vanished inputs. Nothing half, nothing of the user's lost."""
+"""Tests of faults: killed processes, full disks and missing inputs must leave complete files and lose no data."""

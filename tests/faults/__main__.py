@@ -1,4 +1,4 @@
-"""``python -m tests.faults --kills 100``: so many kill -9 of each job. Exit status 1 where a file was lost or half."""
+"""Kills each job many times: ``python -m tests.faults --kills 100``. Exit status 1 means lost or incomplete files."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import tempfile
 import time
 from pathlib import Path
 
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # a child that is forked has no threads but one
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # a forked child has a single thread
 sys.path[:0] = [str(Path(__file__).resolve().parents[1] / folder) for folder in (".", "support")]
 
 from faults.kills import JOBS, Kills, kill  # noqa: E402
@@ -20,7 +20,7 @@ CLUSTER = "cluster"
 def kill_any(job: str, n: int, folder: Path, seed: int) -> Kills:
     if job != CLUSTER:
         return kill(job, n, folder, seed)
-    from faults.cluster import kill_cluster  # which needs Dask
+    from faults.cluster import kill_cluster  # needs Dask
 
     return kill_cluster(job, n, folder, seed)
 

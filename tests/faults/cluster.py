@@ -1,4 +1,4 @@
-"""kill -9 at random moments of ``herdner tag --cluster``: of all its processes, the first one, or one of the others."""
+"""SIGKILL at random moments of ``herdner tag --cluster``, to all its processes, the first one or one of the others."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ import psutil
 from faults.kills import TEXT, Kills
 
 PARTS, PART_BYTES = 12, 20_000
-# The command, but for its least size of a part, which is a megabyte.
+# The command with smaller parts than its minimum of a megabyte.
 PROGRAM = f"""
 import sys
 from herdner import distributed
@@ -28,11 +28,11 @@ distributed.tag_files = lambda *files, **options: whole(*files, **{{**options, "
 sys.exit(run(sys.argv[1:]))
 """
 VICTIMS = ("all", "first", "other")
-SECONDS = 300.0  # that a run may take
+SECONDS = 300.0  # limit for a run
 
 
 def kill_cluster(job: str, n: int, folder: Path, seed: int = 0) -> Kills:
-    """``n`` kills, one to three of a folder before the run that is left alone and has to end with what is right."""
+    """Kill ``n`` runs, one to three per output folder, then finish each folder by an undisturbed run and check it."""
     found, rng = Kills(ends=dict.fromkeys((*VICTIMS, "went on"), 0)), random.Random(seed)
     work = folder / job
     work.mkdir(parents=True)
@@ -45,7 +45,7 @@ def kill_cluster(job: str, n: int, folder: Path, seed: int = 0) -> Kills:
         for _ in range(min(rng.randint(1, 3), left)):
             left -= 1
             name, victim = f"{job} {seed} {n - left - 1}", rng.choice(VICTIMS)
-            # Two thirds of them while parts appear.
+            # Two thirds of the kills happen while parts appear.
             moment = rng.uniform(0 if rng.random() < 1 / 3 else shows, 1.05 * seconds)
             _killed(name, text, output, victim, moment, whole, rng, found)
         _finished(f"{job} {seed} {n - left - 1}", text, output, whole, found)
@@ -57,7 +57,7 @@ def _command(text: Path, output: Path) -> list[str]:
 
 
 def _run(text: Path, output: Path) -> subprocess.Popen[bytes]:
-    """Elsewhere, where the repository is not imported in place of what is installed; with a group of its own."""
+    """Start the command in another folder, so that it imports the installed herdner, and in its own process group."""
     errors = output.with_suffix(".errors").open("wb")
     with errors:
         return subprocess.Popen(
@@ -66,9 +66,9 @@ def _run(text: Path, output: Path) -> subprocess.Popen[bytes]:
 
 
 def _reference(text: Path, output: Path) -> tuple[dict[str, bytes], float, float]:
-    """The files of a run that nothing happens to; the seconds until the first of them shows, and until its end."""
+    """Return the files of an undisturbed run, and the seconds until its first file and until its end."""
     shows = seconds = 0.0
-    for k in range(2):  # the second one finds everything in the page cache
+    for k in range(2):  # the second run has a warm page cache
         began, shows, output = time.monotonic(), 0.0, output.with_suffix(f".{k}")
         run = _run(text, output)
         while run.poll() is None:
@@ -91,7 +91,7 @@ def _killed(
     rng: random.Random,
     found: Kills,
 ) -> None:
-    """One run whose victim is killed at that moment; each file that shows is a whole one."""
+    """Start a run, kill a process of it at a random moment, and check that each visible file is complete."""
     before = {path.name: path.stat().st_mtime_ns for path in _written(output)}
     run = _run(text, output)
     with suppress(subprocess.TimeoutExpired):
@@ -118,7 +118,7 @@ def _killed(
 
 
 def _finished(name: str, text: Path, output: Path, whole: dict[str, bytes], found: Kills) -> None:
-    """A run that is left alone ends with all that is right, and leaves nothing hidden."""
+    """Check that an undisturbed run completes the folder and leaves no hidden file."""
     run = _run(text, output)
     if not _ended(name, run, found):
         return
@@ -148,7 +148,7 @@ def _shown(output: Path) -> dict[str, bytes]:
 
 
 def _written(output: Path) -> list[Path]:
-    """The parts that the manifest has, which is whole if it is there."""
+    """Return the parts in the manifest. A manifest that exists must be complete."""
     manifest = output / "manifest.json"
     parts = json.loads(manifest.read_bytes())["parts"] if manifest.exists() else []
     return [output / part["output"]["name"] for part in parts if part["output"]]

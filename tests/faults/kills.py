@@ -1,4 +1,4 @@
-"""kill -9 at random moments of what writes files, in children of a process that has loaded everything."""
+"""SIGKILL at random moments of jobs that write files, in forks of a process that has loaded all modules."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ TEXT = "In Kenya, Ada Lovelace met Charles Babbage. Ada paid Babbage.\n\n"
 
 @dataclass
 class Kills:
-    """How a job's outputs looked after its process was killed, and each thing that should not be."""
+    """Counts of the outputs after the kills of one job, and a line for each error."""
 
     ends: dict[str, int] = field(default_factory=lambda: {"old": 0, "new": 0, "done": 0})
     findings: list[str] = field(default_factory=list)
 
 
 def kill(job: str, n: int, folder: Path, seed: int = 0) -> Kills:
-    """Kills ``n`` children that do the job, at moments up to a little after it is done."""
+    """Kill ``n`` processes that do the job, at random moments until shortly after its end."""
     found, rng = Kills(), random.Random(seed)
     work = folder / job
     work.mkdir(parents=True)
@@ -33,7 +33,7 @@ def kill(job: str, n: int, folder: Path, seed: int = 0) -> Kills:
     inputs = _contents(work)
     whole, seconds = _reference(run, output)
     for i in range(n):
-        # Half of them near the end, where files appear.
+        # Half of the kills happen near the end, when files appear.
         moment = rng.uniform(0, 1.05) if i % 2 else rng.uniform(0.8, 1.05)
         _clear(output, OLD if i % 4 < 3 else None)
         child = _child(run, output)
@@ -51,7 +51,7 @@ def kill(job: str, n: int, folder: Path, seed: int = 0) -> Kills:
 
 
 def _judge(name: str, output: Path, had_old: bool, whole: Mapping[str, bytes], ended: bool, found: Kills) -> None:
-    """Each file is the old one, or the new one, or one that is hidden and not done."""
+    """Check that each file is the old one, the new one, or a hidden incomplete one."""
     now = _contents(output.parent)
     shown = {path: data for path, data in now.items() if not Path(path).name.startswith(".")}
     old = {output.name: OLD} if had_old else {}
@@ -60,11 +60,11 @@ def _judge(name: str, output: Path, had_old: bool, whole: Mapping[str, bytes], e
     elif shown == whole:
         found.ends["done" if ended else "new"] += 1
     elif not (set(shown) <= set(whole) and all(data == whole[path] for path, data in shown.items())):
-        found.findings.append(f"{name}: {sorted(shown)} is neither what was there nor what should be")
+        found.findings.append(f"{name}: {sorted(shown)} are neither the old files nor the new ones")
 
 
 def _contents(folder: Path) -> dict[str, bytes]:
-    """All files but those in the folder of the output, unless it is that."""
+    """Return the contents of all files outside the output folder; of the output folder if it is the job's folder."""
     files = (path for path in sorted(folder.rglob("*")) if path.is_file())
     return {
         str(path.relative_to(folder)): path.read_bytes()
@@ -75,15 +75,15 @@ def _contents(folder: Path) -> dict[str, bytes]:
 
 def _clear(output: Path, old: bytes | None) -> None:
     for path in output.parent.iterdir():
-        if not path.name.startswith("."):  # what was not done stays, for the next run to remove
+        if not path.name.startswith("."):  # incomplete files stay, because the next run must remove them
             path.unlink()
     if old is not None:
         output.write_bytes(old)
 
 
 def _reference(run: Callable[[Path], int], output: Path) -> tuple[dict[str, bytes], float]:
-    """What the job writes when nothing happens to it, and how long it takes."""
-    for _ in range(2):  # the second one finds everything in the page cache
+    """Return the files that an undisturbed job writes, and its seconds."""
+    for _ in range(2):  # the second run has a warm page cache
         began = time.monotonic()
         _, status = os.waitpid(_child(run, output), 0)
         seconds = time.monotonic() - began
@@ -93,7 +93,7 @@ def _reference(run: Callable[[Path], int], output: Path) -> tuple[dict[str, byte
 
 
 def _child(run: Callable[[Path], int], output: Path) -> int:
-    """A process that does the job, with a group of its own."""
+    """Start a process that does the job, in its own process group."""
     pid = os.fork()
     if pid:
         return pid

@@ -1,4 +1,4 @@
-"""Whatever befalls disk or process: no file is half, nothing of the user's is lost, the exit status is right."""
+"""Faults of disks and processes: files are complete, no data is lost, and the exit status is correct."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_a_killed_cluster_leaves_whole_parts_and_goes_on() -> None:
 
 @posix
 def test_a_kill_between_any_two_steps(tmp_path: Path) -> None:
-    """The child kills itself at its k-th call of the system's write, fsync, chmod or rename."""
+    """The child process kills itself at its k-th call of write, fsync, chmod or rename."""
     program = """
 import io, os, signal, sys
 from pathlib import Path
@@ -73,16 +73,16 @@ with atomic_write(sys.argv[1]) as stream:
         assert now in (b"old", b"n" * 300_000)
         ends.append((ran.returncode, now == b"old"))
         for part in output.parent.glob(".*"):
-            os.utime(part, (0, 0))  # one without a byte is kept for a minute, as it may be somebody's
+            os.utime(part, (0, 0))  # an empty file is kept for a minute, because another process may be writing it
         with atomic_write(output) as stream:
             stream.write(b"next")
         assert [path.name for path in output.parent.iterdir()] == ["output"]
-    # Three writes, fsync, chown, chmod; then the rename, behind which it is there; and nothing is left to remove.
+    # Three writes, fsync, chown and chmod; after the rename the file exists and nothing needs to be removed.
     assert ends == [(-9, True)] * 7 + [(-9, False), (0, False)]
 
 
 @posix
-def test_what_another_process_writes_at_this_moment_is_not_removed(tmp_path: Path) -> None:
+def test_files_that_another_process_is_writing_are_not_removed(tmp_path: Path) -> None:
     output = tmp_path / "output"
     program = """
 import sys
@@ -104,7 +104,7 @@ with atomic_write(sys.argv[1]) as stream:
     assert [path.name for path in tmp_path.iterdir()] == ["output"]
 
 
-def test_of_many_writers_one_is_last_and_whole(tmp_path: Path) -> None:
+def test_concurrent_writers_leave_a_complete_file(tmp_path: Path) -> None:
     def write(letter: bytes) -> None:
         for _ in range(20):
             with atomic_write(tmp_path / "output") as stream:
@@ -137,7 +137,7 @@ def test_mode_and_link_of_an_output_are_kept(tmp_path: Path, mode: int) -> None:
 
 
 def limited(command: list[object], n_bytes: int, **options) -> subprocess.CompletedProcess[str]:
-    """A command that may write files of so many bytes, as on a disk that is full."""
+    """Run a command that may write files of at most ``n_bytes`` bytes, as on a full disk."""
     import resource
 
     limit = partial(resource.setrlimit, resource.RLIMIT_FSIZE, (n_bytes, n_bytes))
@@ -182,7 +182,7 @@ def test_a_full_disk_behind_standard_output_is_one_line(tmp_path: Path, news_mod
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
 @pytest.mark.parametrize("arguments", [("--help",), ("--version",), ("backends",)])
-def test_so_it_is_where_help_is_asked_for(arguments: tuple[str, ...]) -> None:
+def test_a_full_disk_while_help_is_printed(arguments: tuple[str, ...]) -> None:
     with Path("/dev/full").open("w") as full:
         command = [sys.executable, "-m", "herdner", *arguments]
         ran = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, cwd=TESTS, timeout=PATIENCE)
@@ -190,7 +190,7 @@ def test_so_it_is_where_help_is_asked_for(arguments: tuple[str, ...]) -> None:
 
 
 @posix
-def test_streams_that_are_closed_hear_nothing(tmp_path: Path, news_model: Path) -> None:
+def test_closed_streams_receive_nothing(tmp_path: Path, news_model: Path) -> None:
     (tmp_path / "text.txt").write_text("In Kenya. ")
     script = '"$0" -m herdner tag "$1" -m "$2" >&-; echo $?; "$0" -m herdner tag no 2>&-; echo $?'
     command = ["sh", "-c", script, sys.executable, tmp_path / "text.txt", news_model]
@@ -200,13 +200,13 @@ def test_streams_that_are_closed_hear_nothing(tmp_path: Path, news_model: Path) 
 
 @posix
 @pytest.mark.skipif(not Path("/proc/self").exists(), reason="needs /proc")
-def test_a_folder_that_takes_no_files_is_one_line(call: Call, tmp_path: Path, news_model: Path) -> None:
-    """Who is root may write to all folders but such."""
+def test_an_unwritable_folder_is_one_line(call: Call, tmp_path: Path, news_model: Path) -> None:
+    """Root has permission to write to every other folder."""
     (tmp_path / "text.txt").write_text("In Kenya.")
     one_line(call("tag", tmp_path / "text.txt", "-m", news_model, "-o", "/proc/out"), 1)
 
 
-def test_an_input_that_vanishes_is_one_line_and_the_others_are_tagged(
+def test_a_missing_input_is_one_line_and_the_others_are_tagged(
     call: Call, tmp_path: Path, news_model: Path, monkeypatch
 ) -> None:
     tag = import_module("herdner.cli.tag")

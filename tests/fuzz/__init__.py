@@ -1,1 +1,1 @@
-"""Fuzzing: what callers and strangers may hand in, at random. Each case is a number, so that it can be had again."""
+"""Fuzzing: random arguments and input files. Each case has a number, by which it can be repeated."""

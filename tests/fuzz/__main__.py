@@ -1,4 +1,4 @@
-"""``python -m tests.fuzz``: hours of it. Exit status 1 where something was found."""
+"""Runs the fuzzer for hours: ``python -m tests.fuzz``. The exit status is 1 if it found an error."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""Every public function and class, called with arguments that fit their names, and with anything: an error of whatever
-kind is an answer here, the end of the process is none.
+"""Calls of all public functions and classes, with arguments that fit their names and with arbitrary ones.
+
+Any Python exception is acceptable. The end of the process is an error.
 """
 
 from __future__ import annotations
@@ -27,12 +28,12 @@ ROOMS = [
     "herdner.inference.gibbs",
     "herdner.studies.convergence", "herdner.studies.denoising", "herdner.studies.fwss", "herdner.studies.herding",
 ]  # fmt: skip
-# Those that take long by design, or write files.
+# Functions that are slow by design, or write files.
 LEFT_OUT = {"load", "save_graph", "hmc", "sgld", "LogisticRegression", "NeuralRegression", "block_fwss", "Gazetteers"}
 
 
 class Odd(str):
-    """A string that is not what it is equal to."""
+    """A string whose comparison does not agree with its contents."""
 
     __slots__ = ()
 
@@ -48,14 +49,14 @@ class Odd(str):
 
 
 class Longer(list[Any]):
-    """A list that says that it is longer."""
+    """A list whose ``__len__`` is larger than its number of items."""
 
     def __len__(self) -> int:
         return 10**6
 
 
 class Changing:
-    """A sequence that is another one each time."""
+    """A sequence with different items at each access."""
 
     def __init__(self, rng: Rng) -> None:
         self.rng = rng
@@ -70,7 +71,7 @@ class Changing:
 
 
 def arrays(rng: Rng, *, whole: bool = False) -> Any:
-    """Arrays of any shape, order, type and strides, some of which cannot be written to."""
+    """Return an array of random shape, order, type and strides, sometimes read-only."""
     shape = tuple(int(n) for n in rng.integers(0, 6, int(pick(rng, 0, 1, 1, 2, 2, 2, 3))))
     if whole or rng.random() < 0.4:
         found = rng.integers(-1 if rng.random() < 0.3 else 0, 6, shape)
@@ -93,7 +94,7 @@ def arrays(rng: Rng, *, whole: bool = False) -> Any:
 
 
 def graph(rng: Rng) -> Any:
-    """A graph of few variables."""
+    """Return a graph of few variables."""
     while True:
         try:
             found = pick(rng, *graphs.GRAPHS)(rng)
@@ -104,7 +105,7 @@ def graph(rng: Rng) -> Any:
 
 
 def words(rng: Rng) -> Any:
-    """Tokens, now and then of odd types."""
+    """Return tokens, sometimes of wrong types."""
     found = documents.words(rng)[:50]
     if found and rng.random() < 0.2:
         found[int(rng.integers(len(found)))] = pick(rng, Odd("Paris"), Odd("Ltd."), None, 7, ["x"], b"x", np.str_("x"))
@@ -112,7 +113,7 @@ def words(rng: Rng) -> Any:
 
 
 def document(rng: Rng) -> Document:
-    """Tokens in sentences, tagged or not."""
+    """Return a document of tokens in sentences, with or without tags."""
     found = [word for word in documents.words(rng)[:50] if isinstance(word, str) and word and not word.isspace()]
     made = Document.from_tokens([found])
     tagged = [pick(rng, *documents.LABELS) for _ in range(made.n_tokens)]
@@ -128,7 +129,7 @@ def real(rng: Rng) -> float:
 
 
 def influence(rng: Rng) -> Any:
-    """One that was made by hand, or of a graph."""
+    """Return a random influence matrix, or that of a graph."""
     room = import_module("herdner.dobrushin")
     if rng.random() < 0.3:
         return room.Influence(*(arrays(rng, whole=True) for _ in range(2)), arrays(rng), "given")
@@ -142,7 +143,7 @@ def focused(rng: Rng) -> Any:
 
 
 def counted(rng: Rng) -> Any:
-    """Lengths that rise, or anything."""
+    """Return increasing offsets, or arbitrary values."""
     return sorted({1 + abs(small(rng)), 7, 30}) if rng.random() < 0.7 else arrays(rng, whole=True)
 
 
@@ -189,7 +190,7 @@ FACTORS = ("rate", "epsilon", "bandwidth", "ratio", "eta", "error_bound", "l2", 
 
 
 def argument(rng: Rng, parameter: str) -> Any:
-    """What fits a parameter of this name, or not."""
+    """Return a value that fits the name of a parameter, or an arbitrary one."""
     if rng.random() < 0.08:
         return pick(rng, *VALUES, Changing(rng), Odd("x"), 1j, np.array(3), np.array(["x"]), object(), lambda *_: 1)
     if parameter in ARGUMENTS:
@@ -202,7 +203,7 @@ def argument(rng: Rng, parameter: str) -> Any:
 
 
 def called(rng: Rng, function: Any, bound: tuple[Any, ...] = ()) -> Any:
-    """A call with the parameters that it must have and some of the others."""
+    """Call a function with its required parameters and some of the others."""
     try:
         parameters = list(inspect.signature(function).parameters.values())
     except ValueError:
@@ -225,7 +226,7 @@ def called(rng: Rng, function: Any, bound: tuple[Any, ...] = ()) -> Any:
 
 @cache
 def public() -> tuple[Any, ...]:
-    """The public names that are called, in an order that does not change."""
+    """Return the public names to call, in a fixed order."""
     found = {}
     for name in ROOMS:
         room = import_module(name)
@@ -237,8 +238,8 @@ def public() -> tuple[Any, ...]:
 
 
 def calls(rng: Rng) -> None:
-    """A public function or class, and a method or two of what it makes."""
-    limit_memory(4 << 30)  # where there is none left, not even the stack can grow, which ends the process
+    """Call a public function or class, and one or two methods of the result."""
+    limit_memory(4 << 30)  # without free memory the stack cannot grow, which ends the process
     try:
         with np.errstate(all="ignore"):
             found = called(rng, pick(rng, *public()))
@@ -261,7 +262,7 @@ def tagger() -> Tagger:
 
 
 def tags(rng: Rng) -> None:
-    """A tagger's methods on texts and documents, known names, links and backends at random."""
+    """Call the methods of a tagger with random texts, documents, known names, links and backends."""
     from herdner import Names
 
     source: Any = document(rng)
@@ -287,7 +288,7 @@ def tags(rng: Rng) -> None:
 
 
 def rows(rng: Rng) -> None:
-    """Rules on words that are no plain strings, of which each rule makes links inside them or an error."""
+    """Apply link rules to words that are no plain strings: they must return links within the words, or raise."""
     tokens = words(rng)
     n = len(list(tokens))
     tokens = list(tokens) if rng.random() < 0.5 else tokens

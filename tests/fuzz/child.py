@@ -1,5 +1,6 @@
-"""The child: runs cases and says on standard output how each ended, one after the other; an error that tells the caller
-in one line is no finding.
+"""Child process of the fuzzer: runs cases and reports on standard output how each ended.
+
+An exception with a one-line message is acceptable.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ TOLD = (ValueError, MemoryError)
 
 
 def bad(number: int) -> None:
-    """For the test of the fuzzing itself: what must not be."""
+    """Fail in several ways, for the test of the fuzzer itself."""
     if number == 1:
         os.kill(os.getpid(), signal.SIGSEGV)
     if number == 2:
@@ -31,7 +32,7 @@ def bad(number: int) -> None:
 
 
 def run(target: str, number: int) -> str:
-    """How a case ended: "done", the name of the error that was told, or "finding: ..."."""
+    """Run a case and return its end: "done", the name of the exception, or "finding: ..."."""
     rng = np.random.default_rng([crc32(target.encode()), number])
     try:
         TARGETS[target](rng) if target in TARGETS else bad(number)
@@ -52,7 +53,7 @@ def run(target: str, number: int) -> str:
 
 
 class Unshown(logging.Handler):
-    """Warnings are put into words and not shown."""
+    """Log handler that formats warnings and discards them."""
 
     def emit(self, record: logging.LogRecord) -> None:
         record.getMessage()
@@ -67,7 +68,7 @@ def main(target: str, first: int, end: int) -> None:
         if ended.startswith("finding"):
             os.write(1, (ended + "\n").encode("utf-8", "replace"))
             ended = "finding"
-        os.write(1, f"end {ended}\n".encode())  # past Python's buffers, so that the next case may end the process
+        os.write(1, f"end {ended}\n".encode())  # unbuffered, because the next case may end the process
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Random documents, rules, offsets, links and scores; chains and spans."""
+"""Random documents, link rules, offsets, links and scores; chains and spans."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def words(rng: Rng) -> list[Any]:
 
 
 def offsets(rng: Rng, n: int) -> Any:
-    """Sentence offsets: right ones, or anything."""
+    """Return sentence offsets, valid or arbitrary."""
     found = np.unique(np.r_[0, rng.integers(0, n + 1, int(rng.integers(0, 6))), n]).astype(np.int64)
     kind = pick(rng, "right", "right", "right", "odd", "any", "list", "float", "none")
     if kind == "odd":
@@ -44,7 +44,7 @@ def offsets(rng: Rng, n: int) -> Any:
 
 
 def ends(rng: Rng, n: int) -> Any:
-    """Links: right ones, or anything."""
+    """Return links, valid or arbitrary."""
     found = np.unique(np.sort(rng.integers(0, max(n, 1), (int(rng.integers(0, 9)), 2)), axis=1), axis=0)
     found = found[found[:, 0] < found[:, 1]]
     kind = pick(rng, "right", "right", "any", "odd", "other")
@@ -68,7 +68,7 @@ def ends(rng: Rng, n: int) -> Any:
 
 @dataclass(frozen=True)
 class Own:
-    """A rule of somebody's own."""
+    """A user-defined link rule."""
 
     found: Any
     name: ClassVar[str] = "own"
@@ -86,7 +86,7 @@ def rule(rng: Rng, n: int) -> Any:
 
 
 def rules(rng: Rng) -> None:
-    """The links of a rule: pairs of tokens, ascending, the earlier one first."""
+    """Check the links of a rule: pairs of tokens in ascending order, the earlier token first."""
     tokens = words(rng)
     if not all(isinstance(word, str) for word in tokens):
         return
@@ -102,7 +102,7 @@ def rules(rng: Rng) -> None:
 
 
 def layer(rng: Rng) -> None:
-    """The layer on scores, offsets and links at random."""
+    """Call the layer with random scores, offsets and links."""
     tokens = words(rng)
     rules = [skip_chain_template(rule(rng, len(tokens))) for _ in range(int(pick(rng, 0, 1, 2)))]
     chosen = backend(rng) if rng.random() < 0.5 else "sum-product"
@@ -123,7 +123,7 @@ def layer(rng: Rng) -> None:
 
 
 def places(rng: Rng) -> None:
-    """Documents from places, entities, spans and tags at random: what comes back lies in the text."""
+    """Build documents from random offsets, entities, spans and tags, and check that all results lie within the text."""
     text = "".join(pick(rng, "a", "B", " ", "\n", ".", "é", "\ud800", "🏠") for _ in range(int(rng.integers(0, 60))))
     document = TOKENIZER(text)
     if rng.random() < 0.6:
@@ -156,7 +156,7 @@ TOKENIZER = Tokenizer()
 
 
 def chains(rng: Rng) -> None:
-    """Viterbi, forward-backward and spans on arrays at random."""
+    """Call Viterbi, forward-backward and span functions with random arrays."""
     n, k = int(rng.integers(0, 30)), int(pick(rng, 1, 2, 3, 9, 17, 300 if rng.random() < 0.1 else 4))
     n_tables = int(pick(rng, 1, 1, 2))
     unary, tables = numbers(rng, (n, k)), numbers(rng, (k, k) if n_tables == 1 else (n_tables, k, k))

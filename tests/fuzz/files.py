@@ -1,4 +1,4 @@
-"""Files altered at random: models, layers and graphs."""
+"""Randomly altered files of models, layers and graphs."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ TEXT = "Ada Lovelace met Charles Babbage in New York. Ada paid Charles. OSLO, sa
 
 @cache
 def model() -> bytes:
-    """A small model that tags names."""
+    """Return a small model that tags names."""
     labels = ("O", "S-PER", "B-PER", "I-PER", "E-PER")
     rng = np.random.default_rng(5)
     plan = FeaturePlan(
@@ -73,7 +73,7 @@ VALUES: list[Any] = [
 
 
 def mutated(rng: Rng, value: Any) -> Any:
-    """A value of JSON with one thing in it changed."""
+    """Return a JSON value with one random change."""
     if isinstance(value, dict) and value and rng.random() < 0.85:
         key = pick(rng, *value)
         if rng.random() < 0.1:
@@ -88,7 +88,7 @@ def mutated(rng: Rng, value: Any) -> Any:
 
 
 def _array(rng: Rng, data: bytes) -> bytes:
-    """An array with numbers, type or shape changed."""
+    """Return an array with changed values, type or shape."""
     array = np.load(io.BytesIO(data), allow_pickle=False)
     kind = pick(rng, "numbers", "numbers", "numbers", "type", "shape", "header", "cut")
     if kind == "numbers" and array.size:
@@ -123,14 +123,14 @@ def _altered(rng: Rng, whole: bytes, summed: float = 0.9) -> bytes:
             elif members[name][:6] == b"\x93NUMPY":
                 try:
                     members[name] = _array(rng, members[name])
-                except Exception:  # it was altered before, and is no array any more
+                except Exception:  # an earlier change made it invalid
                     return
 
     return altered(whole, change, summed=bool(rng.random() < summed))
 
 
 def models(rng: Rng) -> None:
-    """A model that loads tags; one that does not is a ModelError."""
+    """Load an altered model: it must tag, or raise `ModelError`."""
     try:
         tagger = Tagger.from_model(TaggerModel.load(io.BytesIO(_altered(rng, model()))))
     except herdner.ModelError:
@@ -152,11 +152,11 @@ def _tagged() -> tuple[Any, ...]:
 
 
 def sealed(rng: Rng) -> None:
-    """A model that was altered and keeps its checksum is refused, or tags as before, bit for bit."""
+    """Load an altered model with its old checksum: it must be refused, or tag exactly as before."""
     data = _altered(rng, model(), summed=0.0)
     with suppress(Exception):
         if "checksum" not in json.loads(members_of(data)["header.json"]):
-            return  # such files were written before there were checksums; loading warns of them
+            return  # files without checksum are loaded with a warning
     tagger = Tagger.from_model(TaggerModel.load(io.BytesIO(data)))
     document = tagger.tag(TEXT)
     assert (document.tags, document.entities) == _tagged(), "tags otherwise"
@@ -175,13 +175,13 @@ def layers(rng: Rng) -> None:
 
 
 def graph_files(rng: Rng) -> None:
-    """A graph file that loads is a graph."""
+    """Load an altered graph file: it must be a graph, or raise an error."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "g.npz"
         save_graph(path, pick(rng, grid, anything)(rng))
         members = members_of(path.read_bytes())
         name = pick(rng, *members)
-        with suppress(IndexError):  # nothing in it
+        with suppress(IndexError):  # an empty file
             members[name] = _array(rng, members[name])
         if rng.random() < 0.1:
             members[pick(rng, "more.npy", "scale_7.npy", "sizes", "scopes_\u0662.npy")] = members[name]

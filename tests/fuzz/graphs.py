@@ -1,4 +1,4 @@
-"""Random graphs, plans and backends."""
+"""Random graphs, sampling plans and backends."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ ODD = [1e300, -1e300, 1e308, -1e308, 1.7e308, 5e-324, -5e-324, 1e-310, 700.0, -7
 
 
 def pick(rng: Rng, *values: Any) -> Any:
-    """One of them."""
+    """Return a random item."""
     return values[int(rng.random() * len(values))]
 
 
 def numbers(rng: Rng, shape: tuple[int, ...]) -> np.ndarray:
-    """Log-potentials: plain ones, ties, hard constraints, huge and tiny ones, now and then what is none."""
+    """Return log-potentials: ordinary, equal, forbidden, huge or tiny ones, sometimes invalid ones."""
     kind = pick(rng, "plain", "plain", "ties", "hard", "hard", "odd", "strong", "wrong")
     found = np.asarray(rng.normal(size=shape) * pick(rng, 0.1, 1.0, 3.0))
     if kind == "ties":
@@ -49,7 +49,7 @@ HARD = [
 
 
 def grid(rng: Rng) -> FactorGraph:
-    """Two labels, one pair table."""
+    """Return a grid with two states and one shared pair table."""
     shape = (
         int(rng.integers(1, 8)),
         int(pick(rng, rng.integers(1, 9), rng.integers(3, 40), 300 if rng.random() < 0.1 else 5)),
@@ -80,7 +80,7 @@ def linear(rng: Rng) -> FactorGraph:
 
 
 def anything(rng: Rng) -> FactorGraph:
-    """Variables of 1 to 300 labels, factors of 0 to 4 of them."""
+    """Return a graph of variables with 1 to 300 states and factors of 0 to 4 variables."""
     n = int(rng.integers(0, 12))
     sizes = rng.integers(1, pick(rng, 3, 3, 5, 6), n) if rng.random() < 0.8 else np.full(n, pick(rng, 2, 2, 3, 16, 17))
     if n and rng.random() < 0.1:
@@ -111,7 +111,7 @@ def anything(rng: Rng) -> FactorGraph:
 
 
 def built(rng: Rng) -> FactorGraph:
-    """What the builders make of numbers."""
+    """Return a graph from a builder with random numbers."""
     n = int(rng.integers(1, 10))
     kind = pick(rng, "complete", "potts", "potts-edges", "boltzmann", "ising")
     if kind == "complete":
@@ -142,7 +142,7 @@ def record(rng: Rng) -> Record:
 
 
 def backend(rng: Rng) -> Any:
-    """Any backend, with options at random."""
+    """Return a random backend with random options."""
     name = pick(rng, *BACKENDS)
     values: dict[str, Callable[[], Any]] = {
         "n_sweeps": lambda: int(pick(rng, 0, 1, 2, 5, 20)),
@@ -175,7 +175,7 @@ def backend(rng: Rng) -> Any:
 
 
 def start_of(rng: Rng, graph: FactorGraph) -> Any:
-    """A first state: none, any, or one that is none."""
+    """Return a start state: None, a valid state or an invalid one."""
     sizes = np.asarray(graph.domains.sizes)  # type: ignore[attr-defined]
     if rng.random() < 0.6:
         return None
@@ -187,7 +187,7 @@ def start_of(rng: Rng, graph: FactorGraph) -> Any:
 
 
 def infer(rng: Rng) -> None:
-    """A backend on a graph: a sound result, or an error."""
+    """Run a backend on a graph: the result must be sound, or an error must be raised."""
     graph = pick(rng, *GRAPHS)(rng)
     chosen = backend(rng)
     asked = record(rng) if rng.random() < 0.3 else None
@@ -217,7 +217,7 @@ def check(graph: FactorGraph, chosen: Any, result: Any) -> None:
     for counts in result.table_counts or ():
         assert np.isfinite(counts).all(), f"{chosen}: table_counts {counts}"
     if result.trace is not None:
-        sampled = "burn_in" in dir(chosen)  # others tell of forbidden states on their way
+        sampled = "burn_in" in dir(chosen)  # other backends report forbidden states themselves
         assert (result.trace < np.inf).all(), f"{chosen}: trace {result.trace}"
         assert not sampled or (result.trace > -np.inf).all(), f"{chosen}: trace {result.trace}"
     if result.samples is not None and result.samples.size:
@@ -226,7 +226,7 @@ def check(graph: FactorGraph, chosen: Any, result: Any) -> None:
 
 
 def _span(graph: FactorGraph) -> float:
-    """The size that rounding is relative to."""
+    """Return the magnitude relative to which rounding errors are judged."""
     return float(
         sum(
             np.abs(np.where(np.isfinite(g.tables), g.tables, 0.0)).max(initial=0.0) * np.abs(g.scale).sum()

@@ -1,4 +1,4 @@
-"""Models whose headers are hostile: of the archive, of its arrays, and its own. Loading takes little memory."""
+"""Models with hostile headers of the archive, of its arrays and of the model. Loading must take little memory."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from fuzz.pieces import changed_bytes
 from herdner import SkipChainLayer
 from herdner.ner.model import TaggerModel
 
-MOST_BYTES = 256 << 20  # what loading a file of a few kilobytes may take: most of it for 4 MiB of JSON
+MOST_BYTES = 256 << 20  # limit for loading a file of a few kilobytes; most of it is for 4 MiB of JSON
 
 SHAPES = [
     "()", "(0,)", "(-1,)", "(1,)", "(5, 5)", "(10**12,)", "(1000000000000,)", "(9223372036854775807,)", "(True,)",
@@ -37,7 +37,7 @@ NUMBERS = [0, 1, 2**16 - 1, 2**31, 2**32 - 1, 2**32 - 2, 99]
 
 
 def _array_header(rng: Rng, data: bytes) -> bytes:
-    """An array under a header that numpy would not write."""
+    """Return an array with a header that numpy would not write."""
     text = (
         f"{{'descr': {pick(rng, *TYPES)}, 'fortran_order': {pick(rng, 'False', 'False', 'True', '0', 'None')},"
         f" 'shape': {pick(rng, *SHAPES)}, {pick(rng, '', '', chr(34) + 'x', '1: 1', '}', '#', chr(0))}}}"
@@ -50,7 +50,7 @@ def _array_header(rng: Rng, data: bytes) -> bytes:
 
 
 def _header(rng: Rng, data: bytes) -> bytes:
-    """A header of JSON with several things changed, or no JSON at all, or too much of it."""
+    """Return a JSON header with several changes, invalid JSON, or too much of it."""
     kind = pick(rng, "values", "values", "values", "bytes", "deep", "wide", "number", "twice", "other")
     if kind == "values":
         value: Any = json.loads(data)
@@ -76,7 +76,7 @@ def _header(rng: Rng, data: bytes) -> bytes:
 
 
 def _archive(rng: Rng, data: bytes) -> bytes:
-    """An archive with numbers of its directory, or of what stands before a member, changed."""
+    """Return an archive with changed numbers in its directory or in the header of a member."""
     found = bytearray(data)
     for _ in range(int(pick(rng, 1, 1, 3))):
         mark = pick(rng, b"PK\1\2", b"PK\1\2", b"PK\3\4", b"PK\5\6")
@@ -91,7 +91,7 @@ def _archive(rng: Rng, data: bytes) -> bytes:
 
 
 def _packed_small(rng: Rng, members: Members) -> Members:
-    """A member that packs a thousandfold, or very many members."""
+    """Return an archive with a member that expands a thousandfold, or with very many members."""
     if rng.random() < 0.5:
         return {**members, **{f"{i}.npy": b"\x93NUMPY" for i in range(int(pick(rng, 10, 300)))}}
     name = pick(rng, *members)
@@ -123,7 +123,7 @@ def _hostile(rng: Rng, whole: bytes) -> bytes:
 
 @cache
 def limit_memory(more: int = MOST_BYTES) -> None:
-    """From here on the process gets so much more memory, and a MemoryError for what is above that."""
+    """Limit the further memory of this process; allocations above it raise `MemoryError`."""
     if Path("/proc/self/statm").exists():
         import resource
 
@@ -132,7 +132,7 @@ def limit_memory(more: int = MOST_BYTES) -> None:
 
 
 def headers(rng: Rng) -> None:
-    """What loads is a model; else there is a ModelError. Either takes little memory."""
+    """Load a model with a hostile header: it must load or raise `ModelError`, and take little memory."""
     load, whole = pick(rng, (TaggerModel.load, model), (TaggerModel.load, model), (SkipChainLayer.load, layer))
     data = _hostile(rng, whole())
     limit_memory()

@@ -1,4 +1,4 @@
-"""Smaller files, altered at random: known names, registries of corpora, documents as JSON, CRFsuite's models."""
+"""Randomly altered small files: known names, corpus registries, JSON documents and CRFsuite models."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def names(rng: Rng) -> None:
 
 @cache
 def registry_text() -> bytes:
-    """The first entries of the registry of this repository."""
+    """Return the first entries of the corpus registry."""
     own = Path(__file__).resolve().parents[2] / "corpora" / "registry.toml"
     return b"\n[corpus.".join(own.read_bytes().split(b"\n[corpus.")[:3])
 
@@ -86,5 +86,5 @@ def crfsuite(rng: Rng) -> None:
 
 
 def loaders(rng: Rng) -> None:
-    """What is read is sound; what is not is a ValueError."""
+    """Read an altered file: the result must be sound, or `ValueError` must be raised."""
     pick(rng, names, registries, documents, crfsuite)(rng)

@@ -1,4 +1,4 @@
-"""What else comes from outside, at random: pictures, manifests, scan files, requests, spaCy's configuration."""
+"""Other random external input: pictures, manifests, scan files, requests and configurations of spaCy."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ KINDS = ["PNG", "BMP", "GIF", "TIFF", "PPM", "WEBP", "JPEG"]
 
 
 def images(rng: Rng) -> None:
-    """A picture that is read has finite greys, and is denoised."""
+    """Read a picture: its greys must be finite, and it must be denoised."""
     from PIL import Image
 
     from herdner.studies.denoising.pictures import make_observation, read_picture
@@ -31,7 +31,7 @@ def images(rng: Rng) -> None:
     stream = io.BytesIO()
     try:
         Image.fromarray(rng.integers(0, 256, shape, np.uint8)).convert(mode).save(stream, pick(rng, *KINDS))
-    except (OSError, ValueError, KeyError):  # a mode that the format does not have
+    except (OSError, ValueError, KeyError):  # the format does not support the mode
         Image.new("L", shape).save(stream, "PNG")
     data = stream.getvalue()
     data = changed_bytes(rng, data) if rng.random() < 0.8 else data
@@ -58,7 +58,7 @@ def manifest() -> dict[str, Any]:
 
 
 def manifests(rng: Rng) -> None:
-    """A manifest that is read counts what it holds, and is written as it was."""
+    """Read a manifest: its counts must agree with its contents, and it must be written unchanged."""
     from herdner.integrations.dask.files import OutputFolder
     from herdner.integrations.dask.manifest import load_manifest
 
@@ -74,7 +74,7 @@ def manifests(rng: Rng) -> None:
 
 
 def _column(rng: Rng, name: str, n: int) -> Any:
-    """Values of a column of this name: those that belong there, or of any type that Arrow has."""
+    """Return values for a column: valid ones, or ones of any Arrow type."""
     import pyarrow as pa
 
     entity = {"start": 0, "end": 3, "label": "PER", "text": "Ada", "confidence": 0.5}
@@ -101,13 +101,13 @@ def _column(rng: Rng, name: str, n: int) -> Any:
         "bytes": lambda: pa.array([b"\xff\xfe"] * n, pa.binary()),
         "null": lambda: pa.nulls(n),
     }
-    # Texts that are none: Parquet does not look into them.
+    # Invalid UTF-8, which Parquet does not check.
     wrong = pa.Array.from_buffers(pa.string(), n, pa.array([b"\xffAda"] * n, pa.binary()).buffers())
     return made[kind]() if kind in made else wrong if rng.random() < 0.05 else own
 
 
 def tables(rng: Rng) -> None:
-    """A right Parquet file of columns at random: whole documents, or a FormatError."""
+    """Read a valid Parquet file of random columns: the documents must be sound, or `FormatError` must be raised."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -118,7 +118,7 @@ def tables(rng: Rng) -> None:
     stream = io.BytesIO()
     try:
         pq.write_table(pa.Table.from_arrays([_column(rng, name, n) for name in names], names), stream)
-    except (pa.ArrowException, OSError):  # what Parquet has no type for
+    except (pa.ArrowException, OSError):  # Parquet has no such type
         return
     stream.seek(0)
     for document in herdner.read_documents(stream, "parquet", strict=bool(rng.random() < 0.2)):
@@ -128,7 +128,7 @@ def tables(rng: Rng) -> None:
 
 
 def scans(rng: Rng) -> None:
-    """A scan file that is read is a list of numbers of variables; a scan of other variables is refused."""
+    """Read a scan file: it must be a list of variable indices, and unknown variables must be refused."""
     from herdner.cli.scan import _read_scan
     from herdner.graph import ising
     from herdner.graph.scan import fixed_scan
@@ -144,7 +144,7 @@ def scans(rng: Rng) -> None:
 
 
 class _Echo:
-    """In place of the processes: says what it was asked, where that is sound."""
+    """Stand-in for the worker pool that returns the request if it is sound."""
 
     about: ClassVar = {"model": "m", "labels": ["PER"], "rules": []}
 
@@ -180,7 +180,7 @@ HEADERS = [
 
 
 def requests(rng: Rng) -> None:
-    """The service answers each request with a status that it describes, never with what is inside."""
+    """Send random requests: each response must have a documented status and reveal no internals."""
     asked: Any = {"text": "Ada met Bob.", "backends": [{"backend": "gibbs", "options": {"n_sweeps": 5}}], "seed": 1}
     if rng.random() < 0.4:
         asked = {"text": "Ada met Bob.", "start": 0, "end": 3, "backend": {"backend": None}, "against": None}
@@ -208,7 +208,7 @@ def _model_file() -> str:
 
 
 def spacy(rng: Rng) -> None:
-    """A component that is made of a configuration annotates a text; one that is none is told."""
+    """Build a component from a random configuration: it must annotate a text, or raise an error."""
     import spacy as library
     from confection import ConfigValidationError
 
@@ -224,10 +224,10 @@ def spacy(rng: Rng) -> None:
     nlp = library.blank("en")
     try:
         nlp.add_pipe(name, config=config)
-    except ConfigValidationError:  # of spaCy's own, for values of the wrong type: in several lines
+    except ConfigValidationError:  # spaCy's message about values of the wrong type has several lines
         return
     except ValueError as error:
-        if str(error).startswith("[E"):  # as these are
+        if str(error).startswith("[E"):  # spaCy's own messages
             return
         raise
     doc = nlp("Ada Lovelace met Charles Babbage in New York. Ada paid Charles.")

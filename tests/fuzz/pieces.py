@@ -1,4 +1,4 @@
-"""Bytes changed at random, as all that alters files needs them."""
+"""Random changes of bytes, for all targets that alter files."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ PIECES = [
 
 
 def changed_bytes(rng: Rng, data: bytes, pieces: list[bytes] = PIECES) -> bytes:
-    """Bytes flipped, cut out, put in or doubled, lines swapped."""
+    """Return bytes of which some are flipped, deleted, inserted, repeated, or whose lines are swapped."""
     found = bytearray(data)
     draw = rng.random
     for _ in range((1, 1, 2, 8)[int(draw() * 4)]):

@@ -1,4 +1,4 @@
-"""Documents in every format, altered at random: whole documents, or an error that names the place."""
+"""Randomly altered documents in every format: the result must be sound, or the error must name the position."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ MARKS = b"T1\tPER 0 12\tAda Lovelace\n#1\tAnnotatorNotes T1\tconfidence 0.9\nT2\
 PLAIN = b"Ada Lovelace met Bob in New York. Bob paid.\n"
 SEEDS = [IEER, CONLL, WNUT, JSONL, UNER, PLAIN, URL, PAGE]
 OF_FORMAT = {"ieer": IEER, "uner": UNER, "worldwide": URL, "html": PAGE, "lines": PLAIN, "text": PLAIN}
-# Arrow's own reader has ended its process for such files, and is not ours: it gets what is none.
+# Arrow's own reader crashes on such files, so it only gets files that are not Parquet at all.
 NOT_WRITTEN = ("parquet", "text", "html")
 
 
 @cache
 def seeds(name: str) -> tuple[bytes, ...]:
-    """Right files of a format, the one that is written among them; not compressed."""
+    """Return valid files of a format, one of them written by herdner; none is compressed."""
     own = OF_FORMAT.get(name) or (WNUT if FORMATS[name].layout is not None else JSONL)
     if FORMATS[name].write is None or name in NOT_WRITTEN:
         return (own, CONLL) if FORMATS[name].layout is not None else (own,)
@@ -54,7 +54,7 @@ def seeds(name: str) -> tuple[bytes, ...]:
 
 
 def _docbin(rng: Rng) -> bytes:
-    """The message inside a DocBin, changed, and packed again."""
+    """Return a DocBin whose inner message was altered."""
     import srsly
 
     (whole,) = seeds("spacy")
@@ -66,7 +66,7 @@ def _docbin(rng: Rng) -> bytes:
     message[key] = changed_bytes(rng, value) if isinstance(value, bytes) and rng.random() < 0.7 else mutated(rng, value)
     try:
         return zlib.compress(srsly.msgpack_dumps(message), 1)
-    except Exception:  # what msgpack cannot write
+    except Exception:  # msgpack cannot write the value
         return zlib.compress(changed_bytes(rng, whole), 1)
 
 
@@ -79,7 +79,7 @@ def _bytes(rng: Rng, name: str) -> bytes:
 
 @cache
 def formats() -> tuple[str, ...]:
-    """Those that can be read here. Each reading of a DocBin looks for plugins, which takes as long as thirty others."""
+    """Return the formats to read. DocBin is rare, because each reading searches for plugins and is slow."""
     missing = {name for name, module in (("html", "turbohtml"), ("parquet", "pyarrow")) if find_spec(module) is None}
     names = [name for name, entry in FORMATS.items() if entry.read is not None and name not in missing]
     return tuple(names + [name for name in names if name != "spacy"] * 4)
@@ -91,7 +91,7 @@ def folder() -> Path:
 
 
 def _file(rng: Rng, name: str, data: bytes) -> str:
-    """The path of a file of these bytes; of a text and its annotation for brat."""
+    """Return the path of a file with these bytes; for brat, of a text and its annotation."""
     path = folder() / ("file.ann" if name == "brat" else "file")
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     os.write(descriptor, data)
@@ -102,7 +102,7 @@ def _file(rng: Rng, name: str, data: bytes) -> str:
 
 
 def readers(rng: Rng) -> None:
-    """Documents in every format: whole documents, or a FormatError; and they can be written."""
+    """Read altered documents: they must be sound and writable, or `FormatError` must be raised."""
     name = pick(rng, *formats())
     if name == "brat" and rng.random() < 0.5:
         where: Any = _file(rng, name, changed_bytes(rng, MARKS))

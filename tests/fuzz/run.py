@@ -1,4 +1,4 @@
-"""Cases in a process of their own: whatever ends it, or keeps it busy for too long, is a finding with a number."""
+"""Runs fuzz cases in a child process. A case that ends the process or takes too long is a finding with a number."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from threading import Thread
 
 TESTS = Path(__file__).resolve().parents[1]
 MEMORY = Path("/dev/shm")
-SECONDS = 60.0  # that one case may take
+SECONDS = 60.0  # limit for one case
 START_SECONDS = 300.0
 
 
 @dataclass(frozen=True)
 class Finding:
-    """A case that should not be: python -m tests.fuzz TARGET --first NUMBER --cases 1 runs it again."""
+    """A failed case. ``python -m tests.fuzz TARGET --first NUMBER --cases 1`` repeats it."""
 
     target: str
     number: int
@@ -35,7 +35,7 @@ class Finding:
 
 @dataclass
 class Outcome:
-    """How many cases were run, how they ended ("done", or the name of an error that tells the caller), findings."""
+    """Number of cases, counts of their ends ("done" or the name of the exception), and findings."""
 
     cases: int = 0
     ends: Counter[str] = field(default_factory=Counter)
@@ -43,7 +43,7 @@ class Outcome:
 
 
 def fuzz(target: str, first: int, n: int, *, until: float = float("inf"), seconds: float = SECONDS) -> Outcome:
-    """Cases ``first`` .. ``first + n - 1`` of a target, in children; a new one goes on behind a case that ended one."""
+    """Run ``n`` cases of a target from case ``first`` on, in child processes; a new child continues after a finding."""
     found = Outcome()
     at = first
     with tempfile.TemporaryDirectory(dir=MEMORY if MEMORY.is_dir() else None) as folder:
@@ -53,7 +53,7 @@ def fuzz(target: str, first: int, n: int, *, until: float = float("inf"), second
 
 
 def _child(target: str, at: int, end: int, until: float, seconds: float, folder: str, found: Outcome) -> int:
-    """Runs cases in one child, whose files are in the folder; where to go on."""
+    """Run cases in one child process, whose files are in the folder; return the next case."""
     command = [sys.executable, "-m", "fuzz.child", target, str(at), str(end)]
     path = os.pathsep.join([str(TESTS), str(TESTS / "support"), os.environ.get("PYTHONPATH", "")])
     environment = {**os.environ, "PYTHONPATH": path, "OPENBLAS_NUM_THREADS": "1", "PYTHONFAULTHANDLER": "1"}
@@ -74,7 +74,7 @@ def _child(target: str, at: int, end: int, until: float, seconds: float, folder:
             last.heard = time.monotonic()
             word, _, rest = line.partition(" ")
             last.ready = True
-            if word == "end" and rest.endswith("\n"):  # a child that is ended may leave half a line
+            if word == "end" and rest.endswith("\n"):  # a killed child may leave an incomplete line
                 running += 1
                 found.cases += 1
                 found.ends[rest[:-1]] += 1
@@ -95,7 +95,7 @@ def _child(target: str, at: int, end: int, until: float, seconds: float, folder:
 @dataclass
 class _Watched:
     heard: float
-    told: bool  # time is over for all
+    told: bool  # the total time is over
     ready: bool = False
     late: bool = False
 
@@ -108,7 +108,7 @@ def _end_late(child: subprocess.Popen[str], last: _Watched, until: float, second
         last.told = now > until and not last.late
         if last.late or last.told:
             with suppress(OSError, subprocess.TimeoutExpired):
-                if last.late and sys.platform != "win32":  # asked by this signal, Python says where each thread is
+                if last.late and sys.platform != "win32":  # on this signal Python prints the traceback of each thread
                     child.send_signal(signal.SIGABRT)
                     child.wait(5)
             with suppress(OSError):
@@ -119,7 +119,7 @@ def _end_late(child: subprocess.Popen[str], last: _Watched, until: float, second
 def shared_out(
     targets: list[str], minutes: float, first: int, seconds: float = SECONDS
 ) -> Iterator[tuple[str, Outcome]]:
-    """Each target in turn for its part of the time, without an end to its cases."""
+    """Run each target for an equal part of the time, with any number of cases."""
     for target in targets:
         until = time.monotonic() + 60 * minutes / len(targets)
         yield target, fuzz(target, first, 10**9, until=until, seconds=seconds)

@@ -1,4 +1,4 @@
-"""The targets by name: functions of a random generator that return, or raise an error which tells the caller."""
+"""Fuzz targets by name: functions of a random generator that return, or raise an exception with a clear message."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The fuzzing itself: seconds of it in the quick run, minutes in the slow one, hours by ``python -m tests.fuzz``."""
+"""Short fuzzing: seconds in the quick run, minutes in the slow one. For hours: ``python -m tests.fuzz``."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from patience import PATIENCE
 from fuzz.run import fuzz
 from fuzz.targets import TARGETS
 
-QUICK = 8  # cases of each target
-SLOW = {"manifests": 300, "spacy": 200, "calls": 1000}  # of those that take long; of others 2,000
+QUICK = 8  # number of cases of each target
+SLOW = {"manifests": 300, "spacy": 200, "calls": 1000}  # number of cases of slow targets; others have 2,000
 
 
 @pytest.mark.parametrize("target", TARGETS)
@@ -37,4 +37,4 @@ def test_a_case_that_ends_its_process_or_is_never_done_is_a_finding_and_the_next
         (1, "ended the process (-11)"),
         (3, "took more than 3 s"),
     ]
-    assert sys.platform == "win32" or " in bad" in found.findings[1].what  # where it hung
+    assert sys.platform == "win32" or " in bad" in found.findings[1].what  # the traceback names the function
