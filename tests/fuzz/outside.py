@@ -54,7 +54,7 @@ def manifest() -> dict[str, Any]:
     slices = [InputSlice("a.jsonl", "lines", 9 * i, 9 * i + 9, 5 * i + 1, 0, 5, 9) for i in range(3)]
     output = WrittenPart("part-0.jsonl", 5, 20, 2, 0, 99, "00", ("a line",))
     parts = [OutputPart(5 * i, (piece,), None if i else output) for i, piece in enumerate(slices)]
-    return Manifest(settings, [files.SourceFile("a.jsonl", "jsonl", 27, "1")], parts).to_dict()
+    return Manifest(settings, [files.RunInput("a.jsonl", "jsonl", 27, "1")], parts).to_dict()
 
 
 def manifests(rng: Rng) -> None:

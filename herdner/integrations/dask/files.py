@@ -32,7 +32,7 @@ class OutputError(OSError):
 
 
 @dataclass(frozen=True)
-class SourceFile:
+class RunInput:
     """An input file.
 
     Attributes:
@@ -50,7 +50,7 @@ class SourceFile:
 
 def find_files(
     inputs: Iterable[str], format: str | None = None, storage_options: Mapping[str, Any] | None = None
-) -> list[SourceFile]:
+) -> list[RunInput]:
     """List the files of paths, folders and glob patterns.
 
     Args:
@@ -72,7 +72,7 @@ def find_files(
     return files
 
 
-def _files_of(path_or_pattern: str, format: str | None, options: Mapping[str, Any]) -> list[SourceFile]:
+def _files_of(path_or_pattern: str, format: str | None, options: Mapping[str, Any]) -> list[RunInput]:
     try:
         fs, path = url_to_fs(path_or_pattern, **options)
         infos = _list(fs, path, format)
@@ -84,14 +84,14 @@ def _files_of(path_or_pattern: str, format: str | None, options: Mapping[str, An
         wanted = " or ".join(INPUT_FORMATS if format is None else (format,))
         problem = "no file matches" if glob.has_magic(path) else f"no {wanted} file in this folder"
         raise ValueError(f"{path_or_pattern}: {problem}")
-    files: list[SourceFile] = []
+    files: list[RunInput] = []
     for info in sorted(infos, key=lambda info: PurePosixPath(info["name"]).parts):
         name = info["name"] if isinstance(fs, LocalFileSystem) else fs.unstrip_protocol(info["name"])
         own = format or format_of(name) or "text"
         if own not in INPUT_FORMATS:
             raise ValueError(f"{name}: on a cluster the format must be one of {', '.join(INPUT_FORMATS)}, got {own}")
         version = next((str(info[key]) for key in _VERSION_KEYS if info.get(key)), "")
-        files.append(SourceFile(name, own, int(info["size"] or 0), version))
+        files.append(RunInput(name, own, int(info["size"] or 0), version))
     return files
 
 

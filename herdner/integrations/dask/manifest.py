@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from pydantic import TypeAdapter, ValidationError
 
-from herdner.integrations.dask.files import OutputFolder, SourceFile
+from herdner.integrations.dask.files import OutputFolder, RunInput
 
 NAME = "manifest.json"
 FORMAT = "herdner-parts"
@@ -126,7 +126,7 @@ class Manifest:
     """
 
     settings: RunSettings
-    inputs: list[SourceFile]
+    inputs: list[RunInput]
     parts: list[OutputPart]
 
     @property
@@ -215,7 +215,7 @@ def load_manifest(folder: OutputFolder) -> Manifest:
 
 
 def check_same_run(
-    manifest: Manifest, settings: RunSettings, inputs: Sequence[SourceFile], folder: OutputFolder
+    manifest: Manifest, settings: RunSettings, inputs: Sequence[RunInput], folder: OutputFolder
 ) -> None:
     """Check that a run with these arguments can continue the run of a manifest.
 

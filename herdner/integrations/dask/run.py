@@ -18,7 +18,7 @@ from distributed import Client, Future, KilledWorker, as_completed
 
 import herdner
 from herdner.integrations.dask.cluster import ClusterError, check_workers, cluster_client
-from herdner.integrations.dask.files import OutputError, OutputFolder, SourceFile, find_files
+from herdner.integrations.dask.files import OutputError, OutputFolder, RunInput, find_files
 from herdner.integrations.dask.manifest import (
     NAME,
     InputSlice,
@@ -136,7 +136,7 @@ class _Callbacks:
 
 def _run(
     job: TagJob,
-    files: list[SourceFile],
+    files: list[RunInput],
     folder: OutputFolder,
     connection: AbstractContextManager[Client],
     callbacks: _Callbacks,
@@ -161,7 +161,7 @@ def _run(
     return manifest
 
 
-def _earlier_run(folder: OutputFolder, settings: RunSettings, files: Sequence[SourceFile]) -> Manifest | None:
+def _earlier_run(folder: OutputFolder, settings: RunSettings, files: Sequence[RunInput]) -> Manifest | None:
     """Return the manifest in the folder, if any. Parts whose file is missing or has another size are not written."""
     sizes = folder.sizes()
     if NAME not in sizes:
@@ -187,7 +187,7 @@ def _registered(client: Client, job: TagJob) -> Generator[None]:
             client.unregister_worker_plugin(job.name)
 
 
-def _plan(client: Client, job: TagJob, files: Sequence[SourceFile]) -> list[OutputPart]:
+def _plan(client: Client, job: TagJob, files: Sequence[RunInput]) -> list[OutputPart]:
     """Divide the inputs into parts. The workers read all inputs once to count lines, rows and documents."""
     part_bytes = job.settings.part_bytes
     batches = plan_scans(files, part_bytes, job.read_options)

@@ -17,7 +17,7 @@ from fsspec.core import url_to_fs  # pyright: ignore[reportMissingTypeStubs, rep
 from fsspec.utils import read_block  # pyright: ignore[reportMissingTypeStubs]
 
 from herdner.corpora.formats import read_items
-from herdner.integrations.dask.files import SourceFile
+from herdner.integrations.dask.files import RunInput
 from herdner.integrations.dask.manifest import InputSlice, OutputPart
 from herdner.text.document import Document, Failure
 from herdner.text.io.jsonl import is_blank, records_of
@@ -45,7 +45,7 @@ class ReadOptions(NamedTuple):
 class FileScan(NamedTuple):
     """A range of a file to scan: the JSON lines that begin at the bytes ``begin:end``; all of it if ``end`` is 0."""
 
-    file: SourceFile
+    file: RunInput
     begin: int = 0
     end: int = 0
 
@@ -53,7 +53,7 @@ class FileScan(NamedTuple):
 # --- planning -------------------------------------------------------------------------------------------------------
 
 
-def plan_scans(files: Iterable[SourceFile], part_bytes: int, options: ReadOptions) -> list[list[FileScan]]:
+def plan_scans(files: Iterable[RunInput], part_bytes: int, options: ReadOptions) -> list[list[FileScan]]:
     """Divide files into scans.
 
     Args:
@@ -159,7 +159,7 @@ def _scan(scan: FileScan, options: ReadOptions) -> list[InputSlice]:
     return [InputSlice(file.path, "file", 0, 0, 1, 0, n_documents, file.size)]
 
 
-def _text_pieces(file: SourceFile, options: ReadOptions) -> list[InputSlice]:
+def _text_pieces(file: RunInput, options: ReadOptions) -> list[InputSlice]:
     """Return a slice for each piece of a long text; none if it is one document or cannot be divided at bytes."""
     if file.size <= PIECE_CHARACTERS or not by_line(options.encoding):
         return []
@@ -186,7 +186,7 @@ def _text_pieces(file: SourceFile, options: ReadOptions) -> list[InputSlice]:
     return slices
 
 
-def _row_groups(file: SourceFile, options: ReadOptions) -> list[InputSlice]:
+def _row_groups(file: RunInput, options: ReadOptions) -> list[InputSlice]:
     try:
         with _open(file.path, options) as stream:
             groups = count_rows(stream, options.column)
@@ -271,6 +271,6 @@ def _open(path: str, options: ReadOptions) -> Generator[IO[bytes]]:
         yield stream
 
 
-def _head(file: SourceFile, options: ReadOptions) -> bytes:
+def _head(file: RunInput, options: ReadOptions) -> bytes:
     with _open(file.path, options) as stream:
         return stream.read(HEAD_BYTES)
