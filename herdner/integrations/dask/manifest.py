@@ -214,9 +214,7 @@ def load_manifest(folder: OutputFolder) -> Manifest:
     return Manifest(file.settings, file.inputs, file.parts)
 
 
-def check_same_run(
-    manifest: Manifest, settings: RunSettings, inputs: Sequence[RunInput], folder: OutputFolder
-) -> None:
+def check_same_run(manifest: Manifest, settings: RunSettings, inputs: Sequence[RunInput], folder: OutputFolder) -> None:
     """Check that a run with these arguments can continue the run of a manifest.
 
     Args:
