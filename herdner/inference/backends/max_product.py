@@ -69,7 +69,7 @@ class MaxProduct:
             record: Contents of the result; a trace is always recorded.
 
         Returns:
-            The state, its log-potential, and as trace [1, sweeps made] the log-potential of the state of largest
+            The state, its log-potential, and as trace [1, number of sweeps] the log-potential of the state of largest
             beliefs after each sweep.
 
         Raises:

@@ -72,9 +72,8 @@ class MeanField:
                 option.
             record: Contents of the result; None is the option ``trace``. Marginals are always recorded.
 
-        Returns:
-            marginals is q, log_z the bound, and trace [1, sweeps made] the bound after each sweep. The state has the
-            mode of each variable, with ties to the smallest state; if -inf entries forbid it, it is repaired.
+        Returns: marginals is q, log_z the bound, and trace [1, number of sweeps] the bound after each sweep. The state
+            has the mode of each variable, with ties to the smallest state; if -inf entries forbid it, it is repaired.
 
         Raises:
             ImpossibleGraph: The graph is a set of chains, and -inf entries forbid every joint state.

@@ -77,10 +77,8 @@ def sample(
     try:
         if plan.threads > 1:
             _on_threads(runs, plan.threads)
-        while not all(
-            run.is_finished for run in runs
-        ):  # piece by piece in turn, so that an interruption finds all equal
-            for run in runs:
+        while not all(run.is_finished for run in runs):
+            for run in runs:  # in turn, so that an interruption leaves all runs at about the same sweep
                 run.advance()
     except KeyboardInterrupt:
         raise Interrupted(_result(setup, runs, began)) from None
