@@ -14,7 +14,7 @@ from herdner.cli.usage import UsageError
 
 if TYPE_CHECKING:
     from herdner import Tagger
-    from herdner.corpora.reading import SourceFile
+    from herdner.corpora.reading import FileAndFormat
     from herdner.evaluation.compare import Comparison, ResamplingUnit
     from herdner.ner.inference import Inference
     from herdner.text.document import Document
@@ -41,7 +41,7 @@ class ComparisonSide:
     model: str = ""
     backend: str | None = None
     options: Sequence[str] = ()
-    predictions: SourceFile | None = None
+    predictions: FileAndFormat | None = None
 
 
 def parse_side(text: str) -> ComparisonSide:

@@ -13,7 +13,7 @@ from herdner.cli.usage import UsageError, usage_errors
 
 if TYPE_CHECKING:
     from herdner import Tagger
-    from herdner.corpora.reading import SourceFile
+    from herdner.corpora.reading import FileAndFormat
     from herdner.evaluation.tabular import Tabulated
     from herdner.ner.inference import Inference
     from herdner.text.case import Case
@@ -38,7 +38,7 @@ class GoldFiles:
         strict: Whether to refuse dubious input.
     """
 
-    sources: Sequence[SourceFile]
+    sources: Sequence[FileAndFormat]
     core_labels: bool | None = None
     renames: LabelNames | None = None
     case: Case | None = None
@@ -95,7 +95,7 @@ def tag_timed(
 
 
 def check_known_labels(
-    gold: Sequence[Document], known_labels: Collection[str], model: str, sources: Sequence[SourceFile]
+    gold: Sequence[Document], known_labels: Collection[str], model: str, sources: Sequence[FileAndFormat]
 ) -> None:
     """Check that at least one gold label is known.
 
@@ -117,7 +117,7 @@ def check_known_labels(
     )
 
 
-def _label_advice(labels: Sequence[str], known_labels: Collection[str], sources: Sequence[SourceFile]) -> str:
+def _label_advice(labels: Sequence[str], known_labels: Collection[str], sources: Sequence[FileAndFormat]) -> str:
     """Return advice for unknown labels: the format of a corpus with these labels, or options that rename them."""
     from herdner.corpora.registry import load_registry
     from herdner.evaluation.align import similar_labels
@@ -131,7 +131,7 @@ def _label_advice(labels: Sequence[str], known_labels: Collection[str], sources:
     return "rename them, as in " + " ".join(f"--rename {old}={new}" for old, new in example.items())
 
 
-def parse_sources(files: Iterable[str]) -> list[SourceFile]:
+def parse_sources(files: Iterable[str]) -> list[FileAndFormat]:
     """Parse FILE:FORMAT arguments.
 
     Args:
@@ -170,7 +170,7 @@ def parse_renames(pairs: Sequence[str] | None) -> LabelNames | None:
     return renames or None
 
 
-def encoding_option(source: SourceFile, encoding: str | None) -> dict[str, str]:
+def encoding_option(source: FileAndFormat, encoding: str | None) -> dict[str, str]:
     """Return the encoding as an option of the reader.
 
     Args:
@@ -187,7 +187,7 @@ def encoding_option(source: SourceFile, encoding: str | None) -> dict[str, str]:
 
 
 def read_gold(
-    sources: Sequence[SourceFile], tokenizer: Tokenizer, core_labels: bool, encoding: str | None = None,
+    sources: Sequence[FileAndFormat], tokenizer: Tokenizer, core_labels: bool, encoding: str | None = None,
     renames: LabelNames | None = None, strict: bool = False,
 ) -> list[Document]:  # fmt: skip
     """Read annotated documents. Documents without tokens or annotation are left out.

@@ -14,7 +14,7 @@ from herdner.cli.gold import encoding_option, parse_renames, parse_sources, read
 from herdner.cli.usage import UsageError, check_encoding, check_not_input, check_writable
 
 if TYPE_CHECKING:
-    from herdner.corpora.reading import SourceFile
+    from herdner.corpora.reading import FileAndFormat
     from herdner.evaluation.report import Prediction
     from herdner.text.document import Document
     from herdner.text.labels import LabelNames
@@ -104,7 +104,7 @@ def report(
 
 
 def _read_and_align(
-    sources: Sequence[SourceFile], names: Sequence[str], warnings: list[str], *, core_labels: bool, encoding: str,
+    sources: Sequence[FileAndFormat], names: Sequence[str], warnings: list[str], *, core_labels: bool, encoding: str,
     renames: LabelNames | None, gold_labels_only: bool, strict: bool,
 ) -> tuple[list[Document], list[Prediction]]:  # fmt: skip
     """Return the gold documents and the predictions on their tokens; append warnings."""
@@ -147,7 +147,7 @@ def _report_format(format: str | None, output: str | None) -> str:
 
 def _predictions(
     files: Sequence[str], before: str | None, after: str | None, names: Sequence[str] | None
-) -> tuple[list[SourceFile], list[str]]:
+) -> tuple[list[FileAndFormat], list[str]]:
     """Return the gold file and the files of predictions, and the names of the predictions."""
     if (before is None) != (after is None):
         raise UsageError("--before and --after must be used together")

@@ -19,7 +19,7 @@ from herdner.cli.usage import UsageError, check_figure, check_not_input, check_w
 
 if TYPE_CHECKING:
     from herdner import Tagger
-    from herdner.corpora.reading import SourceFile
+    from herdner.corpora.reading import FileAndFormat
     from herdner.crf.learning import Learner
     from herdner.crf.link_rules import Rule
     from herdner.crf.templates import Template
@@ -224,7 +224,7 @@ def _load_base(context: typer.Context, base: str | None, language: str) -> tuple
 
 
 def _read_training(
-    sources: list[SourceFile], read: Callable[[list[SourceFile]], list[Document]], base: Tagger | None,
+    sources: list[FileAndFormat], read: Callable[[list[FileAndFormat]], list[Document]], base: Tagger | None,
     weight: list[float] | None, guideline: str | None,
 ) -> tuple[list[Document], dict[str, Any]]:  # fmt: skip
     """Return the training documents, and their weights and guideline as arguments of `Tagger.fit`."""

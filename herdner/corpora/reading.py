@@ -15,14 +15,14 @@ from herdner.corpora.registry import Corpus, load_registry
 from herdner.text.document import Document
 
 
-class SourceFile(NamedTuple):
+class FileAndFormat(NamedTuple):
     """A file, or another argument of `herdner.corpora.formats.read_documents`, and its format."""
 
     path: str
     format: str
 
 
-def parse_source(argument: str) -> SourceFile:
+def parse_source(argument: str) -> FileAndFormat:
     """Split ``FILE:FORMAT``.
 
     Args:
@@ -41,9 +41,9 @@ def parse_source(argument: str) -> SourceFile:
     by_extension = format_of(argument)
     formats = READABLE
     if colon and head and tail in formats and not (whole.exists() and not Path(head).exists()):
-        return SourceFile(head, tail)
+        return FileAndFormat(head, tail)
     if by_extension and (whole.exists() or not colon or not tail.isidentifier()):
-        return SourceFile(argument, by_extension)
+        return FileAndFormat(argument, by_extension)
     expected = f"expected FILE:FORMAT with one of {', '.join(formats)}"
     if not argument or (colon and not head):
         raise ValueError(f"{argument!r} contains no file name; {expected}")
@@ -73,7 +73,7 @@ def corpus_label_names(format: str, registry: Mapping[str, Corpus] | None = None
     return owners[0].all_label_names if is_unique and not is_general else None
 
 
-def read(source: str | SourceFile, *, map_labels: bool = False, **options: Any) -> Iterator[Document]:
+def read(source: str | FileAndFormat, *, map_labels: bool = False, **options: Any) -> Iterator[Document]:
     """Read the documents of ``FILE:FORMAT``.
 
     Args:
@@ -96,7 +96,7 @@ def read(source: str | SourceFile, *, map_labels: bool = False, **options: Any) 
 
 
 def convert(
-    source: str | SourceFile,
+    source: str | FileAndFormat,
     target_format: str,
     output: str | os.PathLike[str],
     *,

@@ -258,7 +258,7 @@ def test_the_labels_of_the_registry_occur_in_the_shared_files(name: str) -> None
         if file.split == "train":  # the development files say the same, sooner
             continue
         path = shared_data(FOLDERS[name]) / file.name
-        source = reading.SourceFile(str(path), corpus.format)
+        source = reading.FileAndFormat(str(path), corpus.format)
         options = {"labels": {}, "kinds": ("enamex", "numex", "timex")} if name == "ieer" else {}
         found = {e.label for d in reading.read(source, encoding=corpus.encoding, **options) for e in d.entities}
         assert found <= set(corpus.labels)

@@ -54,7 +54,7 @@ def test_from_aligned_finds_the_tokens(sentences):
     assert spaced.tokens == expected.tokens
     assert spaced.sentence_offsets.tolist() == expected.sentence_offsets.tolist()
     for text in (expected.text + " §§", "§§§§§§ " + expected.text):
-        with pytest.raises(ValueError, match="not those of the text"):
+        with pytest.raises(ValueError, match="do not match the text"):
             Document.from_aligned(text, sentences)
 
 
@@ -104,7 +104,7 @@ def test_entities_of_missing_tokens_are_refused():
     for wrong in (Span(0, 3, "PER"), Span(-1, 1, "PER"), Span(1, 1, "PER")):
         with pytest.raises(IndexError, match="is not within 2 tokens"):
             document.entities_from_spans([wrong])
-    with pytest.raises(ValueError, match="differ in number"):
+    with pytest.raises(ValueError, match="the numbers must agree"):
         document.entities_from_spans([Span(0, 1, "PER")], [0.5, 0.5])
     (entity,) = document.entities_from_spans([Span(0, 1, "PER")])
     assert pickle.loads(pickle.dumps(entity)) == entity == Entity(0, 3, "PER", "Ada")
