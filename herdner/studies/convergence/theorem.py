@@ -50,8 +50,9 @@ class Convergence:
         """
         joint = joint_distribution(graph)
         if {*joint.shape} != {2}:
-            sizes = " and ".join(map(str, sorted({*joint.shape}))) or "no"
-            raise ValueError(f"HG16, Theorem 3 needs binary variables, but variables of the graph have {sizes} states")
+            sizes = " and ".join(map(str, sorted({*joint.shape})))
+            problem = f"variables of the graph have {sizes} states" if sizes else "the graph has no variables"
+            raise ValueError(f"HG16, Theorem 3 needs binary variables, but {problem}")
         check_kernel(joint)
         n, possible = joint.ndim, joint > 0
         smallest = min(float(full_conditional(joint, i)[possible].min()) for i in range(n))

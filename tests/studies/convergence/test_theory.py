@@ -129,9 +129,9 @@ def test_what_theorem_3_leaves_out_is_told():
         with pytest.raises(ValueError, match=f"binary variables, .* of the graph have {found} states$"):
             Convergence.of(graph)
     assert joint_distribution(FactorGraph([], [])) == 1.0
-    with pytest.raises(ValueError, match="those of the graph have none"):
+    with pytest.raises(ValueError, match="the graph has no variables"):
         Convergence.of(FactorGraph([], []))
-    with pytest.raises(ValueError, match="cut the states into parts"):
+    with pytest.raises(ValueError, match="divide the joint states into parts"):
         Convergence.of(from_joint([[0.5, 0.0], [0.0, 0.5]]))
     assert Convergence.of(positive(0)).bound(3) == 1.0
 
