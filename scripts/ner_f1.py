@@ -175,7 +175,7 @@ def main(
     )  # fmt: skip
     results: dict[str, Any] = {}
     for source in test:
-        gold = list(read(source, map_labels="MISC" not in tagger.labels, tokenizer=Tokenizer()))
+        gold = list(read(source, core_labels="MISC" not in tagger.labels, tokenizer=Tokenizer()))
         predicted = list(tagger.pipe([document.without_annotation() for document in gold]))
         scores = evaluate(gold, predicted, rng=experiment.rng())
         check_with_seqeval(gold, predicted, scores)

@@ -105,6 +105,6 @@ def convert(
     check_not_input(output, [source_file.path])
     options = {"encoding": encoding} if encoding else {}
     with show_activity("converting"):
-        count = convert_file(source_file, format_, output, map_labels=rename_labels, tokenizer=Tokenizer(), **options)
+        count = convert_file(source_file, format_, output, core_labels=rename_labels, tokenizer=Tokenizer(), **options)
     if output != "-":
         print(f"{count:,} documents written to {output}", file=sys.stderr)

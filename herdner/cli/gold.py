@@ -216,7 +216,7 @@ def read_gold(
         unannotated: list[Document] = []
         with ParseWarnings(source.path, strict) as warnings:
             options = encoding_option(source, encoding)
-            for document in read(source, map_labels=core_labels, tokenizer=tokenizer, strict=strict, **options):
+            for document in read(source, core_labels=core_labels, tokenizer=tokenizer, strict=strict, **options):
                 if document.n_tokens and document.is_annotated:
                     _warn_about_boundaries(document, warnings)
                     annotated.append(rename_labels(document, renames))

@@ -116,7 +116,7 @@ def _read_and_align(
     gold = read_gold(sources[:1], Tokenizer(), core_labels, encoding, renames, strict)
     predictions: list[Prediction] = []
     for source, name in zip(sources[1:], names, strict=True):
-        documents = read(source, map_labels=core_labels, strict=strict, **encoding_option(source, encoding))
+        documents = read(source, core_labels=core_labels, strict=strict, **encoding_option(source, encoding))
         aligned, lines = align_predictions(
             gold, documents, source.path, labels=renames, gold_labels_only=gold_labels_only
         )

@@ -114,7 +114,7 @@ def tag(
         _tag_inputs(tagger, inputs, encoding, reader_options, inference, seed, status, model, target, jobs or 1, errors)
     else:
         _tag_on_cluster(
-            files or [], output, client=cluster, jobs=jobs, format=format_, input_format=input_, model=model,
+            files or [], output or "", client=cluster, jobs=jobs, format=format_, input_format=input_, model=model,
             encoding=encoding, column=column, part_bytes=part_size << 20, fail=status.fail,
             inference=inference, seed=seed,
         )  # fmt: skip
@@ -227,7 +227,7 @@ def _check_cluster_options(
             raise UsageError(f"{name}: not with --cluster")
 
 
-def _tag_on_cluster(files: list[str], output: str | None, **settings: Any) -> None:
+def _tag_on_cluster(files: list[str], output: str, **settings: Any) -> None:
     """Tag files on a cluster; exit with code 1 if documents or parts failed."""
     check_extra("dask", "--cluster needs Dask")
     from herdner.integrations.dask import tag_files

@@ -73,12 +73,12 @@ def corpus_label_names(format: str, registry: Mapping[str, Corpus] | None = None
     return owners[0].all_label_names if is_unique and not is_general else None
 
 
-def read(source: str | FileAndFormat, *, map_labels: bool = False, **options: Any) -> Iterator[Document]:
+def read(source: str | FileAndFormat, *, core_labels: bool = False, **options: Any) -> Iterator[Document]:
     """Read the documents of ``FILE:FORMAT``.
 
     Args:
         source: The file and its format.
-        map_labels: Rename the labels of a registered corpus to PER, LOC and ORG and remove all others
+        core_labels: Rename the labels of a registered corpus to PER, LOC and ORG and remove all others
             (`corpus_label_names`); the tags are then IOB2.
         **options: Options of `herdner.corpora.formats.read_documents`.
 
@@ -90,7 +90,7 @@ def read(source: str | FileAndFormat, *, map_labels: bool = False, **options: An
         FormatError: The input is invalid. It is raised during iteration.
     """
     path, format = parse_source(source) if isinstance(source, str) else source
-    if map_labels and (labels := corpus_label_names(format)) is not None:
+    if core_labels and (labels := corpus_label_names(format)) is not None:
         options.setdefault("labels", labels)
     return read_documents(path, format, **options)
 
@@ -100,7 +100,7 @@ def convert(
     target_format: str,
     output: str | os.PathLike[str],
     *,
-    map_labels: bool = False,
+    core_labels: bool = False,
     **options: Any,
 ) -> int:
     """Convert the documents of ``FILE:FORMAT`` to another format.
@@ -109,7 +109,7 @@ def convert(
         source: The file and its format.
         target_format: Name of the other format. Column formats need tokens: give a ``tokenizer`` for plain text.
         output: The file to write, which is replaced only after success, or ``"-"`` for standard output.
-        map_labels: As in `read`.
+        core_labels: As in `read`.
         **options: Options of `herdner.corpora.formats.read_documents`.
 
     Returns:
@@ -123,7 +123,7 @@ def convert(
 
     def counted() -> Iterator[Document]:
         nonlocal count
-        for document in read(source, map_labels=map_labels, **options):
+        for document in read(source, core_labels=core_labels, **options):
             count += 1
             yield document
 

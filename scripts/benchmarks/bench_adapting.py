@@ -132,7 +132,7 @@ def main() -> None:
     arguments = parser.parse_args()
     for argument in arguments.corpora:
         source = parse_source(argument)
-        whole = read(source, map_labels=not arguments.keep_labels, tokenizer=Tokenizer())
+        whole = read(source, core_labels=not arguments.keep_labels, tokenizer=Tokenizer())
         study(source.path, [piece for document in whole for piece in chunks(document, arguments.chunk)], arguments)
 
 

@@ -70,7 +70,7 @@ def documents_of(sources: Sequence[str], every: int) -> list[Document]:
     found = [
         document
         for source in sources
-        for document in read(parse_source(source), map_labels=True, tokenizer=Tokenizer())
+        for document in read(parse_source(source), core_labels=True, tokenizer=Tokenizer())
         if document.n_tokens
     ]
     return found[::every]

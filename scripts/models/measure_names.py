@@ -67,7 +67,7 @@ def main(
     strengths = strength or [0.0, 1.0, 2.0, 3.0, 4.0, 6.0, 8.0, float("inf")]
     rows: list[list[str]] = []
     for source in test:
-        found = read(parse_source(source), map_labels=True, tokenizer=Tokenizer(tagger.model_.tokenizer))
+        found = read(parse_source(source), core_labels=True, tokenizer=Tokenizer(tagger.model_.tokenizer))
         gold = [document for document in found if document.n_tokens]
         parts = [gold] if of == "corpus" else [[document] for document in gold]
         f1: list[list[float]] = []

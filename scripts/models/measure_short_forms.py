@@ -87,7 +87,7 @@ def main(
         raise typer.BadParameter(f"must be one of {', '.join(SHORT_FORM_WORD)}, not {label}", param_hint="--label")
     taggers: dict[str, Tagger] = {name: herdner.load(name) for name in model or ["en"]}
     tokenizer = Tokenizer(next(iter(taggers.values())).model_.tokenizer)
-    gold = [d for source in test for d in read(source, map_labels=True, tokenizer=tokenizer) if d.n_tokens]
+    gold = [d for source in test for d in read(source, core_labels=True, tokenizer=tokenizer) if d.n_tokens]
     every = [
         (i, d, short) for i, d in enumerate(gold) for short in find_short_forms(d, {label: SHORT_FORM_WORD[label]})
     ]

@@ -106,7 +106,7 @@ def main(
     tagger = herdner.load(model)
     known = tagger.labels
     source = parse_source(test)
-    gold = [d for d in read(source, map_labels="MISC" not in known, tokenizer=Tokenizer()) if len(d.tokens)]
+    gold = [d for d in read(source, core_labels="MISC" not in known, tokenizer=Tokenizer()) if len(d.tokens)]
     gold = gold[: experiment.size(quick=20, full=len(gold))]
     bare = [document.without_annotation() for document in gold]
     methods = {name: entity_confidences(gold, found) for name, found in predictions(tagger, bare).items()}

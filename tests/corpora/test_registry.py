@@ -264,7 +264,7 @@ def test_the_labels_of_the_registry_occur_in_the_shared_files(name: str) -> None
         assert found <= set(corpus.labels)
         if file.size > 100_000:  # a small file need not have them all
             assert found >= set(corpus.label_names)
-        assert {e.label for d in reading.read(source, map_labels=True) for e in d.entities} == {"PER", "LOC", "ORG"}
+        assert {e.label for d in reading.read(source, core_labels=True) for e in d.entities} == {"PER", "LOC", "ORG"}
 
 
 def test_convert(tmp_path: Path) -> None:
@@ -288,7 +288,7 @@ def test_convert(tmp_path: Path) -> None:
 
 def test_convert_renames_the_labels_of_a_registered_corpus(tmp_path: Path) -> None:
     (tmp_path / "dev").write_text("Ada\tB-person\nlikes\tO\nBauhaus\tB-group\nand\tO\nEmacs\tB-product\n\n")
-    assert reading.convert(f"{tmp_path / 'dev'}:wnut17", "conll", tmp_path / "out", map_labels=True) == 1
+    assert reading.convert(f"{tmp_path / 'dev'}:wnut17", "conll", tmp_path / "out", core_labels=True) == 1
     assert (tmp_path / "out").read_text() == "Ada\tB-PER\nlikes\tO\nBauhaus\tB-ORG\nand\tO\nEmacs\tO\n\n"
 
 
