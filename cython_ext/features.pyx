@@ -8,8 +8,6 @@ and offset. Attributes of a position (context.pyx) are computed in each document
 ``herdner.ner.features`` compiles plans; ``herdner.ner.model`` and ``herdner.ner.tagger`` call the extractor.
 """
 
-from threading import Lock
-
 import numpy as np
 
 cimport cython
@@ -119,7 +117,7 @@ cdef class Extractor:
     cdef Py_ssize_t n_occurrences, n_position, n_labels, window, reach, n_conjunctions, max_keys
 
     def __init__(self, plan, WordTable classes, WordTable vectors, WordTable gazetteers, Py_ssize_t n_gazetteers,
-                 FeatureWeights weights=None, topics=None):
+                 lock, FeatureWeights weights=None, topics=None):
         self.singles, self.single_seeds = plan["singles"], plan["single_seeds"]
         self.items, self.n_conjunctions = plan["conjunctions"].copy(), len(plan["conjunction_seeds"])
         self.elsewhere, self.elsewhere_seeds = plan["elsewhere"], plan["elsewhere_seeds"]
@@ -134,7 +132,7 @@ cdef class Extractor:
         self.reach = max([abs(offset) for _, offset in plan["conjunctions"]], default=0)
         self.name_sources()
         self.lay_out(plan["conjunction_starts"], plan["conjunction_seeds"])
-        self.lock, self.store = Lock(), self.new_store(0)
+        self.lock, self.store = lock, self.new_store(0)
 
     cdef void name_sources(self):
         """Rewrite items (attribute, offset) as (source, index), in the order of `find_sources`."""

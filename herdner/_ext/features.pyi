@@ -1,4 +1,5 @@
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from typing import Any, TypedDict
 
 import numpy as np
@@ -37,6 +38,7 @@ class Extractor:
         vectors: WordTable | None,
         gazetteers: WordTable | None,
         n_gazetteers: int,
+        lock: AbstractContextManager[Any],
         weights: FeatureWeights | None = None,
         topics: Any | None = None,
     ) -> None: ...

@@ -14,7 +14,6 @@ from collections import defaultdict, deque
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from functools import cache, lru_cache
-from threading import Lock
 from types import MappingProxyType
 from typing import Any, ClassVar, Protocol, cast, runtime_checkable
 
@@ -33,6 +32,7 @@ from herdner._ext.links import (
 from herdner._ext.spellings import TokenSpellings, spell_tokens
 from herdner.base.arrays import Int64s
 from herdner.base.checks import check_integer
+from herdner.base.locks import ForkLock
 from herdner.base.options import parse_option, parse_pair
 
 LONGEST_NAME = 4  # words of a full name, with titles
@@ -558,7 +558,7 @@ def _stemmer(language: str) -> Callable[[str], str]:
         languages = ", ".join(snowballstemmer.algorithms())
         raise ValueError(f"rule same-stem: language must be one of {languages}, got {language!r:.80}")
     stemmer = snowballstemmer.stemmer(language)  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
-    stemmed, lock = cast(Callable[[str], str], stemmer.stemWord), Lock()  # pyright: ignore[reportUnknownMemberType]
+    stemmed, lock = cast(Callable[[str], str], stemmer.stemWord), ForkLock()  # pyright: ignore[reportUnknownMemberType]
 
     @lru_cache(maxsize=1 << 16)
     def stem(word: str) -> str:

@@ -20,6 +20,7 @@ from herdner._ext.features import (
     Extractor,
 )
 from herdner._ext.hashing import hash_string
+from herdner.base.locks import ForkLock
 from herdner.ner.lexicon import Lexicon
 
 if TYPE_CHECKING:
@@ -176,6 +177,7 @@ def make_extractor(plan: FeaturePlan, lexicon: Lexicon, weights: FeatureWeights 
         lexicon.vectors.table() if lexicon.vectors is not None else None,
         gazetteers.phrases.table() if gazetteers is not None else None,
         len(plan.gazetteers),
+        ForkLock(),
         weights,
         lexicon.topics,
     )

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, fields, replace
 from functools import cached_property
 from itertools import chain
-from threading import RLock
 from typing import Any
 
 import numpy as np
@@ -20,6 +19,7 @@ from numpy.typing import NDArray
 
 from herdner._ext.strings import Strings
 from herdner._ext.text import Runs
+from herdner.base.locks import ForkLock
 from herdner.text.document import Document
 from herdner.text.sentences import ENGLISH, SentenceRules
 from herdner.text.splitting import Splitter, english, spacy_rules
@@ -107,7 +107,7 @@ class Tokenizer:
         self._cache_characters = cache_characters
         self._splits = Strings()
         self._cached_characters = 0
-        self._lock = RLock()  # reentrant, because a signal handler may tokenize
+        self._lock = ForkLock()  # reentrant, because a signal handler may tokenize
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Support pickling without the cache."""

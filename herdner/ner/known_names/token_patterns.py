@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from importlib import import_module
-from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from herdner.base.extras import import_extra
+from herdner.base.locks import ForkLock
 
 if TYPE_CHECKING:
     from herdner.text.document import Document
@@ -47,7 +47,7 @@ class TokenPatterns:
         self._vocab = spacy.blank(language).vocab
         self._doc = import_module("spacy.tokens").Doc
         self._matcher = matching.Matcher(self._vocab, validate=True)
-        self._lock = Lock()  # spaCy's vocabulary is not thread-safe
+        self._lock = ForkLock()  # spaCy's vocabulary is not thread-safe
         for index, pattern, place in patterns:
             try:
                 self._matcher.add(str(index), [[dict(token) for token in pattern]])

@@ -1,0 +1,63 @@
+"""Locks that a forked process can use."""
+
+from __future__ import annotations
+
+import os
+from threading import RLock
+from typing import Any
+from weakref import WeakSet
+
+FORK_SECONDS = 5.0  # a fork waits for a lock no longer, since its holder may wait for the forking thread
+
+_locks: WeakSet[ForkLock] = WeakSet()
+
+
+class ForkLock:
+    """A reentrant lock that is free, and protects complete data, in a child process after a fork.
+
+    A fork copies the state of locks but no other threads, so a lock that another thread holds would stay locked in the
+    child. Therefore a fork waits until all of these locks are free, and the child gets new ones.
+    """
+
+    __slots__ = ("__weakref__", "_lock")
+
+    def __init__(self) -> None:
+        """Make a free lock."""
+        self._lock: Any = RLock()
+        _locks.add(self)
+
+    def __enter__(self) -> None:
+        """Wait for the lock and hold it."""
+        self._lock.acquire()
+
+    def __exit__(self, *_: object) -> None:
+        """Release the lock."""
+        self._lock.release()
+
+
+_held: list[Any] = []
+
+
+def _before_fork() -> None:
+    """Hold all locks, so no thread changes the data that they protect."""
+    for lock in list(_locks):
+        inner = lock._lock  # pyright: ignore[reportPrivateUsage]
+        if inner.acquire(timeout=FORK_SECONDS):
+            _held.append(inner)
+
+
+def _after_fork_in_parent() -> None:
+    """Release all locks."""
+    while _held:
+        _held.pop().release()
+
+
+def _after_fork_in_child() -> None:
+    """Replace all locks."""
+    _held.clear()
+    for lock in list(_locks):
+        lock._lock = RLock()  # pyright: ignore[reportPrivateUsage]
+
+
+if hasattr(os, "register_at_fork"):  # not on Windows, which has no fork
+    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork_in_parent, after_in_child=_after_fork_in_child)
