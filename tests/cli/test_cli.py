@@ -351,10 +351,10 @@ def test_evaluate_in_another_case_and_consistency(call: Call, model: str) -> Non
     )
     assert lower["micro"]["support"] == upper["micro"]["support"] == plain["micro"]["support"]
     assert max(lower["micro"]["f1"], upper["micro"]["f1"]) < plain["micro"]["f1"]
-    told = json.loads(call(*asked, "--json", "--consistency").out)
-    assert {**told, "consistency": 0, "tokens_per_second": 0} == {**plain, "consistency": 0, "tokens_per_second": 0}
-    assert list(told["consistency"]["repeated_names"]) == ["gold", "with links", "without links"]
-    assert set(told["consistency"]["short_forms"]["with links"]) == {"ORG", "PER"}
+    values = json.loads(call(*asked, "--json", "--consistency").out)
+    assert {**values, "consistency": 0, "tokens_per_second": 0} == {**plain, "consistency": 0, "tokens_per_second": 0}
+    assert list(values["consistency"]["repeated_names"]) == ["gold", "with links", "without links"]
+    assert set(values["consistency"]["short_forms"]["with links"]) == {"ORG", "PER"}
     table = call(*asked, "--consistency").out
     assert "| without links | " in table
     assert "several labels, with links" in table

@@ -122,9 +122,9 @@ def _finished(name: str, text: Path, output: Path, whole: dict[str, bytes], foun
     run = _run(text, output)
     if not _ended(name, run, found):
         return
-    told = output.with_suffix(".errors").read_text(errors="replace")
-    if run.returncode != 0 or "Traceback" in told:
-        found.findings.append(f"{name}: run again it ends with {run.returncode}: {told[-500:]!r}")
+    log = output.with_suffix(".errors").read_text(errors="replace")
+    if run.returncode != 0 or "Traceback" in log:
+        found.findings.append(f"{name}: run again it ends with {run.returncode}: {log[-500:]!r}")
     if _shown(output) != whole:
         found.findings.append(f"{name}: run again it ends with {sorted(_shown(output))}, or other bytes in them")
     if hidden := [path.name for path in output.iterdir() if path.name.startswith(".")]:

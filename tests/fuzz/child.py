@@ -18,7 +18,7 @@ import numpy as np
 
 from fuzz.targets import TARGETS
 
-TOLD = (ValueError, MemoryError)
+CLEAR_ERRORS = (ValueError, MemoryError)
 
 
 def bad(number: int) -> None:
@@ -26,7 +26,7 @@ def bad(number: int) -> None:
     if number == 1:
         os.kill(os.getpid(), signal.SIGSEGV)
     if number == 2:
-        raise ValueError("told")
+        raise ValueError("a clear error")
     if number == 3:
         time.sleep(600)
 
@@ -36,10 +36,10 @@ def run(target: str, number: int) -> str:
     rng = np.random.default_rng([crc32(target.encode()), number])
     try:
         TARGETS[target](rng) if target in TARGETS else bad(number)
-    except TOLD as error:
-        told = str(error)
-        if "\n" in told or not told.strip():
-            return f"finding an error of no or several lines: {told!r:.300}"
+    except CLEAR_ERRORS as error:
+        message = str(error)
+        if "\n" in message or not message.strip():
+            return f"finding an error of no or several lines: {message!r:.300}"
         return type(error).__name__
     except AssertionError as error:
         place = traceback.extract_tb(error.__traceback__)[-1]

@@ -161,14 +161,14 @@ def chains(rng: Rng) -> None:
     n_tables = int(pick(rng, 1, 1, 2))
     unary, tables = numbers(rng, (n, k)), numbers(rng, (k, k) if n_tables == 1 else (n_tables, k, k))
     table = None if n_tables == 1 else rng.integers(0, n_tables + (rng.random() < 0.1), n)
-    borders = offsets(rng, n)
-    states, scores = linear_chain.viterbi(unary, tables, borders, table)
+    sentence_offsets = offsets(rng, n)
+    states, scores = linear_chain.viterbi(unary, tables, sentence_offsets, table)
     assert ((states >= 0) & (states < k)).all(), states
     assert not np.isnan(scores).any(), scores
-    found = linear_chain.forward_backward(unary, tables, borders, table, transition_counts=True, edges=True)
+    found = linear_chain.forward_backward(unary, tables, sentence_offsets, table, transition_counts=True, edges=True)
     assert np.isfinite(found.log_z).all(), found.log_z
     assert np.allclose(found.nodes.sum(axis=1), 1, atol=1e-6), found.nodes
     assert np.isfinite(found.transition_counts).all(), found.transition_counts
     starts, stops = rng.integers(-1, n + 2, (2, int(rng.integers(0, 4))))
-    sure = linear_chain.span_log_probability(unary, tables, borders, states, starts, stops, table)
-    assert (sure <= 1e-9).all(), sure
+    log_probability = linear_chain.span_log_probability(unary, tables, sentence_offsets, states, starts, stops, table)
+    assert (log_probability <= 1e-9).all(), log_probability

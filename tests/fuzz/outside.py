@@ -195,9 +195,9 @@ def requests(rng: Rng) -> None:
     assert answer.status_code in known, f"{answer.status_code} {answer.text:.200} for {body!r:.300} {headers}"
     assert "Traceback" not in answer.text, answer.text
     if answer.status_code in (400, 413, 422):
-        told = answer.json()["detail"]
-        assert "\n" not in told, told
-        assert len(told) < 1000, told
+        message = answer.json()["detail"]
+        assert "\n" not in message, message
+        assert len(message) < 1000, message
 
 
 @cache

@@ -82,8 +82,8 @@ def _child(target: str, at: int, end: int, until: float, seconds: float, folder:
                 found.findings.append(Finding(target, running, rest.rstrip("\n")))
         child.wait()
         listener.join()
-        if child.returncode == 0 or last.told:
-            return running if last.told else end
+        if child.returncode == 0 or last.is_over:
+            return running if last.is_over else end
         what = f"took more than {seconds:g} s" if last.late else f"ended the process ({child.returncode})"
         found.findings.append(
             Finding(target, running, what + "".join(f"\n    {line.rstrip()}" for line in spoken[-60:]))
@@ -95,7 +95,7 @@ def _child(target: str, at: int, end: int, until: float, seconds: float, folder:
 @dataclass
 class _Watched:
     heard: float
-    told: bool  # the total time is over
+    is_over: bool  # the total time is over
     ready: bool = False
     late: bool = False
 
@@ -105,8 +105,8 @@ def _end_late(child: subprocess.Popen[str], last: _Watched, until: float, second
         time.sleep(0.2)
         now = time.monotonic()
         last.late = now - last.heard > (seconds if last.ready else START_SECONDS)
-        last.told = now > until and not last.late
-        if last.late or last.told:
+        last.is_over = now > until and not last.late
+        if last.late or last.is_over:
             with suppress(OSError, subprocess.TimeoutExpired):
                 if last.late and sys.platform != "win32":  # on this signal Python prints the traceback of each thread
                     child.send_signal(signal.SIGABRT)
