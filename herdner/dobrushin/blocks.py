@@ -224,7 +224,7 @@ class _Block:
         return self.behind(v) + self.messages.at(v) + Box(own, own)
 
     def between(self, v: int, w: int) -> Floats:
-        """Return the log-sums [K, K] over all labellings between two variables of the chain, for each state of both."""
+        """Return the log-sums [K, K] over the joint states between two variables, for each state of both."""
         sums = self.table(v + 1)
         for t in range(v + 1, w):
             sums = log_sums((sums + self.linked.form.unary[t])[:, :, None] + self.table(t + 1))

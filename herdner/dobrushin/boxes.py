@@ -93,10 +93,10 @@ class LinkedBoxes:
         """Build the boxes of linked chains.
 
         Raises:
-            ValueError: A chain forbids all its labellings.
+            ValueError: A chain forbids all its joint states.
         """
         form, ends = chains.form, LinkEnds.of(chains)
-        possible = _possible_labels(form)
+        possible = _possible_states(form)
         reference = _nodes(form).argmax(axis=1)
         messages, unbounded = _link_messages(ends, possible, reference)
         return cls(form, ends, possible, reference, messages, unbounded, np.argsort(ends.variable, kind="stable"))
@@ -114,8 +114,8 @@ class LinkedBoxes:
         return total
 
 
-def _possible_labels(form: ChainForm) -> NDArray[np.bool_]:
-    """Return, as bool[V, K], the states that occur in some labelling of their chain.
+def _possible_states(form: ChainForm) -> NDArray[np.bool_]:
+    """Return, as bool[V, K], the states that occur in some allowed joint state of their chain.
 
     Sums of probabilities would not do: a possible state may have a probability that underflows.
     """
@@ -131,22 +131,24 @@ def _possible_labels(form: ChainForm) -> NDArray[np.bool_]:
 
 
 def _nodes(form: ChainForm) -> Floats:
-    """Return the marginals [V, K] of the chains; raise `ValueError` if a chain forbids all its labellings."""
+    """Return the marginals [V, K] of the chains; raise `ValueError` if a chain forbids all its joint states."""
     nodes, log_zs = np.empty(form.unary.shape), np.empty(len(form.offsets) - 1)
     fault = loops.forward_backward(form.unary, form.tables, form.offsets, form.edge_table, log_zs, nodes)
     if fault != -1:
-        raise ValueError("a chain has no labelling that its -inf entries allow, or log-potentials beyond 1e300")
+        raise ValueError(
+            "-inf entries forbid every joint state of a chain, or a log-potential exceeds 1e300; change it"
+        )
     return nodes
 
 
 def _link_messages(ends: LinkEnds, possible: NDArray[np.bool_], reference: Int64s) -> tuple[Box, NDArray[np.bool_]]:
     """Return the box of the message to each end, 0 at its reference state, and the ends without a box."""
-    n_labels = possible.shape[1]
-    low, high = np.zeros((len(ends.variable), n_labels)), np.zeros((len(ends.variable), n_labels))
+    n_states = possible.shape[1]
+    low, high = np.zeros((len(ends.variable), n_states)), np.zeros((len(ends.variable), n_states))
     unbounded = np.zeros(len(ends.variable), np.bool_)
     for at in range(0, len(low), 4096):
         part = slice(at, at + 4096)
-        rows = ends.tables[ends.table[part]]  # [n, other's label, own label]
+        rows = ends.tables[ends.table[part]]  # [n, other's state, own state]
         mine, theirs = possible[ends.variable[part]], possible[ends.other[part]]
         both = theirs[:, :, None] & mine[:, None, :]
         unbounded[part] = (np.isneginf(rows) & both).any(axis=(1, 2))
@@ -164,7 +166,7 @@ def chain_sums(
 ) -> Floats:
     """Return bounds of the forward or backward log-sums of a part of a chain.
 
-    The log-sum at a variable runs over all labellings of the variables before it, or after it. The unary factor of the
+    The log-sum at a variable runs over joint states of the variables before it, or after it. The unary factor of the
     variable itself is included forwards only, and its ``field`` never.
 
     Args:

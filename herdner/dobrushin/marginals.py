@@ -60,7 +60,7 @@ def marginal_bounds(graph: Graph) -> MarginalBounds:
         graph: A graph with factors of one and two variables.
 
     Raises:
-        ValueError: A factor has more than two variables, or a chain forbids all its labellings.
+        ValueError: A factor has more than two variables, or a chain forbids all its joint states.
     """
     chains = compile_tables(graph).require(LinkedChains, "marginal_bounds needs factors of at most two variables")
     linked = LinkedBoxes.of(chains)
@@ -144,10 +144,10 @@ def _messages(linked: LinkedBoxes, messages: Box, worst: Box, here: Int64s, ther
 def _message(linked: LinkedBoxes, slot: int, q: Box) -> Box:
     """Return the box of a link's message when its other end has a law in the box ``q``; 0 at the reference state."""
     v, other = int(linked.ends.variable[slot]), int(linked.ends.other[slot])
-    labels, reference = np.flatnonzero(linked.possible[other]), linked.reference[v]
-    rows = linked.ends.tables[linked.ends.table[slot]][labels]  # [U, K]
+    states, reference = np.flatnonzero(linked.possible[other]), linked.reference[v]
+    rows = linked.ends.tables[linked.ends.table[slot]][states]  # [U, K]
     base = rows[:, reference]
-    weights = q.at(labels) + Box(base, base)
+    weights = q.at(states) + Box(base, base)
     low, high = np.zeros(rows.shape[1]), np.zeros(rows.shape[1])
     for k in np.flatnonzero(linked.possible[v]).tolist():
         low[k], high[k] = _mean_range(rows[:, k] - base, weights)

@@ -25,7 +25,7 @@ from herdner.inference.record import Record
 from herdner.studies.convergence.correlation import CorrelationEstimate
 from herdner.studies.convergence.errors import ErrorParts
 from herdner.studies.convergence.exact import Focus, by_other_states, joint_distribution
-from herdner.studies.convergence.recorded import count_recorded, focus_of_labels
+from herdner.studies.convergence.recorded import count_recorded, focus_of_recorded
 
 _PIECE = 2**19  # sweeps between checks for Ctrl-C
 _NOTHING = Record(best=False, marginals=False)
@@ -150,9 +150,9 @@ def count_visits(
     if not is_random and sharing is not None and sharing.kind == "random-bins":
         raise ValueError("samples can be grouped by random bins only if the plan uses them; pass another `sharing`")
     if (compiled.sizes != 2).any():
-        labelled = focus_of_labels(compiled, plan, sharing or own or blanket_sharing(), focus_of)
-        result = count_recorded(compiled, _plan_for_counting(plan, ends[-1], focus_of, n), ends, labelled, seed, start)
-        return VisitCounts(labelled, tuple(ends), *result)
+        focus = focus_of_recorded(compiled, plan, sharing or own or blanket_sharing(), focus_of)
+        result = count_recorded(compiled, _plan_for_counting(plan, ends[-1], focus_of, n), ends, focus, seed, start)
+        return VisitCounts(focus, tuple(ends), *result)
     focus, groups = _focus(compiled, plan, own if sharing is None else sharing, focus_of)
     plan = _plan_for_counting(plan, ends[-1], focus_of, n)
     first = None if start is None else check_start(compiled, start)
@@ -185,7 +185,7 @@ def focus_variable(graph: Graph, sharing: Sharing | None = None, variable: int =
     compiled = compile_tables(graph)
     _, of = _checked(compiled, Gibbs(), [1], variable)
     if (compiled.sizes != 2).any():
-        return focus_of_labels(compiled, Gibbs(), sharing or blanket_sharing(), of)
+        return focus_of_recorded(compiled, Gibbs(), sharing or blanket_sharing(), of)
     return _focus(compiled, Gibbs(), sharing, of)[0]
 
 

@@ -70,7 +70,7 @@ def count_recorded(
     return visits.cumsum(axis=0, dtype=np.uint64), returns
 
 
-def focus_of_labels(compiled: TableGraph, plan: Gibbs, sharing: Sharing, variable: int) -> Focus:
+def focus_of_recorded(compiled: TableGraph, plan: Gibbs, sharing: Sharing, variable: int) -> Focus:
     """Return the focus on a variable of a graph that the compiled counting loop does not support.
 
     Args:

@@ -40,7 +40,7 @@ from herdner.studies.convergence import (
     rao_blackwell_bound,
     rao_blackwell_error,
 )
-from herdner.studies.convergence.recorded import count_recorded, focus_of_labels
+from herdner.studies.convergence.recorded import count_recorded, focus_of_recorded
 
 
 def full(n: int, seed: int = 1) -> FactorGraph:
@@ -102,7 +102,7 @@ def test_recorded_states_of_two_labels_are_counted_as_the_loop_counts_them(name,
         pytest.skip("the sum of neighbours needs pairs")
     wanted, compiled = count_visits(graph, plan, [60, 500], seed=8), compile_tables(graph)
     sharing = plan.sharing if plan.herds else blanket_sharing()
-    seen = focus_of_labels(compiled, plan, sharing, len(compiled.sizes) - 1)
+    seen = focus_of_recorded(compiled, plan, sharing, len(compiled.sizes) - 1)
     groups = {(a, b) for a, b in zip(seen.keys[0].tolist(), wanted.focus.keys[0].tolist(), strict=True)}
     assert len(groups) == seen.n_weights == wanted.focus.n_weights
     bare = replace(plan, n_sweeps=500, burn_in=0)
@@ -116,7 +116,7 @@ def test_a_probability_at_the_edge_of_a_bin_is_where_the_loop_puts_it(n_bins):
     """A half, where neighbours differ; (b / B, (b + 1) / B] is a bin."""
     graph = ising(0.4, np.zeros((2, 3)))
     loop = focus_variable(graph, bin_sharing(n_bins), 2).keys[0].tolist()
-    ours = focus_of_labels(compile_tables(graph), plain_gibbs(), bin_sharing(n_bins), 2).keys[0].tolist()
+    ours = focus_of_recorded(compile_tables(graph), plain_gibbs(), bin_sharing(n_bins), 2).keys[0].tolist()
     assert len(set(zip(loop, ours, strict=True))) == len(set(loop)) == len(set(ours))
 
 
