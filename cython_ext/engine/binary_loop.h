@@ -65,13 +65,14 @@ static int draw_binary_general(const sampler *s, worker *w, int64_t i, double od
 }
 
 static ALWAYS_INLINE int draw_binary(const sampler *s, worker *w, int64_t i, double odds, double u, const int draw) {
+    uint32_t *weights = draw == DRAW_RANDOM || draw == DRAW_GENERAL ? NULL : s->fractions + first_weight(s, i);
     switch (draw) {
         case DRAW_RANDOM: return draws_one(odds, u);
-        case DRAW_BLANKET: return herd_fraction(s->fractions + first_weight(s, i) + blanket_key(s, i, s->x), fixed_probability(odds));
-        case DRAW_SUM: return herd_fraction(s->fractions + first_weight(s, i) + sum_key(s, i, s->x), fixed_probability(odds));
+        case DRAW_BLANKET: return herd_fraction(weights + blanket_key(s, i, s->x), fixed_probability(odds));
+        case DRAW_SUM: return herd_fraction(weights + sum_key(s, i, s->x), fixed_probability(odds));
         case DRAW_BINS: {
             const int64_t p = fixed_probability(odds);
-            return herd_fraction(s->fractions + first_weight(s, i) + bin_of(p, s->w.n_bins), p);
+            return herd_fraction(weights + bin_of(p, s->w.n_bins), p);
         }
         default: return draw_binary_general(s, w, i, odds, u);
     }
@@ -115,20 +116,20 @@ static ALWAYS_INLINE void update_batch(const sampler *s, worker *w, int64_t i, c
     if (s->tracks) add_flips(w->flips, i, BATCH_SIZE, s->max_factors, odds, NULL, NULL, old, s->y + i);
 }
 
-#define STEP_BINARY(NAME, DRAW)                                                                                           \
+#define STEP_BINARY(NAME, DRAW)                                                                                        \
     static void NAME(const sampler *s, worker *w, const int32_t *order, int64_t first, int64_t n, const double *u) {   \
         OWN_COPY(s);                                                                                                   \
-        const int batches = DRAW != DRAW_GENERAL && !order && s->independent && !s->conditional_sums && s->x == s->y &&    \
-                            !(s->tracks && s->m.log_domain);                                                              \
+        const int batches = DRAW != DRAW_GENERAL && !order && s->independent && !s->conditional_sums && s->x == s->y && \
+                            !(s->tracks && s->m.log_domain);                                                           \
         for (int64_t j = 0; j < n; j++) {                                                                              \
             const int64_t i = order ? order[j] : first + j;                                                            \
-            if (batches && i % BATCH_SIZE == 0 && j + BATCH_SIZE <= n && s_->independent[i / BATCH_SIZE]) {                           \
+            if (batches && i % BATCH_SIZE == 0 && j + BATCH_SIZE <= n && s_->independent[i / BATCH_SIZE]) {            \
                 update_batch(s_, w, i, u + j, DRAW);                                                                   \
-                j += BATCH_SIZE - 1;                                                                                        \
+                j += BATCH_SIZE - 1;                                                                                   \
                 continue;                                                                                              \
             }                                                                                                          \
-            update_binary(s_, w, i, u[j], DRAW, PADDED_LISTS);                                                          \
-            if (DRAW == DRAW_GENERAL && w->fault) return;                                                                  \
+            update_binary(s_, w, i, u[j], DRAW, PADDED_LISTS);                                                         \
+            if (DRAW == DRAW_GENERAL && w->fault) return;                                                              \
         }                                                                                                              \
     }
 STEP_BINARY(step_binary_random, DRAW_RANDOM)

@@ -215,7 +215,8 @@ static inline void sample_backward(const blocks *b, const sampler *s, worker *k,
 }
 
 /* Do steps from .. to - 1 of the sweep that began with update `start`. A block is drawn at the step of its last variable. */
-static void step_blocks(blocks *b, const sampler *s, worker *w, const int32_t *order, int64_t start, int64_t from, int64_t to) {
+static void step_blocks(blocks *b, const sampler *s, worker *w, const int32_t *order, int64_t start, int64_t from,
+                        int64_t to) {
     const int herds = s->w.draw != DRAW_RANDOM;
     for (int64_t p = from; p < to; p++) {
         const int64_t i = order ? order[p] : p;

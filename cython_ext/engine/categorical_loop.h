@@ -257,7 +257,7 @@ static ALWAYS_INLINE void categorical_loop(const sampler *s, worker *w, const in
         const int n_states = s->m.c.sizes[0], width = s->m.c.widths[0];                                                \
         const int plain = !order && s->x == s->y && !s->m.log_domain && !s->w.multipliers && !s->conditional_sums;     \
         OWN_COPY(s);                                                                                                   \
-        if (NINE_STATES && n_states == 9 && plain) categorical_loop(s_, w, order, first, n, u, 9, 12, DRAW, 1);                       \
+        if (NINE_STATES && n_states == 9 && plain) categorical_loop(s_, w, order, first, n, u, 9, 12, DRAW, 1);        \
         else if (width == 4) categorical_loop(s_, w, order, first, n, u, n_states, 4, DRAW, 0);                        \
         else if (width == 8) categorical_loop(s_, w, order, first, n, u, n_states, 8, DRAW, 0);                        \
         else if (width == 12) categorical_loop(s_, w, order, first, n, u, n_states, 12, DRAW, 0);                      \

@@ -126,7 +126,7 @@ enum { DRAWS(CONSTANT) N_DRAWS };
     F(WHOLE, int64_t, cells)                                                                                           \
     F(BUFFER, double, counts)
 
-#define COUNTING_FIELDS(F) /* herdner.studies.convergence.counts.CountingTables */                                             \
+#define COUNTING_FIELDS(F) /* herdner.studies.convergence.counts.CountingTables */                                     \
     F(BUFFER, double, odds)                                                                                            \
     F(BUFFER, int64_t, p)                                                                                              \
     F(BUFFER, int64_t, keys)                                                                                           \

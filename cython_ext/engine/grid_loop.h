@@ -196,17 +196,17 @@ static ALWAYS_INLINE void step_stretch(const sampler *s, worker *w, int64_t i, i
 #define STEP_GRID(NAME, DRAW)                                                                                          \
     static void NAME(const sampler *s, worker *w, const int32_t *order, int64_t first, int64_t n, const double *u) {   \
         const int64_t columns = s->m.grid->columns, last_row = (s->m.grid->rows - 1) * columns;                        \
-        const int plain = DRAW != DRAW_GENERAL && !order && s->x == s->y && !s->w.weight_starts;                                \
+        const int plain = DRAW != DRAW_GENERAL && !order && s->x == s->y && !s->w.weight_starts;                       \
         for (int64_t j = 0; j < n;) {                                                                                  \
             const int64_t i = order ? order[j] : first + j, to_end = columns - 1 - i % columns;                        \
             if (plain && i > columns && i < last_row && to_end > 0 && to_end < columns - 1) {                          \
                 const int64_t most = to_end < n - j ? to_end : n - j;                                                  \
-                const int length = most < MAX_STRETCH ? (int)most : MAX_STRETCH;                                               \
+                const int length = most < MAX_STRETCH ? (int)most : MAX_STRETCH;                                       \
                 step_stretch(s, w, i, length, u + j, DRAW);                                                            \
                 j += length;                                                                                           \
             } else {                                                                                                   \
-                update_binary(s, w, i, u[j], DRAW, GRID);                                                                    \
-                if (DRAW == DRAW_GENERAL && w->fault) return;                                                              \
+                update_binary(s, w, i, u[j], DRAW, GRID);                                                              \
+                if (DRAW == DRAW_GENERAL && w->fault) return;                                                          \
                 j++;                                                                                                   \
             }                                                                                                          \
         }                                                                                                              \
