@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, cached_property
 from itertools import accumulate
 from typing import NamedTuple
 
@@ -201,6 +201,10 @@ class Decoder:
         """Return the decoder of the chain alone."""
         return replace(self, crf=replace(self.crf, link_tables=()))
 
+    @cached_property
+    def _borderless(self) -> SkipChainModel:
+        return self.crf.without_borders()
+
     def chain_marginals(self, document: Document) -> Floats:
         """Return the marginals of the chain without links, float64[tokens, tags]."""
         unary = self.extractor.scores(self.read(document).tokens, document.sentence_offsets)
@@ -246,7 +250,7 @@ class Decoder:
         for each, start, end in zip(evidence, starts.tolist(), starts[1:].tolist(), strict=False):
             each.add_to(unary[start:end])
         # The borders are added once and in place; otherwise each function that needs them would copy ``unary``.
-        unary, crf = self.crf.add_borders(unary, offsets), self.crf.without_borders()
+        unary, crf = self.crf.add_borders(unary, offsets), self._borderless
         try:
             decoded = decode(crf, unary, offsets, links, backend, rng)
         except UnsupportedGraph as error:
@@ -258,7 +262,7 @@ class Decoder:
         for d, (document, start) in enumerate(zip(documents, starts.tolist(), strict=False)):
             own = slice(borders[d], borders[d + 1])
             spans = chunks.spans(own, start)
-            tags = None
+            tags: list[str] | None = None
             if self.scheme is None:  # the sequence may be malformed: keep it as it was decoded
                 tags = [self.tags[state] for state in decoded.states[start : starts[d + 1]].tolist()]
             tagged.append(document.with_decoded(spans, self.scheme or "iob2", confidences[own], tags))

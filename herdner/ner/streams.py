@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from herdner.base.seeds import child
-from herdner.inference import Backend
 from herdner.ner.decode import Decoder
 from herdner.ner.inference import Inference
 from herdner.ner.known_names import Finder
@@ -102,11 +101,6 @@ class BatchTagger:
     inference: Inference
     seed: int | None
 
-    @property
-    def backend(self) -> Backend | None:
-        """Inference backend. With None the documents of a batch are decoded together (`Decoder.tag`)."""
-        return self.inference.backend
-
     def __call__(self, batch: Batch) -> list[Document | Failure]:
         """Tag each document, or return its `Failure`. The failure of one document does not affect the others."""
         first, sources, failure = batch
@@ -123,7 +117,7 @@ class BatchTagger:
             if self.finder is not None:
                 pairs = zip(documents, sources, strict=True)
                 evidence = [self.finder(document, own_tokens=document is not source) for document, source in pairs]
-            tagged = self.decoder.tag(documents, self.backend, child(self.seed, first), evidence)
+            tagged = self.decoder.tag(documents, self.inference.backend, child(self.seed, first), evidence)
             if least := self.inference.min_confidence:
                 tagged = [without_uncertain(document, least) for document in tagged]
             return [*tagged]
@@ -136,11 +130,11 @@ class BatchTagger:
 
 def without_uncertain(document: Document, min_confidence: float) -> Document:
     """Return the document without the entities whose confidence is lower."""
-    kept: list[tuple[Span, float]] = []
+    selected: list[tuple[Span, float]] = []
     for span, entity in zip(document.spans or (), document.entities, strict=True):
         if entity.confidence is not None and entity.confidence >= min_confidence:
-            kept.append((span, entity.confidence))
-    return document.with_spans([span for span, _ in kept], confidences=[confidence for _, confidence in kept])
+            selected.append((span, entity.confidence))
+    return document.with_spans([span for span, _ in selected], confidences=[confidence for _, confidence in selected])
 
 
 def ordered(

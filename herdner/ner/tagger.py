@@ -247,11 +247,17 @@ class Tagger(Estimator):
     # --- tagging ----------------------------------------------------------------------------------------------------
 
     def inference(
-        self, *, backend: str | Backend | None = None, links: bool | None = None, **options: Any
+        self,
+        inference: Inference | None = None,
+        *,
+        backend: str | Backend | None = None,
+        links: bool | None = None,
+        **options: Any,
     ) -> Inference:
         """Return options of tagging as one value, which `tag`, `pipe`, `outcomes`, `apipe` and `explain` accept.
 
         Args:
+            inference: A complete value, which is returned unchanged and excludes other options.
             backend: Name of a backend or a `Backend`. None is the tagger's own backend.
             links: Link the mentions of one name. None is the tagger's own setting.
             options: ``names``, ``min_confidence`` and options of the backend, as in `Inference.of`.
@@ -259,8 +265,11 @@ class Tagger(Estimator):
         Raises:
             ValueError: An option is invalid, or the model lacks the label of a known name.
         """
-        backend, links = self.backend if backend is None else backend, self.links if links is None else links
-        inference = Inference.of(backend, links=links, **options)
+        if inference is None:
+            backend, links = self.backend if backend is None else backend, self.links if links is None else links
+            inference = Inference.of(backend, links=links, **options)
+        elif options or backend is not None or links is not None:
+            raise ValueError("`inference` excludes other options; pass them to Tagger.inference")
         if inference.names is not None:
             self.finder(inference.names)
         return inference
@@ -398,7 +407,7 @@ class Tagger(Estimator):
             ValueError: An option is invalid.
         """
         work = self._batch_tagger(inference, options, seed, first)
-        most = check_integer(batch_size, "batch_size") if work.backend is None else 1
+        most = check_integer(batch_size, "batch_size") if work.inference.backend is None else 1
         return chain.from_iterable(
             ordered(work, batches(items, first, most), check_integer(n_jobs, "n_jobs"), Batch.halves)
         )
@@ -468,7 +477,7 @@ class Tagger(Estimator):
         """
         from herdner.ner.explain import explain  # imported here for the reason given in `fit`
 
-        inference = self._inference(inference, options)
+        inference = self.inference(inference, **options)
         document = self.tag(source, inference, seed=seed, first=first)
         own_tokens = isinstance(source, str) or not source.n_tokens
         evidence = None if inference.names is None else self.finder(inference.names)(document, own_tokens)
@@ -508,17 +517,10 @@ class Tagger(Estimator):
             raise NotFittedError("this tagger is not trained: call fit, or load a model with herdner.load")
         return self.model_
 
-    def _inference(self, inference: Inference | None, options: dict[str, Any]) -> Inference:
-        if inference is not None and options:
-            raise ValueError(
-                f"`inference` excludes other options, got {min(options)!r} too; pass it to Tagger.inference"
-            )
-        return self.inference(**options) if inference is None else inference
-
     def _batch_tagger(
         self, inference: Inference | None, options: dict[str, Any], seed: int | None, first: int
     ) -> BatchTagger:
-        inference = self._inference(inference, options)
+        inference = self.inference(inference, **options)
         child(seed, first)  # raises here, once, if the seed is invalid
         finder = None if inference.names is None else self.finder(inference.names)
         return BatchTagger(self._decoder(inference.links), self._tokenizer, finder, inference, seed)

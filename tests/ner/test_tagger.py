@@ -311,3 +311,21 @@ def test_a_plan_of_ones_own_is_a_backend_too(tagger):
     assert tagger.tag(document, backend=plan).entities == tagger.tag(document).entities
     with pytest.raises(ValueError, match="options n_sweeps need a backend given by name"):
         tagger.tag(document, backend=plan, n_sweeps=3)
+
+
+def test_options_of_tagging_are_one_value(tagger):
+    inference = tagger.inference(backend="gibbs", n_sweeps=5, links=False)
+    text = news("dev")[0].text
+    assert tagger.tag(text, inference).tags == tagger.tag(text, backend="gibbs", n_sweeps=5, links=False).tags
+    assert inference == tagger.inference(backend="gibbs", n_sweeps=5, links=False)
+    assert list(inference.to_dict()) == ["backend", "links"]
+    with pytest.raises(ValueError, match="`inference` excludes other options"):
+        tagger.tag(text, inference, links=True)
+
+
+def test_entities_of_low_confidence_are_removed(tagger):
+    text = "\n\n".join(document.text for document in news("dev"))
+    everything = tagger.tag(text).entities
+    middle = sorted(entity.confidence for entity in everything)[len(everything) // 2]
+    expected = [entity for entity in everything if entity.confidence >= middle]
+    assert list(tagger.tag(text, min_confidence=middle).entities) == expected
