@@ -1,9 +1,9 @@
-"""Bring the openly licensed corpora to one annotation: names as herdner's guide (corpora/README.md) wants them.
+"""Convert openly licensed corpora to one annotation guideline, that of herdner (corpora/README.md).
 
 The Worldwide corpus splits abbreviations ("U . S ."), splits organisations at the name inside them ("[Liberal]
 [Party]", "[University of] [Ghana]") and joins towns with their country ("[Durban, South Africa]"). Tweets and some
-articles take titles into a person's name. The newspaper convention is the other one, so the tags are rewritten before
-training.
+articles include titles in names of persons. Newspapers follow the opposite conventions, so the tags are rewritten
+before training.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from herdner.text.document import Document
 from herdner.text.tags import Span, spans_from_tags, tags_from_spans
 
-# An organisation that is only one of these belongs to the name before it.
+# An organisation that consists of one of these words belongs to the name before it.
 HEAD_NOUNS = frozenset(
     """University College School Institute Academy Foundation Party Union Association Federation Bank Airways Airlines
     Airline Times Post Herald Tribune Daily News Club Corporation Corp Inc Ltd Company Group Holdings Museum
@@ -36,29 +36,31 @@ LEADING = TRAILING | {"the", "The"}
 
 
 @dataclass(frozen=True)
-class Classes:
-    """The names that a corpus gives to its classes; the others may stand inside an organisation's name."""
+class CorpusLabels:
+    """Labels of a corpus. Other labels may occur inside the name of an organisation."""
 
     person: str
     location: str
     organisation: Collection[str]
 
 
-def repaired(documents: Iterable[Document], classes: Classes, labels: Mapping[str, str | None]) -> Iterator[Document]:
-    """The documents with joined abbreviations, mended spans, and ``labels`` for their classes (None or missing:
-    dropped).
-    """
+def repair(
+    documents: Iterable[Document], classes: CorpusLabels, labels: Mapping[str, str | None]
+) -> Iterator[Document]:
+    """Yield documents with joined abbreviations, repaired spans and new labels (None or missing: removed)."""
     for document in documents:
         sentences = [
             join_abbreviations(list(tokens), list(tags))
             for tokens, tags in zip(document.sentences(), document.sentence_tags(), strict=True)
         ]
-        tags = [mended_tags(tokens, tags, classes, labels) for tokens, tags in sentences]
+        tags = [repair_tags(tokens, tags, classes, labels) for tokens, tags in sentences]
         yield Document.from_tokens([tokens for tokens, _ in sentences], tags, id=document.id)
 
 
-def mended_tags(tokens: list[str], tags: list[str], classes: Classes, labels: Mapping[str, str | None]) -> list[str]:
-    """Names of people, places and organisations are mended; those of other classes stay as they are."""
+def repair_tags(
+    tokens: list[str], tags: list[str], classes: CorpusLabels, labels: Mapping[str, str | None]
+) -> list[str]:
+    """Return tags in which names of persons, places and organisations are repaired."""
     spans = merge_organisations(tokens, spans_from_tags(tags), classes)
     spans = [part for span in spans for part in split_places(tokens, span, classes)]
     trimmed = (trim(tokens, span, classes) for span in spans)
@@ -67,7 +69,7 @@ def mended_tags(tokens: list[str], tags: list[str], classes: Classes, labels: Ma
 
 
 def join_abbreviations(tokens: list[str], tags: list[str]) -> tuple[list[str], list[str]]:
-    """ "U . S ." becomes "U.S." and "Mr ." becomes "Mr.", with the first token's tag."""
+    """Join "U . S ." to "U.S." and "Mr ." to "Mr.", with the tag of the first token."""
     joined: list[str] = []
     kept: list[str] = []
     i = 0
@@ -88,8 +90,8 @@ def is_initial(tokens: Sequence[str], i: int) -> bool:
     return i + 1 < len(tokens) and len(tokens[i]) == 1 and tokens[i].isupper() and tokens[i + 1] == "."
 
 
-def merge_organisations(tokens: Sequence[str], spans: list[Span], classes: Classes) -> list[Span]:
-    """ "[Liberal] [Party]" and "[University of] [Ghana]" are one organisation each."""
+def merge_organisations(tokens: Sequence[str], spans: list[Span], classes: CorpusLabels) -> list[Span]:
+    """Join the parts of an organisation, such as "[Liberal] [Party]" and "[University of] [Ghana]"."""
     merged: list[Span] = []
     for span in spans:
         before = merged[-1] if merged else None
@@ -105,8 +107,8 @@ def merge_organisations(tokens: Sequence[str], spans: list[Span], classes: Class
     return merged
 
 
-def split_places(tokens: Sequence[str], span: Span, classes: Classes) -> Iterator[Span]:
-    """ "[Durban, South Africa]" is two places."""
+def split_places(tokens: Sequence[str], span: Span, classes: CorpusLabels) -> Iterator[Span]:
+    """Split a place at commas, such as "[Durban, South Africa]"."""
     if span.label != classes.location:
         yield span
         return
@@ -118,8 +120,8 @@ def split_places(tokens: Sequence[str], span: Span, classes: Classes) -> Iterato
             start = i + 1
 
 
-def trim(tokens: Sequence[str], span: Span, classes: Classes) -> Span | None:
-    """Without titles, articles, possessives and punctuation at the ends; None where nothing else is left."""
+def trim(tokens: Sequence[str], span: Span, classes: CorpusLabels) -> Span | None:
+    """Remove titles, articles, possessives and punctuation at both ends; return None if nothing remains."""
     start, end, label = span
     if label not in (classes.person, classes.location, *classes.organisation):
         return span

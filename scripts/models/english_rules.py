@@ -1,10 +1,9 @@
-"""Write down spaCy's rules of English tokens as herdner/data/english.json.
+"""Write spaCy's tokenizer rules for English to herdner/data/english.json.
 
     python scripts/models/english_rules.py [--output FILE]
 
-A tagger that reads the file need not import spaCy, and an old model reads text as it always did, whatever spaCy's
-next version does. After a change of the file, models are to be trained anew and `TokenizerSettings.rules` is to be
-counted up.
+With this file, a tagger does not import spaCy, and the tokens of a model do not depend on the version of spaCy. After a
+change of the file, train the models again and increment `TokenizerSettings.rules`.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ RULES = Path(__file__).resolve().parents[2] / "herdner/data/english.json"
 
 
 def written() -> dict[str, Any]:
-    """The content of the file."""
+    """Return the content of the file."""
     rules = spacy_rules("en")
     if rules.is_word is not None:
         raise SystemExit("english_rules: spaCy's English now has words that are never cut; give the file a field")

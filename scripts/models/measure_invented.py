@@ -1,10 +1,10 @@
-"""Short forms of companies that nobody has heard of: how many does a model tag as what they are?
+"""Count the short forms of invented companies that a model tags correctly.
 
     python scripts/models/measure_invented.py --model en
 
-Ten texts name an invented company in full and then by its first word alone, in places that say little. Each is filled
-with names made of syllables. Prints the share of short forms that are tagged as organisations with the right borders,
-with links and without, and for each text.
+Each of ten texts contains the full name of an invented company, and later its first word in an uninformative context.
+Names are made of random syllables. The output is the share of short forms that are tagged as organisations with correct
+boundaries, with links and without, and for each text.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ TEXTS = (
 
 
 def invented(rng: np.random.Generator) -> tuple[str, str]:
-    """The full name of a company, and its first word."""
+    """Return the full name of a company, and its first word."""
     word = "".join(rng.choice(SYLLABLES, rng.integers(2, 4))).capitalize()
     return f"{word} {rng.choice(KINDS)} {rng.choice(DESIGNATORS)}", word
 
@@ -46,7 +46,7 @@ def main(
     names: Annotated[int, typer.Option(min=1, help="Companies for each text.")] = 50,
     seed: Annotated[int, typer.Option(help="Seed of the names.")] = 0,
 ) -> None:
-    """Prints how many short forms of invented companies a model gets right."""
+    """Print the share of short forms of invented companies that a model tags correctly."""
     tagger, rng = herdner.load(model), np.random.default_rng(seed)
     filled: list[tuple[str, int, str]] = []
     for text in TEXTS:

@@ -1,13 +1,12 @@
-"""What a list of known names is worth, by the strength of its evidence.
+"""Measure the F1 gained by a list of known names, for several strengths of its evidence.
 
     python scripts/models/measure_names.py --test ../shared/data/ner/worldwide/dev:worldwide \
         --test ../shared/data/ner/uner_ewt/en_ewt-ud-dev.iob2:uner --strength 0 --strength 3
 
-Of the names that the gold documents hold, each with its label, a random half is the list that tagging is given: a list
-for each document, of its own names (``--of document``), or one for all documents (``--of corpus``), where a name of one
-document meets others in which it means something else or nothing. ``--wrong`` gives that share of the list another
-label. Printed is the micro F1, the mean over seeds. The default of `herdner.ner.known_names.STRENGTH` comes from openly
-licensed documents, with one list for all of them.
+The list is a random half of the gold names with their labels: one list for each document (``--of document``), or one
+for all documents (``--of corpus``), in which a name may have another meaning. ``--wrong`` is the share of names with a
+wrong label. The output is the micro F1, averaged over seeds. The default of
+`herdner.ner.known_names.STRENGTH` comes from openly licensed documents, with one list for all of them.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ Listed = list[tuple[str, str]]
 
 
 def names_of(documents: Sequence[Document], rng: np.random.Generator, share: float, wrong: float) -> Listed:
-    """A random ``share`` of the names in the documents, each with its label; ``wrong`` of these with another one."""
+    """Return a random share of the names in documents with their labels, some of them wrong."""
     spans = ((document, span) for document in documents for span in document.spans or ())
     every = sorted({(" ".join(document.tokens[s.start : s.end]), s.label) for document, s in spans})
     labels = sorted({label for _, label in every})
@@ -45,7 +44,7 @@ def names_of(documents: Sequence[Document], rng: np.random.Generator, share: flo
 def tagged(
     tagger: Tagger, documents: Sequence[Document], lists: Sequence[Listed], strength: float
 ) -> Iterator[Document]:
-    """The documents with what is found when each has its list; one list serves all where there is no other."""
+    """Tag documents with their lists of names, or with one list for all."""
     plain = [document.without_annotation() for document in documents]
     if len(lists) == 1:
         yield from tagger.pipe(plain, names=Names.of(lists[0], strength=strength) if lists[0] else None)
@@ -58,8 +57,8 @@ def main(
     test: Annotated[list[str], typer.Option(help="FILE:FORMAT, see herdner corpora.")],
     model: Annotated[str, typer.Option(help="Name or file.")] = "en",
     of: Annotated[str, typer.Option(help="document or corpus.")] = "corpus",
-    share: Annotated[float, typer.Option(min=0, max=1, help="Of the names that are on the list.")] = 0.5,
-    wrong: Annotated[float, typer.Option(min=0, max=1, help="Of the list that has a wrong label.")] = 0.0,
+    share: Annotated[float, typer.Option(min=0, max=1, help="Share of names that are on the list.")] = 0.5,
+    wrong: Annotated[float, typer.Option(min=0, max=1, help="Share of the list with a wrong label.")] = 0.0,
     strength: Annotated[list[float] | None, typer.Option(help="Log-odds; inf is a constraint.")] = None,
     n_seeds: Annotated[int, typer.Option(min=1)] = 3,
 ) -> None:

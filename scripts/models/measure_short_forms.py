@@ -1,12 +1,12 @@
-"""Short forms of names in corpora: how many do models get right, and what do they make of the others?
+"""Count the short forms of names in corpora that models tag correctly, and list the errors.
 
     python scripts/models/measure_short_forms.py --model en --model en_core9 --wrong \
         --test ../shared/data/ner/ieer:ieer --test ../shared/data/ner/conll2003/eng.testa:conll2003
 
-A short form is one word of a longer name before it (`herdner.evaluation.consistency`): the first of an organisation's,
-or the last of a person's (``--label PER``). Prints how many each model tags with the right borders and label, with
-links and without, in all corpora together. The short forms of one document are right or wrong together, so intervals,
-and those of what a row gains on the first, resample documents. ``--wrong`` lists what some model got wrong with links.
+A short form is one word of an earlier, longer name (`herdner.evaluation.consistency`): the first word of an
+organisation, or the last word of a person (``--label PER``). The output is the number of short forms that each model
+tags with correct boundaries and label, with links and without, in all corpora together. Short forms of one document are
+not independent, so confidence intervals resample documents. ``--wrong`` lists the errors with links.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ RESAMPLES = 10_000
 
 
 class Found(NamedTuple):
-    """What one tagger makes of each short form, and which are right, bool[short forms]."""
+    """Predictions of one tagger for each short form, and whether they are correct, bool[short forms]."""
 
     name: str
     labels: list[str]
@@ -40,7 +40,7 @@ class Found(NamedTuple):
 
 
 def found(name: str, gold: Sequence[Document], predicted: Sequence[Document], label: str) -> Found:
-    """The labels that the predictions give the short forms of a label; ``ORG+2`` reaches 2 tokens beyond the word."""
+    """Return the predicted labels of short forms; ``ORG+2`` extends 2 tokens beyond the word."""
     labels: list[str] = []
     right: list[bool] = []
     for document, pair in zip(gold, pair_documents(gold, predicted), strict=True):
@@ -57,7 +57,7 @@ def _written(span: Span, short: Span) -> str:
 
 
 def share(right: NDArray[np.bool_], document: NDArray[np.int64], less: NDArray[np.bool_] | None = None) -> Interval:
-    """Of the share of short forms that are right, or of its difference from that of others; documents resampled."""
+    """Return the interval of the share of correct short forms, or of a difference, by resampling documents."""
     gain = right.astype(np.int64) - (0 if less is None else less)
     counts = np.stack([np.bincount(document), np.bincount(document, gain).astype(np.int64)], axis=1)
     drawn = np.concatenate([*bootstrap_sums(counts[counts[:, 0] > 0], np.random.default_rng(0), RESAMPLES)])
@@ -66,7 +66,7 @@ def share(right: NDArray[np.bool_], document: NDArray[np.int64], less: NDArray[n
 
 
 def rows(all_found: Sequence[Found], document: NDArray[np.int64]) -> list[list[str]]:
-    """Of each tagger how many are right, the share with its interval, and the same of what it gains on the first."""
+    """Yield a row for each tagger: count, share and gain over the first tagger, with intervals."""
     first, lines = all_found[0].right, list[list[str]]()
     for name, _, right in all_found:
         own, gain = share(right, document), share(right, document, first)
@@ -78,11 +78,11 @@ def rows(all_found: Sequence[Found], document: NDArray[np.int64]) -> list[list[s
 
 def main(
     test: Annotated[list[str], typer.Option(help="FILE:FORMAT, see herdner corpora.")],
-    model: Annotated[list[str] | None, typer.Option(help="Name or file; others are held against the first.")] = None,
+    model: Annotated[list[str] | None, typer.Option(help="Name or file; others are compared with the first.")] = None,
     label: Annotated[str, typer.Option(help="ORG or PER.")] = "ORG",
-    wrong: Annotated[bool, typer.Option("--wrong", help="List those that are wrong.")] = False,
+    wrong: Annotated[bool, typer.Option("--wrong", help="List errors.")] = False,
 ) -> None:
-    """Prints how many short forms of names models get right."""
+    """Print the number of short forms that models tag correctly."""
     if label not in SHORT_FORM_WORD:
         raise typer.BadParameter(f"must be one of {', '.join(SHORT_FORM_WORD)}, not {label}", param_hint="--label")
     taggers: dict[str, Tagger] = {name: herdner.load(name) for name in model or ["en"]}

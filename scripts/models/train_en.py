@@ -1,10 +1,10 @@
-"""Train the model `en` that herdner ships (PER, LOC, ORG) from openly licensed corpora.
+"""Train the shipped model `en` (PER, LOC, ORG) on openly licensed corpora.
 
     python scripts/models/train_en.py --data ../shared/data/ner --vectors vectors.npz --output herdner/data/en.herdner
 
-needs ``pip install '.[train]'``, the classes of word vectors that vector_classes.py writes, and a folder with the
-corpora worldwide, wnut17 and btc (`herdner corpora info NAME` says where they come from). What is measured on other
-corpora is written into the model's card; nothing is trained on them.
+This needs ``pip install '.[train]'``, the classes of word vectors written by vector_classes.py, and a folder with the
+corpora worldwide, wnut17 and btc (`herdner corpora info NAME` prints their sources). The card of the model also has
+scores on other corpora, which are not used for training.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from annotation_repairs import Classes, repaired
+from annotation_repairs import CorpusLabels, repair
 from rich.console import Console
 from rich.progress import Progress, TaskID
 
@@ -31,13 +31,13 @@ from herdner.text.document import Document
 from herdner.text.tokenize import Tokenizer
 
 CORPORA = Path(__file__).parents[2] / "corpora"
-# How each corpus names its classes, and what becomes of them. Decided on the development files; see the README.
-NEWS = Classes("Person", "Location", {"Organization", "Facility"})
-POSTS = Classes("person", "location", {"corporation", "group"})
-TWEETS = Classes("PER", "LOC", {"ORG"})
+# Labels of each corpus and their new names, chosen on the development files; see the README.
+NEWS = CorpusLabels("Person", "Location", {"Organization", "Facility"})
+POSTS = CorpusLabels("person", "location", {"corporation", "group"})
+TWEETS = CorpusLabels("PER", "LOC", {"ORG"})
 LABELS = {"PER": "PER", "LOC": "LOC", "ORG": "ORG"}
 STORIES = "herdner_news.train", "herdner_business", "herdner_institutions", "herdner_sports", "herdner_web"
-# Gazetteers that hold names; the others hold words that stand beside names.
+# Gazetteers of names; the others contain words that occur beside names.
 NAMES = "city", "large_city", "country", "state", "company", "institution", "organization", "place", "team"
 TRAINING = {
     "worldwide": ("worldwide/train", NEWS, info("worldwide").all_label_names),
@@ -59,17 +59,17 @@ MEASURED = {  # name -> (path, format, classes as herdner's)
 def training_documents(
     data: Path, others: Mapping[str, Mapping[str, str | None]] | None = None
 ) -> Iterator[tuple[str, Document]]:
-    """Each with its source; our own are one. ``others``: of some corpora, what becomes of their classes instead."""
+    """Return training documents with their source. ``others`` has different label names for some corpora."""
     for name, (path, classes, labels) in TRAINING.items():
         documents = (d for d in read_documents(data / path, name) if d.id not in LEFT_OUT)
-        mended = repaired(documents, classes, labels if others is None else others.get(name, labels))
+        mended = repair(documents, classes, labels if others is None else others.get(name, labels))
         yield from ((name, document) for document in mended)
     for name in STORIES:
         yield from (("herdner", document) for document in read_documents(CORPORA / f"{name}.conll", "conll"))
 
 
 def english_lexicon(n_words: int | None = None, vectors: Path | None = None) -> Lexicon:
-    """Word classes of the most frequent English words, all gazetteers, and vector classes, if there are any."""
+    """Return word classes of the most frequent English words, all gazetteers, and vector classes if there are any."""
     tokens = Tokenizer().tokens
     lists = {name: map(tokens, entries) for name, entries in english_names(CORPORA / "gazetteers").items()}
     classes = word_classes(brown_classes("en", n_words))
@@ -77,7 +77,7 @@ def english_lexicon(n_words: int | None = None, vectors: Path | None = None) -> 
 
 
 def measure(tagger: Tagger, data: Path, tokenizer: Tokenizer) -> dict[str, float]:
-    """Micro F1 by corpus, in per cent."""
+    """Return the micro F1 on each corpus, in per cent."""
     scores = {}
     for name, (path, format, labels) in MEASURED.items():
         gold = list(read_documents(data / path, format, tokenizer=tokenizer, **({"labels": labels} if labels else {})))
@@ -109,7 +109,7 @@ def card(tagger: Tagger, n_documents: int) -> dict[str, object]:
 
 
 def fit(tagger: Tagger, documents: list[Document], groups: list[str], console: Console) -> None:
-    """Trains, with a bar for each stage; each source counts the same for the calibration."""
+    """Train with a progress bar for each stage. Sources have equal weight in the calibration."""
     with Progress(console=console) as progress:
         tasks: dict[str, TaskID] = {}
 
@@ -126,14 +126,14 @@ def main(
     data: Annotated[Path, typer.Option(help="Folder of the corpora.")],
     vectors: Annotated[Path, typer.Option(help="Vector classes, a file of vector_classes.py.")],
     output: Annotated[Path, typer.Option(help="Model file to write.")],
-    c1: Annotated[float, typer.Option(help="Strength of the L1 penalty.")] = 0.0,
-    c2: Annotated[float, typer.Option(help="Strength of the L2 penalty.")] = 3.0,
-    iterations: Annotated[int, typer.Option(help="L-BFGS iterations, at most.")] = 150,
-    tolerance: Annotated[float, typer.Option(help="Training ends when 5 iterations gain less of the loss.")] = 1e-3,
-    n_words: Annotated[int, typer.Option(help="Words that keep their Brown class.")] = 1_000_000,
-    smallest: Annotated[float, typer.Option(help="Weights below this are dropped.")] = 0.01,
+    c1: Annotated[float, typer.Option(help="Weight of the L1 norm.")] = 0.0,
+    c2: Annotated[float, typer.Option(help="Weight of the squared L2 norm.")] = 3.0,
+    iterations: Annotated[int, typer.Option(help="Maximum number of L-BFGS iterations.")] = 150,
+    tolerance: Annotated[float, typer.Option(help="Smallest relative decrease of the loss in 5 iterations.")] = 1e-3,
+    n_words: Annotated[int, typer.Option(help="Number of words with a Brown class.")] = 1_000_000,
+    smallest: Annotated[float, typer.Option(help="Smallest weight that is kept.")] = 0.01,
 ) -> None:
-    """Trains the model en that herdner ships, from openly licensed corpora."""
+    """Train the shipped model en on openly licensed corpora."""
     console = Console(stderr=True)
     tokenizer = Tokenizer()
     lexicon = english_lexicon(n_words, vectors)

