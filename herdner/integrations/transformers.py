@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,29 +36,11 @@ DEFAULT_LENGTH = 512  # pieces of a window if the tokenizer does not specify the
 NO_PIECE_SCORE = -20.0  # score of all labels but O for a word without a piece, such as a single control character
 
 
-class PieceTokenizer(Protocol):
-    """A fast tokenizer of ``transformers``, which returns windows of pieces and their offsets in the text."""
-
-    @property
-    def is_fast(self) -> bool:
-        """True if the tokenizer knows the offsets of its pieces."""
-        ...
-
-    @property
-    def model_max_length(self) -> int:
-        """Maximum number of pieces of the model's input."""
-        ...
-
-    def __call__(self, text: str, /, **options: Any) -> Mapping[str, Any]:
-        """Return the windows of a text, with "offset_mapping" and the inputs of the model."""
-        ...
-
-
 class ConsistentClassifier:
     """A token classifier with a consistency layer, from texts to documents.
 
     Args:
-        tokenizer: The model's fast tokenizer.
+        tokenizer: The model's tokenizer, a fast one of ``transformers`` (one that knows the offsets of its pieces).
         model: Function that runs the model, such as `torch_function` or `onnx_function` returns.
         labels: Labels of the columns of the logits, as in ``model.config.id2label``.
         layer: A `SkipChainLayer` for these labels; None: an untrained one.
@@ -73,7 +55,7 @@ class ConsistentClassifier:
 
     def __init__(
         self,
-        tokenizer: PieceTokenizer,
+        tokenizer: Any,
         model: ModelFunction,
         labels: Sequence[str],
         *,
@@ -86,7 +68,7 @@ class ConsistentClassifier:
         """Check the arguments."""
         if not tokenizer.is_fast:
             raise ValueError("the tokenizer must be a fast one, which knows the offsets of its pieces: use_fast=True")
-        model_length = tokenizer.model_max_length  # a very large number if it is not specified
+        model_length: int = tokenizer.model_max_length  # a very large number if it is not specified
         length = max_length or (model_length if model_length < 1_000_000 else DEFAULT_LENGTH)
         if not 0 <= stride < length - 2:
             raise ValueError(f"`stride` must be less than {length - 2}, the pieces of a window, got {stride}")

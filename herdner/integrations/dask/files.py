@@ -118,7 +118,9 @@ class OutputFolder:
 
     def __init__(self, url: str, storage_options: Mapping[str, Any] | None = None) -> None:
         """Connect to the file system."""
-        self.url = url
+        self.url: str = url
+        self.fs: Any
+        self.path: str
         try:
             self.fs, self.path = url_to_fs(url, **(storage_options or {}))
         except (ValueError, ImportError) as error:
@@ -159,7 +161,7 @@ class OutputFolder:
             return self.fs.cat_file(f"{self.path}/{name}")
 
     @contextmanager
-    def write(self, name: str) -> Generator[HashingStream]:
+    def write(self, name: str) -> Generator[Any]:
         """Open a stream whose bytes appear as a file, all at once, when the ``with`` block ends without an error.
 
         On a local disk a temporary file is renamed. Elsewhere a temporary local file is uploaded as one object.
@@ -168,7 +170,7 @@ class OutputFolder:
             name: Name of the file in the folder.
 
         Yields:
-            The stream.
+            The stream, a `HashingStream`.
 
         Raises:
             OutputError: The file cannot be written.

@@ -121,8 +121,8 @@ class _Callbacks:
     """The caller's functions for failures and progress."""
 
     def __init__(self, fail: Callable[[str], object] | None, progress: Callable[[int, int], object] | None) -> None:
-        self.fail = fail or (lambda message: None)
-        self._progress = progress or (lambda done, total: None)
+        self.fail: Callable[[str], object] = fail or (lambda _: None)
+        self._progress: Callable[[int, int], object] = progress or (lambda _, __: None)
 
     def progress(self, manifest: Manifest) -> None:
         self._progress(len(manifest.written), len(manifest.parts))

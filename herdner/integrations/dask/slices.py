@@ -266,6 +266,7 @@ def _source(path: str, stream: IO[bytes] | None = None) -> Source:
 @contextmanager
 def _open(path: str, options: ReadOptions) -> Generator[IO[bytes]]:
     fs: Any
+    name: str
     fs, name = url_to_fs(path, **options.storage_options)
     with fs.open(name, "rb") as stream:
         yield stream

@@ -154,13 +154,14 @@ def create_app(
 
 def _add_pages(app: FastAPI) -> None:
     """Add all pages, scripts and styles. They are read once."""
-    sources = [(files("herdner.integrations.serve") / "pages", _PAGES, None)]
+    folder = files("herdner.integrations.serve") / "pages"
+    sources: list[tuple[Any, dict[str, str], str | None]] = [(folder, _PAGES, None)]
     if find_spec("fastapi_swagger") is not None:
-        sources.append((sources[0][0], _SWAGGER_PAGES, _SWAGGER_POLICY))
+        sources.append((folder, _SWAGGER_PAGES, _SWAGGER_POLICY))
         sources.append((files("fastapi_swagger") / "resources", _SWAGGER_FILES, _SWAGGER_POLICY))
-    for folder, pages, policy in sources:
+    for source, pages, policy in sources:
         for path, name in pages.items():
-            _add_page(app, path, (folder / name).read_bytes(), _MEDIA_TYPES[name.rpartition(".")[2]], policy)
+            _add_page(app, path, (source / name).read_bytes(), _MEDIA_TYPES[name.rpartition(".")[2]], policy)
 
 
 def _add_page(app: FastAPI, path: str, content: bytes, media_type: str, policy: str | None) -> None:

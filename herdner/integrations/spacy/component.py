@@ -228,7 +228,9 @@ class EntityPipe(Pipe):
             ComponentError: A file is invalid.
         """
         folder = ensure_path(path)
-        readers = {name: part.read for name, part in self._saved_parts().items() if (folder / name).exists()}
+        readers: dict[str, Callable[[Path], None]] = {
+            name: part.read for name, part in self._saved_parts().items() if (folder / name).exists()
+        }
         with errors_name(self.name):
             from_disk(path, readers, list(exclude))
         return self

@@ -15,9 +15,11 @@
 
 from __future__ import annotations
 
+import io
 import os
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -342,4 +344,7 @@ class HerdnerConsistency(EntityPipe):
     # --- saving -----------------------------------------------------------------------------------------------------
 
     def _saved_parts(self) -> dict[str, SavedPart]:
-        return {"layer": SavedPart(lambda: self.layer, lambda where: self._use_layer(SkipChainLayer.load(where)))}
+        def read(where: Path | io.BytesIO) -> None:
+            self._use_layer(SkipChainLayer.load(where))
+
+        return {"layer": SavedPart(lambda: self.layer, read)}

@@ -279,13 +279,13 @@ class HerdnerTagger(EntityPipe):
     def _saved_parts(self) -> dict[str, SavedPart]:
         has_model = self._tagger is not None or self._configured_model is not None
 
+        def read_model(where: Path | io.BytesIO) -> None:
+            self._use_model(TaggerModel.load(where))
+
         def read_names(where: Path | io.BytesIO) -> None:
             self._names = configured_names(self._configured_names, where)
 
         return {
-            "model": SavedPart(
-                lambda: self.tagger.model_ if has_model else None,
-                lambda where: self._use_model(TaggerModel.load(where)),
-            ),
+            "model": SavedPart(lambda: self.tagger.model_ if has_model else None, read_model),
             "names": SavedPart(lambda: self.names, read_names),
         }
