@@ -265,10 +265,8 @@ def _source(path: str, stream: IO[bytes] | None = None) -> Source:
 
 @contextmanager
 def _open(path: str, options: ReadOptions) -> Generator[IO[bytes]]:
-    fs: Any
-    name: str
-    fs, name = url_to_fs(path, **options.storage_options)
-    with fs.open(name, "rb") as stream:
+    location: tuple[Any, str] = url_to_fs(path, **options.storage_options)
+    with location[0].open(location[1], "rb") as stream:
         yield stream
 
 

@@ -109,7 +109,7 @@ def test_known_names(tagger, tmp_path, of):
         ([{"pattern": "Ada"}], "name 1: no label"),
         ({"patterns": PATTERNS, "strong": 3}, "names have no option 'strong'; they have file, patterns, strength"),
         ({"hard": True}, 'names need either "file" or "patterns"'),
-        ([], "there is no name"),
+        ([], "a list of known names needs at least one name with its label"),
     ],
 )
 def test_names_that_are_none(names, message):
@@ -315,7 +315,10 @@ def test_a_doc_of_many_tokens(nlp):
 @pytest.mark.parametrize(
     ("config", "message"),
     [
-        ({"backend": "gibs"}, r"^my_ner: there is no backend 'gibs'; there is annealed-gibbs, .*$"),
+        (
+            {"backend": "gibs"},
+            r"^my_ner: there is no backend 'gibs'; did you mean 'gibbs'\? Backends: annealed-gibbs, .*$",
+        ),
         ({"backend": {"n_sweeps": 4}}, r"^my_ner: a backend needs a name, as in .*$"),
         ({"backend": {"name": "gibbs", "sweeps": 4}}, r"^my_ner: backend gibbs has no option 'sweeps'; it has .*$"),
         ({"backend": {"name": "gibbs", "n_sweeps": "x"}}, r"^my_ner: backend gibbs: n_sweeps must be a whole number"),
