@@ -315,7 +315,7 @@ def _lexicon(model: str | None, language: str, classes: bool, gazetteers: list[P
     if not lists:
         return lexicon
     own = Gazetteers.of(lists)
-    return replace(lexicon, gazetteers=own if lexicon.gazetteers is None else lexicon.gazetteers.joined(own))
+    return replace(lexicon, gazetteers=own if lexicon.gazetteers is None else lexicon.gazetteers.union(own))
 
 
 def _save(

@@ -144,8 +144,8 @@ def span_beliefs(
     return CalibrationInputs(with_links, without_links, linked, labels, stops - first, document)
 
 
-class Joined(NamedTuple):
-    """Concatenated documents.
+class LinkedDocuments(NamedTuple):
+    """Concatenated documents and their links.
 
     Attributes:
         starts: int64[D + 1], first token of each document, and the number of tokens.
@@ -158,7 +158,9 @@ class Joined(NamedTuple):
     ends: list[NDArray[np.int32]]
 
 
-def joined(crf: SkipChainModel, documents: Sequence[Tokenized], spellings: TokenSpellings | None = None) -> Joined:
+def concatenate(
+    crf: SkipChainModel, documents: Sequence[Tokenized], spellings: TokenSpellings | None = None
+) -> LinkedDocuments:
     """Concatenate the sentences and find the links of documents. ``spellings`` of all tokens are computed if None."""
     starts = [0, *accumulate(len(document.tokens) for document in documents)]
     placed = zip(documents, starts, strict=False)
@@ -167,7 +169,7 @@ def joined(crf: SkipChainModel, documents: Sequence[Tokenized], spellings: Token
         spellings = spell_tokens([token for document in documents for token in document.tokens])
     at = np.array(starts)
     ends = [each.template.links_of_all(documents, spellings, at, offsets) for each in crf.link_tables]
-    return Joined(at, offsets, ends)
+    return LinkedDocuments(at, offsets, ends)
 
 
 @dataclass(frozen=True, eq=False)
@@ -245,7 +247,7 @@ class Decoder:
         if not tokens:
             return [document.with_decoded([]) for document in documents]
         words = self.extractor.words(tokens)
-        starts, offsets, links = joined(self.crf, seen, words.spellings())
+        starts, offsets, links = concatenate(self.crf, seen, words.spellings())
         unary = self.extractor.scores(words, offsets, starts)
         for each, start, end in zip(evidence, starts.tolist(), starts[1:].tolist(), strict=False):
             each.add_to(unary[start:end])

@@ -131,8 +131,8 @@ class Gazetteers:
         keys = np.fromiter(values, np.uint64, len(values))
         return Gazetteers(tuple(lists), WordValues.of(keys, np.fromiter(values.values(), np.uint32, len(values))))
 
-    def joined(self, other: Gazetteers) -> Gazetteers:
-        """Return these lists followed by other ones.
+    def union(self, other: Gazetteers) -> Gazetteers:
+        """Return gazetteers with these lists and other ones.
 
         Args:
             other: Gazetteers with other names.

@@ -47,7 +47,7 @@ def _length(source: TextOrDocument) -> int:
     return len(source) if isinstance(source, str) else len(source.text)
 
 
-def checked(source: object) -> TextOrDocument:
+def check_source(source: object) -> TextOrDocument:
     """Return a text or document; raise TypeError for anything else."""
     if not isinstance(source, str | Document):
         raise TypeError(f"expected a text or a herdner Document, got {type(source).__name__}")
@@ -70,7 +70,7 @@ def batches(sources: Iterable[object], first: int, most: int) -> Iterator[Batch]
                 yield Batch(first + len(batch), [], source)
                 first, batch, size = first + len(batch) + 1, [], 0
                 continue
-            batch.append(checked(source))
+            batch.append(check_source(source))
             size += _length(batch[-1])
             if size >= BATCH_CHARACTERS or len(batch) == most:
                 yield Batch(first, batch)

@@ -29,7 +29,17 @@ from herdner.ner.known_names.known import NamesLike
 from herdner.ner.lexicon import Lexicon
 from herdner.ner.model import TaggerModel
 from herdner.ner.model_file import ModelError, shipped_models
-from herdner.ner.streams import Batch, BatchTagger, Item, TextOrDocument, awaited, batches, checked, ordered, separated
+from herdner.ner.streams import (
+    Batch,
+    BatchTagger,
+    Item,
+    TextOrDocument,
+    awaited,
+    batches,
+    check_source,
+    ordered,
+    separated,
+)
 from herdner.text.document import Document, Failure
 from herdner.text.tags import Scheme, labels_of
 from herdner.text.tokenize import Tokenizer, TokenizerSettings, with_tokens
@@ -304,7 +314,7 @@ class Tagger(Estimator):
             ValueError: An option is invalid, or the document cannot be tagged.
             TypeError: The source is neither a text nor a `Document`.
         """
-        (result,) = self._batch_tagger(inference, options, seed, first)(Batch(first, [checked(source)]))
+        (result,) = self._batch_tagger(inference, options, seed, first)(Batch(first, [check_source(source)]))
         if isinstance(result, Failure):
             raise result.error
         return result

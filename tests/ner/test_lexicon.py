@@ -24,18 +24,18 @@ BANKS = {"bank": [["Bank", "of", "New", "York"], ["New", "Bank"]], "name": [["Pa
 
 
 def test_joined_gazetteers_are_those_built_together():
-    joined, together = Gazetteers.of(CITIES).joined(Gazetteers.of(BANKS)), Gazetteers.of({**CITIES, **BANKS})
-    assert joined.names == together.names
-    np.testing.assert_array_equal(joined.phrases.keys, together.phrases.keys)
-    np.testing.assert_array_equal(joined.phrases.values, together.phrases.values)
+    union, together = Gazetteers.of(CITIES).union(Gazetteers.of(BANKS)), Gazetteers.of({**CITIES, **BANKS})
+    assert union.names == together.names
+    np.testing.assert_array_equal(union.phrases.keys, together.phrases.keys)
+    np.testing.assert_array_equal(union.phrases.values, together.phrases.values)
 
 
 def test_lists_that_cannot_be_joined_are_refused():
     with pytest.raises(ValueError, match="both sets of gazetteers have a list named city"):
-        Gazetteers.of(CITIES).joined(Gazetteers.of(CITIES))
+        Gazetteers.of(CITIES).union(Gazetteers.of(CITIES))
     many = {f"list{i}": [["a"]] for i in range(MAX_GAZETTEERS)}
     with pytest.raises(ValueError, match=f"at most {MAX_GAZETTEERS} gazetteers"):
-        Gazetteers.of(CITIES).joined(Gazetteers.of(many))
+        Gazetteers.of(CITIES).union(Gazetteers.of(many))
     with pytest.raises(ValueError, match=f"at most {MAX_GAZETTEERS} gazetteers"):
         Gazetteers.of({**many, **CITIES})
 

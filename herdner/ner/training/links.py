@@ -16,7 +16,7 @@ from herdner.crf.objectives import Examples
 from herdner.crf.trainer import TrainingProgress
 from herdner.evaluation.scores import DocumentSpans, count_entities, f1_from_counts
 from herdner.inference import Backend, make_backend
-from herdner.ner.decode import Tokenized, decode, joined
+from herdner.ner.decode import Tokenized, concatenate, decode
 from herdner.ner.inference import DEFAULT_BACKEND
 from herdner.ner.model import TaggerModel
 from herdner.ner.training.corpus import TrainingCorpus, check_development_spans
@@ -105,7 +105,7 @@ def join_examples(
         unaries: float64[tokens, K] for each document, log-potentials without those of sentence borders.
         states: int32[tokens] for each document, gold tags as indices.
     """
-    _, sentence_offsets, ends = joined(model, documents)
+    _, sentence_offsets, ends = concatenate(model, documents)
     unary = np.concatenate(unaries)
     marginals = model.chain_marginals(unary, sentence_offsets)
     unary = model.with_borders(unary, sentence_offsets)
