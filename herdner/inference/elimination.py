@@ -329,6 +329,13 @@ class BucketTree:
     """
 
     def __init__(self, reduced: ReducedGraph, order: EliminationOrder, n_threads: int = 1) -> None:
+        """Lay out the buckets.
+
+        Args:
+            reduced: The reduced graph.
+            order: Order in which its variables are eliminated.
+            n_threads: Number of threads.
+        """
         self.reduced, self.n_threads = reduced, n_threads
         self.sizes = np.array([len(reduced.states[v]) for v in reduced.variables], np.int32)
         self.position = np.empty(len(self.sizes), np.int64)
@@ -452,6 +459,7 @@ class Messages:
     total: float = field(init=False)
 
     def __post_init__(self) -> None:
+        """Begin without messages."""
         self.tables, self.offsets, self.total = [], [], self.tree.offset
 
     def collect(self, node: BucketNode) -> None:

@@ -78,6 +78,7 @@ class Exact:
     capabilities: ClassVar[Capabilities] = Capabilities(record=frozenset({"marginals", "table_counts"}), linked=False)
 
     def __post_init__(self) -> None:
+        """Raise ``ValueError`` for options out of range."""
         if not 0 <= self.max_log2_cells <= 60:
             raise ValueError(f"max_log2_cells must be a number from 0 to 60, not {self.max_log2_cells!r}")
         check_integer(self.n_best, "n_best")
