@@ -88,19 +88,21 @@ class ChainData:
         joined = np.concatenate([*allowed, np.empty((0, len(labels)), np.uint8)])
         states = np.where(joined.sum(axis=1) == 1, joined.argmax(axis=1), -1).astype(np.int32)
         starts, offsets = _joined_starts([begin for begin, _ in features]), _joined_starts(sentence_offsets)
-        distinct, numbers = loops.number_keys(np.concatenate([*(keys for _, keys in features), np.empty(0, np.uint64)]))
+        distinct, key_indices = loops.number_keys(
+            np.concatenate([*(keys for _, keys in features), np.empty(0, np.uint64)])
+        )
         met = joined if counted is None else np.concatenate([*counted, np.empty((0, len(labels)), np.uint8)])
-        weighted = _weighted(distinct, numbers, starts, met, min_freq)
+        weighted = _weighted(distinct, key_indices, starts, met, min_freq)
         transitions = _neighbours(states, joined, offsets, min_freq)
         if base is not None:
-            number = _numbers(base.labels, labels)
+            tag_indices = _indices(base.labels, labels)
             rows, entries = base.entries_of(distinct)
-            weighted[rows, number[base.entry_labels[entries]]] = True
-            transitions[np.ix_(number, number)] |= base.transition != 0
-        kept = np.flatnonzero(weighted.any(axis=1))
-        columns, first = _columns(kept, weighted, numbers, starts, len(distinct))
+            weighted[rows, tag_indices[base.entry_labels[entries]]] = True
+            transitions[np.ix_(tag_indices, tag_indices)] |= base.transition != 0
+        with_weights = np.flatnonzero(weighted.any(axis=1))
+        columns, first = _columns(with_weights, weighted, key_indices, starts, len(distinct))
         column_of = np.full(len(distinct), -1, np.int32)
-        column_of[kept] = columns
+        column_of[with_weights] = columns
         weighted = weighted[first]
         n_dense = int((weighted.sum(axis=1) >= _DENSE).sum())
         entry_starts = np.append(0, np.cumsum(weighted[n_dense:].sum(axis=1), dtype=np.int64))
@@ -108,11 +110,11 @@ class ChainData:
         leading[first] = column_of[first]
         owners = np.repeat(np.arange(len(features), dtype=np.int32), [len(o) - 1 for o in sentence_offsets])
         return ChainData(
-            labels, offsets, owners, joined, states, distinct[kept], columns,
+            labels, offsets, owners, joined, states, distinct[with_weights], columns,
             np.bincount(columns, minlength=len(first)), weighted[:n_dense], entry_starts,
             np.nonzero(weighted[n_dense:])[1].astype(np.uint8),
-            *loops.lay_out(numbers, starts, leading, n_dense, entry_starts),
-            np.bincount(numbers, minlength=len(distinct))[first], transitions,
+            *loops.lay_out(key_indices, starts, leading, n_dense, entry_starts),
+            np.bincount(key_indices, minlength=len(distinct))[first], transitions,
         )  # fmt: skip
 
     @property
@@ -158,12 +160,14 @@ class ChainData:
         Returns:
             float64[d] with d = `n_features` + number of transitions; 0 where ``weights`` has no entry.
         """
-        number = _numbers(weights.labels, self.labels)
+        tag_indices = _indices(weights.labels, self.labels)
         rows, entries = weights.entries_of(self.keys)
         table = np.zeros((len(self.sizes), len(self.labels)))
-        np.add.at(table, (self.columns[rows], number[weights.entry_labels[entries]]), weights.entry_weights[entries])
+        np.add.at(
+            table, (self.columns[rows], tag_indices[weights.entry_labels[entries]]), weights.entry_weights[entries]
+        )
         transition = np.zeros((len(self.labels), len(self.labels)))
-        transition[np.ix_(number, number)] = weights.transition
+        transition[np.ix_(tag_indices, tag_indices)] = weights.transition
         return np.concatenate([table[self.entries], transition[self.transitions]])
 
     def weights_of(self, vector: NDArray[np.float64], base: ChainWeights | None = None) -> ChainWeights:
@@ -191,26 +195,26 @@ class ChainData:
 
 
 def _columns(
-    kept: NDArray[np.int64],
+    with_weights: NDArray[np.int64],
     weighted: NDArray[np.bool_],
-    numbers: NDArray[np.int32],
+    key_indices: NDArray[np.int32],
     starts: NDArray[np.int64],
     n_features: int,
 ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-    """Return the column of each feature with weights (``kept``), int32, and one feature of each column.
+    """Return the column of each feature with weights (``with_weights``), int32, and one feature of each column.
 
     Dense columns come first, and within both groups frequent columns. Features of a column have the same tags.
     """
-    hashes = loops.column_hashes(numbers, starts, n_features)[kept]
-    packed = np.packbits(weighted[kept], axis=1)
-    same = np.empty(len(kept), [("tokens", "u8"), ("tags", f"V{packed.shape[1]}")])
+    hashes = loops.column_hashes(key_indices, starts, n_features)[with_weights]
+    packed = np.packbits(weighted[with_weights], axis=1)
+    same = np.empty(len(with_weights), [("tokens", "u8"), ("tags", f"V{packed.shape[1]}")])
     same["tokens"], same["tags"] = hashes, packed.view(f"V{packed.shape[1]}")[:, 0]
     _, first, columns = np.unique(same, return_index=True, return_inverse=True)
-    occurrences = np.bincount(numbers, minlength=n_features)[kept[first]]
-    order = np.lexsort((-occurrences, weighted[kept[first]].sum(axis=1) < _DENSE))
+    occurrences = np.bincount(key_indices, minlength=n_features)[with_weights[first]]
+    order = np.lexsort((-occurrences, weighted[with_weights[first]].sum(axis=1) < _DENSE))
     place = np.empty(len(order), np.int32)
     place[order] = np.arange(len(order), dtype=np.int32)
-    return place[columns], kept[first[order]]
+    return place[columns], with_weights[first[order]]
 
 
 def _joined_starts(starts: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
@@ -220,23 +224,23 @@ def _joined_starts(starts: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
 
 def _weighted(
     distinct: NDArray[np.uint64],
-    numbers: NDArray[np.int32],
+    key_indices: NDArray[np.int32],
     starts: NDArray[np.int64],
     allowed: NDArray[np.uint8],
     min_freq: int,
 ) -> NDArray[np.bool_]:
     """Return which pairs of a feature and a tag are frequent enough, bool[features, K]."""
-    frequent = np.flatnonzero(np.bincount(numbers, minlength=len(distinct)) >= min_freq)
+    frequent = np.flatnonzero(np.bincount(key_indices, minlength=len(distinct)) >= min_freq)
     columns = np.full(len(distinct), -1, np.int32)
     columns[frequent] = np.arange(len(frequent), dtype=np.int32)
     counts = np.zeros((len(frequent), allowed.shape[1]), np.int32)
-    loops.count_pairs(numbers, starts, allowed, columns, counts)
+    loops.count_pairs(key_indices, starts, allowed, columns, counts)
     weighted = np.zeros((len(distinct), allowed.shape[1]), np.bool_)
     weighted[frequent] = counts >= max(min_freq, 1)
     return weighted
 
 
-def _numbers(labels: Sequence[str], among: Sequence[str]) -> NDArray[np.int64]:
+def _indices(labels: Sequence[str], among: Sequence[str]) -> NDArray[np.int64]:
     """Return the index of each label in ``among``."""
     place = {label: k for k, label in enumerate(among)}
     return np.array([place[label] for label in labels], np.int64)

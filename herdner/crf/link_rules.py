@@ -254,12 +254,12 @@ class Acronym:
         return _rows(pairs)
 
     def _expansions(
-        self, tokens: list[str], borders: list[int], initials: Mapping[int, str], wanted: Iterable[str]
+        self, tokens: list[str], borders: list[int], initials: Mapping[int, str], acronyms: Iterable[str]
     ) -> dict[str, list[list[int]]]:
         """Return the expansions of each acronym as lists of tokens, ascending by their last token."""
-        wanted = set(wanted)
-        beginnings = {acronym[:n] for acronym in wanted for n in range(1, len(acronym) + 1)}
-        found: defaultdict[str, list[list[int]]] = defaultdict(list)
+        acronyms = set(acronyms)
+        beginnings = {acronym[:n] for acronym in acronyms for n in range(1, len(acronym) + 1)}
+        expansions: defaultdict[str, list[list[int]]] = defaultdict(list)
         for start in initials:
             if initials[start][0] not in beginnings:
                 continue
@@ -273,13 +273,13 @@ class Acronym:
                     closes = token + 1 == borders[sentence] or token + 1 not in initials
                     if text not in beginnings:
                         break
-                    if text in wanted and len(words) > 1 and closes and (opens or len(text) > 2):
-                        found[text].append(words)
+                    if text in acronyms and len(words) > 1 and closes and (opens or len(text) > 2):
+                        expansions[text].append(words)
                 elif skipped < MOST_SKIPPED and tokens[token].islower() and len(tokens[token]) <= self.small_word:
                     skipped += 1
                 else:
                     break
-        return found
+        return expansions
 
 
 @dataclass(frozen=True)
@@ -495,7 +495,7 @@ def rule_from_text(text: str) -> Rule:
             raise ValueError(f"rule {name}: expected option=value, got {part!r:.80}")
         key, value = pair
         if key in options:
-            raise ValueError(f"rule {name}: {key} is given twice")
+            raise ValueError(f"rule {name}: {key} occurs twice; give it once")
         options[key] = parse_option(value, bool | int | str)  # the rule checks the type
     return _make_rule(name, options)
 

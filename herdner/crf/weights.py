@@ -78,13 +78,13 @@ class ChainWeights:
             Index in ``keys`` and index of the entry, one pair for each entry.
         """
         at = np.searchsorted(self.keys, keys)
-        known = np.flatnonzero(at < len(self.keys))
-        known = known[self.keys[at[known]] == keys[known]]
+        present = np.flatnonzero(at < len(self.keys))
+        present = present[self.keys[at[present]] == keys[present]]
         starts = self.starts.astype(np.int64)
-        first, sizes = starts[at[known]], np.diff(starts)[at[known]]
+        first, sizes = starts[at[present]], np.diff(starts)[at[present]]
         within = np.arange(int(sizes.sum()), dtype=np.int64)
         entries = within + np.repeat(first - np.cumsum(sizes) + sizes, sizes)
-        return np.repeat(known, sizes), entries
+        return np.repeat(present, sizes), entries
 
     def select(self, mask: NDArray[np.bool_]) -> ChainWeights:
         """Select entries; features without entries are removed.

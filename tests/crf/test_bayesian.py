@@ -123,7 +123,7 @@ def test_equal_seeds_give_equal_particles():
     assert (one[1:] != other[1:]).any()
 
 
-def test_bad_use_is_told():
+def test_misuse_raises_errors():
     crf, examples = many(5, 1.0)
     for l2 in (0.0, -1.0, np.nan, np.inf):
         with pytest.raises(ValueError, match="`l2` must be"):

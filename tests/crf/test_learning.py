@@ -132,7 +132,7 @@ def test_nothing_is_learned_from_nothing():
     assert not after.link_tables[0].table.any()
 
 
-def test_bad_use_is_told():
+def test_misuse_raises_errors():
     crf, examples = many(5, 1.0)
     for options, word in (
         ({"objective": "x"}, "objective"),

@@ -492,7 +492,7 @@ def test_bad_values_are_told_in_one_line(values, told):
     [
         ("", "unknown rule ''"),
         ("same-word:3", "expected option=value, got '3'"),
-        ("same-word:nearest=3,nearest=4", "nearest is given twice"),
+        ("same-word:nearest=3,nearest=4", "nearest occurs twice; give it once"),
         ("same-word:nearest=-1", "nearest must be a whole number"),
         ("same-word:nearest=" + "9" * 5000, "nearest must be a whole number"),
         ("same-word:fold_case=perhaps", "fold_case must be true or false"),

@@ -31,7 +31,7 @@ def tagger(news_tagger: Tagger) -> Tagger:
     return news_tagger
 
 
-def test_ties_are_learned_and_prefer_equal_labels(tagger):
+def test_links_are_learned_and_prefer_equal_labels(tagger):
     (each,) = tagger.model_.link_tables
     labels = [tag.partition("-")[2] for tag in tagger.classes_]
     equal = np.array([[a == b for b in labels] for a in labels])
@@ -40,16 +40,16 @@ def test_ties_are_learned_and_prefer_equal_labels(tagger):
     assert tagger.learning_curve_.steps[-1].value < tagger.learning_curve_.steps[0].value
 
 
-def test_mentions_of_one_name_are_tied(tagger):
+def test_mentions_of_one_name_are_linked(tagger):
     """Links so strong that the table decides: all mentions get the label of the most confident one."""
     labels = [tag.partition("-")[2] for tag in tagger.classes_]
     equal = np.array([[10.0 if a == b else 0.0 for b in labels] for a in labels])
     strong = Tagger.from_model(replace(tagger.model_, link_tables=(LinkTable(skip_chain_template(), equal),)))
     text = "Zarno Quill, a teacher, met Ada Reyes. The teacher said that Quill was late. Quill left."
-    without, tied = strong.tag(text, links=False), strong.tag(text)
-    kinds = {e.label for e in tied.entities if "Quill" in e.text}
-    assert len(kinds) <= 1
-    assert without.tokens == tied.tokens
+    without, linked = strong.tag(text, links=False), strong.tag(text)
+    labels = {e.label for e in linked.entities if "Quill" in e.text}
+    assert len(labels) <= 1
+    assert without.tokens == linked.tokens
 
 
 def test_without_links_it_is_the_chain(tagger):
@@ -90,7 +90,7 @@ def test_marginals_of_links_raise_or_lower_confidences(tagger):
     assert all(0 < a <= 1 for a, _ in pairs)
 
 
-def test_models_keep_their_ties(tagger, tmp_path):
+def test_models_keep_their_links(tagger, tmp_path):
     second = LinkTable(skip_chain_template(SameStem()), tagger.model_.link_tables[0].table * 2)
     model = replace(tagger.model_, link_tables=(*tagger.model_.link_tables, second))
     model.save(tmp_path / "m")
@@ -113,7 +113,7 @@ def test_models_keep_their_ties(tagger, tmp_path):
         lambda header, arrays: arrays.pop("link_tables"),
     ],
 )
-def test_damaged_ties_are_refused(tagger, tmp_path, damage):
+def test_damaged_links_are_refused(tagger, tmp_path, damage):
     tagger.save(tmp_path / "m")
     file = read_model(tmp_path / "m")
     header, arrays = dict(file.header), dict(file.arrays)
