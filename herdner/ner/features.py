@@ -65,6 +65,10 @@ class FeaturePlan:
     gazetteers: tuple[str, ...] = ()
     recasing: tuple[str, ...] | None = None
 
+    def __repr__(self) -> str:
+        """Return a summary: a plan may have hundreds of templates."""
+        return f"FeaturePlan({len(self.templates)} templates, gazetteers={self.gazetteers!r})"
+
     @staticmethod
     def from_dict(values: Mapping[str, Any]) -> FeaturePlan:
         """Build a plan from the values of `dataclasses.asdict`.

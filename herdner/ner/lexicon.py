@@ -39,6 +39,10 @@ class WordValues:
     keys: NDArray[np.uint64]
     values: NDArray[np.uint32]
 
+    def __repr__(self) -> str:
+        """Return a summary: there may be a million words."""
+        return f"WordValues({len(self.keys)} words)"
+
     def table(self) -> WordTable:
         """Return the compiled hash table."""
         return WordTable(build_table(self.keys, self.values.astype(np.uint64)))
