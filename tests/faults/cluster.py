@@ -21,10 +21,10 @@ PARTS, PART_BYTES = 12, 20_000
 # The command with smaller parts than its minimum of a megabyte.
 PROGRAM = f"""
 import sys
-from herdner import distributed
+from herdner.integrations import dask
 from herdner.cli import run
-whole = distributed.tag_files
-distributed.tag_files = lambda *files, **options: whole(*files, **{{**options, "part_bytes": {PART_BYTES}}})
+tag_files = dask.tag_files
+dask.tag_files = lambda *files, **options: tag_files(*files, **{{**options, "part_bytes": {PART_BYTES}}})
 sys.exit(run(sys.argv[1:]))
 """
 VICTIMS = ("all", "first", "other")
