@@ -100,7 +100,7 @@ cdef class Extractor:
 
     Other args: ``classes``, ``vectors`` and ``gazetteers`` are the tables of word classes, vector classes and phrases,
     or None; ``n_gazetteers`` is the number of phrase lists; ``weights`` is None for training; ``topics`` are
-    `herdner.ner.training.topics.Topics` or None.
+    `herdner.ner.lexicon.Topics` or None.
     """
     cdef const int32_t[:, ::1] singles
     cdef int32_t[:, ::1] items          # of conjunctions, as (source, index): see find_sources

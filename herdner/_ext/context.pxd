@@ -70,7 +70,7 @@ cdef class Context:
     cdef const int64_t[::1] offsets
     cdef const int64_t[::1] documents  # the first sentence of each document, and the number of sentences
     cdef const int32_t[::1] types
-    cdef const float[:, ::1] centres   # of topics (herdner.ner.topics.Topics), or None
+    cdef const float[:, ::1] centres   # of topics (herdner.ner.lexicon.Topics), or None
     cdef const float[::1] biases
     cdef const int32_t[::1] topic_starts
     cdef uint8_t[:, ::1] topics        # of each sentence, counted from 1

@@ -139,8 +139,8 @@ def test_the_chains_and_links_are_those_found_in_the_graph(rules, borders, seed)
     assert isinstance(given_chains, LinkedChains)
     assert isinstance(found, LinkedChains)
     np.testing.assert_array_equal(given_chains.scopes, found.scopes)
-    skip_tables = [chains.tables[chains.table_of_edge] for chains in (given_chains, found)]
-    np.testing.assert_array_equal(*skip_tables)
+    link_tables = [chains.tables[chains.table_of_edge] for chains in (given_chains, found)]
+    np.testing.assert_array_equal(*link_tables)
     for name in ("offsets", "unary"):
         np.testing.assert_array_equal(getattr(given_chains.form, name), getattr(found.form, name))
     inner = np.setdiff1d(np.arange(9), found.form.offsets)
