@@ -36,7 +36,7 @@ class BlockInfluence:
 
     Attributes:
         ranges: int32[B, 2], the first and the last variable of each block, overlapping (see
-            `herdner.graph.order.block_ranges`).
+            ``herdner.graph.order.block_ranges``).
         spans: Spans of variables (first, last) whose probability of differing is tracked. Single variables at the ends
             of links, which influence other blocks, come first.
         rows: int64[B + 1]. A step of block b updates the rows ``rows[b]:rows[b + 1]``.

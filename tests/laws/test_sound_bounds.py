@@ -60,6 +60,6 @@ def test_an_order_that_is_not_known_has_no_bound() -> None:
     with pytest.raises(ValueError, match="needs a graph for its order"):
         marginal_bound(Influence.of_matrix(tightest_influence(ignoring()).to_scipy()), checkerboard_scan(), [3], 4)
     for scan in (random_scan(), jacobi_scan()):
-        with pytest.raises(ValueError, match="no order that is known beforehand"):
+        with pytest.raises(ValueError, match="has no predetermined order"):
             sweep_order(scan, ignoring())
     assert sweep_order(systematic_scan(), ignoring()).tolist() == [0, 1, 2, 3]

@@ -62,7 +62,7 @@ class SampleMean:
         object.__setattr__(self, "weights", weights)
 
     def at(self, x: Floats, bandwidth: float) -> Floats:
-        """Return the kernel mean at points, see `KernelMean`.
+        """Return the kernel mean at points, see ``KernelMean``.
 
         Args:
             x: float64[N, d].
@@ -73,7 +73,7 @@ class SampleMean:
         return np.concatenate([np.empty(0), *parts])
 
     def squared_norm(self, bandwidth: float) -> float:
-        """Return the squared norm of the kernel mean, see `KernelMean`.
+        """Return the squared norm of the kernel mean, see ``KernelMean``.
 
         Args:
             bandwidth: h.
@@ -96,7 +96,7 @@ class MixtureMean:
     covariances: Floats
 
     def at(self, x: Floats, bandwidth: float) -> Floats:
-        """Return the kernel mean at points, see `KernelMean`.
+        """Return the kernel mean at points, see ``KernelMean``.
 
         Args:
             x: float64[N, d].
@@ -107,7 +107,7 @@ class MixtureMean:
 
     def squared_norm(self, bandwidth: float) -> float:
         # The mean over y of component c equals the mean at c's centre of a mixture with c's covariance added.
-        """Return the squared norm of the kernel mean, see `KernelMean`.
+        """Return the squared norm of the kernel mean, see ``KernelMean``.
 
         Args:
             bandwidth: h.
