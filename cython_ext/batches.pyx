@@ -39,8 +39,8 @@ cdef double log_span(const Smoothed *c, const double *unary, const int32_t *stat
 
 
 cdef double add_path(const Smoothed *c, const double *unary, const int32_t *states, const int32_t *edge_table,
-                  int64_t start, int64_t end, const double *norm, int step, double result) noexcept nogil:
-    """Add to ``result`` the path from a span's first token to its last, minus the normalisers, ``step`` doubles apart."""
+                     int64_t start, int64_t end, const double *norm, int step, double result) noexcept nogil:
+    """Add to ``result`` the path from a span's first token to its last, minus the normalisers (``step`` apart)."""
     cdef int n_states = c.scaled.n_states
     cdef int64_t t, table = 0
     for t in range(start + 1, end):
@@ -121,8 +121,8 @@ cdef class PairCounts:
 cdef class Many:
     """The sequences of one call, its outputs, and memory for lanes.
 
-    Outputs that are None are not computed; ``pairs`` requires ``nodes``. ``weights`` [S] are the weights of sequences in
-    ``pairs``; None means 1. Sequences have at most ``most`` tokens.
+    Outputs that are None are not computed; ``pairs`` requires ``nodes``. ``weights`` [S] are the weights of sequences
+    in ``pairs``; None means 1. Sequences have at most ``most`` tokens.
     """
 
     def __cinit__(self, Workspace space, const double[:, ::1] unary, const int64_t[::1] offsets, int64_t most,
@@ -273,8 +273,8 @@ cdef int64_t smooth_all(Workspace space, const double[:, ::1] unary, const int64
                         double[:, ::1] nodes, Spans spans, PairCounts pairs):
     """Fill ``log_z`` [S], ``nodes`` [N, K], ``pairs`` and ``spans``, unless None.
 
-    With ``spans``, sequences without a span are skipped. Returns the first sequence without an allowed labelling, -1, or
-    BAD_NUMBERS.
+    With ``spans``, sequences without a span are skipped. Returns the first sequence without an allowed labelling, -1,
+    or BAD_NUMBERS.
     """
     cdef Many many = Many(space, unary, offsets, longest(offsets), log_z, nodes, spans, pairs, None)
     cdef int64_t n = offsets.shape[0] - 1, s = 0, fault = -1

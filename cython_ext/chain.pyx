@@ -4,10 +4,10 @@
 Called by ``herdner.inference.linear_chain`` and the backends ``sum_product`` and ``viterbi``.
 
 Arguments common to all functions: ``unary`` [N, K] are the log-potentials of all tokens; sequence s has the rows
-``offsets[s]`` to ``offsets[s + 1]`` - 1. ``tables`` [T, K, K] are pairwise log-potentials; the edge from token t - 1 to t
-uses ``tables[edge_table[t]]``, or ``tables[0]`` if ``edge_table`` is None. Entries are finite or -inf. The callers check
-shapes and tables; the numbers in ``unary`` are checked here, sequence by sequence, which also loads them into the cache.
-The caller allocates all outputs.
+``offsets[s]`` to ``offsets[s + 1]`` - 1. ``tables`` [T, K, K] are pairwise log-potentials; the edge from token t - 1 to
+t uses ``tables[edge_table[t]]``, or ``tables[0]`` if ``edge_table`` is None. Entries are finite or -inf. The callers
+check shapes and tables; the numbers in ``unary`` are checked here, sequence by sequence, which also loads them into the
+cache. The caller allocates all outputs.
 
 Each function stops at the first fault. It returns -1 on success, -2 if ``unary`` holds NaN, +inf or numbers beyond
 1e300, or else the index of a sequence without an allowed labelling.
@@ -271,7 +271,8 @@ def span_log_probability(const double[:, ::1] unary, const double[:, :, ::1] tab
                          const int64_t[::1] span_ends, double[::1] out):
     """Fill ``out`` with log P(tokens span_start to span_end - 1 have these ``states`` [N]).
 
-    Spans are sorted by their starts, not empty, and each lies inside one sequence. Sequences without a span are skipped.
+    Spans are sorted by their starts, not empty, and each lies inside one sequence. Sequences without a span are
+    skipped.
     """
     cdef Workspace space = Workspace(tables, longest(offsets))
     cdef Spans spans = Spans(states, span_starts, span_ends, out)

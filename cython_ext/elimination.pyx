@@ -13,7 +13,7 @@ probabilities of the separator with the tables and adds up the beliefs of each t
 """
 
 from libc.math cimport INFINITY, exp, log
-from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy, memset
 
@@ -230,7 +230,7 @@ cdef enum Pattern:
 cdef class Bucket:
     """The tables of one bucket with their places; a checked copy of what the loops read."""
     cdef Layout f
-    cdef list kept             # the arrays themselves
+    cdef list references       # the arrays themselves
     cdef list beliefs
     cdef Py_ssize_t n_rows
 
@@ -245,7 +245,7 @@ cdef class Bucket:
             n_states: K, the states of the variable of the bucket.
             beliefs: For each table a float64 array of its size to which its beliefs are added, or None.
         """
-        cdef Py_ssize_t i, a, b, rest, last
+        cdef Py_ssize_t i, a, last
         cdef const double[::1] table
         cdef double[::1] belief
         cdef Layout* f = &self.f
@@ -253,7 +253,7 @@ cdef class Bucket:
         f.n_tables, f.n_axes, f.n_states = len(tables), sizes.shape[0], n_states
         if f.n_axes > MOST_AXES or strides.shape[0] != f.n_tables or strides.shape[1] != f.n_axes or n_states < 1:
             raise ValueError("tables, strides and sizes do not fit each other")
-        self.kept, self.beliefs, self.n_rows = list(tables), beliefs, 1
+        self.references, self.beliefs, self.n_rows = list(tables), beliefs, 1
         for a in range(f.n_axes):
             if sizes[a] < 1:
                 raise ValueError("sizes must be at least 1")
@@ -328,7 +328,7 @@ cdef class Bucket:
 
     @property
     def n_slices(self):
-        """Number of states of the first outer axis if all beliefs contain that axis, so its slices share no cell; else 1."""
+        """Number of states of the first outer axis if all beliefs contain it (then slices share no cell), else 1."""
         cdef Py_ssize_t i
         if self.f.n_axes == self.f.n_inner:
             return 1
@@ -376,7 +376,8 @@ cdef class Bucket:
         cdef int64_t* base = <int64_t*> malloc(max(1, self.f.n_tables) * sizeof(int64_t))
         if cells and base:
             with nogil:
-                distribute_rows(&self.f, log_domain, cells, base, &message[0], &probability[0], &marginal[0], first, last)
+                distribute_rows(&self.f, log_domain, cells, base, &message[0], &probability[0], &marginal[0], first,
+                                last)
         free(base)
         free(cells)
         if not (cells and base):
@@ -455,12 +456,12 @@ cdef inline void next_block(const Layout* f, Py_ssize_t* digits, int64_t* base) 
 cdef void collect_rows(const Layout* f, bint log_domain, bint maximise, double* cells, int64_t* base, double* message,
                        Py_ssize_t first, Py_ssize_t last) noexcept nogil:
     cdef Py_ssize_t digits[64]
-    cdef Py_ssize_t block, b, k, width = f.n_states
+    cdef Py_ssize_t _, b, k, width = f.n_states
     cdef double top, total
     cdef const double* row
     message += first * f.inner
     first_block(f, first, digits, base)
-    for block in range(first, last):
+    for _ in range(first, last):
         fill_block(f, log_domain, cells, base)
         if not log_domain and not maximise and width == 2:
             for b in range(f.inner):
@@ -490,9 +491,10 @@ cdef void collect_rows(const Layout* f, bint log_domain, bint maximise, double* 
 
 
 cdef void distribute_rows(const Layout* f, bint log_domain, double* cells, int64_t* base, const double* message,
-                          const double* probability, double* marginal, Py_ssize_t first, Py_ssize_t last) noexcept nogil:
+                          const double* probability, double* marginal, Py_ssize_t first,
+                          Py_ssize_t last) noexcept nogil:
     cdef Py_ssize_t digits[64]
-    cdef Py_ssize_t block, b, k, i, n = f.inner * f.n_states, width = f.n_states
+    cdef Py_ssize_t _, b, k, i, n = f.inner * f.n_states, width = f.n_states
     cdef double factor
     cdef bint any_row
     cdef double* row
@@ -501,7 +503,7 @@ cdef void distribute_rows(const Layout* f, bint log_domain, double* cells, int64
     message += first * f.inner
     probability += first * f.inner
     first_block(f, first, digits, base)
-    for block in range(first, last):
+    for _ in range(first, last):
         any_row = False
         for b in range(f.inner):
             if probability[b] > 0:

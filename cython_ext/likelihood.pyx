@@ -3,8 +3,8 @@
 
 Called by ``herdner.crf.chain_data``, which lays out the data, and ``herdner.crf.likelihood``, which sums the parts.
 
-A sparse feature has few weights (entries), one for each tag with which it occurs. Features with many weights are rows of
-a dense table, which vector code adds.
+A sparse feature has few weights (entries), one for each tag with which it occurs. Features with many weights are rows
+of a dense table, which vector code adds.
 """
 
 import numpy as np
@@ -348,7 +348,7 @@ def add_gradient(data, Py_ssize_t first, Py_ssize_t last, const double[::1] sent
                     continue
                 if has_all_tags(&states[at], n):
                     gain = subtract_tags(&states[at], n, &batch.unary[to, 0], &batch.nodes[to, 0], transition, weight,
-                                     transition_slope)
+                                         transition_slope)
                 else:
                     gain = partial.subtract(at, n, &batch.unary[to, 0], &batch.nodes[to, 0], weight)
                 if gain == -INFINITY:

@@ -259,8 +259,8 @@ def merge_links(list ends not None):
     """Merge the links of several rules.
 
     Returns (pairs int32[E, 2], combination of each int32[E], combinations int64[C]). ``ends`` holds the links
-    int32[F, 2] of each of at most 62 rules. Pairs and combinations are ascending; bit r of a combination stands for rule
-    r. Returns None if the links of a rule are not strictly ascending.
+    int32[F, 2] of each of at most 62 rules. Pairs and combinations are ascending; bit r of a combination stands for
+    rule r. Returns None if the links of a rule are not strictly ascending.
     """
     cdef Py_ssize_t n_rules = len(ends), n = 0, r
     cdef bint ascends = True

@@ -147,9 +147,10 @@ cdef void edge_marginal(const Smoothed *c, int64_t t, int64_t table, double *out
 
 cdef void count_edges(const Smoothed *c, int64_t n, const int32_t *edge_table, double *outer, double *counts,
                       double *work) noexcept nogil:
-    """Add the edge marginals of a sequence: to ``counts`` [T, K, K] in the log domain, else to ``outer`` [T, K, stride].
+    """Add the edge marginals of a sequence.
 
-    Entries of ``outer`` lack the factor exp(table), by which the caller multiplies once at the end.
+    In the log domain they are added to ``counts`` [T, K, K], else to ``outer`` [T, K, stride]. Entries of ``outer``
+    lack the factor exp(table), by which the caller multiplies once at the end.
     """
     cdef int n_states = c.scaled.n_states, stride = c.scaled.stride, i
     cdef int64_t t, table = 0

@@ -153,7 +153,7 @@ cdef Py_ssize_t find_runs(const Text* text, Strings splits, Run* runs) noexcept 
 
 
 def find_offset_fault(str text not None, tokens, const int64_t[:] starts not None, const int64_t[:] ends not None,
-              const int64_t[:] offsets not None):
+                      const int64_t[:] offsets not None):
     """Check the offsets of tokens and sentences in a text. Return a description of the first fault, or None."""
     cdef Py_ssize_t n = len(tokens), length = PyUnicode_GET_LENGTH(text), t, s
     cdef int64_t last = 0
