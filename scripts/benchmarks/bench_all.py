@@ -1,6 +1,6 @@
-"""All measurements of speed in one table, and the page of the documentation that shows it.
+r"""All measurements of speed in one table, and the page of the documentation that shows it.
 
-    python scripts/benchmarks/bench_all.py --corpus ../shared/data/ner/conll2003/eng.testa:conll2003 \\
+    python scripts/benchmarks/bench_all.py --corpus ../shared/data/ner/conll2003/eng.testa:conll2003 \
         [--page docs/pages/speed.md]
 
 It runs the other scripts of this folder several times in turn. A figure is the median of its ratios, each measured

@@ -101,7 +101,7 @@ class HerdnerConsistency(EntityPipe):
         backend: Name of an inference backend, or a mapping of "name" and its options.
         ignore_labels: Labels of entities that must not change.
         use_ner_scores: Whether to compute the probabilities of the preceding spaCy ``ner``, which takes as long as
-            ``ner`` itself. Entities without a probability are judged by the error rates of `NoiseModel`.
+            ``ner`` itself. Entities without a probability get theirs from the error rates of `NoiseModel`.
         drop: Whether entities may be removed.
         spans_key: Name of the group in ``doc.spans`` to read and write, with scores in its ``attrs[scores_key]``, as
             ``spancat`` does. None: ``doc.ents``, with ``ent._.confidence``.
