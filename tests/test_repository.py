@@ -101,7 +101,10 @@ def test_functions_fit_one_screen() -> None:
     for path in sources("herdner", "scripts"):
         for node in ast.walk(ast.parse((REPOSITORY / path).read_text(encoding="utf-8"))):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.end_lineno:
-                size = node.end_lineno - node.lineno + 1
+                documented = ast.get_docstring(node) is not None
+                first = node.body[0].end_lineno or node.lineno
+                docstring = first - node.body[0].lineno + 1 if documented else 0
+                size = node.end_lineno - node.lineno + 1 - docstring
                 if size > 70:
                     long.append(f"{path}:{node.lineno} {node.name} ({size} lines)")
     assert not long

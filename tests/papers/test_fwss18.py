@@ -79,4 +79,4 @@ def test_what_data_are_missing_is_told(monkeypatch, tmp_path) -> None:
     monkeypatch.setenv("HERDNER_DATA", str(tmp_path))
     done = run("fwss_blocks.py", "--quick", "--out", str(tmp_path))
     assert done.returncode == 1
-    assert "set HERDNER_DATA to the folder that holds uci/" in done.stderr
+    assert "is missing; set HERDNER_DATA to the folder with uci/" in done.stderr

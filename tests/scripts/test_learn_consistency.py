@@ -10,13 +10,20 @@ from typer.testing import CliRunner
 
 
 def test_ascent_finds_the_best_of_the_grid() -> None:
-    best = {"power": 0.7, "caution": 2.0}
-    start = {"right": 0.8, "outside": 0.06, "missed": 0.2, "power": 0.5, "caution": 0.0, "tie": 1.0}
+    best = {"power": 0.7, "outside_bias": 2.0}
+    start = {
+        "correct": 0.8,
+        "spurious": 0.06,
+        "missed": 0.2,
+        "power": 0.5,
+        "outside_bias": 0.0,
+        "link_strength": 1.0,
+    }
 
     def score(values: dict[str, float]) -> float:
-        return -abs(values["power"] - best["power"]) - abs(values["caution"] - best["caution"])
+        return -abs(values["power"] - best["power"]) - abs(values["outside_bias"] - best["outside_bias"])
 
-    found = ascended(start, ["power", "caution"], score, Console(quiet=True))
+    found = ascended(start, ["power", "outside_bias"], score, Console(quiet=True))
     assert found == {**start, **best}
     assert all(found[name] in GRID[name] for name in best)
 
