@@ -12,6 +12,7 @@ import math
 import os
 import re
 from collections.abc import Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -24,12 +25,12 @@ from herdner.graph.graph import FactorGraph
 from herdner.graph.tables import compile_tables
 from herdner.text.io.source import Source, read_chunks
 
-MAX_CHARACTERS = 2**29  # of an unpacked file
+MAX_CHARACTERS = 2**29  # largest length of an unpacked file
 _KINDS = ("MARKOV", "BAYES")
 
 
 class _Tokens:
-    """The numbers and words of a file, read one after the other; errors name the line."""
+    """The tokens of a file, numbers and words, read one after the other; error messages name the line."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = str(path)
@@ -45,13 +46,10 @@ class _Tokens:
         self.place = 0
 
     def error(self, message: str, place: int | None = None) -> GraphFileError:
-        """Return an error that names the line of the token at ``place``, by default of the last one that was read."""
-        wanted = self.place - 1 if place is None else place
-        line = self.text.count("\n") + 1
-        for index, match in enumerate(re.finditer(r"\S+", self.text)):
-            if index == wanted:
-                line = self.text.count("\n", 0, match.start()) + 1
-                break
+        """Return an error that names the line of token ``place``, by default of the token that was read last."""
+        index = self.place - 1 if place is None else place
+        match = next(islice(re.finditer(r"\S+", self.text), index, None), None) if index >= 0 else None
+        line = self.text.count("\n", 0, match.start() if match else None) + 1
         return GraphFileError(f"{self.path}:{line}: {message}")
 
     def word(self, what: str) -> str:
@@ -78,19 +76,20 @@ class _Tokens:
             values = np.array(self.tokens[first : self.place], np.float64)
         except ValueError:
             values = np.array([_number(word) for word in self.tokens[first : self.place]])
-        wrong = np.flatnonzero(~(np.isfinite(values) & (values >= 0)))
-        if len(wrong):
-            place = first + int(wrong[0])
+        invalid = np.flatnonzero(~(np.isfinite(values) & (values >= 0)))
+        if len(invalid):
+            place = first + int(invalid[0])
             raise self.error(f"{what} must be finite numbers of at least 0, got {self.tokens[place][:40]!r}", place)
         return values
 
     def end(self) -> None:
-        """Check that nothing follows."""
+        """Raise an error if tokens remain."""
         if self.place < len(self.tokens):
             raise self.error(f"expected the end of the file, got {self.tokens[self.place][:40]!r}", self.place)
 
 
 def _number(word: str) -> float:
+    """Return the value of a number, NaN for any other word."""
     try:
         return float(word)
     except ValueError:
@@ -107,15 +106,15 @@ def read_uai(path: str | os.PathLike[str]) -> FactorGraph:
         The graph. Factors whose tables have the same shape form a group, in the order of the file.
 
     Raises:
-        GraphFileError: The file is malformed; the message has one line with the position.
+        GraphFileError: The file is malformed. The message is one line that names the file and the line number.
         FormatError: The file cannot be read.
-        ValueError: The entries of the tables are too large together.
+        ValueError: The log-potentials could add up to more than 1e300.
     """
     tokens = _Tokens(path)
     kind = tokens.word("MARKOV or BAYES")
     if kind.upper() not in _KINDS:
         raise tokens.error(f"expected MARKOV or BAYES, got {kind[:40]!r}")
-    room = len(tokens.tokens)
+    room = len(tokens.tokens)  # bounds counts, so that a file cannot claim more memory than its length
     n = tokens.integer("the number of variables", 0, room)
     sizes = np.array([tokens.integer("a number of states", 1, 2**31 - 1) for _ in range(n)], np.int32)
     n_factors = tokens.integer("the number of factors", 0, room)
@@ -126,19 +125,20 @@ def read_uai(path: str | os.PathLike[str]) -> FactorGraph:
         count = tokens.integer("the number of table entries", 0, room)
         if count != math.prod(shape):
             raise tokens.error(f"the table of the variables {scope} must have {math.prod(shape)} entries, got {count}")
-        listed, tables = groups.setdefault(shape, ([], []))
-        listed.append(scope)
+        group_scopes, tables = groups.setdefault(shape, ([], []))
+        group_scopes.append(scope)
         tables.append(tokens.numbers(count, "table entries").reshape(shape))
     tokens.end()
     with np.errstate(divide="ignore"):
         factors = [
-            TableFactors(np.reshape(np.array(listed, np.int32), (len(listed), len(shape))), np.log(tables))
-            for shape, (listed, tables) in groups.items()
+            TableFactors(np.array(group_scopes, np.int32).reshape(len(tables), len(shape)), np.log(tables))
+            for shape, (group_scopes, tables) in groups.items()
         ]
     return FactorGraph(sizes, factors)
 
 
 def _scope(tokens: _Tokens, n: int) -> list[int]:
+    """Return the scope of the next factor: its number of variables, then the variables, of ``n`` in all."""
     arity = tokens.integer("the number of variables of a factor", 0, min(n, 32))
     scope = [tokens.integer("a variable", 0, n - 1) for _ in range(arity)]
     if len(set(scope)) < arity:
@@ -147,14 +147,14 @@ def _scope(tokens: _Tokens, n: int) -> list[int]:
 
 
 def write_uai(path: str | os.PathLike[str], graph: FactorGraph) -> None:
-    """Write a graph to a ``.uai`` file of kind MARKOV; after an error, a previous file remains unchanged.
+    """Write a graph to a ``.uai`` file of type MARKOV; an error leaves an existing file unchanged.
 
     Args:
         path: Path of the file.
         graph: A graph of discrete variables and tables. Its log-potentials must lie between -700 and 700, or be -inf.
 
     Raises:
-        ValueError: The graph has other domains or factors, or log-potentials that potentials cannot hold.
+        ValueError: The graph has other domains or factors, or a finite log-potential is outside -700 to 700.
         OSError: The file cannot be written.
     """
     compiled = compile_tables(graph)
@@ -176,11 +176,11 @@ def write_uai(path: str | os.PathLike[str], graph: FactorGraph) -> None:
 
 
 def read_evidence(path: str | os.PathLike[str], graph: FactorGraph | None = None) -> dict[int, int]:
-    """Read the observed variables of a ``.evid`` file.
+    """Read the observed variables and their states from a ``.evid`` file.
 
     Args:
-        path: Path of the file, possibly compressed. An empty file has no evidence.
-        graph: The graph, against which variables and states are checked.
+        path: Path of the file, possibly compressed. An empty file observes no variable.
+        graph: Graph in which the variables and states must exist; None skips this check.
 
     Returns:
         The state of each observed variable.
@@ -194,7 +194,7 @@ def read_evidence(path: str | os.PathLike[str], graph: FactorGraph | None = None
         return {}
     sizes = None if graph is None else compile_tables(graph).sizes
     most = 2**31 - 1 if sizes is None else len(sizes) - 1
-    # Files of 2010 begin with the number of samples, 1; then the number of tokens is even.
+    # Files of the competition of 2010 begin with the number of samples, 1, which makes the number of tokens even.
     if len(tokens.tokens) % 2 == 0:
         tokens.integer("the number of samples", 1, 1)
     count = tokens.integer("the number of observed variables", 0, len(tokens.tokens))
@@ -210,7 +210,7 @@ def read_evidence(path: str | os.PathLike[str], graph: FactorGraph | None = None
 
 
 def write_evidence(path: str | os.PathLike[str], evidence: Mapping[int, int]) -> None:
-    """Write the observed variables to a ``.evid`` file.
+    """Write observed variables and their states to a ``.evid`` file.
 
     Args:
         path: Path of the file.
@@ -225,11 +225,11 @@ def write_evidence(path: str | os.PathLike[str], evidence: Mapping[int, int]) ->
 
 
 def format_marginals(marginals: Floats, sizes: Int32s) -> str:
-    """Return marginals in the competition's format MAR.
+    """Return marginals as text in the competition's format MAR.
 
     Args:
-        marginals: float64[V, K].
-        sizes: int32[V], number of states of each variable.
+        marginals: float64[V, K], the probability of each state of each variable.
+        sizes: int32[V], number of states of each variable; further columns of ``marginals`` are left out.
     """
     parts = [str(len(sizes))]
     for row, size in zip(marginals.tolist(), sizes.tolist(), strict=True):
@@ -238,12 +238,20 @@ def format_marginals(marginals: Floats, sizes: Int32s) -> str:
 
 
 def format_log_z(log_z: float) -> str:
-    """Return log Z (natural logarithm) in the competition's format PR, a logarithm to base 10."""
+    """Return log Z as text in the competition's format PR, which uses logarithms to base 10.
+
+    Args:
+        log_z: Natural logarithm of the partition function.
+    """
     return f"PR\n{log_z / math.log(10):.17g}\n"
 
 
 def format_state(state: Sequence[int]) -> str:
-    """Return a joint state in the competition's format MPE."""
+    """Return a joint state as text in the competition's format MPE.
+
+    Args:
+        state: int[V], the state of each variable.
+    """
     return "MPE\n" + " ".join(map(str, [len(state), *state])) + "\n"
 
 
@@ -254,7 +262,7 @@ def read_marginals(path: str | os.PathLike[str]) -> list[Floats]:
         path: Path of the file, possibly compressed.
 
     Returns:
-        For each variable float64[K].
+        float64[K] for each variable, the probability of each state.
 
     Raises:
         GraphFileError: The file is malformed.
@@ -264,7 +272,7 @@ def read_marginals(path: str | os.PathLike[str]) -> list[Floats]:
     if tokens.word("MAR") != "MAR":
         raise tokens.error(f"expected MAR, got {tokens.tokens[0][:40]!r}")
     n = tokens.integer("the number of variables", 0, len(tokens.tokens))
-    marginals = []
+    marginals: list[Floats] = []
     for _ in range(n):
         size = tokens.integer("a number of states", 1, len(tokens.tokens))
         marginals.append(tokens.numbers(size, "probabilities"))

@@ -1,12 +1,13 @@
 """Variable elimination on any graph of tables: reduction, elimination order, and the tree of buckets.
 
-Each variable is summed out of the product of the tables that contain it. The result, a message over the other
-variables of these tables (the separator), goes to the bucket of the variable of the separator that is eliminated next
-(Dechter 1999, "Bucket elimination"). One pass in elimination order gives log Z or the largest log-potential. A second
-pass in the opposite order gives the marginals of all variables and factors, as in a junction tree; a draw in the
-opposite order gives an exact sample.
+The bucket of a variable is the set of tables to multiply when the variable is eliminated. Summing the variable out of
+their product gives a message: a table over the other variables of the bucket, which are called its separator. The
+message is added to the bucket of the first variable of the separator in elimination order (Dechter 1999, "Bucket
+elimination"). One pass in elimination order gives log Z or the largest log-potential. A second pass in the opposite
+order gives the marginals of all variables and factors, as in a junction tree. Drawing the variables one after the
+other in the opposite order gives an exact sample.
 
-Only messages are stored: the table of a bucket, larger by one variable, is combined again in the second pass.
+Only the messages are stored. The product of a bucket is larger, so the second pass computes it again.
 """
 
 from __future__ import annotations
@@ -26,12 +27,12 @@ from herdner.base.memory import check_memory
 from herdner.graph.factors import TableFactors
 from herdner.graph.graph import ImpossibleGraph
 
-LINEAR_RANGE = 300.0  # nats between the entries of one table that is stored as numbers, not as logarithms
-BUCKET_RANGE = 600.0  # nats between the entries of a product of such tables: nothing underflows
-COMBINED_PART = 32  # a combined table has at most this part of its bucket's rows
-COMBINED_ROWS = 64  # or this many
-LARGEST_LOG2_CELLS = 60.0  # of a bucket: no machine has room for one
-_SLICE_BLOCKS = 4096  # blocks of one call: fractions of a second, so Ctrl-C is heard
+LINEAR_RANGE = 300.0  # a table whose entries span fewer nats is stored as numbers, other tables as logarithms
+BUCKET_RANGE = 600.0  # tables that together span at most this many nats are multiplied as numbers without underflow
+COMBINED_PART = 32  # a table of several factors has at most 1/32 of the rows of its bucket
+COMBINED_ROWS = 64  # or at most 64 rows, where this is more
+LARGEST_LOG2_CELLS = 60.0  # log2 of the largest number of cells of a bucket in an order; no machine can store more
+_SLICE_BLOCKS = 4096  # blocks per call of the C loop, which takes a fraction of a second; Ctrl-C acts between calls
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -39,13 +40,14 @@ class ReducedGraph:
     """A graph without impossible states and without variables that have a single possible state.
 
     Attributes:
-        states: For each variable of the original graph, int64[k], its possible states.
+        states: int64[k] for each variable of the original graph, its possible states.
         variables: int64[n], the original variables that remain.
-        scopes: For each factor of the reduced graph its variables, as indices into ``variables``.
-        tables: For each such factor its log-potentials.
-        constant: Log-potential of all factors without remaining variables.
-        hosts: For each factor of the original graph (in the order of groups and of factors in a group), the reduced
-            factor that contains it, and the axes of that factor that are the factor's own remaining variables.
+        scopes: Variables of each factor of the reduced graph, as indices into ``variables``, in ascending order.
+        tables: Log-potentials of each factor of the reduced graph.
+        constant: Sum of the log-potentials of all original factors without remaining variables.
+        hosts: Host of each original factor (in the order of groups, then of factors in a group): the index of the
+            reduced factor that contains it, and the axes of the reduced factor that correspond to the remaining
+            variables of the original factor, in the order of its scope. The index is -1 if no variable remains.
     """
 
     states: list[NDArray[np.int64]]
@@ -59,12 +61,15 @@ class ReducedGraph:
 def reduce_graph(sizes: Int32s, groups: Sequence[TableFactors]) -> ReducedGraph:
     """Remove impossible states, fix variables with one possible state, and merge factors into larger ones.
 
-    A state is impossible if all entries of some factor at that state are -inf, given the possible states of the other
+    A state is impossible if some factor has only entries of -inf at that state, among the possible states of its other
     variables (generalised arc consistency).
 
     Args:
         sizes: int32[V], number of states of each variable.
-        groups: The factors.
+        groups: Groups of factors.
+
+    Returns:
+        The reduced graph. Its joint states are the joint states of the original graph that consist of possible states.
 
     Raises:
         ImpossibleGraph: A variable has no possible state.
@@ -75,28 +80,26 @@ def reduce_graph(sizes: Int32s, groups: Sequence[TableFactors]) -> ReducedGraph:
     variables = np.flatnonzero(remaining)
     index = np.cumsum(remaining) - 1
     constant = 0.0
-    own: list[tuple[int, ...]] = []
+    remaining_scopes: list[tuple[int, ...]] = []
     merged: dict[tuple[int, ...], Floats] = {}
     for scope, table in zip(scopes, tables, strict=True):
         table = table[np.ix_(*(states[v] for v in scope))] if scope else table
         table = table.reshape([n for n in table.shape if n > 1])
-        rest = [int(index[v]) for v in scope if remaining[v]]
-        axes = np.argsort(rest)
-        key, table = tuple(sorted(rest)), table.transpose(axes)
-        own.append(tuple(rest))
+        rest = tuple(int(index[v]) for v in scope if remaining[v])
+        key, table = tuple(sorted(rest)), table.transpose(np.argsort(rest))
+        remaining_scopes.append(rest)
         if not key:
             constant += float(table)
         else:
             merged[key] = merged[key] + table if key in merged else table
-    hosts = _absorb(merged, len(variables))
-    final = list(merged)
-    place = {key: number for number, key in enumerate(final)}
-    located = []
-    for key in own:  # in the order of the factor's own axes
-        scope = tuple(sorted(key))
-        host = hosts.get(scope, scope)
-        located.append((place[host], tuple(host.index(v) for v in key)) if key else (-1, ()))
-    return ReducedGraph(states, variables, final, [merged[key] for key in final], constant, located)
+    absorbing = _absorb(merged, len(variables))
+    factor_of = {scope: factor for factor, scope in enumerate(merged)}
+    hosts: list[tuple[int, tuple[int, ...]]] = []
+    for rest in remaining_scopes:
+        key = tuple(sorted(rest))
+        host = absorbing.get(key, key)
+        hosts.append((factor_of[host], tuple(host.index(v) for v in rest)) if rest else (-1, ()))
+    return ReducedGraph(states, variables, list(merged), list(merged.values()), constant, hosts)
 
 
 def _single_factors(groups: Sequence[TableFactors]) -> tuple[list[tuple[int, ...]], list[Floats]]:
@@ -114,7 +117,7 @@ def _single_factors(groups: Sequence[TableFactors]) -> tuple[list[tuple[int, ...
 
 def _possible_states(sizes: Int32s, scopes: list[tuple[int, ...]], tables: list[Floats]) -> list[NDArray[np.int64]]:
     """Return the possible states of each variable, by generalised arc consistency."""
-    states = [np.arange(size) for size in sizes.tolist()]
+    states: list[NDArray[np.int64]] = [np.arange(size) for size in sizes.tolist()]
     restricting = {f: np.isfinite(table) for f, table in enumerate(tables) if not np.isfinite(table).all()}
     factors_of: dict[int, list[int]] = {}
     for f in restricting:
@@ -138,19 +141,19 @@ def _possible_states(sizes: Int32s, scopes: list[tuple[int, ...]], tables: list[
 
 
 def _absorb(merged: dict[tuple[int, ...], Floats], n_variables: int) -> dict[tuple[int, ...], tuple[int, ...]]:
-    """Add each table to one whose scope contains its own; return which scope each removed scope went to."""
+    """Add each table to a table with a larger scope where one exists, and map the removed scopes to these scopes."""
     containing: list[list[tuple[int, ...]]] = [[] for _ in range(n_variables)]
     hosts: dict[tuple[int, ...], tuple[int, ...]] = {}
     for scope in sorted(merged, key=lambda key: (-len(key), key)):
-        wanted = set(scope)
+        members = set(scope)
         candidates = min((containing[v] for v in scope), key=len)
-        host = next((other for other in candidates if wanted <= set(other)), None)
+        host = next((other for other in candidates if members <= set(other)), None)
         if host is None:
             for v in scope:
                 containing[v].append(scope)
             continue
         table = merged.pop(scope)
-        shape = [merged[host].shape[axis] if v in wanted else 1 for axis, v in enumerate(host)]
+        shape = [merged[host].shape[axis] if v in members else 1 for axis, v in enumerate(host)]
         merged[host] = merged[host] + table.reshape(shape)
         hosts[scope] = host
     return hosts
@@ -162,10 +165,10 @@ class EliminationOrder:
 
     Attributes:
         order: int32[n], the variables in the order of their elimination.
-        log2_cells: log2 of the number of cells of all buckets; infinity if no order was found whose largest bucket has
-            at most 2^60 cells.
-        width: Number of variables of the largest bucket, less 1.
-        message_cells: Number of cells of all messages.
+        log2_cells: log2 of the number of table cells of all buckets together; infinity if no order was found in which
+            every bucket has at most 2^60 cells.
+        width: Number of variables of the largest bucket minus 1, an upper bound on the treewidth.
+        message_cells: Number of table cells of all messages together; 0 if ``log2_cells`` is infinite.
     """
 
     order: Int32s
@@ -175,36 +178,50 @@ class EliminationOrder:
 
     @classmethod
     def of(cls, order: Int32s, is_small: bool, sizes: Int32s, scopes: Sequence[tuple[int, ...]]) -> EliminationOrder:
-        """Measure an order, whose buckets are known to be too large unless ``is_small``."""
+        """Compute the cost of an order.
+
+        Args:
+            order: int32[n], the variables in the order of their elimination.
+            is_small: False if a bucket of the order has more than 2^60 cells.
+            sizes: int32[n], number of states of each variable.
+            scopes: Variables of each factor.
+
+        Returns:
+            The order with its cost.
+        """
         if not is_small:
             return cls(order, math.inf, len(order), 0)
         position = np.empty(len(order), np.int64)
         position[order] = np.arange(len(order))
-        waiting: list[set[int]] = [set() for _ in order]
+        buckets: list[set[int]] = [set() for _ in range(len(order))]
         for scope in scopes:
-            waiting[min(position[v] for v in scope)].update(scope)
+            buckets[int(min(position[v] for v in scope))].update(scope)
         width, cells, message_cells = 0, 1, 0
-        for place, v in enumerate(order.tolist()):
-            separator = waiting[place] - {v}
+        for bucket, v in zip(buckets, order.tolist(), strict=True):
+            separator = bucket - {v}
             width = max(width, len(separator))
             rows = math.prod(int(sizes[u]) for u in separator)
             message_cells += rows
             cells += rows * int(sizes[v])
             if separator:
-                waiting[min(position[u] for u in separator)].update(separator)
+                buckets[int(min(position[u] for u in separator))].update(separator)
         return cls(order, math.log2(cells), width, message_cells)
 
 
 def find_elimination_order(sizes: Int32s, scopes: Sequence[tuple[int, ...]], seed: int = 0) -> EliminationOrder:
-    """Search an elimination order by the greedy rules least fill, weighted fill and smallest bucket, with restarts.
+    """Search for a cheap elimination order by three greedy rules with random restarts.
 
-    The number of restarts grows with the cost of the best order, so the search takes a small part of the time of
-    inference. It does not depend on the machine.
+    The rules eliminate next the variable with the least fill, the least weighted fill or the smallest bucket. The
+    number of restarts grows with the cost of the best order, so the search takes a small part of the time of
+    inference. The result does not depend on the speed of the machine.
 
     Args:
         sizes: int32[n], number of states of each variable.
-        scopes: The variables of each factor.
+        scopes: Variables of each factor.
         seed: Seed of the random restarts.
+
+    Returns:
+        The cheapest order, with its cost.
 
     Raises:
         NotEnoughMemory: The graph has too many variables for the search.
@@ -219,7 +236,7 @@ def find_elimination_order(sizes: Int32s, scopes: Sequence[tuple[int, ...]], see
     starts = np.searchsorted(edges[:, 0], np.arange(n + 1)).astype(np.int64)
     neighbours, log_sizes = np.ascontiguousarray(edges[:, 1]), np.log2(sizes[core].astype(np.float64))
     best, least, work, attempt = np.arange(n, dtype=np.int32), 0.0 if n == 0 else math.inf, 0, 0
-    # A word of the search costs about as much as a cell of a bucket.
+    # Reading one 64-bit word in the search takes about as much time as one cell of a bucket takes in inference.
     while n and (attempt < 3 or (attempt < 500 and work < 2.0 ** min(least, 30.0) / 4)):
         order = np.empty(n, np.int32)
         spread = 0.0 if attempt < 3 else (0.05, 0.2, 0.5)[attempt // 3 % 3]
@@ -236,10 +253,10 @@ def find_elimination_order(sizes: Int32s, scopes: Sequence[tuple[int, ...]], see
 
 
 def _eliminate_leaves(n: int, scopes: Sequence[tuple[int, ...]]) -> tuple[list[int], set[tuple[int, int]]]:
-    """Eliminate variables with at most one neighbour, again and again, which is always optimal.
+    """Eliminate variables with at most one neighbour until none is left, which is always optimal.
 
     Returns:
-        The eliminated variables in order, and the remaining pairs of neighbours in both directions.
+        The eliminated variables in order, and the pairs of neighbours among the others, each pair in both directions.
     """
     neighbours: list[set[int]] = [set() for _ in range(n)]
     for scope in scopes:
@@ -263,12 +280,12 @@ def _eliminate_leaves(n: int, scopes: Sequence[tuple[int, ...]]) -> tuple[list[i
 
 @dataclass(slots=True, eq=False)
 class BucketTable:
-    """A table of log-potentials or of numbers, up to a factor: the largest entry is 0 or 1.
+    """A table of potentials or of their logarithms, scaled so that the largest potential is 1.
 
     Attributes:
-        values: float64[cells], flat.
-        in_logs: The values are logarithms.
-        span: Nats between the largest and the least entry above zero.
+        values: float64[cells], potentials with maximum 1 or logarithms with maximum 0, as a flat array.
+        in_logs: True if the values are logarithms.
+        span: Difference between the logarithms of the largest and the smallest positive potential, in nats.
     """
 
     values: Floats
@@ -276,15 +293,19 @@ class BucketTable:
     span: float
 
     def as_logs(self) -> Floats:
-        """Return the logarithms of the values."""
-        if self.in_logs:
-            return self.values
-        with np.errstate(divide="ignore"):
-            return np.log(self.values)
+        """Return the logarithms of the potentials, float64[cells]."""
+        return self.values if self.in_logs else _log(self.values)
 
     @classmethod
     def scaled(cls, values: Floats, in_logs: bool) -> tuple[BucketTable, float]:
-        """Return the table scaled to a largest entry of 1, as numbers if these suffice, and the log of the factor.
+        """Scale potentials to a maximum of 1; logarithms of small span are converted to potentials.
+
+        Args:
+            values: float64[cells], potentials or their logarithms.
+            in_logs: True if the values are logarithms.
+
+        Returns:
+            The table, and the logarithm of the largest potential before scaling.
 
         Raises:
             ImpossibleGraph: All entries are zero.
@@ -304,13 +325,15 @@ class BucketTable:
 
 @dataclass(slots=True, eq=False)
 class BucketNode:
-    """One bucket: its variable, its separator, and which tables it combines.
+    """A bucket: its variable, its separator, and the sources of the tables that it multiplies.
 
     Attributes:
-        variable: The variable.
-        separator: The other variables, the next one to be eliminated last.
-        sources: For each table the factor (>= 0) or the bucket (-1 - bucket) that it comes from.
-        strides: int64[tables, separator].
+        variable: The variable that is eliminated.
+        separator: The other variables of the tables, sorted by elimination order; the last one is eliminated first.
+        sources: Source of each table: an index into ``BucketTree.factors`` (>= 0), or -1 - b for the message of bucket
+            b.
+        strides: int64[tables, separator], the distance between consecutive states of each separator variable in each
+            table; 0 if the table does not contain the variable.
     """
 
     variable: int
@@ -320,39 +343,35 @@ class BucketNode:
 
 
 class BucketTree:
-    """The buckets of an elimination order, and the messages between them.
-
-    Args:
-        reduced: The graph.
-        order: The order, which fits into memory (see `check`).
-        n_threads: Threads for large buckets; results do not depend on it.
-    """
+    """The buckets of an elimination order, with the factors of each."""
 
     def __init__(self, reduced: ReducedGraph, order: EliminationOrder, n_threads: int = 1) -> None:
         """Lay out the buckets.
 
         Args:
             reduced: The reduced graph.
-            order: Order in which its variables are eliminated.
-            n_threads: Number of threads.
+            order: Order in which its variables are eliminated. The caller has checked that the messages fit into
+                memory.
+            n_threads: Number of threads for large buckets; results do not depend on it.
         """
         self.reduced, self.n_threads = reduced, n_threads
-        self.sizes = np.array([len(reduced.states[v]) for v in reduced.variables], np.int32)
+        self.sizes = np.array([len(reduced.states[int(v)]) for v in reduced.variables], np.int32)
         self.position = np.empty(len(self.sizes), np.int64)
         self.position[order.order] = np.arange(len(self.sizes))
         self.factors: list[BucketTable] = []
-        self.place_of_factor: list[tuple[int, tuple[int, ...]]] = []  # of each factor: its table, and its axes there
+        # For each factor of the reduced graph: index of its table in `factors`, and the factor's axes in this table.
+        self.place_of_factor: list[tuple[int, tuple[int, ...]]] = []
         self.scope_of_table: list[tuple[int, ...]] = []
         self.nodes: list[BucketNode] = []
         self.offset = reduced.constant
         self._build(order.order)
 
     def _build(self, order: Int32s) -> None:
-        """Lay out all buckets."""
-        earliest: list[list[int]] = [[] for _ in order]
+        """Assign each factor to the bucket of its first variable, and lay out all buckets."""
+        earliest: list[list[int]] = [[] for _ in range(len(order))]
         for number, scope in enumerate(self.reduced.scopes):
-            earliest[min(self.position[v] for v in scope)].append(number)
-        waiting: list[list[tuple[int, tuple[int, ...]]]] = [[] for _ in order]
+            earliest[int(min(self.position[v] for v in scope))].append(number)
+        waiting: list[list[tuple[int, tuple[int, ...]]]] = [[] for _ in range(len(order))]
         self.place_of_factor = [(0, ())] * len(self.reduced.scopes)
         for place, v in enumerate(order.tolist()):
             inputs = waiting[place]
@@ -372,13 +391,13 @@ class BucketTree:
                     step *= int(self.sizes[u])
             self.nodes.append(BucketNode(v, separator, [source for source, _ in inputs], strides))
             if separator:
-                waiting[self.position[separator[-1]]].append((-1 - place, separator))
+                waiting[int(self.position[separator[-1]])].append((-1 - place, separator))
 
     def _combined_factors(self, numbers: list[int], most_rows: int) -> list[tuple[int, tuple[int, ...]]]:
-        """Combine the factors of a bucket into few tables of at most ``most_rows`` rows each.
+        """Add up the factors of a bucket to few tables, which have at most ``most_rows`` cells if they join factors.
 
         Returns:
-            The index of each new table in ``factors``, and its scope in the order of the bucket.
+            Index in ``factors`` and scope of each new table; the scope is sorted like the separator of a bucket.
         """
         groups: list[tuple[set[int], list[int]]] = []
         for number in sorted(numbers, key=lambda f: sorted(-self.position[v] for v in self.reduced.scopes[f])):
@@ -390,7 +409,7 @@ class BucketTree:
                     break
             else:
                 groups.append((scope, [number]))
-        tables = []
+        tables: list[tuple[int, tuple[int, ...]]] = []
         for joined, members in groups:
             scope = tuple(sorted(joined, key=lambda u: -self.position[u]))
             total = np.zeros([self.sizes[u] for u in scope])
@@ -411,9 +430,12 @@ class BucketTree:
         """Return the joint marginal of some variables of a reduced factor.
 
         Args:
-            tables: The beliefs that `Messages.distribute` returned.
-            factor: Index of the reduced factor, -1 for one without variables.
-            axes: The wanted axes of the factor.
+            tables: Beliefs of the tables in ``factors``, as `Messages.distribute` returns them.
+            factor: Index of the reduced factor, or -1 for an original factor without remaining variables.
+            axes: Axes of the reduced factor, one for each axis of the result (see `ReducedGraph.hosts`).
+
+        Returns:
+            float64[K1, .., Ka], the marginal of the variables of ``axes``, in their order.
         """
         if factor < 0:
             return np.ones(())
@@ -429,7 +451,10 @@ class BucketTree:
         """Eliminate all variables in order.
 
         Args:
-            maximise: Compute the largest log-potential in place of log Z.
+            maximise: Take maxima in place of sums, so that the total is the largest log-potential in place of log Z.
+
+        Returns:
+            The messages of all buckets.
 
         Raises:
             ImpossibleGraph: No state has a log-potential above -inf.
@@ -442,14 +467,14 @@ class BucketTree:
 
 @dataclass(slots=True, eq=False)
 class Messages:
-    """All messages of one pass in elimination order.
+    """The messages of one pass in elimination order.
 
     Attributes:
         tree: The buckets.
-        maximised: The messages are maxima, not sums.
-        tables: One message for each bucket, scaled.
-        offsets: The logarithm of the factor by which each message was scaled.
-        total: Log Z, or the largest log-potential.
+        maximised: True if the messages are maxima, false if they are sums.
+        tables: Message of each bucket, scaled to a maximum of 1.
+        offsets: Logarithm of the maximum of each message before scaling.
+        total: Log Z, or the largest log-potential if ``maximised``.
     """
 
     tree: BucketTree
@@ -459,11 +484,18 @@ class Messages:
     total: float = field(init=False)
 
     def __post_init__(self) -> None:
-        """Begin without messages."""
+        """Create empty lists of messages."""
         self.tables, self.offsets, self.total = [], [], self.tree.offset
 
     def collect(self, node: BucketNode) -> None:
-        """Compute the message of the next bucket."""
+        """Compute the message of the next bucket in elimination order, and append it.
+
+        Args:
+            node: The next bucket.
+
+        Raises:
+            ImpossibleGraph: All potentials of the message are 0.
+        """
         sizes = self.tree.sizes
         inputs = self.inputs(node)
         in_logs = _need_logs(inputs)
@@ -477,11 +509,15 @@ class Messages:
         self.total += offset
 
     def inputs(self, node: BucketNode) -> list[BucketTable]:
-        """Return the tables that a bucket combines."""
+        """Return the tables that a bucket multiplies: factors and messages.
+
+        Args:
+            node: The bucket; the messages of earlier buckets must exist.
+        """
         return [self.tree.factors[source] if source >= 0 else self.tables[-1 - source] for source in node.sources]
 
     def _run(self, work: Callable[[tuple[int, int]], None], pieces: list[tuple[int, int]]) -> None:
-        """Do the pieces of a bucket, in threads if there are several."""
+        """Call ``work`` with the range of blocks of each piece of a bucket, in threads if there are several pieces."""
         if self.tree.n_threads == 1 or len(pieces) == 1:
             for piece in pieces:
                 work(piece)
@@ -491,9 +527,14 @@ class Messages:
                 future.result()
 
     def distribute(self, with_factors: bool) -> tuple[list[Floats], list[Floats | None]]:
-        """Return the marginals of all variables, and of all factors if ``with_factors``.
+        """Compute marginals by a pass in the opposite order of elimination.
 
-        The beliefs of a factor are flat, in the order of its table in the tree.
+        Args:
+            with_factors: Compute the marginals of the tables of factors too.
+
+        Returns:
+            float64[K] for each variable of the reduced graph; and the marginal of each table in ``BucketTree.factors``
+            as a flat array, or None for each without ``with_factors``.
         """
         tree = self.tree
         marginals: list[Floats] = [np.empty(0)] * len(tree.nodes)
@@ -520,11 +561,11 @@ class Messages:
         self, node: BucketNode, inputs: list[BucketTable], in_logs: bool, beliefs: list[Floats | None], place: int,
         probability: Floats,
     ) -> Floats:  # fmt: skip
-        """Add the beliefs of one bucket to those of its tables; return the marginal of its variable."""
+        """Add the marginals of one bucket to ``beliefs``, one for each table; return the marginal of its variable."""
         sizes = self.tree.sizes
         bucket = _bucket(inputs, in_logs, node, sizes, beliefs)
         own = self.tables[place]
-        # As it was before it was scaled, so the rows of the bucket add up to 1.
+        # The message before scaling: divided by it, each row of the bucket's product adds up to 1.
         message = own.as_logs() + self.offsets[place] if in_logs else own.values * math.exp(self.offsets[place])
         n_slices = bucket.n_slices
         per_slice = bucket.n_blocks // n_slices
@@ -538,7 +579,7 @@ class Messages:
             for number in range(n_slices)
             for first, last in _pieces(per_slice, _SLICE_BLOCKS)
         ]
-        if n_slices == 1 or len(pieces) > n_slices:  # pieces of one slice share cells
+        if n_slices == 1 or len(pieces) > n_slices:  # pieces of one slice add to the same cells: no threads
             for piece in pieces:
                 one_slice(piece)
         else:
@@ -546,7 +587,15 @@ class Messages:
         return sums.sum(axis=0)
 
     def log_rows(self, place: int, states: Int32s) -> Floats:
-        """Return the log-potentials [N, K] of the variable of a bucket, given N states [N, n] of the separator."""
+        """Return the conditional log-potentials of a bucket's variable, up to a constant per row.
+
+        Args:
+            place: Index of the bucket in elimination order.
+            states: int32[N, n], joint states of the reduced graph; only the separator's states are read.
+
+        Returns:
+            float64[N, K].
+        """
         node, sizes = self.tree.nodes[place], self.tree.sizes
         total = np.zeros((len(states), int(sizes[node.variable])))
         at = states[:, list(node.separator)].astype(np.int64)
@@ -557,13 +606,21 @@ class Messages:
 
 
 def best_states(messages: Messages, n_best: int) -> Int32s:
-    """Return the ``n_best`` states of largest log-potential, best first, int32[n_best or fewer, n].
+    """Return the joint states of largest log-potential by best-first search, best first.
 
-    The messages are maxima, so they are the exact value of the best completion of every prefix in the opposite order of
-    elimination: a best-first search expands no prefix in vain. With messages that are sums, the result is one state of
-    probability above 0, which is likely but not the best.
+    The search sets the variables in the opposite order of elimination. Messages that are maxima give the exact value of
+    the best completion of each partial state, so the search expands only partial states of results.
+
+    Args:
+        messages: Messages that are maxima. Messages that are sums are allowed if ``n_best`` is 1; the result is then a
+            probable state, not always the best one.
+        n_best: Number of states.
+
+    Returns:
+        int32[n_best, n], states of the reduced graph; fewer rows if fewer states are possible.
     """
     tree, n = messages.tree, len(messages.tree.nodes)
+    # Loss against the best state, a counter that breaks ties, the number of variables to set, the states set so far.
     queue: list[tuple[float, int, int, tuple[int, ...]]] = [(0.0, 0, n, ())]
     states: list[Int32s] = []
     count = 0
@@ -572,7 +629,7 @@ def best_states(messages: Messages, n_best: int) -> Int32s:
         state = np.zeros(n, np.int32)
         for node, x in zip(reversed(tree.nodes[place:]), prefix, strict=True):
             state[node.variable] = x
-        # The best completion is followed at once; the other states of each variable wait.
+        # Complete the state at once; the other states of each variable go to the queue.
         while place:
             place -= 1
             row = messages.log_rows(place, state[None])[0]
@@ -589,7 +646,16 @@ def best_states(messages: Messages, n_best: int) -> Int32s:
 
 
 def draw_states(messages: Messages, n_samples: int, rng: np.random.Generator) -> Int32s:
-    """Draw exact, independent samples, int32[n_samples, n], by the messages of a pass of sums."""
+    """Draw exact, independent samples.
+
+    Args:
+        messages: Messages that are sums.
+        n_samples: Number of samples.
+        rng: Source of randomness.
+
+    Returns:
+        int32[n_samples, n], states of the reduced graph.
+    """
     tree = messages.tree
     states = np.zeros((n_samples, len(tree.nodes)), np.int32)
     for place in range(len(tree.nodes) - 1, -1, -1):
@@ -602,6 +668,7 @@ def draw_states(messages: Messages, n_samples: int, rng: np.random.Generator) ->
 
 
 def _need_logs(inputs: Sequence[BucketTable]) -> bool:
+    """Return whether the product of the tables could underflow outside the log domain."""
     return any(table.in_logs for table in inputs) or sum(table.span for table in inputs) > BUCKET_RANGE
 
 
@@ -609,6 +676,7 @@ def _bucket(
     inputs: Sequence[BucketTable], in_logs: bool, node: BucketNode, sizes: Int32s,
     beliefs: list[Floats | None] | None = None,
 ) -> loops.Bucket:  # fmt: skip
+    """Return the compiled form of a bucket, with a table of ones if it has no tables."""
     tables = [table.as_logs() if in_logs else table.values for table in inputs]
     widths = np.array([sizes[u] for u in node.separator], np.int32)
     if not tables:
@@ -618,9 +686,11 @@ def _bucket(
 
 
 def _pieces(n: int, length: int) -> list[tuple[int, int]]:
+    """Divide the range from 0 to ``n`` into ranges of at most ``length``, each as (first, end)."""
     return [(first, min(first + length, n)) for first in range(0, n, length)]
 
 
 def _log(values: Floats) -> Floats:
+    """Return the logarithms, -inf for 0."""
     with np.errstate(divide="ignore"):
         return np.log(values)

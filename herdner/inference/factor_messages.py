@@ -17,27 +17,28 @@ class FactorGroup:
     """Factors whose tables have the same shape.
 
     Attributes:
-        scopes: int64[F, a].
+        scopes: int64[F, a], the variables of each factor.
         tables: float64[F, K1, .., Ka], log-potentials.
-        messages: For each axis float64[F, Ki], the message to the variable, normalised to a largest entry of 0.
-        numbers: Indices of the factors in the reduced graph.
+        messages: float64[F, Ki] for each axis i, the log-messages from the factors to their variables on this axis,
+            normalised to a maximum of 0.
     """
 
     scopes: NDArray[np.int64]
     tables: Floats
     messages: list[Floats]
-    numbers: list[int]
 
 
 @dataclass(slots=True, eq=False)
 class FactorMessages:
-    """Messages of sum-product on a reduced graph; all messages change at once in each sweep.
+    """Messages of sum-product on a reduced graph; each sweep updates all messages at once.
 
-    The reduced graph has no impossible states, so all messages are finite.
+    The messages are finite, because a reduced graph has no impossible states.
 
     Attributes:
         reduced: The graph.
-        damping: Weight of a new message, in the log domain; 1 is undamped.
+        damping: Weight of a new message against the previous one, in the log domain; 1 is undamped.
+        groups: Factors with tables of one shape, and their messages.
+        sizes: Number of states of each variable of the reduced graph.
     """
 
     reduced: ReducedGraph
@@ -46,8 +47,8 @@ class FactorMessages:
     sizes: list[int] = field(init=False)
 
     def __post_init__(self) -> None:
-        """Group the factors by the shapes of their tables; all messages begin uniform."""
-        self.sizes = [len(self.reduced.states[v]) for v in self.reduced.variables.tolist()]
+        """Group the factors by the shapes of their tables, and set all messages to uniform."""
+        self.sizes = [len(self.reduced.states[int(v)]) for v in self.reduced.variables]
         shapes: dict[tuple[int, ...], list[int]] = {}
         for number, table in enumerate(self.reduced.tables):
             shapes.setdefault(table.shape, []).append(number)
@@ -55,11 +56,14 @@ class FactorMessages:
         for shape, numbers in shapes.items():
             scopes = np.array([self.reduced.scopes[number] for number in numbers], np.int64)
             tables = np.stack([self.reduced.tables[number] for number in numbers])
-            messages = [np.zeros((len(numbers), size)) for size in shape]
-            self.groups.append(FactorGroup(scopes, tables, messages, numbers))
+            self.groups.append(FactorGroup(scopes, tables, [np.zeros((len(numbers), size)) for size in shape]))
 
     def sweep(self) -> float:
-        """Compute all messages anew; return the largest change of a variable's belief."""
+        """Update all messages once.
+
+        Returns:
+            The largest change of a marginal probability.
+        """
         before = self.beliefs()
         sums = self._sums()
         for group in self.groups:
@@ -71,7 +75,7 @@ class FactorMessages:
         return float(np.abs(self.beliefs() - before).max(initial=0.0))
 
     def beliefs(self) -> Floats:
-        """Return the marginals [n, K] of all variables of the reduced graph."""
+        """Return the marginals of all variables of the reduced graph, float64[n, K]."""
         sums = self._sums()
         if not sums.size:
             return sums
@@ -90,15 +94,14 @@ class FactorMessages:
             np.add.at(degrees, group.scopes, 1)
             _, total = self._products(group, sums)
             flat, tables = total.reshape(len(total), -1), group.tables.reshape(len(total), -1)
-            flat = flat - flat.max(axis=1, keepdims=True)
-            p = np.exp(flat)
+            p = np.exp(flat - flat.max(axis=1, keepdims=True))
             p /= p.sum(axis=1, keepdims=True)
             used = p > 0
             value += float(np.sum(p[used] * (tables[used] - np.log(p[used]))))
         return value - float(((degrees - 1) * entropy).sum())
 
     def _sums(self) -> Floats:
-        """Return the sums of all messages to each variable [n, K], -inf for states that a variable does not have."""
+        """Return the sum of all messages to each variable, [n, K], with -inf for states that a variable lacks."""
         widest = max(self.sizes, default=1)
         sums = np.zeros((len(self.sizes), widest))
         sums[np.arange(widest) >= np.array(self.sizes, int).reshape(-1, 1)] = -np.inf
@@ -109,8 +112,12 @@ class FactorMessages:
 
     @staticmethod
     def _products(group: FactorGroup, sums: Floats) -> tuple[Sequence[Floats], Floats]:
-        """Return the message of each variable to its factors, and the tables with all of these added."""
-        cavities = []
+        """Compute the messages from the variables to the factors of a group.
+
+        Returns:
+            The messages for each axis, [F, Ki]; and the log-potentials plus all messages, [F, K1, .., Ka].
+        """
+        cavities: list[Floats] = []
         total = group.tables.copy()
         for axis, message in enumerate(group.messages):
             cavity = sums[group.scopes[:, axis], : message.shape[1]] - message

@@ -21,20 +21,20 @@ from herdner.inference.result import Result
 
 logger = logging.getLogger(__name__)
 
-CELL_SECONDS = 4e-8  # of exact inference, two passes over one table cell
-MEMORY_SHARE = 0.8
+CELL_SECONDS = 4e-8  # time of exact inference per table cell, for both passes
+MEMORY_SHARE = 0.8  # largest part of the free memory that exact inference may use
 
 
 @dataclass(frozen=True, slots=True)
 class Auto:
-    """Exact inference if the graph allows it within the time, else loopy belief propagation until the time is up.
+    """Exact inference if its predicted time is short enough, else loopy belief propagation within the time limit.
 
-    The predicted cost decides (`Exact.plan`). Belief propagation damps its messages more and more while they do not
-    converge; annealed Gibbs sampling then looks for a better state than the one of the largest beliefs. The choice is
-    logged, and `Result.method` names it. Beyond exact inference, results depend on the speed of the machine.
+    The prediction is the cost from `Exact.plan`. Belief propagation starts again with more damping as long as it does
+    not converge. Annealed Gibbs sampling then searches for a state of larger log-potential. The chosen method is logged
+    and stored in `Result.method`. Only exact results are independent of the speed of the machine.
 
     Attributes:
-        seconds: Time that inference may take, approximately.
+        seconds: Approximate time limit in seconds.
     """
 
     seconds: float = 60.0
@@ -52,17 +52,17 @@ class Auto:
         """Choose a method and run it.
 
         Args:
-            graph: Any graph of discrete variables and tables.
-            seed: Seed of the search for a good state.
+            graph: A graph of discrete variables and tables.
+            seed: Seed of annealed Gibbs sampling.
             start: Ignored.
-            record: Contents of the result; None asks for the best state and the marginals.
+            record: Contents of the result; None is the best state and the marginals.
 
         Returns:
-            The state, log_z, marginals and the method.
+            The state, log_z, the marginals and the name of the method.
 
         Raises:
             ImpossibleGraph: Entries of -inf forbid every joint state.
-            UnsupportedRecord: ``record`` asks for more than marginals.
+            UnsupportedRecord: ``record`` has fields other than best and marginals.
         """
         began = perf_counter()
         self.capabilities.require(record, "auto")
@@ -79,25 +79,29 @@ class Auto:
         return self._improve(compiled, result, seed, method, began)
 
     def _propagate(self, compiled: TableGraph, began: float) -> tuple[Result, str]:
-        """Run belief propagation with more and more damping until it converges or three quarters of the time are up."""
+        """Run belief propagation with increasing damping until it converges or three quarters of the time have passed.
+
+        Returns:
+            The result of the last run, and the name of the method.
+        """
         for damping in (0.9, 0.5, 0.25, 0.1, 0.05):
-            left = 0.75 * self.seconds - (perf_counter() - began)
-            backend = BeliefPropagation(n_sweeps=100_000, tolerance=1e-8, damping=damping, seconds=max(left / 2, 0.01))
+            remaining = 0.75 * self.seconds - (perf_counter() - began)
+            backend = BeliefPropagation(100_000, tolerance=1e-8, damping=damping, seconds=max(remaining / 2, 0.01))
             result, has_converged = backend.propagate(compiled)
             if has_converged:
                 return result, "belief propagation, converged"
-            if left < 0.05 * self.seconds:
+            if remaining < 0.05 * self.seconds:
                 break
         return result, "belief propagation, not converged"
 
     def _improve(self, compiled: TableGraph, result: Result, seed: Seed, method: str, began: float) -> Result:
-        """Search for a state of larger log-potential by annealed Gibbs sampling."""
+        """Search for a state of larger log-potential by annealed Gibbs sampling, doubling the sweeps in each round."""
         n_sweeps, generation = 100, 0
         while perf_counter() - began < 0.9 * self.seconds and n_sweeps < 2**24:
             round_began = perf_counter()
-            found = annealed_gibbs(n_sweeps).infer(compiled, generation if seed is None else seed, start=result.state)
-            if found.log_potential > result.log_potential:
-                result = replace(result, state=found.state, log_potential=found.log_potential)
+            sample = annealed_gibbs(n_sweeps).infer(compiled, generation if seed is None else seed, start=result.state)
+            if sample.log_potential > result.log_potential:
+                result = replace(result, state=sample.state, log_potential=sample.log_potential)
             if 3 * (perf_counter() - round_began) > self.seconds - (perf_counter() - began):
                 break
             n_sweeps, generation = 2 * n_sweeps, generation + 1

@@ -22,15 +22,16 @@ from herdner.inference.result import Result
 
 @dataclass(frozen=True, slots=True)
 class BeliefPropagation:
-    """Loopy belief propagation with factors of any arity: all messages change at once, in the log domain.
+    """Loopy belief propagation with factors of any arity: each sweep updates all messages at once, in the log domain.
 
-    Exact on trees. Impossible states are removed before. `SumProduct` is faster on pairs of variables.
+    The result is exact on trees. Impossible states (-inf entries) are removed first. `SumProduct` is faster on graphs
+    whose factors have at most two variables.
 
     Attributes:
         n_sweeps: Largest number of sweeps.
-        tolerance: Largest change of a probability that counts as convergence.
-        damping: Weight of a new message in the log domain; 1 is undamped.
-        seconds: Time after which no sweep begins; None is unlimited.
+        tolerance: Messages have converged if no marginal probability changes by more than this in an undamped sweep.
+        damping: Weight of a new message against the previous one, in the log domain; 1 is undamped.
+        seconds: Time in seconds after which no sweep begins; None is unlimited.
     """
 
     n_sweeps: int = 1000
@@ -43,6 +44,8 @@ class BeliefPropagation:
     def __post_init__(self) -> None:
         """Raise ``ValueError`` for options out of range."""
         check_options(n_sweeps=self.n_sweeps, tolerance=self.tolerance, damping=self.damping)
+        if self.seconds is not None and not self.seconds > 0:
+            raise ValueError(f"seconds must be a positive number or None, got {self.seconds!r}")
 
     def infer(
         self, graph: Graph, seed: Seed = None, *, start: ArrayLike | None = None, record: Record | None = None
@@ -50,24 +53,34 @@ class BeliefPropagation:
         """Pass messages until they converge.
 
         Args:
-            graph: Any graph of discrete variables and tables.
+            graph: A graph of discrete variables and tables.
             seed: Ignored.
             start: Ignored.
-            record: Contents of the result; marginals are always computed.
+            record: Checked only; the state and the marginals are always computed.
 
         Returns:
-            Marginals are beliefs, log_z is the Bethe approximation. The state has the largest beliefs, repaired if -inf
-            entries forbid it.
+            The approximate marginals, log_z by the Bethe approximation, and the most probable state of each variable.
+            If -inf entries forbid this joint state, it is repaired.
 
         Raises:
-            ImpossibleGraph: Entries of -inf forbid every joint state, as far as arc consistency shows.
-            UnsupportedRecord: ``record`` asks for more than marginals.
+            ImpossibleGraph: Arc consistency or the repair shows that -inf entries forbid every joint state.
+            UnsupportedRecord: ``record`` has fields other than best and marginals.
         """
         self.capabilities.require(record, "belief-propagation")
         return self.propagate(compile_tables(graph))[0]
 
     def propagate(self, compiled: TableGraph) -> tuple[Result, bool]:
-        """Return the result, and whether the messages have converged."""
+        """Pass messages on a compiled graph until they converge.
+
+        Args:
+            compiled: The graph.
+
+        Returns:
+            The result, and whether the messages have converged.
+
+        Raises:
+            ImpossibleGraph: Entries of -inf forbid every joint state, as in `infer`.
+        """
         began = perf_counter()
         reduced = reduce_graph(compiled.sizes, compiled.factors)
         messages = FactorMessages(reduced, self.damping)
@@ -83,8 +96,9 @@ class BeliefPropagation:
         marginals = np.zeros((len(sizes), int(sizes.max(initial=1))))
         for v, possible in enumerate(reduced.states):
             marginals[v, possible[0]] = 1.0
-        for column, v in enumerate(reduced.variables.tolist()):
-            marginals[v, reduced.states[v]] = beliefs[column, : len(reduced.states[v])]
+        for v, belief in zip(reduced.variables.tolist(), beliefs, strict=True):
+            possible = reduced.states[int(v)]
+            marginals[v, possible] = belief[: len(possible)]
         state = marginals.argmax(axis=1).astype(np.int32)
         log_potential = float(compiled.graph.log_potential(state))
         if log_potential == -np.inf:

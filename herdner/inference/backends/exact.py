@@ -11,7 +11,7 @@ from time import perf_counter
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from herdner.base.arrays import Floats, Int32s
 from herdner.base.checks import check_integer
@@ -35,18 +35,18 @@ from herdner.inference.result import Result
 
 logger = logging.getLogger(__name__)
 
-_LARGE = 30.0  # log2 of the cells that are announced before they are computed: about half a minute
+_LARGE = 30.0  # log2 of the number of cells above which the cost is logged: they take about half a minute
 
 
 @dataclass(frozen=True, slots=True)
 class EliminationPlan:
-    """The cost of exact inference on a graph, known before it runs.
+    """The cost of exact inference on a graph.
 
     Attributes:
         n_variables: Number of variables that remain after impossible states and fixed variables are removed.
-        log2_cells: log2 of the number of cells of all buckets; time is proportional to it.
-        width: Number of variables of the largest bucket, less 1.
-        n_bytes: Bytes of all messages and beliefs.
+        log2_cells: log2 of the number of table cells of all buckets; the time is proportional to the number of cells.
+        width: Number of variables of the largest bucket minus 1.
+        n_bytes: Number of bytes of all messages and their marginals.
     """
 
     n_variables: int
@@ -59,15 +59,16 @@ class EliminationPlan:
 class Exact:
     """Best states, log Z, marginals, expected counts and exact samples, by variable elimination (junction tree).
 
-    Factors may have any arity. The cost is exponential in the treewidth of the graph: `plan` tells it beforehand.
-    Impossible states (-inf entries) are removed first; among equal states the result is one of the best.
+    Factors may have any arity. The cost is exponential in the treewidth of the graph; `plan` predicts it. Impossible
+    states (-inf entries) are removed first. If several states have the largest log-potential, the result is one of
+    them.
 
     Attributes:
-        max_log2_cells: The largest cost that is accepted, as log2 of the number of table cells; 2^30 take about half a
+        max_log2_cells: Largest accepted cost, as log2 of the number of table cells; 2^30 cells take about half a
             minute.
         n_best: Number of states of largest log-potential in the result.
         n_samples: Number of exact, independent samples in the result.
-        n_threads: Threads for large tables; by default one for each processor. Results do not depend on it.
+        n_threads: Number of threads for large tables; None is one for each processor. Results do not depend on it.
     """
 
     max_log2_cells: float = 33.0
@@ -80,17 +81,21 @@ class Exact:
     def __post_init__(self) -> None:
         """Raise ``ValueError`` for options out of range."""
         if not 0 <= self.max_log2_cells <= 60:
-            raise ValueError(f"max_log2_cells must be a number from 0 to 60, not {self.max_log2_cells!r}")
+            raise ValueError(f"max_log2_cells must be a number from 0 to 60, got {self.max_log2_cells!r}")
         check_integer(self.n_best, "n_best")
         check_integer(self.n_samples, "n_samples", 0)
         if self.n_threads is not None:
             check_integer(self.n_threads, "n_threads")
 
     def plan(self, graph: Graph) -> EliminationPlan:
-        """Return the cost of inference on ``graph`` without running it.
+        """Return the cost of inference on a graph without running it.
+
+        Args:
+            graph: A graph of discrete variables and tables.
 
         Raises:
-            ImpossibleGraph: -inf entries leave a variable without states.
+            ImpossibleGraph: Entries of -inf leave a variable without possible states.
+            NotEnoughMemory: The graph has too many variables for the search for an elimination order.
         """
         return _Run.prepare(compile_tables(graph)).plan()
 
@@ -100,16 +105,20 @@ class Exact:
         """Run exact inference.
 
         Args:
-            graph: Any graph of tables.
+            graph: A graph of discrete variables and tables.
             seed: Seed of the samples.
             start: Ignored.
-            record: The results that are wanted; by default marginals and expected counts, both with the best states.
+            record: Contents of the result; None is the best states, the marginals and the expected counts.
+
+        Returns:
+            The best states and their log-potentials, log_z, marginals, table counts and samples, as requested. Without
+            ``record.best`` and with ``n_best`` of 1, ``state`` is a possible state, not always the best one.
 
         Raises:
-            UnsupportedGraph: The graph is too wide.
+            UnsupportedGraph: The cost exceeds ``max_log2_cells``.
             NotEnoughMemory: The messages do not fit into memory.
-            ImpossibleGraph: -inf entries forbid every state.
-            UnsupportedRecord: ``record`` asks for something else.
+            ImpossibleGraph: Entries of -inf forbid every joint state.
+            UnsupportedRecord: ``record`` has fields other than best, marginals and table_counts.
         """
         began = perf_counter()
         self.capabilities.require(record, "exact")
@@ -119,7 +128,7 @@ class Exact:
         tree = BucketTree(run.reduced, run.order, self.n_threads or os.cpu_count() or 1)
         sums = tree.collect()
         wants_best = record is None or record.best or self.n_best > 1
-        best, values = run.best(tree.collect(maximise=True) if wants_best else sums, self.n_best, wants_best)
+        best, values = run.best(tree.collect(maximise=True) if wants_best else sums, self.n_best)
         marginals, counts = None, None
         wants_counts = record is None or record.table_counts
         if record is None or record.marginals or record.table_counts:
@@ -138,7 +147,7 @@ class Exact:
         )
 
     def _check(self, plan: EliminationPlan) -> None:
-        """Raise unless the cost is accepted and fits into memory; announce a large one."""
+        """Raise unless the cost is accepted and the messages fit into memory; log a large cost."""
         if plan.log2_cells > self.max_log2_cells:
             cost = f"2^{plan.log2_cells:.1f}" if math.isfinite(plan.log2_cells) else "more than 2^60"
             raise UnsupportedGraph(
@@ -162,7 +171,7 @@ class _Run:
     def prepare(cls, compiled: TableGraph) -> _Run:
         """Reduce the graph and find an elimination order."""
         reduced = reduce_graph(compiled.sizes, compiled.factors)
-        sizes = np.array([len(reduced.states[v]) for v in reduced.variables], np.int32)
+        sizes = np.array([len(reduced.states[int(v)]) for v in reduced.variables], np.int32)
         return cls(compiled, reduced, find_elimination_order(sizes, reduced.scopes))
 
     def plan(self) -> EliminationPlan:
@@ -178,19 +187,17 @@ class _Run:
             whole_states[:, v] = self.reduced.states[v][states[:, column]]
         return whole_states
 
-    def best(self, messages: Messages, n_best: int, is_best: bool) -> tuple[Int32s, list[float]]:
-        """Return states and their log-potentials: the best ones, or one that has a probability above 0."""
-        states = best_states(messages, n_best)
-        whole_states = self.original(states)
-        values = [float(self.compiled.graph.log_potential(state)) for state in whole_states]
-        return whole_states, values
+    def best(self, messages: Messages, n_best: int) -> tuple[Int32s, list[float]]:
+        """Return the ``n_best`` best states [N, V] and their log-potentials; for messages of sums a possible state."""
+        states = self.original(best_states(messages, n_best))
+        return states, [float(self.compiled.graph.log_potential(state)) for state in states]
 
     def samples(self, messages: Messages, n_samples: int, seed: Seed) -> Int32s:
         """Return exact samples [1, n_samples, V]."""
         return self.original(draw_states(messages, n_samples, generator(seed)))[None]
 
     def marginals(self, messages: Messages, with_counts: bool) -> tuple[Floats, tuple[Floats, ...] | None]:
-        """Return the marginals [V, K] of all variables and, if wanted, the expected counts of each group."""
+        """Return the marginals [V, K] of all variables, and the expected counts of each group if ``with_counts``."""
         beliefs, tables = messages.distribute(with_counts)
         sizes = self.compiled.sizes
         marginals = np.zeros((len(sizes), int(sizes.max(initial=1))))
@@ -201,7 +208,7 @@ class _Run:
         return marginals, self._counts(messages.tree, tables) if with_counts else None
 
     def _counts(self, tree: BucketTree, tables: Sequence[Floats | None]) -> tuple[Floats, ...]:
-        """Return the expected counts of the table cells of each group."""
+        """Return the expected counts of the table cells of each group, in the shape of its tables."""
         counts = tuple(np.zeros(group.tables.shape) for group in self.compiled.factors)
         number = 0
         for group, total in zip(self.compiled.factors, counts, strict=True):
@@ -213,8 +220,8 @@ class _Run:
     def _add_counts(
         self, tree: BucketTree, tables: Sequence[Floats | None], number: int, group: TableFactors, f: int, total: Floats
     ) -> None:
-        """Add the belief of factor ``f`` of a group, which has index ``number`` among all factors."""
-        states = [self.reduced.states[v] for v in group.scopes[f].tolist()]
+        """Add the marginal of factor ``f`` of a group to ``total``; ``number`` is its index among all factors."""
+        states: list[NDArray[np.integer]] = [self.reduced.states[v] for v in group.scopes[f].tolist()]
         belief = tree.factor_belief(tables, *self.reduced.hosts[number])
-        cells = (int(group.table_of_factor[f]), *np.ix_(*states)) if states else (int(group.table_of_factor[f]),)
-        total[cells] += float(group.scale[f]) * belief.reshape([len(possible) for possible in states])
+        cells = np.ix_(group.table_of_factor[f : f + 1], *states)
+        total[cells] += float(group.scale[f]) * belief.reshape([1, *map(len, states)])
