@@ -1,1 +1,1 @@
-"""Checked arrays, atomic files, seeds and the grammar of options: what every room above stands on."""
+"""Helpers of all other packages: checked arrays, atomic files, seeds, parsing of options, locks and memory checks."""

@@ -75,7 +75,7 @@ def _is_sealed(array: NDArray[Any]) -> bool:
     base: object = array
     while isinstance(base, np.ndarray):
         base = base.base
-    return isinstance(base, memoryview) and base.readonly and type(base.obj) is _Owner  # pyright: ignore[reportUnnecessaryIsInstance]  # NumPy declares arrays alone
+    return isinstance(base, memoryview) and base.readonly and type(base.obj) is _Owner  # pyright: ignore[reportUnnecessaryIsInstance]  # NumPy's stub declares only arrays
 
 
 def _converted(array: NDArray[Any], dtype: type[T], name: str) -> NDArray[T]:

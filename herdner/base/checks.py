@@ -52,5 +52,5 @@ def are_offsets(values: NDArray[np.integer], end: int) -> bool:
 
 
 def is_number(value: object) -> bool:
-    """Return whether a value is an int or a float; the parameter is untyped for values of declared types."""
+    """Return whether a value is an int or a float; type checkers accept this test for values declared as numbers."""
     return isinstance(value, int | float)

@@ -61,7 +61,7 @@ class Estimator:
         return f"{type(self).__name__}({', '.join(changed)})"
 
     def __sklearn_tags__(self) -> Any:
-        """Return the tags that scikit-learn asks for."""
+        """Return the description of the estimator that scikit-learn requires."""
         from sklearn.utils import Tags, TargetTags  # pyright: ignore[reportMissingTypeStubs]
 
         return Tags(estimator_type=None, target_tags=TargetTags(required=False))

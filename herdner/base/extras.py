@@ -20,11 +20,11 @@ EXTRAS = {
 
 
 class MissingExtra(ImportError):
-    """An optional library is not installed; the message says what needs it and how to install it."""
+    """Error: an optional library is not installed. The message says what needs it and how to install it."""
 
 
 def install_advice(module: str) -> str:
-    """Return the command that installs the extra with the top-level module ``module``."""
+    """Return the command that installs the extra that contains the top-level module ``module``."""
     extra = next(name for name, modules in EXTRAS.items() if module in modules)
     return f"pip install 'herdner[{extra}]'"
 

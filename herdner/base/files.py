@@ -24,9 +24,9 @@ def atomic_write(path: str | os.PathLike[str]) -> Generator[IO[bytes], None, Non
     """Open a file for writing that replaces ``path`` when the block ends without an error.
 
     Until then the bytes are in a hidden file in the same folder, and ``path`` keeps its content; an error removes the
-    hidden file. Hidden files of killed processes are removed by the next process that writes into the folder. For a
-    symbolic link the target is replaced, with its mode and owner; other hard links keep the old content. A device or
-    pipe is written to directly.
+    hidden file. Hidden files of killed processes are removed by the next process that writes into the folder. If
+    ``path`` is a symbolic link, its target is replaced; the new file has the mode and owner of the old one. Other hard
+    links to the old file keep its content. A device or pipe is written to directly.
 
     Args:
         path: The file to replace or create.
@@ -66,8 +66,8 @@ def _errors_for(path: Path, part: Path) -> Generator[None, None, None]:
     try:
         yield
     except OSError as error:
-        unnamed = error.errno in _FULL and error.filename is None  # errors of write have no file name
-        if unnamed or error.filename == str(part):
+        is_unnamed = error.errno in _FULL and error.filename is None  # errors of write have no file name
+        if is_unnamed or error.filename == str(part):
             raise OSError(error.errno, error.strerror, str(path)) from None
         raise
 
@@ -97,7 +97,7 @@ def _lock(stream: IO[bytes]) -> bool:
 
 @lru_cache(maxsize=1024)
 def _remove_abandoned(folder: Path, _process: int) -> None:
-    """Remove temporary files of killed processes from a folder, once per process because large folders take long."""
+    """Remove temporary files of killed processes from a folder, once per process because listing it may be slow."""
     for part in folder.iterdir() if folder.is_dir() else ():
         if _PART.fullmatch(part.name):
             with suppress(OSError), part.open("r+b") as stream:

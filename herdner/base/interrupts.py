@@ -18,13 +18,16 @@ _interrupts: list[int] = []
 
 
 def exit_on_interrupt() -> None:
-    """Make Ctrl-C end the process with one line instead of a traceback of the imports, until `raise_on_interrupt`."""
+    """Make Ctrl-C print one line and end the process, until `raise_on_interrupt` is called.
+
+    Otherwise Ctrl-C during imports would print a traceback.
+    """
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # background processes ignore the signal
         signal.signal(signal.SIGINT, _exit)
 
 
 def raise_on_interrupt() -> None:
-    """Make Ctrl-C raise `KeyboardInterrupt`; only after `exit_on_interrupt`.
+    """Make Ctrl-C raise `KeyboardInterrupt`; do nothing unless `exit_on_interrupt` is active.
 
     Python drops a KeyboardInterrupt that is raised in a callback of the garbage collector or of an import. Here it is
     raised once more a moment later, and no traceback is printed.
@@ -35,7 +38,7 @@ def raise_on_interrupt() -> None:
 
 
 def record_interrupts() -> None:
-    """Make Ctrl-C raise nothing and set `was_interrupted` instead; only after `raise_on_interrupt`."""
+    """Make Ctrl-C set `was_interrupted` instead of raising; do nothing unless `raise_on_interrupt` is active."""
     if signal.getsignal(signal.SIGINT) is _raise:
         signal.signal(signal.SIGINT, _record)
 
@@ -49,7 +52,7 @@ def was_interrupted() -> bool:
 def restore_interrupt() -> Generator[None]:
     """Raise `KeyboardInterrupt` in place of any other error that follows a Ctrl-C in this context.
 
-    Compiled libraries convert the interrupt to errors of their own, for example that a type cannot be built.
+    Compiled libraries may convert an interrupt to an error of their own.
 
     Raises:
         KeyboardInterrupt: The process was interrupted and an error followed.

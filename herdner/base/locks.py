@@ -7,13 +7,13 @@ from threading import RLock
 from typing import Any
 from weakref import WeakSet
 
-FORK_SECONDS = 5.0  # a fork waits for a lock no longer, since its holder may wait for the forking thread
+FORK_SECONDS = 5.0  # longest wait of a fork for a lock, because its holder may wait for the forking thread
 
 _locks: WeakSet[ForkLock] = WeakSet()
 
 
 class ForkLock:
-    """A reentrant lock that is free, and protects complete data, in a child process after a fork.
+    """A reentrant lock that is free in a forked child process, where the data that it protects are consistent.
 
     A fork copies the state of locks but no other threads, so a lock that another thread holds would stay locked in the
     child. Therefore a fork waits until all of these locks are free, and the child gets new ones.
@@ -22,12 +22,12 @@ class ForkLock:
     __slots__ = ("__weakref__", "_lock")
 
     def __init__(self) -> None:
-        """Make a free lock."""
+        """Create the lock, not acquired."""
         self._lock: Any = RLock()
         _locks.add(self)
 
     def __enter__(self) -> None:
-        """Wait for the lock and hold it."""
+        """Acquire the lock."""
         self._lock.acquire()
 
     def __exit__(self, *_: object) -> None:
@@ -35,26 +35,26 @@ class ForkLock:
         self._lock.release()
 
 
-_held: list[Any] = []
+_acquired_locks: list[Any] = []
 
 
 def _before_fork() -> None:
-    """Hold all locks, so no thread changes the data that they protect."""
+    """Acquire all locks, so that no thread changes the data that they protect."""
     for lock in list(_locks):
         inner = lock._lock  # pyright: ignore[reportPrivateUsage]
         if inner.acquire(timeout=FORK_SECONDS):
-            _held.append(inner)
+            _acquired_locks.append(inner)
 
 
 def _after_fork_in_parent() -> None:
     """Release all locks."""
-    while _held:
-        _held.pop().release()
+    while _acquired_locks:
+        _acquired_locks.pop().release()
 
 
 def _after_fork_in_child() -> None:
     """Replace all locks."""
-    _held.clear()
+    _acquired_locks.clear()
     for lock in list(_locks):
         lock._lock = RLock()  # pyright: ignore[reportPrivateUsage]
 

@@ -1,4 +1,4 @@
-"""Check of available memory before a large allocation, because Linux grants more memory than exists."""
+"""Check of available memory before a large allocation, because Linux grants more memory than there is."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _GROUPS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_b
 
 
 class NotEnoughMemory(MemoryError):
-    """A computation needs more memory than is available; it was not started."""
+    """Error: a computation needs more memory than is available. It was not started."""
 
 
 def check_memory(n_bytes: float, what: str, remedy: str) -> None:
@@ -36,7 +36,9 @@ def check_memory(n_bytes: float, what: str, remedy: str) -> None:
         return
     free = free_memory()
     if n_bytes > free:
-        raise NotEnoughMemory(f"{what} takes about {_gb(n_bytes)} of memory, but only {_gb(free)} are left; {remedy}")
+        raise NotEnoughMemory(
+            f"{what} takes about {_gb(n_bytes)} of memory, but only {_gb(free)} is available; {remedy}"
+        )
     if n_bytes >= _LARGE:
         logger.info("%s takes about %s of memory", what, _gb(n_bytes))
 

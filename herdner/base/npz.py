@@ -27,7 +27,7 @@ _MAX_TEXT = 1 << 22  # bytes of a text member; parsed JSON takes up to thirty ti
 
 
 class NpzError(ValueError):
-    """A file is not an .npz archive, is damaged, or contains unsupported members; the message is one line."""
+    """Error: a file is not an .npz archive, is damaged, or contains unsupported members. The message is one line."""
 
 
 def write_npz(where: Where, arrays: Mapping[str, NDArray[Any]], texts: Mapping[str, bytes]) -> None:
@@ -39,7 +39,7 @@ def write_npz(where: Where, arrays: Mapping[str, NDArray[Any]], texts: Mapping[s
         texts: Other members by name; they precede the arrays.
 
     Raises:
-        ValueError: A text is too long to be read again.
+        ValueError: A text is longer than `read_member` accepts.
     """
     for name, data in texts.items():
         if len(data) > _MAX_TEXT:
@@ -96,7 +96,7 @@ def read_arrays(
         texts: Names of other members, which are ignored.
         largest: Number of bytes to which the archive may unpack; it is checked before reading. None: the limit depends
             on the size of the archive.
-        packed: Accept compressed arrays; without them, reading takes no more memory than the size of the file.
+        packed: Accept compressed arrays. If False, reading takes no more memory than the size of the file.
 
     Returns:
         Numeric arrays in C order, by name.
@@ -145,12 +145,12 @@ def _bytes(archive: zipfile.ZipFile, member: zipfile.ZipInfo, packed: bool) -> b
     if not packed and member.compress_type != zipfile.ZIP_STORED:
         raise NpzError(f"its member {member.filename} is compressed; store it plain, as numpy.savez does")
     if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) or member.flag_bits & 0x1:
-        raise NpzError(f"its member {member.filename} is packed in an unknown way, or encrypted")
+        raise NpzError(f"its member {member.filename} has an unknown compression method, or is encrypted")
     return archive.read(member)
 
 
 def _array(data: bytes, what: str) -> NDArray[Any]:
-    """Convert the bytes of a .npy file to an array after checking that its shape fits their number."""
+    """Convert the bytes of a .npy file to an array after checking that its shape fits the number of bytes."""
     stream = io.BytesIO(data)
     version = np.lib.format.read_magic(stream)
     if version not in ((1, 0), (2, 0)):
@@ -162,5 +162,5 @@ def _array(data: bytes, what: str) -> NDArray[Any]:
     if fortran and len(shape) > 1:
         raise NpzError(f"{what} is in Fortran order; store it in C order")
     if min(shape, default=0) < 0 or math.prod(shape) * dtype.itemsize != len(data) - stream.tell():
-        raise NpzError(f"{what} of shape {shape} does not fit its {len(data)} bytes; it is cut off or damaged")
+        raise NpzError(f"{what} of shape {shape} does not fit its {len(data)} bytes; it is truncated or damaged")
     return np.reshape(np.frombuffer(data, dtype, math.prod(shape), stream.tell()), shape)

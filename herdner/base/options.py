@@ -37,7 +37,7 @@ def parse_call(text: str, functions: Mapping[str, Callable[..., T]], name: str, 
         The result of the function.
 
     Raises:
-        ValueError: The function is unknown or refuses its arguments; the message is one line.
+        ValueError: The function is unknown or its arguments are invalid; the message is one line.
     """
     match = _CALL.fullmatch(text)
     called, inside = match.groups() if match else ("", None)

@@ -32,8 +32,8 @@ def child(seed: int | None, number: int) -> np.random.Generator:
     """Return an independent generator for one part of a computation.
 
     Args:
-        seed: The seed of the computation; None takes fresh entropy.
-        number: Number of the part. Equal seeds and numbers give equal generators.
+        seed: The seed of the computation; None for fresh entropy.
+        number: Index of the part. Equal seeds and indices give equal generators.
 
     Returns:
         The generator.

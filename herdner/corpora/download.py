@@ -22,7 +22,7 @@ _BLOCK = 1 << 16
 
 
 class DownloadError(Exception):
-    """A download failed and no file was kept; the message is one line."""
+    """Error: a download failed, and no file was kept. The message is one line."""
 
 
 def check_url(url: str, after: str | None = None) -> None:
@@ -30,16 +30,16 @@ def check_url(url: str, after: str | None = None) -> None:
 
     Args:
         url: The address.
-        after: The address that redirected to it, if any.
+        after: The address that redirected to ``url``; None if ``url`` is the first one.
 
     Raises:
-        ValueError: It is not an http or https address, or a redirect from https to http.
+        ValueError: The address has another scheme than http or https, or is reached by a redirect from https to http.
     """
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise ValueError(f"{url!r} is not an http or https address")
     if after is not None and urlsplit(after).scheme == "https" and parts.scheme != "https":
-        raise ValueError(f"{url!r} is not https, unlike the address before it")
+        raise ValueError(f"{url!r} does not use https, but the address that redirects to it does")
 
 
 def download(
@@ -60,8 +60,8 @@ def download(
         path: The file to create or replace.
         size: Expected number of bytes.
         sha256: Expected checksum, 64 hexadecimal digits.
-        progress: Called with the number of received and expected bytes.
-        timeout: Longest silence of the server, in seconds.
+        progress: Function that is called with the numbers of received and expected bytes.
+        timeout: Longest time without data from the server, in seconds.
 
     Raises:
         DownloadError: The download failed or the file is not the expected one.
@@ -70,7 +70,7 @@ def download(
         path.parent.mkdir(parents=True, exist_ok=True)
         with atomic_write(path) as stream, closing(_blocks(url, size, timeout)) as blocks:
             _store(stream, blocks, url, size, sha256, progress)
-    except OSError as problem:  # of the disk; network errors are DownloadErrors
+    except OSError as problem:  # an error of the disk, because network errors are DownloadErrors
         raise DownloadError(f"cannot write {path}: {problem.strerror or problem}; nothing was kept") from None
 
 

@@ -101,8 +101,8 @@ def fetch(
         name: Name of the corpus in the registry.
         destination: The folder; by default one in the user's cache.
         registry: Path of a registry file, or the result of `load_registry`; by default herdner's registry.
-        progress: Called as bytes arrive.
-        timeout: Longest silence of the server, in seconds.
+        progress: Function that is called after each received block.
+        timeout: Longest time without data from the server, in seconds.
 
     Returns:
         The folder.

@@ -30,7 +30,7 @@ from herdner.text.labels import rename_labels
 from herdner.text.tokenize import tokenize_documents
 
 Reader = Callable[..., Iterator[Document | Failure]]
-"""A function of a source and options. It yields a `Failure` for a document that it cannot read, and goes on."""
+"""A function of a source and options. It yields a `Failure` for each document that it cannot read, and continues."""
 
 Writer = Callable[..., None]
 """A function of documents, a stream and options."""
@@ -45,7 +45,7 @@ class Format:
         description: One line for users.
         read: The reader; None if the format can only be written.
         write: The writer; None if the format can only be read.
-        extensions: File extensions of the format, such as ".conll" (`format_of`).
+        extensions: File extensions that select the format in `format_of`, such as ".conll".
         layout: Layout of a column format; its fields are options of `read_documents`.
         is_binary: The writer writes bytes.
         has_labels: Documents of this format may have labels, which `read_documents` can rename.
@@ -114,7 +114,7 @@ _FORMATS = [
     _columns("btc", "Broad Twitter Corpus: each tweet is a document", Layout(documents="sentence"), "*.conll", "btc.*"),
     _columns(
         "worldwide",
-        "English Worldwide Newswire: one article per file, its address first; only the outermost entities",
+        "English Worldwide Newswire: one article per file, which begins with its URL; only the outermost entities",
         Layout(tag=1, documents="file", nested=True, url=True),
         "*.tsv",
     ),
@@ -277,8 +277,8 @@ def _raise_failures(items: Iterable[Document | Failure]) -> Iterator[Document]:
 def read_items(where: Input, format: str, encoding: str, **options: Any) -> Iterator[Document | Failure]:
     """Read documents and yield a `Failure` for each one that cannot be read.
 
-    A file that cannot be read to its end yields a last failure, with ``is_truncated`` if documents came before. Long
-    texts are read in pieces (`herdner.text.io.plain.read_text`).
+    If a file cannot be read to its end, the last item is a failure, with ``is_truncated`` if documents were read before
+    it. Long texts are read in pieces (`herdner.text.io.plain.read_text`).
 
     Args:
         where: As in `read_documents`.

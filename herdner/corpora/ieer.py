@@ -29,7 +29,7 @@ class _Markup(NamedTuple):
         start: Offset of the first character.
         end: Offset behind the last character.
         attributes: The attribute "type", and optionally "status" and "alt".
-        line: Number of its first line within the document, from 0.
+        line: Index of its first line within the document.
     """
 
     kind: str
@@ -72,11 +72,11 @@ def read_ieer(
         with ParseWarnings(source.name, strict) as warnings:
             for first, last, body in _bodies(source, encoding):
                 try:
-                    document, found = _document(body, names, kinds, optional, source.id)
+                    document, parse_warnings = _document(body, names, kinds, optional, source.id)
                 except ValueError as error:
                     position = f"{source.name}:{first}: in the document that ends on line {last}"
                     raise FormatError(f"{position}: {error}") from None
-                for message, line in found:
+                for message, line in parse_warnings:
                     warnings.add(message, first + 1 + (line or 0))
                 yield document
 
@@ -104,7 +104,7 @@ def _bodies(source: Source, encoding: str) -> Iterator[tuple[int, int, str]]:
 
 
 def _element(name: str, body: str) -> tuple[str | None, int]:
-    """Return the content of an element, None if it is missing, and the number of its first line, from 0."""
+    """Return the content of an element (None if it is missing) and the index of its first line."""
     before, opening, rest = body.partition(f"<{name}>")
     content, closing, _ = rest.partition(f"</{name}>")
     return (content, before.count("\n")) if opening and closing else (None, 0)
@@ -178,7 +178,7 @@ def _entities(
 
 
 def _remove_markup(content: str, line: int, warnings: list[ParseWarning]) -> tuple[str, list[_Markup]]:
-    """Return the text without mark-up, and its marked spans; ``line`` is the number of its first line."""
+    """Return the text without mark-up, and its marked spans; ``line`` is the index of its first line."""
     pieces: list[str] = []
     open_spans: list[_Markup] = []
     markup: list[_Markup] = []

@@ -27,8 +27,8 @@ def parse_source(argument: str) -> FileAndFormat:
 
     Args:
         argument: The text. The format may be omitted if the file extension determines it
-            (`herdner.corpora.formats.format_of`). The path may contain colons; a file that exists under the whole name
-            takes precedence.
+            (`herdner.corpora.formats.format_of`). The path may contain colons: if a file has the whole argument as its
+            name, it takes precedence.
 
     Returns:
         The file and its format.
@@ -63,8 +63,8 @@ def corpus_label_names(format: str, registry: Mapping[str, Corpus] | None = None
         registry: The registry; by default herdner's.
 
     Returns:
-        New names PER, LOC and ORG of the labels, as `herdner.text.labels.rename_labels` takes them. None for a general
-        format, and if its corpora have different labels.
+        The argument ``names`` of `herdner.text.labels.rename_labels` that maps labels to PER, LOC and ORG. None if the
+        format is a general one, or if its corpora have different label names.
     """
     corpora = (load_registry() if registry is None else registry).values()
     owners = [corpus for corpus in corpora if corpus.task == "ner" and corpus.format == format]

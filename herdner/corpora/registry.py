@@ -32,7 +32,7 @@ MAX_FILE_SIZE = 4 << 30  # bytes; larger than any corpus of names
 
 
 class CorpusError(Exception):
-    """A corpus is unknown, cannot be fetched, or differs from the registry; the message is one line."""
+    """Error: a corpus is unknown, cannot be fetched, or differs from the registry. The message is one line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +130,7 @@ def info(name: str, registry: str | os.PathLike[str] | Mapping[str, Corpus] | No
     if name in corpora:
         return corpora[name]
     near = difflib.get_close_matches(name.lower(), corpora, n=3, cutoff=0.5)
-    hint = f"did you mean {' or '.join(near)}?" if near else f"known are {', '.join(corpora)}"
+    hint = f"did you mean {' or '.join(near)}?" if near else f"expected one of {', '.join(corpora)}"
     raise CorpusError(f"unknown corpus {name!r}; {hint}")
 
 
@@ -187,7 +187,7 @@ def _table(entry: object, where: str) -> dict[str, Any]:
 
 
 def _values(entry: object, required: Mapping[str, type], defaults: Mapping[str, object], where: str) -> dict[str, Any]:
-    """Check names and types of the fields of a table and add defaults; a default of None stands for a string."""
+    """Check names and types of the fields of a table and add defaults; None is the default of an optional string."""
     table = _table(entry, where)
     if unknown := [key for key in table if key not in required and key not in defaults]:
         raise ValueError(f"{where}: unknown field {', '.join(unknown)}")

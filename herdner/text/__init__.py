@@ -1,1 +1,1 @@
-"""Text as the tagger sees it: documents, tags, tokens, sentences, and the files they come from."""
+"""Documents, tags, tokenization, sentence segmentation, and readers and writers of files."""

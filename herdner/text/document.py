@@ -1,4 +1,4 @@
-"""Documents and entities: the values that flow through the tagger."""
+"""Documents: texts with tokens, sentences and an optional annotation."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Projection(NamedTuple):
     Attributes:
         spans: Token spans in the order of the text; no two overlap.
         n_widened: Number of entities that were widened because they begin or end within a token.
-        n_dropped: Number of entities without a token that no earlier entity contains.
+        n_dropped: Number of entities that were dropped because they touch no token, or only tokens of earlier entities.
     """
 
     spans: list[Span]
@@ -45,7 +45,7 @@ class Document:
 
     Attributes:
         text: The input, unchanged.
-        tokens: Token t is ``text[token_starts[t]:token_ends[t]]``. No token contains white space only.
+        tokens: Token t is ``text[token_starts[t]:token_ends[t]]``. No token consists of white space only.
         token_starts: int64[n], offset of the first character of each token.
         token_ends: int64[n], offset behind the last character of each token.
         sentence_offsets: int64[S + 1]. Sentence s has the tokens ``sentence_offsets[s]:sentence_offsets[s + 1]``; no
@@ -53,7 +53,7 @@ class Document:
         spans: Labelled token spans in the order of the text; None if there are neither annotations nor proposals.
         entities: Names with character offsets, in the order of the text. They may begin or end within tokens.
         id: Identifier from the file or the caller.
-        fields: All other values that came with the text.
+        fields: Other values from the file or the caller.
         partial: Undecided parts of a partial annotation. Undecided tokens have the tag O.
         source_map: Positions of the text in the HTML page from which it was extracted.
         is_proposal: The spans and entities are proposals of a model or tool, not an annotation.
@@ -239,7 +239,7 @@ class Document:
         return tokens
 
     def with_tags(self, tags: Sequence[str]) -> Document:
-        """Annotate the document by tags.
+        """Annotate the document with tags.
 
         Args:
             tags: One tag for each token, in any scheme. Malformed sequences are read as conlleval reads them
@@ -251,7 +251,7 @@ class Document:
             The document with these tags and their spans and entities.
 
         Raises:
-            ValueError: The number of tags is wrong, or a tag cannot be parsed.
+            ValueError: The number of tags differs from the number of tokens, or a tag cannot be parsed.
         """
         if len(tags) != self.n_tokens:
             raise ValueError(f"document {self.id!r} has {self.n_tokens} tokens but got {len(tags)} tags")
@@ -279,7 +279,7 @@ class Document:
         scheme: Scheme = "iob2",
         confidences: Sequence[float] | NDArray[np.floating[Any]] | None = None,
     ) -> Document:
-        """Annotate the document completely by token spans.
+        """Annotate the whole document with token spans.
 
         Args:
             spans: Spans in the order of the text; no two overlap.
@@ -307,13 +307,13 @@ class Document:
         confidences: Sequence[float] | NDArray[np.floating[Any]] | None = None,
         source_tags: Sequence[str] | None = None,
     ) -> Document:
-        """Annotate the document by spans that are known to be valid, and keep its partial annotation.
+        """Annotate the document with valid token spans, and keep its partial annotation.
 
         Args:
             spans: Spans in the order of the text; no two overlap. They are not checked.
             scheme: Scheme of the tags.
             confidences: [M], probability in [0, 1] that each span is right; None: unknown.
-            source_tags: One tag for each token, possibly malformed, from which the spans were read.
+            source_tags: The possibly malformed tags from which the spans were read, one for each token.
 
         Returns:
             The document with these spans and their entities.
@@ -324,7 +324,7 @@ class Document:
         )
 
     def with_entities(self, entities: Iterable[Entity], scheme: Scheme = "iob2") -> Document:
-        """Annotate the document by entities and keep its partial annotation.
+        """Annotate the document with entities, and keep its partial annotation.
 
         Args:
             entities: Names with character offsets, in any order. Spans are computed by `project`.
@@ -452,7 +452,7 @@ class Document:
         return Document.from_dict(parse_object(text))
 
     def to_frame(self, backend: str = "pandas") -> Any:
-        """Return the entities as a data frame; `herdner.text.entity.to_frame` does it for several documents.
+        """Return the entities as a data frame (`herdner.text.entity.to_frame` accepts several documents).
 
         Args:
             backend: "pandas", "polars", "pyarrow" or "modin".
@@ -566,7 +566,7 @@ def _flat_tags(sentences: Sequence[Sequence[str]], tags: Sequence[Sequence[str]]
 class Failure(NamedTuple):
     """A document that could not be read or tagged, in a stream that continues after it.
 
-    A failure counts as one document where documents are numbered.
+    Each failure takes one document index.
 
     Attributes:
         error: The exception.

@@ -1,4 +1,4 @@
-"""Renaming of labels: each corpus has its own, and some users want fewer."""
+"""Renaming and removal of labels."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from herdner.text.partial import ANY_TAG, PartialAnnotation, alternatives, join_
 from herdner.text.tags import Scheme, split_tag
 
 LabelNames = Mapping[str, str | None]
-"""New name of each label; None removes the label. ``"*"`` is the entry of all labels that are not listed; without it
-they keep their names."""
+"""New name of each label; None removes the label. The entry ``"*"`` applies to all labels that are not listed. Without
+this entry, they keep their names."""
 
 
 def is_label(label: str) -> bool:

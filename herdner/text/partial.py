@@ -101,7 +101,7 @@ def alternatives(tags: str) -> tuple[tuple[str, str], ...] | None:
 
 
 def join_alternatives(parsed: Sequence[tuple[str, str]]) -> str:
-    """Write possible tags, given as `alternatives` returns them, without duplicates."""
+    """Write the result of `alternatives` as text, without duplicates."""
     tags = [label if not prefix else prefix if prefix == "O" else f"{prefix}-{label}" for prefix, label in parsed]
     return "|".join(dict.fromkeys(tags))
 

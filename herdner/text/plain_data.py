@@ -51,7 +51,7 @@ def parse_object(text: str) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         raise ValueError(f"not a document: {describe_json_error(error)}") from None
     if not isinstance(values, dict):
-        raise ValueError(f"not a document: a JSON {type(values).__name__}; expected an object with a text")
+        raise ValueError(f"not a document: got a JSON {type(values).__name__}; expected an object with a text")
     return cast("dict[str, Any]", values)
 
 

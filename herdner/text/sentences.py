@@ -34,7 +34,8 @@ class SentenceRules:
 
     Attributes:
         titles: Words that never end a sentence, such as "Mr.".
-        endings: Abbreviations that end a sentence only before a word of ``starters``, as initials and "U.S." do.
+        endings: Abbreviations that end a sentence only before a word of ``starters``. Initials and "U.S." always
+            follow this rule.
         starters: Words that begin a sentence after an abbreviation.
     """
 

@@ -8,7 +8,7 @@ from html import escape
 
 from herdner.text.entity import Entity, WithEntities
 
-MAX_CHARACTERS = 50_000  # of text that is shown
+MAX_CHARACTERS = 50_000  # the rest of a longer text is not shown
 COLORS = {"PER": "#aa9cfc", "LOC": "#feca74", "ORG": "#7aecec", "MISC": "#c887fb"}
 OTHER = "#dddddd"
 _MARK = "color:#111;border-radius:.3em;padding:.1em .3em"

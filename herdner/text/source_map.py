@@ -43,12 +43,28 @@ class SourceMap:
 
     @classmethod
     def of(cls, runs: Sequence[SourceRun], length: int) -> SourceMap:
-        """Build a source map from the runs of a text with ``length`` characters."""
+        """Build a source map from runs.
+
+        Args:
+            runs: The runs in the order of the text; the first one starts at 0.
+            length: Number of characters of the text.
+
+        Returns:
+            The source map.
+        """
         starts, source_starts, source_ends = np.array(runs, np.int64).reshape(-1, 3).T.copy()
         return cls(np.append(starts, length), source_starts, source_ends)
 
     def span(self, start: int, end: int) -> tuple[int, int]:
-        """Return the range in the source of the characters ``start:end`` of the text (at least one character)."""
+        """Return the source range of the characters ``start:end`` of the text.
+
+        Args:
+            start: Offset of the first character in the text.
+            end: Offset behind the last character in the text, larger than ``start``.
+
+        Returns:
+            Offset of the first character in the source, and offset behind the last one.
+        """
         return self._position(start)[0], self._position(end - 1)[1]
 
     def _position(self, character: int) -> tuple[int, int]:

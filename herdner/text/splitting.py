@@ -1,4 +1,4 @@
-"""Tokenization of text between white space by spaCy's algorithm and rules, without importing spaCy.
+"""Tokenization of strings without white space by spaCy's algorithm and rules, without importing spaCy.
 
 The algorithm is that of ``spacy.tokenizer.Tokenizer`` (https://spacy.io/usage/linguistic-features#how-tokenizer-works)
 and gives the same tokens. `english` reads spaCy's rules for English from a data file; the rules of other languages come
@@ -31,7 +31,7 @@ class SplitRules:
         prefixes: Regular expressions of tokens that are split off at the start of a word.
         suffixes: Regular expressions of tokens that are split off at the end of a word.
         infixes: Regular expressions of tokens that are split off within a word.
-        exceptions: Tokens of words with a fixed split.
+        exceptions: Tokens of each word that has a fixed split.
         is_word: Matches words that are never split.
         is_address: Matches addresses, which are not split at infixes.
     """
@@ -67,7 +67,7 @@ class SplitRules:
 
 
 def english() -> SplitRules:
-    """Return the rules of spaCy's English (MIT licence), which ``scripts/models/english_rules.py`` exports."""
+    """Return spaCy's rules for English (MIT licence), as exported by ``scripts/models/english_rules.py``."""
     rules = json.loads((importlib.resources.files("herdner") / "data" / "english.json").read_text(encoding="utf-8"))
     address = cache(lambda: re.compile(rules["address"]))  # lazily, see `Splitter`
     return SplitRules(
@@ -80,7 +80,7 @@ def english() -> SplitRules:
 
 
 def spacy_rules(language: str) -> SplitRules:
-    """Return the rules of spaCy for a language.
+    """Return spaCy's rules for a language.
 
     Args:
         language: Language code, as for ``spacy.blank``.
@@ -111,7 +111,7 @@ def spacy_rules(language: str) -> SplitRules:
     )
 
 
-class _Exception(NamedTuple):
+class _ExceptionSpan(NamedTuple):
     start: int
     end: int
     word: str
@@ -159,9 +159,9 @@ class Splitter:
         return words
 
     def _joined_from(self, token: str) -> Mapping[tuple[str, ...], str]:
-        """Return the exceptions that other rules would split, by those parts, the first of which is ``token``.
+        """Return the exceptions that other rules would split into parts beginning with ``token``, by these parts.
 
-        spaCy finds these exceptions also within a longer string.
+        spaCy also applies these exceptions within a longer string.
         """
         first = token[0]
         if first not in self._joined:
@@ -174,14 +174,14 @@ class Splitter:
         return self._joined[first].get(token, {})
 
     def __call__(self, run: str) -> tuple[str, ...]:
-        """Split a string without white space into tokens, which joined give the string."""
+        """Split a string without white space into tokens whose concatenation is the string."""
         valid = run if run.isascii() else SURROGATES.sub("\ufffd", run)  # spaCy cannot encode lone surrogates
         whole = self._exceptions.get(valid)
         if whole is None and is_plain(valid):
             return (run,)
         tokens = list(self._cut(valid, self._exceptions)) if whole is None else list(whole)
         spans = [
-            _Exception(start, start + len(parts), word)
+            _ExceptionSpan(start, start + len(parts), word)
             for start in range(len(tokens))
             for parts, word in self._joined_from(tokens[start]).items()
             if tuple(tokens[start : start + len(parts)]) == parts
@@ -244,10 +244,10 @@ def _length(match: re.Match[str] | None) -> int:
     return 0 if match is None else match.end() - match.start()
 
 
-def _without_overlaps(spans: list[_Exception]) -> list[_Exception]:
+def _without_overlaps(spans: list[_ExceptionSpan]) -> list[_ExceptionSpan]:
     """Keep the longest of overlapping spans, or the first of equally long ones, in ascending order."""
     covered: set[int] = set()
-    kept: list[_Exception] = []
+    kept: list[_ExceptionSpan] = []
     for span in sorted(spans, key=lambda span: (span.start - span.end, span.start)):
         if span.start not in covered and span.end - 1 not in covered:
             kept.append(span)

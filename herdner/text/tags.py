@@ -117,8 +117,8 @@ def spans_from_tags(
     """Read labelled spans from tags.
 
     By default tags are read as conlleval and seqeval read them. This covers all schemes and repairs malformed
-    sequences: an I- or E- that continues no span begins one, and a span without a last tag ends where it cannot
-    continue. No span crosses a sentence border.
+    sequences: an I- or E- that continues no span begins one, and a span without a final tag ends before the first tag
+    that cannot continue it. No span crosses a sentence border.
 
     Args:
         tags: n tags.
@@ -135,9 +135,9 @@ def spans_from_tags(
     if strict == "iob1":
         raise ValueError("strict must not be iob1, in which every sequence is well formed; omit it")
     if strict is None:
-        number = {tag: k for k, tag in enumerate(dict.fromkeys(tags))}
-        states = np.fromiter(map(number.__getitem__, tags), np.int32, len(tags))
-        return spans_from_states(states, tuple(number), sentence_offsets)
+        index = {tag: k for k, tag in enumerate(dict.fromkeys(tags))}
+        states = np.fromiter(map(index.__getitem__, tags), np.int32, len(tags))
+        return spans_from_states(states, tuple(index), sentence_offsets)
     prefixes = "".join(split_tag(tag)[0] for tag in tags)
     spans = spans_from_tags(tags, sentence_offsets)
     return [span for span in spans if prefixes[span.start : span.end] == _span_prefixes(span.end - span.start, strict)]
@@ -162,7 +162,7 @@ def spans_from_states(
 def chunks_from_states(
     states: NDArray[np.int32], tags: tuple[str, ...], sentence_offsets: SentenceOffsets | None = None
 ) -> Chunks:
-    """Return the result of `spans_from_states` as columns."""
+    """Read labelled spans from states as `spans_from_states` does, but return them as columns."""
     prefixes, labels, names = _columns(tags)
     borders = [0, len(states)] if sentence_offsets is None else sentence_offsets
     starts, ends, indices = read_spans(states, prefixes, labels, np.ascontiguousarray(borders, np.int64))
@@ -174,9 +174,9 @@ def _columns(tags: tuple[str, ...]) -> tuple[NDArray[np.uint8], NDArray[np.int32
     """Return the prefix of each tag, the index of its label, and the labels; label 0 belongs to O."""
     split = [split_tag(tag) for tag in tags]
     names = list(dict.fromkeys(["", *(label for _, label in split)]))
-    number = {name: k for k, name in enumerate(names)}
+    index = {name: k for k, name in enumerate(names)}
     prefixes = np.array([ord(prefix) for prefix, _ in split], np.uint8)
-    return prefixes, np.array([number[label] for _, label in split], np.int32), names
+    return prefixes, np.array([index[label] for _, label in split], np.int32), names
 
 
 def tags_from_spans(
@@ -223,7 +223,7 @@ def _tags_of_span(n: int, label: str, scheme: Scheme, touches: bool) -> list[str
 
 
 def _span_prefixes(n: int, scheme: Scheme) -> str:
-    """Return the prefixes of the tags of a span of n tokens, not in IOB1; BILOU has those of IOBES."""
+    """Return the tag prefixes of a span of n tokens in IOB2 or IOBES (for BILOU: those of IOBES)."""
     if scheme == "iob2":
         return "B" + "I" * (n - 1)
     return "S" if n == 1 else "B" + "I" * (n - 2) + "E"
@@ -269,9 +269,9 @@ def tags_of_label(label: str, scheme: Scheme) -> list[str]:
 def detect_scheme(sequences: Iterable[Sequence[str]]) -> Scheme:
     """Guess the scheme of tags.
 
-    E- and S- occur only in IOBES, L- and U- only in BILOU. An I- that begins a span indicates IOB1, a B- that does not
-    follow its own label IOB2. The more frequent of the two decides, because files and predictions contain malformed
-    spans.
+    E- and S- occur only in IOBES, L- and U- only in BILOU. An I- that begins a span indicates IOB1. A B- that does not
+    follow a token with the same label indicates IOB2. The more frequent indication decides, because files and
+    predictions contain malformed spans.
 
     Args:
         sequences: Tags of sentences.

@@ -137,7 +137,7 @@ class Tokenizer:
         return self.tokenize_batch([text], id)[0]
 
     def tokenize_batch(self, texts: list[str], id: str | None = None) -> list[Document]:
-        """Tokenize several texts, in less time than one by one.
+        """Tokenize several texts faster than one by one.
 
         Args:
             texts: The texts.

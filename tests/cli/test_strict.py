@@ -38,12 +38,12 @@ def test_dubious_input_is_a_warning_or_refused(
     )
     outcome = call(*given)
     assert outcome.code == 0, outcome.err
-    warning = f"{files / 'a.conll'}:1: an I- that continues no name"
+    warning = f"{files / 'a.conll'}:1: a name begins with I-"
     assert sum(line.startswith(warning) for line in caplog.messages) == 1
     (files / "m").unlink(missing_ok=True)
     line = one_line(call(*given, "--strict"), 1)
     assert warning in line
-    assert "refused, because reading is strict" in line
+    assert "this is an error in strict mode" in line
     assert not (files / "m").exists()
 
 
@@ -53,4 +53,4 @@ def test_names_that_end_within_a_token(call: Call, tmp_path: Path, news_model: P
     outcome = call("evaluate", path, "-m", news_model, "--resamples", 0)
     assert outcome.code == 0, outcome.err
     assert caplog.messages == [f"{path}: an entity that ends within a token is widened to the token"]
-    assert "widened to the token; refused" in one_line(call("evaluate", path, "-m", news_model, "--strict"), 1)
+    assert "widened to the token; this is an error" in one_line(call("evaluate", path, "-m", news_model, "--strict"), 1)

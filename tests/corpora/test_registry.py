@@ -95,7 +95,7 @@ def test_the_checksums_of_the_shared_corpora(name: str) -> None:
 def test_an_unknown_name_suggests_near_ones() -> None:
     with pytest.raises(CorpusError, match="unknown corpus 'CoNLL-2003'; did you mean conll2003"):
         corpora.info("CoNLL-2003")
-    with pytest.raises(CorpusError, match="known are a, b"):
+    with pytest.raises(CorpusError, match="expected one of a, b"):
         corpora.info("zzzzzz", MappingProxyType(dict.fromkeys("ab", corpora.info("btc"))))
 
 

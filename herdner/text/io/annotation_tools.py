@@ -21,7 +21,7 @@ Warn = Callable[[str], None]
 
 
 class MarkedSpan(NamedTuple):
-    """A span as it stands in a file, not yet checked.
+    """A span of a file, not yet checked.
 
     Attributes:
         start: Offset of the first character.
@@ -42,9 +42,9 @@ class ToolRecord(NamedTuple):
     """One line of a JSON lines file.
 
     Attributes:
-        id: Identifier for a record without one.
+        id: Identifier of the document if the object has no id.
         values: The JSON object.
-        warn: Records a warning about the line.
+        warn: Function that records a warning about the line.
     """
 
     id: str
@@ -62,7 +62,7 @@ def read_records(
         patterns: File names to read in a folder.
         encoding: Encoding of the files.
         strict: Raise an error instead of logging a warning.
-        to_document: Converts a record; it raises `ValueError` for an invalid one.
+        to_document: Function that converts a record; it raises `ValueError` for an invalid record.
 
     Yields:
         Documents, and a `Failure` for each invalid line.
@@ -100,7 +100,7 @@ def catch_failure(position: str) -> Generator[list[Failure]]:
     failures: list[Failure] = []
     try:
         yield failures
-    except FormatError as error:  # a refused warning, which names the position
+    except FormatError as error:  # a warning in strict mode, whose message contains the position
         failures.append(Failure(error))
     except ValueError as error:
         failures.append(Failure(FormatError(f"{position}: {error}")))
@@ -130,7 +130,7 @@ def with_marked_spans(
     Args:
         document: A document without tokens.
         spans: The spans. Of two that overlap, the longer one is kept, or the earlier of two equally long ones.
-        warn: Records a warning about each span that is left out.
+        warn: Function that records a warning about each omitted span.
         is_proposal: The spans are proposals of a model, not an annotation.
 
     Returns:
@@ -145,25 +145,25 @@ def with_marked_spans(
 
 
 def _entity(i: int, span: MarkedSpan, text: str) -> Entity:
-    start, end, label, given, confidence = span
+    start, end, label, file_text, confidence = span
     if type(start) is not int or type(end) is not int or not 0 <= start < end <= len(text):
         raise ValueError(f"span {i} is {start!r}..{end!r}; expected 0 <= start < end <= {len(text)}, the text's length")
-    if given is not None and not _is_same(given, text[start:end]):
+    if file_text is not None and not _is_same(file_text, text[start:end]):
         converted = _from_utf16(start, end, text)
-        if converted is None or not _is_same(given, text[slice(*converted)]):
-            raise ValueError(f"span {i} has the text {given!r}, but {start}..{end} is {text[start:end]!r}")
+        if converted is None or not _is_same(file_text, text[slice(*converted)]):
+            raise ValueError(f"span {i} has the text {file_text!r}, but {start}..{end} is {text[start:end]!r}")
         start, end = converted
     value = float(confidence) if type(confidence) in (int, float) else None
     return Entity(start, end, check_label(label, f"span {i}"), text[start:end], value)
 
 
-def _is_same(given: object, actual: str) -> bool:
+def _is_same(file_text: object, actual: str) -> bool:
     """Compare texts; some tools write a line break as a backslash and an n, or as a space."""
-    return isinstance(given, str) and given.replace("\\n", " ").split() == actual.replace("\\n", " ").split()
+    return isinstance(file_text, str) and file_text.replace("\\n", " ").split() == actual.replace("\\n", " ").split()
 
 
 def _from_utf16(start: int, end: int, text: str) -> tuple[int, int] | None:
-    """Convert offsets in UTF-16 units, as browsers count, to characters; None if they split a character."""
+    """Convert offsets in UTF-16 units, which browsers use, to characters; return None if they split a character."""
     data = text.encode("utf-16-le", "surrogatepass")
     try:
         before = data[: 2 * start].decode("utf-16-le")

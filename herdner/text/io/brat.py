@@ -44,8 +44,9 @@ class _Pair(NamedTuple):
 def read_brat(where: Input, *, encoding: str = "utf-8", strict: bool = False) -> Iterator[Document]:
     """Read the documents of a folder, of one .ann or .txt file with its partner, or of a tar archive.
 
-    A document with an empty .ann file is not annotated, because brat needs that file before annotation begins.
-    Relations, events and attributes are ignored. Spans of several pieces are left out if there are words between them.
+    A document with an empty .ann file counts as not annotated, because brat requires this file before annotation
+    begins. Relations, events and attributes are ignored. A span of several pieces is omitted if there are words between
+    the pieces.
 
     Args:
         where: A file, folder, glob pattern, ``"-"`` or stream (`sources`).
@@ -65,7 +66,7 @@ def read_brat(where: Input, *, encoding: str = "utf-8", strict: bool = False) ->
                 spans = _spans(pair, warnings)
                 try:
                     document = with_marked_spans(document, spans, warnings.add)
-                except FormatError:  # a refused warning, which names the position
+                except FormatError:  # a warning in strict mode, whose message contains the position
                     raise
                 except ValueError as error:
                     raise FormatError(f"{pair.name}: {error}") from None
@@ -79,7 +80,9 @@ def _pairs(where: Input, encoding: str) -> Iterator[_Pair]:
             continue
         text, annotation = source.path.with_suffix(".txt"), source.path.with_suffix(".ann")
         if not text.exists():
-            raise FormatError(f"{source.name}: {text.name} is missing beside it; expected the text there")
+            raise FormatError(
+                f"{source.name}: {text.name} is missing in the same folder; expected the text in this file"
+            )
         id = source.id.removesuffix(".ann").removesuffix(".txt")
         content = _read(annotation, encoding) if annotation.exists() else None
         yield _Pair(id, _read(text, encoding), str(annotation), content)
@@ -135,7 +138,7 @@ def _spans(pair: _Pair, warnings: ParseWarnings) -> list[MarkedSpan]:
 
 
 def _span(line: str, text: str) -> MarkedSpan | None:
-    """Parse the span of a line; return None if unmarked words stand between its pieces."""
+    """Parse the span of a line; return None if there are unmarked words between its pieces."""
     columns = line.split("\t")
     label, space, ranges = columns[1].partition(" ") if len(columns) > 2 else ("", "", "")
     pieces = [_PIECE.fullmatch(piece) for piece in ranges.split(";")]
@@ -154,8 +157,8 @@ def _span(line: str, text: str) -> MarkedSpan | None:
 def write_brat(documents: Iterable[Document], stream: IO[Any]) -> None:
     """Write a tar.gz of files NAME.txt and NAME.ann, to unpack in brat's data folder.
 
-    NAME is the id of the document. Labels of brat have no white space; it is replaced by "_". A span over several lines
-    is written in pieces, as brat does. Confidences become notes. Equal documents give equal bytes.
+    NAME is the id of the document. White space in labels is replaced by "_", because brat does not allow it. A span
+    over several lines is written in pieces, as brat does. Confidences become notes. Equal documents give equal bytes.
 
     Args:
         documents: The documents.

@@ -27,8 +27,8 @@ class Layout:
         documents: Separation of documents: "docstart" (by ``-DOCSTART-`` lines or ``# newdoc`` comments; without them
             a file is one document), "sentence" (each sentence is a document) or "file".
         comments: Lines that begin with ``#`` are comments ``# key = value``.
-        nested: Some lines have further columns with the tags of nested entities, which are ignored.
-        url: The first token of a file is its address.
+        nested: Some lines have additional columns with the tags of nested entities; these columns are ignored.
+        url: The first token of a file is the URL of the article.
     """
 
     token: int = 0
@@ -56,7 +56,7 @@ class ColumnSentence(NamedTuple):
 
 
 class DocumentBorder(NamedTuple):
-    """The border before a new document, with its id if the file has one."""
+    """The border before a new document, with the id of that document if the file contains one."""
 
     id: str | None
 
@@ -66,7 +66,7 @@ def read_columns(
 ) -> Iterator[Document]:
     """Read documents from column files, one after the other.
 
-    Tags stay as they are in the file. Ambiguous tags such as "?" and "PER|ORG" become a partial annotation
+    Tags are kept unchanged. Ambiguous tags such as "?" and "PER|ORG" become a partial annotation
     (`Document.with_tags`). A token with white space inside is read as several tokens of one entity; this, and tags that
     do not follow one scheme, are logged as warnings.
 
@@ -122,7 +122,7 @@ def _documents(source: Source, layout: Layout, encoding: str, warnings: ParseWar
 
 
 def _take_url(sentence: ColumnSentence) -> tuple[dict[str, object], ColumnSentence]:
-    """Remove the address at the start of an article of Worldwide Newswire and return it as a field.
+    """Remove the URL at the start of an article of Worldwide Newswire and return it as a field.
 
     The tokenizer of that corpus split some addresses at ``&``, ``%`` or ``=``; the pieces are on the following lines.
     """
@@ -231,7 +231,7 @@ class _Rows:
         if self.width == 0 and width >= needed:
             self.width = width
             return
-        expected = f"{self.width} as on the lines before" if self.width else f"at least {needed}"
+        expected = f"{self.width} as in the first row" if self.width else f"at least {needed}"
         separated = "TAB" if tabs else "space"
         columns = "column" if width == 1 else "columns"
         where = f"{self.source.name}:{number}"

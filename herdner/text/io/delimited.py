@@ -92,7 +92,7 @@ def _document(row: dict[str, str], column: str, line: int, id: str, warnings: Pa
             record[ENTITIES] = json.loads(content)
         except (ValueError, RecursionError):
             problem = f"the column {ENTITIES} contains {content[:40]!r}; expected names as JSON"
-            return Failure(FormatError(f"{warnings.name}:{line}: {problem}; rename the column if it means otherwise"))
+            return Failure(FormatError(f"{warnings.name}:{line}: {problem}; rename the column if it has other content"))
     document = record_document(record, line, id, warnings)
     return document if isinstance(document, Failure) else replace(document, fields=dict(row))
 

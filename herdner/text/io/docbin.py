@@ -1,4 +1,4 @@
-"""Reader of spaCy's DocBin files (``.spacy``) that makes no spaCy object from untrusted bytes."""
+"""Reader of spaCy's DocBin files (``.spacy``) that creates no spaCy objects from untrusted bytes."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ class _Columns(NamedTuple):
 def read_spacy(where: Input, *, strict: bool = False) -> Iterator[Document]:
     """Read documents from DocBin files, with text, tokens, sentences and entities.
 
-    White space tokens belong to the text only. A document without sentence borders is segmented as plain text is. A
-    document without any entity attribute is not annotated. Ids are ``FILE#NUMBER``, from 1. User data and span groups
-    are ignored. Inconsistent entity attributes of tokens are logged as warnings.
+    White space tokens become part of the text, but not of the tokens. A document without sentence borders is segmented
+    like plain text. A document without any entity attribute is not annotated. Ids are ``FILE#NUMBER``, from 1. User
+    data and span groups are ignored. Inconsistent entity attributes of tokens are logged as warnings.
 
     Args:
         where: A file, folder, glob pattern, ``"-"`` or stream (`sources`). A file is held in memory.
@@ -74,7 +74,7 @@ def _unpacked(source: Source) -> dict[str, Any]:
     try:
         plain = unpack.decompress(data, MAX_BYTES)
     except zlib.error:
-        raise FormatError(f"{source.name}: not a DocBin (not compressed as one); {_REMEDY}") from None
+        raise FormatError(f"{source.name}: not a DocBin (not compressed by zlib); {_REMEDY}") from None
     if unpack.unconsumed_tail:
         raise FormatError(f"{source.name}: unpacks to more than {MAX_BYTES} bytes; split it into smaller files")
     if not unpack.eof:
@@ -151,13 +151,13 @@ def _document(columns: _Columns, id: str) -> Document:
     text = "".join(pieces)
     ends = np.cumsum([len(piece) for piece in pieces], dtype=np.int64) - columns.spaces
     starts = ends - np.array([len(word) for word in columns.words], np.int64)
-    kept = np.array([bool(word) and not word.isspace() for word in columns.words], bool)
-    tokens = [word for word, keep in zip(columns.words, kept.tolist(), strict=True) if keep]
+    is_token = np.array([bool(word) and not word.isspace() for word in columns.words], bool)
+    tokens = [word for word, keep in zip(columns.words, is_token.tolist(), strict=True) if keep]
     if any(len(token.split()) != 1 for token in tokens):
         raise ValueError("a token has white space inside; expected tokens without white space")
     entities = _entities(columns, text, starts.tolist(), ends.tolist())
-    starts, ends = starts[kept], ends[kept]
-    borders = _borders(columns.sent_start, kept)
+    starts, ends = starts[is_token], ends[is_token]
+    borders = _borders(columns.sent_start, is_token)
     if borders is None:
         borders = ENGLISH.loop.offsets(text, tokens, starts, ends)
     document = Document(text, tokens, starts, ends, borders, id=id)
@@ -184,10 +184,10 @@ def _entities(columns: _Columns, text: str, starts: list[int], ends: list[int]) 
     return [entity for entity in entities if entity.text.strip()]
 
 
-def _borders(sent_start: NDArray[np.uint64] | None, kept: NDArray[np.bool_]) -> NDArray[np.int64] | None:
-    """Return the sentence offsets over the kept tokens; None if all borders are unknown (0)."""
+def _borders(sent_start: NDArray[np.uint64] | None, is_token: NDArray[np.bool_]) -> NDArray[np.int64] | None:
+    """Return the sentence offsets over the tokens that are not white space; None if all borders are unknown (0)."""
     if sent_start is None or not sent_start[1:].any():
         return None
-    index = np.cumsum(kept) - kept  # of each token, or of the next kept one, among the kept tokens
-    n_tokens = int(kept.sum())
+    index = np.cumsum(is_token) - is_token  # number of tokens before each word
+    n_tokens = int(is_token.sum())
     return np.unique(np.append(index[sent_start == 1], [0, n_tokens])).astype(np.int64)

@@ -28,10 +28,10 @@ _KEYS = ("label", "labels", "entities")
 def read_doccano(where: Input, *, encoding: str = "utf-8", strict: bool = False) -> Iterator[Document | Failure]:
     """Read documents from doccano's JSON lines: ``{"id", "text", "label": [[start, end, label], ...]}``.
 
-    Old exports have "labels" instead of "label"; projects with relations have "entities", objects with "start_offset",
-    "end_offset" and "label". A line without any of these is not annotated; an empty list means that there is no name.
-    doccano exports documents that nobody has opened with an empty list too, so export approved documents only. Other
-    keys become `Document.fields`.
+    Old exports have "labels" instead of "label". Projects with relations have "entities", a list of objects with
+    "start_offset", "end_offset" and "label". A line without any of these keys is not annotated; an empty list means
+    that there is no name. doccano also exports an empty list for documents that nobody has opened, so export approved
+    documents only. Other keys become `Document.fields`.
 
     Args:
         where: A file, folder, glob pattern, ``"-"`` or stream (`sources`).

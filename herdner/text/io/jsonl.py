@@ -32,7 +32,7 @@ logger = logging.getLogger(__name__)
 
 
 class _DuplicateKey(ValueError):
-    """An object has a key twice."""
+    """Error: an object has a key twice."""
 
 
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
@@ -41,11 +41,13 @@ _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 def read_jsonl(where: Input, *, encoding: str = "utf-8", strict: bool = False) -> Iterator[Document | Failure]:
     """Read documents from JSON lines: ``{"id", "text", "entities": [{"start", "end", "label"}], "tokens"}``.
 
-    All keys but "text" or "tokens" are optional. ``tokens`` is a list of strings, or of one such list per sentence;
-    without ``text`` they are joined by spaces. A line without ``entities`` is not annotated. A partial annotation
-    (`Document.partial`) has two more keys: ``"annotated_labels": ["PER", "LOC"]`` lists the labels whose names are all
-    marked, ``"unannotated": [{"start", "end", "tags": "?"}]`` the undecided ranges. All other keys become
-    `Document.fields`, as do the tokens and an id that is not a string.
+    Either "text" or "tokens" is required; all other keys are optional. ``tokens`` is a list of strings, or a list of
+    such lists, one per sentence; without ``text`` the tokens are joined by spaces. A line without ``entities`` is not
+    annotated.
+
+    A partial annotation (`Document.partial`) has two more keys: ``"annotated_labels": ["PER", "LOC"]`` lists the labels
+    whose names are all marked, and ``"unannotated": [{"start", "end", "tags": "?"}]`` lists the undecided ranges. All
+    other keys become `Document.fields`, as do the tokens and an id that is not a string.
 
     Two problems are logged as warnings: lone surrogates are replaced by U+FFFD, and of nested entities only the
     outermost are read.
@@ -59,8 +61,8 @@ def read_jsonl(where: Input, *, encoding: str = "utf-8", strict: bool = False) -
         Documents, and a `Failure` for each invalid line.
 
     Raises:
-        FormatError: A file cannot be read, a line is too long, or bytes cannot be decoded in an encoding whose lines
-            cannot be separated before decoding (`by_line`).
+        FormatError: A file cannot be read, a line is too long, or bytes cannot be decoded and the encoding does not
+            allow separating lines before decoding (`by_line`).
     """
     for source in sources(where, ("*.jsonl", "*.ndjson")):
         if by_line(encoding):
@@ -135,7 +137,7 @@ def is_blank(line: bytes, encoding: str) -> bool:
 
 
 def _record(line: str, number: int, id: str, warnings: ParseWarnings) -> Document | Failure:
-    """Parse one line; ``id`` is the id of a record without one."""
+    """Parse one line; ``id`` is used if the record contains no id."""
     try:
         record, messages = parse_record(line)
     except ValueError as error:
@@ -151,9 +153,9 @@ def record_document(
     Args:
         record: Values by key, as in `read_jsonl`.
         number: Number of the line or row, from 1.
-        id: Identifier of a record without one.
+        id: Identifier of the document if the record contains no id.
         warnings: Collector of warnings.
-        messages: Warnings about the record that are already known.
+        messages: Warnings of `parse_record` about the record.
 
     Returns:
         The document, or a failure if the record is invalid.
@@ -191,7 +193,7 @@ def parse_record(line: str) -> tuple[dict[str, Any], list[str]]:
     except ValueError as error:
         raise ValueError(f"{describe_json_error(error)}; expected one object a line") from None
     if not isinstance(record, dict):
-        raise ValueError(f"a JSON {type(record).__name__}; expected an object with a text")
+        raise ValueError(f"got a JSON {type(record).__name__}; expected an object with a text")
     if "\\u" in line and _LONE_SURROGATE.search(json.dumps(record, ensure_ascii=False)):
         return _replace_surrogates(record), ["lone surrogates are replaced by U+FFFD"]
     return cast(dict[str, Any], record), []
@@ -217,7 +219,7 @@ def _document(record: dict[str, Any], id: str) -> tuple[Document, list[str]]:
     labels, ranges = record.pop("annotated_labels", None), record.pop("unannotated", None)
     name = record.get("id")
     if name is None or isinstance(name, str):
-        record.pop("id", None)  # an id of another type stays among the fields
+        record.pop("id", None)  # an id of another type remains in the fields
     id = id if name is None else str(name)
     if text is None and tokens is None:
         raise ValueError("no text; expected an object with a text, or with tokens")
@@ -241,7 +243,7 @@ def _document(record: dict[str, Any], id: str) -> tuple[Document, list[str]]:
 
 
 def _partial(labels: Any, ranges: Any, length: int) -> PartialAnnotation | None:
-    """Check the two keys of a partial annotation; return None if a record has neither."""
+    """Check the values of the two keys of a partial annotation; return None if both are missing."""
     if labels is None and ranges is None:
         return None
     if labels is not None and not (

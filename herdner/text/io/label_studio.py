@@ -26,10 +26,10 @@ def read_label_studio(where: Input, *, encoding: str = "utf-8", strict: bool = F
     """Read the tasks of exports (JSON or JSON_MIN) and of files for import.
 
     The text is ``data["text"]`` or the only string in ``data``; the rest of ``data`` becomes `Document.fields`. The id
-    is ``data["id"]`` or that of the task. If a task has several annotations, the ground truth is read, or the last one
-    that was not cancelled; an empty result means that there is no name. In a task without annotation the last
-    prediction is read as a proposal. Regions that are not labels are left out. Offsets count characters, or UTF-16
-    units if only these fit the text of a region.
+    is ``data["id"]`` or the id of the task. If a task has several annotations, the ground truth is read, or the last
+    annotation that was not cancelled; an empty result means that there is no name. In a task without annotation the
+    last prediction is read as a proposal. Regions that are not labels are omitted. Offsets count characters, or UTF-16
+    units if only these match the text of a region.
 
     Args:
         where: A file, folder, glob pattern, ``"-"`` or stream (`sources`). A file is one list and is held in memory.
@@ -65,7 +65,7 @@ def _tasks(source: Source, encoding: str) -> list[Any]:
     if isinstance(tasks, dict):
         return [cast(object, tasks)]
     if not isinstance(tasks, list):
-        raise FormatError(f"{source.name}: a JSON {type(tasks).__name__}; expected a list of Label Studio's tasks")
+        raise FormatError(f"{source.name}: got a JSON {type(tasks).__name__}; expected a list of Label Studio's tasks")
     return cast("list[Any]", tasks)
 
 
@@ -88,7 +88,7 @@ def _document(task: object, id: str, warn: Warn) -> Document:
 
 
 def _flat(values: dict[str, Any], id: str, warn: Warn) -> Document:
-    """Convert a task of JSON_MIN, whose regions are a list under the name of the control, such as "label"."""
+    """Convert a task of JSON_MIN, in which the key of the list of regions is the name of the control ("label")."""
     fields = dict(values)
     text = fields.pop(_text_key(fields))
     id = str(fields.pop("id", id))

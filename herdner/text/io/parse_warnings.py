@@ -1,4 +1,4 @@
-"""Warnings about dubious input that can be read in one way: collected for each file and logged once."""
+"""Warnings about input that is dubious but readable, collected for each file and logged once."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class ParseWarnings:
     """
 
     def __init__(self, name: str, strict: bool) -> None:
-        """Begin without warnings."""
+        """Start with no warnings."""
         self.name, self.strict = name, strict
         self.first_and_count: dict[str, tuple[str, int]] = {}  # by message
 
@@ -48,12 +48,12 @@ class ParseWarnings:
             times: Number of occurrences.
 
         Raises:
-            FormatError: Reading is strict.
+            FormatError: The reader is in strict mode.
         """
         position = self.name if line is None else f"{self.name}:{line}"
         position += "" if document is None else f": document {document}"
         if self.strict:
-            raise FormatError(f"{position}: {message}; refused, because reading is strict")
+            raise FormatError(f"{position}: {message}; this is an error in strict mode")
         first, count = self.first_and_count.get(message, (position, 0))
         self.first_and_count[message] = first, count + times
 

@@ -20,8 +20,9 @@ def read_text(
         where: A file, folder, glob pattern, ``"-"`` or stream (`sources`).
         encoding: Encoding of the files; a byte order mark is dropped.
         documents: "file": each file is a document; "line": each line that is not blank is a document.
-        max_chars: Largest number of characters of a document. A longer file gives several documents, cut at a blank
-            line if possible, else at a line break or space; ``fields["offset"]`` is the offset of each in the file.
+        max_chars: Largest number of characters of a document. A longer file gives several documents. It is split at a
+            blank line if possible, else at a line break or space; ``fields["offset"]`` is the offset of each document
+            in the file.
 
     Yields:
         Documents without tokens.
@@ -49,14 +50,14 @@ def read_text(
 
 
 def pieces(chunks: Iterator[str], max_chars: int | None) -> Iterator[tuple[str, bool]]:
-    """Cut a text into pieces as `read_text` does.
+    """Split a text into pieces as `read_text` does.
 
     Args:
         chunks: The text in consecutive parts.
         max_chars: Largest number of characters of a piece; None: no limit.
 
     Yields:
-        Each piece, and whether it is the whole text.
+        Each piece, and True if it is the whole text.
     """
     if max_chars is None:
         yield "".join(chunks), True

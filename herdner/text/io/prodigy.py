@@ -30,9 +30,9 @@ def read_prodigy(where: Input, *, encoding: str = "utf-8", strict: bool = False)
     """Read documents from Prodigy's JSON lines: ``{"text", "spans": [{"start", "end", "label"}], "answer"}``.
 
     A task that was accepted, or that has "spans" but no "answer", is annotated. A task that was rejected, ignored or
-    not yet seen is not annotated. Accepted answers to single spans ("_view_id": "ner", as ``ner.teach`` asks) annotate
-    only these spans; all other tokens are unannotated (`Document.partial`). The id is ``meta["id"]``, or the line
-    number. Other keys except hashes and session names become `Document.fields`. Tokens are not read.
+    not yet seen is not annotated. Accepted answers about single spans ("_view_id": "ner", written by ``ner.teach``)
+    annotate only these spans; all other tokens are unannotated (`Document.partial`). The id is ``meta["id"]``, or the
+    line number. Other keys except hashes and session names become `Document.fields`. Tokens are not read.
 
     Args:
         where: A file, folder, glob pattern, ``"-"`` or stream (`sources`).
@@ -99,7 +99,7 @@ def write_prodigy(documents: Iterable[Document], stream: IO[Any], *, answer: str
     Args:
         documents: The documents.
         stream: A text or binary stream.
-        answer: Answer of annotated documents, such as "accept"; None writes none.
+        answer: Answer of annotated documents, such as "accept"; None: write no answer.
 
     Raises:
         ValueError: The answer is unknown.

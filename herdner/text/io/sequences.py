@@ -1,4 +1,4 @@
-"""Check that the tags of a file follow one scheme."""
+"""Check of the tags of a file for sequences that do not fit one scheme."""
 
 from __future__ import annotations
 
@@ -10,27 +10,27 @@ from herdner.text.io.parse_warnings import ParseWarnings
 from herdner.text.partial import is_ambiguous
 from herdner.text.tags import split_tag
 
-_INITIAL_I = "an I- that continues no name, where others begin with B-, begins one"
-_INITIAL_B = "a B- that separates no names, where others begin with I-, begins one"
+_INITIAL_I = "a name begins with I-, although other names begin with B-; the I- is read as its first tag"
+_INITIAL_B = "a name begins with B-, although other names begin with I-; the B- is read as its first tag"
 _LAST = "an E-, S-, L- or U-"
-_BROKEN = "a name ends without its last tag or continues without a first one; it is read as conlleval does"
+_BROKEN = "a name has no first tag (B-) or no last tag (E- or L-); it is read as conlleval reads it"
 
 
 class SequenceChecker:
     """Counter of unusual tag sequences in a file.
 
     In IOB1 names begin with I-, and B- only separates adjacent names of one label; in IOB2 every name begins with B-.
-    In a file that mixes both, the less frequent ones are unusual. In IOBES and BILOU names begin with B-, S- or U- and
+    If a file mixes both, the less frequent form is unusual. In IOBES and BILOU names begin with B-, S- or U- and
     end with E-, L-, S- or U-.
     """
 
     def __init__(self) -> None:
-        """Begin with no findings."""
+        """Start with no findings."""
         self.count: Counter[str] = Counter()
         self.first_line: dict[str, int] = {}
 
     def read(self, tags: Sequence[str], lines: Sequence[int]) -> None:
-        """Check the tags of one more sentence.
+        """Check the tags of the next sentence.
 
         Args:
             tags: The tags.
@@ -51,7 +51,7 @@ class SequenceChecker:
 
 @lru_cache(maxsize=4096)
 def _findings(left: str, right: str) -> tuple[str, ...]:
-    """Return what is unusual in some scheme about two adjacent tags; both ends of a sentence count as O."""
+    """Return the findings about two adjacent tags; a border of a sentence counts as O."""
     (before, left_label), (prefix, label) = (
         ("?", "") if is_ambiguous(tag) else split_tag(tag) for tag in (left, right)
     )

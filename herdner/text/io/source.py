@@ -25,11 +25,11 @@ logger = logging.getLogger(__name__)
 CHUNK_BYTES = 1 << 20
 # Encodings in which a line feed is one byte that has no other meaning.
 BY_LINE = ("utf-8", "ascii", "iso8859-1")
-MAX_LINE_CHARS = 1 << 26  # longer lines are refused, because they would not stream
+MAX_LINE_CHARS = 1 << 26  # longer lines are refused, because they would have to be held in memory
 
 
 class FormatError(ValueError):
-    """Input is invalid; the message is ``file:line: problem; expectation``."""
+    """Error: input is invalid. The message is ``file:line: problem; expectation``."""
 
 
 class Source(NamedTuple):
@@ -102,7 +102,7 @@ def visible_files(folder: Path) -> list[Path]:
 
 
 def matches_pattern(file: Path, folder: Path, pattern: str) -> bool:
-    """Return whether the path relative to ``folder`` ends like a pattern such as ``*.md`` or ``notes/*.md``."""
+    """Return whether the path relative to ``folder`` ends in a match of a pattern such as ``*.md`` or ``notes/*.md``."""
     return PurePosixPath(file.relative_to(folder).as_posix()).match(pattern)
 
 
@@ -147,7 +147,7 @@ def uncompressed(name: str) -> str:
 
 
 def compression_of(head: bytes) -> str | None:
-    """Return the compression of a file by its first bytes; None if it is not compressed."""
+    """Detect the compression of a file from its first bytes; return None if it is not compressed."""
     return next((name for name, pattern in _MAGIC.items() if pattern.match(head)), None)
 
 
@@ -157,7 +157,10 @@ def _zstd() -> Any:
 
 
 def decompress_stream(compression: str, stream: IO[bytes]) -> Any:
-    """Return a stream of the decompressed bytes, by Python's modules because xopen lets zstd take 2 GB of memory."""
+    """Return a stream of the decompressed bytes.
+
+    It uses Python's modules, because xopen lets zstd take 2 GB of memory.
+    """
     openers: dict[str, Callable[[IO[bytes]], Any]] = {
         "gzip": lambda raw: gzip.GzipFile(fileobj=raw), "bzip2": bz2.BZ2File, "xz": lzma.LZMAFile,
         "zstd": lambda raw: _zstd().ZstdFile(raw),
@@ -189,7 +192,7 @@ _NOT_TEXT = {
     b"PK\x03\x04": "a zip archive, or a document of an office program; unpack it, or save it as text",
     b"\xd0\xcf\x11\xe0": "a document of an office program; save it as text",
     b"{\\rtf": "rich text (RTF); save it as plain text",
-    b"PAR1": "a Parquet file; its name should end in .parquet, or name the format, as in --input parquet",
+    b"PAR1": "a Parquet file; rename it to end in .parquet, or add --input parquet",
 }
 
 
@@ -339,9 +342,9 @@ def read_lines(source: Source, encoding: str = "utf-8") -> Iterator[tuple[int, s
 
 
 def read_raw_lines(source: Source, encoding: str = "utf-8") -> Iterator[str]:
-    """Read the lines of a text file with their line ends, as `read_lines` does without them."""
+    """Read the lines of a text file as `read_lines` does, but keep their line ends."""
     number, length = 0, 0
-    parts: list[str] = []  # of the current line; joined once, so a long line takes linear time in chunks of any size
+    parts: list[str] = []  # parts of the current line; joining them once takes linear time for chunks of any size
     for chunk in read_chunks(source, encoding):
         first, *others = chunk.split("\n")
         parts.append(first)
@@ -353,7 +356,7 @@ def read_raw_lines(source: Source, encoding: str = "utf-8") -> Iterator[str]:
                 number += 1
                 yield line + "\n"
         if length > MAX_LINE_CHARS:
-            raise FormatError(f"{source.name}:{number + 1}: line of more than {MAX_LINE_CHARS} characters")
+            raise FormatError(f"{source.name}:{number + 1}: line of more than {MAX_LINE_CHARS} characters; split it")
     if rest := "".join(parts):
         yield rest
 

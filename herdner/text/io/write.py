@@ -58,9 +58,9 @@ def write_conll(documents: Iterable[Document], stream: IO[Any], *, scheme: Schem
 def write_jsonl(documents: Iterable[Document], stream: IO[Any]) -> None:
     """Write one object per line: ``{"id", "text", "entities": [{"start", "end", "label", "text", "confidence"}]}``.
 
-    The fields of a document become further keys; a piece of a long text (`read_text`) has its ``"offset"`` in that
-    text. Confidences are rounded to six decimals, and null if unknown. All characters that a reader might take for a
-    line break are escaped.
+    The fields of a document become further keys; the field ``"offset"`` of a piece of a long text (`read_text`) is its
+    position in that text. Confidences are rounded to six decimals, and null if unknown. All characters that a reader
+    might treat as a line break are escaped.
 
     Args:
         documents: The documents.
@@ -145,7 +145,7 @@ def write_html(documents: Iterable[Document], stream: IO[Any]) -> None:
 def write_text(
     documents: Iterable[Document], stream: IO[Any], *, color: bool | None = None, headed: bool = False
 ) -> None:
-    """Write texts with their entities in colour on a terminal, and otherwise as ``[Ada Lovelace PER]``.
+    """Write texts with entities in colour on a terminal, and otherwise in brackets: ``[Ada Lovelace PER]``.
 
     Documents are separated by a line break; pieces of one long text (`read_text`) are joined. On a terminal, control
     characters are replaced.
@@ -153,12 +153,12 @@ def write_text(
     Args:
         documents: The documents.
         stream: A text stream.
-        color: Write in colour; None: if the stream is a terminal.
+        color: Write in colour; None: only if the stream is a terminal.
         headed: Write the id of each document above it.
     """
     use_color = stream.isatty() if color is None else color
     show = _terminal(stream) if use_color else _plain(stream)
-    separator: str | None = None  # line break that the document before needs
+    separator: str | None = None  # line break that the previous document needs
     for document in documents:
         is_continued = bool(document.fields.get("offset"))
         if separator is not None and not is_continued:
@@ -285,7 +285,7 @@ def _is_empty(document: Document) -> bool:
 
 
 def json_line(record: dict[str, Any]) -> str:
-    """Write an object as one line of JSON; all characters that a reader might take for a line break are escaped."""
+    """Write an object as one line of JSON; all characters that a reader might treat as a line break are escaped."""
     line = json.dumps(record, ensure_ascii=False, default=str)
     try:
         line.encode("utf-8")
@@ -295,7 +295,7 @@ def json_line(record: dict[str, Any]) -> str:
 
 
 def utf8(stream: IO[Any]) -> Callable[[str], object]:
-    """Return a function that writes text to a stream as UTF-8, whatever the locale is."""
+    """Return a function that writes text to a stream as UTF-8 in any locale."""
     binary = getattr(stream, "buffer", None)
     if binary is None and isinstance(stream, io.TextIOBase):
         return stream.write

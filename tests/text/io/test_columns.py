@@ -162,7 +162,7 @@ def test_the_last_line_needs_no_end_and_blank_lines_do_no_harm():
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        (b"a NN O\nb O\n", r"<stream>:2: 2 columns \(separated by space\), expected 3 as on the lines before"),
+        (b"a NN O\nb O\n", r"<stream>:2: 2 columns \(separated by space\), expected 3 as in the first row"),
         (b"a\tO\nb c\n\n", r":2: 2 columns|:2: 'c' is not a tag"),
         (
             b"a O\nb PER\n",
@@ -199,7 +199,7 @@ def test_documents_before_an_error_are_read():
 def test_a_line_of_five_megabytes():
     (document,) = read("x" * 5_000_000 + " O\ny O\n")
     assert [len(token) for token in document.tokens] == [5_000_000, 1]
-    with pytest.raises(FormatError, match=r":2: 2 columns .* expected 2500001 as on the lines before"):
+    with pytest.raises(FormatError, match=r":2: 2 columns .* expected 2500001 as in the first row"):
         read("O " * 2_500_000 + "O\n" + "a O\n")
 
 

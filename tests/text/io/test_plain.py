@@ -110,7 +110,7 @@ def test_only_the_outermost_of_nested_spans_is_read(marked, entities, caplog):
     (line,) = caplog.messages
     assert re.search(r":9: a span marked inside another is left out, [24] in all$", line)
     with pytest.raises(
-        FormatError, match=":9: a span marked inside another is left out; refused, because reading is strict"
+        FormatError, match=":9: a span marked inside another is left out; this is an error in strict mode"
     ):
         read(more, "ieer", strict=True)
 

@@ -256,7 +256,7 @@ def test_the_longer_of_overlapping_spans_is_read_with_a_warning(format, caplog):
     (line,) = caplog.messages
     assert line.endswith(": a span that overlaps a longer or earlier one is left out, 2 in all")
     with pytest.raises(
-        FormatError, match="overlaps a longer or earlier one is left out; refused, because reading is strict"
+        FormatError, match="overlaps a longer or earlier one is left out; this is an error in strict mode"
     ):
         read(content, format, strict=True)
 
@@ -314,7 +314,7 @@ def test_bad_input_is_one_clear_line(format, content, message):
 
 def test_brat_bad_folders(tmp_path):
     (tmp_path / "a.ann").write_text("T1\tPER 0 3\tAda\n")
-    with pytest.raises(FormatError, match=r"a\.txt is missing beside it"):
+    with pytest.raises(FormatError, match=r"a\.txt is missing in the same folder"):
         list(read_documents(tmp_path, "brat"))
     (tmp_path / "a.txt").write_text("Ad")
     with pytest.raises(FormatError, match=r"a.ann:1: the span 0..3 exceeds the text, which has 2 characters"):
