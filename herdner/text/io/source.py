@@ -102,7 +102,7 @@ def visible_files(folder: Path) -> list[Path]:
 
 
 def matches_pattern(file: Path, folder: Path, pattern: str) -> bool:
-    """Return whether the path relative to ``folder`` matches a pattern such as ``*.md`` or ``notes/*.md`` at its end."""
+    """Return whether a path relative to ``folder`` matches a pattern such as ``*.md`` or ``notes/*.md`` at its end."""
     return PurePosixPath(file.relative_to(folder).as_posix()).match(pattern)
 
 
