@@ -182,7 +182,7 @@ def ascended(
 
 def _possible(values: Mapping[str, float], name: str, value: float) -> bool:
     changed = {**values, name: value}
-    return changed["right"] + changed["outside"] < 0.97  # something is left for another label
+    return changed["correct"] + changed["spurious"] < 0.97  # something is left for another label
 
 
 if __name__ == "__main__":

@@ -55,7 +55,7 @@ def certificates(scored: Scored, i: int, n_sweeps: int, optimised: bool) -> Boun
     graph = scored.crf.compile(unary, offsets, links)
     result = make_backend("sum-product", error_bounds=True).infer(graph)
     assert result.error_bounds is not None
-    ends = np.concatenate([found.ends for found in links])
+    ends = np.concatenate([pairs.ravel() for pairs in links])
     places = linked_mentions(ends, scored.spans(i, result.state))
     influence, single = block_influence(graph, places), tightest_influence(graph)
     tokens = coupling_bounds(single, systematic_scan(), n_sweeps * len(unary))

@@ -78,7 +78,7 @@ def linked_documents(scored: Scored, n: int) -> list[Case]:
     fit, found = fit[:: max(1, len(fit) // n)][:n], list[Case]()
     for i, unary, offsets, links in scored.pieces():
         if i in fit:
-            ends = np.unique(np.concatenate([each.ends for each in links]))
+            ends = np.unique(np.concatenate([pairs.ravel() for pairs in links]))
             start = scored.crf.best_chain(unary, offsets)
             found.append(Case(scored.crf.compile(unary, offsets, links), start, ends.astype(np.int64)))
     return found

@@ -85,7 +85,7 @@ class Scored:
     def f1(self, states: States) -> float:
         """Return the micro F1 against the documents' own entities, in per cent."""
         pairs = [
-            DocumentSpans(document.spans or [], self.spans(i, state), document.sentence_offsets)
+            DocumentSpans(list(document.spans or ()), self.spans(i, state), document.sentence_offsets)
             for i, (document, state) in enumerate(zip(self.documents, states, strict=True))
         ]
         return 100 * float(f1_from_counts(count_entities(pairs)[1].sum(axis=(0, 1))))

@@ -265,7 +265,7 @@ def _source(path: str, stream: IO[bytes] | None = None) -> Source:
 
 @contextmanager
 def _open(path: str, options: ReadOptions) -> Generator[IO[bytes]]:
-    location: tuple[Any, str] = url_to_fs(path, **options.storage_options)
+    location: tuple[Any, str] = url_to_fs(path, **options.storage_options)  # pyright: ignore[reportUnknownVariableType]
     with location[0].open(location[1], "rb") as stream:
         yield stream
 
