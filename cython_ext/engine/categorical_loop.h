@@ -245,24 +245,27 @@ static ALWAYS_INLINE void categorical_loop(const sampler *s, worker *w, const in
 #undef VARIABLE
 }
 
-/* Variables of one number of states above two, joined in pairs or not at all. Nine states (BIO tags of four labels) have an
- * instance of their own where there is AVX2. */
-#ifdef __AVX2__
-#define NINE_STATES 1
+/* Variables of one number of states above two, joined in pairs or not at all. There are instances for up to 4, 8, 12 and 16
+ * states, and one for nine states (BIO tags of four labels) in a plain scan. */
+#define LOOP_OF(N_STATES, WIDTH, DRAW, PLAIN) categorical_loop(s_, w, order, first, n, u, N_STATES, WIDTH, DRAW, PLAIN)
+#ifdef HERDNER_ONE_INSTANCE
+#define INSTANCES(DRAW) LOOP_OF(n_states, width, DRAW, 0)
 #else
-#define NINE_STATES 0
+#define INSTANCES(DRAW)                                                                                                \
+    if (n_states == 9 && plain) LOOP_OF(9, 12, DRAW, 1);                                                               \
+    else if (width == 4) LOOP_OF(n_states, 4, DRAW, 0);                                                                \
+    else if (width == 8) LOOP_OF(n_states, 8, DRAW, 0);                                                                \
+    else if (width == 12) LOOP_OF(n_states, 12, DRAW, 0);                                                              \
+    else if (width == 16) LOOP_OF(n_states, 16, DRAW, 0);                                                              \
+    else if (width > VECTOR_STATES) LOOP_OF(n_states, width, DRAW, 0)
 #endif
 #define STEP_CATEGORICAL(NAME, DRAW)                                                                                   \
     static void NAME(const sampler *s, worker *w, const int32_t *order, int64_t first, int64_t n, const double *u) {   \
         const int n_states = s->m.c.sizes[0], width = s->m.c.widths[0];                                                \
         const int plain = !order && s->x == s->y && !s->m.log_domain && !s->w.multipliers && !s->conditional_sums;     \
+        (void)plain;                                                                                                   \
         OWN_COPY(s);                                                                                                   \
-        if (NINE_STATES && n_states == 9 && plain) categorical_loop(s_, w, order, first, n, u, 9, 12, DRAW, 1);        \
-        else if (width == 4) categorical_loop(s_, w, order, first, n, u, n_states, 4, DRAW, 0);                        \
-        else if (width == 8) categorical_loop(s_, w, order, first, n, u, n_states, 8, DRAW, 0);                        \
-        else if (width == 12) categorical_loop(s_, w, order, first, n, u, n_states, 12, DRAW, 0);                      \
-        else if (width == 16) categorical_loop(s_, w, order, first, n, u, n_states, 16, DRAW, 0);                      \
-        else if (width > VECTOR_STATES) categorical_loop(s_, w, order, first, n, u, n_states, width, DRAW, 0);         \
+        INSTANCES(DRAW);                                                                                               \
     }
 STEP_CATEGORICAL(step_categorical_random, DRAW_RANDOM)
 STEP_CATEGORICAL(step_categorical_blanket, DRAW_BLANKET)
