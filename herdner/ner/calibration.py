@@ -2,8 +2,8 @@
 
 A trained CRF is overconfident, and links count the same evidence at both of their ends. A logistic regression on the
 log-odds of entities in held-out documents corrects this (Platt 1999; Guo et al. 2017). Its inputs also include the
-label, the number of tokens and the average log-odds of the document, because entities with the same log-odds are
-correct more often if they are persons, short, or in a document with confident entities.
+label, the number of tokens and the mean probability of the document's entities. Entities with equal log-odds are more
+often correct if they are persons, if they are short, or if the other entities of the document have high probabilities.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 
 from herdner.base.arrays import Floats, Int64s
 
-_NEAREST = 1e-12  # distance from 0 and 1 to which probabilities are clipped, as their log-odds would be infinite
-_PENALTY = 1.0  # weight of the squared distance from the prior's mean; matters for few entities
-_LONGEST = 4  # tokens; longer entities count as this long
+_NEAREST = 1e-12  # smallest distance of clipped probabilities from 0 and 1, where log-odds are infinite
+_PENALTY = 1.0  # weight of the squared distance from the prior's mean; it has an effect if there are few entities
+_LONGEST = 4  # number of tokens; a longer entity is treated as an entity of this length
 
 
 class CalibrationInputs(NamedTuple):
@@ -28,7 +28,7 @@ class CalibrationInputs(NamedTuple):
     Attributes:
         confidence: float64[M], probabilities under the CRF with links.
         without_links: float64[M], probabilities under the chain without links.
-        is_linked: bool[M], whether a link ends in the entity.
+        is_linked: bool[M], True if at least one token of the entity is linked.
         label: The M labels.
         length: int64[M], number of tokens.
         document: int64[M], index of the entity's document.
@@ -43,10 +43,10 @@ class CalibrationInputs(NamedTuple):
 
     @classmethod
     def concatenate(cls, parts: Sequence[CalibrationInputs]) -> CalibrationInputs:
-        """Return the entities of all parts.
+        """Concatenate the entities of several parts.
 
         Args:
-            parts: Entities whose documents have common indices.
+            parts: Entities. In all parts, ``document`` refers to the same list of documents.
         """
         confidence, without, linked, _, length, document = (list(column) for column in zip(*parts, strict=True))
         return cls(
@@ -59,7 +59,7 @@ class CalibrationInputs(NamedTuple):
         )
 
     def document_confidence(self) -> Floats:
-        """Return the mean probability without links of the entities in the same document, float64[M]."""
+        """Return for each entity the mean of ``without_links`` over the entities of its document, float64[M]."""
         sizes = np.maximum(np.bincount(self.document), 1)
         return (np.bincount(self.document, self.without_links) / sizes)[self.document]
 
@@ -97,14 +97,14 @@ class Calibration:
             )
         numbers = [*self.linked, *self.unlinked, *self.labels.values(), self.length, self.document]
         if not np.isfinite(numbers).all():
-            raise ValueError("the numbers of a calibration must be finite")
+            raise ValueError(f"the weights and constants of a calibration must be finite, got {numbers}")
         if (least := min(*self.linked[:2], self.unlinked[0], self.document)) < 0:
             raise ValueError(f"the weights of a calibration must be at least 0, got {least}")
 
     def __call__(self, inputs: CalibrationInputs) -> Floats:
         """Return calibrated confidences.
 
-        An entity with probability 1 both with and without links keeps it: the user has settled it by a known name.
+        An entity with probability 1 both with and without links has confidence 1, because a known name fixes its label.
 
         Args:
             inputs: The M entities.
@@ -134,7 +134,7 @@ class Calibration:
             inputs: M predicted entities of held-out documents.
             is_correct: bool[M], whether each entity is correct.
             weights: float64[M], weight of each entity in the likelihood; None is 1.
-            origin: Mean of the prior, which decides where entities are few; None is the identity.
+            origin: Mean of the prior, which dominates if there are few entities; None is the identity.
         """
         origin, weights = origin or cls(), np.ones(len(is_correct)) if weights is None else weights
         odds, chain_odds = log_odds(inputs.confidence), log_odds(inputs.without_links)
@@ -158,7 +158,7 @@ class Calibration:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Calibration:
-        """Return the calibration of the values of `to_dict`.
+        """Build a calibration from the values of `to_dict`.
 
         Args:
             values: Values of `to_dict`.

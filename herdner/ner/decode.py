@@ -29,7 +29,12 @@ States = NDArray[np.int32]
 
 
 class Decoded(NamedTuple):
-    """Tags that a backend chose, int32[n], and its marginals, float64[n, K], or None if it computes none."""
+    """Result of a backend for n tokens.
+
+    Attributes:
+        states: int32[n], indices of the tags.
+        marginals: float64[n, K], probabilities of the tags, or None if the backend computes none.
+    """
 
     states: States
     marginals: Floats | None = None
@@ -43,7 +48,7 @@ def decode(
     backend: Backend | None,
     rng: np.random.Generator,
 ) -> Decoded:
-    """Return the tags of n tokens by a backend. Samplers start at the best tags of the chain.
+    """Decode n tokens by a backend. Samplers start at the best tags of the chain.
 
     Args:
         crf: Transition table and tables of links.
@@ -79,10 +84,11 @@ def span_confidences(
     ends: NDArray[np.int64],
     overwrite_unary: bool = False,
 ) -> Floats:
-    """Return the probability of each of M spans: that exactly the tokens ``starts[m]:ends[m]`` carry their label.
+    """Return for each of M spans the probability that exactly the tokens ``starts[m]:ends[m]`` have its label.
 
-    The probability is that under the chain of the sentence, to which each link adds its expected log-potential under
-    the distribution of its other end: the decoded marginals or, without these, the decoded tags.
+    The probability is computed under the chain of the sentence. Each link adds to the log-potentials of a token the
+    expectation of its table over the tags of the other token. These are distributed as the decoded marginals or, if
+    there are none, equal to the decoded tags.
 
     Args:
         crf: Transition table and tables of links.
@@ -90,8 +96,8 @@ def span_confidences(
         sentence_offsets: int64[S + 1], first token of each sentence, and n.
         links: Linked tokens of each table of links.
         decoded: Decoded tags, which determine the labels of the spans, and marginals.
-        starts: First token of each span.
-        ends: Token after the last one of each span.
+        starts: int64[M], first token of each span.
+        ends: int64[M], index after the last token of each span.
         overwrite_unary: Allow ``unary`` to be overwritten.
 
     Returns:
@@ -118,7 +124,7 @@ def span_beliefs(
     starts: Sequence[int] | Int64s = (0,),
     overwrite_unary: bool = False,
 ) -> CalibrationInputs:
-    """Return the inputs of the calibration for each span: its confidence with links and without, label and length.
+    """Return the inputs of the calibration for each span: its probabilities with and without links, label and length.
 
     Args:
         crf: Transition table and tables of links.
@@ -161,7 +167,13 @@ class LinkedDocuments(NamedTuple):
 def concatenate(
     crf: SkipChainModel, documents: Sequence[Tokenized], spellings: TokenSpellings | None = None
 ) -> LinkedDocuments:
-    """Concatenate the sentences and find the links of documents. ``spellings`` of all tokens are computed if None."""
+    """Concatenate the sentences of documents and find their links.
+
+    Args:
+        crf: Tables of links with their rules.
+        documents: D documents with tokens.
+        spellings: Spelling features of all tokens; None computes them.
+    """
     starts = [0, *accumulate(len(document.tokens) for document in documents)]
     placed = zip(documents, starts, strict=False)
     offsets = np.concatenate([np.zeros(1, np.int64), *(d.sentence_offsets[1:] + start for d, start in placed)])
@@ -174,14 +186,14 @@ def concatenate(
 
 @dataclass(frozen=True, eq=False)
 class Decoder:
-    """A compiled model, which adds tags and entities to documents with tokens. Threads may share it.
+    """Compiled model that tags documents with tokens. Threads may share it.
 
     Attributes:
         tags: Tags of the model, in the order of its tables.
-        scheme: Scheme in which every tag sequence is well formed. None if the model forbids nothing.
+        scheme: Scheme in which all decoded tag sequences are well formed. None if the model allows any sequence.
         extractor: Compiled features with their weights.
         crf: Transition table and tables of links.
-        read: Function that returns the document whose tokens features and links read.
+        read: Function that prepares a document for features and link rules (`herdner.ner.recasing.reader`).
         calibration: Calibration of confidences. None reports the probabilities of the CRF.
     """
 
@@ -194,13 +206,17 @@ class Decoder:
 
     @classmethod
     def of(cls, model: TaggerModel) -> Decoder:
-        """Compile a model."""
+        """Compile a model.
+
+        Args:
+            model: Trained model of a tagger.
+        """
         scheme = model.scheme if model.constrained else None
         read = reader(model.plan, model.lexicon)
         return cls(model.weights.labels, scheme, model.extractor(), model.crf(), read, model.calibration)
 
     def without_links(self) -> Decoder:
-        """Return the decoder of the chain alone."""
+        """Return a decoder that uses the chain and no links."""
         return replace(self, crf=replace(self.crf, link_tables=()))
 
     @cached_property
@@ -213,7 +229,14 @@ class Decoder:
         return self.crf.chain_marginals(unary, document.sentence_offsets)
 
     def links(self, document: Document) -> dict[str, NDArray[np.int32]]:
-        """Return linked tokens for the name of each rule: int32[F, 2], the earlier token first."""
+        """Return the links of a document by the name of their rule.
+
+        Args:
+            document: Document with tokens.
+
+        Returns:
+            int32[F, 2] for the name of each rule, the earlier token of each link first.
+        """
         document, links = self.read(document), dict[str, NDArray[np.int32]]()
         for each in self.crf.link_tables:
             edges, name = each.template.links(document.tokens, document.sentence_offsets), each.template.name
@@ -227,15 +250,15 @@ class Decoder:
         rng: np.random.Generator,
         evidence: Sequence[Evidence] = (),
     ) -> list[Document]:
-        """Add tags and entities to documents with tokens, which are decoded as one graph. No link joins two documents.
+        """Tag documents. All documents are decoded as one graph, in which no link joins two documents.
 
-        If ``backend`` is None, each document gets the same bits as if it were decoded alone.
+        If ``backend`` is None, the result for a document does not depend on the other documents, bit for bit.
 
         Args:
             documents: Documents with tokens.
             backend: Inference backend, or None for the default.
             rng: Source of random numbers.
-            evidence: Scores of known names for each document, or nothing.
+            evidence: Evidence of known names for each document; empty if there are no known names.
 
         Raises:
             UnsupportedGraph: The backend does not support linked chains.

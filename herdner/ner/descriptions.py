@@ -17,14 +17,14 @@ if TYPE_CHECKING:
     from herdner.ner.features import CompiledTemplate
     from herdner.text.tags import Span
 
-_PLACES = ("", "second ", "third ", "fourth ", "fifth ", "sixth ", "seventh ", "eighth ", "ninth ")
+_ORDINALS = ("", "second ", "third ", "fourth ", "fifth ", "sixth ", "seventh ", "eighth ", "ninth ")
 _LIST_POSITIONS = {1: "is in", 2: "begins a name in", 3: "is inside a name in", 4: "ends a name in"}
 _FOLDED = "lower"
 _LOWER = TYPE_ATTRIBUTES.index(_FOLDED)
 MAX_EXAMPLES = 3  # example words in the description of a word class
 
-# Examples for descriptions of word classes, because a model stores only hashes of the words of a class. Words that have
-# no class in a model are not used.
+# Example words for the descriptions of word classes. They are listed here because a model stores only hashes of the
+# words of a class. A word without a class in a model is not used as an example.
 _WELL_KNOWN = """
 Reuters Bloomberg Microsoft Toyota Siemens Boeing Samsung Nestle Inc. Ltd. Corp. Co. Bank University Ministry Party
 Council Union Committee Court Police Parliament Senate Congress NATO FBI IMF Manchester Barcelona Chelsea Yankees
@@ -38,11 +38,11 @@ WELL_KNOWN = tuple(_WELL_KNOWN.split())
 
 
 def brief(word: str, longest: int) -> str:
-    """Return the shape of a word: X for upper case, x for lower case, d for digits, in shortened runs.
+    """Return the shape of a word: X for upper-case letters, x for lower-case letters, d for digits.
 
     Args:
         word: The word.
-        longest: Longest run of equal signs.
+        longest: Maximum length of a run of equal characters; longer runs are shortened.
     """
     signs = "".join("X" if c.isupper() else "x" if c.islower() else "d" if c.isdigit() else c for c in word)
     return "".join("".join(run)[:longest] for _, run in groupby(signs))
@@ -59,7 +59,7 @@ class Describer:
         names: Names of the A attributes.
         templates: Templates of the feature plan, in the order of their indices.
         attributes: uint64[n, A], values of `herdner._ext.features.Extractor.origins`.
-        well_known: The same for the words `WELL_KNOWN`.
+        well_known: uint64[len(WELL_KNOWN), A], the same values for the words `WELL_KNOWN`.
     """
 
     tokens: Sequence[str]
@@ -78,8 +78,7 @@ class Describer:
         Args:
             template: Index of its template.
             token: Index of the token that has the feature.
-            position: For templates that read the neighbour of another occurrence the index of this neighbour, else the
-                index of the token.
+            position: Index of the token that the template reads: ``token``, or the neighbour of another occurrence.
         """
         items, side = self.templates[template]
         if side is not None:
@@ -213,7 +212,7 @@ def _label(mention: Span | None) -> str:
 def _subject(offset: int) -> str:
     if not offset:
         return "the word"
-    return f"the {_PLACES[abs(offset) - 1]}word {'before' if offset < 0 else 'after'}"
+    return f"the {_ORDINALS[abs(offset) - 1]}word {'before' if offset < 0 else 'after'}"
 
 
 def _outside(offset: int) -> str:
@@ -293,7 +292,7 @@ def _run(describer: Describer, column: int, token: int, gazetteer: str) -> str:
     value = int(describer.attributes[token, column]) - 1
     length, has_left, has_right = value >> 2, value & 2, value & 1
     if length == 1:
-        return "is capitalised, those beside it are not"
+        return "is capitalised, but its neighbours are not"
     number = f"{length} or more" if length == 6 else str(length)
     place = "inside" if has_left and has_right else "the last of" if has_left else "the first of"
     return f"is {place} {number} capitalised words in a row"

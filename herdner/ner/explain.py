@@ -10,8 +10,8 @@ are the sum of the differences of all factors that touch the mention: weights of
 table and of the tables of links, and the evidence of known names. The parts are exact and add up to the log-odds, up to
 rounding. A part of +0.69 doubles the odds.
 
-The confidence is another quantity. It sums over all alternatives and over all tags of linked mentions, and it is
-calibrated (`herdner.ner.calibration`). An explanation also contains the confidence without links.
+The confidence cannot be computed from the log-odds. It takes all alternatives and all tags of linked mentions into
+account, and it is calibrated (`herdner.ner.calibration`). An explanation also contains the confidence without links.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ PartKind = Literal["feature", "transition", "link", "name", "rest"]
 PART_KINDS: tuple[PartKind, ...] = ("feature", "transition", "link", "name")
 BEST = "best"
 """Value of ``against`` for the best other label of a mention."""
-_START, _END = 0, 1  # index of the border of a sentence in a transition term
+_START, _END = 0, 1  # values of `_Term.at` for the transitions at the start and at the end of a sentence
 
 
 class NoSuchName(ValueError):
@@ -51,7 +51,7 @@ class NoSuchName(ValueError):
     """
 
     def __init__(self, message: str, is_in_text: bool) -> None:
-        """Set message and attribute."""
+        """Store the message and the attribute."""
         self.is_in_text = is_in_text
         super().__init__(message)
 
@@ -72,11 +72,11 @@ class ExplanationPart(NamedTuple):
     token: str = ""
 
     def to_dict(self) -> dict[str, Any]:
-        """Return JSON values; an infinite value, of a forbidden alternative, is None."""
+        """Return JSON values; the infinite value of a forbidden alternative becomes None."""
         return {"kind": self.kind, "value": _finite(self.value), "words": self.words, "token": self.token}
 
     def __str__(self) -> str:
-        """Return the description, after the token if there is one."""
+        """Return the token, if there is one, and the description."""
         return f"{self.token}: {self.words}" if self.token else self.words
 
 
@@ -150,14 +150,14 @@ def explain(
     offsets: tuple[int, int] | None = None,
     evidence: Evidence | None = None,
 ) -> list[Explanation]:
-    """Explain the mentions of a tagged document, as `Tagger.explain` describes.
+    """Explain the labels of the mentions of a tagged document.
 
     Args:
         model: Model of the tagger.
         decoder: Compiled form of the model, which tagged the document.
         document: Tagged document.
         name: Explain only mentions that contain these words, ignoring case.
-        against: Alternative: None is "no name", "best" the best other label, or a label.
+        against: Alternative to compare with: None for "no name", "best" for the best other label, or a label.
         offsets: Explain only the mention with these start and end characters.
         evidence: Evidence of known names, or None.
 
@@ -166,11 +166,11 @@ def explain(
 
     Raises:
         NoSuchName: No mention matches ``name`` or ``offsets``.
-        ValueError: The name is empty, or the model lacks the label.
+        ValueError: ``name`` is empty, or the model lacks the label ``against``.
     """
     check_against(decoder.tags, against)
     if name is not None and not name.strip():
-        raise ValueError("the name to explain is empty")
+        raise ValueError(f"the name to explain must contain a word, got {name!r}")
     selected = [
         i
         for i, entity in enumerate(document.entities)
@@ -216,7 +216,8 @@ def _contains(name: str, text: str) -> bool:
 class _Sources(NamedTuple):
     """Features of some tokens.
 
-    Token t has the features ``starts[row[t]]:starts[row[t] + 1]``; ``origins`` has a row (template, position) for each.
+    Token t has the features ``starts[row[t]]:starts[row[t] + 1]``. Each feature has a key and an origin: the index of
+    its template, and the index of the token that the template reads.
     """
 
     row: Mapping[int, int]
@@ -226,7 +227,10 @@ class _Sources(NamedTuple):
 
 
 class _Term(NamedTuple):
-    """Difference of a factor between the tags of the document and those of the alternative; ``at`` identifies it."""
+    """Log-potential of a factor for the tags of the document, minus that for the tags of the alternative.
+
+    ``at`` identifies the factor among those of its kind at the token.
+    """
 
     kind: PartKind
     token: int
@@ -236,7 +240,7 @@ class _Term(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class _Explainer:
-    """A tagged document and the factors of its log-potential."""
+    """Computation of the explanations of one tagged document."""
 
     model: TaggerModel
     decoder: Decoder
@@ -259,7 +263,7 @@ class _Explainer:
     # --- alternatives -----------------------------------------------------------------------------------------------
 
     def _alternatives(self, i: int, against: str | None) -> Iterator[tuple[str | None, dict[int, int]]]:
-        """Yield the alternatives of a span: a label, or None, and the tags of the tokens that it changes."""
+        """Yield each alternative of a span: its label, or None for "no name", and the tags of the tokens it changes."""
         labels = _labels(self.decoder.tags) if against == BEST else [against]
         for label in labels:
             other = None if label == self.spans[i].label else self._alternative(i, label)
@@ -267,9 +271,9 @@ class _Explainer:
                 yield label, other
 
     def _alternative(self, i: int, label: str | None) -> dict[int, int] | None:
-        """Return the changed tags if a span gets another label or none, or None if the model lacks one of the tags.
+        """Return the tags that change if a span gets another label or none; None if the model lacks one of the tags.
 
-        In IOB1 the tags depend on the adjacent span before, and those of the adjacent span after may change.
+        In IOB1, the tags of a span depend on the adjacent span before it. So the next adjacent span may change as well.
         """
         span = self.spans[i]
         group = [span] if self.decoder.scheme is None else self._adjacent(i)
@@ -283,7 +287,7 @@ class _Explainer:
         return {t: s for t, s in enumerate(states, first) if t >= span.start and s != self._states[t]}
 
     def _adjacent(self, i: int) -> list[Span]:
-        """Return a span with the adjacent spans of its sentence."""
+        """Return a span together with the adjacent spans before and after it in its sentence."""
         span, (first, end) = self.spans[i], self._sentence(self.spans[i].start)
         before = [each for each in self.spans[max(i - 1, 0) : i] if each.end == span.start > first]
         after = [each for each in self.spans[i + 1 : i + 2] if each.start == span.end < end]
@@ -304,7 +308,7 @@ class _Explainer:
     # --- factors ----------------------------------------------------------------------------------------------------
 
     def _terms(self, other: Mapping[int, int], sources: _Sources) -> Iterator[_Term]:
-        """Yield all factors that differ between the tags of the document and those of an alternative."""
+        """Yield the terms of all factors that touch a changed token; ``other`` has the changed tags."""
         for token, state in sorted(other.items()):
             yield from self._features(token, state, sources)
             value = self._name_scores[token, self._states[token]] - self._name_scores[token, state]
@@ -346,7 +350,7 @@ class _Explainer:
 
     @cached_property
     def _seen(self) -> Document:
-        """Document whose tokens features and links read."""
+        """Truecased document, from which features and links are computed."""
         return self.decoder.read(self.document)
 
     @cached_property
@@ -384,7 +388,7 @@ class _Explainer:
     # --- descriptions -----------------------------------------------------------------------------------------------
 
     def _sources(self, tokens: Iterable[int]) -> tuple[_Sources, Describer]:
-        """Return the features of tokens, and their descriptions."""
+        """Return the features of some tokens, and the describer of the document."""
         selected, extractor, plan = sorted(tokens), self.decoder.extractor, self.model.plan
         document, offsets = self.document, self.document.sentence_offsets
         starts, keys, origins, attributes = extractor.origins(self._seen.tokens, offsets, np.array(selected, np.int64))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
@@ -36,7 +36,8 @@ class CompiledTemplate(NamedTuple):
 
     Attributes:
         items: Column of the attribute and offset of each item.
-        side: "left" or "right" if the item is read beside other occurrences of the token; None at the token itself.
+        side: "left" or "right" if the item is the neighbour of another occurrence of the token; None if it is the token
+            itself.
     """
 
     items: tuple[tuple[int, int], ...]
@@ -53,7 +54,7 @@ class FeaturePlan:
             for each of ``gazetteers``.
         elsewhere: Attributes of words beside other occurrences of a capitalised word in the document (context
             aggregation, Chieu and Ng 2003; Ratinov and Roth 2009).
-        n_occurrences: Largest number of such occurrences on each side.
+        n_occurrences: Largest number of such occurrences before the word, and of those after it; the nearest are used.
         gazetteers: Names of the gazetteers that the features read.
         recasing: Restore the usual case of texts that are entirely in lower or upper case, with capitals for names in
             these gazetteers (`herdner.ner.recasing`). None leaves all texts unchanged.
@@ -66,7 +67,7 @@ class FeaturePlan:
     recasing: tuple[str, ...] | None = None
 
     def __repr__(self) -> str:
-        """Return a summary: a plan may have hundreds of templates."""
+        """Return a summary, because a plan may have hundreds of templates."""
         return f"FeaturePlan({len(self.templates)} templates, gazetteers={self.gazetteers!r})"
 
     @staticmethod
@@ -80,13 +81,12 @@ class FeaturePlan:
             ValueError: A key is unknown.
             KeyError: A key is missing.
         """
-        known = {name: values[name] for name in ("templates", "elsewhere", "n_occurrences", "gazetteers")}
-        recasing = values["recasing"]
-        if unknown := sorted(set(values) - set(known) - {"recasing"}):
-            raise ValueError(f"feature plan: unknown key {unknown[0]!r}")
-        n_occurrences = known.pop("n_occurrences")
-        lists = {name: tuple(value) for name, value in known.items()}
-        return FeaturePlan(n_occurrences=n_occurrences, recasing=None if recasing is None else tuple(recasing), **lists)
+        names = [field.name for field in fields(FeaturePlan)]
+        if unknown := sorted(set(values) - set(names)):
+            raise ValueError(f"feature plan: unknown key {unknown[0]!r}; expected {', '.join(names)}")
+        templates, elsewhere, n_occurrences, gazetteers, recasing = (values[name] for name in names)
+        recasing = None if recasing is None else tuple(recasing)
+        return FeaturePlan(tuple(templates), tuple(elsewhere), n_occurrences, tuple(gazetteers), recasing)
 
     def compile(self) -> PlanArrays:
         """Return the arrays that ``herdner._ext.features.Extractor`` reads.
@@ -94,11 +94,13 @@ class FeaturePlan:
         Raises:
             ValueError: A template, an attribute or a number is invalid.
         """
-        n_occurrences = cast(object, self.n_occurrences)  # of any type if it comes from a file
+        n_occurrences = cast(object, self.n_occurrences)  # a value from a file may have any type
         if not isinstance(n_occurrences, int) or not 0 <= n_occurrences <= MAX_OCCURRENCES:
             raise ValueError(f"feature plan: n_occurrences must be 0 to {MAX_OCCURRENCES}, got {n_occurrences!r}")
         if len(self.gazetteers) > MAX_GAZETTEERS or len(set(self.gazetteers)) < len(self.gazetteers):
-            raise ValueError(f"feature plan: gazetteers must be at most {MAX_GAZETTEERS} different names")
+            raise ValueError(
+                f"feature plan: gazetteers must be at most {MAX_GAZETTEERS} distinct names, got {self.gazetteers!r:.80}"
+            )
         singles, conjunctions = self._split_templates()
         lengths = [len(items) for _, items in conjunctions]
         offsets = [abs(offset) for _, items in singles for _, offset in items]
@@ -136,7 +138,7 @@ class FeaturePlan:
         ]
 
     def _split_templates(self) -> tuple[list[_Template], list[_Template]]:
-        """Return the templates of a single attribute of words, and all others."""
+        """Return the templates that consist of one attribute of words, and all other templates."""
         if len(set(self.elsewhere)) < len(self.elsewhere):
             raise ValueError("feature plan: the attributes of elsewhere must be distinct")
         attributes = {name: i for i, name in enumerate(self.attributes)}
@@ -156,8 +158,8 @@ class FeaturePlan:
             match = _ITEM.fullmatch(item)
             if match is None or match[1] not in attributes or abs(int(match[2])) > MAX_OFFSET:
                 raise ValueError(
-                    f"feature template {template!r}: {item!r} is not attribute[offset]"
-                    f" with an offset of at most {MAX_OFFSET} and one of {', '.join(attributes)}"
+                    f"feature template {template!r}: items must be attribute[offset] with an offset from -{MAX_OFFSET}"
+                    f" to {MAX_OFFSET} and one of {', '.join(attributes)}, got {item!r}"
                 )
             items.append((attributes[match[1]], int(match[2])))
         return items
@@ -169,7 +171,7 @@ def make_extractor(plan: FeaturePlan, lexicon: Lexicon, weights: FeatureWeights 
     Args:
         plan: Feature plan.
         lexicon: Lexical resources that the features read.
-        weights: Weights of the features. None is for training, which needs only the features.
+        weights: Weights of the features. None in training, which computes features without scores.
 
     Raises:
         ValueError: The plan is invalid.

@@ -9,7 +9,7 @@ from herdner.inference import Backend, make_backend
 from herdner.ner.known_names import Names
 from herdner.ner.known_names.known import NamesLike
 
-DEFAULT_BACKEND = "sum-product"  # where mentions are linked; without links Viterbi is exact and faster
+DEFAULT_BACKEND = "sum-product"  # for documents with links; without links, Viterbi is exact and faster
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Inference:
             links: Link the mentions of one name.
             names: Known names, or None.
             min_confidence: Lowest confidence of an entity that is kept, between 0 and 1, or None.
-            options: Options of the named backend; without a name, of sum-product.
+            options: Options of the named backend, or of sum-product if ``backend`` is None.
 
         Raises:
             ValueError: The backend, one of its options, or a known name is invalid.
@@ -64,11 +64,11 @@ class Inference:
 
 
 def resolve_backend(backend: object, options: dict[str, Any] | None = None) -> Backend:
-    """Return a backend by its name and options, or the given `Backend` itself.
+    """Build a backend from its name and options, or return a `Backend` unchanged.
 
     Args:
         backend: Name of a backend, or a `Backend`.
-        options: Options of a backend given by name.
+        options: Options of the named backend. A `Backend` has its own options.
 
     Raises:
         ValueError: The backend or one of its options is invalid.
@@ -80,5 +80,5 @@ def resolve_backend(backend: object, options: dict[str, Any] | None = None) -> B
             f"`backend` must be a name that `herdner backends` lists, or a Backend such as Gibbs(), got {backend!r}"
         )
     if options:
-        raise ValueError(f"options {', '.join(options)} need a backend given by name; {backend!r} has its own")
+        raise ValueError(f"options {', '.join(options)} need the name of a backend, got {backend!r}, which has its own")
     return backend

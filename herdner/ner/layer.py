@@ -1,6 +1,6 @@
-"""Skip-chain layer: link the mentions of one name, given the scores of any tagger, so that their tags agree.
+"""Skip-chain layer: links between the mentions of a name, added to the scores of any tagger.
 
-Example with an array of scores. On its own the second "Paris" looks like a place; the first one is clearly a person:
+Example with an array of scores. The first "Paris" is clearly a person. Without a link, the second one would be a place:
 
 >>> import numpy as np
 >>> from herdner import SkipChainLayer
@@ -13,7 +13,7 @@ Example with an array of scores. On its own the second "Paris" looks like a plac
 >>> result.changed.nonzero()[0], result.marginals[5].round(2)
 (array([5]), array([0.08, 0.55, 0.  , 0.37, 0.  ]))
 
-Example with a spaCy ``Doc`` whose tokens a component has scored. The entities are written to the ``Doc``:
+Example with a spaCy ``Doc``. A component has stored the scores of its tokens; the entities are written to the ``Doc``:
 
 >>> import spacy
 >>> from spacy.tokens import Doc, Span
@@ -94,7 +94,7 @@ JOINT = Learner(joint=True)
 
 @dataclass(frozen=True, eq=False)
 class LayerResult:
-    """Tags of one document of n tokens, after links were taken into account.
+    """Result of a skip-chain layer for one document of n tokens.
 
     Attributes:
         tags: One label of the layer for each token.
@@ -116,7 +116,7 @@ class LayerResult:
 
 
 class SkipChainLayer(Estimator):
-    """Layer that links the mentions of one name in a document, given the scores of any tagger.
+    """Layer that adds links between the mentions of a name to the scores of any tagger.
 
     The model is a skip-chain CRF (Sutton and McCallum 2004) whose unary log-potentials are the scores. Without training
     it uses soft links of equal strength; `fit` learns the links and improves the tags. The documentation of the module
@@ -129,22 +129,23 @@ class SkipChainLayer(Estimator):
             labels, with ``constrained=False``.
         rules: Rules that link tokens (`herdner.crf.link_rules`), or their text such as "acronym:nearest=3".
         scores: "log-potentials" (any real numbers, such as logits or log-probabilities) or "marginals" (probabilities).
-        link_strength: Log-potential of a link whose ends have the same label, before `fit`: both in a PER, or both O.
-            Other links have 0. Between 0.5 and 2, the F1 on CoNLL-2003 changes little.
-        outside_strength: Log-potential of a link whose ends are both O, before `fit`. None is ``link_strength``. Use 0
-            for scores that are O wherever the tagger abstains.
+        link_strength: Log-potential, before `fit`, of a link whose two tokens are in entities of the same label, or are
+            both O. Other links have 0. On CoNLL-2003, all values from 0.5 to 2 give about the same F1.
+        outside_strength: Log-potential, before `fit`, of a link whose two tokens are both O. None is ``link_strength``.
+            Use 0 if the tagger also gives O to tokens about which it is uncertain.
         transition: float64[K, K], log-potentials of a label (row) followed by a label (column) in a sentence. None is
-            0. Leave it out for scores that include the tagger's own transitions, such as marginals of a CRF.
+            0. Use None for scores that include the tagger's own transitions, such as marginals of a CRF.
         constrained: Forbid tag sequences that are not well formed.
-        scheme: Tag scheme. None infers it from the labels; B and I alone mean IOB2, so that IOB1 must be given.
+        scheme: Tag scheme. None infers it from the labels. Labels with B and I can be IOB1 or IOB2; IOB2 is inferred.
         backend: Name of an inference backend (`herdner.BACKENDS`), or a `Backend`.
-        learner: Settings of `fit` (`herdner.crf.learning.Learner`). The default learns transitions too, which brings
-            most of the gain if the scores are independent of neighbouring labels.
+        learner: Settings of `fit` (`herdner.crf.learning.Learner`). The default also learns transitions. They bring
+            most of the gain if the scores do not depend on the labels of neighbouring tokens.
 
     Attributes:
         classes_: Labels of the trained tables, after `fit` or `load`.
         model_: The trained tables (`SkipChainModel`), after `fit` or `load`.
-        learning_curve_: Course of the learning, after `fit`; None if there was nothing to learn.
+        learning_curve_: Objective and score of each iteration of `fit` (`LearningCurve`); None if there is neither a
+            rule nor a transition to learn.
     """
 
     def __init__(
@@ -196,7 +197,7 @@ class SkipChainLayer(Estimator):
             tokens: The n tokens as they are written in the text; the default rule reads capitals.
             sentence_offsets: Sentence s has the tokens ``sentence_offsets[s]:sentence_offsets[s + 1]``: S + 1 integers
                 from 0 to n. None is one sentence.
-            links: Result of `links` for these tokens. None computes it.
+            links: Links of these tokens, as the method `links` returns them. None computes them.
             seed: Seed of samplers, which start at the best tags of the chain.
 
         Returns:
@@ -254,7 +255,7 @@ class SkipChainLayer(Estimator):
 
     @cached_property
     def _compiled(self) -> tuple[tuple[str, ...], SkipChainModel]:
-        """Labels and trained model, or else the initial one. Setting any attribute discards it."""
+        """Labels and model: the trained model, or the initial one before `fit`. Setting any attribute discards them."""
         if not hasattr(self, "model_"):
             return self._initial()
         if check_labels(self.labels) != self.classes_:
@@ -316,11 +317,11 @@ class SkipChainLayer(Estimator):
         """Learn the tables of links from annotated documents, and the transitions if ``learner.joint``.
 
         The tagger must not have been trained on these documents: use scores on held-out documents, such as those of a
-        cross-validation. A tagger is more confident and more accurate on its training documents than on others, so that
-        links would seem useless there and be learned too weak.
+        cross-validation. A tagger is more confident and more accurate on its training documents than on others. Links
+        bring almost no gain there, so the learned log-potentials would be too small.
 
-        A label that does not occur in the documents is learned as unlikely at linked tokens. Without any link a table
-        is 0.
+        Labels that do not occur in the documents become unlikely at linked tokens. The table of a rule that finds no
+        link in the documents becomes 0.
 
         Args:
             scores: Scores of each document, as in `apply`.

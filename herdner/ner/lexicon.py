@@ -22,8 +22,8 @@ from herdner.base.npz import Where, read_arrays
 
 VECTOR_CLASSES = 32, 128, 512, 2048
 TOPICS = 8, 24, 64
-_VECTOR_ARRAYS = {"keys": ("<u4", 1), "leaves": ("<u2", 1), "tree": ("<u2", 2)}  # of a file: types and numbers of axes
-_SHORT = (1 << 32) - 1  # mask of the stored bits of the hash of a word with vector classes
+_VECTOR_ARRAYS = {"keys": ("<u4", 1), "leaves": ("<u2", 1), "tree": ("<u2", 2)}  # type and number of axes
+_SHORT = (1 << 32) - 1  # mask of the hash bits that are stored for words with vector classes
 USUAL_CASE = 1 << 20  # flag in the value of a word: this is its most frequent case; the lower bits are its class
 
 
@@ -40,7 +40,7 @@ class WordValues:
     values: NDArray[np.uint32]
 
     def __repr__(self) -> str:
-        """Return a summary: there may be a million words."""
+        """Return a summary, because there may be a million words."""
         return f"WordValues({len(self.keys)} words)"
 
     def table(self) -> WordTable:
@@ -49,7 +49,7 @@ class WordValues:
 
     @staticmethod
     def of(keys: NDArray[np.uint64], values: NDArray[np.uint32]) -> WordValues:
-        """Sort by key; of words with the same hash the first is stored.
+        """Build word values in ascending order of hashes. Of words with the same hash, the first is stored.
 
         Args:
             keys: Hashes of the words.
@@ -80,7 +80,7 @@ def vector_classes(leaves: Mapping[str, int], tree: NDArray[np.integer[Any]]) ->
     """Return vector classes, which group words that occur in similar texts, as word values.
 
     Args:
-        leaves: Class of each lower-case word, below 2,048. 32 bits of the hash of a word are stored.
+        leaves: Class of each lower-case word, below 2,048. Only the lowest 32 bits of a word's hash are stored.
         tree: int[classes, 3], for each class its superclasses below 32, 128 and 512.
     """
     keys = np.bitwise_and(hash_strings(list(leaves)), np.uint64(_SHORT))
@@ -136,10 +136,10 @@ class Gazetteers:
         return Gazetteers(tuple(lists), WordValues.of(keys, np.fromiter(values.values(), np.uint32, len(values))))
 
     def union(self, other: Gazetteers) -> Gazetteers:
-        """Return gazetteers with these lists and other ones.
+        """Return gazetteers with the lists of both.
 
         Args:
-            other: Gazetteers with other names.
+            other: Gazetteers whose lists have other names.
 
         Raises:
             ValueError: Both have a list of the same name, or there are too many lists.

@@ -1,4 +1,4 @@
-"""Trained taggers as values, and their files."""
+"""Trained parameters of taggers, and their model files."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ class TaggerModel:
             return _model(file.header, file.arrays)
 
 
-# Types and numbers of axes.
+# Type and number of axes of each array of a model file.
 _ARRAYS = {
     "transition": ("<f8", 2), "feature_keys": ("<u8", 1), "feature_sizes": ("<u2", 1), "feature_tags": ("|u1", 1),
     "feature_weights": ("<f8 <f4 <f2", 1), "link_tables": ("<f8", 3),
@@ -177,7 +177,7 @@ def parse_bool(value: object, name: str) -> bool:
 
 
 def link_table_to_dict(each: LinkTable) -> dict[str, Any]:
-    """Return JSON values of the rule of a table of links; the table itself is stored as an array."""
+    """Return the template of a table of links as JSON values; the table itself is stored as an array."""
     return {"template": each.template.to_dict()}
 
 

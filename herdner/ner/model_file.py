@@ -1,4 +1,4 @@
-"""Model files: a zip archive (NumPy's .npz) of plain arrays and a JSON header. Reading one executes no code in it."""
+"""Model files: zip archives (NumPy's .npz) of plain arrays and a JSON header. Reading them executes no code."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def write_model(
     """
     head = {"format": format, "format_version": FORMAT_VERSION, "needs": READABLE_SINCE[FORMAT_VERSION], **header}
     head["arrays"] = sorted(arrays)
-    head["checksum"] = checksum(json.loads(json.dumps(head)), arrays)  # of the header as it will be read
+    head["checksum"] = checksum(json.loads(json.dumps(head)), arrays)  # reading returns the same header
     text = json.dumps(head, indent=1, ensure_ascii=False, sort_keys=True)
     write_npz(where, arrays, {_HEADER: text.encode()})
 
@@ -127,7 +127,7 @@ def check_arrays(arrays: Mapping[str, NDArray[Any]], known: Mapping[str, tuple[s
 
     Args:
         arrays: Arrays by name.
-        known: For each name the allowed types, as in ``dtype.str`` and separated by spaces, and the number of axes.
+        known: For each name, its allowed types (values of ``dtype.str``, separated by spaces) and its number of axes.
 
     Raises:
         ValueError: An array is unknown or has another type or number of axes; or a value is not finite or too large.

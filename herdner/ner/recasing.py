@@ -16,7 +16,7 @@ from herdner.ner.features import FeaturePlan
 from herdner.ner.lexicon import USUAL_CASE, Lexicon
 from herdner.text.document import Document
 
-_MIN_LETTERS = 3  # of an unknown word that is treated as a name, and of words that get a capital inside names
+_MIN_LETTERS = 3  # unknown words with fewer letters get no capital, nor do words of at most this length inside names
 
 
 def reader(plan: FeaturePlan, lexicon: Lexicon) -> Callable[[Document], Document]:
@@ -96,7 +96,10 @@ class Recaser:
         return np.append(self._usual, np.uint64(0))[at] == hashes
 
     def _mark_names(self, small: list[str], tokens: list[str], start: int, end: int) -> None:
-        """Capitalise names of two or more words in a sentence, longest match first; short words inside stay."""
+        """Capitalise names of two or more words, from left to right and the longest at each word.
+
+        Short words after the first word of a name stay unchanged.
+        """
         while start < end:
             longest = start + 1
             for stop in range(start + 1, min(end, start + MAX_PHRASE) + 1):

@@ -13,8 +13,8 @@ from herdner.text.tags import Scheme, SentenceOffsets, convert_tags, split_tag
 
 ScoreKind = Literal["log-potentials", "marginals"]
 FLOOR = 1e-10  # smaller probabilities are raised to this, so that links can overrule a tagger that is wrong and certain
-LARGEST = 1e100  # largest magnitude of log-potentials; no sum of them overflows, and larger differences forbid
-SUM_TOLERANCE = 0.01  # of the sum of a token's probabilities, which may be half-precision numbers
+LARGEST = 1e100  # largest magnitude of log-potentials, whose sums cannot overflow; a score that is lower becomes -inf
+SUM_TOLERANCE = 0.01  # the probabilities of a token may be half-precision numbers, whose sum differs from 1
 
 
 class ScoredDocument(NamedTuple):
@@ -23,8 +23,8 @@ class ScoredDocument(NamedTuple):
     Attributes:
         unary: float64[tokens, labels], log-potentials; the largest of each token is 0.
         tokens: Tokens as they are written in the text.
-        sentence_offsets: int64[S + 1]; sentence s, never empty, has the tokens
-            ``sentence_offsets[s]:sentence_offsets[s + 1]``.
+        sentence_offsets: int64[S + 1]; sentence s has the tokens ``sentence_offsets[s]:sentence_offsets[s + 1]``. No
+            sentence is empty.
     """
 
     unary: NDArray[np.float64]
@@ -56,7 +56,7 @@ class ScoredDocument(NamedTuple):
 
 @contextmanager
 def error_prefix(prefix: str) -> Generator[None]:
-    """Prefix the message of a ValueError."""
+    """Add a prefix to the message of a ValueError that the block raises."""
     try:
         yield
     except ValueError as error:
@@ -88,7 +88,9 @@ def check_labels(labels: Sequence[str]) -> tuple[str, ...]:
 
 
 def infer_scheme(labels: Sequence[str]) -> Scheme:
-    """Return the tag scheme of a set of tags: E and S mean IOBES, L and U BILOU, B IOB2, and I alone IOB1.
+    """Infer the tag scheme of a set of tags.
+
+    Tags with E or S are IOBES, tags with L or U are BILOU, other tags with B are IOB2, and tags with only I are IOB1.
 
     Raises:
         ValueError: A label is not a tag.
@@ -141,7 +143,7 @@ def check_transition(transition: ArrayLike | None, n_labels: int) -> NDArray[np.
     if table.shape != (n_labels, n_labels):
         raise ValueError(f"transition must have shape [{n_labels}, {n_labels}], got {list(table.shape)}")
     if not ((np.abs(table) <= LARGEST) | (table == -np.inf)).all():
-        raise ValueError(f"transition must hold -inf or finite numbers of at most {LARGEST:g}")
+        raise ValueError(f"transition must contain -inf or finite numbers of at most {LARGEST:g}")
     return table
 
 
@@ -149,8 +151,10 @@ def gold_tags(
     labels: tuple[str, ...], tags: Sequence[str], document: ScoredDocument, scheme: Scheme | None
 ) -> list[str]:
     """Return gold tags in the scheme of the labels; raise ValueError if a tag is not among the labels."""
-    if isinstance(tags, str) or len(tags) != len(document.tokens):
-        raise ValueError(f"{len(document.tokens)} tokens but {len(tags)} tags")
+    if isinstance(tags, str):
+        raise ValueError(f"tags must be a list of strings, got {tags!r:.80}")
+    if len(tags) != len(document.tokens):
+        raise ValueError(f"tags must have one item for each of the {len(document.tokens)} tokens, got {len(tags)}")
     tags = list(tags) if scheme is None else convert_tags(tags, None, scheme, document.sentence_offsets)
     if scheme == "iob1" and not any(label[0] == "B" for label in labels):  # IO tags cannot separate adjacent entities
         tags = [tag.replace("B-", "I-", 1) if tag[0] == "B" else tag for tag in tags]
@@ -180,7 +184,7 @@ def _as_float64(scores: ArrayLike, n_tokens: int, n_labels: int) -> NDArray[np.f
 
 
 def _log_potentials(array: NDArray[np.float64], tokens: Sequence[str], kind: ScoreKind) -> NDArray[np.float64]:
-    """Check scores and return log-potentials. The largest of each token is 0, so that no sum overflows."""
+    """Check scores and return log-potentials. The largest of each token is 0, so that sums of them cannot overflow."""
     if not len(array):
         return array
     invalid = ~(array < np.inf).all(axis=1)
@@ -214,7 +218,7 @@ def _first(invalid: Any, tokens: Sequence[str]) -> str:
 
 
 def check_offsets(sentence_offsets: SentenceOffsets | None, n_tokens: int) -> NDArray[np.int64]:
-    """Return sentence offsets, those of one sentence for None; raise ValueError unless they rise from 0 to n_tokens."""
+    """Return sentence offsets; None means one sentence. Raise ValueError unless they rise from 0 to ``n_tokens``."""
     if sentence_offsets is None:
         return np.array([0, n_tokens] if n_tokens else [0], np.int64)
     offsets = np.asarray(sentence_offsets)
@@ -223,6 +227,7 @@ def check_offsets(sentence_offsets: SentenceOffsets | None, n_tokens: int) -> ND
         return np.zeros(1, np.int64)
     if not valid or offsets[-1] != n_tokens or not (np.diff(offsets.astype(np.int64)) > 0).all():
         raise ValueError(
-            f"sentence_offsets must rise from 0 to the number of tokens, {n_tokens}; leave empty sentences out"
+            f"sentence_offsets must rise from 0 to the number of tokens, {n_tokens}; leave empty sentences out, got"
+            f" {sentence_offsets!r:.80}"
         )
     return offsets.astype(np.int64)

@@ -29,7 +29,7 @@ BATCHES_WAITING = 3  # for each thread; with two, threads ran idle while the cal
 
 
 class Batch(NamedTuple):
-    """Consecutive texts or documents, and the index of the first; or the `Failure` of a document that was not read."""
+    """Consecutive texts or documents with the index of the first, or the `Failure` of a document that was not read."""
 
     first: int
     sources: list[TextOrDocument]
@@ -85,7 +85,7 @@ def batches(sources: Iterable[object], first: int, most: int) -> Iterator[Batch]
 
 @dataclass(frozen=True, eq=False)
 class BatchTagger:
-    """Tagging of the batches of a stream. Threads may share it.
+    """Function that tags a batch of a stream. Threads may share it.
 
     Attributes:
         decoder: Compiled model.
@@ -129,7 +129,7 @@ class BatchTagger:
 
 
 def without_uncertain(document: Document, min_confidence: float) -> Document:
-    """Return the document without the entities whose confidence is lower."""
+    """Return the document without the entities whose confidence is below ``min_confidence``."""
     selected: list[tuple[Span, float]] = []
     for span, entity in zip(document.spans or (), document.entities, strict=True):
         if entity.confidence is not None and entity.confidence >= min_confidence:
@@ -140,10 +140,11 @@ def without_uncertain(document: Document, min_confidence: float) -> Document:
 def ordered(
     function: Callable[[T], U], items: Iterable[T], n_jobs: int, halves: Callable[[T], list[T]] = lambda item: [item]
 ) -> Iterator[U]:
-    """Map a function over items in order, by ``n_jobs`` threads with `BATCHES_WAITING` items each.
+    """Yield the results of a function for all items, in their order. The function runs in ``n_jobs`` threads.
 
-    The calling thread is one of them, because a thread that only waits contends for the GIL. Near the end of the
-    stream, ``halves`` splits the remaining items among the threads; such an item has one result for each half.
+    Up to `BATCHES_WAITING` items wait for each thread. The calling thread also runs the function, because a thread that
+    only waits contends for the GIL. Near the end of the stream, ``halves`` splits items so that no thread is idle. Such
+    an item has one result for each half.
     """
     if n_jobs == 1:
         yield from map(function, items)
@@ -169,8 +170,8 @@ def ordered(
         is_closed = True
         raise
     finally:
-        # The garbage collector closes abandoned generators in any thread, also in one that holds the lock which waiting
-        # for a thread needs. Waiting could therefore deadlock.
+        # The garbage collector may close an abandoned generator in any thread, even in one that already holds the lock
+        # that waiting for a thread acquires. Waiting could therefore deadlock.
         pool.shutdown(wait=not is_closed, cancel_futures=True)
     if not isinstance(end, StopIteration):
         raise end
@@ -197,6 +198,7 @@ def _run_pending(
 
 
 def _run(function: Callable[[T], U], item: T) -> Future[U]:
+    """Run a function in this thread, and return its result or its error as a future."""
     future: Future[U] = Future()
     try:
         future.set_result(function(item))
@@ -208,7 +210,7 @@ def _run(function: Callable[[T], U], item: T) -> Future[U]:
 async def awaited(
     function: Callable[[int, T], U], items: Iterable[T] | AsyncIterable[T], first: int, n_jobs: int
 ) -> AsyncIterator[U]:
-    """Yield ``function(index, item)`` of each item, in order, from at most ``n_jobs`` threads at a time."""
+    """Yield ``function(index, item)`` for all items, in their order, computed by at most ``n_jobs`` threads."""
     import asyncio  # imported here because its import takes as long as reading a model
 
     waiting: deque[asyncio.Task[U]] = deque()

@@ -1,8 +1,9 @@
 """Active learning: an order in which to annotate documents, the most informative first.
 
-The uncertainty of a token is how little its best tag leads the second best (the margin of Scheffer et al. 2001, applied
-to sequences by Settles and Craven 2008), or how much the label probabilities of linked mentions differ, if that is
-larger. A word weighs more if more documents contain it (the density of Settles and Craven 2008).
+The uncertainty of a token is 1 minus the difference between the probabilities of its two best tags (the margin of
+Scheffer et al. 2001, applied to sequences by Settles and Craven 2008). If the label probabilities of linked mentions
+differ by more than that, the uncertainty is this difference. A word has more weight if more documents contain it (the
+density of Settles and Craven 2008).
 
 The gain of a set of documents is the sum over distinct words of the largest uncertainty of each word. This function is
 submodular, so a greedy choice is near the optimum (Nemhauser et al. 1978), and lazy evaluation makes it fast (Minoux
@@ -44,7 +45,7 @@ class Suggestion(NamedTuple):
 
 
 def suggest(tagger: Tagger, documents: Iterable[Document]) -> list[Suggestion]:
-    """Tag documents and return them in the order in which to annotate them. All are held in memory.
+    """Tag documents and return them in the order in which to annotate them. All documents are kept in memory.
 
     Args:
         tagger: Tagger whose uncertainty is measured.
@@ -99,10 +100,11 @@ def _by_word(document: Document, uncertainty: Floats) -> dict[str, float]:
 
 
 def greedy_order(values: Sequence[dict[str, float]], costs: Sequence[float]) -> list[tuple[int, float]]:
-    """Order documents greedily by their gain per cost. The first of equal documents comes first.
+    """Order documents greedily by their gain per cost. Of documents with equal ratios, the earlier one comes first.
 
     Args:
-        values: Value of each word of each document. Only the largest value of a word counts.
+        values: Value of each word of each document. The gain of a document is the sum, over its words, of the increase
+            of the word's largest value in the documents before it.
         costs: Cost of each document.
 
     Returns:

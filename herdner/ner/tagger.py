@@ -68,32 +68,33 @@ class Tagger(Estimator):
         scheme: Tag scheme of the chain, independent of the scheme of the training data.
         constrained: Forbid tag sequences that are not well formed in the scheme.
         c1: Weight of the L1 norm.
-        c2: Weight of the squared L2 norm. None is 0.3. If a base model is adapted, the distance from its weights is
-            penalised ten times as strongly; if the documents have new labels, not for the weights of the tag O.
+        c2: Weight of the squared L2 norm. None is 0.3. If a base model is adapted, changes of its weights are penalised
+            ten times as strongly. If the documents also have new labels, this does not apply to weights of the tag O.
         min_freq: Least number of times that a feature must occur with a tag to have a weight. None is 2, or 1 if a base
             model is adapted.
         max_iterations: Largest number of L-BFGS iterations.
         tolerance: Training stops when five iterations have reduced the loss by less than this share of it. Chains of
-            folds use at least 0.005. CRFsuite has a rule of its own.
-        trainer: "herdner" (`herdner.crf.trainer`) or "crfsuite"; both minimise the same objective. CRFsuite trains
-            whenever there is an L1 norm.
+            folds use at least 0.005. CRFsuite ignores this parameter and has its own stopping rule.
+        trainer: "herdner" (`herdner.crf.trainer`) or "crfsuite"; both minimise the same objective. CRFsuite is always
+            used if ``c1`` is not 0.
         templates: Templates of the transitions and links. None is ``(linear_chain_template(), skip_chain_template())``;
             ``(linear_chain_template(),)`` has no links.
         learner: Settings with which the tables of links are learned (`herdner.crf.learning.Learner`).
         n_folds: Number of folds. Links are learned from the scores of chains that were trained on the other folds,
-            because a chain needs no links on its own training documents.
-        averaged: Use the mean of the chains of all folds and of the chain of all documents. It is less overconfident
-            on its training documents. Needs the trainer "herdner".
+            because links bring almost no gain on the training documents of a chain.
+        averaged: Average the weights of the chains of all folds and of the chain of all documents. The average is less
+            overconfident on the training documents. Needs the trainer "herdner".
         backend: Name of an inference backend (`herdner.BACKENDS`) or a `Backend`. None is sum-product for documents
             with links and Viterbi for documents without.
         links: Use the links of the model. False tags with the chain only.
-        calibrated: Learn a calibration of the confidences in `fit` (`herdner.ner.calibration`), where there are at
-            least two folds, and apply it when tagging. False reports the probabilities of the CRF.
+        calibrated: Learn a calibration of the confidences in `fit` (`herdner.ner.calibration`), if there are at least
+            two folds, and apply it when tagging. False reports the probabilities of the CRF.
         tokenizer: Settings of the tokenizer.
 
     Attributes:
         model_: The trained `TaggerModel`, after `fit` or `load`.
-        learning_curve_: Course of the learning of links, after `fit`; None if there was nothing to learn.
+        learning_curve_: Objective and score of each iteration in which `fit` learned links (`LearningCurve`); None if
+            there were no links.
     """
 
     def __init__(
@@ -163,7 +164,7 @@ class Tagger(Estimator):
 
         Training has four steps: the chain on all documents, a chain for each fold, the tables of links, and the
         calibration. Documents may be partially annotated; the likelihood then sums over all tags that the annotation
-        allows (Tsuboi et al. 2008), and links learn from the most probable of these.
+        allows (Tsuboi et al. 2008). The tables of links are learned from the most probable of these tags.
 
         Args:
             documents: Documents with tokens.
@@ -185,7 +186,7 @@ class Tagger(Estimator):
             The tagger itself.
 
         Raises:
-            ValueError: A parameter is invalid, documents and tags do not fit, or nothing is annotated.
+            ValueError: A parameter is invalid, documents and tags do not match, or nothing is annotated.
         """
         # Imported here because tagging does not need the training code, whose import takes as long as tagging a page.
         from herdner.ner.training.options import TrainingOptions
@@ -208,7 +209,7 @@ class Tagger(Estimator):
             documents: Documents with tokens.
 
         Returns:
-            One list of tags for each document, in the scheme of the model.
+            For each document, the tags of its tokens in the scheme of the model.
         """
         return [list(document.tags or ()) for document in self.pipe(documents)]
 
@@ -350,13 +351,13 @@ class Tagger(Estimator):
     ) -> Iterator[Any]:
         """Tag texts or documents lazily and in their order; the stream may be endless.
 
-        The confidence of an entity is the probability that exactly its tokens carry its label, under the chain of its
-        sentence and the messages of linked tokens, whichever backend chose the tags. A calibrated model maps it to the
+        The confidence of an entity is the probability that exactly its tokens have its label. It is computed under the
+        chain of the sentence and the messages of linked tokens, for every backend. A calibrated model maps it to the
         precision of such entities on held-out documents (`herdner.ner.calibration`). Tags and `predict_marginals` are
         not calibrated.
 
-        Samplers, ICM and mean field start at the best tags of the chain: a tag scheme forbids most changes of a single
-        tag, so that they would rarely reach these tags from another start.
+        Samplers, ICM and mean field start at the best tags of the chain. From another start they would rarely reach
+        these tags, because a tag scheme forbids most changes of a single tag.
 
         Args:
             sources: Texts and documents; with ``as_tuples`` pairs of a text or document and any context.
@@ -369,8 +370,8 @@ class Tagger(Estimator):
             Documents with tags and entities, or pairs of these and contexts.
 
         Raises:
-            ValueError: An option is invalid; or, at its place in the stream, a document cannot be tagged and there is
-                no ``on_error``.
+            ValueError: An option is invalid, or a document cannot be tagged and ``on_error`` is None. Documents before
+                this one are yielded first.
             TypeError: A source is neither a text nor a `Document`.
         """
         contexts: deque[Any] = deque()
@@ -395,7 +396,7 @@ class Tagger(Estimator):
         batch_size: int = 64,
         **options: Any,
     ) -> Iterator[Document | Failure]:
-        """Tag a stream like `pipe`, and put a `Failure` in the place of each document that cannot be read or tagged.
+        """Tag a stream like `pipe`, and yield a `Failure` for each document that cannot be read or tagged.
 
         Short documents are tagged together, which is faster and gives the same result. Each thread has up to three
         batches waiting.
@@ -473,8 +474,8 @@ class Tagger(Estimator):
             inference: Options of tagging. None builds them from ``options``, as in `inference`.
             name: Explain only mentions that contain these words, ignoring case.
             offsets: Explain only the mention with these start and end characters.
-            against: Alternative to compare with: None is "no name", "best" is the best other label, and a label is
-                itself. Mentions that have this label, or cannot have it, are left out.
+            against: Alternative to compare with: None for "no name", "best" for the best other label, or a label.
+                Mentions that have this label, or cannot have it, are left out.
             seed: Seed of the random numbers.
             first: Index of the document in its stream, which selects its random numbers.
             options: Keyword arguments of `inference`.
@@ -515,7 +516,7 @@ class Tagger(Estimator):
             source: A text or a document.
 
         Returns:
-            For the name of each link rule int32[links, 2]: indices of the linked tokens, the earlier one first.
+            int32[links, 2] for the name of each link rule: indices of the linked tokens, the earlier one first.
         """
         return self._full_decoder.links(with_tokens(source, self._tokenizer))
 

@@ -380,7 +380,7 @@ def test_names_that_are_not_there_and_labels_that_do_not_exist(tagger: Tagger) -
     ):
         with pytest.raises(NoSuchName, match=f"^{message}$"):
             tagger.explain(ARTICLE, name=name)
-    with pytest.raises(ValueError, match="is empty"):
+    with pytest.raises(ValueError, match="must contain a word"):
         tagger.explain(ARTICLE, name="  ")
     with pytest.raises(ValueError, match=r"no label 'Town'; expected best or one of LOC, ORG, PER"):
         tagger.explain(ARTICLE, against="Town")

@@ -177,7 +177,7 @@ def test_bad_marginals_are_told_in_one_line(scores, message):
         ({"link_strength": float("nan")}, "link_strength must be a finite number"),
         ({"link_strength": "1"}, "link_strength must be a finite number"),
         ({"transition": np.zeros((3, 3))}, r"\[4, 4\]"),
-        ({"transition": np.full((4, 4), np.nan)}, "transition must hold -inf or finite numbers"),
+        ({"transition": np.full((4, 4), np.nan)}, "transition must contain -inf or finite numbers"),
         ({"transition": "x"}, "array of numbers"),
         ({"rules": "same-word"}, "rules must be a list"),
         ({"rules": SameWord()}, "rules must be a list"),
@@ -200,7 +200,7 @@ def test_bad_training_data_are_told():
     for arguments, message in (
         ((scores, tokens, tags[:2]), "one sequence for each of 3 documents, got 2"),
         ((scores, tokens[:2], tags), "got 3, 2 and 2 items"),
-        ((scores, tokens, [*tags[:2], tags[2][:4]]), "document 2: 5 tokens but 4 tags"),
+        ((scores, tokens, [*tags[:2], tags[2][:4]]), "document 2: tags must have one item for each of the 5 tok"),
         ((scores, tokens, [*tags[:2], ["O", "x", "O", "O", "O"]]), "document 2: 'x' is not a tag"),
         ((scores, tokens, [*tags[:2], ["O", "B-ORG", "O", "O", "O"]]), "document 2: .* 1, 'B-ORG', is not among"),
         (([*scores[:2], scores[2] * np.nan], tokens, tags), "document 2: .* must be finite"),

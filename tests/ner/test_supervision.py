@@ -116,7 +116,7 @@ def test_documents_that_say_what_they_annotate_are_left_alone():
     [
         ([document(["?", "?"])], "no token of the training documents is annotated"),
         ([document(["?", "O"])], "the training documents have no entity"),
-        ([document(["B-X|B-Y", "O", "I-X|I-Y"])], "no tags that its tokens may have are well formed in iobes"),
+        ([document(["B-X|B-Y", "O", "I-X|I-Y"])], "allows no tag sequence that is well formed in iobes"),
         (
             [replace(document(["B-X", "O"]), partial=PartialAnnotation((), ("Y",)))],
             "is a X, which is not among the annotated labels",
@@ -133,7 +133,7 @@ def test_annotation_that_cannot_be_is_refused_in_one_line(documents, message):
 def test_more_classes_than_a_model_holds_are_refused_before_training(mark):
     most = 255 if mark[0] == "B" else 63  # IOBES has four tags of each class that may be open
     documents = [document(["B-Y", "O"]), *(document([mark.format(i), "O"]) for i in range(most + 1))]
-    with pytest.raises(ValueError, match=r"labels make [\d,]+ tags, more than the 256 of a model; join some labels"):
+    with pytest.raises(ValueError, match=r"at most 256 tags, but [\d,]+ labels need [\d,]+ tags; join some labels"):
         Tagger().fit(documents)
 
 

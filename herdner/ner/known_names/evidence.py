@@ -55,7 +55,12 @@ class Evidence:
 
 @dataclass(frozen=True)
 class SpanEncoder:
-    """Encoding of spans by the tags of a model, in the order of its tables, and by its scheme."""
+    """Encoder of spans as tags of a model.
+
+    Attributes:
+        tags: Tags of the model, in the order of its tables.
+        scheme: Scheme of the tags.
+    """
 
     tags: tuple[str, ...]
     scheme: Scheme
@@ -106,14 +111,14 @@ class SpanEncoder:
             states = self._states(tags[span.start : span.end])
             if states is None:
                 raise ValueError(
-                    f"a known name of {span.end - span.start} tokens must be {span.label}, but the model has no tags"
-                    f" for it; it has {', '.join(self.tags)}"
+                    f"the model has no tags for a known name of {span.end - span.start} tokens with the label"
+                    f" {span.label}; it has {', '.join(self.tags)}"
                 )
             fixed.update(zip(range(span.start, span.end), states, strict=True))
         return fixed
 
     def _extensions(self, span: Span, sentence_offsets: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
-        """Yield adjacent tokens and tags that would extend the span, in schemes that do not mark its end."""
+        """Yield adjacent tokens with the tags that would extend the span, in schemes that do not mark its end."""
         if self.scheme not in ("iob1", "iob2"):
             return
         inside, begin = (self._index.get(f"{prefix}-{span.label}") for prefix in "IB")

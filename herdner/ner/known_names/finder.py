@@ -31,8 +31,8 @@ class Finder:
         names: The known names.
         tags: Tags of the model, in the order of its tables.
         scheme: Scheme of the tags.
-        split: Tokenizer of the model, for documents that it tokenized. In documents with other tokens a name is
-            searched in several tokenizations (`tokenizations`).
+        split: Tokenizer of the model, which tokenizes names for documents with its own tokens. In documents with other
+            tokens, each name is searched in several tokenizations (`tokenizations`).
         language: Language of spaCy's word attributes, for token patterns.
 
     Raises:
@@ -64,7 +64,7 @@ class Finder:
         return self._encoder.evidence(self.span_evidence(document, own_tokens), document.sentence_offsets)
 
     def span_evidence(self, document: Document, own_tokens: bool) -> Iterator[SpanEvidence]:
-        """Yield the matches that have an effect, in the order of the text; the arguments are those of a call."""
+        """Yield the matches that have an effect, in the order of the text. The arguments are those of ``__call__``."""
         strengths, entries = self._strengths, self._entries
         by_span: dict[tuple[int, int], list[int]] = {}
         for start, end, entry in self._matches(document, own_tokens):
@@ -105,7 +105,7 @@ class Finder:
         return self._tries[own_tokens]
 
     def _tokenizations(self, name: str, own_tokens: bool) -> Iterable[Sequence[str]]:
-        """Return tokenizations of a name; with ``fold_case`` also those of the name in other case."""
+        """Return tokenizations of a name. With ``fold_case``, include the name in lower, upper and title case."""
         if not self._fold_case:
             return [self._split(name)] if own_tokens else tokenizations(name)
         cased = dict.fromkeys((name, name.lower(), name.upper(), name.title()))

@@ -65,7 +65,7 @@ class Names:
 
         A JSON line is ``{"label": "ORG", "pattern": "Winam Ferries"}`` or has a token pattern, which needs spaCy:
         ``{"label": "ORG", "pattern": [{"LOWER": "winam"}, {"IS_TITLE": true, "OP": "?"}]}``. The optional key
-        ``"strength"``, or third column, is a number in log-odds or ``hard``.
+        ``"strength"``, or an optional third column, is a number in log-odds or ``hard``.
 
         Args:
             path: Path or stream of the file.
@@ -80,7 +80,7 @@ class Names:
 
     @staticmethod
     def of(names: NamesLike, **choices: Any) -> Names:
-        """Convert other forms of known names.
+        """Build known names from any form that `NamesLike` lists.
 
         Args:
             names: `Names`, which are returned unchanged; the path of a file for `read`; or an iterable of ``(name,

@@ -37,7 +37,7 @@ class KnownName(NamedTuple):
 def read_known_names(path: Path | IO[Any], encoding: str = "utf-8") -> Iterator[KnownName]:
     """Yield the known names of a file, which contains JSON lines if it starts with ``{``, else columns.
 
-    Blank lines are skipped, and lines of columns that begin with ``#`` and have no tab.
+    Blank lines are skipped. In a file of columns, lines that begin with ``#`` and have no tab are skipped too.
 
     Args:
         path: Path or stream of the file.
@@ -64,10 +64,9 @@ def read_known_names(path: Path | IO[Any], encoding: str = "utf-8") -> Iterator[
             continue
         place = f"{source.name}:{number}"
         try:
-            yield parse_known_name(_object(line) if as_json else _columns(line), place)
+            yield parse_known_name((_object if as_json else _columns)(line, place), place)
         except ValueError as error:
-            message = str(error)
-            raise FormatError(message if message.startswith(place) else f"{place}: {message}") from None
+            raise FormatError(str(error)) from None
         is_empty = False
     if is_empty:
         raise FormatError(f"{source.name}: has no names; {FORMS}")
@@ -121,21 +120,21 @@ def to_json_line(entry: KnownName) -> str:
     return json.dumps({key: value for key, value in values.items() if value is not None}, ensure_ascii=False)
 
 
-def _object(line: str) -> Mapping[str, Any]:
+def _object(line: str, place: str) -> Mapping[str, Any]:
     try:
         values: object = json.loads(line)
     except (ValueError, RecursionError) as error:
-        raise ValueError(f"{describe_json_error(error)}; expected one pattern on each line") from None
+        raise ValueError(f"{place}: {describe_json_error(error)}; expected one pattern on each line") from None
     if not isinstance(values, dict):
-        raise ValueError(f"a JSON {type(values).__name__}; {FORMS}")
+        raise ValueError(f"{place}: a JSON {type(values).__name__}; {FORMS}")
     return cast("Mapping[str, Any]", values)
 
 
-def _columns(line: str) -> tuple[str, ...]:
+def _columns(line: str, place: str) -> tuple[str, ...]:
     cells = tuple(cell.strip() for cell in line.split("\t"))
     if len(cells) == 1 or len(cells) > 3:
         problem = "no tab" if len(cells) == 1 else f"{len(cells)} columns"
-        raise ValueError(f"{problem} in {line[:40]!r}; {FORMS}")
+        raise ValueError(f"{place}: {problem} in {line[:40]!r}; {FORMS}")
     return cells
 
 

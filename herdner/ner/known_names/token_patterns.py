@@ -17,7 +17,7 @@ from herdner.base.locks import ForkLock
 if TYPE_CHECKING:
     from herdner.text.document import Document
 
-# Attributes of the word itself; components of a pipeline would set the others.
+# Attributes of the word itself. Other attributes are set by components of a pipeline, which do not run here.
 ATTRIBUTES = (
     "ORTH", "TEXT", "NORM", "LOWER", "SHAPE", "LENGTH", "IS_ALPHA", "IS_ASCII", "IS_DIGIT", "IS_LOWER", "IS_UPPER",
     "IS_TITLE", "IS_PUNCT", "IS_SPACE", "IS_STOP", "IS_QUOTE", "IS_BRACKET", "IS_LEFT_PUNCT", "IS_RIGHT_PUNCT",
@@ -51,7 +51,7 @@ class TokenPatterns:
         for index, pattern, place in patterns:
             try:
                 self._matcher.add(str(index), [[dict(token) for token in pattern]])
-            except Exception as error:  # of any type: regular expressions raise their own
+            except Exception as error:  # regular expressions raise errors of their own types
                 reason = " ".join(str(error).split())
                 raise ValueError(f"{place}: spaCy cannot read this pattern ({reason[:200]})") from None
 

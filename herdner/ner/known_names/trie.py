@@ -1,4 +1,4 @@
-"""Search for many phrases of tokens at once, in time that depends on the text only."""
+"""Search for many phrases of tokens at once. The time does not depend on the number of phrases."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from itertools import product
 
 # Tokens of most corpora: the 's of a possessive, words, and single punctuation marks.
 _PIECES = re.compile(r"['\u2019]s?(?!\w)|\w+|[^\w\s]")
-_MAX_DIVIDED = 4  # divisible words of a name whose combinations are all tried
+_MAX_DIVIDED = 4  # a name with more words that can be split is not tried in all combinations
 
 
 class Trie:
@@ -40,7 +40,7 @@ class Trie:
             values.append(value)
 
     def matches(self, tokens: Sequence[str]) -> Iterator[tuple[int, int, list[int]]]:
-        """Yield start, end and values of each phrase in a sequence of tokens; shorter phrases come first.
+        """Yield start, end and values of each phrase in a sequence of tokens, ascending by start and end.
 
         Args:
             tokens: Tokens of a text.
@@ -61,7 +61,7 @@ class Trie:
 
 
 def tokenizations(name: str) -> Iterable[tuple[str, ...]]:
-    """Return tokenizations of a name that occur in corpora: each of its words whole, or split at punctuation.
+    """Return tokenizations of a name that are usual in corpora: each word is either whole or split at punctuation.
 
     Args:
         name: The name.

@@ -44,13 +44,13 @@ def without_weights(
 
     Args:
         base: Model that is adapted.
-        plan: Feature plan of the tagger; None or that of the base.
-        lexicon: Lexicon of the tagger; None or that of the base.
-        scheme: Tag scheme of the tagger; that of the base.
-        tokenizer: Tokenizer settings of the tagger; None or settings for the language of the base.
+        plan: Feature plan of the tagger. It must be None or the plan of the base.
+        lexicon: Lexicon of the tagger. It must be None or the lexicon of the base.
+        scheme: Tag scheme of the tagger. It must be the scheme of the base.
+        tokenizer: Tokenizer settings of the tagger. They must be None or have the language of the base.
 
     Raises:
-        ValueError: The tagger has other features, tags or another language, for which the weights are meaningless.
+        ValueError: The tagger has another plan, lexicon, scheme or language, to which the weights do not apply.
     """
     if plan is not None and plan != base.plan:
         raise ValueError("`plan` must be None if a base with another feature plan is adapted; its own plan is used")
@@ -67,7 +67,7 @@ def without_weights(
 
 
 def similar_labels(labels: Collection[str], base_labels: Collection[str]) -> dict[str, str]:
-    """Return the base's name of each new label that has a similar name.
+    """Map each new label to a label of the base with a similar name, if there is one.
 
     Names are similar if they differ only in case, punctuation or number, or are synonyms. A label of the base that the
     documents also have is not a candidate.

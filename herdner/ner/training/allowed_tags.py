@@ -18,7 +18,7 @@ _BILOU = {"E": "L", "S": "U"}
 
 
 def allowed_tags(sequence: Sequence[str], tags: Sequence[str]) -> NDArray[np.uint8]:
-    """Return an indicator of each token's tag.
+    """Return one-hot indicators of tags.
 
     Args:
         sequence: Tag of each token.
@@ -36,9 +36,10 @@ def allowed_tags(sequence: Sequence[str], tags: Sequence[str]) -> NDArray[np.uin
 def allowed_tags_of_partial(
     document: Document, gold: Sequence[str], tags: Sequence[str], scheme: Scheme
 ) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
-    """Return the tags that the tokens of a partially annotated document may have, and those with which they count.
+    """Return the allowed tags and the counted tags of the tokens of a partially annotated document.
 
-    A token outside all entities counts with the tag O, although it may belong to an entity whose label was not
+    A feature gets a weight for each tag with which it is counted often enough (`ChainData.of`). The two differ for
+    tokens outside all entities: they are counted with the tag O only, but may belong to an entity whose label was not
     annotated.
 
     Args:
@@ -110,7 +111,7 @@ def _with_annotated_labels(document: Document, labels: tuple[str, ...]) -> Docum
 def _tags_of(prefix: str, label: str, scheme: Scheme, marks_ends: bool) -> list[str]:
     """Return the tags of the scheme for which a tag of a file may stand.
 
-    B may be the only token of an entity and I its last one, unless the file marks these by S and E (``marks_ends``).
+    B may mark the only token of an entity, and I the last one, unless the file has S and E for them (``marks_ends``).
     """
     if prefix == "O":
         return ["O"]
@@ -124,7 +125,7 @@ def _tags_of(prefix: str, label: str, scheme: Scheme, marks_ends: bool) -> list[
 def _tag(label: str, begins: bool, ends: bool, scheme: Scheme) -> str:
     """Return the tag of a token that begins an entity, ends it, both or neither.
 
-    In IOB1 this is I: a B marks that the entity touches the one before, which is not known here.
+    In IOB1 the tag is I. Only an entity directly after another one would begin with B, and this is not known here.
     """
     prefix = _PREFIX_OF[begins, ends]
     if scheme in ("iob1", "iob2"):

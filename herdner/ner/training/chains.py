@@ -1,4 +1,4 @@
-"""Trainers of chains: one chain on all documents, and one for each fold without some of them."""
+"""Trainers of linear chains: on all documents, and for each fold on the documents outside the fold."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from herdner.text.tags import labels_of
 
 
 class ChainTrainer(Protocol):
-    """Trainer of chains on the same documents, or on some of them."""
+    """Interface of trainers, which train chains on all or some documents of one corpus."""
 
     def train(self, indices: Sequence[int] | None, progress: TrainingProgress | None) -> ChainWeights:
         """Train a chain.
@@ -44,7 +44,7 @@ class HerdnerTrainer:
         corpus: Documents with the tags that their tokens may have.
         regularisation: Penalties of the weights.
         stopping_rule: Rule that ends the training.
-        base: Weights that are the mean of the prior. Where the documents lack a feature, they stay unchanged.
+        base: Weights that are the mean of the prior. Weights of features that the documents lack stay unchanged.
         start: Weights at which the first chain starts.
     """
 
@@ -82,7 +82,7 @@ class HerdnerTrainer:
             The weights of the chain.
 
         Raises:
-            ImpossibleTags: No tags that the tokens of a document may have are well formed.
+            ImpossibleTags: The tag scheme forbids all tag sequences that a document may have.
         """
         weights, start, rule = self.corpus.weights, self.start, self.stopping_rule
         if indices is not None:
@@ -102,10 +102,10 @@ class HerdnerTrainer:
 
 
 def _is_base_weight(data: ChainData, base: ChainWeights, origin: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Return which weights are penalised as strongly as those of a base, bool[d].
+    """Return an indicator of the weights that get the stronger penalty of base weights, bool[d].
 
     These are all weights of the base. If the documents have new labels, weights of the tag O are excluded, because
-    entities with the new labels were tagged O in the base's documents.
+    entities with the new labels were tagged O in the documents of the base.
     """
     is_base = origin != 0
     if labels_of(data.labels) - labels_of(base.labels):

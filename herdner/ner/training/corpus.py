@@ -29,10 +29,10 @@ from herdner.text.tags import (
 
 @dataclass(frozen=True, eq=False)
 class TrainingCorpus:
-    """D documents with all that training needs to know about them.
+    """Checked training documents with their tags, weights and sources.
 
     Attributes:
-        documents: Documents as features see them.
+        documents: D documents, truecased if the feature plan says so.
         tags: The K tags of the model.
         gold: Tags of each document in the model's scheme; O for undecided tokens.
         allowed: uint8[tokens, K] for each document, 1 for the tags that a token may have.
@@ -97,22 +97,22 @@ def prepare_corpus(
         tags: Tags of each document, in any scheme; None uses the documents' own tags.
         scheme: Tag scheme of the model.
         base_tags: Tags of the base model, which come first.
-        read: Function that returns a document as features see it.
+        read: Function that prepares a document for features (`herdner.ner.recasing.reader`); None changes nothing.
         weights: Weight of each document in the likelihood; None is 1.
         groups: Name of the source of each document.
         guideline: Group whose annotation guideline the model follows.
         development: Annotated documents on which iterations are scored.
 
     Raises:
-        ValueError: The arguments do not fit, tags contradict partial annotation, or nothing is annotated.
+        ValueError: The arguments contradict each other, tags contradict partial annotation, or nothing is annotated.
     """
     documents = _with_tags(list(documents), tags)
     gold = [convert_tags(d.tags or (), None, scheme, d.sentence_offsets) for d in documents]
     all_tags, borders = _tags_and_borders(documents, gold, scheme, base_tags)
     if len(all_tags) > MOST_TAGS:
         raise ValueError(
-            f"{len(labels_of(all_tags)):,} labels make {len(all_tags):,} tags, more than the {MOST_TAGS} of a model;"
-            " join some labels"
+            f"a model can have at most {MOST_TAGS} tags, but {len(labels_of(all_tags)):,} labels need"
+            f" {len(all_tags):,} tags; join some labels"
         )
     if borders is None:
         allowed = counted = [allowed_tags(sequence, all_tags) for sequence in gold]
@@ -132,7 +132,7 @@ def prepare_corpus(
 def _tags_and_borders(
     documents: Sequence[Document], gold: Sequence[Sequence[str]], scheme: Scheme, base_tags: Sequence[str]
 ) -> tuple[tuple[str, ...], Borders | None]:
-    """Return the tags of a model, and what the scheme forbids if documents are partially annotated."""
+    """Return the tags of a model; and, if documents are partially annotated, the tag sequences that it forbids."""
     tags = tuple(dict.fromkeys([*base_tags, *(tag for sequence in gold for tag in sequence)]))
     partials = [document.partial for document in documents if document.partial is not None]
     if not partials:
@@ -195,7 +195,7 @@ def _check_partial(documents: Sequence[Document], gold: Sequence[Sequence[str]])
 
 
 def _check_development(documents: Iterable[Document] | None) -> list[Document]:
-    """Return development documents as a list, checked before a long training."""
+    """Check development documents before the training starts, and return them as a list."""
     documents = list(documents or ())
     if any(document.partial is not None for document in documents):
         raise ValueError("development documents must be fully annotated, got a partially annotated one")
@@ -207,7 +207,7 @@ def _check_development(documents: Iterable[Document] | None) -> list[Document]:
 def check_development_spans(gold: Sequence[Sequence[Span]]) -> None:
     """Raise `ValueError` if no development document has an entity.
 
-    All iterations would have the same score, and the first one would be returned.
+    Without entities, all iterations would have the same score, and training would return the first one.
 
     Args:
         gold: Gold spans of each document.

@@ -2,7 +2,7 @@
 
 Source: Daumé III 2007. In training, a token has its features and copies of some of them that occur only in its own
 corpus. The weights of copies learn the rules of that corpus. A model follows the guideline of one corpus: the weights
-of its copies are added to those of the original features, and all copies are removed. So tagging costs nothing more.
+of its copies are added to those of the original features, and all copies are removed. Tagging is as fast as before.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from herdner.text.document import Document
 # Guidelines depend on the word, its shape, the gazetteers that contain it, and the adjacent words.
 _COPIED = ("word", "lower", "shape", "brief_shape", "class6", "class10", "casing", "run", "headline", "bias")
 _COPIED_OF_NEIGHBOURS = ("lower", "brief_shape")
-_ODD = np.uint64(0x9E3779B97F4A7C15)  # 2^64 divided by the golden ratio
+_ODD = np.uint64(0x9E3779B97F4A7C15)  # factor that mixes the bits of a key: 2^64 divided by the golden ratio
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,7 +34,7 @@ class FeatureCopies:
     Attributes:
         features: Features and copies of each document.
         originals: uint64[n], features that have a copy in the corpus whose guideline is followed.
-        copies: uint64[n], these copies.
+        copies: uint64[n], the copies of ``originals`` in this corpus.
         all_copies: uint64, copies of all corpora.
     """
 

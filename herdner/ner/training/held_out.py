@@ -20,7 +20,7 @@ from herdner.text.document import Document
 from herdner.text.tags import chunks_from_states, spans_from_tags
 
 TrainChain = Callable[[Sequence[int] | None, str], TaggerModel]
-"""Function that trains a chain on the documents with these indices (None: all); the text names the stage."""
+"""Function that trains a chain on the documents with the given indices; the second argument is the stage's name."""
 
 
 def held_out_unaries(
@@ -28,9 +28,9 @@ def held_out_unaries(
 ) -> tuple[list[Floats], list[ChainWeights]]:
     """Compute log-potentials of each document by a chain that was trained without it.
 
-    Every n-th document belongs to the same fold. A chain is overconfident on its own training documents and gains
-    nothing from links there, so tables learned on them would be too small. A single document is scored by the chain
-    that was trained on it.
+    Document i belongs to fold i modulo ``n_folds``. On its own training documents a chain is overconfident and gains
+    nothing from links, so log-potentials of links learned there would be too small. If there is only one document or
+    one fold, the chain that scores a document was trained on it too.
 
     Args:
         documents: The training documents.
@@ -67,8 +67,8 @@ class HeldOutPredictions(NamedTuple):
 
     Attributes:
         inputs: Properties from which confidences are calibrated.
-        is_correct: bool[M], whether an entity is a gold entity.
-        is_decidable: bool[M], whether the annotation decides this; partial annotation need not.
+        is_correct: bool[M], True if an entity is a gold entity.
+        is_decidable: bool[M], False if partial annotation does not decide whether the entity is correct.
     """
 
     inputs: CalibrationInputs
@@ -82,7 +82,7 @@ def predict_held_out(
     """Predict the entities of held-out documents.
 
     Args:
-        model: Tied tables.
+        model: Transition table and learned tables of links.
         tags: The K tags, in the order of the tables.
         corpus: Annotated documents.
         unaries: float64[tokens, K] for each document, log-potentials by a chain trained without it.
@@ -99,7 +99,7 @@ def predict_held_out(
         parts.append(inputs._replace(document=np.full(len(spans), i)))
         is_correct.append(np.array([span in gold for span in spans], np.bool_))
         is_decidable.append(np.ones(len(spans), np.bool_))
-        if document.partial is not None:  # the tags of the corpus are then in the order of ``tags``
+        if document.partial is not None:  # then CRFsuite is not used, and ``tags`` equals ``corpus.tags``
             is_allowed = corpus.allowed[i][np.arange(len(unary)), decoded.states] != 0
             may_be_correct = np.array([is_allowed[span.start : span.end].all() for span in spans], np.bool_)
             is_decidable[-1] = is_correct[-1] | ~may_be_correct

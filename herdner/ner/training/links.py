@@ -81,7 +81,7 @@ def gold_states(model: TaggerModel, corpus: TrainingCorpus) -> list[NDArray[np.i
     Returns:
         int32[tokens] for each document.
     """
-    if corpus.borders is None or model.weights.labels != corpus.tags:  # CRFsuite has its own order of tags
+    if corpus.borders is None or model.weights.labels != corpus.tags:  # CRFsuite orders tags in its own way
         index = {tag: k for k, tag in enumerate(model.weights.labels)}
         return [np.array([index[tag] for tag in sequence], np.int32) for sequence in corpus.gold]
     extractor, transition = model.extractor(), model.weights.transition

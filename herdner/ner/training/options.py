@@ -55,7 +55,7 @@ def regularisation(
 
 @dataclass(frozen=True)
 class TrainingOptions:
-    """Parameters of `herdner.Tagger` that its training reads; they are described there.
+    """Parameters of `herdner.Tagger` that training uses; the class describes them.
 
     Raises:
         ValueError: A parameter is unknown, or two parameters contradict each other.
@@ -91,7 +91,7 @@ class TrainingOptions:
 
     @property
     def uses_own_trainer(self) -> bool:
-        """True if chains are trained by `herdner.crf.trainer`; L1 norms are left to CRFsuite."""
+        """True if `herdner.crf.trainer` trains the chains. L1 norms need CRFsuite."""
         return self.trainer == "herdner" and not self.c1
 
     def link_templates(self, base: TaggerModel | None) -> list[SkipChain]:
@@ -121,7 +121,7 @@ class TrainingOptions:
         """Return a model without weights.
 
         Args:
-            base: Model that is adapted, whose features, tags and tokenizer are taken over.
+            base: Model that is adapted. The new model has its features, tags and tokenizer.
 
         Raises:
             ValueError: A parameter contradicts the base model.

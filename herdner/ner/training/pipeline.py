@@ -55,7 +55,7 @@ def train_model(
         seed: Seed of all random numbers.
 
     Returns:
-        The model, and the course of learning links, or None if nothing is linked.
+        The model, and the learning curve of the links; None if nothing is linked.
 
     Raises:
         ValueError: The options, the documents or the models contradict each other.
@@ -80,8 +80,8 @@ def train_model(
             return replace(model, weights=trainer.train(indices, report))
         except ImpossibleTags as error:
             raise ValueError(
-                f"document {corpus.documents[error.document].id or error.document}: no tags that its tokens may have"
-                f" are well formed in {model.scheme}; look for tags that contradict partial annotation beside them"
+                f"document {corpus.documents[error.document].id or error.document}: its annotation allows no tag"
+                f" sequence that is well formed in {model.scheme}; correct the tags next to unannotated tokens"
             ) from None
 
     trained = train_chain(None, "chain")
@@ -115,7 +115,7 @@ def _make_trainer(
     start_weights = None if start is None else check_start(start, model.plan, model.lexicon, corpus.tags)
     if not options.uses_own_trainer and (base or start or corpus.borders or (corpus.weights != 1).any()):
         raise ValueError(
-            "CRFsuite and L1 norms need fully annotated documents of equal weight, no base and no start; use"
+            "CRFsuite and L1 norms need fully annotated documents of equal weight and exclude `base` and `start`; use"
             " trainer='herdner' and c1=0"
         )
     extractor, copies = make_extractor(model.plan, model.lexicon), None

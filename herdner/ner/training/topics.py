@@ -1,7 +1,8 @@
 """Topics of documents, learned by clustering without labels.
 
-The name of a city is a place in politics and a team in sports. A topic is one of several clusters of documents
-(k-means on the square roots of the shares of word classes among a document's tokens). Features combine it with words.
+The name of a city is a place in texts on politics, and often a team in texts on sports. A topic is a cluster of
+documents (k-means on the square roots of the shares of word classes among a document's tokens). Features combine the
+topic of a document with its words.
 """
 
 from __future__ import annotations
@@ -66,7 +67,7 @@ def class_shares(model: TaggerModel, documents: Sequence[Document]) -> Floats:
         documents: Documents with tokens.
 
     Returns:
-        float64[documents, 513]; the first column is that of tokens without a class.
+        float64[documents, 513]; the first column is for tokens without a class.
     """
     extractor, no_keys = make_extractor(model.plan, model.lexicon), np.empty(0, np.int64)
     shares = np.zeros((len(documents), VECTOR_CLASSES[2] + 1))
@@ -78,7 +79,7 @@ def class_shares(model: TaggerModel, documents: Sequence[Document]) -> Floats:
 
 
 def learn_topics(points: Floats, seed: Seed) -> Topics:
-    """Cluster documents by k-means. Each cluster starts at a document.
+    """Cluster documents by k-means. Each centre starts at a random document.
 
     Args:
         points: float64[documents, 513], rows of `class_shares`.
