@@ -130,15 +130,16 @@ class TableParticles:
         """Return one model for each particle.
 
         Args:
-            model: Model that has the allowed transitions and the templates of links.
+            model: Model with the allowed transitions and the templates of links.
 
         Raises:
-            ValueError: The particles have another length than the model's tables.
+            ValueError: The length of the particles differs from the number of entries in the model's tables.
         """
         parameters = table_parameters(model)
         if self.vectors.shape[1] != len(parameters):
             raise ValueError(
-                f"particles of {self.vectors.shape[1]} numbers do not fit tables of {len(parameters)} entries"
+                f"particles must have a number for each of the {len(parameters)} entries of the tables, got"
+                f" {self.vectors.shape[1]} numbers"
             )
         return tuple(parameters.to_model(vector) for vector in self.vectors)
 
@@ -155,10 +156,10 @@ def sample_tables(
 ) -> TableParticles:
     """Approximate `table_posterior` by particles of equal weight; the first one is the mode.
 
-    The scales of the posterior differ by orders of magnitude, because some entries occur in every sentence and others
-    never, and it has more variables than there are particles. The posterior is therefore whitened by its Laplace
+    The posterior has more variables than there are particles. Their scales differ by orders of magnitude, because some
+    table entries occur in every sentence and others never. The posterior is therefore whitened by its Laplace
     approximation. The particles start at draws from the approximation, and `local_fwss` moves each of them ``n_steps``
-    times. This takes about d + n_steps n_particles gradients.
+    times. This takes about d + n_steps * n_particles gradients.
 
     Args:
         model: Model whose tables are the mean of the prior.

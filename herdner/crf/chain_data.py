@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from herdner._ext import likelihood as loops
 from herdner.crf.weights import ChainWeights, Keys
 
-_DENSE = 4  # number of weights from which on a column is a row of the dense table
+_DENSE = 4  # columns with at least this many weights are rows of the dense table
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,7 +27,7 @@ class ChainData:
         sentence_offsets: int64[S + 1], first token of each sentence, and the number of tokens n.
         documents: int32[S], index of the document of each sentence.
         allowed: uint8[n, K], 1 for the tags that a token may have.
-        states: int32[n], index of a token's tag, or -1 if it may have several.
+        states: int32[n], index of each token's tag, or -1 if the token may have several tags.
         keys: uint64[F], keys of the features.
         columns: int32[F], column of each feature.
         sizes: int64[C], number of features of each column.
@@ -70,9 +70,11 @@ class ChainData:
         base: ChainWeights | None = None,
         counted: Sequence[NDArray[np.uint8]] | None = None,
     ) -> ChainData:
-        """Lay out documents. Each feature has a weight for each tag with which it occurs ``min_freq`` times.
+        """Build the training data of documents.
 
-        The same holds for pairs of adjacent tags, as in CRFsuite. Weights of ``base`` are always included.
+        A feature has a weight for each tag with which it occurs at least ``min_freq`` times. A pair of adjacent tags
+        has a weight if it occurs at least ``min_freq`` times. CRFsuite uses the same rules. Weights of ``base`` are
+        always included.
 
         Args:
             features: Features of each document.
@@ -81,8 +83,8 @@ class ChainData:
             labels: The K tags.
             min_freq: Minimum number of occurrences.
             base: Weights of a base model, or None.
-            counted: uint8[tokens, K] for each document, 1 for the tags with which a token counts. A token with all tags
-                does not count. None is ``allowed``.
+            counted: uint8[tokens, K] for each document, 1 for the tags with which the features of a token are counted.
+                Tokens with all tags are not counted. None is ``allowed``.
         """
         labels = tuple(labels)
         joined = np.concatenate([*allowed, np.empty((0, len(labels)), np.uint8)])
@@ -91,8 +93,8 @@ class ChainData:
         distinct, key_indices = loops.number_keys(
             np.concatenate([*(keys for _, keys in features), np.empty(0, np.uint64)])
         )
-        met = joined if counted is None else np.concatenate([*counted, np.empty((0, len(labels)), np.uint8)])
-        weighted = _weighted(distinct, key_indices, starts, met, min_freq)
+        counted_tags = joined if counted is None else np.concatenate([*counted, joined[:0]])
+        weighted = _weighted(distinct, key_indices, starts, counted_tags, min_freq)
         transitions = _neighbours(states, joined, offsets, min_freq)
         if base is not None:
             tag_indices = _indices(base.labels, labels)
@@ -135,13 +137,13 @@ class ChainData:
         return np.concatenate([rows, others]), np.concatenate([tags.astype(np.uint8), self.entry_labels])
 
     def occurring(self, documents: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """Return which weights of columns occur in some documents; transitions always count as occurring.
+        """Return an indicator of the weights that occur in some of the documents.
 
         Args:
-            documents: bool[D], True for the documents.
+            documents: bool[D], True for these documents.
 
         Returns:
-            bool[d].
+            bool[d], True for weights of columns that occur in the documents, and for all transitions.
         """
         tokens = np.repeat(documents[self.documents], np.diff(self.sentence_offsets))
         dense = np.zeros((len(self.dense), len(self.labels)), np.bool_)
@@ -155,7 +157,7 @@ class ChainData:
         """Convert weights of features to a weight vector. The weight of a column is the sum over its features.
 
         Args:
-            weights: Weights whose tags all occur among `labels`.
+            weights: Weights whose tags are a subset of `labels`.
 
         Returns:
             float64[d] with d = `n_features` + number of transitions; 0 where ``weights`` has no entry.
@@ -201,9 +203,10 @@ def _columns(
     starts: NDArray[np.int64],
     n_features: int,
 ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-    """Return the column of each feature with weights (``with_weights``), int32, and one feature of each column.
+    """Return the column of each feature with weights (``with_weights``), and the index of one feature of each column.
 
-    Dense columns come first, and within both groups frequent columns. Features of a column have the same tags.
+    All features of a column have the same tags. Dense columns come first; among dense and among other columns, frequent
+    columns come first.
     """
     hashes = loops.column_hashes(key_indices, starts, n_features)[with_weights]
     packed = np.packbits(weighted[with_weights], axis=1)
@@ -229,7 +232,7 @@ def _weighted(
     allowed: NDArray[np.uint8],
     min_freq: int,
 ) -> NDArray[np.bool_]:
-    """Return which pairs of a feature and a tag are frequent enough, bool[features, K]."""
+    """Return an indicator of the pairs of a feature and a tag that are frequent enough, bool[features, K]."""
     frequent = np.flatnonzero(np.bincount(key_indices, minlength=len(distinct)) >= min_freq)
     columns = np.full(len(distinct), -1, np.int32)
     columns[frequent] = np.arange(len(frequent), dtype=np.int32)
@@ -249,7 +252,10 @@ def _indices(labels: Sequence[str], among: Sequence[str]) -> NDArray[np.int64]:
 def _neighbours(
     states: NDArray[np.int32], allowed: NDArray[np.uint8], offsets: NDArray[np.int64], min_freq: int
 ) -> NDArray[np.bool_]:
-    """Return which pairs of tags adjacent tokens have, or may have, ``min_freq`` times, bool[K, K]."""
+    """Return an indicator of the pairs of tags that have a weight, bool[K, K].
+
+    A pair is counted at adjacent tokens that have these two tags, or may have them.
+    """
     right = np.delete(np.arange(len(states)), offsets[:-1][np.diff(offsets) > 0])
     right = right[right > 0]
     n_labels = allowed.shape[1]

@@ -1,6 +1,7 @@
 """Training by CRFsuite (Okazaki 2007), and a reader of its model files at full precision.
 
-The dump of python-crfsuite prints six decimals, while the file holds doubles. The layout is that of CRFsuite 0.12,
+Model files contain doubles, of which the dump of python-crfsuite prints six decimals only. The layout is that of
+CRFsuite 0.12:
 ``lib/crf/src/crf1d_model.c`` (header, features, labels, attributes) and ``lib/cqdb`` (the string tables).
 """
 
@@ -65,7 +66,8 @@ def read_crfsuite(path: str | Path) -> CRFsuiteWeights:
         header = np.frombuffer(data, _HEADER, 1)[0]
         if header["magic"] != b"lCRF" or header["type"] != b"FOMC":
             raise ValueError("wrong magic number")
-        start = int(header["features"])  # chunk: "FEAT", size, number of features (the header's differs)
+        # The chunk of features begins with "FEAT", its size and the number of features; the header has another number.
+        start = int(header["features"])
         features = np.frombuffer(data, _FEATURE, int.from_bytes(data[start + 8 : start + 12], "little"), start + 12)
         labels = _strings(data, int(header["labels"]), int(header["n_labels"]))
         attributes = _strings(data, int(header["attributes"]), int(header["n_attributes"]))
@@ -83,7 +85,7 @@ def read_crfsuite(path: str | Path) -> CRFsuiteWeights:
 
 
 def _strings(data: bytes, start: int, count: int) -> list[str]:
-    """Read the strings of a constant database in the order of their indices, by its table of backward links."""
+    """Read the strings of a constant database in the order of their indices, from its table of backward links."""
     _size, _flag, byte_order, n_links, links_at = np.frombuffer(data, "<u4", 5, start + 4).tolist()
     if data[start : start + 4] != b"CQDB" or byte_order != 0x62445371 or n_links < count:
         raise ValueError("damaged table of strings")
@@ -117,7 +119,7 @@ def train_crfsuite(
         min_freq: Number of times that a feature must occur with a tag to have a weight.
         max_iterations: Maximum number of iterations.
         progress: Function called after each iteration.
-        model_path: Path at which to keep CRFsuite's model file, whose attribute names are decimal keys.
+        model_path: Path of CRFsuite's model file, whose attribute names are decimal keys. None deletes the file.
 
     Raises:
         MissingExtra: sklearn-crfsuite is not installed.

@@ -44,8 +44,8 @@ class MCMCLikelihood:
     The learned tables are averages over the second half of the iterations.
 
     Attributes:
-        backend: Backend that can record ``table_counts``. Each iteration starts at the last states of the one before,
-            the first at the gold tags (persistent chains, Younes 1989; Tieleman 2008).
+        backend: Backend that can record ``table_counts``. The sampler starts at the gold tags in the first iteration,
+            and at its last states in the next ones (persistent chains, Younes 1989; Tieleman 2008).
         step_size: Step size of Adam (Kingma and Ba 2015); it decreases with 1/sqrt of the iteration.
 
     Raises:
@@ -115,7 +115,7 @@ class LearningStep:
 
 @dataclass(frozen=True)
 class LearningCurve:
-    """Course of learning.
+    """Objective and score of each iteration of learning.
 
     Attributes:
         steps: All iterations.
@@ -129,7 +129,7 @@ class LearningCurve:
         """Plot the objective and the development score against the iteration (extra ``evaluate``).
 
         Args:
-            ax: Axes to draw on; None makes new ones.
+            ax: Axes to draw on; None creates new axes.
 
         Returns:
             The axes of the objective.
@@ -149,7 +149,7 @@ class LearningCurve:
 
 @dataclass
 class _BestModel:
-    """Record of all iterations and of the model with the best score, or of the last model if there is no score."""
+    """Record of all iterations, and of the model with the best score or, without scores, of the last model."""
 
     patience: int
     n_tokens: int
@@ -160,7 +160,7 @@ class _BestModel:
     iteration: int = 0
 
     def update(self, value: float, model: SkipChainModel) -> bool:
-        """Record an iteration and return whether learning should stop."""
+        """Record an iteration and return True if learning should stop."""
         score = None if self.score is None else self.score(model)
         step = LearningStep(len(self.steps), value / max(self.n_tokens, 1), score)
         self.steps.append(step)
@@ -194,7 +194,7 @@ def learn_tables(
         adapted: Centre the prior on the tables of ``model`` (Chelba and Acero 2004).
 
     Returns:
-        The model with learned tables, and the course of learning.
+        The model with learned tables, and the learning curve.
 
     Raises:
         ValueError: The transition table forbids gold tags.
@@ -235,7 +235,7 @@ def _ascend(
     rng: np.random.Generator,
     best: _BestModel,
 ) -> None:
-    """Maximise the likelihood by Adam with sampled gradients; models are averages from the second half on."""
+    """Maximise the likelihood by Adam with sampled gradients. The second half of the iterations is averaged."""
     backend, start = likelihood.backend, examples.states
     vector, mean = parameters.start, parameters.start
     first, second = np.zeros_like(vector), np.zeros_like(vector)

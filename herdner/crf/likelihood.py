@@ -15,11 +15,11 @@ from herdner._ext import likelihood as loops
 from herdner.base.arrays import Floats
 from herdner.crf.chain_data import ChainData
 
-_PARTS = 4  # parts of the sentences, summed in order, so that results do not depend on the number of threads
+_PARTS = 4  # results of so many parts are added in order, so that sums do not depend on the number of threads
 
 
 class ImpossibleTags(ValueError):
-    """Error for a sentence whose allowed tags form no well-formed sequence.
+    """Error raised if the tag scheme forbids all tag sequences that a sentence may have.
 
     Args:
         document: Index of the document.
@@ -61,8 +61,8 @@ class ChainLikelihood:
     """Minus the log-likelihood of the allowed tags plus a penalty, as a function of d weights.
 
     The likelihood sums over all tag sequences that the tokens may have (Tsuboi et al. 2008). If each token has a single
-    tag, it is that of Lafferty, McCallum and Pereira 2001. The penalty is ``c2`` times the squared distance from
-    ``origin`` (Chelba and Acero 2004).
+    tag, this is the likelihood of Lafferty, McCallum and Pereira 2001. The penalty is ``c2`` times the squared distance
+    from ``origin`` (Chelba and Acero 2004).
 
     Args:
         data: Features and allowed tags of the documents.
@@ -111,7 +111,7 @@ class ChainLikelihood:
             The loss, and its derivatives, float64[d].
 
         Raises:
-            ImpossibleTags: No tags that the tokens of a document may have are well formed.
+            ImpossibleTags: The tag scheme forbids all tag sequences that a sentence may have.
         """
         data, n_labels = self.data, len(self.data.labels)
         n_dense, n_features = len(self.dense_places), data.n_features

@@ -1,7 +1,8 @@
 """Rules that link tokens of a document, for skip-chain CRFs (Sutton and McCallum 2004).
 
-A rule reads tokens and sentence borders, but no labels. It links a mention to at most ``nearest`` earlier mentions, so
-the number of links, time and memory are linear in the length of the document, even if one word fills it.
+A rule depends on tokens and sentence borders, but not on labels. It links a mention to at most ``nearest`` earlier
+mentions. Therefore the number of links, the time and the memory are linear in the length of the document, even if all
+its words are equal.
 
 Rules may overlap. Each rule has its own table, and the log-potentials of several links between the same two tokens add
 up.
@@ -35,17 +36,17 @@ from herdner.base.checks import check_integer
 from herdner.base.locks import ForkLock
 from herdner.base.options import parse_option, parse_pair
 
-LONGEST_NAME = 4  # words of a full name, with titles
-LONGEST_ACRONYM = 6
-MOST_SKIPPED = 2  # adjacent lower-case words inside an expansion: "of the"
-LONGEST_STEMMED = 64  # letters; longer strings are not words, and stemming takes more than linear time
-# Words at the end of a full company name. Case matters, because most of them are other words in other case.
+LONGEST_NAME = 4  # maximum number of words of a full name, including titles
+LONGEST_ACRONYM = 6  # maximum number of letters
+MOST_SKIPPED = 2  # maximum number of adjacent lower-case words inside an expansion, such as "of the"
+LONGEST_STEMMED = 64  # longer strings are not words, and the time of stemming is more than linear in the length
+# Words at the end of a full company name. Case matters, because in other case most of them are ordinary words.
 DESIGNATORS = frozenset(
     "AB AG ASA A/S BV B.V. Bhd CO. Co Co. COMPANY Company CORP CORP. CORPORATION Corp Corp. Corporation GmbH"  # noqa: SIM905
     " Group GROUP Holdings HOLDINGS INC INC. Inc Inc. Incorporated KG KGaA L.P. LIMITED LLC LLP LP LTD LTD. Limited Ltd"
     " Ltd. NV N.V. Oy Oyj PLC plc Plc Pte Pty S.A. S.p.A. SA SARL SE SpA Srl".split()
 )
-MOST_LINKS = 100  # links from a mention to earlier ones; bounds the memory for rules from untrusted files
+MOST_LINKS = 100  # maximum of ``nearest``, which bounds the memory for rules from untrusted files
 
 
 class Tokenized(Protocol):
@@ -196,8 +197,9 @@ class Acronym:
 
     An acronym is a word in capitals, with or without full stops ("U.N.", "OPEC"). An expansion is a sequence of
     capitalised words in one sentence whose initials spell the acronym. "Asia-Pacific" has two initials. Up to two short
-    lower-case words may stand between them ("Bank of the West"). The expansion must end with a run of capitalised
-    words. For acronyms of two letters, which many words spell by chance, it must also begin with the run.
+    lower-case words may stand between capitalised words ("Bank of the West"). The next word after an expansion must not
+    be capitalised. The initials of many word pairs spell an acronym of two letters by chance, so the word before such a
+    pair must not be capitalised either.
 
     Attributes:
         nearest: Number of earlier expansions to which an acronym is linked, and of earlier acronyms to which an
@@ -287,8 +289,8 @@ class LastName:
     """Rule that links a single capitalised word to the last word of earlier full names.
 
     A full name is a run of two to four capitalised words: "Clinton" is linked to "President Bill Clinton". `SameWord`
-    links the same words only if the full names are the nearest mentions. This rule ignores other mentions, and has its
-    own table.
+    links these words only if the full name is among the nearest mentions. This rule finds the nearest full names, even
+    if there are other mentions in between, and has its own table.
 
     Attributes:
         nearest: Number of earlier full names to which each mention is linked, 1 to 100.
@@ -338,13 +340,13 @@ class Company:
     """Rule that links the short form of a company name to the same words of its full name.
 
     "Winam" is linked to "Winam Ferries Ltd." A full name is a run of capitalised words before one of ``DESIGNATORS``,
-    optionally separated by "," or "&". A short form is a run of capitalised words with which a full name begins. The
-    first word of a sentence may belong to the run or not. The table of this rule is learned from companies only, that
-    of `SameWord` from all names.
+    optionally separated by "," or "&". A short form is a run of capitalised words with which a full name begins. At the
+    beginning of a sentence, the run is tried with and without the first word. The table of this rule is learned from
+    companies only. The table of `SameWord` is learned from all names.
 
     Attributes:
-        nearest: Number of earlier full names with the same first word to which a short form is linked. The first of
-            these full names is linked to as many earlier short forms. 1 to 100.
+        nearest: Number of earlier full names with the same first word to which a short form is linked, 1 to 100. It is
+            also the number of earlier short forms to which the first of these full names is linked.
 
     Raises:
         ValueError: An option is out of range.
@@ -419,7 +421,7 @@ RULES: Mapping[str, type[Any]] = MappingProxyType({rule.name: rule for rule in _
 
 
 def check_links(value: object, n_tokens: int, name: str) -> NDArray[np.int32]:
-    """Return links that a custom rule or a user gives, sorted and distinct.
+    """Check the links of a custom rule or a user, and return them sorted and without duplicates.
 
     Args:
         value: Links of shape [F, 2].
@@ -448,7 +450,7 @@ def check_links(value: object, n_tokens: int, name: str) -> NDArray[np.int32]:
 
 
 def _ascending(links: NDArray[np.int32]) -> bool:
-    """Return whether links are sorted and distinct."""
+    """Return True if links are sorted and distinct."""
     steps = np.diff(links, axis=0)
     return bool(((steps[:, 0] > 0) | ((steps[:, 0] == 0) & (steps[:, 1] > 0))).all())
 
@@ -463,7 +465,7 @@ def rule_to_dict(rule: Any) -> dict[str, Any]:
 
 
 def rule_from_dict(values: Mapping[str, Any]) -> Rule:
-    """Return the rule of the values of `rule_to_dict`.
+    """Build a rule from the values of `rule_to_dict`.
 
     Args:
         values: Name and options; missing options have their defaults.
@@ -530,7 +532,7 @@ def _rows(pairs: list[tuple[int, int]]) -> NDArray[np.int32]:
 
 
 def _runs(names: list[int], borders: Container[int]) -> Iterator[tuple[int, int]]:
-    """Yield the begin and the end of each run of adjacent names within a sentence."""
+    """Yield the first token of each run of adjacent names within a sentence, and the index after its last token."""
     begin = end = -1
     for token in names:
         if token != end or token in borders:
@@ -543,7 +545,7 @@ def _runs(names: list[int], borders: Container[int]) -> Iterator[tuple[int, int]
 
 
 def _prefix_pairs(tokens: list[str], earlier: range, later: range, short: range) -> Iterator[tuple[int, int]]:
-    """Yield the pairs of equal words if the longer name begins with the words of the short form."""
+    """Yield the pairs of equal words of two names if the longer one begins with all words of the short form."""
     pairs = list(zip(earlier, later, strict=False))
     if len(pairs) == len(short) and all(tokens[i].casefold() == tokens[j].casefold() for i, j in pairs):
         yield from pairs
@@ -564,7 +566,7 @@ def _stemmer(language: str) -> Callable[[str], str]:
     def stem(word: str) -> str:
         if len(word) > LONGEST_STEMMED:
             return word
-        with lock:  # a stemmer stores the word as its state
+        with lock:  # a stemmer is not thread-safe, because it stores the word as its state
             return stemmed(word)
 
     return stem

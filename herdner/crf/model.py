@@ -35,7 +35,7 @@ class LinkTable:
 
 @dataclass(frozen=True, eq=False)
 class SkipChainModel:
-    """Tied tables of a CRF over K tags; an entry of -inf forbids.
+    """Tied tables of a CRF over K tags; an entry of -inf forbids its tags.
 
     Without links the model is a linear-chain CRF (Lafferty, McCallum and Pereira 2001), with links a skip-chain CRF
     (Sutton and McCallum 2004).
@@ -96,8 +96,8 @@ class SkipChainModel:
     def compile(self, unary: NDArray[np.float64], sentence_offsets: NDArray[np.int64], links: Links = ()) -> TableGraph:
         """Compile the graph of `unroll`, which is built only if a backend needs more than its chains and links.
 
-        Links that join the sentences to a single path remain links, because the result for a document must not depend
-        on the documents beside it, with which its graph is not a path.
+        The result for a document must not depend on the documents that are decoded together with it. Therefore links
+        are never merged into the chains, even if the graph of one document is a single path.
 
         Args:
             unary: float64[n, K], log-potentials of the tags of each token.
@@ -112,7 +112,7 @@ class SkipChainModel:
     def _linked_chains(
         self, unary: NDArray[np.float64], sentence_offsets: NDArray[np.int64], links: Links
     ) -> LinkedChains | None:
-        """Lay out the graph of `unroll` by copying and adding tables; None if a link stands twice in a link table."""
+        """Lay out the graph of `unroll` from its tables; None if a sentence is empty or `tied_linked_chains` cannot."""
         if (np.diff(sentence_offsets) < 1).any():
             return None
         linked = [(ends, each.table) for each, ends in zip(self.link_tables, links, strict=True) if len(ends)]
@@ -205,7 +205,7 @@ class SkipChainModel:
         Args:
             unary: float64[n, K], log-potentials of the tags of each token.
             links: Links of each link table.
-            marginals: float64[n, K], probabilities of tags. Rows of 0 and a single 1 condition on known tags.
+            marginals: float64[n, K], probabilities of tags. A row with a single 1 conditions on this tag.
             overwrite_unary: Allow ``unary`` to be overwritten.
 
         Returns:

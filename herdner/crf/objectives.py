@@ -16,7 +16,7 @@ from herdner.base.arrays import Floats
 from herdner.crf.model import SkipChainModel
 from herdner.inference.linear_chain import forward_backward
 
-_CELLS = 1 << 22  # most entries of one array with a table for each link
+_CELLS = 1 << 22  # maximum number of entries of an array that has one table for each link
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,12 +70,12 @@ Objective = Callable[[SkipChainModel, Examples], LossGradient]
 
 @dataclass(frozen=True)
 class PseudoLikelihood:
-    """Product of the probabilities of blocks, each given the gold tags of all other tokens (Besag 1975).
+    """Product of the conditional probabilities of blocks, given the gold tags of all other tokens (Besag 1975).
 
     Attributes:
-        blocks: "sentence": a block is the chain of a sentence, given the gold tags at the other ends of its links (a
-            composite likelihood, Lindsay 1988); links within a sentence are ignored. "token": a block is a token,
-            given the gold tags of its neighbours and at the other ends of its links.
+        blocks: "sentence" or "token". With "sentence", a block is the chain of a sentence, given the gold tags at the
+            other ends of its links (a composite likelihood, Lindsay 1988); links within a sentence are ignored. With
+            "token", a block is one token, given the gold tags of its neighbours and of the tokens linked to it.
 
     Raises:
         ValueError: ``blocks`` is neither "sentence" nor "token".
@@ -128,8 +128,8 @@ class Piecewise:
     """Product of the likelihoods of pieces: the chain of each sentence, and each link (Sutton and McCallum 2005).
 
     The probability of a link's tags (a, b) is proportional to p(i, a) p(j, b) exp(table[a, b]), where p are the
-    marginals of the chain. For two sentences joined by one link the objective is exact. Where tokens have many links,
-    it counts their evidence repeatedly, and the learned tables are too large.
+    marginals of the chain. The objective is exact for two sentences joined by one link. If tokens have many links, it
+    counts their evidence repeatedly, and the entries of the learned tables are too large.
     """
 
     def __call__(self, model: SkipChainModel, examples: Examples) -> LossGradient:
@@ -175,7 +175,7 @@ def _link_gradient(links: _TiedLinks, examples: Examples) -> tuple[float, Floats
 
 
 def _add_gold_tags(logits: Floats, links: _TiedLinks, y: NDArray[np.int32]) -> None:
-    """Add to each token's log-potentials those of its links, given the gold tags at their other ends."""
+    """Add to the log-potentials of each token those of its links, given the gold tags at the other ends."""
     earlier, later = links.ends.T
     np.add.at(logits, later, links.table[y[earlier]])
     np.add.at(logits, earlier, links.table.T[y[later]])
@@ -188,7 +188,7 @@ def _subtract_gold_tags(probabilities: Floats, y: NDArray[np.int32]) -> Floats:
 
 
 def _table_gradient(links: _TiedLinks, y: NDArray[np.int32], excess: Floats) -> Floats:
-    """Return the derivatives [K, K] of the loss by a table, from those by the log-potentials of tokens."""
+    """Return the derivatives [K, K] of the loss by a table; ``excess`` are those by the log-potentials of tokens."""
     earlier, later = links.ends.T
     table, transposed = np.zeros_like(links.table), np.zeros_like(links.table)
     np.add.at(table, y[earlier], excess[later])

@@ -20,7 +20,7 @@ class Parameters:
     Args:
         model: Model whose tables are learned.
         joint: Learn the allowed transitions together with the tables of links.
-        adapted: Centre the prior on the tables of ``model`` instead of on 0 for tables of links.
+        adapted: Centre the prior of the tables of links on ``model`` instead of on 0.
 
     Attributes:
         start: float64[d], entries of ``model``.

@@ -50,7 +50,7 @@ class LinearChain:
 
 @dataclass(frozen=True, slots=True)
 class SkipChain:
-    """Template that joins the tokens of a document that a rule links (Sutton and McCallum 2004).
+    """Template that joins the tokens linked by a rule (Sutton and McCallum 2004).
 
     Attributes:
         rule: Rule that finds the links.
@@ -108,7 +108,7 @@ class SkipChain:
 
     @staticmethod
     def from_dict(values: Mapping[str, Any]) -> SkipChain:
-        """Return the template of the values of `to_dict`.
+        """Build a template from the values of `to_dict`.
 
         Args:
             values: Values of `to_dict`.

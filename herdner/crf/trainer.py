@@ -14,11 +14,10 @@ from herdner.crf.lbfgs import minimise
 from herdner.crf.likelihood import Borders, ChainLikelihood
 
 TrainingProgress = Callable[[int, dict[str, Any]], None]
-"""Function called after each iteration with its index, from 1, and a report ("loss", ...)."""
+"""Function called after each iteration with its index, which starts at 1, and a dictionary of values such as "loss"."""
 
 _MEMORY = 6  # pairs of differences that L-BFGS keeps
-# Exponent and share of the scales of weights, measured by bench_trainer.py: with exponent 0, training needs more
-# iterations.
+# Constants of `_scales`, selected with bench_trainer.py. With exponent 0, training needs more iterations.
 _FREQUENCY_POWER, _FREQUENCY_SHARE = 0.2, 0.1
 
 
@@ -37,7 +36,7 @@ class StoppingRule:
     period: int = 5
 
     def is_met(self, losses: list[float]) -> bool:
-        """Return whether the loss falls too slowly.
+        """Return True if the last ``period`` iterations have lowered the loss by too little.
 
         Args:
             losses: Losses of all iterations so far.
@@ -58,10 +57,10 @@ def train_chain(
     n_threads: int | None = None,
     progress: TrainingProgress | None = None,
 ) -> Floats:
-    """Return the weights that maximise the penalised likelihood (`ChainLikelihood`), found by L-BFGS.
+    """Maximise the penalised likelihood (`ChainLikelihood`) by L-BFGS, and return the weights.
 
-    L-BFGS works on rescaled weights: a weight is divided by a scale, about the frequency of its feature to the power of
-    -1/5. This saves iterations and does not change the optimum.
+    L-BFGS works on rescaled weights. The scale by which a weight is divided is about the frequency of its feature to
+    the power of -1/5. Rescaling saves iterations and does not change the optimum.
 
     Args:
         data: Features and allowed tags of the documents.
@@ -78,7 +77,7 @@ def train_chain(
         float64[d] with d = ``data.n_features`` + number of transitions.
 
     Raises:
-        ImpossibleTags: No tags that the tokens of a document may have are well formed.
+        ImpossibleTags: The tag scheme forbids all tag sequences that a sentence may have.
     """
     likelihood = ChainLikelihood(
         data, c2, origin=origin, document_weights=document_weights, borders=borders, n_threads=n_threads

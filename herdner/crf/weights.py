@@ -72,10 +72,10 @@ class ChainWeights:
         """Return the entries of some features.
 
         Args:
-            keys: Keys of features, with or without weights.
+            keys: Keys of features. Features without weights have no entries.
 
         Returns:
-            Index in ``keys`` and index of the entry, one pair for each entry.
+            Two int64 arrays with one item for each entry: the index of its feature in ``keys``, and its own index.
         """
         at = np.searchsorted(self.keys, keys)
         present = np.flatnonzero(at < len(self.keys))
@@ -100,7 +100,7 @@ class ChainWeights:
         """Add the weights of features to those of ``base``.
 
         Args:
-            base: Weights whose tags all occur among these tags.
+            base: Weights whose tags are a subset of `labels`.
 
         Returns:
             The sums, with the tags and the transitions of these weights.
