@@ -180,7 +180,7 @@ def read_evidence(path: str | os.PathLike[str], graph: FactorGraph | None = None
 
     Args:
         path: Path of the file, possibly compressed. An empty file observes no variable.
-        graph: Graph in which the variables and states must exist; None skips this check.
+        graph: Graph in which the variables and states must exist; None omits this check.
 
     Returns:
         The state of each observed variable.
