@@ -56,6 +56,7 @@ autodoc_type_aliases = {name: name for name in ("Seed", "Graph")}
 autodoc_mock_imports = ["presidio_analyzer", "transformers"]
 napoleon_numpy_docstring = False
 napoleon_attr_annotations = False  # the signature of the class has them
+napoleon_use_rtype = False  # "float64[n, K]: ..." states a shape, whose dimensions are not names of classes
 add_module_names = False
 python_maximum_signature_line_length = 100
 

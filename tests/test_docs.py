@@ -48,7 +48,8 @@ WITH_NAMES = tuple(
         "studies.convergence",
         "studies.fwss",
         "studies.denoising",
-        "text.io",
+        "integrations.dask",
+        "integrations.spacy",
     )
 )
 

@@ -278,7 +278,7 @@ def read_items(where: Input, format: str, encoding: str, **options: Any) -> Iter
     """Read documents and yield a `Failure` for each one that cannot be read.
 
     If a file cannot be read to its end, the last item is a failure, with ``is_truncated`` if documents were read before
-    it. Long texts are read in pieces (`herdner.text.io.plain.read_text`).
+    it. Long texts are read in pieces (``herdner.text.io.plain.read_text``).
 
     Args:
         where: As in `read_documents`.

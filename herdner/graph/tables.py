@@ -70,7 +70,7 @@ class TableGraph:
         """Return a form of the graph, or None if the graph does not have it.
 
         Args:
-            form: `ChainForm`, `GridForm` or `LinkedChains`.
+            form: ``ChainForm``, ``GridForm`` or ``LinkedChains``.
         """
         return self._layout(form)[0]
 
@@ -78,7 +78,7 @@ class TableGraph:
         """Return a form of the graph, or raise `UnsupportedGraph` if the graph does not have it.
 
         Args:
-            form: `ChainForm`, `GridForm` or `LinkedChains`.
+            form: ``ChainForm``, ``GridForm`` or ``LinkedChains``.
             advice: Text that follows the obstacle in the error message.
 
         Raises:

@@ -2,11 +2,11 @@
 
 Arguments common to all functions, in natural logarithms:
 
-``unary``       float64[N, K], log-potentials of the states of all tokens.
-``transition``  float64[K, K], log-potentials of consecutive states (row = left state), tied over all edges; or
-                float64[T, K, K], tables that ``edge_table`` selects.
-``offsets``     int64[S + 1]; sequence s holds the tokens ``offsets[s]`` to ``offsets[s + 1] - 1`` and may be empty.
-``edge_table``  int32[N], the table of the edge from token t - 1 to t; ignored at the first token of a sequence.
+* ``unary``: float64[N, K], log-potentials of the states of all tokens.
+* ``transition``: float64[K, K], log-potentials of consecutive states (row = left state), tied over all edges; or
+  float64[T, K, K], tables that ``edge_table`` selects.
+* ``offsets``: int64[S + 1]; sequence s holds the tokens ``offsets[s]`` to ``offsets[s + 1] - 1`` and may be empty.
+* ``edge_table``: int32[N], the table of the edge from token t - 1 to t; ignored at the first token of a sequence.
 
 An entry of -inf forbids a state or a pair of states. NaN, +inf and finite numbers beyond 1e300 raise ``ValueError``. A
 sequence whose every labelling is forbidden raises `ImpossibleChain`.

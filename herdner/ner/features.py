@@ -57,7 +57,7 @@ class FeaturePlan:
         n_occurrences: Largest number of such occurrences before the word, and of those after it; the nearest are used.
         gazetteers: Names of the gazetteers that the features read.
         recasing: Restore the usual case of texts that are entirely in lower or upper case, with capitals for names in
-            these gazetteers (`herdner.ner.recasing`). None leaves all texts unchanged.
+            these gazetteers (``herdner.ner.recasing``). None leaves all texts unchanged.
     """
 
     templates: tuple[str, ...]

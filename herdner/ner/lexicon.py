@@ -64,7 +64,7 @@ def word_classes(classes: Mapping[str, int]) -> WordValues:
 
     Args:
         classes: Bit path of each word, as a little-endian integer of at most 20 bits. Frequent words come first: of
-            words that differ only in case, the first one gets the flag `USUAL_CASE`.
+            words that differ only in case, the first one gets the flag ``USUAL_CASE``.
     """
     seen: set[str] = set()
     values = np.fromiter(classes.values(), np.uint32, len(classes))

@@ -191,8 +191,8 @@ class Report:
         """Return the report as plain values.
 
         Returns:
-            ``{"herdner": version, "gold": {"source", "n_documents", "n_sentences", "n_tokens", "n_entities",
-            "consistency"}, "systems": [`SystemResult`], "changes": [`SystemChange`], "warnings": [line]}``.
+            The version of herdner, a mapping "gold" of the source, sizes and consistency of the gold documents, and the
+            lists "systems" of `SystemResult`, "changes" of `SystemChange` and "warnings" of lines.
         """
         sizes = {key: getattr(self, key) for key in ("n_documents", "n_sentences", "n_tokens", "n_entities")}
         return {

@@ -100,7 +100,7 @@ class EntityPipe(Pipe):
 
         Args:
             docs: The ``Doc`` of each prediction.
-            predictions: Result of `predict`.
+            predictions: Result of ``predict``.
         """
 
     @abstractmethod

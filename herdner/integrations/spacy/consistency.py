@@ -160,7 +160,7 @@ class HerdnerConsistency(EntityPipe):
 
         Args:
             docs: The ``Doc`` of each prediction.
-            predictions: Result of `predict`.
+            predictions: Result of ``predict``.
         """
         for doc, (spans, confidences, originals) in zip(docs, predictions, strict=True):
             new = [

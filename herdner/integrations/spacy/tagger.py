@@ -137,7 +137,7 @@ class HerdnerTagger(EntityPipe):
 
         Args:
             docs: The ``Doc`` of each prediction.
-            predictions: Result of `predict`.
+            predictions: Result of ``predict``.
         """
         for doc, (spans, confidences) in zip(docs, predictions, strict=True):
             set_entities(
