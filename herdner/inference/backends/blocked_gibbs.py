@@ -24,11 +24,12 @@ from herdner.inference.result import Result
 class BlockedGibbs:
     """Blocked Gibbs sampling, which draws runs of variables jointly, for chains with links.
 
-    A block is a run of consecutive variables, each joined to the one before it and to no other variable of the block;
-    a run is cut before the later end of a link within it. A sweep draws the blocks from left to right, each from its
-    joint distribution given all variables outside, by forward filtering and backward sampling (Scott 2002, JASA 97,
-    Sec. 2). On one chain in the order of its variables the samples are independent. Without edges between consecutive
-    variables it is plain Gibbs sampling. Factors have one or two variables of any number of states.
+    A block is a run of consecutive variables, each joined to the one before it and to no other variable of the block.
+    If both ends of a link lie in one run, the run is cut before the later end. A sweep draws the blocks from left to
+    right, each from its joint distribution given all variables outside, by forward filtering and backward sampling
+    (Scott 2002, JASA 97, Sec. 2). On a graph that is one chain in the order of its variables, the samples are
+    independent. On a graph without edges between consecutive variables, this is plain Gibbs sampling. Factors have one
+    or two variables of any number of states.
 
     Attributes:
         n_sweeps: Number of sweeps.
@@ -36,13 +37,13 @@ class BlockedGibbs:
         annealing: Inverse temperatures; None is 1 throughout.
         n_chains: Number of independent runs.
         n_threads: Number of threads; None is one for each run, up to the number of processors.
-        record: Contents of the result. The conditionals of ``rao_blackwell`` are given the variables outside the block
-            and the variable to the right.
+        record: Contents of the result. ``rao_blackwell`` averages the conditional of each variable given the variables
+            outside the block and the variable to the right.
         herded: Replace the random numbers of backward sampling by herding weights. This is an extension of HG16, which
-            herds single variables. A variable has weights for each state to its right and each joint state of the
-            variables outside that its block is joined to up to it. So each weight belongs to one distribution, as in
-            HG16 Algorithm 1, and hard constraints hold. On one chain the error decreases like 1 / T; other graphs
-            have the bias of herded Gibbs.
+            herds single variables. A variable has weights for each state of the variable to its right and each joint
+            state of the outside variables that are joined to the block's variables up to this one. So each weight
+            belongs to one distribution, as in HG16 Algorithm 1, and hard constraints hold. On a graph that is one chain
+            the error decreases like 1 / T; other graphs have the bias of herded Gibbs.
         weight_memory: Bytes of memory for herding weights.
     """
 
@@ -58,7 +59,7 @@ class BlockedGibbs:
     capabilities: ClassVar[Capabilities] = SAMPLER_CAPABILITIES
 
     def __post_init__(self) -> None:
-        """Raise ``ValueError`` for options out of range; parse an annealing given as text."""
+        """Parse an annealing in text; raise ``ValueError`` for options out of range."""
         if self.annealing is not None:
             object.__setattr__(self, "annealing", as_annealing(self.annealing))
         if self.n_chains == 1 and (self.n_threads or 1) > 1:
@@ -83,7 +84,7 @@ class BlockedGibbs:
     def infer(
         self, graph: Graph, seed: Seed = None, *, start: ArrayLike | None = None, record: Record | None = None
     ) -> Result:
-        """Sample from one graph; time of a sweep O(V K^2 + links x K).
+        """Sample from one graph; a sweep takes time O(V K^2 + links x K).
 
         Args:
             graph: A graph of factors of at most two variables.

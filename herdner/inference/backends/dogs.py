@@ -45,18 +45,19 @@ class DoGS:
     """Gibbs sampling by a scan optimised for target variables, with a certificate (DoGS17).
 
     The certificate is vacuous if the bounds of influence add up to 1 or more, as they do under hard constraints without
-    ``blocks``. The scan is then optimised for influences scaled down by one factor, a heuristic. The input of DoGS17
-    Algorithm 2 is the systematic scan or, without ``blocks``, a scan of the targets in turn, whichever gives the
-    better scan.
+    ``blocks``. The scan is then optimised for influences that are all divided by one factor, which is a heuristic.
+    DoGS17 Algorithm 2 starts from the systematic scan. Without ``blocks`` it also starts from a scan of the targets in
+    turn, and the better of the two results is used.
 
     Attributes:
         n_sweeps: Number of runs of the scan; the certificate holds for the state after each.
         n_steps: Number of updates in one run of the scan; None is ``steps_per_target`` per target variable.
-        targets: The variables whose error the scan reduces (`herdner.dobrushin.TargetVariables`). Others are updated
-            only if they influence a target, and their records are meaningless.
-        steps_per_target: Updates per target in one run of the scan; with ``blocks``, per block that holds a target.
-        iterations: Number of runs of Algorithm 2; with ``blocks`` always one.
-        blocks: Update blocks, in documents sentences, as `BlockedGibbs` does. ``n_steps`` then counts blocks. The
+        targets: The variables whose error the scan reduces (`herdner.dobrushin.TargetVariables`). Other variables are
+            updated only if they influence a target, and their records are meaningless.
+        steps_per_target: Updates per target in one run of the scan; with ``blocks``, updates per block that holds a
+            target.
+        iterations: Number of runs of Algorithm 2; ignored with ``blocks``, which make one run.
+        blocks: Update blocks as `BlockedGibbs` does (in documents, sentences). ``n_steps`` then counts blocks. The
             certificate can then be useful despite forbidden states (`herdner.dobrushin.block_influence`).
         exact_states: Largest number of joint states of a blanket that is enumerated for sharper bounds of influence.
         annealing: Inverse temperatures for a search of the best state, without a guarantee; None is 1.
@@ -113,15 +114,15 @@ class DoGS:
         record: Record | None = None,
         importance: Importance = None,
     ) -> Result:
-        """Bound the influences of one graph, optimise a scan, and sample by it; time O(factors + updates).
+        """Bound the influences of one graph, optimise a scan, and sample by it, in time O(factors + updates).
 
         Args:
             graph: A graph of discrete variables.
             seed: Source of randomness; the same seed gives the same result.
             start: int[V], a joint state of log-potential above -inf; None draws one.
             record: Contents of the result; None is the option.
-            importance: Weight of each variable's error, at least 0: float[V], or a mapping from some variables, in
-                place of ``targets``.
+            importance: Weights of the errors of the variables, at least 0, in place of ``targets``: float[V], or a
+                mapping from variables to weights; other variables have weight 0.
 
         Returns:
             The result, with a certificate.
@@ -203,7 +204,7 @@ class DoGS:
 
 
 def chain_marginals(compiled: TableGraph) -> Floats:
-    """Return the exact marginals of the chains alone, without links and larger factors, float64[V, K].
+    """Return the exact marginals of a graph's chains, without its links and larger factors, float64[V, K].
 
     Args:
         compiled: The graph; its factors of one variable and of two consecutive variables form the chains.

@@ -38,10 +38,10 @@ class Gibbs(Plan):
     def infer(
         self, graph: Graph, seed: Seed = None, *, start: ArrayLike | None = None, record: Record | None = None
     ) -> Result:
-        """Sample from one graph; time O(n_sweeps x factors).
+        """Sample from one graph, in time O(n_sweeps x factors).
 
-        Entries of -inf, as those of tag schemes, can divide the joint states into parts that no change of a single
-        variable connects. A run stays in the part of its start, and so do its marginals.
+        Entries of -inf, such as those of tag schemes, can divide the joint states into parts that no change of a single
+        variable connects. A run then visits only the part of its start, and its marginals are those of this part.
 
         Args:
             graph: A graph of discrete variables.
@@ -134,8 +134,9 @@ def dhg(
 ) -> Gibbs:
     """Choose each state by one weight per bin of its probability: discretized herded Gibbs (HGW19 Algorithm 5).
 
-    The state is 1 if the weight of the bin is positive, whatever the exact probability, which is then added to the
-    weight. One bin is HG-1bin (HGW19 Sec. 7). `circular_dhg` uses the exact probability in the choice too.
+    The state is 1 if the weight of the bin is positive. The probability is then added to the weight, so within a bin it
+    affects later states only. With one bin this is HG-1bin (HGW19 Sec. 7). In `circular_dhg` the exact probability also
+    affects the present state.
 
     Args:
         n_sweeps: Number of sweeps.
@@ -153,9 +154,9 @@ def dhg(
 def circular_dhg(n_sweeps: int = 1000, burn_in: int = 0, n_bins: int = 16, **options: Unpack[GibbsOptions]) -> Gibbs:
     """Choose each state by the carry of bin weight plus probability: circular DHG, with less bias for few bins.
 
-    This is an extension of HGW19 Algorithm 5 by systematic sampling: the state changes where the sums
-    w + p_1 + .. + p_t pass an integer. So the choice depends on the exact probability, and counts stay within 1 of the
-    sum of the probabilities (page "The Gibbs family").
+    This is an extension of HGW19 Algorithm 5 by systematic sampling: the state is 1 at update t if the sum
+    w + p_1 + .. + p_t passes an integer. So the choice depends on the exact probability, and the count of state 1 stays
+    within 1 of the sum of the probabilities (page "The Gibbs family").
 
     Args:
         n_sweeps: Number of sweeps.
@@ -192,7 +193,7 @@ def bounded_error_gibbs(
     weight_memory: int = 2**30,
     **options: Unpack[GibbsOptions],
 ) -> Gibbs:
-    """Draw at random, but herd where a weight exceeds the error bound: bounded-error Gibbs (HGW19 Algorithms 7 and 8).
+    """Draw at random, but herd if a weight exceeds the error bound: bounded-error Gibbs (HGW19 Algorithms 7 and 8).
 
     Args:
         n_sweeps: Number of sweeps.

@@ -24,18 +24,18 @@ from herdner.inference.result import Result
 
 @dataclass(frozen=True, slots=True)
 class ICM:
-    """Iterated conditional modes: ascent from a start, each variable in turn set to its best state given the others.
+    """Iterated conditional modes: ascent that sets one variable after the other to its best state given the others.
 
     See Besag 1986, Sec. 2.5. Factors have any number of variables and states. The log-potential never decreases. A run
-    ends when a sweep changes nothing, so that no change of a single variable is better, or after ``n_sweeps``. A
-    variable keeps its state if that is among the best; otherwise ties go to the smallest state. A start that -inf
-    entries forbid is first repair to an allowed state near it.
+    ends when a sweep changes no variable, or after ``n_sweeps``. A variable keeps its state if no other state is
+    better; among several better states of equal log-potential it takes the smallest. A start that -inf entries forbid
+    is first repaired to an allowed state near it.
 
     Attributes:
         n_sweeps: Largest number of sweeps of each run.
         n_starts: Number of runs; the result holds the best state of all.
-        start: Start of the first run: "unary", each variable's best state under its unary factors, or "random". Other
-            runs are random: states drawn uniformly from those that the unary factors allow.
+        start: Start of the first run: "unary" is each variable's best state under its unary factors; "random" draws
+            each state uniformly from those that the unary factors allow. Further runs always start at random states.
     """
 
     n_sweeps: int = 1000
@@ -62,8 +62,8 @@ class ICM:
             record: Contents of the result; a trace is always recorded.
 
         Returns:
-            The best state, and as trace [n_starts, n_sweeps] the log-potential after each sweep, constant from the end
-            of a run on.
+            The best state, and as trace [n_starts, number of sweeps of the longest run] the log-potential after each
+            sweep. The trace of a shorter run repeats its last value.
 
         Raises:
             UnsupportedGraph: No allowed start was reached.

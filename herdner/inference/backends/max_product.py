@@ -31,15 +31,14 @@ class MaxProduct:
     """Loopy max-product: the best state by message passing in the log domain, exact on trees.
 
     See Pearl 1988; Wainwright and Jordan 2008, Sec. 8.2. Factors have any number of variables and states. A sweep
-    updates the variables one by one from the messages of their factors: towards the variable of largest index in each
-    component in one sweep and away from it in the next. On trees two sweeps give the exact max-marginals. Inference
-    ends when in a sweep no state was newly forbidden and no message changed by more than ``tolerance``, up to a
-    constant, and at the latest after ``n_sweeps``.
+    updates the messages variable by variable: towards the variable of largest index in each component in one sweep, and
+    away from it in the next. On trees two sweeps give the exact max-marginals. Inference ends when a sweep forbids no
+    further state and changes no message by more than ``tolerance``, up to a constant, or after ``n_sweeps``.
 
-    At the end the variables are decoded one by one, away from the variable of largest index, each by its
-    belief given those decoded before; ties go to the smallest state. On trees this is a best state, and on chains in
-    the order of their variables the one of `Viterbi` and `Exact`. The result holds the best of this state and the
-    states of largest belief after each sweep; if -inf entries forbid all of them, the state is repaired.
+    At the end the variables are decoded one by one, starting at the variable of largest index: each takes the state of
+    largest belief given the variables decoded before, the smallest one among ties. On trees this joint state is a best
+    one, and on chains in the order of their variables it equals the result of `Viterbi`. The result is the best among
+    this state and the states of largest belief after each sweep; if -inf entries forbid all of them, it is repaired.
 
     Attributes:
         damping: Weight of a new message: message <- (1 - damping) message + damping * new message; 1 is undamped.
@@ -69,8 +68,8 @@ class MaxProduct:
             record: Contents of the result; a trace is always recorded.
 
         Returns:
-            The state, its log-potential, and as trace [1, number of sweeps] the log-potential of the state of largest
-            beliefs after each sweep.
+            The state, its log-potential, and as trace [1, number of sweeps] the log-potential of the most probable
+            states of all variables after each sweep.
 
         Raises:
             UnsupportedRecord: ``record`` asks for more than a trace.
@@ -140,11 +139,11 @@ class Slots:
         factor_at: int64[F + 1], the first slot of each factor.
         message_at: int64[S + 1], the position of each slot's message.
         table_at: int64[S], the position of the table that each slot reads.
-        tables: float64, the tables one after the other; a table of pairs is followed by its transpose.
+        tables: float64, all tables concatenated; the tables of a group of pairs are followed by their transposes.
         scale: float64[F], the multiplier of each factor's table.
         starts: int64[V + 1], the first entry of each variable in ``slots``.
         slots: int32[S], the slots by variable.
-        order: int32[V], the variables of one component after the other, in trees breadth first from the largest index.
+        order: int32[V], the variables component by component; in a tree breadth first from the largest index.
     """
 
     sizes: Int32s
@@ -200,7 +199,7 @@ class Slots:
 
 
 def _tables(group: TableFactors) -> tuple[Floats, Int64s]:
-    """Return the tables of a group, for pairs followed by their transposes, and the position of each slot's table."""
+    """Return the tables of a group, followed by their transposes for pairs, and the position of each slot's table."""
     cells = group.rows.shape[1]
     positions = np.repeat(group.table_of_factor.astype(np.int64) * cells, group.arity)
     if group.arity > 2:

@@ -27,22 +27,23 @@ class MeanField:
     """Naive mean field with damping: independent distributions q, and a lower bound of log Z.
 
     The variables are updated in their order (Murphy 2012, Sec. 21.3; HG16 Table 2): q_i <- (1 - damping) q_i +
-    damping * its best distribution given the others. Factors have any number of variables and states.
-    Inference ends when in a sweep no probability is more than ``tolerance`` from its best value, and at the latest
-    after ``n_sweeps``.
+    damping * b_i, where b_i is the best distribution of variable i given the others. Factors have any number of
+    variables and states. Inference ends when no probability of q differs from b by more than ``tolerance`` in a sweep,
+    or after ``n_sweeps``.
 
     The bound never decreases, with or without damping. It is -inf while q gives a forbidden joint state a positive
-    probability (0 * -inf counts as 0). An update sets states whose expected log-potential is -inf to 0, whatever the
-    damping. If that removes all states of a variable, -inf counts as the limit of one large penalty per entry: the
-    states with the smallest probability of forbidden entries share the variable by their finite log-potentials.
-    Under hard constraints a product distribution covers few joint states, so samplers are better there.
+    probability (0 * -inf counts as 0). An update sets the probability of states with an expected log-potential of -inf
+    to 0, whatever the damping. If that removes all states of a variable, each entry of -inf is treated as the limit of
+    one large penalty: only the states with the smallest probability of forbidden entries keep a probability, which
+    their finite log-potentials determine. Under hard constraints a product distribution covers few joint states, so
+    samplers are better.
 
     Attributes:
         damping: Weight of the best distribution in an update; 1 is undamped.
         n_sweeps: Largest number of sweeps.
         tolerance: Largest distance of a probability from its best value that counts as convergence.
-        start: "unary" starts at the distributions under the unary factors; "uniform" at uniform ones over the states
-            that these allow; "random" draws a distribution over these states, which breaks symmetries.
+        start: Initial distributions. "unary": those under the unary factors. "uniform": uniform over the states that
+            the unary factors allow. "random": drawn at random over the same states, which breaks symmetries.
         trace: Record the bound after each sweep, which takes a third to a half of the time.
     """
 
@@ -72,12 +73,13 @@ class MeanField:
                 option.
             record: Contents of the result; None is the option ``trace``. Marginals are always recorded.
 
-        Returns: marginals is q, log_z the bound, and trace [1, number of sweeps] the bound after each sweep. The state
-            has the mode of each variable, with ties to the smallest state; if -inf entries forbid it, it is repaired.
+        Returns:
+            q as marginals, the bound as log_z, and the bound after each sweep as trace [1, number of sweeps]. The state
+            is the mode of each variable, the smallest one among ties; if -inf entries forbid it, it is repaired.
 
         Raises:
             ImpossibleGraph: The graph is a set of chains, and -inf entries forbid every joint state.
-            UnsupportedGraph: No allowed joint state was reached in any other graph.
+            UnsupportedGraph: The graph is not a set of chains, and no allowed joint state was reached.
             UnsupportedRecord: ``record`` asks for more than marginals and a trace.
             Interrupted: Ctrl-C interrupted the sweeps.
         """
@@ -120,6 +122,7 @@ class MeanField:
         return result
 
     def _start(self, compiled: TableGraph, seed: Seed) -> Floats:
+        """Return the initial distributions of the option ``start``, float64[V, K]."""
         unary = unary_table(compiled.sizes, compiled.factors)
         if self.start == "unary":
             q = np.exp(unary - unary.max(axis=1, keepdims=True))
@@ -141,7 +144,7 @@ def _point_mass(compiled: TableGraph, start: ArrayLike) -> Floats:
 def lower_bound(compiled: TableGraph, q: Floats) -> float:
     """Return the expected log-potential under q plus the entropy of q, a lower bound of log Z (Murphy 2012, eq. 21.24).
 
-    Factors of no variables do not count.
+    Factors of no variables are left out.
 
     Args:
         compiled: The graph.

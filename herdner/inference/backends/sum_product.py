@@ -68,8 +68,8 @@ class SumProduct:
     ) -> Result:
         """Pass messages on one graph.
 
-        Time of the first sweep O(V K^2 + links x K^2); later sweeps skip chains without new messages. table_counts take
-        memory O((V + links) K^2).
+        The first sweep takes time O(V K^2 + links x K^2); later sweeps skip chains without new messages. Table counts
+        take memory O((V + links) K^2).
 
         Args:
             graph: A graph of factors of at most two variables.
@@ -78,10 +78,11 @@ class SumProduct:
             record: Contents of the result; None is the options.
 
         Returns:
-            The marginals are beliefs; log_z is the Bethe approximation (Wainwright and Jordan 2008, Sec. 4.1.4), and
-            table_counts are its derivatives once the messages have converged. All are exact if chains and links form a
-            forest and the messages have converged. The state is the best state of the chains given the messages, with
-            ties as in `Viterbi`; if -inf entries forbid it, it is repaired. n_updates counts smoothed variables.
+            The approximate marginals; log_z by the Bethe approximation (Wainwright and Jordan 2008, Sec. 4.1.4); and
+            table_counts, which are the derivatives of log_z if the messages have converged. All are exact if chains
+            and links form a forest and the messages have converged. The state is the best state of the chains given
+            the messages, with ties as in `Viterbi`; if -inf entries forbid it, it is repaired. n_updates is the number
+            of variables in all chains that were smoothed.
 
         Raises:
             UnsupportedGraph: A factor joins more than two variables.
@@ -94,11 +95,14 @@ class SumProduct:
     def infer_chains(self, graph: Graph, record: Record | None = None) -> tuple[Result, ChainForm]:
         """Return the result of `infer` and the chains with all messages added to their unary log-potentials.
 
-        `herdner.inference.linear_chain.span_log_probability` computes beliefs of spans from these chains.
+        `herdner.inference.linear_chain.span_log_probability` computes probabilities of spans from these chains.
 
         Args:
             graph: A graph of factors of at most two variables.
             record: Contents of the result; None is the options.
+
+        Returns:
+            The result, and the chains.
 
         Raises:
             UnsupportedGraph: A factor joins more than two variables.
@@ -108,7 +112,7 @@ class SumProduct:
         return result, chains if loop is None else _add_messages(chains, loop)
 
     def _infer(self, graph: Graph, record: Record | None) -> tuple[Result, ChainForm, loops.SumProduct | None]:
-        """Return the result, the chains, and the loop that holds the messages, None without links."""
+        """Return the result, the chains, and the loop that holds the messages, which is None for a set of chains."""
         began = perf_counter()
         self.capabilities.require(record, "sum-product")
         table_counts = self.table_counts if record is None else record.table_counts
@@ -168,6 +172,7 @@ class SumProduct:
 
 
 def _advance(loop: loops.SumProduct, chains: LinkedChains, n_sweeps: int, send: bool) -> None:
+    """Make sweeps over the chains, and send messages along the links if ``send``."""
     at, end = 0, n_sweeps * (len(chains.form.offsets) - 1)
     while at < end:
         at = loop.advance(at, n_sweeps, send)
@@ -197,6 +202,7 @@ def _best_state(form: ChainForm, loop: loops.SumProduct) -> Int32s:
 
 
 def _table_counts(compiled: TableGraph, chains: LinkedChains, loop: loops.SumProduct) -> tuple[Floats, ...]:
+    """Return the expected counts of the table cells of each group under the beliefs."""
     form = _add_messages(chains.form, loop)
     n, n_states = form.unary.shape
     edges = np.empty((n + len(chains.scopes), n_states, n_states))

@@ -1,4 +1,4 @@
-"""Checks that backends share which sweep over the variables."""
+"""Checks of options, constants and memory that the iterative backends share."""
 
 from __future__ import annotations
 
@@ -12,7 +12,13 @@ from herdner.inference.backend import ImpossibleGraph
 
 
 def check_options(*, tolerance: float = 0.0, damping: float = 1.0, **counts: int) -> None:
-    """Raise ``ValueError`` for a wrong tolerance or damping, or for a count that is not an integer of at least 1."""
+    """Raise ``ValueError`` for an option out of range.
+
+    Args:
+        tolerance: Must be a finite number of at least 0.
+        damping: Must be above 0 and at most 1.
+        **counts: Options by name, each of which must be an integer of at least 1.
+    """
     for name, value in counts.items():
         check_integer(value, name)
     if not (math.isfinite(tolerance) and tolerance >= 0):
@@ -22,14 +28,25 @@ def check_options(*, tolerance: float = 0.0, damping: float = 1.0, **counts: int
 
 
 def checked_constant(compiled: TableGraph) -> float:
-    """Return the sum of the factors of no variables; `ImpossibleGraph` if it is -inf."""
+    """Return the sum of the factors of no variables.
+
+    Args:
+        compiled: The graph.
+
+    Raises:
+        ImpossibleGraph: The sum is -inf.
+    """
     total = constant_term(compiled.factors)
     check_possible(total)
     return total
 
 
 def check_possible(constant: float) -> None:
-    """Raise `ImpossibleGraph` if the sum of the factors of no variables is -inf."""
+    """Raise `ImpossibleGraph` if the sum of the factors of no variables is -inf.
+
+    Args:
+        constant: The sum.
+    """
     if constant == -math.inf:
         raise ImpossibleGraph(
             "a factor of no variables is -inf, so every joint state is forbidden; observe other states"
@@ -39,7 +56,11 @@ def check_possible(constant: float) -> None:
 def check_message_memory(compiled: TableGraph, backend: str, per_state: int, per_message: int) -> None:
     """Raise `NotEnoughMemory` unless the arrays of a backend fit into memory.
 
-    They hold ``per_state`` doubles for each state of a variable and ``per_message`` for each entry of a message.
+    Args:
+        compiled: The graph.
+        backend: Name of the backend in the error message.
+        per_state: Number of doubles for each state of each variable.
+        per_message: Number of doubles for each entry of a message between a factor and one of its variables.
     """
     n_ends = sum(group.arity * len(group) for group in compiled.factors if group.arity > 1)
     n, n_states = len(compiled.sizes), compiled.n_states

@@ -29,8 +29,8 @@ class Viterbi:
     """Exact best state of chains by Viterbi decoding, with marginals by forward-backward.
 
     It supports discrete graphs whose components are paths, with the variables in any order and any number of factors
-    per edge. Ties go to the smallest state, decided from the last variable of a path to its first. A path starts at the
-    smaller of its two ends, so on chains in the order of their variables the result equals that of `Exact`.
+    per edge. Among equally good states it prefers the smallest state of the last variable of a path, then of the one
+    before, and so on. The first variable of a path is the smaller of its two ends.
 
     Attributes:
         marginals: Compute log_z, marginals and table_counts too.
@@ -45,7 +45,7 @@ class Viterbi:
     ) -> Result:
         """Decode the chains of one graph.
 
-        Time O(V K^2), memory O(V K), with marginals and edges that are not tied O(V K^2).
+        It takes time O(V K^2) and memory O(V K), or O(V K^2) for marginals of edges whose tables are not tied.
 
         Args:
             graph: A graph whose components are paths.
@@ -67,7 +67,7 @@ class Viterbi:
         form = compiled.require(
             ChainForm,
             "viterbi needs a chain, variables in a row joined by pairs; use sum-product, max-product or gibbs, or exact"
-            " if there are few states",
+            " if the treewidth is small",
         )
         check_possible(form.constant)
         try:
@@ -83,7 +83,14 @@ class Viterbi:
 
 
 def add_marginals(result: Result, compiled: TableGraph, form: ChainForm, table_counts: bool) -> Result:
-    """Return ``result`` with log_z, marginals and, on request, table_counts by forward-backward."""
+    """Return a result with log_z, marginals and, on request, table_counts by forward-backward.
+
+    Args:
+        result: Result without these fields.
+        compiled: The graph.
+        form: Chain form of the graph.
+        table_counts: Compute the expected counts of table cells too.
+    """
     # The loop itself can sum the counts of a single group of pairs whose one table it reads.
     pairs = [group for group in compiled.factors if group.arity == 2 and len(group)]
     is_tied = form.edge_table is None and len(pairs) == 1 and pairs[0].tables is form.tables
@@ -122,9 +129,20 @@ def group_counts(
     edge: Int64s | None = None,
     flipped: NDArray[np.bool_] | None = None,
 ) -> Floats:
-    """Return the scaled probabilities of the cells of a group's factors, summed by table.
+    """Return the expected counts of the cells of a group's tables: the sum of the scaled marginals of its factors.
 
-    A pair f has the joint distribution ``edges[edge[f]]`` [K, K], transposed if ``flipped[f]``.
+    The group has factors of at most two variables. The last three arguments are needed for pairs only; without them the
+    counts of pairs are 0.
+
+    Args:
+        group: A group of F factors.
+        marginals: float64[V, K], the marginals of all variables.
+        edges: float64[E, K, K], joint marginals of pairs of variables.
+        edge: int64[F], the index in ``edges`` of each factor.
+        flipped: bool[F], true if the joint marginal of a factor must be transposed.
+
+    Returns:
+        An array in the shape of the group's tables.
     """
     if group.arity == 0:
         rows = np.ones((len(group), 1))
@@ -151,6 +169,7 @@ def _by_variable(form: ChainForm, rows: NDArray[T]) -> NDArray[T]:
 
 
 def _impossible_path(form: ChainForm, path: int) -> ImpossibleGraph:
+    """Return the error for a path without a possible joint state."""
     first, last = form.offsets[path], form.offsets[path + 1] - 1
     if form.order is not None:
         first, last = form.order[first], form.order[last]

@@ -13,10 +13,18 @@ from herdner.inference.gibbs.plan import Plan
 
 
 def sampling_order(plan: Plan, compiled: TableGraph) -> tuple[Int32s | None, Int64s]:
-    """Return the order of a sweep, int32[n] or None for 0, 1, .., and the start of each part that threads can share.
+    """Return the order of the updates of a sweep.
 
     For a plan that draws at random this is `herdner.graph.order.sweep_order`. Herding weights can make more variables
     dependent than the graph does, which changes the colours of a checkerboard.
+
+    Args:
+        plan: The plan.
+        compiled: The graph.
+
+    Returns:
+        The variables in their order, int32[n], or None for 0, 1, ..; and int64[C + 1], the borders of the parts of the
+        sweep. Threads can share the updates of one part.
     """
     n = len(compiled.sizes)
     if plan.scan.kind != "checkerboard":
@@ -28,7 +36,18 @@ def sampling_order(plan: Plan, compiled: TableGraph) -> tuple[Int32s | None, Int
 
 
 def dependencies(plan: Plan, compiled: TableGraph) -> tuple[Int64s, Int32s]:
-    """Return the variables on which each herded update depends, (starts, members): its blanket and dummy edges."""
+    """Return the variables on which each herded update depends: its Markov blanket and dummy edges.
+
+    Args:
+        plan: The plan.
+        compiled: The graph.
+
+    Returns:
+        (starts int64[V + 1], members int32): variable i depends on ``members[starts[i]:starts[i + 1]]``.
+
+    Raises:
+        ValueError: A dummy edge names a variable that does not exist.
+    """
     blankets = compiled.conditionals.blankets
     if plan.dummy_edges is None:
         return blankets

@@ -56,7 +56,12 @@ REGISTERS: dict[int | str, tuple[Polynomial, int]] = {
 
 
 def power_of_x(n: int, polynomial: Polynomial) -> int:
-    """Return the remainder of x^n."""
+    """Return the remainder of x^n modulo a polynomial.
+
+    Args:
+        n: Exponent, at least 0.
+        polynomial: Exponents of the polynomial.
+    """
     result, square = 1, 2
     while n:
         if n & 1:
@@ -106,7 +111,7 @@ class RegisterNumbers:
         numbers = np.empty(end - begin, np.uint32)
         numbers[0] = self._images(begin)[-1]
         n = 1
-        while n < len(numbers):  # a jump of n numbers doubles the n that are there
+        while n < len(numbers):  # the next n numbers follow from the first n by a jump
             if 1 << len(self._jumps) <= n:
                 self._jumps.append(_byte_tables(self._images(1 << len(self._jumps))))
             part = numbers[: min(n, len(numbers) - n)]
@@ -118,7 +123,10 @@ class RegisterNumbers:
         return numbers
 
     def _images(self, number: int) -> list[int]:
-        """Return, for each j below the degree, the number that results if b_j is the only first bit that is 1."""
+        """Return number ``number`` for each unit start: entry j assumes that b_j is the only 1 among the first bits.
+
+        For any other first bits, the number is the exclusive or of the entries j with b_j = 1.
+        """
         power, degree = power_of_x(number * self.offset % self.period, self.polynomial), self.polynomial[-1]
         images = [0] * degree
         for place in range(WORD):

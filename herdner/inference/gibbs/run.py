@@ -1,4 +1,4 @@
-"""The runs of a plan: their arrays, their progress, and the result of all runs."""
+"""The runs of a plan: allocation of their arrays, updates in pieces, and the result of all runs."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ from herdner.inference.gibbs.setup import Setup
 from herdner.inference.gibbs.start import check_start, random_start
 from herdner.inference.result import Result
 
-_PIECE_SECONDS = 0.1  # between checks for Ctrl-C
-_SHARED_PIECE_SECONDS = 0.02  # for threads that share a sweep, as their waits grow on a busy machine
-_MOST_JOINT = 2**24  # joint states that can be counted
+_PIECE_SECONDS = 0.1  # time between checks for Ctrl-C
+_SHARED_PIECE_SECONDS = 0.02  # the same if threads share a sweep: their waits for each other grow on a busy machine
+_MOST_JOINT = 2**24  # largest number of joint states that can be counted
 
 
 def sample(
@@ -47,7 +47,7 @@ def sample(
         compiled: The graph.
         rng: Source of randomness.
         start: int[V], a joint state of log-potential above -inf; None draws one for each run.
-        began: Time of the call, for the result's ``seconds``.
+        began: Value of ``perf_counter`` at the start of the call, for the result's ``seconds``.
         blocks: Blocks of variables that are drawn jointly, or None.
 
     Returns:
@@ -86,7 +86,14 @@ def sample(
 
 
 def compile_samplable(graph: Graph) -> TableGraph:
-    """Return the compiled graph; ``ValueError`` if it has no variables."""
+    """Return the compiled form of a graph that has variables.
+
+    Args:
+        graph: A graph of discrete variables and tables.
+
+    Raises:
+        ValueError: The graph has no variables.
+    """
     compiled = compile_tables(graph)
     if not len(compiled.sizes):
         raise ValueError("the graph has no variables; a sampler needs at least one")
@@ -113,7 +120,7 @@ def begin_runs(setup: Setup, rng: np.random.Generator, first: NDArray[np.uint16]
     Args:
         setup: The setup.
         rng: Source of randomness.
-        first: uint16[V], the start of all runs; None draws one for each.
+        first: uint16[V], the start of all runs; None draws a start for each run.
     """
     plan, compiled = setup.plan, setup.compiled
     keys = rng.integers(0, 2**64, (plan.n_chains, 4), dtype=np.uint64)
@@ -149,7 +156,7 @@ def _on_threads(runs: list[Run], n_threads: int) -> None:
 class Arrays:
     """The arrays of one run; the engine reads and writes them by these names (engine/fields.h).
 
-    None means that an array is not needed. Arrays of records are initially 0.
+    An array that the plan does not need is None. Arrays of records are initially 0.
 
     Attributes:
         keys: uint64[4], the keys of the streams of draws, scan, weights and start.
@@ -270,7 +277,7 @@ class Run:
         return self.n_updates == self.setup.n_steps * self.setup.plan.n_sweeps
 
     def advance(self, pool: ThreadPoolExecutor | None = None) -> None:
-        """Make the next piece of updates, of about the time between two checks for Ctrl-C.
+        """Make the next piece of updates; its length is adjusted to the time between two checks for Ctrl-C.
 
         Args:
             pool: Threads that share each sweep, or None.
@@ -295,7 +302,7 @@ class Run:
         self.piece = max(1, int(piece * min(4.0, aim / seconds)))
 
     def release(self) -> None:
-        """Free the weights and exponentials, which makes room for the averages."""
+        """Free the weights and exponentials, so that the averages fit into memory."""
         self.engine.flush()
         del self.engine
         self.arrays = replace(
@@ -334,7 +341,7 @@ class Run:
             raise MemoryError("no memory is left for herding weights; use dhg, or a smaller n_chains")
 
     def _weight_advice(self, variable: int) -> str:
-        """Return the reason for the number of weights, and ways to reduce it."""
+        """Return the end of the error message for too many weights: the reason and the remedies."""
         if self.setup.blocks is not None:
             return (
                 "each joint state of the neighbours of a block has its own weights; raise weight_memory, or use fewer"
@@ -426,6 +433,7 @@ def _averages(setup: Setup, runs: list[Arrays], n_kept: int) -> _Averages:
 
 
 def _total(parts: Sequence[Floats | NDArray[np.uint32] | None]) -> Floats:
+    """Return the sum of the arrays, of which at least one is not None."""
     recorded = [part for part in parts if part is not None]
     total = recorded[0].astype(np.float64)
     for part in recorded[1:]:

@@ -13,11 +13,22 @@ from herdner.graph.tables import TableGraph
 from herdner.inference.backend import UnsupportedGraph
 from herdner.inference.backends.viterbi import Viterbi
 
-_SWEEPS = 500  # of a repair
+_SWEEPS = 500  # largest number of sweeps of a repair
 
 
 def check_start(compiled: TableGraph, start: ArrayLike) -> NDArray[np.uint16]:
-    """Return a start state, uint16[V]; ``ValueError`` unless it is one joint state of log-potential above -inf."""
+    """Check a start state, and return it in the type of the loops.
+
+    Args:
+        compiled: The graph.
+        start: int[V], a joint state.
+
+    Returns:
+        uint16[V].
+
+    Raises:
+        ValueError: ``start`` is not a joint state of the graph, or -inf entries forbid it.
+    """
     state = compiled.graph.domains.points(start)
     if np.ndim(start) != 1:
         raise ValueError(f"start must be one state of shape [{len(compiled.sizes)}], not {np.shape(start)}")
@@ -28,7 +39,19 @@ def check_start(compiled: TableGraph, start: ArrayLike) -> NDArray[np.uint16]:
 
 
 def random_start(compiled: TableGraph, key: int) -> NDArray[np.uint16]:
-    """Return a uniformly random joint state, repaired if -inf entries forbid it, uint16[V]."""
+    """Return a uniformly random joint state, repaired if -inf entries forbid it.
+
+    Args:
+        compiled: The graph.
+        key: Seed of the state and of its repair.
+
+    Returns:
+        uint16[V].
+
+    Raises:
+        UnsupportedGraph: The repair reached no allowed state.
+        ImpossibleGraph: The graph is a set of chains, and -inf entries forbid every joint state.
+    """
     rng = np.random.default_rng(key)
     x = (rng.random(len(compiled.sizes)) * compiled.sizes).astype(np.uint16)
     if Engine(compiled.factors).log_potential_of(x) > -np.inf:
@@ -39,10 +62,22 @@ def random_start(compiled: TableGraph, key: int) -> NDArray[np.uint16]:
 def repair(compiled: TableGraph, state: Int32s, key: int, backend: str) -> Int32s:
     """Return an allowed joint state near ``state``, or ``state`` itself if it is allowed.
 
-    Variables with forbidden entries are set in turn to the state with the fewest of them; after ten sweeps ties are
-    broken at random (min-conflicts, Minton et al. 1992). On chains the best state is the last resort. The same ``key``
-    gives the same result. `UnsupportedGraph`, in the name of ``backend``: no allowed state was reached.
-    `ImpossibleGraph`: a chain has none.
+    Each variable with a factor at -inf is set to the state with the fewest such factors; after ten sweeps ties are
+    broken at random (min-conflicts, Minton et al. 1992). If 500 sweeps do not suffice on a set of chains, the result is
+    the best state of the chains.
+
+    Args:
+        compiled: The graph.
+        state: int32[V], a joint state.
+        key: Seed of the random ties; the same key gives the same result.
+        backend: Name of the backend in the error message.
+
+    Returns:
+        int32[V].
+
+    Raises:
+        UnsupportedGraph: No allowed state was reached on a graph that is not a set of chains.
+        ImpossibleGraph: The graph is a set of chains, and -inf entries forbid every joint state.
     """
     x = np.ascontiguousarray(state, np.int32).copy()
     loop = Ascent(compiled.conditionals, x)
@@ -56,5 +91,5 @@ def repair(compiled: TableGraph, state: Int32s, key: int, backend: str) -> Int32
         return Viterbi().infer(compiled).state
     raise UnsupportedGraph(
         f"{backend} reached no joint state that the -inf entries allow, in {_SWEEPS} sweeps of repairs: use exact (for"
-        " graphs of few joint states), or large finite penalties in place of some -inf entries"
+        " graphs of small treewidth), or large finite penalties in place of some -inf entries"
     )

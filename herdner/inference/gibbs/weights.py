@@ -17,21 +17,24 @@ from herdner.graph.tables import TableGraph
 from herdner.inference.gibbs.order import dependencies
 from herdner.inference.gibbs.plan import Plan
 
-_LONG = 62.0  # bits of the longest key that is an integer; longer keys are hashed
-_PACKED_ROW = 66  # bytes: a cache line and, for bins, two bytes that name its blanket state
-_PLACES = 10.0  # bits of the joint states of a blanket that have packed rows without hashing
-_DENSE_SHARE = 8  # signed weights are dense up to this part of the memory, as a hash table touches fewer pages
+_LONG = 62.0  # largest number of bits of a key that is stored as an integer; longer keys are hashed
+_PACKED_ROW = 66  # bytes of a packed row: a cache line and, for bins, two bytes that name its blanket state
+_PLACES = 10.0  # blankets of fewer bits (log2 of their joint states) have packed rows without hashing
+_DENSE_SHARE = 8  # signed weights use a dense table up to 1/8 of the memory; beyond, a hash table touches fewer pages
 
 
 @dataclass(frozen=True, slots=True)
 class Weights:
     """Layout of the herding weights; the engine reads it by these names (engine/fields.h).
 
-    The key of an update selects its weight. With blanket and neighbour-sum sharing and with packed bins, the key of
-    variable i encodes the states of ``key_members[key_starts[i]:key_starts[i + 1]]``, in ascending order. With complete
-    sharing, it is the sum of ``multipliers * state`` over all other variables. With bins of more than two states, it is
-    the sum of ``bin_multipliers * bin`` over the states. The first key of variable i is ``weight_starts[i]`` or, if
-    that is None, ``i * n_keys``.
+    The key of an update selects its weight. The key of variable i is:
+
+    - With blanket and neighbour-sum sharing and with packed bins: an encoding of the states of
+      ``key_members[key_starts[i]:key_starts[i + 1]]``, in ascending order of the variables.
+    - With complete sharing: the sum of ``multipliers * state`` over all other variables.
+    - With bins of more than two states: the sum of ``bin_multipliers * bin`` over the states.
+
+    In a dense table, the keys of variable i start at ``weight_starts[i]`` or, if that is None, at ``i * n_keys``.
 
     Attributes:
         draw: The specialised update of a loop; "general" supports all cases.
@@ -45,7 +48,7 @@ class Weights:
         fractions: True if the weights are a dense table of 32-bit fractions.
         dense: True if the weights are a dense table of ``n_dense`` rows of ``row_length`` doubles.
         weight_starts: int64[V + 1], the first key of each variable; -1 if its weights are in the hash table.
-        n_keys: Number of keys of each variable if all have equally many.
+        n_keys: Number of keys of each variable; 0 if the variables have different numbers of keys.
         n_dense: Number of rows of the dense table.
         row_length: Number of doubles in a row.
         needs_table: True if the weights of some variables are in the hash table.
@@ -92,7 +95,17 @@ class Weights:
 
 
 def lay_out(plan: Plan, compiled: TableGraph, form: Conditionals | GridForm, loop: str) -> Weights:
-    """Return the layout of the weights of a plan on a graph; ``ValueError`` if its sharing does not fit the graph."""
+    """Return the layout of the herding weights of a plan on a graph.
+
+    Args:
+        plan: The plan.
+        compiled: The graph.
+        form: Form of the graph that the loop reads.
+        loop: Name of the loop.
+
+    Raises:
+        ValueError: The sharing of the plan does not fit the graph.
+    """
     sizes = compiled.sizes
     if not plan.herds or plan.sharing is None:
         return Weights()
@@ -146,7 +159,14 @@ def _is_packed(plan: Plan, keys: Weights, sizes: Int32s) -> bool:
 
 
 def block_weights(plan: Plan, sizes: Int32s) -> Weights:
-    """Return the layout for blocks: a hashed row for each state to the right and joint state outside that occurs."""
+    """Return the layout of the herding weights of blocks: a hash table of rows.
+
+    A variable has a row for each pair of a state to its right and a joint state outside its block that occurs.
+
+    Args:
+        plan: The plan.
+        sizes: int32[V], number of states of each variable.
+    """
     return (
         Weights(draw="general", row_length=(int(sizes.max()) + 3) // 4 * 4, needs_table=True)
         if plan.herds
@@ -157,9 +177,10 @@ def block_weights(plan: Plan, sizes: Int32s) -> Weights:
 def _slots(bits: Floats, n_variables: int, most: int, some: bool = False) -> tuple[int, int, Int64s | None]:
     """Return the number of keys of each variable, the number of dense rows, and the first key of each variable.
 
-    The number of keys is 0 if it varies, and the first keys are None if it does not. 0 rows mean that the table would
-    exceed ``most`` rows. ``bits`` has shape [V], or [1] if all variables have equally many keys. With ``some``, the
-    variables of the most keys are left to the hash table (first key -1) until the others fit.
+    If all variables have equally many keys, the first keys are None, else the number of keys is 0. The number of rows
+    is 0 if the table would exceed ``most`` rows. ``bits`` is log2 of the number of keys, [V], or [1] if it is the same
+    for all variables. With ``some``, variables with many keys use the hash table (first key -1), so that the others
+    fit into the dense table.
     """
     counts = np.rint(np.exp2(np.minimum(bits, 2 * _LONG)))
     widest, total = float(counts.max()), float(counts.sum()) * (n_variables if len(bits) == 1 else 1)
@@ -177,7 +198,7 @@ def _slots(bits: Floats, n_variables: int, most: int, some: bool = False) -> tup
 
 
 def _grid_bits(kind: str, form: GridForm) -> Floats:
-    """Return the bits of a key on a grid: 16 joint states of four neighbours, or 5 sums if all sides are alike."""
+    """Return log2 of the number of keys on a grid: 16 joint states of four neighbours, or 5 sums of their states."""
     if kind == "blanket":
         return np.array([4.0])
     if (form.sides != form.sides[0]).any():
@@ -189,6 +210,7 @@ def _grid_bits(kind: str, form: GridForm) -> Floats:
 
 
 def _long_keys(bits: Floats) -> NDArray[np.uint8] | None:
+    """Return 1 for each variable whose keys must be hashed, or None if there are none."""
     return (bits > _LONG).astype(np.uint8) if bits.max() > _LONG else None
 
 
@@ -252,7 +274,7 @@ def _complete_keys(sizes: Int32s) -> tuple[Floats, Weights]:
 
 
 def _bin_bits(n_bins: int, kind: str, sizes: Int32s) -> Floats:
-    """Return the bits of the keys of each variable under bin sharing."""
+    """Return log2 of the number of keys of each variable under bin sharing."""
     two = math.log2(n_bins + (kind == "random-bins"))
     more = 0.0 if n_bins == 1 and kind == "bins" else 2 * _LONG  # hashed: the key encodes the bins of all states
     return np.where(sizes == 2, two, more)
