@@ -72,10 +72,10 @@ def ising(J: ArrayLike, h: ArrayLike = 0.0, shape: Sequence[int] | None = None, 
 
     Args:
         J: Coupling of all edges, or one array per axis with the couplings of the edges along it. An array has the
-            grid's shape, less 1 on its own axis unless the grid wraps around.
+            grid's shape; along its own axis it is shorter by 1 unless the grid wraps around.
         h: Field of all variables, or an array of the grid's shape.
-        shape: Sides of the grid, for any number of axes; None is the shape of ``h``. Variables count in row-major
-            order.
+        shape: Sides of the grid, for any number of axes; None is the shape of ``h``. The variables are numbered in
+            row-major order.
         wrap: Join the last variable along each axis to the first.
 
     Returns:
@@ -85,13 +85,13 @@ def ising(J: ArrayLike, h: ArrayLike = 0.0, shape: Sequence[int] | None = None, 
         ValueError: The shapes do not fit, or a side is below 1 (below 3 with ``wrap``).
         NotEnoughMemory: The grid does not fit into memory.
     """
-    scale = np.asarray(h, np.float64)
-    sides = _sides(scale.shape if shape is None else shape, wrap)
-    if scale.shape not in ((), sides):
-        raise ValueError(f"h must be a number or have the grid's shape {sides}, not {scale.shape}")
+    fields = np.asarray(h, np.float64)
+    sides = _sides(fields.shape if shape is None else shape, wrap)
+    if fields.shape not in ((), sides):
+        raise ValueError(f"h must be a number or have the grid's shape {sides}, not {fields.shape}")
     nodes = _nodes(math.prod(sides), len(sides))
     edges, counts = _grid_edges(nodes, sides, wrap)
-    return _spins(nodes, edges, _couplings(J, counts, sides, wrap), np.broadcast_to(scale, sides), SPINS)
+    return _spins(nodes, edges, _couplings(J, counts, sides, wrap), np.broadcast_to(fields, sides), SPINS)
 
 
 def boltzmann(
@@ -102,7 +102,7 @@ def boltzmann(
     Args:
         weights: float[V, V], symmetric with zero diagonal; its non-zero entries are the edges. With ``edges``:
             float[E], the weight of each edge.
-        biases: float[V].
+        biases: float[V], the bias of each variable.
         states: Values of x in state 0 and state 1: (0, 1) or (-1, 1).
         edges: int[E, 2], the variables of each edge.
 
@@ -226,7 +226,7 @@ def from_joint(probabilities: ArrayLike) -> FactorGraph:
 
 
 def _spins(nodes: Int32s, edges: Int32s, couplings: Floats, fields: Floats, states: tuple[float, float]) -> FactorGraph:
-    """Build a graph of two-state variables: tied tables of products and of values, scaled."""
+    """Build a graph of two-state variables: a table of values scaled by fields, one of products scaled by couplings."""
     values = np.array(states)
     fields = fields.reshape(-1) if any(fields.strides) else constant(fields.flat[0], fields.size, np.float64)
     factors = [
@@ -237,7 +237,7 @@ def _spins(nodes: Int32s, edges: Int32s, couplings: Floats, fields: Floats, stat
 
 
 def _nodes(n: int, edges_each: int = 0) -> Int32s:
-    """Return the indices of the variables, int32[n], read-only, after a check that they and their edges fit."""
+    """Return the indices 0 to n - 1, int32[n], read-only, if they and the edges of the graph fit into memory."""
     if n > np.iinfo(np.int32).max:
         raise ValueError(f"a graph can have {np.iinfo(np.int32).max} variables (indices have 32 bits), not {n}")
     _check_size(n, n * edges_each)
@@ -267,7 +267,7 @@ def _sides(shape: Sequence[int], wrap: bool) -> tuple[int, ...]:
 
 
 def _grid_edges(nodes: Int32s, sides: tuple[int, ...], wrap: bool) -> tuple[Int32s, list[int]]:
-    """Return the edges [E, 2], axis by axis in row-major order of their first variables, and each axis's edge count."""
+    """Return the edges [E, 2], axis by axis in row-major order of their first variables, and the count of each axis."""
     counts = [len(nodes) if wrap else len(nodes) // side * (side - 1) for side in sides]
     edges, end = np.empty((sum(counts), 2), np.int32), 0
     grid = nodes.reshape(sides)

@@ -38,7 +38,15 @@ class ChainForm:
 
 
 def chain_form(sizes: Int32s, factors: Sequence[TableFactors]) -> ChainForm:
-    """Return the chain form of a graph; `UnsupportedGraph` names the first factor that does not fit."""
+    """Return the chain form of a graph.
+
+    Args:
+        sizes: int32[V], the number of states of each variable.
+        factors: Groups of factors.
+
+    Raises:
+        UnsupportedGraph: The graph is not a set of paths; the message names the first factor that does not fit.
+    """
     pairs = edge_groups(factors)
     n, n_states = len(sizes), int(sizes.max(initial=1))
     check_width(sizes, needs_table=not pairs)
@@ -61,7 +69,14 @@ def chain_form(sizes: Int32s, factors: Sequence[TableFactors]) -> ChainForm:
 
 
 def edge_groups(factors: Sequence[TableFactors]) -> list[tuple[int, TableFactors]]:
-    """Return the non-empty groups of pairs with their indices; `UnsupportedGraph` names a factor of more variables."""
+    """Return the non-empty groups of factors of two variables, with their indices.
+
+    Args:
+        factors: Groups of factors.
+
+    Raises:
+        UnsupportedGraph: A factor has more than two variables; the message names it.
+    """
     for g, group in enumerate(factors):
         if group.arity > 2 and len(group):
             raise UnsupportedGraph(describe_factor(g, group))
@@ -69,11 +84,11 @@ def edge_groups(factors: Sequence[TableFactors]) -> list[tuple[int, TableFactors
 
 
 def check_width(sizes: Int32s, needs_table: bool) -> None:
-    """Raise `UnsupportedGraph` if rows of the largest number of states for all variables need too much memory.
+    """Raise `UnsupportedGraph` if arrays [V, K] with the largest number of states K need too much memory.
 
     Args:
         sizes: int32[V], the number of states of each variable.
-        needs_table: True if a table of K x K states is needed that no factor brings.
+        needs_table: True if a table [K, K] is needed in addition to those of the factors.
     """
     n_states = int(sizes.max(initial=1))
     most_cells = max(MOST_CELLS, 2 * int(sizes.sum(dtype=np.int64)))
@@ -84,12 +99,24 @@ def check_width(sizes: Int32s, needs_table: bool) -> None:
 
 
 def constant_term(factors: Sequence[TableFactors]) -> float:
-    """Return the sum of the factors of no variables."""
+    """Return the sum of the factors of no variables.
+
+    Args:
+        factors: Groups of factors.
+    """
     return sum((float((g.scale * g.tables[g.table_of_factor]).sum()) for g in factors if g.arity == 0), 0.0)
 
 
 def unary_table(sizes: Int32s, factors: Sequence[TableFactors]) -> Floats:
-    """Return the sum of the unary factors of each variable in the order of their groups, float64[V, K]."""
+    """Return the sum of the unary factors of each variable, added in the order of their groups.
+
+    Args:
+        sizes: int32[V], the number of states of each variable.
+        factors: Groups of factors.
+
+    Returns:
+        float64[V, K], with -inf for states that a variable does not have.
+    """
     n_states = int(sizes.max(initial=1))
     unary = np.zeros((len(sizes), n_states))
     if len(sizes) and sizes.min() < n_states:
@@ -103,9 +130,20 @@ def unary_table(sizes: Int32s, factors: Sequence[TableFactors]) -> Floats:
 def edge_tables(
     groups: Sequence[TableFactors], order: Int64s | None, n_edges: int, n_variables: int, n_states: int
 ) -> tuple[Floats, Int32s | None]:
-    """Return the tables of the edges, oriented along the paths, and the table of each position's edge.
+    """Return the tables of the edges of paths, oriented along the paths.
 
-    Edges with the same terms share a table. In the usual case, one table tied over all edges, nothing is copied.
+    Edges with the same terms share a table. If all edges use one table of the graph, it is not copied.
+
+    Args:
+        groups: Groups of factors of two variables.
+        order: int64[V], the variables path by path; None is 0 to V - 1.
+        n_edges: Number of edges of all paths.
+        n_variables: Number of variables, V.
+        n_states: Largest number of states of a variable, K.
+
+    Returns:
+        The tables, float64[T, K, K], row = state at the left position; and int32[V], the table of the edge that ends at
+        each position, or None if T is 1.
     """
     if not groups:
         return np.zeros((1, n_states, n_states)), None
@@ -127,7 +165,7 @@ def edge_tables(
 
 
 def _is_tied(group: TableFactors, n_states: int) -> bool:
-    """Return whether all factors are one table, read from left to right."""
+    """Return whether all factors use one unscaled table and list their smaller variable first."""
     whole = group.tables.shape == (1, n_states, n_states) and group.unscaled
     return whole and bool((group.scopes[:, 0] < group.scopes[:, 1]).all())
 

@@ -15,29 +15,32 @@ from herdner.graph.edges import MOST_CELLS, scaled_tables
 from herdner.graph.factors import TableFactors
 from herdner.graph.graph import ImpossibleGraph, UnsupportedGraph
 
-_CACHED = 2**17  # doubles of rows that fit into a cache, so that their order does not matter
+_CACHED = 2**17  # number of doubles that fit into a cache, so that their order does not matter
 
 
 @dataclass(frozen=True, eq=False)
 class Conditionals:
-    """The conditionals log p(x_i | all others): a unary row for each variable and a row for each of its other factors.
+    """The conditionals log p(x_i | all others): a unary row for each variable, and rows for its larger factors.
 
     A row of a two-state variable holds one double, the log-odds of state 0 against state 1. A row of any other variable
-    holds the log-potentials of its states minus their maximum, padded with -inf to a multiple of 4 doubles. The factors
-    of variable i are its incidences ``starts[i]`` to ``starts[i + 1] - 1``: in the order of groups and factors or, if
-    all are pairs, first those whose other variable a sweep updated last before i.
+    holds the log-potentials of its states minus their maximum, padded with -inf to a multiple of 4 doubles.
+
+    An incidence is a variable together with one of its larger factors. Variable i has the incidences ``starts[i]`` to
+    ``starts[i + 1] - 1``. They are in the order of groups and factors. If all factors are pairs, lists of up to 64
+    incidences are sorted by the other variable: first the variables before i, then those after i, each in descending
+    order.
 
     Attributes:
         sizes: int32[V], the number of states of each variable.
         widths: int32[V], the doubles in a row of each variable.
-        unary_at: int64[V], the position of each variable's unary row.
-        unary: float64, the unary rows.
+        unary_at: int64[V], the position of each variable's unary row in ``unary``.
+        unary: float64, the unary rows, concatenated.
         starts: int64[V + 1], the first incidence of each variable.
         row_at: int32[incidences], the position in ``rows`` of the row for other variables in state 0.
         others_at: int64[incidences + 1], the first entry of each incidence in ``others`` and ``places``; None if all
             factors are pairs: entry e then belongs to incidence e, with the place ``widths[i]``.
         others: int32, the other variables of each incidence.
-        places: int32, the distance in ``rows`` between consecutive states of each other variable, or None.
+        places: int32, the distance in ``rows`` between consecutive states of each entry of ``others``, or None.
         rows: float64, the rows of all factors of two and more variables.
         spread: float64[V], a bound on the difference between any two allowed states of a variable.
     """
@@ -64,10 +67,10 @@ class Conditionals:
 
     @cached_property
     def padded(self) -> Conditionals:
-        """The conditionals of a two-state graph of pairs, each list padded to a multiple of 4 with neutral pairs.
+        """The conditionals of a two-state graph of pairs, padded with neutral pairs to a multiple of 4 per variable.
 
-        Loops read four pairs at a time, which saves mispredicted branches. Rows that exceed a cache are copied into
-        the order in which they are read.
+        Loops read four pairs at a time, which saves mispredicted branches. If the rows do not fit into a cache, they
+        are copied in the order in which the loops read them.
         """
         lengths = (np.diff(self.starts) + 3) // 4 * 4
         starts = np.concatenate([[0], np.cumsum(lengths)])
@@ -79,7 +82,15 @@ class Conditionals:
 
 
 def add_edges(blankets: tuple[Int64s, Int32s], edges: Int32s) -> tuple[Int64s, Int32s]:
-    """Return the lists of neighbours with the edges [D, 2] added, each neighbour once, in ascending order."""
+    """Return the neighbours of all variables after adding edges.
+
+    Args:
+        blankets: (starts int64[V + 1], members int32), the neighbours of each variable.
+        edges: int32[D, 2], pairs of variables to make neighbours.
+
+    Returns:
+        (starts, members), each neighbour once, in ascending order.
+    """
     starts, members = blankets
     owners = np.concatenate([np.repeat(np.arange(len(starts) - 1), np.diff(starts)), edges[:, 0], edges[:, 1]])
     neighbours = np.concatenate([members, edges[:, 1], edges[:, 0]])
@@ -91,7 +102,14 @@ def add_edges(blankets: tuple[Int64s, Int32s], edges: Int32s) -> tuple[Int64s, I
 
 
 def greedy_colouring(blankets: tuple[Int64s, Int32s]) -> Int32s:
-    """Return a colour for each variable, different from the colours of its neighbours, int32[V]."""
+    """Return a colour for each variable, different from the colours of its neighbours.
+
+    Args:
+        blankets: (starts int64[V + 1], members int32), the neighbours of each variable.
+
+    Returns:
+        int32[V], colours 0, 1, ..
+    """
     colours = np.empty(len(blankets[0]) - 1, np.int32)
     loops.colour(*blankets, colours)
     return colours
@@ -100,8 +118,14 @@ def greedy_colouring(blankets: tuple[Int64s, Int32s]) -> Int32s:
 def conditionals(sizes: Int32s, factors: Sequence[TableFactors]) -> Conditionals:
     """Return the full conditionals of a graph.
 
-    `ImpossibleGraph`: unary factors forbid all states of a variable. `UnsupportedGraph`: untied tables need too much
-    memory.
+    Args:
+        sizes: int32[V], the number of states of each variable.
+        factors: Groups of factors.
+
+    Raises:
+        ImpossibleGraph: The unary factors forbid all states of a variable.
+        UnsupportedGraph: The tables that are not tied need too much memory.
+        NotEnoughMemory: The conditionals do not fit into memory.
     """
     widths = np.where(sizes == 2, 1, (sizes + 3) // 4 * 4).astype(np.int32)
     n_ends = sum(group.arity * len(group) for group in factors if group.arity > 1)
@@ -147,7 +171,19 @@ def conditionals(sizes: Int32s, factors: Sequence[TableFactors]) -> Conditionals
 
 
 def unary_rows(sizes: Int32s, widths: Int32s, factors: Sequence[TableFactors]) -> tuple[Floats, Int64s, Floats]:
-    """Return the unary rows, the position of each, and the spread of each."""
+    """Return the unary rows of all variables.
+
+    Args:
+        sizes: int32[V], the number of states of each variable.
+        widths: int32[V], the number of doubles in a row of each variable.
+        factors: Groups of factors.
+
+    Returns:
+        The rows, the position of each row int64[V], and the spread of each row float64[V].
+
+    Raises:
+        ImpossibleGraph: The unary factors forbid all states of a variable.
+    """
     unary_at = np.zeros(len(sizes) + 1, np.int64)
     np.cumsum(widths, out=unary_at[1:])
     unary, spread = np.zeros(int(unary_at[-1])), np.empty(len(sizes))
@@ -184,9 +220,10 @@ class _FactorRows:
         return cls(group, term_of_factor, tuple(blocks))
 
     def place(self, rows: list[Floats], at: int) -> tuple[Int64s, int]:
-        """Append the blocks to ``rows`` from position ``at`` on.
+        """Append the blocks to ``rows``, whose next position is ``at``.
 
-        Returns (position of each block and doubles of one term, int64[a, 2]; end of the last block).
+        Returns:
+            int64[a, 2], the position of each block and the number of doubles of one term; and the next position.
         """
         starts: dict[int, int] = {}
         for block in self.blocks:
@@ -197,7 +234,7 @@ class _FactorRows:
         return np.array([[starts[id(block)], block[0].size] for block in self.blocks]), at
 
     def places(self) -> Int32s:
-        """Return the distance in the rows of position a between consecutive states of position b, int32[a, b]."""
+        """Return the distance between consecutive states of scope position b in the rows of position a, int32[a, b]."""
         arity, sizes = self.factors.arity, self.factors.tables.shape[1:]
         places = np.zeros((arity, arity), np.int32)
         for a in range(arity):
@@ -209,7 +246,7 @@ class _FactorRows:
         return places
 
     def spreads(self) -> Floats:
-        """Return the largest finite difference between two states, float64[a, terms]."""
+        """Return the largest finite difference between two states for each position and table, float64[a, terms]."""
         finite = [np.where(np.isfinite(block), np.abs(block), 0.0) for block in self.blocks]
         return np.array([block.max(axis=(1, 2), initial=0.0) for block in finite])
 

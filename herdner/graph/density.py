@@ -79,7 +79,7 @@ class DensityFactors:
             which requires that ``log_density`` uses `jax.numpy`.
         n_terms: Number of terms if the log-density is a sum over observations, else 0. With terms, both functions take
             a second argument for mini-batches: int64[M], the terms to add up, or None for all.
-        fixed: float64[F, A], the values that conditioning has fixed; NaN in the places of the a variables of the scope.
+        fixed: float64[F, A], the values that conditioning has fixed, and NaN for the a variables of the scope.
     """
 
     scopes: Int32s
@@ -185,7 +185,7 @@ class DensityFactors:
     def condition(
         self, values: NDArray[np.integer | np.floating], observed: NDArray[np.bool_], renumber: Int32s
     ) -> list[DensityFactors]:
-        """Return the factors of the other variables, one group for each set of observed positions.
+        """Return the factors with the observed variables fixed, one group for each set of observed scope positions.
 
         Args:
             values: float[V], the values of the observed variables; other entries are ignored.

@@ -11,30 +11,56 @@ from herdner.base.arrays import Floats, Int32s, Int64s
 from herdner.graph.factors import TableFactors
 from herdner.graph.graph import UnsupportedGraph
 
-MOST_CELLS = 2**28  # doubles in all edge tables together
+MOST_CELLS = 2**28  # largest number of doubles in all edge tables together
 
-# One factor of an edge: group, table and scale, and whether its scope names the edge's second variable first.
+# One factor of an edge: index of its group, its table, its scale, and true if its scope lists the edge's second
+# variable first.
 Term = tuple[int, int, float, bool]
 
 
 def is_near(group: TableFactors) -> NDArray[np.bool_]:
-    """Return, for each factor of two variables, whether these are consecutive, bool[F]."""
+    """Return a mask of the factors of two consecutive variables.
+
+    Args:
+        group: A group of factors of two variables.
+
+    Returns:
+        bool[F].
+    """
     return np.abs(group.scopes[:, 0] - group.scopes[:, 1]) == 1
 
 
 def pair_keys(scopes: Int32s) -> Int64s:
-    """Return an integer for each pair of variables, the same for both directions, int64[E]."""
+    """Return an integer that identifies each pair of variables, in either direction.
+
+    Args:
+        scopes: int32[E, 2], pairs of variables.
+
+    Returns:
+        int64[E].
+    """
     return scopes.min(axis=1).astype(np.int64) << 32 | scopes.max(axis=1)
 
 
 def describe_factor(g: int, group: TableFactors, factor: int = 0) -> str:
-    """Return the text that names a factor of at least one variable in error messages."""
+    """Return the text that names a factor in error messages.
+
+    Args:
+        g: Index of the group.
+        group: The group, whose factors have at least one variable.
+        factor: Index of the factor in the group.
+    """
     *most, last = [str(int(i)) for i in group.scopes[factor]]
     return f"factor {factor} of group {g} joins variables {', '.join(most)} and {last}"
 
 
 def check_cells(n_tables: int, n_states: int) -> None:
-    """Raise `UnsupportedGraph` if ``n_tables`` tables of K x K states would need more than 2 GB."""
+    """Raise `UnsupportedGraph` if edge tables would need more than 2 GB.
+
+    Args:
+        n_tables: Number of tables.
+        n_states: Number of rows and of columns of a table.
+    """
     n_cells = n_tables * n_states**2
     if n_cells > MOST_CELLS:
         raise UnsupportedGraph(
@@ -49,15 +75,18 @@ def edge_recipes(
     flipped: Sequence[NDArray[np.bool_]],
     n_edges: int,
 ) -> tuple[Int32s, list[tuple[Term, ...]]]:
-    """Return the recipe of each edge and the distinct recipes; a recipe lists the factors that an edge adds up.
+    """Return the recipe of each edge: the list of the factors whose sum is the edge's table.
 
-    Edges of the same terms, in the order of the groups, share a recipe, so that tied tables stay tied.
+    Edges with equal terms in the order of the groups share a recipe, so that tied tables stay tied.
 
     Args:
         groups: Groups of factors of two variables.
         edges: int[F] for each group, the edge of each factor.
-        flipped: bool[F] for each group, true where a factor names the edge's second variable first.
+        flipped: bool[F] for each group, true if a factor lists the edge's second variable first.
         n_edges: Number of edges.
+
+    Returns:
+        int32[n_edges], the index of each edge's recipe; and the distinct recipes.
     """
     terms: list[Int64s] = []
     distinct_terms: list[Term] = []
@@ -72,7 +101,15 @@ def edge_recipes(
 
 
 def recipe_table(groups: Sequence[TableFactors], recipe: Sequence[Term]) -> Floats:
-    """Return the log-potentials of an edge, the sum of its terms in their order, float64[K, L]."""
+    """Return the log-potentials of an edge, the sum of its terms in their order.
+
+    Args:
+        groups: The groups from which the recipe was made.
+        recipe: The terms of the edge.
+
+    Returns:
+        float64[K, L].
+    """
     parts = [groups[g].tables[table] * scale for g, table, scale, _ in recipe]
     return sum(part.T if term[3] else part for part, term in zip(parts, recipe, strict=True))  # type: ignore[return-value]
 
@@ -94,10 +131,14 @@ def _recipes(n_edges: int, edge: NDArray[np.integer], term: Int64s) -> tuple[Int
 
 
 def merge_parallel_factors(factors: Sequence[TableFactors]) -> Sequence[TableFactors]:
-    """Return the factors with those of the same two variables added up to one.
+    """Merge factors of the same two variables into one factor, because they would form a cycle for message passing.
 
-    Parallel factors would form a cycle for message passing. A merged factor has the direction of the first one of its
-    pair. Without parallel factors the argument itself is returned.
+    Args:
+        factors: Groups of factors.
+
+    Returns:
+        Groups without parallel factors; the argument itself if it has none. A merged factor lists its variables in the
+        order of the first factor of its pair.
     """
     pairs = [group for group in factors if group.arity == 2 and len(group)]
     scopes = np.concatenate([np.empty((0, 2), np.int32), *(group.scopes for group in pairs)])
@@ -123,7 +164,14 @@ def merge_parallel_factors(factors: Sequence[TableFactors]) -> Sequence[TableFac
 
 
 def scaled_tables(group: TableFactors) -> tuple[Floats, Int32s]:
-    """Return the distinct scaled tables of a non-empty group, float64[T, K1, ..], and the one of each factor."""
+    """Return the distinct scaled tables of a group.
+
+    Args:
+        group: A non-empty group of F factors.
+
+    Returns:
+        The tables, float64[T, K1, ..]; and the table of each factor, int32[F].
+    """
     if group.unscaled:
         return group.tables, group.table_of_factor
     if (group.scale == group.scale[0]).all():

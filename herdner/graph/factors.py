@@ -14,7 +14,7 @@ from herdner._ext import factors as loops
 from herdner.base.arrays import Floats, Int32s, constant, frozen, frozen_or_constant
 from herdner.graph.domain import Domains
 
-# Largest sum of log-potentials in any loop: differences of such sums, and sums of these, are still finite doubles.
+# Largest sum of log-potentials in any loop. Differences of two such sums, and sums of such differences, are finite.
 LARGEST = 1e300
 
 
@@ -195,7 +195,7 @@ class TableFactors:
     def condition(
         self, values: NDArray[np.integer], observed: NDArray[np.bool_], renumber: Int32s
     ) -> list[TableFactors]:
-        """Return the factors of the other variables, one group for each set of observed positions.
+        """Return the factors with the observed variables fixed, one group for each set of observed scope positions.
 
         Equal slices of a table are stored once.
 

@@ -103,8 +103,8 @@ class FactorGraph:
     def condition(self, observed: Mapping[int, float]) -> FactorGraph:
         """Return the graph of the unobserved variables, in their order, with the observed variables fixed.
 
-        Its log-potential equals that of this graph at the completed point: factors of observed variables only remain
-        as constants.
+        Its log-potential at a point equals that of this graph at the point completed by the observed values: factors
+        whose variables are all observed become constants.
 
         Args:
             observed: The value of each observed variable.

@@ -1,4 +1,4 @@
-"""Recognition of grids whose pairs along each axis are alike: a loop finds their neighbours without lists."""
+"""Recognition of grids with equal pairs along each axis, whose neighbours a loop computes without lists."""
 
 from __future__ import annotations
 
@@ -35,9 +35,15 @@ class GridForm:
 
 
 def grid_form(sizes: Int32s, factors: Sequence[TableFactors]) -> GridForm:
-    """Return the grid form of a graph of at least 3 x 3 variables that `ising` builds, or raise `UnsupportedGraph`.
+    """Return the grid form of a graph such as `ising` builds, of at least 3 x 3 variables.
 
-    `ImpossibleGraph`: the unary factors of a variable forbid both states.
+    Args:
+        sizes: int32[V], the number of states of each variable.
+        factors: Groups of factors.
+
+    Raises:
+        UnsupportedGraph: The graph is not such a grid.
+        ImpossibleGraph: The unary factors of a variable forbid both states.
     """
     pairs = [group for group in factors if group.arity == 2 and len(group)]
     if len(pairs) != 1 or any(group.arity > 2 and len(group) for group in factors) or not (sizes == 2).all():

@@ -1,4 +1,4 @@
-"""Chains of consecutive variables joined by links: the layout that sum-product passes messages on."""
+"""Chains of consecutive variables joined by links: the layout of a graph for sum-product."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from herdner.graph.chains import ChainForm, check_width, constant_term, edge_gro
 from herdner.graph.edges import check_cells, is_near, merge_parallel_factors, pair_keys, scaled_tables
 from herdner.graph.factors import TableFactors
 
-_MOST_TABLES = 62  # of tied links: a bit for each table
+_MOST_TABLES = 62  # largest number of link tables: a bit mask has one bit for each
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -36,7 +36,15 @@ class LinkedChains:
 
 
 def linked_chains(sizes: Int32s, factors: Sequence[TableFactors]) -> LinkedChains:
-    """Return the chains and links of a graph; `UnsupportedGraph` names the obstacle if it has none."""
+    """Return the chains and links of a graph.
+
+    Args:
+        sizes: int32[V], the number of states of each variable.
+        factors: Groups of factors.
+
+    Raises:
+        UnsupportedGraph: A factor has more than two variables, or the tables need too much memory.
+    """
     near: list[TableFactors] = []
     far: list[TableFactors] = []
     for _, group in edge_groups(factors):
@@ -53,8 +61,8 @@ def tied_linked_chains(
 ) -> LinkedChains | None:
     """Return the linked chains of sequences with one transition table, without building their graph.
 
-    The result is the one of `linked_chains` on the graph of the sequences, whose links join no two sequences to one
-    chain. It takes a hundredth of the time.
+    The result stands for the same graph as that of `linked_chains`, in a hundredth of the time. A link from the last
+    variable of a sequence to the first variable of the next makes the two sequences one chain.
 
     Args:
         unary: float64[n, K], unary log-potentials.
@@ -63,7 +71,8 @@ def tied_linked_chains(
         links: The links of each link table, int32[F, 2], smaller variable first, in ascending order, and the table.
 
     Returns:
-        The linked chains; None if a link stands twice with one table or the log-potentials are not below infinity.
+        The linked chains; None if a table lists a link twice, there are more than 62 link tables, or a log-potential is
+        NaN or +inf.
     """
     largest = max(unary.max(), transition.max(), sum(max(table.max(), 0) for _, table in links))
     joint = merge_links([ends for ends, _ in links]) if len(links) <= _MOST_TABLES else None
@@ -73,7 +82,7 @@ def tied_linked_chains(
     addends = [[table for r, (_, table) in enumerate(links) if mask >> r & 1] for mask in combinations.tolist()]
     link_tables = np.stack([sum(tables, nothing) for tables in addends])
     chain_tables, edge_table, near = transition[None], None, ends[:, 1] - ends[:, 0] == 1
-    if near.any():  # such a link adds to the table of two neighbours, or joins two sequences
+    if near.any():  # a link between neighbours changes the table of their edge, or joins two sequences
         later, starts = ends[near, 1], np.zeros(len(unary) + 1, np.bool_)
         starts[offsets] = True
         across = starts[later]
@@ -112,7 +121,8 @@ def _runs(sizes: Int32s, factors: Sequence[TableFactors], near: Sequence[TableFa
 def _links(groups: Sequence[TableFactors], n_states: int) -> tuple[Int32s, Int32s, Floats]:
     """Return the links [E, 2], the table of each, and the tables [T, K, K].
 
-    Several groups are sorted by their pairs of variables, as the order of a sum decides its bits.
+    The links of several groups are sorted by their variables, so that sums over links are added in one order and have
+    the same bits.
     """
     distinct = merge_parallel_factors(groups)
     scopes, table_of_edge = [np.empty((0, 2), np.int32)], [np.empty(0, np.int32)]
@@ -134,7 +144,7 @@ def _links(groups: Sequence[TableFactors], n_states: int) -> tuple[Int32s, Int32
 
 
 def _squares(tables: Floats, n_states: int) -> Floats:
-    """Return the tables with states that a variable does not have forbidden, [T, K, K]."""
+    """Return the tables padded to [T, K, K] with -inf for states that a variable does not have."""
     n_rows, n_columns = tables.shape[1:]
     if n_rows == n_columns == n_states:
         return tables

@@ -39,12 +39,15 @@ def sweep_order(scan: Scan, graph: Graph) -> Int32s:
 
 
 def checkerboard_colours(compiled: TableGraph, neighbours: tuple[Int64s, Int32s] | None = None) -> Int32s:
-    """Return a colouring in which dependent variables have different colours, int32[V].
+    """Return a colouring in which dependent variables have different colours.
 
     Args:
         compiled: The graph.
-        neighbours: (starts, members), the variables on which each variable depends; None is those with which it shares
-            a factor.
+        neighbours: (starts int64[V + 1], members int32), the variables on which each variable depends; None is the
+            Markov blankets.
+
+    Returns:
+        int32[V], the colour of each variable; the colours of a checkerboard for a grid that allows them.
     """
     if neighbours is None:
         grid = compiled.find(GridForm)
@@ -55,17 +58,31 @@ def checkerboard_colours(compiled: TableGraph, neighbours: tuple[Int64s, Int32s]
 
 
 def order_by_colour(colours: Int32s) -> tuple[Int32s, Int64s]:
-    """Return the variables colour by colour, in ascending order within a colour, and the start of each colour."""
+    """Sort the variables by colour, in ascending order within a colour.
+
+    Args:
+        colours: int32[V], the colour of each variable.
+
+    Returns:
+        The variables, int32[V]; and the index of the first variable of each colour, int64[C + 1].
+    """
     order = np.argsort(colours, kind="stable").astype(np.int32)
     return order, np.concatenate([[0], np.cumsum(np.bincount(colours))]).astype(np.int64)
 
 
 def block_ranges(compiled: TableGraph, overlapping: bool = False) -> Int32s:
-    """Return the first and the last variable of each block of a graph of pairs, from left to right, int32[B, 2].
+    """Return the first and the last variable of each block of a graph of pairs, from left to right.
 
     A block is a run of consecutive variables, each joined to the one before it and to no other variable of the block.
-    Where another pair lies within a run, the run is cut before the later variable of that pair. With ``overlapping``,
-    the next block then starts right after the earlier variable of the pair, so that blocks are as long as possible.
+    If both variables of another pair lie in one run, the run is cut before the later one.
+
+    Args:
+        compiled: A graph of factors of at most two variables.
+        overlapping: Start the block after a cut right after the earlier variable of the pair, so that blocks overlap
+            and are as long as possible.
+
+    Returns:
+        int32[B, 2].
     """
     n = len(compiled.sizes)
     nearest, joins = np.full(n, -1, np.int32), np.zeros(n, np.uint8)
@@ -88,7 +105,15 @@ def block_ranges(compiled: TableGraph, overlapping: bool = False) -> Int32s:
 
 
 def block_steps(ranges: Int32s, order: NDArray[np.integer]) -> tuple[Int32s, Int32s]:
-    """Return the steps of a sweep over blocks in ``order``: the variable and the block of each step, int32[n] each."""
+    """Return the steps of a sweep over blocks; each step updates one variable.
+
+    Args:
+        ranges: int32[B, 2], the first and the last variable of each block.
+        order: int[N], the blocks in the order of their updates.
+
+    Returns:
+        int32[n] each: the variable of each step, and its block.
+    """
     order = np.asarray(order, np.int64)
     lengths = ranges[order, 1] - ranges[order, 0] + 1
     at = np.arange(int(lengths.sum())) - np.repeat(np.cumsum(lengths) - lengths, lengths)

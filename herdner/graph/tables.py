@@ -1,4 +1,4 @@
-"""Compiled graphs of discrete variables: the arrays that compiled loops read, in the forms that each loop needs."""
+"""Compiled graphs of discrete variables: the arrays of a graph in the form that each compiled loop needs."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ class TableGraph:
 
     Attributes:
         source: Function that builds the graph.
-        links: Function that lays out chains and links without the graph, or returns None if it cannot. If it is set,
-            messages pass along these links even where all factors together form chains, so that the result for a part
-            of the graph does not depend on other parts.
+        links: Function that lays out chains and links without building the graph, or returns None if it cannot. With
+            this function, sum-product always passes messages along the links, even if chains and links together form
+            paths. So the result for a part of the graph does not depend on other parts.
     """
 
     source: Callable[[], FactorGraph]
