@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from herdner._ext.links import add_messages
 from herdner.crf.templates import SkipChain
 from herdner.graph import FactorGraph, TableFactors, TableGraph, chain_graph
-from herdner.graph.linked_chains import LinkedChains, tied_linked_chains
+from herdner.graph.linked_chains import tied_linked_chains
 from herdner.inference.linear_chain import forward_backward, viterbi
 from herdner.text.tags import Scheme, allowed_transitions
 
@@ -107,17 +107,9 @@ class SkipChainModel:
         graph = partial(self.unroll, unary, sentence_offsets, links)
         if not any(map(len, links)):
             return TableGraph(graph)
-        return TableGraph(graph, partial(self._linked_chains, unary, sentence_offsets, links))
-
-    def _linked_chains(
-        self, unary: NDArray[np.float64], sentence_offsets: NDArray[np.int64], links: Links
-    ) -> LinkedChains | None:
-        """Lay out the graph of `unroll` from its tables; None if a sentence is empty or `tied_linked_chains` cannot."""
-        if (np.diff(sentence_offsets) < 1).any():
-            return None
         linked = [(ends, each.table) for each, ends in zip(self.link_tables, links, strict=True) if len(ends)]
         unary = self.with_borders(unary, sentence_offsets)
-        return tied_linked_chains(unary, self.transition, sentence_offsets, linked)
+        return TableGraph(graph, partial(tied_linked_chains, unary, self.transition, sentence_offsets, linked))
 
     def links(self, tokens: Sequence[str], sentence_offsets: NDArray[np.int64]) -> list[NDArray[np.int32]]:
         """Return the links of a document for each link table.
@@ -158,30 +150,23 @@ class SkipChainModel:
         """
         return viterbi(self.with_borders(unary, sentence_offsets), self.transition, sentence_offsets)[0]
 
-    def with_borders(self, unary: NDArray[np.float64], sentence_offsets: NDArray[np.int64]) -> NDArray[np.float64]:
+    def with_borders(
+        self, unary: NDArray[np.float64], sentence_offsets: NDArray[np.int64], overwrite_unary: bool = False
+    ) -> NDArray[np.float64]:
         """Return log-potentials that include `start` and `end` at the borders of sentences.
 
         Args:
             unary: float64[n, K], log-potentials of the tags of each token.
             sentence_offsets: int64[S + 1], first token of each sentence, and n.
+            overwrite_unary: Allow ``unary`` to be overwritten.
 
         Returns:
-            float64[n, K]: a copy, or ``unary`` itself if start and end are 0.
-        """
-        return self.add_borders(unary.copy() if self.start.any() or self.end.any() else unary, sentence_offsets)
-
-    def add_borders(self, unary: NDArray[np.float64], sentence_offsets: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Add `start` and `end` to ``unary`` in place at the borders of sentences.
-
-        Args:
-            unary: float64[n, K], log-potentials of the tags of each token, which are changed.
-            sentence_offsets: int64[S + 1], first token of each sentence, and n.
-
-        Returns:
-            ``unary`` itself.
+            float64[n, K]: a copy, or ``unary`` itself if it may be overwritten or start and end are 0.
         """
         if not self.start.any() and not self.end.any():
             return unary
+        if not overwrite_unary:
+            unary = unary.copy()
         unary[sentence_offsets[:-1]] += self.start
         unary[sentence_offsets[1:] - 1] += self.end
         return unary

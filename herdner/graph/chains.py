@@ -11,7 +11,7 @@ from herdner._ext import layout
 from herdner.base.arrays import Floats, Int32s, Int64s
 from herdner.graph.edges import MOST_CELLS, check_cells, describe_factor, edge_recipes, recipe_table
 from herdner.graph.factors import TableFactors
-from herdner.graph.graph import UnsupportedGraph
+from herdner.graph.graph import ImpossibleGraph, UnsupportedGraph
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -103,8 +103,16 @@ def constant_term(factors: Sequence[TableFactors]) -> float:
 
     Args:
         factors: Groups of factors.
+
+    Raises:
+        ImpossibleGraph: The sum is -inf.
     """
-    return sum((float((g.scale * g.tables[g.table_of_factor]).sum()) for g in factors if g.arity == 0), 0.0)
+    total = sum((float((g.scale * g.tables[g.table_of_factor]).sum()) for g in factors if g.arity == 0), 0.0)
+    if total == -np.inf:
+        raise ImpossibleGraph(
+            "a factor of no variables is -inf, so every joint state is forbidden; observe other states"
+        )
+    return total
 
 
 def unary_table(sizes: Int32s, factors: Sequence[TableFactors]) -> Floats:

@@ -67,13 +67,15 @@ def tied_linked_chains(
     Args:
         unary: float64[n, K], unary log-potentials.
         transition: float64[K, K], the table of all edges within sequences.
-        offsets: int64[S + 1]; sequence s holds the variables ``offsets[s]`` to ``offsets[s + 1] - 1``, at least one.
+        offsets: int64[S + 1]; sequence s holds the variables ``offsets[s]`` to ``offsets[s + 1] - 1``.
         links: The links of each link table, int32[F, 2], smaller variable first, in ascending order, and the table.
 
     Returns:
-        The linked chains; None if a table lists a link twice, there are more than 62 link tables, or a log-potential is
-        NaN or +inf.
+        The linked chains; None if a sequence is empty, a table lists a link twice, there are more than 62 link tables,
+        or a log-potential is NaN or +inf.
     """
+    if (np.diff(offsets) < 1).any():
+        return None
     largest = max(unary.max(), transition.max(), sum(max(table.max(), 0) for _, table in links))
     joint = merge_links([ends for ends, _ in links]) if len(links) <= _MOST_TABLES else None
     if joint is None or not largest < np.inf:

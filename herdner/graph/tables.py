@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -36,6 +36,7 @@ class TableGraph:
 
     source: Callable[[], FactorGraph]
     links: Callable[[], LinkedChains | None] | None = None
+    _layouts: dict[type, Any] = field(default_factory=dict[type, Any], init=False, repr=False)  # a form or the obstacle
 
     @cached_property
     def graph(self) -> FactorGraph:
@@ -72,7 +73,14 @@ class TableGraph:
         Args:
             form: ``ChainForm``, ``GridForm`` or ``LinkedChains``.
         """
-        return self._layout(form)[0]
+        if form not in self._layouts:
+            layout = self.links() if form is LinkedChains and self.links is not None else None
+            try:
+                self._layouts[form] = layout or _LAYOUTS[form](self.sizes, self.factors)
+            except UnsupportedGraph as error:
+                self._layouts[form] = str(error)
+        layout = self._layouts[form]
+        return None if isinstance(layout, str) else layout
 
     def require(self, form: type[Form], advice: str) -> Form:
         """Return a form of the graph, or raise `UnsupportedGraph` if the graph does not have it.
@@ -84,24 +92,10 @@ class TableGraph:
         Raises:
             UnsupportedGraph: The message names the obstacle, such as the first factor that does not fit.
         """
-        layout, obstacle = self._layout(form)
+        layout = self.find(form)
         if layout is None:
-            raise UnsupportedGraph(f"{obstacle}: {advice}")
+            raise UnsupportedGraph(f"{self._layouts[form]}: {advice}")
         return layout
-
-    @cached_property
-    def _layouts(self) -> dict[type, tuple[Any, str]]:
-        return {}
-
-    def _layout(self, form: type[Form]) -> tuple[Form | None, str]:
-        """Return the form and "", or None and the obstacle."""
-        if form not in self._layouts:
-            layout = self.links() if form is LinkedChains and self.links is not None else None
-            try:
-                self._layouts[form] = layout or _LAYOUTS[form](self.sizes, self.factors), ""
-            except UnsupportedGraph as error:
-                self._layouts[form] = None, str(error)
-        return self._layouts[form]
 
 
 Graph = FactorGraph | TableGraph

@@ -107,7 +107,8 @@ def span_confidences(
         return np.empty(0)
     if any(map(len, links)):
         beliefs = np.eye(unary.shape[1])[decoded.states] if decoded.marginals is None else decoded.marginals
-        unary = crf.add_borders(crf.with_expected_links(unary, links, beliefs, overwrite_unary), sentence_offsets)
+        total = crf.with_expected_links(unary, links, beliefs, overwrite_unary)
+        unary = crf.with_borders(total, sentence_offsets, overwrite_unary=True)
     else:
         unary = crf.with_borders(unary, sentence_offsets)
     spans = decoded.states, starts, ends
@@ -275,7 +276,7 @@ class Decoder:
         for each, start, end in zip(evidence, starts.tolist(), starts[1:].tolist(), strict=False):
             each.add_to(unary[start:end])
         # The borders are added once and in place; otherwise each function that needs them would copy ``unary``.
-        unary, crf = self.crf.add_borders(unary, offsets), self._borderless
+        unary, crf = self.crf.with_borders(unary, offsets, overwrite_unary=True), self._borderless
         try:
             decoded = decode(crf, unary, offsets, links, backend, rng)
         except UnsupportedGraph as error:

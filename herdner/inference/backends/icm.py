@@ -12,11 +12,11 @@ from numpy.typing import ArrayLike
 from herdner._ext.ascent import Ascent
 from herdner.base.arrays import Floats, Int32s, Int64s
 from herdner.base.seeds import Seed, generator
-from herdner.graph.chains import unary_table
+from herdner.graph.chains import constant_term, unary_table
 from herdner.graph.conditionals import Conditionals
 from herdner.graph.tables import Graph, compile_tables
 from herdner.inference.backend import Capabilities, Interrupted
-from herdner.inference.backends.sweeps import check_options, checked_constant
+from herdner.inference.backends.sweeps import check_options
 from herdner.inference.gibbs.start import check_start, repair
 from herdner.inference.record import Record
 from herdner.inference.result import Result
@@ -74,7 +74,7 @@ class ICM:
         began = perf_counter()
         self.capabilities.require(record, "icm")
         compiled = compile_tables(graph)
-        checked_constant(compiled)
+        constant_term(compiled.factors)  # raises ImpossibleGraph if it is -inf
         unary = unary_table(compiled.sizes, compiled.factors)
         conditionals = compiled.conditionals
         first = None if start is None else check_start(compiled, start).astype(np.int32)

@@ -13,12 +13,12 @@ from numpy.typing import ArrayLike, NDArray
 from herdner._ext import max_product as loops
 from herdner.base.arrays import Floats, Int32s, Int64s
 from herdner.base.seeds import Seed
-from herdner.graph.chains import unary_table
+from herdner.graph.chains import constant_term, unary_table
 from herdner.graph.edges import merge_parallel_factors
 from herdner.graph.factors import TableFactors
 from herdner.graph.tables import Graph, compile_tables
 from herdner.inference.backend import Capabilities, ImpossibleGraph, Interrupted
-from herdner.inference.backends.sweeps import check_message_memory, check_options, checked_constant
+from herdner.inference.backends.sweeps import check_message_memory, check_options
 from herdner.inference.gibbs.start import repair
 from herdner.inference.record import Record
 from herdner.inference.result import Result
@@ -80,7 +80,7 @@ class MaxProduct:
         began = perf_counter()
         self.capabilities.require(record, "max-product")
         compiled = compile_tables(graph)
-        constant = checked_constant(compiled)
+        constant = constant_term(compiled.factors)
         check_message_memory(compiled, "max-product", 2, 2)
         unary = unary_table(compiled.sizes, compiled.factors)
         loop = loops.MaxProduct(Slots.of(compiled.sizes, compiled.factors), unary, self.damping)

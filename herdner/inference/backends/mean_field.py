@@ -13,10 +13,10 @@ from numpy.typing import ArrayLike
 from herdner._ext import mean_field as loops
 from herdner.base.arrays import Floats
 from herdner.base.seeds import Seed, generator
-from herdner.graph.chains import unary_table
+from herdner.graph.chains import constant_term, unary_table
 from herdner.graph.tables import Graph, TableGraph, compile_tables
 from herdner.inference.backend import Capabilities, Interrupted
-from herdner.inference.backends.sweeps import check_message_memory, check_options, checked_constant
+from herdner.inference.backends.sweeps import check_message_memory, check_options
 from herdner.inference.gibbs.start import check_start, repair
 from herdner.inference.record import Record
 from herdner.inference.result import Result
@@ -88,7 +88,7 @@ class MeanField:
         trace = self.trace if record is None else record.trace
         compiled = compile_tables(graph)
         check_message_memory(compiled, "mean-field", 4, 0)
-        constant, conditionals = checked_constant(compiled), compiled.conditionals
+        constant, conditionals = constant_term(compiled.factors), compiled.conditionals
         q = self._start(compiled, seed) if start is None else _point_mass(compiled, start)
         loop = loops.MeanField(conditionals, q, self.damping)
         n, n_updates, interrupted = len(q), 0, False

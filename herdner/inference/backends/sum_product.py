@@ -19,7 +19,7 @@ from herdner.graph.edges import is_near, pair_keys
 from herdner.graph.linked_chains import LinkedChains
 from herdner.graph.tables import Graph, TableGraph, compile_tables
 from herdner.inference.backend import Capabilities, ImpossibleGraph, Interrupted
-from herdner.inference.backends.sweeps import check_message_memory, check_options, check_possible
+from herdner.inference.backends.sweeps import check_message_memory, check_options
 from herdner.inference.backends.viterbi import Viterbi, add_marginals, group_counts
 from herdner.inference.gibbs.start import repair
 from herdner.inference.linear_chain import decode, smooth
@@ -141,7 +141,6 @@ class SumProduct:
     ) -> tuple[Result, loops.SumProduct]:
         """Make all sweeps; return the result and the loop that holds the messages."""
         constant = chains.form.constant
-        check_possible(constant)
         loop, interrupted = loops.SumProduct(chains, self.damping, self.tolerance), False
         try:
             _advance(loop, chains, self.n_sweeps, True)

@@ -1,4 +1,4 @@
-"""Checks of options, constants and memory that the iterative backends share."""
+"""Checks of options and memory that the iterative backends share."""
 
 from __future__ import annotations
 
@@ -6,9 +6,7 @@ import math
 
 from herdner.base.checks import check_integer
 from herdner.base.memory import check_memory
-from herdner.graph.chains import constant_term
 from herdner.graph.tables import TableGraph
-from herdner.inference.backend import ImpossibleGraph
 
 
 def check_options(*, tolerance: float = 0.0, damping: float = 1.0, **counts: int) -> None:
@@ -25,32 +23,6 @@ def check_options(*, tolerance: float = 0.0, damping: float = 1.0, **counts: int
         raise ValueError(f"tolerance must be a number of at least 0, not {tolerance}")
     if not 0 < damping <= 1:
         raise ValueError(f"damping must be above 0 and at most 1 (undamped), not {damping}")
-
-
-def checked_constant(compiled: TableGraph) -> float:
-    """Return the sum of the factors of no variables.
-
-    Args:
-        compiled: The graph.
-
-    Raises:
-        ImpossibleGraph: The sum is -inf.
-    """
-    total = constant_term(compiled.factors)
-    check_possible(total)
-    return total
-
-
-def check_possible(constant: float) -> None:
-    """Raise `ImpossibleGraph` if the sum of the factors of no variables is -inf.
-
-    Args:
-        constant: The sum.
-    """
-    if constant == -math.inf:
-        raise ImpossibleGraph(
-            "a factor of no variables is -inf, so every joint state is forbidden; observe other states"
-        )
 
 
 def check_message_memory(compiled: TableGraph, backend: str, per_state: int, per_message: int) -> None:

@@ -16,7 +16,6 @@ from herdner.graph.chains import ChainForm
 from herdner.graph.factors import TableFactors
 from herdner.graph.tables import Graph, TableGraph, compile_tables
 from herdner.inference.backend import Capabilities, ImpossibleGraph
-from herdner.inference.backends.sweeps import check_possible
 from herdner.inference.linear_chain import ImpossibleChain, decode, smooth
 from herdner.inference.record import Record
 from herdner.inference.result import Result
@@ -69,7 +68,6 @@ class Viterbi:
             "viterbi needs a chain, variables in a row joined by pairs; use sum-product, max-product or gibbs, or exact"
             " if the treewidth is small",
         )
-        check_possible(form.constant)
         try:
             states, scores = decode(form.unary, form.tables, form.offsets, form.edge_table)
         except ImpossibleChain as error:

@@ -15,11 +15,11 @@ from numpy.typing import ArrayLike, NDArray
 from herdner._ext import gibbs as loops
 from herdner.base.arrays import Floats, Int32s, Int64s
 from herdner.base.memory import NotEnoughMemory, check_memory
+from herdner.graph.chains import constant_term
 from herdner.graph.conditionals import Conditionals
 from herdner.graph.grids import GridForm
 from herdner.graph.tables import Graph, TableGraph, compile_tables
 from herdner.inference.backend import Interrupted
-from herdner.inference.backends.sweeps import checked_constant
 from herdner.inference.gibbs.blocks import Blocks
 from herdner.inference.gibbs.driving import Uniforms
 from herdner.inference.gibbs.plan import Plan
@@ -59,7 +59,7 @@ def sample(
         Interrupted: Ctrl-C stopped the runs.
     """
     sizes = compiled.sizes
-    checked_constant(compiled)
+    constant_term(compiled.factors)  # raises ImpossibleGraph if it is -inf
     if sizes.max() > loops.STATES_LIMIT:
         raise ValueError(
             f"variable {sizes.argmax()} has {sizes.max()} states; samplers support at most {loops.STATES_LIMIT}"
