@@ -1,0 +1,107 @@
+"""Exact marginals of graphs of the UAI-2014 competition, beside pyAgrum's junction tree.
+
+    python scripts/benchmarks/bench_uai.py ../shared/data/uai [--seconds 60] [--only Grids_11 Pedigree_11]
+
+Each instance and program runs in a process of its own with 8 GB of memory. The table shows the time of inference
+without the time to read the file, and the largest difference from the marginals of the ``.MAR`` file if there is one.
+The peer needs pip install pyagrum; without it, its column is empty.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import resource
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+from time import perf_counter
+
+import numpy as np
+
+from herdner.graph.uai_files import read_evidence, read_marginals, read_uai
+from herdner.inference.backends.exact import Exact
+from herdner.inference.record import Record
+
+MEMORY = 8 * 2**30
+
+
+def herdner_run(path: Path) -> dict[str, float]:
+    """Return the seconds of exact inference and the error of its marginals."""
+    graph = read_uai(path)
+    evidence = read_evidence(path.with_name(path.name + ".evid"), graph)
+    began = perf_counter()
+    result = Exact().infer(graph.condition(evidence), record=Record(best=False))
+    outcome = {"seconds": perf_counter() - began}
+    truth = path.with_name(path.name + ".MAR")
+    if truth.exists() and result.marginals is not None:
+        expected = read_marginals(truth)
+        free = [v for v in range(len(expected)) if v not in evidence]
+        rows = zip(free, result.marginals, strict=True)
+        outcome["error"] = max(float(np.abs(row[: len(expected[v])] - expected[v]).max()) for v, row in rows)
+    return outcome
+
+
+def pyagrum_run(path: Path) -> dict[str, float]:
+    """Return the seconds of pyAgrum's junction tree."""
+    import pyagrum
+
+    graph = pyagrum.loadMRF(str(path))
+    evidence = read_evidence(path.with_name(path.name + ".evid"))
+    began = perf_counter()
+    inference = pyagrum.ShaferShenoyMRFInference(graph)
+    inference.setEvidence({graph.variable(v).name(): state for v, state in evidence.items()})
+    inference.makeInference()
+    for v in graph.nodes():
+        inference.posterior(v)
+    return {"seconds": perf_counter() - began}
+
+
+PROGRAMS = {"herdner": herdner_run, "pyagrum": pyagrum_run}
+
+
+def run_alone(program: str, path: Path, seconds: float) -> dict[str, float]:
+    """Run one program in a child process; the result is empty after the time or beyond the memory."""
+    command = [sys.executable, __file__, str(path), "--program", program]
+    try:
+        child = subprocess.run(command, capture_output=True, text=True, timeout=seconds + 10)
+    except subprocess.TimeoutExpired:
+        return {}
+    return json.loads(child.stdout) if child.returncode == 0 else {}
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description="Exact marginals of UAI graphs.")
+    parser.add_argument("path", type=Path, help="folder of .uai files with .evid files")
+    parser.add_argument("--seconds", type=float, default=60, help="largest time for one instance")
+    parser.add_argument("--only", nargs="*", help="names of instances")
+    parser.add_argument("--program", choices=PROGRAMS, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.program:
+        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+        print(json.dumps(PROGRAMS[options.program](options.path)))
+        return
+    files = [file for file in sorted(options.path.glob("*.uai")) if not options.only or file.stem in options.only]
+    ratios, solved = [], dict.fromkeys(PROGRAMS, 0)
+    print("| instance | herdner, s | error | pyAgrum, s |\n|---|--:|--:|--:|")
+    for file in files:
+        programs = [name for name in PROGRAMS if name != "pyagrum" or find_spec("pyagrum")]
+        runs = {name: run_alone(name, file, options.seconds) for name in programs}
+        times = {name: run.get("seconds", math.inf) for name, run in runs.items()}
+        for name, took in times.items():
+            solved[name] += took <= options.seconds
+        if times["herdner"] < math.inf and times.get("pyagrum", math.inf) < math.inf:
+            ratios.append(times["pyagrum"] / times["herdner"])
+        error = runs["herdner"].get("error")
+        cells = [f"{times.get(name, math.inf):.2f}".replace("inf", "-") for name in PROGRAMS]
+        print(f"| {file.stem} | {cells[0]} | {'-' if error is None else f'{error:.0e}'} | {cells[1]} |", flush=True)
+    print(f"\nsolved within {options.seconds:g} s: {solved} of {len(files)}")
+    if ratios:
+        print(f"pyAgrum's time over herdner's, geometric mean of {len(ratios)}: {np.exp(np.mean(np.log(ratios))):.1f}")
+
+
+if __name__ == "__main__":
+    main()
