@@ -1,6 +1,6 @@
-"""Settings of Sphinx, which turns the pages and the docstrings of herdner into a site in out/site:
+"""Settings of Sphinx, which builds the site from the pages and docstrings of herdner.
 
-python -m sphinx -W --keep-going -c docs docs/pages out/site      (pip install '.[docs]')
+pip install '.[test]' && python -m sphinx -W --keep-going -c docs docs/pages out/site
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from sphinx.environment import BuildEnvironment
 
 
 class ArrayLike:
-    """What annotations show, instead of the union that it stands for."""
+    """Name that annotations show instead of NumPy's union of types."""
 
     __module__ = "numpy.typing"
 
 
 class NDArray(Generic[TypeVar("Number")]):
-    """What annotations show, instead of the nested types that it stands for."""
+    """Name that annotations show instead of NumPy's nested types."""
 
     __module__ = "numpy.typing"
 
@@ -39,71 +39,71 @@ project = "herdner"
 copyright = "the contributors of herdner"
 version = release = herdner.__version__
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx_copybutton"]
-smartquotes_action = "D"  # dashes; quotes stay as they are, since most are of strings
+smartquotes_action = "D"  # convert dashes only; most quotes belong to strings
 nitpicky = True
-# Annotations speak of types of NumPy and of Python, and of helpers that have no entry; all other names must be known.
+# Annotations name types of NumPy and Python, and helpers without an entry. All other names must have an entry.
 nitpick_ignore_regex = [("py:class", ".*"), ("py:obj", r"(dataclasses|jax|numpy|scipy|spacy|typing)\b.*")]
 
 # Pages
 myst_heading_anchors = 3
 myst_enable_extensions = ["colon_fence"]
 
-# Docstrings: Google style; a name between single backticks is a link to its entry.
+# Docstrings have Google style. A name between single backticks becomes a link to its entry.
 default_role = "py:obj"
 autodoc_default_options = {"members": True, "member-order": "bysource"}
 autodoc_preserve_defaults = True
 autodoc_type_aliases = {name: name for name in ("Seed", "Graph")}
 autodoc_mock_imports = ["presidio_analyzer", "transformers"]
 napoleon_numpy_docstring = False
-napoleon_attr_annotations = False  # the signature of the class has them
+napoleon_attr_annotations = False  # the signature of the class contains them
 napoleon_use_rtype = False  # "float64[n, K]: ..." states a shape, whose dimensions are not names of classes
 add_module_names = False
 python_maximum_signature_line_length = 100
 
-# The site: no fonts or scripts of other hosts, and pages that open from a folder too.
+# The site loads no fonts or scripts from other hosts. Its pages can also be opened from a folder.
 html_theme = "furo"
 html_title = "herdner"
 html_show_sphinx = False
 html_copy_source = False
 
 
-def offer_public_names(app: Sphinx, env: BuildEnvironment) -> None:
-    """Makes the entry of what a package offers known under the package's name too, as in `herdner.Tagger`."""
-    known = env.domains.python_domain.objects
-    for path, entry in list(known.items()):
-        home, _, name = path.rpartition(".")
-        value, package = getattr(sys.modules.get(home), name, None), home.rpartition(".")[0]
-        while value is not None and package:
-            offered = sys.modules[package]
-            if name in getattr(offered, "__all__", ()) and getattr(offered, name) is value:
-                known.setdefault(f"{package}.{name}", entry._replace(aliased=True))
-            package = package.rpartition(".")[0]
+def add_public_names(app: Sphinx, env: BuildEnvironment) -> None:
+    """Add an alias for each name that a package exports, such as `herdner.Tagger` for `herdner.ner.tagger.Tagger`."""
+    entries = env.domains.python_domain.objects
+    for path, entry in list(entries.items()):
+        module, _, name = path.rpartition(".")
+        value, parent = getattr(sys.modules.get(module), name, None), module.rpartition(".")[0]
+        while value is not None and parent:
+            package = sys.modules[parent]
+            if name in getattr(package, "__all__", ()) and getattr(package, name) is value:
+                entries.setdefault(f"{parent}.{name}", entry._replace(aliased=True))
+            parent = parent.rpartition(".")[0]
 
 
-def resolve_anywhere(
+def resolve_short_name(
     app: Sphinx, env: BuildEnvironment, node: pending_xref, content: nodes.TextElement
 ) -> nodes.Element | None:
-    """The entry of a name that is written without its module."""
+    """Return a link to the entry of a name that is written without its module."""
     if node.get("refdomain") != "py" or node.get("refspecific"):
         return None
     node["refspecific"] = True
-    place, role, name = node.get("refdoc", env.docname), node["reftype"], node["reftarget"]
-    return env.domains.python_domain.resolve_xref(env, place, app.builder, role, name, node, content)
+    page, role, name = node.get("refdoc", env.docname), node["reftype"], node["reftarget"]
+    return env.domains.python_domain.resolve_xref(env, page, app.builder, role, name, node, content)
 
 
-def no_field_numbers(app: Sphinx, kind: str, name: str, item: object, skip: bool, options: object) -> bool | None:
-    """Leaves out the fields of named tuples, of which Python says no more than their numbers."""
+def skip_tuple_fields(app: Sphinx, kind: str, name: str, item: object, skip: bool, options: object) -> bool | None:
+    """Skip the fields of named tuples, because their generated docstrings contain only their index."""
     return True if type(item).__name__ == "_tuplegetter" else None
 
 
-def no_type_before_colon(app: Sphinx, kind: str, name: str, item: object, options: object, lines: list[str]) -> None:
-    """Lets "float64[n]: the weights" be the text of a property, where Napoleon would read a type and a text."""
+def keep_colons(app: Sphinx, kind: str, name: str, item: object, options: object, lines: list[str]) -> None:
+    """Prevent Napoleon from reading "float64[n]: the weights" in a property as a type and a description."""
     if kind in ("attribute", "data", "property"):
         lines[:0] = ["..", ""]
 
 
 def prepare(app: Sphinx, page: str, source: list[str]) -> None:
-    """Adds what is generated to a page, a heading above each module, and the name of a file above its block."""
+    """Add generated text to a page, a heading to each module, and a caption to each block with a file name."""
     if page in PAGES:
         source[0] += PAGES[page]()
     heading = r"```\n\n## `\1`\n\n```{eval-rst}\n\g<0>"
@@ -111,10 +111,10 @@ def prepare(app: Sphinx, page: str, source: list[str]) -> None:
     source[0] = re.sub(r'^```(\w+) title="([^"]+)"$', r"```{code-block} \1\n:caption: \2", source[0], flags=re.M)
 
 
-# What axe misses in the theme's pages: captions are headings of no level, code and tables that scroll are out of reach
-# of the keys, two parts at the sides have no name, corners of tables are headers of nothing, the page of the search has
-# no heading, and parameters on lines of their own are a list of definitions without a term.
-_ACCESSIBLE = {
+# Corrections of the theme's HTML for axe, an accessibility checker. Without them captions are headings without a level,
+# the keyboard cannot scroll code and tables, the two sidebars have no name, empty corner cells of tables are headers,
+# the search page has no heading, and parameters on separate lines are a definition list without terms.
+_REPLACEMENTS = {
     '<p class="caption" role="heading">': '<p class="caption" role="heading" aria-level="2">',
     "<pre>": '<pre tabindex="0">',
     '<div class="table-wrapper': '<div tabindex="0" class="table-wrapper',
@@ -126,25 +126,26 @@ _ACCESSIBLE = {
 _PARAMETERS = re.compile(r'<dl>\n((?:<dd><em class="sig-param">.*</dd>\n)+)</dl>')
 
 
-def _parameters(found: re.Match[str]) -> str:
-    """The parameters of a signature, a line each."""
-    return found[1].replace("<dd>", '<span style="display: block; margin-left: 2rem">').replace("</dd>", "</span>")
+def _parameters(match: re.Match[str]) -> str:
+    """Return the parameters of a signature as one block each."""
+    return match[1].replace("<dd>", '<span style="display: block; margin-left: 2rem">').replace("</dd>", "</span>")
 
 
-def accessible(app: Sphinx, error: Exception | None) -> None:
-    """Completes the pages, which come from templates of the theme."""
+def correct_html(app: Sphinx, error: Exception | None) -> None:
+    """Make the theme's pages accessible."""
     for page in [] if error else Path(app.outdir).rglob("*.html"):
         html = page.read_text(encoding="utf-8")
-        for there, wanted in _ACCESSIBLE.items():
-            html = html.replace(there, wanted)
+        for old, new in _REPLACEMENTS.items():
+            html = html.replace(old, new)
         html = _PARAMETERS.sub(_parameters, html)
         page.write_text(html, encoding="utf-8", newline="\n")
 
 
 def setup(app: Sphinx) -> None:
-    app.connect("env-updated", offer_public_names)
-    app.connect("missing-reference", resolve_anywhere)
-    app.connect("autodoc-skip-member", no_field_numbers)
-    app.connect("autodoc-process-docstring", no_type_before_colon, priority=100)  # before Napoleon
+    """Connect the functions of this file to Sphinx's events."""
+    app.connect("env-updated", add_public_names)
+    app.connect("missing-reference", resolve_short_name)
+    app.connect("autodoc-skip-member", skip_tuple_fields)
+    app.connect("autodoc-process-docstring", keep_colons, priority=100)  # before Napoleon
     app.connect("source-read", prepare)
-    app.connect("build-finished", accessible)
+    app.connect("build-finished", correct_html)
