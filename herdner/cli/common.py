@@ -60,7 +60,7 @@ def discard_stdout() -> None:
 
 
 def handle_errors(function: Callable[P, T]) -> Callable[P, T]:
-    """Decorate a command: print one line and exit if it fails by bad input, a full disk or a closed pipe.
+    """Decorate a command so that bad input, a full disk or a closed pipe ends it with a message of one line.
 
     Args:
         function: The command.
@@ -102,7 +102,7 @@ def _corpus_error() -> type[Exception]:
 
 
 def parse_backend(name: str, options: Mapping[str, object]) -> Backend:
-    """Make a backend.
+    """Create a backend.
 
     Args:
         name: Name of the backend.
@@ -132,7 +132,7 @@ def parse_inference(
         tagger: Tagger that will use the options.
         option: Name of the option of the pairs, for error messages.
         names: Known names; None stands for no names.
-        min_confidence: Least confidence of an entity that is kept; None keeps all.
+        min_confidence: Entities with a lower confidence are removed; None keeps all.
 
     Returns:
         Options of tagging.
@@ -225,7 +225,7 @@ def show_activity(description: str) -> Generator[None]:
     """Show a progress display for work whose length is unknown.
 
     Args:
-        description: What is done.
+        description: Name of the work.
 
     Yields:
         Once, to do the work.

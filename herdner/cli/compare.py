@@ -32,7 +32,7 @@ class ComparisonSide:
     Attributes:
         name: Text of the argument.
         model: Name or path of the model; empty for predictions.
-        backend: Name of the backend; None stands for that of the model.
+        backend: Name of the backend; None: the default of the model.
         options: KEY=VALUE options of the backend.
         predictions: File of predictions; None for a model.
     """
@@ -47,9 +47,9 @@ class ComparisonSide:
 def parse_side(text: str) -> ComparisonSide:
     """Parse one argument of ``--compare``.
 
-    A path may contain ":" and "@", so the readings are tried in this order: the name of a shipped model, FILE:FORMAT,
-    the path of an existing file, a model and a backend, a model. ":" separates the options of a backend, because their
-    values may contain commas.
+    A path may contain ":" and "@". Therefore the argument is interpreted as the first of these that fits: the name of a
+    shipped model, FILE:FORMAT, the path of an existing file, a model and a backend, a model. ":" separates the options
+    of a backend, because their values may contain commas.
 
     Args:
         text: The argument.
@@ -70,7 +70,7 @@ def parse_side(text: str) -> ComparisonSide:
     try:
         return ComparisonSide(text, predictions=parse_source(text))
     except ValueError:
-        pass  # no file of predictions
+        pass  # the argument is not a file of predictions
     parts = None if Path(text).exists() else _MODEL_AND_BACKEND.fullmatch(text)
     if parts is None:
         return ComparisonSide(text, text)
@@ -107,14 +107,16 @@ def compare_sides(
         raise UsageError("--resamples 0: a comparison needs at least 1 bootstrap sample")
     sides = [parse_side(name) for name in names]
     if files.case is not None and (side := next((side for side in sides if side.predictions), None)):
-        raise UsageError(f"--case: {side.name} is a file of predictions; compare models, which can tag the new text")
+        raise UsageError(
+            f"--case: {side.name} is a file of predictions; --case needs models, which tag the changed text"
+        )
     taggers = _load_taggers(sides)
     inferences = [
         None if s.predictions else parse_inference(s.backend, s.options, taggers[s.model], f"--compare {s.name}:")
         for s in sides
     ]
     tokenizer = _shared_tokenizer(sides, taggers)
-    # Predictions are read before the tagging, which may take long, to find their errors first.
+    # Predictions are read before tagging, so that errors in them are reported before the slow part.
     predictions = [
         read_gold([s.predictions], tokenizer, files.core_labels is True, renames=files.renames, strict=files.strict)
         if s.predictions
@@ -154,19 +156,19 @@ def _load_taggers(sides: list[ComparisonSide]) -> dict[str, Tagger]:
 
 
 def _shared_tokenizer(sides: list[ComparisonSide], taggers: dict[str, Tagger]) -> Tokenizer:
-    """Return the tokenizer of running text: that of the first model, or the default."""
+    """Return the tokenizer of the first model for running text, or the default tokenizer."""
     from herdner.text.tokenize import Tokenizer, TokenizerSettings
 
     settings = [tagger.model_.tokenizer for tagger in taggers.values()] or [TokenizerSettings()]
     if any(other != settings[0] for other in settings):
-        print_message(f"the models have different tokenizers; running text is split by that of {sides[0].model}")
+        print_message(f"the models have different tokenizers; the tokenizer of {sides[0].model} splits running text")
     return Tokenizer(settings[0])
 
 
 def _tag_side(
     letter: str, side: ComparisonSide, tagger: Tagger, gold: list[Document], inference: Inference | None, seed: int,
 ) -> tuple[list[Document], float]:  # fmt: skip
-    """Tag the gold documents; errors name the side."""
+    """Tag the gold documents; error messages begin with the name of the side."""
     try:
         return tag_timed(tagger, gold, inference, seed, f"tagging {letter}")
     except ValueError as error:

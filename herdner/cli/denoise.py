@@ -40,8 +40,8 @@ def denoise(
     p: Annotated[float | None, typer.Option(
         "--p", help="Probability that noise changes a pixel [default: estimated].")] = None,
     coupling: Annotated[float | None, typer.Option(
-        help="J of the potential J s s' of neighbours with s = -1, 1; below 0 neighbours tend to differ [default: "
-        "estimated].")] = None,
+        help="J of the potential J s s' of neighbours with states -1 and 1; if negative, neighbours tend to differ "
+        "[default: estimated].")] = None,
     levels: Annotated[int, typer.Option(help="Number of grey levels or palette colours of the true picture.")] = 2,
     backend: DenoiseBackendOption = None,
     set_: Annotated[list[str] | None, typer.Option(
@@ -58,7 +58,7 @@ def denoise(
 ) -> None:  # fmt: skip
     """Denoise a picture of two or a few levels by sampling a Markov random field.
 
-    Noise and coupling are estimated from the picture unless they are given. OUT appears when it is complete.
+    Noise and coupling are estimated from the picture if their options are not set. OUT appears when it is complete.
     """
     from herdner.studies.denoising.model import denoise as denoise_array
     from herdner.studies.denoising.pictures import encode_image, make_observation, read_picture, to_image
@@ -126,11 +126,11 @@ def _check_options(
     if coupling is not None and not abs(coupling) < float("inf"):
         raise UsageError(f"--coupling must be a finite number, got {coupling}")
     if coupling is not None and coupling < 0:
-        print_message(f"coupling {coupling:g} is below 0, so that neighbours tend to differ; areas become rough")
+        print_message(f"coupling {coupling:g} is negative: neighbouring pixels tend to differ, and areas become rough")
 
 
 def _make_backend(name: str | None, pairs: list[str] | None, sweeps: int, estimate: Literal["mean", "map"]) -> Backend:
-    """Return the backend, with the number of sweeps and a record of what the estimate needs."""
+    """Return the backend with the number of sweeps, and with the record that the estimate needs."""
     from herdner.inference.record import Record
     from herdner.inference.registry import describe_backend
     from herdner.studies.denoising.model import default_backend

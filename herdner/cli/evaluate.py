@@ -55,14 +55,15 @@ def evaluate(
 ) -> None:  # fmt: skip
     """Score a model on annotated files: precision, recall and F1 of each label and in total, and the speed.
 
-    An entity is correct if its boundaries and label are those of a gold entity. The speed is that of one process, from
+    An entity is correct if a gold entity has the same boundaries and label. The speed is measured in one process, from
     tokens to entities. Running text is split by the model's tokenizer.
 
     With --compare, two models, backends or files of predictions are scored on the same documents. The output has both
     F1, their difference with its interval, and p-values by approximate randomisation and paired bootstrap.
 
-    With --consistency, the output also counts repeated names (with several labels, all correct) and short forms of
-    names, such as "Winam" after "Winam Ferries Ltd.", with the links between mentions and without.
+    With --consistency, a second table counts repeated names (how many have several labels, how many are correct at all
+    mentions) and short forms of names, such as "Winam" after "Winam Ferries Ltd.". It compares tagging with and without
+    links.
     """
     gold_files = GoldFiles(parse_sources(files), rename_labels, parse_renames(rename), case, strict)
     if compare is None:
@@ -73,7 +74,9 @@ def evaluate(
     else:
         for name in ("model", "backend", "set_", "consistency"):
             if is_set(context, name):
-                raise UsageError(f"--{name.strip('_')}: not with --compare, where A and B are MODEL@BACKEND:KEY=VALUE")
+                raise UsageError(
+                    f"--{name.strip('_')}: cannot be combined with --compare; write MODEL@BACKEND:KEY=VALUE"
+                )
         tables = [compare_sides(gold_files, compare, seed, 10_000 if resamples is None else resamples, unit)]
     if json_:
         more = {"consistency": tables[1].to_dict()} if len(tables) > 1 else {}

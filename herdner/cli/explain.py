@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from herdner.ner.inference import Inference
     from herdner.text.document import Document, Failure
 
-FEW_PARTS, MANY_PARTS = 5, 15  # parts to print for each mention: of all names, of one name
+FEW_PARTS, MANY_PARTS = 5, 15  # number of parts to print for each mention: without --name, with --name
 
 
 @handle_errors
@@ -77,15 +77,15 @@ def _explain_documents(
     tagger: Tagger, documents: Iterable[Document | Failure], status: RunStatus, name: str | None, against: str | None,
     inference: Inference, seed: int,
 ) -> Iterator[tuple[str | None, list[Explanation]]]:  # fmt: skip
-    """Yield the id and the explanations of each document; with a name, only of documents that contain it.
+    """Yield the id and the explanations of each document; with a name, only for documents that contain it.
 
-    Failures are reported, and a name that no document contains is one.
+    Failures are reported. A name that no document contains is a failure.
     """
     from herdner.ner.explain import NoSuchName
     from herdner.text.document import Failure
 
     missing: NoSuchName | None = None
-    is_found, i = False, None
+    has_mentions, i = False, None
     for i, document in enumerate(documents):
         if isinstance(document, Failure):
             status.fail(document.message)
@@ -97,9 +97,9 @@ def _explain_documents(
         except (ValueError, MemoryError) as error:
             status.fail(Failure(error, i, document).message)
         else:
-            is_found = True
+            has_mentions = True
             yield document.id, mentions
-    if missing is not None and not is_found:
+    if missing is not None and not has_mentions:
         status.fail(missing)
     elif name is not None and i is None:
         status.fail(f"--name {name!r}: the input has no text")
@@ -140,20 +140,20 @@ def _totals(each: Explanation) -> str:
 
 
 def _confidences(each: Explanation) -> str:
-    """Return the confidence, and that without links if it differs."""
+    """Return the confidence, and the confidence without links if it differs."""
     confidence, without_links = each.mention.confidence or 0.0, each.confidence_without_links
     more = "" if confidence == without_links else f", without links {100 * without_links:.1f} %"
     return f"confidence {100 * confidence:.1f} %{more}"
 
 
 def to_printable(text: str) -> str:
-    """Return a text as one line without control characters, which UTF-8 can encode.
+    """Replace control characters, line breaks and characters that UTF-8 cannot encode.
 
     Args:
         text: Any text.
 
     Returns:
-        The line.
+        One line that can be printed.
     """
     from herdner.text.io.write import CONTROLS
 

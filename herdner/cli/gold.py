@@ -31,10 +31,10 @@ class GoldFiles:
 
     Attributes:
         sources: Files and their formats.
-        core_labels: Whether to rename the labels of known corpora to `CORE_LABELS`; None does it if the models know no
+        core_labels: Whether to rename the labels of known corpora to `CORE_LABELS`; None: only if the models know no
             other labels.
         renames: New name of each label, applied afterwards.
-        case: Case into which to convert the text; None keeps it.
+        case: Case to which the text is converted; None: no conversion.
         strict: Whether to refuse dubious input.
     """
 
@@ -74,7 +74,7 @@ def tag_timed(
     Args:
         tagger: The tagger.
         gold: Annotated documents.
-        inference: Options of tagging; None stands for those of the tagger.
+        inference: Options of tagging; None: the defaults of the tagger.
         seed: Random seed.
         title: Title of the progress display.
 
@@ -223,19 +223,19 @@ def read_gold(
                 elif document.n_tokens:
                     unannotated.append(document)
         if unannotated and (strict or not annotated):
-            raise ValueError(f"{source.path}: document {unannotated[0].id!r} has no annotation; give an annotated file")
+            raise ValueError(f"{source.path}: document {unannotated[0].id!r} has no annotation; use an annotated file")
         if unannotated:
             n, total = len(unannotated), len(unannotated) + len(annotated)
-            print_message(f"{source.path}: {n} of {total} unannotated documents are left out"
+            print_message(f"{source.path}: {n} of {total} documents are not annotated and are left out"
                           f" (first: {unannotated[0].id})")  # fmt: skip
         documents += annotated
     if sources and not documents:
-        raise ValueError(f"{', '.join(source.path for source in sources)}: the file has no document; give another file")
+        raise ValueError(f"{', '.join(source.path for source in sources)}: no document in the input; use another file")
     return documents
 
 
 def _warn_about_boundaries(document: Document, warnings: ParseWarnings) -> None:
-    """Warn about entities whose boundaries are not those of tokens."""
+    """Warn about entities that begin or end within a token."""
     from herdner.text.document import project
 
     projection = project(document.entities, document)

@@ -68,7 +68,7 @@ def infer(
 
 
 def _make_backend(name: str, pairs: list[str] | None, seconds: float, task: InferenceTask, n_samples: int) -> Backend:
-    """Make the backend for a task.
+    """Create the backend for a task.
 
     Raises:
         UsageError: The backend or an option is unknown, or a value is not valid.
@@ -110,7 +110,7 @@ def _format(task: InferenceTask, result: Result, graph: FactorGraph, observed: d
 
 
 def _complete(states: np.ndarray, free: np.ndarray, observed: dict[int, int], n: int) -> np.ndarray:
-    """Return joint states [N, n] from the states of the free variables and the observed ones."""
+    """Return joint states int32[N, n] from the states of the free variables and of the observed variables."""
     import numpy as np
 
     whole = np.zeros((len(states), n), np.int32)

@@ -20,15 +20,15 @@ if TYPE_CHECKING:
     from herdner.text.document import Document, Failure
     from herdner.text.io.source import Source
 
-MAX_MESSAGES = 100  # about failures; further failures are counted
-MAX_EXTENSIONS = 5  # of ignored files, in one message
+MAX_MESSAGES = 100  # messages about failures; further failures are only counted
+MAX_EXTENSIONS = 5  # extensions of ignored files that one message lists
 
 
 class CommandInput(NamedTuple):
     """An input and its format.
 
     Attributes:
-        source: A file, or the path of a folder or archive whose reader finds the files itself.
+        source: A file, or the path of a folder or archive in which the reader finds the files.
         format: Name of the format; None for a folder without any file of a known extension.
     """
 
@@ -43,7 +43,7 @@ class CommandInput(NamedTuple):
 
 @dataclass
 class RunStatus:
-    """Counts of one run of a command.
+    """Counts of the documents that one run of a command has processed.
 
     Attributes:
         documents: Number of documents that succeeded.
@@ -80,11 +80,12 @@ def expand_inputs(
 ) -> list[CommandInput]:
     """Return the input files of a command.
 
-    A folder stands for its files that match a pattern or, without patterns, have a known extension. One message counts
-    its other files. The id of a file is its path relative to the common parent folder, so that all ids differ.
+    A folder is expanded to its files that match a pattern or, without patterns, have a known extension. One message
+    states the number of its other files. The id of a file is its path relative to the common parent folder, so that all
+    ids differ.
 
     Args:
-        files: Files, folders and patterns; "-" is standard input. An empty list is standard input behind a pipe.
+        files: Files, folders and patterns; "-" is standard input. An empty list means standard input, if it is a pipe.
         format: Format of all files; None stands for the format of each extension.
         patterns: Patterns for the files of folders.
         errors: Value of ``--errors``.
@@ -122,7 +123,7 @@ def expand_inputs(
 
 
 def _expand_file(name: str, format: str | None) -> tuple[list[CommandInput], Path | None]:
-    """Return a file, standard input, or the files that match a pattern; and their folder."""
+    """Return a file, standard input or the files that match a pattern, together with their folder."""
     from herdner.corpora.formats import format_of
     from herdner.text.io.source import FormatError, Source, sources
 
@@ -153,7 +154,7 @@ def _expand_folder(folder: Path, format: str | None, patterns: Sequence[str]) ->
     else:
         formats = {file: format_of(file) for file in files}
         selected = [file for file, own in formats.items() if own is not None and format in (None, own)]
-        if not selected:  # readers of corpora look for their files themselves
+        if not selected:  # readers of corpora know the names of their files
             return [CommandInput(str(folder), format)]
         _print_ignored(folder, set(files) - set(selected))
     return [CommandInput(Source(str(file), file.name, file, None), format or format_of(file) or "text")
@@ -182,7 +183,7 @@ def _without_repetitions(inputs: Iterable[CommandInput]) -> list[CommandInput]:
             repeated.append(path)
     if repeated:
         others = f" and {len(repeated) - 1} others" if len(repeated) > 1 else ""
-        print_message(f"{repeated[0]}{others}: named twice, read once")
+        print_message(f"{repeated[0]}{others}: named more than once, but read only once")
     return list(unique.values())
 
 
@@ -225,7 +226,7 @@ def read_inputs(
 
     for source, format in inputs:
         if format is None:
-            yield Failure(FormatError(f"{source}: no file of this folder has a known extension; add --pattern"))
+            yield Failure(FormatError(f"{source}: no file in this folder has a known extension; add --pattern"))
         else:
             yield from read_items(source, format, encoding, **options)
         on_file_end()

@@ -41,7 +41,7 @@ def tag_in_processes(
     Raises:
         ChildProcessError: A process was killed.
     """
-    context = multiprocessing.get_context("spawn")  # fork would copy the threads' locks of libraries
+    context = multiprocessing.get_context("spawn")  # a fork would copy locks that other threads hold
     with _signals_deferred():
         pool = ProcessPoolExecutor(jobs, mp_context=context, initializer=_load, initargs=(model, inference, seed))
     pending: deque[Future[list[Document | Failure]]] = deque()
@@ -100,7 +100,7 @@ def _batches(documents: Iterable[Document | Failure]) -> Iterator[tuple[int, lis
         yield first, batch
 
 
-# State of a worker process: a function that tags items, the first of which has the index ``first``.
+# State of a worker process: a function that tags a list of items; ``first`` is the index of the first item in the run.
 _worker: list[Callable[..., Iterator[Document | Failure]]] = []
 
 

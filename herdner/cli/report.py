@@ -136,7 +136,7 @@ def _missing_packages() -> list[str]:
 
 
 def _report_format(format: str | None, output: str | None) -> str:
-    """Return the format of the report, by default that of the file extension."""
+    """Return the format of the report; by default the file extension determines it."""
     if format is not None:
         return format
     extension = Path(output or "").suffix.lower().lstrip(".")
@@ -153,10 +153,10 @@ def _predictions(
         raise UsageError("--before and --after must be used together")
     pair = [] if before is None or after is None else [before, after]
     if len(files) > 1 and pair:
-        raise UsageError("name the predictions either as arguments or by --before and --after")
+        raise UsageError("predictions are named twice; name them either as arguments or by --before and --after")
     sources = parse_sources([*files, *pair])
     if len(sources) < 2:
-        raise UsageError("there is no prediction: expected GOLD:FORMAT PREDICTED:FORMAT...")
+        raise UsageError("the file of predictions is missing; expected GOLD:FORMAT PREDICTED:FORMAT...")
     if names:
         if len(names) != len(sources) - 1:
             raise UsageError(f"--name: expected one for each of {len(sources) - 1} predictions, got {len(names)}")

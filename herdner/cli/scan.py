@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from herdner.dobrushin import Influence
     from herdner.graph import FactorGraph
 
-_MAX_WORK = 2e9  # influences that the uniform random scan may visit
+_MAX_WORK = 2e9  # largest number of influences to visit for the bound of the uniform random scan
 
 
 @dataclass(frozen=True)
 class _ScanTask:
-    """Graph, shape and wrap of its grid, importance of the target variables and number of updates."""
+    """A graph, the shape of its grid (None: no grid), importance of the target variables, and number of updates."""
 
     graph: FactorGraph
     shape: tuple[int, int] | None
@@ -142,13 +142,13 @@ def _scans(
 def _curves(
     task: _ScanTask, influence: Influence, scans: dict[str, NDArray[np.int32]], notes: list[str]
 ) -> tuple[dict[str, NDArray[np.float64]], list[str]]:
-    """Return the guarantee after each update of each scan, also of the uniform random scan, and notes."""
+    """Return the guarantee after each update for each scan and for the uniform random scan, and notes."""
     from herdner.dobrushin import variation_curve
     from herdner.graph.scan import random_scan
 
     curves = {name: variation_curve(influence, order, task.importance) for name, order in scans.items()}
     if task.n_steps * max(1, len(influence.values)) > _MAX_WORK:
-        return curves, [*notes, "the uniform random scan is left out, because its guarantee would take long to compute"]
+        return curves, [*notes, "the uniform random scan is left out, because its guarantee takes too long to compute"]
     curves["uniform random"] = variation_curve(influence, random_scan(), task.importance, task.n_steps)
     return curves, notes
 

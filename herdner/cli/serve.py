@@ -58,18 +58,18 @@ def serve(
 
         limits = Limits(characters=max_characters, seconds=time_limit, n_workers=jobs)
         app = create_app(model, backends=backend or DEFAULT_BACKENDS, names=known_names, limits=limits, hosts=hosts)
-        record_interrupts()  # an exception during the start of asyncio would leave it half initialised
+        record_interrupts()  # an interrupt while asyncio starts would leave asyncio half initialised
         print_address(listener, model)
         try:
             make_server(server_config(app)).run(sockets=[listener])
-        except KeyboardInterrupt:  # uvicorn raises the Ctrl-C that ended it again
+        except KeyboardInterrupt:  # uvicorn handles Ctrl-C and then raises it again
             return
         finally:
             app.state.pool.close()
 
 
 def make_server(config: uvicorn.Config) -> uvicorn.Server:
-    """Return a uvicorn server that ends at once if Ctrl-C was pressed before it handles signals.
+    """Return a uvicorn server that also reacts to a Ctrl-C from before the server was started.
 
     Args:
         config: Configuration of the server.

@@ -42,7 +42,7 @@ def suggest(
     """Order documents by how much their annotation would help the model, to annotate the most useful first.
 
     A word is useful if the model is uncertain about it, if linked mentions disagree, if many documents contain it, and
-    if the documents before it in the order do not. Documents that are already annotated are left out, so FILE may be
+    if no earlier document in the order contains it. Documents that are already annotated are left out, so FILE may be
     the complete export of an annotation tool.
 
     Without --format, each line has the gain of a document, its id and its uncertain words.

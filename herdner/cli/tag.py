@@ -122,12 +122,12 @@ def tag(
 
 
 def choose_format(format: str | None, output: str | None, default: str = "text") -> str:
-    """Return the output format, by default that of the file extension.
+    """Return the output format; by default the file extension determines it.
 
     Args:
         format: Value of ``--format``.
         output: Value of ``--output``.
-        default: Format for other file extensions.
+        default: Format if neither the option nor the file extension determines one.
 
     Returns:
         Name of the format.
@@ -177,7 +177,7 @@ def _tag_inputs(
                 tagged, stream, output.format, **{key: v for key, v in writer_options.items() if key in supported}
             )
             if status.is_truncated or (status.failures and not status.documents):
-                status.exit_on_failure()  # before the output replaces an older file
+                status.exit_on_failure()  # exits before the output replaces an older file
 
 
 def _successes(
@@ -224,7 +224,7 @@ def _check_cluster_options(
     values = {"--pattern": pattern, "--errors": errors, "--min-confidence": min_confidence, "--strict": strict or None}
     for name, value in values.items():
         if value is not None:
-            raise UsageError(f"{name}: not with --cluster")
+            raise UsageError(f"{name}: cannot be combined with --cluster; leave out one of them")
 
 
 def _tag_on_cluster(files: list[str], output: str, **settings: Any) -> None:

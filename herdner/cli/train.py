@@ -130,7 +130,7 @@ def train(
         read_gold, tokenizer=tokenizer, core_labels=rename_labels, renames=parse_renames(rename), strict=strict
     )
     documents, fit_options = _read_training(sources, read, base_tagger, weight, guideline)
-    dev_documents = read(dev_sources)  # finds errors before the training
+    dev_documents = read(dev_sources)  # before training, so that errors in the files are reported early
     penalty = _penalty(base, c1, c2, min_freq)
     tagger = Tagger(
         lexicon=None if base_tagger else _lexicon(lexicon, language, classes, gazetteer or [], tokenizer),
@@ -153,7 +153,7 @@ def train(
 
 
 def _penalty(base: str | None, c1: float, c2: float | None, min_freq: int | None) -> dict[str, object]:
-    """Return the penalties as parameters of a tagger. Their defaults depend on whether there is a base."""
+    """Return the penalties as parameters of a tagger. Their defaults differ with and without a base."""
     from herdner.ner.training.options import regularisation
 
     values = regularisation(c1, c2, min_freq, has_base=base is not None)
@@ -206,7 +206,7 @@ def parse_rule(text: str, language: str) -> Rule:
 
 
 def _load_base(context: typer.Context, base: str | None, language: str) -> tuple[Tagger | None, TokenizerSettings]:
-    """Return the model to adapt and the settings of the tokenizer; refuse options that the base determines."""
+    """Return the model to adapt and the tokenizer settings; raise `UsageError` for options that the base determines."""
     from herdner import load
     from herdner.text.sentences import ENGLISH, SentenceRules
     from herdner.text.tokenize import TokenizerSettings
@@ -215,10 +215,14 @@ def _load_base(context: typer.Context, base: str | None, language: str) -> tuple
         return None, TokenizerSettings(language, sentences=ENGLISH if language == "en" else SentenceRules())
     for name in ("scheme", "language", "lexicon", "classes", "gazetteer", "link"):
         if is_set(context, name):
-            raise UsageError(f"--{name}: not with --base, whose tag scheme, language, lexicon and links are kept")
+            raise UsageError(
+                f"--{name}: cannot be combined with --base, which determines tag scheme, language, lexicon and links"
+            )
     for name in ("trainer", "c1"):
         if is_set(context, name):
-            raise UsageError(f"--{name}: not with --base; only herdner's own trainer, without L1 penalty, can adapt it")
+            raise UsageError(
+                f"--{name}: cannot be combined with --base; only herdner's trainer without L1 can adapt a model"
+            )
     tagger = load(base)
     return tagger, tagger.model_.tokenizer
 
@@ -260,7 +264,7 @@ def _read_training(
 def _fit(
     tagger: Tagger, documents: list[Document], iterations: int, development: list[Document], **options: Any
 ) -> None:
-    """Train the tagger, and show the loss and the development F1 beside the progress bar."""
+    """Train the tagger, and show the loss and the F1 on development files beside the progress bar."""
     with show_progress("{task.completed} of {task.total}", "{task.fields[loss]}") as display:
         tasks: dict[str, Any] = {}
 

@@ -1,4 +1,4 @@
-"""Usage errors, and the checks of arguments that find them before any work is done."""
+"""Usage errors, and checks of arguments before a command starts its work."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class UsageError(typer.BadParameter):
 
 @contextmanager
 def usage_errors(option: str = "", see: str | None = None) -> Generator[None]:
-    """Turn each `ValueError` of a block into a usage error.
+    """Convert a `ValueError` of the block to a usage error.
 
     Args:
         option: Option at the beginning of the message; may be empty.

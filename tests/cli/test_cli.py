@@ -95,7 +95,7 @@ def test_a_folder_stands_for_its_files(call: Call, model: str, tmp_path: Path) -
     assert one_line(call("tag", tmp_path / "sub", "-i", "jsonl", "-m", model), 1).count("no file named")
     (tmp_path / "empty").mkdir()
     outcome = call("tag", tmp_path / "empty", tmp_path / "b.txt", "-m", model, "-f", "jsonl")
-    assert "empty: no file of this folder has a known extension" in one_line(outcome, 1)
+    assert "empty: no file in this folder has a known extension" in one_line(outcome, 1)
     assert [record["text"] for record in records(outcome.out)] == ["In Kenya."]
 
 
@@ -289,7 +289,10 @@ def test_a_bad_list_of_names_is_one_line_and_nothing_is_written(
         (["evaluate", "x.png"], "FILE:FORMAT"),
         (["evaluate", "x:conll", "--case", "title"], "'title' is not one of 'lower', 'upper'"),
         (["evaluate", "x:conll", "--rename", "PER"], "expected OLD=NEW"),
-        (["evaluate", "x:conll", "--consistency", "--compare", "en", "en"], "--consistency: not with --compare"),
+        (
+            ["evaluate", "x:conll", "--consistency", "--compare", "en", "en"],
+            "--consistency: cannot be combined with --compare",
+        ),
         (["evaluate", "x:conll", "--case", "lower", "--compare", "en", "y:conll"], "y:conll is a file of predictions"),
         (["train", "--train", "x:conll"], "--output"),
         (["train", "--train", "x:conll", "--output", "m", "--scheme", "bio"], "iob2"),
@@ -608,9 +611,9 @@ def test_similar_labels_are_reported_and_renamed(call: Call, tmp_path: Path, cap
 @pytest.mark.parametrize(
     ("options", "part"),
     [
-        (["--base", "en", "--scheme", "iob2"], "--scheme: not with --base"),
-        (["--base", "en", "--language", "nl"], "--language: not with --base"),
-        (["--base", "en", "--lexicon", "none"], "--lexicon: not with --base"),
+        (["--base", "en", "--scheme", "iob2"], "--scheme: cannot be combined with --base"),
+        (["--base", "en", "--language", "nl"], "--language: cannot be combined with --base"),
+        (["--base", "en", "--lexicon", "none"], "--lexicon: cannot be combined with --base"),
         (["--base", "nosuch"], "there is no model 'nosuch'"),
         (
             ["--weight", "1", "--weight", "2"],

@@ -49,7 +49,7 @@ def test_no_two_files_have_one_id(call: Call, model: str, tmp_path: Path) -> Non
         assert [record["id"] for record in records(outcome.out)] == ["a/x.txt", "b/x.txt"], given
     twice = call("tag", files[0], files[0], "-m", model, "-f", "jsonl")
     assert [record["id"] for record in records(twice.out)] == ["x.txt"]
-    assert "named twice, read once" in one_line(twice, 0)
+    assert "named more than once, but read only once" in one_line(twice, 0)
 
 
 def test_the_extension_of_the_output_chooses_its_format(call: Call, model: str, tmp_path: Path) -> None:

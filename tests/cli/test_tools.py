@@ -42,7 +42,7 @@ def test_training_and_scoring_leave_out_unannotated_documents(call: Call, tmp_pa
     source, out = f"{tmp_path / 'a.jsonl'}:doccano", tmp_path / "m"
     trained = call("train", "--train", source, "-o", out, "--lexicon", "none", "--min-freq", "1", "--link", "none")
     assert trained.code == 0
-    assert "1 of 3 unannotated documents are left out (first: 2)" in trained.err
+    assert "1 of 3 documents are not annotated and are left out (first: 2)" in trained.err
     scores = json.loads(call("evaluate", source, "-m", out, "--json").out)
     assert {each["label"]: each["recall"] for each in scores["per_label"]} == {"Job title": 1.0, "PER": 1.0}
     (tmp_path / "b.jsonl").write_text(json.dumps({"id": 2, "text": "Rain."}))

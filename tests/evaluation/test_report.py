@@ -162,7 +162,7 @@ def test_warnings_about_gold_without_entities_and_a_single_sentence(run, tmp_pat
 
 
 BAD = {
-    "no prediction": ([], 2, "there is no prediction: expected GOLD:FORMAT"),
+    "no prediction": ([], 2, "the file of predictions is missing; expected GOLD:FORMAT"),
     "missing file": (["{0}/nowhere.conll"], 1, "nowhere.conll: no such file"),
     "unknown format": (["{0}/after.jsonl:jsonll"], 2, "unknown format 'jsonll' (did you mean jsonl?)"),
     "empty file": (["{0}/empty.conll"], 1, "empty.conll: the file has no document"),
