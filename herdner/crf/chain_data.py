@@ -210,9 +210,9 @@ def _columns(
     """
     hashes = loops.column_hashes(key_indices, starts, n_features)[with_weights]
     packed = np.packbits(weighted[with_weights], axis=1)
-    same = np.empty(len(with_weights), [("tokens", "u8"), ("tags", f"V{packed.shape[1]}")])
-    same["tokens"], same["tags"] = hashes, packed.view(f"V{packed.shape[1]}")[:, 0]
-    _, first, columns = np.unique(same, return_index=True, return_inverse=True)
+    column_keys = np.empty(len(with_weights), [("tokens", "u8"), ("tags", f"V{packed.shape[1]}")])
+    column_keys["tokens"], column_keys["tags"] = hashes, packed.view(f"V{packed.shape[1]}")[:, 0]
+    _, first, columns = np.unique(column_keys, return_index=True, return_inverse=True)
     occurrences = np.bincount(key_indices, minlength=n_features)[with_weights[first]]
     order = np.lexsort((-occurrences, weighted[with_weights[first]].sum(axis=1) < _DENSE))
     place = np.empty(len(order), np.int32)

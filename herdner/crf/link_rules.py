@@ -246,12 +246,12 @@ class Acronym:
         for acronym, expansions in self._expansions(tokens, borders.tolist(), initials, mentions).items():
             ends = [expansion[-1] for expansion in expansions]
             for token in mentions[acronym]:
-                past = bisect_left(ends, token)
-                near = expansions[max(past - self.nearest, 0) : past]
+                n_earlier = bisect_left(ends, token)
+                near = expansions[max(n_earlier - self.nearest, 0) : n_earlier]
                 pairs += [(word, token) for expansion in near for word in expansion]
             for expansion in expansions:
-                past = bisect_left(mentions[acronym], expansion[0])
-                near = mentions[acronym][max(past - self.nearest, 0) : past]
+                n_earlier = bisect_left(mentions[acronym], expansion[0])
+                near = mentions[acronym][max(n_earlier - self.nearest, 0) : n_earlier]
                 pairs += [(token, word) for token in near for word in expansion]
         return _rows(pairs)
 
@@ -384,14 +384,12 @@ class Company:
             starts: int64[D + 1], first token of each document, and the number of all tokens.
             sentence_offsets: int64[S + 1], first token of each sentence, and the number of all tokens.
         """
-        links, all_names = (
-            [np.empty((0, 2), np.int32)],
-            name_tokens_of_documents(spellings, sentence_offsets, starts, 1),
-        )
+        links = [np.empty((0, 2), np.int32)]
+        all_names, name_starts = name_tokens_of_documents(spellings, sentence_offsets, starts, 1)
         for d in documents_with_words(spellings, DESIGNATORS, starts):
-            start, own = np.int32(starts[d]), slice(*all_names[1][d : d + 2].tolist())
-            own_names = (all_names[0][own] - start).tolist()
-            links.append(self._links(list(documents[d].tokens), own_names, documents[d].sentence_offsets) + start)
+            start = np.int32(starts[d])
+            names = (all_names[name_starts[d] : name_starts[d + 1]] - start).tolist()
+            links.append(self._links(list(documents[d].tokens), names, documents[d].sentence_offsets) + start)
         return np.concatenate(links)
 
     def _links(self, tokens: list[str], candidates: list[int], sentence_offsets: Int64s) -> NDArray[np.int32]:
@@ -410,14 +408,9 @@ class Company:
         return _rows(pairs)
 
 
-_CLASSES = [
-    SameWord,
-    SameStem,
-    Acronym,
-    LastName,
-    Company,
-]
-RULES: Mapping[str, type[Any]] = MappingProxyType({rule.name: rule for rule in _CLASSES})
+RULES: Mapping[str, type[Any]] = MappingProxyType(
+    {rule.name: rule for rule in (SameWord, SameStem, Acronym, LastName, Company)}
+)
 
 
 def check_links(value: object, n_tokens: int, name: str) -> NDArray[np.int32]:
@@ -439,9 +432,9 @@ def check_links(value: object, n_tokens: int, name: str) -> NDArray[np.int32]:
         return np.empty((0, 2), np.int32)
     if links.ndim != 2 or links.shape[1] != 2 or (links.size and links.dtype.kind not in "iu"):
         raise ValueError(f"links of {name} must be integers of shape [F, 2], got {links.dtype} {links.shape}")
-    wrong = ~((links[:, 0] >= 0) & (links[:, 0] < links[:, 1]) & (links[:, 1] < n_tokens))
-    if wrong.any():
-        row = links[wrong][0].tolist()
+    invalid = ~((links[:, 0] >= 0) & (links[:, 0] < links[:, 1]) & (links[:, 1] < n_tokens))
+    if invalid.any():
+        row = links[invalid][0].tolist()
         raise ValueError(
             f"links of {name} must join two of the {n_tokens} tokens, the earlier one first, got {row[0]} and {row[1]}"
         )
@@ -488,10 +481,10 @@ def rule_from_text(text: str) -> Rule:
     Raises:
         ValueError: The rule or an option is unknown, or an option is out of range.
     """
-    name, _, listed = text.partition(":")
+    name, _, options_text = text.partition(":")
     name = name.strip()
     options: dict[str, Any] = {}
-    for part in listed.split(",") if listed.strip() else []:
+    for part in options_text.split(",") if options_text.strip() else []:
         pair = parse_pair(part)
         if pair is None:
             raise ValueError(f"rule {name}: expected option=value, got {part!r:.80}")
@@ -577,9 +570,9 @@ def _acronym(word: str) -> str:
     if len(word) > 2 * LONGEST_ACRONYM:
         return ""
     letters = word.replace(".", "")
-    dotted = len(word) - len(letters) >= len(letters) - 1
-    fits = len(letters) <= LONGEST_ACRONYM and letters.isalpha() and letters.isupper()
-    return letters if fits and (dotted or letters == word) else ""
+    is_dotted = len(word) - len(letters) >= len(letters) - 1
+    is_upper = len(letters) <= LONGEST_ACRONYM and letters.isalpha() and letters.isupper()
+    return letters if is_upper and (is_dotted or letters == word) else ""
 
 
 def _initials(word: str) -> str:

@@ -48,7 +48,7 @@ def decode(
     backend: Backend | None,
     rng: np.random.Generator,
 ) -> Decoded:
-    """Decode n tokens by a backend. Samplers start at the best tags of the chain.
+    """Return the tags and marginals of n tokens by a backend. Samplers start at the best tags of the chain.
 
     Args:
         crf: Transition table and tables of links.
@@ -175,14 +175,13 @@ def concatenate(
         documents: D documents with tokens.
         spellings: Spelling features of all tokens; None computes them.
     """
-    starts = [0, *accumulate(len(document.tokens) for document in documents)]
-    placed = zip(documents, starts, strict=False)
-    offsets = np.concatenate([np.zeros(1, np.int64), *(d.sentence_offsets[1:] + start for d, start in placed)])
+    starts = np.array([0, *accumulate(len(document.tokens) for document in documents)])
+    pairs = zip(documents, starts, strict=False)
+    offsets = np.concatenate([np.zeros(1, np.int64), *(d.sentence_offsets[1:] + start for d, start in pairs)])
     if spellings is None:
         spellings = spell_tokens([token for document in documents for token in document.tokens])
-    at = np.array(starts)
-    ends = [each.template.links_of_all(documents, spellings, at, offsets) for each in crf.link_tables]
-    return LinkedDocuments(at, offsets, ends)
+    ends = [each.template.links_of_all(documents, spellings, starts, offsets) for each in crf.link_tables]
+    return LinkedDocuments(starts, offsets, ends)
 
 
 @dataclass(frozen=True, eq=False)
@@ -264,14 +263,14 @@ class Decoder:
         Raises:
             UnsupportedGraph: The backend does not support linked chains.
         """
-        seen = list(map(self.read, documents))
+        prepared = list(map(self.read, documents))
         tokens: list[str] = []
-        for document in seen:
+        for document in prepared:
             tokens += document.tokens
         if not tokens:
             return [document.with_decoded([]) for document in documents]
         words = self.extractor.words(tokens)
-        starts, offsets, links = concatenate(self.crf, seen, words.spellings())
+        starts, offsets, links = concatenate(self.crf, prepared, words.spellings())
         unary = self.extractor.scores(words, offsets, starts)
         for each, start, end in zip(evidence, starts.tolist(), starts[1:].tolist(), strict=False):
             each.add_to(unary[start:end])

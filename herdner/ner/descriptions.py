@@ -189,9 +189,10 @@ class Describer:
         value, own = int(self.attributes[token, column]), self.tokens[token].casefold()
         if (column, value) not in self._shared:
             well_known = (WELL_KNOWN[i] for i in np.flatnonzero(self.well_known[:, column] == value).tolist())
-            here = (self.tokens[i] for i in np.flatnonzero(self.attributes[:, column] == value).tolist())
-            different = {word.casefold(): word for word in reversed([*well_known, *here])}  # the first of each
-            self._shared[column, value] = list(reversed(different.values()))[: MAX_EXAMPLES + 1]
+            in_text = (self.tokens[i] for i in np.flatnonzero(self.attributes[:, column] == value).tolist())
+            # Of words that differ only in case, the first one is an example.
+            distinct = {word.casefold(): word for word in reversed([*well_known, *in_text])}
+            self._shared[column, value] = list(reversed(distinct.values()))[: MAX_EXAMPLES + 1]
         return [word for word in self._shared[column, value] if word.casefold() != own][:MAX_EXAMPLES]
 
     @cached_property

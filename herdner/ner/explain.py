@@ -196,11 +196,11 @@ def check_against(tags: Sequence[str], against: str | None) -> None:
     Raises:
         ValueError: The model has no tags for the label, or no tag O for "no name".
     """
-    known = _labels(tags)
-    if against not in (None, BEST, *known):
-        raise ValueError(f"the model has no label {against!r}; expected {BEST} or one of {', '.join(known)}")
+    labels = _labels(tags)
+    if against not in (None, BEST, *labels):
+        raise ValueError(f"the model has no label {against!r}; expected {BEST} or one of {', '.join(labels)}")
     if against is None and "O" not in tags:
-        raise ValueError(f"the model has no tag O; compare with another label: {BEST}, {', '.join(known)}")
+        raise ValueError(f"the model has no tag O; compare with another label: {BEST}, {', '.join(labels)}")
 
 
 def _labels(tags: Sequence[str]) -> list[str]:
@@ -349,13 +349,13 @@ class _Explainer:
             yield _Term("link", token, float(value), (end, table))
 
     @cached_property
-    def _seen(self) -> Document:
+    def _prepared(self) -> Document:
         """Truecased document, from which features and links are computed."""
         return self.decoder.read(self.document)
 
     @cached_property
     def _unary(self) -> Floats:
-        unary = self.decoder.extractor.scores(self._seen.tokens, self.document.sentence_offsets)
+        unary = self.decoder.extractor.scores(self._prepared.tokens, self.document.sentence_offsets)
         self.evidence.add_to(unary)
         return unary
 
@@ -368,7 +368,7 @@ class _Explainer:
 
     @cached_property
     def _links(self) -> list[NDArray[np.int32]]:
-        return self.decoder.crf.links(self._seen.tokens, self.document.sentence_offsets)
+        return self.decoder.crf.links(self._prepared.tokens, self.document.sentence_offsets)
 
     @cached_property
     def _links_at(self) -> dict[int, list[tuple[int, int]]]:
@@ -391,7 +391,9 @@ class _Explainer:
         """Return the features of some tokens, and the describer of the document."""
         selected, extractor, plan = sorted(tokens), self.decoder.extractor, self.model.plan
         document, offsets = self.document, self.document.sentence_offsets
-        starts, keys, origins, attributes = extractor.origins(self._seen.tokens, offsets, np.array(selected, np.int64))
+        starts, keys, origins, attributes = extractor.origins(
+            self._prepared.tokens, offsets, np.array(selected, np.int64)
+        )
         well_known = extractor.origins(WELL_KNOWN, np.array([0, len(WELL_KNOWN)]), np.empty(0, np.int64))[3]
         describer = Describer(
             document.tokens, offsets, self.spans, plan.attributes, plan.compiled_templates(), attributes, well_known
@@ -441,16 +443,8 @@ def weights_of(weights: ChainWeights, keys: NDArray[np.uint64], states: Sequence
     Returns:
         float64[F, S]; 0 for features without a weight.
     """
-    rows = np.minimum(np.searchsorted(weights.keys, keys), max(len(weights.keys) - 1, 0))
     table = np.zeros((len(keys), len(states)))
-    if not len(weights.keys):
-        return table
-    known = np.flatnonzero(weights.keys[rows] == keys)
-    begins = weights.starts[rows[known]].astype(np.int64)
-    sizes = weights.starts[rows[known] + 1].astype(np.int64) - begins
-    ends = np.cumsum(sizes)
-    entries = np.arange(int(sizes.sum())) + np.repeat(begins - ends + sizes, sizes)
-    feature = np.repeat(known, sizes)
+    feature, entries = weights.entries_of(keys)
     for column, state in enumerate(states):
         of_state = weights.entry_labels[entries] == state
         table[feature[of_state], column] = weights.entry_weights[entries[of_state]]

@@ -52,7 +52,7 @@ class FeaturePlan:
         templates: Templates such as ``"lower[-1]|brief_shape[0]"``: items ``attribute[offset]`` joined by ``|``.
             Attributes are ``TYPE_ATTRIBUTES`` of words, ``POSITION_ATTRIBUTES`` of positions, and ``gazetteer:NAME``
             for each of ``gazetteers``.
-        elsewhere: Attributes of words beside other occurrences of a capitalised word in the document (context
+        elsewhere: Attributes of the neighbours of other occurrences of a capitalised word in the document (context
             aggregation, Chieu and Ng 2003; Ratinov and Roth 2009).
         n_occurrences: Largest number of such occurrences before the word, and of those after it; the nearest are used.
         gazetteers: Names of the gazetteers that the features read.

@@ -47,8 +47,8 @@ class Recaser:
     def __init__(self, lexicon: Lexicon, names: Sequence[str]) -> None:
         """Select the gazetteers of names."""
         self.lexicon = lexicon
-        known = () if lexicon.gazetteers is None else lexicon.gazetteers.names
-        self.lists = sum(1 << g for g, name in enumerate(known) if name in names)
+        gazetteers = () if lexicon.gazetteers is None else lexicon.gazetteers.names
+        self.lists = sum(1 << g for g, name in enumerate(gazetteers) if name in names)
 
     @cached_property
     def _usual(self) -> NDArray[np.uint64]:
@@ -62,8 +62,8 @@ class Recaser:
         if self.lexicon.gazetteers is None:
             return {}
         phrases = self.lexicon.gazetteers.phrases
-        wanted = phrases.values & np.uint32(self.lists | PHRASE_GOES_ON) != 0
-        return dict(zip(phrases.keys[wanted].tolist(), phrases.values[wanted].tolist(), strict=True))
+        is_name = phrases.values & np.uint32(self.lists | PHRASE_GOES_ON) != 0
+        return dict(zip(phrases.keys[is_name].tolist(), phrases.values[is_name].tolist(), strict=True))
 
     def __call__(self, document: Document) -> Document:
         """Return the document, with truecased tokens if its text is entirely in lower or upper case.
@@ -74,20 +74,20 @@ class Recaser:
         if not (document.text.islower() or document.text.isupper()):
             return document
         tokens = self._words(document.tokens)
-        small = [token.lower() for token in document.tokens]
+        lower = [token.lower() for token in document.tokens]
         for start, end in pairwise(document.sentence_offsets.tolist()):
-            self._mark_names(small, tokens, start, end)
+            self._mark_names(lower, tokens, start, end)
         return replace(document, tokens=tokens)
 
     def _words(self, tokens: Sequence[str]) -> list[str]:
         """Return each token in its most frequent case."""
-        small = list(dict.fromkeys(token.lower() for token in tokens))
-        forms = small, [_capitalised(word) for word in small], [word.upper() for word in small]
-        known = [self._is_usual(each) for each in forms]
+        lower = list(dict.fromkeys(token.lower() for token in tokens))
+        forms = lower, [_capitalised(word) for word in lower], [word.upper() for word in lower]
+        is_usual = [self._is_usual(words) for words in forms]
         usual: dict[str, str] = {}
-        for i, word in enumerate(small):
-            guess = forms[1][i] if word.isalpha() and len(word) >= _MIN_LETTERS else word
-            usual[word] = next((each[i] for each, among in zip(forms, known, strict=True) if among[i]), guess)
+        for i, word in enumerate(lower):
+            default = forms[1][i] if word.isalpha() and len(word) >= _MIN_LETTERS else word
+            usual[word] = next((words[i] for words, flags in zip(forms, is_usual, strict=True) if flags[i]), default)
         return [usual[token.lower()] for token in tokens]
 
     def _is_usual(self, words: list[str]) -> NDArray[np.bool_]:
@@ -95,7 +95,7 @@ class Recaser:
         at = np.searchsorted(self._usual, hashes)
         return np.append(self._usual, np.uint64(0))[at] == hashes
 
-    def _mark_names(self, small: list[str], tokens: list[str], start: int, end: int) -> None:
+    def _mark_names(self, lower: list[str], tokens: list[str], start: int, end: int) -> None:
         """Capitalise names of two or more words, from left to right and the longest at each word.
 
         Short words after the first word of a name stay unchanged.
@@ -103,14 +103,14 @@ class Recaser:
         while start < end:
             longest = start + 1
             for stop in range(start + 1, min(end, start + MAX_PHRASE) + 1):
-                value = self._phrases.get(hash_phrase(small[start:stop]), 0)
+                value = self._phrases.get(hash_phrase(lower[start:stop]), 0)
                 if value & self.lists:
                     longest = stop
                 if not value & PHRASE_GOES_ON:
                     break
             for t in range(start, longest if longest > start + 1 else start):
-                if tokens[t] == small[t] and (len(small[t]) > _MIN_LETTERS or t == start):
-                    tokens[t] = _capitalised(small[t])
+                if tokens[t] == lower[t] and (len(lower[t]) > _MIN_LETTERS or t == start):
+                    tokens[t] = _capitalised(lower[t])
             start = longest
 
 

@@ -65,9 +65,9 @@ def error_prefix(prefix: str) -> Generator[None]:
 
 def check_kind(kind: str) -> ScoreKind:
     """Return the kind of scores; raise ValueError if it is unknown."""
-    for known in get_args(ScoreKind):
-        if kind == known:
-            return known
+    for valid in get_args(ScoreKind):
+        if kind == valid:
+            return valid
     raise ValueError(f"scores must be one of {', '.join(get_args(ScoreKind))}, got {kind!r}")
 
 

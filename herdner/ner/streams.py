@@ -57,7 +57,7 @@ def check_source(source: object) -> TextOrDocument:
 def batches(sources: Iterable[object], first: int, most: int) -> Iterator[Batch]:
     """Split a stream into batches of at most ``most`` sources; a batch also ends after `BATCH_CHARACTERS`.
 
-    A `Failure` is a batch of its own. If ``sources`` raises an exception, the sources before it are yielded first.
+    A `Failure` forms a separate batch. If ``sources`` raises an exception, the sources before it are yielded first.
     """
     if isinstance(sources, str | bytes | Document):
         raise TypeError("`pipe` expects an iterable of texts or documents; use `tag` for a single one")

@@ -247,7 +247,7 @@ class Tagger(Estimator):
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """Labels of entities that the model knows, sorted."""
+        """Labels of the entities that the model can find, sorted."""
         return tuple(sorted(labels_of(self.classes_)))
 
     @property
@@ -614,6 +614,6 @@ def load(name_or_path: str | os.PathLike[str], **params: Any) -> Tagger:
         with importlib.resources.as_file(shipped[name]) as path:
             return Tagger.from_model(TaggerModel.load(path), **params)
     if not Path(name).exists():
-        known = ", ".join(sorted(shipped)) or "none"
-        raise ModelError(f"there is no model {name!r}: give a file, or one of {known}")
+        names = ", ".join(sorted(shipped)) or "none"
+        raise ModelError(f"there is no model {name!r}: give a file, or one of {names}")
     return Tagger.from_model(TaggerModel.load(name), **params)

@@ -56,7 +56,7 @@ class Finder:
 
         Args:
             document: Document with tokens.
-            own_tokens: Whether the tokenizer of the model made the tokens.
+            own_tokens: True if the tokens come from the tokenizer of the model.
 
         Raises:
             ValueError: The tags of the model cannot encode the span of a constraint.

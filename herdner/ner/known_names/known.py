@@ -139,10 +139,10 @@ class Names:
         Raises:
             ValueError: A name has another label.
         """
-        known = sorted(set(labels) - {""})
+        valid = sorted(set(labels) - {""})
         for entry in self.entries:
-            if entry.label not in known:
-                raise ValueError(f"{entry.place}: {owner} has no label {entry.label!r}; it has {', '.join(known)}")
+            if entry.label not in valid:
+                raise ValueError(f"{entry.place}: {owner} has no label {entry.label!r}; it has {', '.join(valid)}")
 
 
 NamesLike = Names | str | os.PathLike[str] | Iterable[tuple[str, str] | tuple[str, str, float] | Mapping[str, Any]]

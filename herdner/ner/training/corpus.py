@@ -32,7 +32,7 @@ class TrainingCorpus:
     """Checked training documents with their tags, weights and sources.
 
     Attributes:
-        documents: D documents, truecased if the feature plan says so.
+        documents: D documents, truecased if `FeaturePlan.recasing` is set.
         tags: The K tags of the model.
         gold: Tags of each document in the model's scheme; O for undecided tokens.
         allowed: uint8[tokens, K] for each document, 1 for the tags that a token may have.
@@ -96,7 +96,7 @@ def prepare_corpus(
         documents: Documents with tokens.
         tags: Tags of each document, in any scheme; None uses the documents' own tags.
         scheme: Tag scheme of the model.
-        base_tags: Tags of the base model, which come first.
+        base_tags: Tags of the base model, which precede the other tags in `TrainingCorpus.tags`.
         read: Function that prepares a document for features (`herdner.ner.recasing.reader`); None changes nothing.
         weights: Weight of each document in the likelihood; None is 1.
         groups: Name of the source of each document.

@@ -48,7 +48,7 @@ def learn_link_tables(
     Returns:
         The model with learned tables, and the course of learning.
     """
-    tied = replace(model.crf(), link_tables=link_tables)
+    skip_chain = replace(model.crf(), link_tables=link_tables)
     score = None
     if documents := corpus.development:
         extractor, gold = model.extractor(), [document.spans or [] for document in documents]
@@ -60,13 +60,13 @@ def learn_link_tables(
         if progress is not None:
             progress(step.iteration, {"stage": "links", "loss": step.value * n_tokens, "f1": step.score})
 
-    examples = join_examples(tied, corpus.documents, unaries, states)
-    tied, curve = learn_tables(
-        tied, examples, learner, score=score, seed=seed, progress=report, adapted=bool(model.link_tables)
+    examples = join_examples(skip_chain, corpus.documents, unaries, states)
+    skip_chain, curve = learn_tables(
+        skip_chain, examples, learner, score=score, seed=seed, progress=report, adapted=bool(model.link_tables)
     )
-    transition = np.where(np.isfinite(tied.transition), tied.transition, model.weights.transition)
+    transition = np.where(np.isfinite(skip_chain.transition), skip_chain.transition, model.weights.transition)
     weights = replace(model.weights, transition=transition)
-    return replace(model, weights=weights, link_tables=tied.link_tables), curve
+    return replace(model, weights=weights, link_tables=skip_chain.link_tables), curve
 
 
 def gold_states(model: TaggerModel, corpus: TrainingCorpus) -> list[NDArray[np.int32]]:

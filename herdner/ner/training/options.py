@@ -45,8 +45,8 @@ def regularisation(
         c1: Weight of the L1 norm.
         c2: Weight of the squared L2 norm; None is 0.3.
         min_freq: Minimum frequency of features; None is 2, or 1 if a base model is adapted.
-        has_base: A base model is adapted. Its weights come from many documents, so they are penalised ten times as
-            strongly (measured by scripts/benchmarks/bench_adapting.py).
+        has_base: True if a base model is adapted. Changes of its weights, which were learned from many documents, are
+            penalised ten times as strongly (measured by scripts/benchmarks/bench_adapting.py).
     """
     if min_freq is None:
         min_freq = 1 if has_base else 2

@@ -36,7 +36,7 @@ def with_topics(
     Args:
         model: Model without weights.
         documents: Training documents.
-        start: Model whose topics are taken over; None learns topics.
+        start: Model whose topics are used; None learns topics.
         seed: Seed of the clusters.
 
     Returns:
