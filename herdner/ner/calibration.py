@@ -58,10 +58,18 @@ class CalibrationInputs(NamedTuple):
             np.concatenate([np.empty(0, np.int64), *document]),
         )
 
-    def document_confidence(self) -> Floats:
-        """Return for each entity the mean of ``without_links`` over the entities of its document, float64[M]."""
+    def regressors(self) -> tuple[Floats, Floats, Floats, Floats]:
+        """Return the inputs of the regression, each float64[M].
+
+        Returns:
+            Log-odds with links and without, clipped to finite values; number of tokens after the first, at most three;
+            and the mean probability without links of the entities in the same document.
+        """
+        clipped = [np.clip(p, _NEAREST, 1 - _NEAREST) for p in (self.confidence, self.without_links)]
+        odds, chain_odds = [np.log(p) - np.log1p(-p) for p in clipped]
         sizes = np.maximum(np.bincount(self.document), 1)
-        return (np.bincount(self.document, self.without_links) / sizes)[self.document]
+        document = (np.bincount(self.document, self.without_links) / sizes)[self.document]
+        return odds, chain_odds, np.minimum(self.length, _LONGEST) - 1.0, document
 
 
 @dataclass(frozen=True)
@@ -77,7 +85,7 @@ class Calibration:
         unlinked: For other entities: weight of the log-odds, and a constant.
         labels: Constant added for each label.
         length: Constant added for each token after the first, up to the fourth.
-        document: Weight of `CalibrationInputs.document_confidence`, at least 0.
+        document: Weight of the mean probability without links of the document's entities, at least 0.
 
     Raises:
         ValueError: A weight of log-odds is negative, or a number is not finite.
@@ -113,11 +121,11 @@ class Calibration:
             float64[M], probabilities.
         """
         with_links, without_links, constant = self.linked
-        odds, chain_odds = log_odds(inputs.confidence), log_odds(inputs.without_links)
+        odds, chain_odds, extra_tokens, document_confidence = inputs.regressors()
         linked = with_links * odds + without_links * chain_odds + constant
         total = np.where(inputs.is_linked, linked, self.unlinked[0] * odds + self.unlinked[1])
         total += np.array([self.labels.get(label, 0.0) for label in inputs.label], np.float64)
-        total += self.length * _extra_tokens(inputs) + self.document * inputs.document_confidence()
+        total += self.length * extra_tokens + self.document * document_confidence
         return np.where((inputs.confidence >= 1) & (inputs.without_links >= 1), 1.0, _probability(total))
 
     @classmethod
@@ -137,13 +145,13 @@ class Calibration:
             origin: Mean of the prior, which dominates if there are few entities; None is the identity.
         """
         origin, weights = origin or cls(), np.ones(len(is_correct)) if weights is None else weights
-        odds, chain_odds = log_odds(inputs.confidence), log_odds(inputs.without_links)
+        odds, chain_odds, extra_tokens, document_confidence = inputs.regressors()
         labels = sorted({*origin.labels, *inputs.label})
         indicators = [np.array([label == each for label in inputs.label], np.float64) for each in labels]
         is_linked, is_unlinked = inputs.is_linked.astype(np.float64), (~inputs.is_linked).astype(np.float64)
         # The first four columns have weights of at least 0.
         columns: list[Floats] = [is_linked * odds, is_linked * chain_odds, is_unlinked * odds]
-        columns += [inputs.document_confidence(), is_linked, is_unlinked, _extra_tokens(inputs), *indicators]
+        columns += [document_confidence, is_linked, is_unlinked, extra_tokens, *indicators]
         mean = [*origin.linked[:2], origin.unlinked[0], origin.document, origin.linked[2], origin.unlinked[1]]
         mean += [origin.length, *(origin.labels.get(each, 0.0) for each in labels)]
         fitted = _regression(np.stack(columns, axis=1), is_correct, weights, mean, 4)
@@ -172,20 +180,6 @@ class Calibration:
         labels = {str(label): float(number) for label, number in dict(values["labels"]).items()}
         length, document = float(values["length"]), float(values["document"])
         return cls(tuple(linked), tuple(unlinked), labels, length, document)  # pyright: ignore[reportArgumentType]
-
-
-def log_odds(probability: Floats) -> Floats:
-    """Return log(p / (1 - p)), clipped to finite values.
-
-    Args:
-        probability: Probabilities between 0 and 1.
-    """
-    p = np.clip(probability, _NEAREST, 1 - _NEAREST)
-    return np.log(p) - np.log1p(-p)
-
-
-def _extra_tokens(inputs: CalibrationInputs) -> Floats:
-    return np.minimum(inputs.length, _LONGEST) - 1.0
 
 
 def _regression(

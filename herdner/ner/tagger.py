@@ -315,7 +315,7 @@ class Tagger(Estimator):
             ValueError: An option is invalid, or the document cannot be tagged.
             TypeError: The source is neither a text nor a `Document`.
         """
-        (result,) = self._batch_tagger(inference, options, seed, first)(Batch(first, [check_source(source)]))
+        (result,) = self._batch_tagger(inference, options, seed)(Batch(first, [check_source(source)]))
         if isinstance(result, Failure):
             raise result.error
         return result
@@ -417,7 +417,8 @@ class Tagger(Estimator):
         Raises:
             ValueError: An option is invalid.
         """
-        work = self._batch_tagger(inference, options, seed, first)
+        work = self._batch_tagger(inference, options, seed)
+        child(seed, first)  # raises here, once, if the seed is invalid
         most = check_integer(batch_size, "batch_size") if work.inference.backend is None else 1
         return chain.from_iterable(
             ordered(work, batches(items, first, most), check_integer(n_jobs, "n_jobs"), Batch.halves)
@@ -488,11 +489,11 @@ class Tagger(Estimator):
         """
         from herdner.ner.explain import explain  # imported here for the reason given in `fit`
 
-        inference = self.inference(inference, **options)
-        document = self.tag(source, inference, seed=seed, first=first)
+        work = self._batch_tagger(inference, options, seed)
+        document = self.tag(source, work.inference, seed=seed, first=first)
         own_tokens = isinstance(source, str) or not source.n_tokens
-        evidence = None if inference.names is None else self.finder(inference.names)(document, own_tokens)
-        return explain(self._model, self._decoder(inference.links), document, name, against, offsets, evidence)
+        evidence = None if work.finder is None else work.finder(document, own_tokens)
+        return explain(self._model, work.decoder, document, name, against, offsets, evidence)
 
     def finder(self, names: NamesLike) -> Finder:
         """Return known names compiled for this model. The result is cached for each `Names` value.
@@ -528,13 +529,14 @@ class Tagger(Estimator):
             raise NotFittedError("this tagger is not trained: call fit, or load a model with herdner.load")
         return self.model_
 
-    def _batch_tagger(
-        self, inference: Inference | None, options: dict[str, Any], seed: int | None, first: int
-    ) -> BatchTagger:
+    def _batch_tagger(self, inference: Inference | None, options: dict[str, Any], seed: int | None) -> BatchTagger:
         inference = self.inference(inference, **options)
-        child(seed, first)  # raises here, once, if the seed is invalid
         finder = None if inference.names is None else self.finder(inference.names)
-        return BatchTagger(self._decoder(inference.links), self._tokenizer, finder, inference, seed)
+        key = inference.links, self.calibrated
+        if key not in self._decoders:
+            decoder = self._full_decoder if inference.links else self._full_decoder.without_links()
+            self._decoders[key] = decoder if self.calibrated else replace(decoder, calibration=None)
+        return BatchTagger(self._decoders[key], self._tokenizer, finder, inference, seed)
 
     @cached_property
     def _full_decoder(self) -> Decoder:
@@ -543,14 +545,6 @@ class Tagger(Estimator):
     @cached_property
     def _decoders(self) -> dict[tuple[bool, bool], Decoder]:
         return {}
-
-    def _decoder(self, links: bool) -> Decoder:
-        """Return the decoder with or without links and calibration."""
-        key = links, self.calibrated
-        if key not in self._decoders:
-            decoder = self._full_decoder if links else self._full_decoder.without_links()
-            self._decoders[key] = decoder if self.calibrated else replace(decoder, calibration=None)
-        return self._decoders[key]
 
     @cached_property
     def _tokenizer(self) -> Tokenizer:

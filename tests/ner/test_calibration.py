@@ -109,7 +109,7 @@ def draw(found: Calibration, n: int, seed: int) -> tuple[CalibrationInputs, np.n
 
 def test_names_of_a_document_are_as_sure_as_they_are_on_average():
     said = beliefs([0.9] * 5, [0.2, 0.4, 0.9, 0.6, 0.5], [True] * 5, document=[3, 0, 3, 0, 7])
-    np.testing.assert_allclose(said.document_confidence(), [0.55, 0.5, 0.55, 0.5, 0.5])
+    np.testing.assert_allclose(said.regressors()[3], [0.55, 0.5, 0.55, 0.5, 0.5])
 
 
 def test_class_length_and_document_add_to_the_log_odds():
