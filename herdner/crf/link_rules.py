@@ -65,7 +65,7 @@ class Tokenized(Protocol):
 
 @runtime_checkable
 class Rule(Protocol):
-    """Interface of rules that link tokens. The fields of the frozen dataclass are the options of the rule."""
+    """Interface of rules that link tokens. A rule is a frozen dataclass whose fields are its options."""
 
     name: ClassVar[str]
 

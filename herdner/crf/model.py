@@ -139,7 +139,7 @@ class SkipChainModel:
         return nodes
 
     def best_chain(self, unary: NDArray[np.float64], sentence_offsets: NDArray[np.int64]) -> NDArray[np.int32]:
-        """Return the most probable tags under the chain without links, by Viterbi. Samplers start there.
+        """Return the most probable tags under the chain without links, by Viterbi. Samplers start at these tags.
 
         Args:
             unary: float64[n, K], log-potentials of the tags of each token.

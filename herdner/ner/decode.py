@@ -303,7 +303,9 @@ class Decoder:
         chunks: Chunks,
         starts: Sequence[int] | Int64s = (0,),
     ) -> Floats:
-        """Return the confidence of each span, float64[M], calibrated if there is a calibration. Overwrites ``unary``.
+        """Return the confidence of each span, float64[M], calibrated if the model has a calibration.
+
+        ``unary`` is overwritten.
 
         The arguments are those of `span_beliefs`; ``chunks`` are all spans of the documents.
         """

@@ -112,7 +112,7 @@ class Describer:
     # --- transitions and links --------------------------------------------------------------------------------------
 
     def transition(self, token: int) -> str:
-        """Describe the transition from the token before.
+        """Describe the transition from the previous token to a token.
 
         Args:
             token: Index of the second token.
@@ -124,7 +124,7 @@ class Describer:
         return f"transition from {pair}"
 
     def border(self, token: int, start: bool) -> str:
-        """Describe the transition at a border of a sentence.
+        """Describe the transition at the start or the end of a sentence.
 
         Args:
             token: Index of the first or last token of the sentence.

@@ -32,7 +32,7 @@ _Template = tuple[str, list[tuple[int, int]]]  # text of the template, and its i
 
 
 class CompiledTemplate(NamedTuple):
-    """A compiled template.
+    """Compiled feature template.
 
     Attributes:
         items: Column of the attribute and offset of each item.
@@ -46,7 +46,7 @@ class CompiledTemplate(NamedTuple):
 
 @dataclass(frozen=True)
 class FeaturePlan:
-    """Features of a tagger.
+    """Templates and options of the features of a tagger.
 
     Attributes:
         templates: Templates such as ``"lower[-1]|brief_shape[0]"``: items ``attribute[offset]`` joined by ``|``.

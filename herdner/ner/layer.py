@@ -289,7 +289,7 @@ class SkipChainLayer(Estimator):
         tokens: Sequence[Sequence[str]],
         sentence_offsets: Sequence[SentenceOffsets] | None,
     ) -> Iterator[ScoredDocument]:
-        """Check documents one by one."""
+        """Yield checked documents."""
         kind = check_kind(self.scores)
         offsets = [None] * len(tokens) if sentence_offsets is None else sentence_offsets
         if not len(scores) == len(tokens) == len(offsets):
@@ -342,7 +342,7 @@ class SkipChainLayer(Estimator):
         labels, model = self._initial()
         documents, gold = self._annotated(labels, scores, tokens, tags, sentence_offsets)
         if not any(document.tokens for document in documents):
-            raise ValueError("the training documents have no tokens")
+            raise ValueError("the training documents have no tokens; give documents with tokens")
         index = {label: k for k, label in enumerate(labels)}
         states = [np.array([index[tag] for tag in sequence], np.int32) for sequence in gold]
         for i, (document, own) in enumerate(zip(documents, states, strict=True)):
@@ -379,7 +379,7 @@ class SkipChainLayer(Estimator):
         tags: Sequence[Sequence[str]],
         sentence_offsets: Sequence[SentenceOffsets] | None,
     ) -> tuple[list[ScoredDocument], list[list[str]]]:
-        """Check documents and their gold labels."""
+        """Return checked documents and their gold labels."""
         scheme = self._scheme(labels)
         documents = list(self._documents(labels, scores, tokens, sentence_offsets))
         if len(tags) != len(documents):

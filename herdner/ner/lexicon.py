@@ -136,7 +136,7 @@ class Gazetteers:
         return Gazetteers(tuple(lists), WordValues.of(keys, np.fromiter(values.values(), np.uint32, len(values))))
 
     def union(self, other: Gazetteers) -> Gazetteers:
-        """Return gazetteers with the lists of both.
+        """Return gazetteers with the lists of these and of other gazetteers.
 
         Args:
             other: Gazetteers whose lists have other names.
@@ -182,7 +182,10 @@ class Topics:
 
     @cached_property
     def biases(self) -> NDArray[np.float32]:
-        """Negative half of the squared length of each centre, float32[96]."""
+        """Minus half of the squared length of each centre, float32[96].
+
+        The centre nearest to a document has the largest sum of its bias and its inner product with the document.
+        """
         return -(self.centres**2).sum(axis=0) / 2
 
     @cached_property
@@ -225,7 +228,10 @@ def read_vector_classes(where: Where) -> WordValues:
         )
     differences, leaves, tree = arrays["keys"], arrays["leaves"], arrays["tree"]
     if len(differences) != len(leaves) or (leaves >= len(tree)).any() or (differences == 0).any():
-        raise ValueError("the arrays keys, leaves and tree of the vector classes are inconsistent")
+        raise ValueError(
+            "the arrays keys, leaves and tree of the vector classes contradict each other; write the file again by"
+            " scripts/models/vector_classes.py"
+        )
     return WordValues(np.cumsum(differences, dtype=np.uint64), _packed_classes(leaves, tree))
 
 
@@ -246,7 +252,7 @@ def brown_classes(language: str = "en", n_words: int | None = None) -> dict[str,
     check_extra("spacy_lookups_data", "word classes need the package spacy-lookups-data")
     table = importlib.resources.files("spacy_lookups_data") / "data" / f"{language}_lexeme_cluster.json.gz"
     if not table.is_file():
-        raise ValueError(f"spacy-lookups-data has no word classes for {language!r}")
+        raise ValueError(f"spacy-lookups-data has no word classes for {language!r}; train without them")
     words = json.loads(gzip.decompress(table.read_bytes()))
     frequent = list(words.items())[:n_words]  # the table is sorted by frequency
     return {word: path for word, path in frequent if path and not word.isspace()}

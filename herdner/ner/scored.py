@@ -227,7 +227,7 @@ def check_offsets(sentence_offsets: SentenceOffsets | None, n_tokens: int) -> ND
         return np.zeros(1, np.int64)
     if not valid or offsets[-1] != n_tokens or not (np.diff(offsets.astype(np.int64)) > 0).all():
         raise ValueError(
-            f"sentence_offsets must rise from 0 to the number of tokens, {n_tokens}; leave empty sentences out, got"
-            f" {sentence_offsets!r:.80}"
+            f"sentence_offsets must rise from 0 to the number of tokens, {n_tokens}, got"
+            f" {sentence_offsets!r:.80}; leave empty sentences out"
         )
     return offsets.astype(np.int64)

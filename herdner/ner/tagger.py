@@ -280,7 +280,7 @@ class Tagger(Estimator):
             backend, links = self.backend if backend is None else backend, self.links if links is None else links
             inference = Inference.of(backend, links=links, **options)
         elif options or backend is not None or links is not None:
-            raise ValueError("`inference` excludes other options; pass them to Tagger.inference")
+            raise ValueError("`inference` cannot be combined with other options; pass all options to Tagger.inference")
         if inference.names is not None:
             self.finder(inference.names)
         return inference

@@ -319,7 +319,7 @@ def test_options_of_tagging_are_one_value(tagger):
     assert tagger.tag(text, inference).tags == tagger.tag(text, backend="gibbs", n_sweeps=5, links=False).tags
     assert inference == tagger.inference(backend="gibbs", n_sweeps=5, links=False)
     assert list(inference.to_dict()) == ["backend", "links"]
-    with pytest.raises(ValueError, match="`inference` excludes other options"):
+    with pytest.raises(ValueError, match="`inference` cannot be combined with other options"):
         tagger.tag(text, inference, links=True)
 
 

@@ -22,7 +22,7 @@ class SpanEvidence(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """Changes of the log-potentials of one document.
+    """Changes that known names make to the log-potentials of one document.
 
     Attributes:
         tokens: Indices [m] of tokens.
@@ -70,7 +70,7 @@ class SpanEncoder:
         return {tag: k for k, tag in enumerate(self.tags)}
 
     def evidence(self, spans: Iterable[SpanEvidence], sentence_offsets: NDArray[np.int64]) -> Evidence:
-        """Return the evidence of a document.
+        """Convert the evidence for spans of a document to changes of log-potentials.
 
         Args:
             spans: Disjoint spans with their evidence; equal spans may have different labels. Evidence for a span that
@@ -104,7 +104,10 @@ class SpanEncoder:
         return None if -1 in states else states
 
     def _fixed(self, spans: Sequence[Span], sentence_offsets: NDArray[np.int64]) -> dict[int, int]:
-        """Return the tag index of each token of the spans, encoded together because adjacent IOB1 spans interact."""
+        """Return the index of the tag of each token in the spans.
+
+        The spans are encoded together, because the tags of adjacent IOB1 spans depend on each other.
+        """
         tags = tags_from_spans(spans, int(sentence_offsets[-1]), self.scheme, sentence_offsets)
         fixed: dict[int, int] = {}
         for span in spans:

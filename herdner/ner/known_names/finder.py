@@ -17,7 +17,7 @@ from herdner.text.tags import Scheme, Span, split_tag
 
 
 class NameMatch(NamedTuple):
-    """Match of the entry with this index at the tokens ``start:end``."""
+    """Match of a known name at the tokens ``start:end``; ``entry`` is the index of the name."""
 
     start: int
     end: int

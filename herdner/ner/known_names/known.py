@@ -96,7 +96,7 @@ class Names:
             return Names.read(names, **choices)
         values = cast(object, names)
         if isinstance(values, Mapping | bytes) or not isinstance(values, Iterable):
-            raise ValueError("names must be a file, or a list of (name, label) and spaCy patterns")
+            raise ValueError(f"names must be a file, or a list of (name, label) and spaCy patterns, got {values!r:.80}")
         entries = enumerate(cast("Iterable[object]", values), 1)
         return Names(tuple(parse_known_name(each, f"name {i}") for i, each in entries), **choices)
 
@@ -130,7 +130,7 @@ class Names:
         return math.inf if self.hard else self.strength if entry.strength is None else entry.strength
 
     def check_labels(self, labels: Iterable[str], owner: str = "the model") -> None:
-        """Check that all names have labels of a model.
+        """Raise `ValueError` unless a model has the labels of all names.
 
         Args:
             labels: Labels of the model.

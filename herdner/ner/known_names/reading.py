@@ -35,7 +35,7 @@ class KnownName(NamedTuple):
 
 
 def read_known_names(path: Path | IO[Any], encoding: str = "utf-8") -> Iterator[KnownName]:
-    """Yield the known names of a file, which contains JSON lines if it starts with ``{``, else columns.
+    """Yield the known names of a file. A file that starts with ``{`` has JSON lines; other files have columns.
 
     Blank lines are skipped. In a file of columns, lines that begin with ``#`` and have no tab are skipped too.
 
@@ -110,7 +110,7 @@ def parse_known_name(values: object, place: str) -> KnownName:
 
 
 def to_json_line(entry: KnownName) -> str:
-    """Return one line of JSON.
+    """Return a known name as one line of JSON.
 
     Args:
         entry: A known name.

@@ -60,8 +60,8 @@ def without_weights(
         raise ValueError(f"`scheme` must be {base.scheme!r} as in the base, got {scheme!r}")
     if tokenizer is not None and tokenizer.language != base.tokenizer.language:
         raise ValueError(
-            f"the base was trained for the language {base.tokenizer.language!r}, got {tokenizer.language!r}; adapt a"
-            " model of that language, or train without a base"
+            f"`tokenizer` must have the language of the base, {base.tokenizer.language!r}, got"
+            f" {tokenizer.language!r}; adapt another model, or train without a base"
         )
     return replace(base, weights=ChainWeights.empty(), link_tables=(), calibration=None, card={})
 

@@ -80,7 +80,7 @@ def allowed_tags_of_partial(
 def mark_unannotated_labels(
     corpora: Sequence[Sequence[Document]], base_labels: Iterable[str] = ()
 ) -> list[list[Document]]:
-    """Mark the labels that each corpus annotates, where corpora annotate different labels.
+    """Store in each document the labels that its corpus annotates, if corpora annotate different labels.
 
     A label that occurs in another corpus or in the base model, but never in this corpus, is taken as not annotated
     here. Documents that already list their annotated labels stay unchanged.

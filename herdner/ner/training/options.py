@@ -39,7 +39,7 @@ class Regularisation(NamedTuple):
 def regularisation(
     c1: float = 0.0, c2: float | None = None, min_freq: int | None = None, *, has_base: bool = False
 ) -> Regularisation:
-    """Return a regularisation in which None is replaced by the default.
+    """Build a regularisation; arguments that are None get their defaults.
 
     Args:
         c1: Weight of the L1 norm.
@@ -84,7 +84,7 @@ class TrainingOptions:
             raise ValueError(f"`trainer` must be one of {', '.join(TRAINERS)}, got {self.trainer!r}")
         if self.averaged and not self.uses_own_trainer:
             raise ValueError(
-                "`averaged` needs the trainer 'herdner' and `c1` 0, because chains of CRFsuite differ in their tags"
+                "`averaged` needs trainer='herdner' and c1=0, because the chains of CRFsuite may have different tags"
             )
         if self.scheme not in SCHEMES:
             raise ValueError(f"`scheme` must be one of {', '.join(SCHEMES)}, got {self.scheme!r}")
@@ -113,7 +113,8 @@ class TrainingOptions:
         n_chains = sum(isinstance(template, LinearChain) for template in templates)
         if n_chains != 1 or len(links) < len(templates) - 1:
             raise ValueError(
-                "`templates` must contain linear_chain_template() once, and otherwise only skip_chain_template(...)"
+                "`templates` must contain linear_chain_template() once, and otherwise only skip_chain_template(...),"
+                f" got {templates!r:.80}"
             )
         return links
 
