@@ -23,7 +23,7 @@ from herdner.text.tags import Scheme, Span, spans_from_tags, tags_from_spans
 
 
 class Projection(NamedTuple):
-    """Entities projected to tokens.
+    """Token spans of the entities of a document, and the numbers of entities that were changed or dropped.
 
     Attributes:
         spans: Token spans in the order of the text; no two overlap.
@@ -38,7 +38,7 @@ class Projection(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Document:
-    """A text with its tokens and sentences, and its annotation if there is one.
+    """Text with its tokens and sentences, and the annotation of names in it if there is one.
 
     The annotation is stored as token spans; `tags` are computed from them. Use `with_tags`, `with_spans` and
     `with_entities` to annotate a document: they keep spans and entities consistent.
@@ -80,7 +80,7 @@ class Document:
     source_tags: Sequence[str] | None = None
 
     def __post_init__(self) -> None:
-        """Check all offsets."""
+        """Check all offsets of the document, and raise `ValueError` for invalid ones."""
         try:
             fault = find_offset_fault(self.text, self.tokens, self.token_starts, self.token_ends, self.sentence_offsets)
         except (TypeError, BufferError) as error:
@@ -109,7 +109,7 @@ class Document:
         id: str | None = None,
         fields: Mapping[str, object] | None = None,
     ) -> Document:
-        """Build a document from tokenized sentences.
+        """Build a document from tokenized sentences and, if given, the tags of their tokens.
 
         The text joins tokens by one space and sentences by a line break.
 
@@ -151,7 +151,7 @@ class Document:
         id: str | None = None,
         fields: Mapping[str, object] | None = None,
     ) -> Document:
-        """Build a document from a text and the tokens that occur in it.
+        """Build a document from a text and tokens. The text must consist of these tokens and white space.
 
         Args:
             text: The text.
@@ -176,7 +176,7 @@ class Document:
 
     @classmethod
     def from_text(cls, text: str, *, id: str | None = None, fields: Mapping[str, object] | None = None) -> Document:
-        """Build a document without tokens, as readers of untokenized text do.
+        """Build a document that has a text but no tokens, as readers of untokenized text do.
 
         Args:
             text: The text.
@@ -191,20 +191,20 @@ class Document:
 
     @property
     def n_tokens(self) -> int:
-        """Number of tokens."""
+        """Number of tokens in the document."""
         return len(self.tokens)
 
     @property
     def n_sentences(self) -> int:
-        """Number of sentences."""
+        """Number of sentences in the document."""
         return len(self.sentence_offsets) - 1
 
     def sentences(self) -> Iterator[Sequence[str]]:
-        """Return an iterator over the tokens of each sentence."""
+        """Return an iterator over the sentences of the document, each as a sequence of tokens."""
         return (self.tokens[start:end] for start, end in pairwise(self.sentence_offsets.tolist()))
 
     def sentence_tags(self) -> Iterator[Sequence[str]]:
-        """Return an iterator over the tags of each sentence.
+        """Return an iterator over the sentences of the document, each as a sequence of tags.
 
         Raises:
             ValueError: The document is not annotated.
@@ -221,7 +221,7 @@ class Document:
 
     @cached_property
     def tags(self) -> Sequence[str] | None:
-        """Tags of all tokens: ``source_tags`` if there are any, else computed from the spans.
+        """Tags of all tokens: `source_tags`, the tags in the file, if there are any; otherwise computed from the spans.
 
         None if the document is not annotated.
         """
@@ -230,7 +230,7 @@ class Document:
         return tags_from_spans(self.spans, self.n_tokens, self.scheme, self.sentence_offsets)
 
     def unannotated_tokens(self) -> dict[int, str]:
-        """Return the possible tags of each undecided token, by its index."""
+        """Return the undecided tokens of a partial annotation: a dict from token index to the possible tags."""
         tokens: dict[int, str] = {}
         for start, end, tags in self.partial.unannotated if self.partial else ():
             first = int(np.searchsorted(self.token_ends, start, side="right"))
@@ -239,7 +239,7 @@ class Document:
         return tokens
 
     def with_tags(self, tags: Sequence[str]) -> Document:
-        """Annotate the document with tags.
+        """Return the document with an annotation that is read from one tag per token.
 
         Args:
             tags: One tag for each token, in any scheme. Malformed sequences are read as conlleval reads them
@@ -264,7 +264,7 @@ class Document:
         return replace(self, spans=spans, entities=entities, partial=partial, is_proposal=False, source_tags=tags)
 
     def _with_ambiguous(self, tags: Sequence[str]) -> PartialAnnotation:
-        """Extend the partial annotation by the tokens with ambiguous tags."""
+        """Return the document's partial annotation, extended by the tokens that have ambiguous tags."""
         partial = self.partial or PartialAnnotation()
         ranges = [
             UnannotatedRange(int(self.token_starts[t]), int(self.token_ends[t]), tag)
@@ -279,7 +279,7 @@ class Document:
         scheme: Scheme = "iob2",
         confidences: Sequence[float] | NDArray[np.floating[Any]] | None = None,
     ) -> Document:
-        """Annotate the whole document with token spans.
+        """Return the fully annotated document with these token spans.
 
         Args:
             spans: Spans in the order of the text; no two overlap.
@@ -307,7 +307,7 @@ class Document:
         confidences: Sequence[float] | NDArray[np.floating[Any]] | None = None,
         source_tags: Sequence[str] | None = None,
     ) -> Document:
-        """Annotate the document with valid token spans, and keep its partial annotation.
+        """Return the document with these valid token spans as its annotation. A partial annotation is kept.
 
         Args:
             spans: Spans in the order of the text; no two overlap. They are not checked.
@@ -324,7 +324,7 @@ class Document:
         )
 
     def with_entities(self, entities: Iterable[Entity], scheme: Scheme = "iob2") -> Document:
-        """Annotate the document with entities, and keep its partial annotation.
+        """Return the document with these entities as its annotation. A partial annotation is kept.
 
         Args:
             entities: Names with character offsets, in any order. Spans are computed by `project`.
@@ -350,7 +350,7 @@ class Document:
         return replace(document, spans=document.spans if document.entities else None, is_proposal=True)
 
     def with_partial(self, partial: PartialAnnotation) -> Document:
-        """Mark parts of the annotation as undecided.
+        """Return the document with parts of its annotation marked as undecided.
 
         Args:
             partial: The undecided parts.
@@ -370,15 +370,15 @@ class Document:
         return replace(self, spans=None, entities=(), partial=None, is_proposal=False, source_tags=None)
 
     def __eq__(self, other: object) -> bool:
-        """Compare text, tokens, sentences, annotation, id and fields."""
+        """Return whether two documents have equal text, tokens, sentences, annotation, id and fields."""
         return self._values() == other._values() if isinstance(other, Document) else NotImplemented
 
     def __hash__(self) -> int:
-        """Hash text, id and entities."""
+        """Return the hash value of the document, computed from its text, id and entities."""
         return hash((self.text, self.id, self.entities))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the document as plain data for `from_dict`.
+        """Return the document as a dict of plain Python values, which `from_dict` converts back.
 
         Returns:
             A dictionary with the keys "id", "text", "tokens" (a list for each sentence), "tags", "entities", "partial"
@@ -401,7 +401,7 @@ class Document:
         }
 
     def to_json(self) -> str:
-        """Return `to_dict` as one line of JSON.
+        """Return the document as one line of JSON, which `from_json` converts back.
 
         Raises:
             TypeError: The fields hold a value that JSON cannot represent.
@@ -410,7 +410,7 @@ class Document:
 
     @staticmethod
     def from_dict(values: Mapping[str, Any]) -> Document:
-        """Build a document from the plain data of `to_dict`.
+        """Build a document from the dict that `to_dict` returns.
 
         Args:
             values: The data; all keys but "text" are optional.
@@ -438,7 +438,7 @@ class Document:
 
     @staticmethod
     def from_json(text: str) -> Document:
-        """Build a document from the JSON of `to_json`.
+        """Build a document from the JSON that `to_json` returns.
 
         Args:
             text: One JSON object.
@@ -452,7 +452,9 @@ class Document:
         return Document.from_dict(parse_object(text))
 
     def to_frame(self, backend: str = "pandas") -> Any:
-        """Return the entities as a data frame (`herdner.text.entity.to_frame` accepts several documents).
+        """Return the entities of the document as a data frame, one row for each entity.
+
+        `herdner.text.entity.to_frame` accepts several documents.
 
         Args:
             backend: "pandas", "polars", "pyarrow" or "modin".
@@ -467,11 +469,11 @@ class Document:
         return to_frame([self], backend)
 
     def _repr_html_(self) -> str:
-        """Return the HTML that a notebook displays."""
+        """Return the document as HTML, for display in a Jupyter notebook."""
         return to_html(self)
 
     def _values(self) -> tuple[object, ...]:
-        """Return the values that are compared by ``==``."""
+        """Return the values of the document that ``==`` compares."""
         arrays = self.tokens, self.token_starts, self.token_ends, self.sentence_offsets
         tags = None if self.tags is None else list(self.tags)
         return self.text, *map(list, arrays), tags, self.entities, self.id, self.fields, self.partial
@@ -479,7 +481,7 @@ class Document:
     def entities_from_spans(
         self, spans: Sequence[Span], confidences: Sequence[float] | NDArray[np.floating[Any]] | None = None
     ) -> tuple[Entity, ...]:
-        """Convert token spans to entities.
+        """Convert token spans to entities with character offsets.
 
         Args:
             spans: Spans of the document's tokens.
@@ -493,7 +495,7 @@ class Document:
 
 
 def project(entities: Sequence[Entity], document: Document) -> Projection:
-    """Convert entities to token spans.
+    """Convert entities with character offsets to spans of a document's tokens.
 
     An entity that begins or ends within a token is widened to the tokens that it touches. If two entities touch the
     same token, the earlier one keeps it; the later one keeps its other tokens and is dropped if there are none.
@@ -524,7 +526,7 @@ def project(entities: Sequence[Entity], document: Document) -> Projection:
 
 
 def align_tokens(tokens: Sequence[str], text: str) -> NDArray[np.int64] | None:
-    """Find tokens in a text.
+    """Find the character offset of each token in a text.
 
     Args:
         tokens: n tokens in the order of the text.
@@ -545,7 +547,7 @@ def align_tokens(tokens: Sequence[str], text: str) -> NDArray[np.int64] | None:
 
 
 def offsets_from_lengths(lengths: Iterable[int]) -> NDArray[np.int64]:
-    """Return offsets of consecutive pieces.
+    """Return the start offsets of consecutive pieces, and the end offset of the last piece.
 
     Args:
         lengths: Lengths of n pieces.
@@ -564,7 +566,7 @@ def _flat_tags(sentences: Sequence[Sequence[str]], tags: Sequence[Sequence[str]]
 
 
 class Failure(NamedTuple):
-    """A document that could not be read or tagged, in a stream that continues after it.
+    """Record of a document that could not be read or tagged. A stream yields it instead of the document, and continues.
 
     Each failure takes one document index.
 
@@ -582,7 +584,7 @@ class Failure(NamedTuple):
 
     @property
     def message(self) -> str:
-        """Error message for users, with the name of the document."""
+        """Error message for users. It begins with the name of the document."""
         problem = str(self.error) or type(self.error).__name__
         if self.document_index is None:  # the message of a reader names the position
             return problem

@@ -11,7 +11,7 @@ from herdner.base.extras import import_extra
 
 @dataclass(frozen=True, slots=True)
 class Entity:
-    """A labelled name in the text of a document.
+    """Labelled name in the text of a document, with character offsets.
 
     Attributes:
         start: Offset of the first character.
@@ -29,7 +29,7 @@ class Entity:
 
 
 class WithEntities(Protocol):
-    """A text with entities, such as a `Document`."""
+    """Protocol for a text with entities, such as a `Document`."""
 
     @property
     def id(self) -> str | None:
@@ -38,17 +38,17 @@ class WithEntities(Protocol):
 
     @property
     def text(self) -> str:
-        """The text."""
+        """Text of the document."""
         ...
 
     @property
     def entities(self) -> tuple[Entity, ...]:
-        """The entities, in the order of the text."""
+        """Entities of the document, in the order of the text."""
         ...
 
 
 def to_frame(documents: Iterable[WithEntities], backend: str = "pandas") -> Any:
-    """Return the entities of documents as a data frame.
+    """Return the entities of several documents as one data frame.
 
     Args:
         documents: Documents with entities.

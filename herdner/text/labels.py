@@ -15,24 +15,24 @@ this entry, they keep their names."""
 
 
 def is_label(label: str) -> bool:
-    """Return whether a string can be a label: printable words with single spaces between them, without ``|``."""
+    """Return whether a string is a valid label: printable words with single spaces between them, without ``|``."""
     return bool(label) and " ".join(label.split()) == label and label.isprintable() and "|" not in label
 
 
 def check_label(label: object, name: str) -> str:
-    """Return the label of the item ``name``, or raise `ValueError` if it is not a valid label."""
+    """Return ``label``, or raise `ValueError` with ``name`` in the message if it is not a valid label."""
     if not isinstance(label, str) or not is_label(label):
         raise ValueError(f"the label of {name} is {label!r}; expected words with single spaces between them")
     return label
 
 
 def new_label(label: str, names: LabelNames | None) -> str | None:
-    """Return the new name of one label, or None if the label is removed."""
+    """Return the new name of a label according to the dict ``names``, or None if the label is to be removed."""
     return label if names is None else names.get(label, names.get("*", label))
 
 
 def rename_labels(document: Document, names: LabelNames | None, scheme: Scheme = "iob2") -> Document:
-    """Rename the labels of a document and remove the entities whose labels are removed.
+    """Rename the entity labels of a document according to the dict ``names``. Entities of removed labels are removed.
 
     Args:
         document: An annotated document, or one with proposed entities.
@@ -70,7 +70,7 @@ def _rename_partial(partial: PartialAnnotation, names: LabelNames | None) -> Par
 
 
 def _rename_alternatives(tags: str, names: LabelNames | None) -> str:
-    """Rename the labels of possible tags; a tag with a removed label becomes O."""
+    """Rename the labels in a string of possible tags, such as ``"PER|O"``. A tag with a removed label becomes O."""
     parsed = alternatives(tags)
     if parsed is None:
         return ANY_TAG

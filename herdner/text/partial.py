@@ -12,7 +12,7 @@ ANY_TAG = "?"
 
 
 class UnannotatedRange(NamedTuple):
-    """A range of characters whose tokens have several possible tags.
+    """Character range of a document in which the tags of tokens are undecided.
 
     Attributes:
         start: Offset of the first character.
@@ -28,7 +28,7 @@ class UnannotatedRange(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PartialAnnotation:
-    """The parts of a document that its annotators left undecided.
+    """Description of the parts of a document that its annotators left undecided.
 
     Attributes:
         unannotated: Ranges of undecided tokens; they share no character with the document's entities.
@@ -43,7 +43,7 @@ class PartialAnnotation:
     annotated_labels: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
-        """Check tags and labels."""
+        """Check the possible tags of all ranges and the annotated labels."""
         for tags in dict.fromkeys(each.tags for each in self.unannotated):
             alternatives(tags)
         labels = self.annotated_labels or ()
@@ -68,12 +68,12 @@ class PartialAnnotation:
 
 
 def is_ambiguous(tag: str) -> bool:
-    """Return whether a tag in a file stands for several possible tags."""
+    """Return whether a tag from a file stands for several possible tags, as ``"?"`` and ``"PER|ORG"`` do."""
     return tag == ANY_TAG or "|" in tag
 
 
 def alternatives(tags: str) -> tuple[tuple[str, str], ...] | None:
-    """Parse the possible tags of a token.
+    """Parse a string of possible tags of a token, such as ``"B-PER|O"``.
 
     Args:
         tags: For example ``"?"``, ``"PER|ORG"`` or ``"B-PER|O"``.
@@ -101,13 +101,13 @@ def alternatives(tags: str) -> tuple[tuple[str, str], ...] | None:
 
 
 def join_alternatives(parsed: Sequence[tuple[str, str]]) -> str:
-    """Write the result of `alternatives` as text, without duplicates."""
+    """Convert possible tags, as `alternatives` returns them, to a string without duplicates."""
     tags = [label if not prefix else prefix if prefix == "O" else f"{prefix}-{label}" for prefix, label in parsed]
     return "|".join(dict.fromkeys(tags))
 
 
 def without_prefixes(tags: str) -> str:
-    """Replace each possible tag inside a name by its label: ``"B-PER|O"`` becomes ``"PER|O"``."""
+    """Replace each possible tag inside a name by the label of the tag: ``"B-PER|O"`` becomes ``"PER|O"``."""
     parsed = alternatives(tags)
     if parsed is None:
         return ANY_TAG

@@ -14,7 +14,7 @@ _KEYS = ("id", "text", "tokens", "tags", "entities", "partial", "fields")
 
 
 class DocumentParts(NamedTuple):
-    """The checked parts of a document."""
+    """Checked parts of a document, read from the dict of `Document.to_dict`."""
 
     text: str
     sentences: list[list[str]]
@@ -26,7 +26,7 @@ class DocumentParts(NamedTuple):
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> DocumentParts:
-        """Check the plain data of a document.
+        """Check the dict of `Document.to_dict`, and return the parts of the document.
 
         Args:
             values: A result of `Document.to_dict`; all keys but "text" are optional.
@@ -45,7 +45,10 @@ class DocumentParts(NamedTuple):
 
 
 def parse_object(text: str) -> dict[str, Any]:
-    """Parse the JSON object that `Document.to_json` writes, or raise a one-line `ValueError`."""
+    """Parse the JSON object that `Document.to_json` returns.
+
+    Raise a `ValueError` with a one-line message if it cannot be parsed.
+    """
     try:
         values: object = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -56,7 +59,7 @@ def parse_object(text: str) -> dict[str, Any]:
 
 
 def describe_json_error(error: Exception) -> str:
-    """Return a message for users about an error of `json.loads`."""
+    """Return a one-line error message for users from an exception of `json.loads`."""
     if str(error).startswith("Exceeds the limit"):  # Python's own message names a function to call
         return f"not readable (a number has more than {sys.get_int_max_str_digits():,} digits)"
     return f"not JSON ({error})"
@@ -88,7 +91,10 @@ def _strings(value: Any) -> list[str]:
 
 
 def _entity(value: Any, text: str) -> Entity:
-    """Check that an entity has the right types and the text at its offsets; `Document` checks the offsets."""
+    """Return an entity after checking that its values have the right types and its text is that at its offsets.
+
+    `Document` checks the offsets.
+    """
     entity, label = Entity(**value), cast(object, value["label"])
     if type(entity.start) is not int or type(entity.end) is not int or not isinstance(label, str):
         raise ValueError(f"not a document: {entity} must have integer offsets and a label")

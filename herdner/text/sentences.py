@@ -30,7 +30,7 @@ ENDS = ".!?\u2026\u3002\uff01\uff1f"
 
 @dataclass(frozen=True)
 class SentenceRules:
-    """Words that decide whether a full stop ends a sentence.
+    """Word lists that decide whether a full stop ends a sentence.
 
     Attributes:
         titles: Words that never end a sentence, such as "Mr.".
@@ -45,13 +45,13 @@ class SentenceRules:
 
     @property
     def abbreviations(self) -> tuple[str, ...]:
-        """All words whose full stop belongs to the token, also in upper case as in headlines ("INC.")."""
+        """All words whose full stop is part of the token, also in upper case as in headlines ("INC.")."""
         words = self.titles + self.endings
         return tuple(dict.fromkeys(words + tuple(word.upper() for word in words if len(word) > 3)))
 
     @cached_property
     def loop(self) -> SentenceLoop:
-        """Compiled sentence segmenter.
+        """Compiled segmenter, which finds the sentence boundaries of a tokenized text.
 
         Its method ``offsets(text, tokens, starts, ends)`` takes the character offsets of the tokens, int64[n] each,
         and returns the sentence offsets, int64[S + 1] ([0] without tokens). A sentence begins after a blank line, on
@@ -61,12 +61,12 @@ class SentenceRules:
         return SentenceLoop(titles, self.starters, ENDS, CLOSERS, OPENERS)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the rules as plain data for JSON."""
+        """Return the sentence rules as a dict for JSON."""
         return asdict(self)
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> SentenceRules:
-        """Build rules from the plain data of ``to_dict``.
+        """Build sentence rules from the dict that ``to_dict`` returns.
 
         Args:
             values: Lists of words by the names of the attributes.

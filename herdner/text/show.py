@@ -16,7 +16,7 @@ _LABEL = "font-size:.75em;font-weight:bold;margin-left:.35em"
 
 
 def to_html(document: WithEntities) -> str:
-    """Return the text of a document as HTML with its entities marked.
+    """Return the text of a document as HTML in which its entities are highlighted.
 
     A name with several mentions has an arrow to the next mention; the last mention has an arrow to the first. The
     tooltip of a name shows its confidence. Of overlapping entities only the first is marked.
@@ -69,5 +69,5 @@ def _mark(entity: Entity, i: int, mentions: dict[tuple[str, str], list[int]], pa
 
 
 def _text(text: str) -> str:
-    """Escape a text and replace control characters, which HTML does not allow."""
+    """Escape a text for HTML, and replace control characters, which HTML does not allow."""
     return "".join(c if c in "\t\n\r" or c.isprintable() or c.isspace() else "\ufffd" for c in escape(text))

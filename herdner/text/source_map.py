@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 
 class SourceRun(NamedTuple):
-    """Consecutive characters of a text and their range in the source file.
+    """Run of consecutive characters in an extracted text, and the corresponding range of characters in the source file.
 
     If both ranges have the same length, their characters correspond one to one. Otherwise the whole range belongs to
     each character, as ``&eacute;`` does to ``é``.
@@ -29,7 +29,7 @@ class SourceRun(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class SourceMap:
-    """Map from characters of a text to its source file.
+    """Map from the characters of an extracted text to their positions in the source file.
 
     Attributes:
         starts: int64[n + 1], offsets of n > 0 runs in the text, from 0 to the length of the text.
@@ -43,7 +43,7 @@ class SourceMap:
 
     @classmethod
     def of(cls, runs: Sequence[SourceRun], length: int) -> SourceMap:
-        """Build a source map from runs.
+        """Build the source map of a text with ``length`` characters from runs, each with its range in the source file.
 
         Args:
             runs: The runs in the order of the text; the first one starts at 0.
@@ -56,7 +56,7 @@ class SourceMap:
         return cls(np.append(starts, length), source_starts, source_ends)
 
     def span(self, start: int, end: int) -> tuple[int, int]:
-        """Return the source range of the characters ``start:end`` of the text.
+        """Return the range of the source file that corresponds to the characters ``start:end`` of the text.
 
         Args:
             start: Offset of the first character in the text.
@@ -68,7 +68,7 @@ class SourceMap:
         return self._position(start)[0], self._position(end - 1)[1]
 
     def _position(self, character: int) -> tuple[int, int]:
-        """Return the range of one character in the source."""
+        """Return the range of the source file that corresponds to one character of the text."""
         run = int(np.searchsorted(self.starts, character, side="right")) - 1
         begin, end = int(self.source_starts[run]), int(self.source_ends[run])
         first, stop = int(self.starts[run]), int(self.starts[run + 1])
@@ -77,7 +77,7 @@ class SourceMap:
         return begin + character - first, begin + character - first + 1
 
     def __eq__(self, other: object) -> bool:
-        """Compare all runs."""
+        """Return whether two source maps have equal runs."""
         if not isinstance(other, SourceMap):
             return NotImplemented
         pairs = zip(self._arrays(), other._arrays(), strict=True)

@@ -25,7 +25,7 @@ MatchFunction = Callable[[str], "re.Match[str] | None"]
 
 @dataclass(frozen=True)
 class SplitRules:
-    """Tokenizer rules of a language.
+    """Rules by which a tokenizer splits words: prefixes, suffixes, infixes and exceptions of a language.
 
     Attributes:
         prefixes: Regular expressions of tokens that are split off at the start of a word.
@@ -46,7 +46,7 @@ class SplitRules:
     def extended(
         self, prefixes: Sequence[str], suffixes: Sequence[str], infixes: Sequence[str], words: Iterable[str]
     ) -> SplitRules:
-        """Add rules.
+        """Return the rules extended by further prefixes, suffixes, infixes and words that are never split.
 
         Args:
             prefixes: Regular expressions that are tried before the present ones.
@@ -67,7 +67,10 @@ class SplitRules:
 
 
 def english() -> SplitRules:
-    """Return spaCy's rules for English (MIT licence), as exported by ``scripts/models/english_rules.py``."""
+    """Return spaCy's tokenizer rules for English (MIT licence).
+
+    They are exported by ``scripts/models/english_rules.py``.
+    """
     rules = json.loads((importlib.resources.files("herdner") / "data" / "english.json").read_text(encoding="utf-8"))
     address = cache(lambda: re.compile(rules["address"]))  # lazily, see `Splitter`
     return SplitRules(
@@ -80,7 +83,7 @@ def english() -> SplitRules:
 
 
 def spacy_rules(language: str) -> SplitRules:
-    """Return spaCy's rules for a language.
+    """Return spaCy's tokenizer rules for a language.
 
     Args:
         language: Language code, as for ``spacy.blank``.
@@ -118,7 +121,7 @@ class _ExceptionSpan(NamedTuple):
 
 
 def is_plain(run: str) -> bool:
-    """Return whether all characters are Latin letters, which no rule but an exception splits."""
+    """Return whether a string contains only ASCII letters, so that no rule except an exception can split it."""
     return run.isascii() and run.isalpha()
 
 
@@ -130,7 +133,7 @@ class Splitter:
     """
 
     def __init__(self, rules: SplitRules) -> None:
-        """Store the rules; regular expressions are lazily initialised."""
+        """Store the tokenizer rules. Their regular expressions are lazily initialised."""
         self._exceptions = dict(rules.exceptions)
         self._is_word, self._is_address = rules.is_word, rules.is_address
         self._rules = rules
@@ -152,16 +155,16 @@ class Splitter:
 
     @cached_property
     def _by_first_character(self) -> dict[str, list[str]]:
-        """Exceptions that other rules might split, by their first character."""
+        """Dict from first character to the exceptions that begin with it and that other rules might split."""
         words: dict[str, list[str]] = {}
         for word in filterfalse(is_plain, self._exceptions):
             words.setdefault(word[0], []).append(word)
         return words
 
     def _joined_from(self, token: str) -> Mapping[tuple[str, ...], str]:
-        """Return the exceptions that other rules would split into parts beginning with ``token``, by these parts.
+        """Return the exceptions that other rules would split into ``token`` and further parts.
 
-        spaCy also applies these exceptions within a longer string.
+        The keys of the result are the parts, its values the exceptions. spaCy also applies them within a longer string.
         """
         first = token[0]
         if first not in self._joined:
@@ -194,7 +197,7 @@ class Splitter:
         return tuple(tokens)
 
     def _cut(self, run: str, exceptions: Mapping[str, tuple[str, ...]]) -> Iterator[str]:
-        """Split off prefixes and suffixes, then split the remainder."""
+        """Split off all prefixes and suffixes of a string, then split the remainder at infixes."""
         before: list[str] = []
         after: list[str] = []
         size = 0
@@ -223,7 +226,7 @@ class Splitter:
         yield from reversed(after)
 
     def _middle(self, run: str) -> Iterator[str]:
-        """Split a remainder without prefixes and suffixes at its infixes, unless it is a word or an address."""
+        """Split a string at its infixes, unless it is a word or an address."""
         start = 0
         if (
             not is_plain(run)
@@ -245,7 +248,7 @@ def _length(match: re.Match[str] | None) -> int:
 
 
 def _without_overlaps(spans: list[_ExceptionSpan]) -> list[_ExceptionSpan]:
-    """Keep the longest of overlapping spans, or the first of equally long ones, in ascending order."""
+    """Remove spans that overlap a longer span, or an equally long span before it. Return the others in ascending order."""
     covered: set[int] = set()
     kept: list[_ExceptionSpan] = []
     for span in sorted(spans, key=lambda span: (span.start - span.end, span.start)):

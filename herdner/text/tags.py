@@ -39,7 +39,7 @@ class Span(NamedTuple):
 
 
 class Chunks(NamedTuple):
-    """M spans as columns.
+    """Labelled spans stored as three columns: starts, ends and labels.
 
     Attributes:
         starts: int64[M], index of the first token of each span.
@@ -53,13 +53,13 @@ class Chunks(NamedTuple):
 
     @classmethod
     def of(cls, spans: Sequence[Span]) -> Chunks:
-        """Convert spans to columns."""
+        """Convert a list of spans to columns."""
         starts = np.fromiter((span.start for span in spans), np.int64, len(spans))
         ends = np.fromiter((span.end for span in spans), np.int64, len(spans))
         return cls(starts, ends, [span.label for span in spans])
 
     def spans(self, part: slice = slice(None), origin: int = 0) -> list[Span]:
-        """Convert columns to spans.
+        """Convert the columns, or a part of them, to a list of spans.
 
         Args:
             part: The spans to convert.
@@ -72,7 +72,7 @@ class Chunks(NamedTuple):
 
 
 class Transitions(NamedTuple):
-    """Well-formed sequences of K tags.
+    """Boolean tables that define which sequences of K tags are well formed.
 
     Attributes:
         follow: bool[K, K]; ``follow[i, j]`` is true if tag j may follow tag i directly.
@@ -87,7 +87,7 @@ class Transitions(NamedTuple):
 
 @lru_cache(maxsize=4096)
 def split_tag(tag: str) -> tuple[str, str]:
-    """Split a tag into prefix and label.
+    """Split a tag such as ``"B-PER"`` into its prefix and its label.
 
     Args:
         tag: A tag such as ``"B-creative-work"`` or ``"O"``.
@@ -107,14 +107,14 @@ def split_tag(tag: str) -> tuple[str, str]:
 
 
 def labels_of(tags: Iterable[str]) -> set[str]:
-    """Return the labels of tags."""
+    """Return the distinct entity labels that occur in a list of tags."""
     return {split_tag(tag)[1] for tag in tags if tag != "O"}
 
 
 def spans_from_tags(
     tags: Sequence[str], sentence_offsets: SentenceOffsets | None = None, *, strict: Scheme | None = None
 ) -> list[Span]:
-    """Read labelled spans from tags.
+    """Read labelled token spans from the tags of a document.
 
     By default tags are read as conlleval and seqeval read them. This covers all schemes and repairs malformed
     sequences: an I- or E- that continues no span begins one, and a span without a final tag ends before the first tag
@@ -146,7 +146,9 @@ def spans_from_tags(
 def spans_from_states(
     states: NDArray[np.int32], tags: tuple[str, ...], sentence_offsets: SentenceOffsets | None = None
 ) -> list[Span]:
-    """Read labelled spans from states as `spans_from_tags` does.
+    """Read labelled token spans from states, which are indices into a list of tags.
+
+    They are read as `spans_from_tags` reads tags.
 
     Args:
         states: int32[n], index into ``tags`` of each token's tag.
@@ -162,7 +164,10 @@ def spans_from_states(
 def chunks_from_states(
     states: NDArray[np.int32], tags: tuple[str, ...], sentence_offsets: SentenceOffsets | None = None
 ) -> Chunks:
-    """Read labelled spans from states as `spans_from_states` does, but return them as columns."""
+    """Read labelled token spans from states, which are indices into ``tags``, and return them as columns.
+
+    Otherwise like `spans_from_states`.
+    """
     prefixes, labels, names = _columns(tags)
     borders = [0, len(states)] if sentence_offsets is None else sentence_offsets
     starts, ends, indices = read_spans(states, prefixes, labels, np.ascontiguousarray(borders, np.int64))
@@ -171,7 +176,10 @@ def chunks_from_states(
 
 @lru_cache(maxsize=256)
 def _columns(tags: tuple[str, ...]) -> tuple[NDArray[np.uint8], NDArray[np.int32], list[str]]:
-    """Return the prefix of each tag, the index of its label, and the labels; label 0 belongs to O."""
+    """Return three columns for a list of tags: prefix of each tag, label index of each tag, and the labels.
+
+    Label 0 belongs to O.
+    """
     split = [split_tag(tag) for tag in tags]
     names = list(dict.fromkeys(["", *(label for _, label in split)]))
     index = {name: k for k, name in enumerate(names)}
@@ -185,7 +193,7 @@ def tags_from_spans(
     scheme: Scheme = "iob2",
     sentence_offsets: SentenceOffsets | None = None,
 ) -> list[str]:
-    """Write spans as tags.
+    """Convert labelled token spans to one tag for each token.
 
     Args:
         spans: Labelled spans in any order.
@@ -223,7 +231,7 @@ def _tags_of_span(n: int, label: str, scheme: Scheme, touches: bool) -> list[str
 
 
 def _span_prefixes(n: int, scheme: Scheme) -> str:
-    """Return the tag prefixes of a span of n tokens in IOB2 or IOBES (for BILOU: those of IOBES)."""
+    """Return the tag prefixes of a span of n tokens in the scheme IOB2 or IOBES (for BILOU: those of IOBES)."""
     if scheme == "iob2":
         return "B" + "I" * (n - 1)
     return "S" if n == 1 else "B" + "I" * (n - 2) + "E"
@@ -232,7 +240,7 @@ def _span_prefixes(n: int, scheme: Scheme) -> str:
 def convert_tags(
     tags: Sequence[str], source: Scheme | None, target: Scheme, sentence_offsets: SentenceOffsets | None = None
 ) -> list[str]:
-    """Convert tags to another scheme; malformed sequences are repaired as in `spans_from_tags`.
+    """Convert tags from one scheme to another. Malformed sequences are repaired as in `spans_from_tags`.
 
     Args:
         tags: n tags.
@@ -252,7 +260,7 @@ def convert_tags(
 
 
 def check_tags(tags: Iterable[str], scheme: Scheme) -> None:
-    """Raise `ValueError` if a tag does not exist in the scheme."""
+    """Raise `ValueError` if one of the tags does not exist in the tag scheme."""
     for tag in set(tags):
         split_tag(tag)
         if tag[0] not in _PREFIXES[scheme]:
@@ -262,12 +270,12 @@ def check_tags(tags: Iterable[str], scheme: Scheme) -> None:
 
 
 def tags_of_label(label: str, scheme: Scheme) -> list[str]:
-    """Return all tags of tokens inside a name with this label."""
+    """Return all tags that a token inside a name with this label can have in the tag scheme."""
     return [f"{prefix}-{label}" for prefix in _PREFIXES[scheme] if prefix != "O"]
 
 
 def detect_scheme(sequences: Iterable[Sequence[str]]) -> Scheme:
-    """Guess the scheme of tags.
+    """Guess the tag scheme (such as IOB2 or BILOU) of sentences of tags.
 
     E- and S- occur only in IOBES, L- and U- only in BILOU. An I- that begins a span indicates IOB1. A B- that does not
     follow a token with the same label indicates IOB2. The more frequent indication decides, because files and
@@ -297,7 +305,7 @@ def detect_scheme(sequences: Iterable[Sequence[str]]) -> Scheme:
 
 
 def allowed_transitions(tags: Sequence[str], scheme: Scheme) -> Transitions:
-    """Return the well-formed sequences of tags.
+    """Return which tags may follow each other, begin a sentence and end a sentence.
 
     Args:
         tags: K distinct tags.

@@ -38,7 +38,7 @@ PIECE = re.compile(rf"(?s).{{1,{LONGEST_RUN}}}(?<=\W)|.{{1,{LONGEST_RUN}}}")
 
 @dataclass(frozen=True)
 class TokenizerSettings:
-    """Settings of a tokenizer, stored in model files so that a model always tokenizes in the same way.
+    """Settings of a tokenizer. They are stored in model files, so that a model always tokenizes in the same way.
 
     They contain no regular expressions, because one from a hostile file could run forever.
 
@@ -56,7 +56,7 @@ class TokenizerSettings:
     sentences: SentenceRules = ENGLISH
 
     def __post_init__(self) -> None:
-        """Check the settings."""
+        """Check the values of the tokenizer settings."""
         if self.rules != 1:
             raise ValueError(f"tokenizer rules must be set 1, got {self.rules!r}; install a newer herdner")
         if not re.fullmatch("[a-z]{2,3}", self.language):
@@ -65,12 +65,12 @@ class TokenizerSettings:
             )
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the settings as plain data for JSON."""
+        """Return the tokenizer settings as a dict for JSON."""
         return asdict(self)
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> TokenizerSettings:
-        """Build settings from the plain data of ``to_dict``.
+        """Build tokenizer settings from the dict that ``to_dict`` returns.
 
         Args:
             values: Values by the names of the attributes.
@@ -102,7 +102,7 @@ class Tokenizer:
     """
 
     def __init__(self, settings: TokenizerSettings | None = None, *, cache_characters: int = 2_000_000) -> None:
-        """Store the settings; the rules are lazily initialised."""
+        """Store the tokenizer settings. The rules are lazily initialised."""
         self.settings = settings or TokenizerSettings()
         self._cache_characters = cache_characters
         self._splits = Strings()
@@ -110,11 +110,11 @@ class Tokenizer:
         self._lock = ForkLock()  # reentrant, because a signal handler may tokenize
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Support pickling without the cache."""
+        """Support pickling of the tokenizer; its cache is not pickled."""
         return _restore, (self.settings, self._cache_characters)
 
     def documents(self, texts: Iterable[str]) -> Iterator[Document]:
-        """Tokenize texts one after the other.
+        """Tokenize an iterable of texts lazily, one text at a time.
 
         Args:
             texts: The texts; none is read ahead.
@@ -125,7 +125,7 @@ class Tokenizer:
         return map(self, texts)
 
     def __call__(self, text: str, id: str | None = None) -> Document:
-        """Tokenize a text.
+        """Convert a text to a document with tokens and sentences.
 
         Args:
             text: The text.
@@ -137,7 +137,7 @@ class Tokenizer:
         return self.tokenize_batch([text], id)[0]
 
     def tokenize_batch(self, texts: list[str], id: str | None = None) -> list[Document]:
-        """Tokenize several texts faster than one by one.
+        """Tokenize several texts in one call, which is faster than one call for each text.
 
         Args:
             texts: The texts.
@@ -151,7 +151,7 @@ class Tokenizer:
         return [Document(text, *tokens, find(text, *tokens), id=id) for text, tokens in pairs]
 
     def tokens(self, text: str) -> list[str]:
-        """Return the tokens of a text."""
+        """Return the tokens of a text as strings."""
         return self._with_offsets([text])[0][0]
 
     def _with_offsets(self, texts: list[str]) -> list[tuple[list[str], NDArray[np.int64], NDArray[np.int64]]]:
@@ -164,7 +164,10 @@ class Tokenizer:
         return runs.tokens_with_offsets()
 
     def _split(self, words: Iterable[str], runs: Runs) -> None:
-        """Add the tokens of words to the cache; long words are split in pieces and stored with these runs only."""
+        """Split words into tokens and add the tokens to the cache.
+
+        A long word is split in pieces first, and its tokens are stored for the current runs only.
+        """
         parts = runs.splits.values
         for word in words:
             if len(word) > LONGEST_RUN:
@@ -200,7 +203,7 @@ def tokenize_documents(documents: Iterable[Document], tokenizer: Callable[[str],
 
 
 def with_tokens(document: str | Document, tokenizer: Callable[[str], Document]) -> Document:
-    """Tokenize a text, or a document unless it has tokens.
+    """Tokenize a text or document. A document that already has tokens is returned unchanged.
 
     Args:
         document: A text or a document.

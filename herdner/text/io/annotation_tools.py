@@ -21,7 +21,7 @@ Warn = Callable[[str], None]
 
 
 class MarkedSpan(NamedTuple):
-    """A span of a file, not yet checked.
+    """Span of an annotation tool's file, before its offsets and label are checked.
 
     Attributes:
         start: Offset of the first character.
@@ -39,7 +39,7 @@ class MarkedSpan(NamedTuple):
 
 
 class ToolRecord(NamedTuple):
-    """One line of a JSON lines file.
+    """JSON object of one line of an annotation tool's file, with a default document id.
 
     Attributes:
         id: Identifier of the document if the object has no id.
@@ -55,7 +55,7 @@ class ToolRecord(NamedTuple):
 def read_records(
     where: Input, patterns: Sequence[str], encoding: str, strict: bool, to_document: Callable[[ToolRecord], Document]
 ) -> Iterator[Document | Failure]:
-    """Read files with one JSON object per line.
+    """Read documents from files in which each line is a JSON object.
 
     Args:
         where: A file, folder, glob pattern, ``"-"`` or stream (`sources`).
@@ -89,7 +89,7 @@ def read_records(
 
 @contextmanager
 def catch_failure(position: str) -> Generator[list[Failure]]:
-    """Catch a `ValueError` in a context.
+    """Catch a `ValueError` in the ``with`` block, and convert it to a `Failure`.
 
     Args:
         position: File and line, for the message.
@@ -107,7 +107,7 @@ def catch_failure(position: str) -> Generator[list[Failure]]:
 
 
 def text_of(values: dict[str, Any], key: str = "text") -> str:
-    """Return the text of a record, or raise `ValueError` if it has none."""
+    """Return the text in a JSON record, or raise `ValueError` if the record contains none."""
     text = values.get(key)
     if not isinstance(text, str):
         problem = "no text" if text is None else f"text is {json.dumps(text)[:40]}"
@@ -116,7 +116,7 @@ def text_of(values: dict[str, Any], key: str = "text") -> str:
 
 
 def check_list(value: object, name: str) -> list[Any]:
-    """Return a list from a file, or raise `ValueError` for any other value."""
+    """Return the value as a list, or raise `ValueError` if it is not a list."""
     if not isinstance(value, list):
         raise ValueError(f"{name} are {json.dumps(value, default=str)[:40]}; expected a list")
     return cast("list[Any]", value)
@@ -125,7 +125,7 @@ def check_list(value: object, name: str) -> list[Any]:
 def with_marked_spans(
     document: Document, spans: Iterable[MarkedSpan], warn: Warn, *, is_proposal: bool = False
 ) -> Document:
-    """Add the spans of a file to a document.
+    """Return the document with marked spans as its entities. Spans are checked, and overlapping ones omitted.
 
     Args:
         document: A document without tokens.
@@ -158,12 +158,18 @@ def _entity(i: int, span: MarkedSpan, text: str) -> Entity:
 
 
 def _is_same(file_text: object, actual: str) -> bool:
-    """Compare texts; some tools write a line break as a backslash and an n, or as a space."""
+    """Return whether two texts are equal, apart from the forms in which tools write line breaks.
+
+    These are a backslash and an n, or a space.
+    """
     return isinstance(file_text, str) and file_text.replace("\\n", " ").split() == actual.replace("\\n", " ").split()
 
 
 def _from_utf16(start: int, end: int, text: str) -> tuple[int, int] | None:
-    """Convert offsets in UTF-16 units, which browsers use, to characters; return None if they split a character."""
+    """Convert offsets in UTF-16 units, as browsers count, to offsets in characters.
+
+    Return None if an offset splits a character.
+    """
     data = text.encode("utf-16-le", "surrogatepass")
     try:
         before = data[: 2 * start].decode("utf-16-le")

@@ -26,7 +26,7 @@ _NOTE = re.compile(r"#\d+\tAnnotatorNotes (T\S+)\tconfidence ([01]\.\d+)\s*")
 
 
 class _Pair(NamedTuple):
-    """The contents of a text file and its annotation file.
+    """Contents of a brat text file and of the annotation file that belongs to it.
 
     Attributes:
         id: Identifier of the document.
@@ -42,7 +42,7 @@ class _Pair(NamedTuple):
 
 
 def read_brat(where: Input, *, encoding: str = "utf-8", strict: bool = False) -> Iterator[Document]:
-    """Read the documents of a folder, of one .ann or .txt file with its partner, or of a tar archive.
+    """Read brat documents from a folder, from one .ann or .txt file with its partner, or from a tar archive.
 
     A document with an empty .ann file counts as not annotated, because brat requires this file before annotation
     begins. Relations, events and attributes are ignored. A span of several pieces is omitted if there are words between
@@ -138,7 +138,10 @@ def _spans(pair: _Pair, warnings: ParseWarnings) -> list[MarkedSpan]:
 
 
 def _span(line: str, text: str) -> MarkedSpan | None:
-    """Parse the span of a line; return None if there are unmarked words between its pieces."""
+    """Parse the span in a line of a brat annotation file.
+
+    Return None if the span has several pieces with unmarked words between them.
+    """
     columns = line.split("\t")
     label, space, ranges = columns[1].partition(" ") if len(columns) > 2 else ("", "", "")
     pieces = [_PIECE.fullmatch(piece) for piece in ranges.split(";")]
@@ -155,7 +158,9 @@ def _span(line: str, text: str) -> MarkedSpan | None:
 
 
 def write_brat(documents: Iterable[Document], stream: IO[Any]) -> None:
-    """Write a tar.gz of files NAME.txt and NAME.ann, to unpack in brat's data folder.
+    """Write documents in brat's format: a tar.gz archive with a NAME.txt and a NAME.ann for each document.
+
+    Unpack it in brat's data folder.
 
     NAME is the id of the document. White space in labels is replaced by "_", because brat does not allow it. A span
     over several lines is written in pieces, as brat does. Confidences become notes. Equal documents give equal bytes.
@@ -205,6 +210,6 @@ def _lines(document: Document, labels: dict[str, str]) -> Iterator[str]:
 
 
 def _pieces(entity: Entity) -> list[tuple[int, int]]:
-    """Return the ranges of an entity between line breaks and TABs, which brat does not allow in a span."""
+    """Return the character ranges of the pieces of an entity. It is split at line breaks and TABs, which brat forbids."""
     ranges = [(entity.start + m.start(), entity.start + m.end()) for m in re.finditer(r"[^\n\r\t]+", entity.text)]
     return ranges or [(entity.start, entity.end)]

@@ -19,7 +19,7 @@ Documents = Literal["docstart", "sentence", "file"]
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Layout of a column format.
+    """Meaning of the columns and special lines of a column file.
 
     Attributes:
         token: Index of the column of tokens.
@@ -40,7 +40,7 @@ class Layout:
 
 
 class ColumnSentence(NamedTuple):
-    """A sentence of a column file.
+    """Sentence of a column file, as tokens and tags.
 
     Attributes:
         tokens: The tokens.
@@ -56,7 +56,7 @@ class ColumnSentence(NamedTuple):
 
 
 class DocumentBorder(NamedTuple):
-    """The border before a new document, with the id of that document if the file contains one."""
+    """Border between two documents of a column file, with the id of the second document if the file contains one."""
 
     id: str | None
 
@@ -64,7 +64,7 @@ class DocumentBorder(NamedTuple):
 def read_columns(
     where: Input, *, layout: Layout, patterns: tuple[str, ...], encoding: str = "utf-8", strict: bool = False
 ) -> Iterator[Document]:
-    """Read documents from column files, one after the other.
+    """Read documents from one or more column files, in which each line contains a token and its tag.
 
     Tags are kept unchanged. Ambiguous tags such as "?" and "PER|ORG" become a partial annotation
     (`Document.with_tags`). A token with white space inside is read as several tokens of one entity; this, and tags that
@@ -122,7 +122,7 @@ def _documents(source: Source, layout: Layout, encoding: str, warnings: ParseWar
 
 
 def _take_url(sentence: ColumnSentence) -> tuple[dict[str, object], ColumnSentence]:
-    """Remove the URL at the start of an article of Worldwide Newswire and return it as a field.
+    """Split off the URL that begins an article of the corpus Worldwide Newswire; return it as a field, and the rest.
 
     The tokenizer of that corpus split some addresses at ``&``, ``%`` or ``=``; the pieces are on the following lines.
     """
@@ -145,7 +145,7 @@ def _build(sentences: list[ColumnSentence], id: str, fields: dict[str, object], 
 
 
 def _text(sentence: ColumnSentence, warnings: ParseWarnings) -> str:
-    """Return the text from the comment if it fits the tokens, else the joined tokens."""
+    """Return the text of a sentence: the text in the file's comment if it fits the tokens, otherwise the joined tokens."""
     fits = sentence.text is not None and align_tokens(sentence.tokens, sentence.text) is not None
     if sentence.text is not None and not fits:
         warnings.add("the text of a sentence differs from its tokens; the tokens are read", sentence.line)
@@ -154,7 +154,7 @@ def _text(sentence: ColumnSentence, warnings: ParseWarnings) -> str:
 
 @dataclass
 class _Rows:
-    """Parser of the lines of one file."""
+    """Parser that converts the lines of one column file to sentences."""
 
     source: Source
     layout: Layout
@@ -250,7 +250,7 @@ class _Rows:
 
 
 def _tags_of_pieces(tag: str, n: int) -> list[str]:
-    """Return the tags of the n > 1 pieces of a token."""
+    """Return one tag for each of the n > 1 pieces into which a token with the tag ``tag`` is split."""
     if is_ambiguous(tag):
         return [without_prefixes(tag)] * n
     if tag == "O":

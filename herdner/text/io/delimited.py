@@ -20,7 +20,7 @@ ENTITIES = "entities"
 def read_table(
     where: Input, *, delimiter: str = ",", column: str = "text", encoding: str = "utf-8", strict: bool = False
 ) -> Iterator[Document | Failure]:
-    """Read documents from tables whose first row contains the names of the columns.
+    """Read documents from CSV or TSV tables. The first row of each table contains the column names.
 
     The column ``id``, if there is one, contains ids. The column ``entities`` contains names as JSON:
     ``[{"start", "end", "label"}, ...]``; a row with an empty field is not annotated. All other columns become
@@ -68,7 +68,10 @@ def _rows(rows: Any, column: str, source: Source, warnings: ParseWarnings) -> It
 
 
 def _next(rows: Any, source: Source) -> list[str] | None:
-    """Return the next row that is not empty, or None at the end; raise `FormatError` for unbalanced quotes."""
+    """Return the next row of a table that is not empty, or None at the end.
+
+    Raise `FormatError` for unbalanced quotes.
+    """
     try:
         return next((row for row in rows if row), None)
     except csv.Error as error:
@@ -98,7 +101,7 @@ def _document(row: dict[str, str], column: str, line: int, id: str, warnings: Pa
 
 
 def write_table(documents: Iterable[Document], stream: IO[Any], *, delimiter: str = ",", column: str = "text") -> None:
-    """Write a table with the columns ``id``, text, fields of the documents, and ``entities`` (JSON).
+    """Write documents as a CSV or TSV table with the columns id, text, fields of the documents, and entities (as JSON).
 
     Args:
         documents: The documents; the first one determines the columns.
@@ -134,7 +137,7 @@ def write_table(documents: Iterable[Document], stream: IO[Any], *, delimiter: st
 
 
 class _Lines:
-    """Stream for `csv.writer` that ends lines with LF."""
+    """Text stream wrapper that makes `csv.writer` end lines with LF instead of CRLF."""
 
     def __init__(self, put: Callable[[str], object]) -> None:
         self.put = put

@@ -22,7 +22,7 @@ _REMEDY = "expected what spaCy's DocBin.to_disk writes; write the file again"
 
 
 class _Columns(NamedTuple):
-    """The tokens of one document; an attribute that the file does not contain is None."""
+    """Token attributes of one document in a DocBin file. An attribute that is missing in the file is None."""
 
     words: list[str]
     spaces: NDArray[np.bool_]
@@ -32,7 +32,7 @@ class _Columns(NamedTuple):
 
 
 def read_spacy(where: Input, *, strict: bool = False) -> Iterator[Document]:
-    """Read documents from DocBin files, with text, tokens, sentences and entities.
+    """Read documents with text, tokens, sentences and entities from spaCy's DocBin files.
 
     White space tokens become part of the text, but not of the tokens. A document without sentence borders is segmented
     like plain text. A document without any entity attribute is not annotated. Ids are ``FILE#NUMBER``, from 1. User
@@ -100,7 +100,7 @@ def _documents(message: dict[str, Any], id: str, warnings: ParseWarnings) -> Ite
 
 
 def _inconsistencies(columns: _Columns) -> Iterator[str]:
-    """Yield a warning for each token with inconsistent entity attributes."""
+    """Yield a warning for each token whose entity attributes (IOB code and label) are inconsistent."""
     if columns.ent_iob is None:
         return
     last = ""
@@ -165,7 +165,10 @@ def _document(columns: _Columns, id: str) -> Document:
 
 
 def _entities(columns: _Columns, text: str, starts: list[int], ends: list[int]) -> list[Entity] | None:
-    """Return the entities by spaCy's codes (3 begins, 1 continues, 2 outside, 0 unknown); None if all are unknown."""
+    """Return the entities in the tokens of a DocBin document, or None if the file does not say for any token.
+
+    spaCy's codes are 3 for the first token of an entity, 1 for a further one, 2 outside, 0 unknown.
+    """
     if columns.ent_iob is None or (len(columns.words) and not columns.ent_iob.any()):
         return None
     spans: list[list[int]] = []
@@ -185,7 +188,10 @@ def _entities(columns: _Columns, text: str, starts: list[int], ends: list[int]) 
 
 
 def _borders(sent_start: NDArray[np.uint64] | None, is_token: NDArray[np.bool_]) -> NDArray[np.int64] | None:
-    """Return the sentence offsets over the tokens that are not white space; None if all borders are unknown (0)."""
+    """Return the sentence offsets, counted in tokens that are not white space.
+
+    Return None if ``sent_start`` is 0 (unknown) for all tokens.
+    """
     if sent_start is None or not sent_start[1:].any():
         return None
     index = np.cumsum(is_token) - is_token  # number of tokens before each word

@@ -32,7 +32,7 @@ logger = logging.getLogger(__name__)
 
 
 class _DuplicateKey(ValueError):
-    """Error: an object has a key twice."""
+    """Error: a JSON object contains the same key twice."""
 
 
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
@@ -78,7 +78,7 @@ def read_jsonl(where: Input, *, encoding: str = "utf-8", strict: bool = False) -
 def records_of(
     stream: IO[bytes], source: Source, encoding: str = "utf-8", first: int = 1, strict: bool = False
 ) -> Iterator[Document | Failure]:
-    """Read documents from a stream of JSON lines as `read_jsonl` does.
+    """Parse an open stream of JSON lines, and yield its documents as `read_jsonl` does.
 
     Args:
         stream: Bytes that begin with a line.
@@ -128,7 +128,7 @@ def _lines_of(
 
 
 def is_blank(line: bytes, encoding: str) -> bool:
-    """Return whether a line contains only white space."""
+    """Return whether a line, as bytes in an encoding, contains only white space."""
     visible = line.strip()
     if not visible or visible.startswith(b"{"):
         return not visible
@@ -137,7 +137,7 @@ def is_blank(line: bytes, encoding: str) -> bool:
 
 
 def _record(line: str, number: int, id: str, warnings: ParseWarnings) -> Document | Failure:
-    """Parse one line; ``id`` is used if the record contains no id."""
+    """Parse one JSON line to a document. ``id`` is the document's id if the JSON object contains none."""
     try:
         record, messages = parse_record(line)
     except ValueError as error:
@@ -200,7 +200,7 @@ def parse_record(line: str) -> tuple[dict[str, Any], list[str]]:
 
 
 def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Build an object, or raise `_DuplicateKey` because its value would be ambiguous."""
+    """Build a dict from key-value pairs of a JSON object, or raise `_DuplicateKey` if a key occurs twice."""
     values = dict(pairs)
     if len(values) < len(pairs):
         keys = [key for key, _ in pairs]
@@ -214,7 +214,7 @@ def _replace_surrogates(value: Any) -> Any:
 
 
 def _document(record: dict[str, Any], id: str) -> tuple[Document, list[str]]:
-    """Convert a record to a document, and return warnings about it."""
+    """Convert a JSON record to a document. Return the document, and a list of warnings about it."""
     text, tokens, items = record.pop("text", None), record.get("tokens"), record.pop("entities", None)
     labels, ranges = record.pop("annotated_labels", None), record.pop("unannotated", None)
     name = record.get("id")
@@ -243,7 +243,10 @@ def _document(record: dict[str, Any], id: str) -> tuple[Document, list[str]]:
 
 
 def _partial(labels: Any, ranges: Any, length: int) -> PartialAnnotation | None:
-    """Check the values of the two keys of a partial annotation; return None if both are missing."""
+    """Return the partial annotation that a JSON record describes, or None if it describes none.
+
+    ``labels`` and ``ranges`` are the values of its keys ``annotated_labels`` and ``unannotated``.
+    """
     if labels is None and ranges is None:
         return None
     if labels is not None and not (
@@ -279,7 +282,10 @@ def _sentences(tokens: Any) -> list[list[str]]:
 
 
 def _entities(items: Any, text: str) -> tuple[list[Entity], list[str]]:
-    """Check entities and keep the outermost of nested ones; return them and warnings."""
+    """Check the entities of a JSON record and keep the outermost of nested ones.
+
+    Return the remaining entities and a list of warnings.
+    """
     if not isinstance(items, list):
         raise ValueError("entities must be a list, as in [{start, end, label}, ...]")
     unsorted = [_entity(i, item, text) for i, item in enumerate(cast(list[Any], items))]

@@ -23,7 +23,7 @@ _TYPES = ("labels", "hypertextlabels")
 
 
 def read_label_studio(where: Input, *, encoding: str = "utf-8", strict: bool = False) -> Iterator[Document | Failure]:
-    """Read the tasks of exports (JSON or JSON_MIN) and of files for import.
+    """Read documents from Label Studio files: exports (JSON or JSON_MIN) and tasks for import.
 
     The text is ``data["text"]`` or the only string in ``data``; the rest of ``data`` becomes `Document.fields`. The id
     is ``data["id"]`` or the id of the task. If a task has several annotations, the ground truth is read, or the last
@@ -88,7 +88,10 @@ def _document(task: object, id: str, warn: Warn) -> Document:
 
 
 def _flat(values: dict[str, Any], id: str, warn: Warn) -> Document:
-    """Convert a task of JSON_MIN, in which the key of the list of regions is the name of the control ("label")."""
+    """Convert a task in Label Studio's JSON_MIN format.
+
+    The regions of the task are listed under the name of the labelling control, such as "label".
+    """
     fields = dict(values)
     text = fields.pop(_text_key(fields))
     id = str(fields.pop("id", id))
@@ -115,7 +118,10 @@ def _text_key(data: Mapping[str, Any]) -> str:
 
 
 def _annotation(values: Mapping[str, Any], warn: Warn) -> list[Any] | None:
-    """Return the results of the annotation to read; None if the task is not annotated."""
+    """Return the regions of a task's annotation, or None if the task is not annotated.
+
+    Of several annotations, the ground truth or else the last one is read.
+    """
     annotations = [_object(each) for each in check_list(values.get("annotations") or [], "annotations")]
     finished = [each for each in annotations if not each.get("was_cancelled")]
     if len(finished) > 1:
@@ -164,7 +170,7 @@ def write_label_studio(
     to_name: str = "text",
     model: str = "herdner",
 ) -> None:
-    """Write a list of tasks for import, with the entities as predictions or annotations.
+    """Write a JSON list of Label Studio tasks for import. The entities become predictions or annotations of the tasks.
 
     The text is ``data["text"]``, beside "id" and the fields of the document. The score of a prediction is the lowest
     confidence of its entities; Label Studio can sort tasks by it.

@@ -68,7 +68,10 @@ def _tokenizer() -> Any:
 
 
 def _extracted(page: str, tokens: Any) -> tuple[str, list[SourceRun]]:
-    """Return the text of a page and its source map."""
+    """Extract the visible text of an HTML page.
+
+    Return the text, and the runs of its source map.
+    """
     line_starts: list[int] = [0, *(match.end() for match in _LINE_END.finditer(page))]
     output = _Output()
     hidden, depth, pre = "", 0, 0  # the hidden element, its nesting depth, and that of pre
@@ -98,7 +101,10 @@ def _extracted(page: str, tokens: Any) -> tuple[str, list[SourceRun]]:
 
 
 class _Output:
-    """The extracted text and its source map. A gap is written only between two pieces of text."""
+    """Buffer for the extracted text of an HTML page and for its source map.
+
+    A gap is written only between two pieces of text.
+    """
 
     def __init__(self) -> None:
         self.pieces: list[str] = []
@@ -107,7 +113,7 @@ class _Output:
         self.pending_gap = ""
 
     def gap(self, space: str) -> None:
-        """Request a gap before the next text; the largest of several requests is written."""
+        """Request white space before the next text. After several requests, the largest white space is written."""
         if self.pieces and _GAPS.index(space) > _GAPS.index(self.pending_gap):
             self.pending_gap = space
 
@@ -124,7 +130,10 @@ class _Output:
 
 
 def _put(output: _Output, page: str, start: int, end: int, data: str, keep: bool) -> None:
-    """Write a text token with content ``data`` from ``page[start:end]``; ``keep`` preserves its line breaks."""
+    """Write the content ``data`` of an HTML text token to the output; ``keep`` preserves its line breaks.
+
+    The token is at ``page[start:end]``.
+    """
     whole = html.unescape(page[start:end]) if "&" in page[start:end] else page[start:end]
     units = _units(page, start, end)
     if _LINE_END.sub("\n", whole) != data:
@@ -137,7 +146,7 @@ def _put(output: _Output, page: str, start: int, end: int, data: str, keep: bool
 
 
 def _units(page: str, start: int, end: int) -> Iterator[tuple[str, int, int]]:
-    """Yield white space, words and references such as ``&eacute;`` with their content and range in the page."""
+    """Yield each word, white space or reference (``&eacute;``) of a page range: its content and its start and end offset."""
     for match in _UNIT.finditer(page, start, end):
         first, stop, source = match.start(), match.end(), match[0]
         content = html.unescape(source) if source[0] == "&" else source
@@ -154,7 +163,10 @@ def _units(page: str, start: int, end: int) -> Iterator[tuple[str, int, int]]:
 
 
 def _matching_units(data: str, units: Iterable[tuple[str, int, int]]) -> Iterator[tuple[str, int, int]]:
-    """Keep the pieces that occur in the data; the parser drops invalid tags, as in ``Ada</>Bo`` and ``Ada<b``."""
+    """Yield the units, or their characters, that occur in ``data``, in order.
+
+    The parser drops invalid tags, as in ``Ada</>Bo`` and ``Ada<b``, so that ``data`` lacks characters of the page.
+    """
     done = 0
     for content, first, stop in units:
         is_reference = len(content) != stop - first

@@ -33,7 +33,7 @@ GROUP_CHARACTERS = 8_000_000  # characters of a row group
 
 
 def count_rows(stream: IO[bytes], column: str) -> list[tuple[int, int]]:
-    """Return the number of rows and the bytes of a column for each row group.
+    """Return the number of rows and the size in bytes of a column, for each row group of a Parquet file.
 
     Args:
         stream: A Parquet file.
@@ -53,7 +53,9 @@ def count_rows(stream: IO[bytes], column: str) -> list[tuple[int, int]]:
 
 
 def read_file(source: Source, column: str, strict: bool = False) -> Iterator[Document | Failure]:
-    """Read the documents of a file; a stream without random access is held in memory.
+    """Read the documents of one Parquet file.
+
+    A stream without random access is held in memory.
 
     Args:
         source: The file.
@@ -81,7 +83,7 @@ def read_file(source: Source, column: str, strict: bool = False) -> Iterator[Doc
 def read_rows(
     stream: IO[bytes], source: Source, column: str, groups: Iterable[int], first: int, strict: bool = False
 ) -> Iterator[Document | Failure]:
-    """Read the documents of row groups.
+    """Read the documents in some row groups of a Parquet file.
 
     The column ``id`` contains ids, the column ``entities``, if it is a list, names; other columns become
     `Document.fields`.
@@ -127,7 +129,10 @@ def _rows(batches: Iterator[Any]) -> Iterator[dict[str, Any]]:
 
 
 def _next(batches: Iterator[Any]) -> Any:
-    """Return the next batch or None; raise `ValueError` if it is damaged."""
+    """Return the next batch of rows of a Parquet file, or None at the end.
+
+    Raise `ValueError` if the file is damaged.
+    """
     try:
         return next(batches, None)
     except (pa.ArrowException, OSError, ValueError) as error:
@@ -151,7 +156,7 @@ def _open(stream: IO[bytes], column: str) -> pq.ParquetFile:
 
 
 def write_parquet(documents: Iterable[Document], stream: IO[bytes]) -> None:
-    """Write documents with fixed columns, so that many files form one table.
+    """Write documents to a Parquet file whose columns are fixed, so that many such files form one table.
 
     The columns are id, text, entities (a list of start, end, label, text and confidence) and the offset of a piece of a
     long text. Other fields are not written.
@@ -165,7 +170,7 @@ def write_parquet(documents: Iterable[Document], stream: IO[bytes]) -> None:
 
 
 def write_table(documents: Iterable[Document], stream: IO[Any], *, column: str = "text") -> None:
-    """Write documents with the columns ``id``, text, ``entities`` and their fields.
+    """Write documents to a Parquet file with the columns id, text and entities, and one column for each document field.
 
     The types of the fields are those of the first documents (8 million characters).
 
@@ -197,7 +202,10 @@ def _row(document: Document, column: str) -> dict[str, Any]:
 
 
 def _write(rows: Iterable[dict[str, Any]], stream: IO[bytes], schema: pa.Schema, is_extensible: bool = False) -> None:
-    """Write rows in groups of `GROUP_CHARACTERS`; an extensible schema gets the further columns of the first group."""
+    """Write rows to a Parquet file in row groups of about `GROUP_CHARACTERS`.
+
+    An extensible schema is extended by further columns of the first group.
+    """
     writer: pq.ParquetWriter | None = None
     group: list[dict[str, Any]] = []
 
@@ -232,7 +240,7 @@ def _write(rows: Iterable[dict[str, Any]], stream: IO[bytes], schema: pa.Schema,
 
 
 def _extended(schema: pa.Schema, rows: list[dict[str, Any]]) -> pa.Schema:
-    """Add the further columns of the rows to the schema in order of occurrence, and put ``id`` first."""
+    """Return the schema extended by the rows' columns that it lacks, in order of occurrence, with ``id`` first."""
     names = dict.fromkeys(["id", *schema.names, *(name for row in rows for name in row)])
     fields: list[pa.Field] = []
     for name in names:

@@ -12,7 +12,7 @@ logger = logging.getLogger(__name__)
 
 
 class ParseWarning(NamedTuple):
-    """One dubious item of a file.
+    """Warning about one dubious item of a file.
 
     Attributes:
         message: The problem and its resolution.
@@ -34,12 +34,12 @@ class ParseWarnings:
     """
 
     def __init__(self, name: str, strict: bool) -> None:
-        """Start with no warnings."""
+        """Create a collector without warnings for the file ``name``."""
         self.name, self.strict = name, strict
         self.first_and_count: dict[str, tuple[str, int]] = {}  # by message
 
     def add(self, message: str, line: int | None = None, document: int | None = None, times: int = 1) -> None:
-        """Record a warning.
+        """Record a warning about the file, or raise it as an error in strict mode.
 
         Args:
             message: The problem and its resolution.
@@ -58,7 +58,7 @@ class ParseWarnings:
         self.first_and_count[message] = first, count + times
 
     def __enter__(self) -> ParseWarnings:
-        """Return the collector."""
+        """Return this collector of warnings, for the ``with`` statement."""
         return self
 
     def __exit__(

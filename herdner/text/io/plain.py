@@ -14,7 +14,7 @@ PIECE_CHARACTERS = 1_000_000  # longer files are read in pieces to bound memory
 def read_text(
     where: Input, *, encoding: str = "utf-8", documents: Literal["file", "line"] = "file", max_chars: int | None = None
 ) -> Iterator[Document]:
-    """Read plain text.
+    """Read documents from plain text files.
 
     Args:
         where: A file, folder, glob pattern, ``"-"`` or stream (`sources`).
@@ -50,7 +50,7 @@ def read_text(
 
 
 def pieces(chunks: Iterator[str], max_chars: int | None) -> Iterator[tuple[str, bool]]:
-    """Split a text into pieces as `read_text` does.
+    """Split a text, given in chunks, into documents of limited length as `read_text` does.
 
     Args:
         chunks: The text in consecutive parts.

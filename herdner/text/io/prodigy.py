@@ -77,7 +77,10 @@ def _spans_of(items: list[Any], warn: Warn) -> Iterator[MarkedSpan]:
 
 
 def _with_unannotated_rest(document: Document) -> Document:
-    """Mark all text outside entities as unannotated, except characters that may share a token with an entity."""
+    """Mark the text outside entities as unannotated.
+
+    Characters that may share a token with an entity are excepted.
+    """
     ranges, last, text = list[UnannotatedRange](), 0, document.text
     for start, end in [*((e.start, e.end) for e in document.entities), (len(text),) * 2]:
         while last and last < start and not text[last].isspace():
@@ -92,7 +95,9 @@ def _with_unannotated_rest(document: Document) -> Document:
 
 
 def write_prodigy(documents: Iterable[Document], stream: IO[Any], *, answer: str | None = None) -> None:
-    """Write one task per line, with tokens and spans, for correction (``ner.manual``) or import (``db-in``).
+    """Write one Prodigy task per line, with tokens and spans.
+
+    The tasks can be corrected (``ner.manual``) or imported (``db-in``).
 
     Confidences become the "score" of spans. The id is written as ``meta["id"]``, which Prodigy shows below the text.
 

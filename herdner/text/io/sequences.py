@@ -17,7 +17,7 @@ _BROKEN = "a name has no first tag (B-) or no last tag (E- or L-); it is read as
 
 
 class SequenceChecker:
-    """Counter of unusual tag sequences in a file.
+    """Counter of unusual tag sequences in a file of tagged sentences.
 
     In IOB1 names begin with I-, and B- only separates adjacent names of one label; in IOB2 every name begins with B-.
     If a file mixes both, the less frequent form is unusual. In IOBES and BILOU names begin with B-, S- or U- and
@@ -25,12 +25,12 @@ class SequenceChecker:
     """
 
     def __init__(self) -> None:
-        """Start with no findings."""
+        """Create a checker that has not read any sentence."""
         self.count: Counter[str] = Counter()
         self.first_line: dict[str, int] = {}
 
     def read(self, tags: Sequence[str], lines: Sequence[int]) -> None:
-        """Check the tags of the next sentence.
+        """Check the tags of the next sentence, and count unusual sequences.
 
         Args:
             tags: The tags.
@@ -42,7 +42,7 @@ class SequenceChecker:
                 self.first_line.setdefault(message, line)
 
     def report(self, warnings: ParseWarnings) -> None:
-        """Add a warning about the unusual sequences."""
+        """Add one warning about the unusual tag sequences of the file to ``warnings``, if there were any."""
         rarer = _INITIAL_I if self.count[_INITIAL_I] <= self.count[_INITIAL_B] else _INITIAL_B
         message = _BROKEN if self.count[_LAST] else rarer
         if message in self.first_line:
@@ -51,7 +51,7 @@ class SequenceChecker:
 
 @lru_cache(maxsize=4096)
 def _findings(left: str, right: str) -> tuple[str, ...]:
-    """Return the findings about two adjacent tags; a border of a sentence counts as O."""
+    """Return a message for each unusual feature of two adjacent tags. A sentence border counts as the tag O."""
     (before, left_label), (prefix, label) = (
         ("?", "") if is_ambiguous(tag) else split_tag(tag) for tag in (left, right)
     )

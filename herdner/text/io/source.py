@@ -29,11 +29,14 @@ MAX_LINE_CHARS = 1 << 26  # longer lines are refused, because they would have to
 
 
 class FormatError(ValueError):
-    """Error: input is invalid. The message is ``file:line: problem; expectation``."""
+    """Error: the content of an input file is invalid.
+
+    The message has the form ``file:line: problem; expectation``.
+    """
 
 
 class Source(NamedTuple):
-    """A file or stream to read.
+    """File or stream to read, with its name and document id.
 
     Attributes:
         name: Name for messages.
@@ -55,7 +58,7 @@ Input = str | Path | IO[Any] | Source
 
 
 def sources(where: Input, patterns: Sequence[str]) -> list[Source]:
-    """Return the files of an argument.
+    """Return the sources to read for a path, folder, glob pattern or stream.
 
     Args:
         where: A file, folder, glob pattern, ``"-"`` (standard input), open stream or source.
@@ -93,7 +96,7 @@ def sources(where: Input, patterns: Sequence[str]) -> list[Source]:
 
 
 def visible_files(folder: Path) -> list[Path]:
-    """Return the files in a folder and its subfolders, sorted, without hidden files and folders."""
+    """Return all files in a folder and its subfolders, in sorted order. Hidden files and folders are excluded."""
     paths: list[Path] = []
     for parent, folders, files in os.walk(folder):
         folders[:] = [name for name in folders if not name.startswith(".")]
@@ -102,17 +105,17 @@ def visible_files(folder: Path) -> list[Path]:
 
 
 def matches_pattern(file: Path, folder: Path, pattern: str) -> bool:
-    """Return whether a path relative to ``folder`` matches a pattern such as ``*.md`` or ``notes/*.md`` at its end."""
+    """Return whether the end of a path relative to ``folder`` matches a pattern such as ``*.md`` or ``notes/*.md``."""
     return PurePosixPath(file.relative_to(folder).as_posix()).match(pattern)
 
 
 def _matches(file: Path, folder: Path, pattern: str) -> bool:
-    """Return whether a file, possibly compressed, matches the pattern."""
+    """Return whether a path relative to ``folder`` matches a pattern, with or without an extension such as ".gz"."""
     return any(matches_pattern(file, folder, pattern + extension) for extension in ("", *COMPRESSED))
 
 
 def unique_ids(files: Sequence[Path], root: Path) -> list[str]:
-    """Return an id for each file.
+    """Return a unique document id for each file, derived from its path.
 
     Args:
         files: Distinct files.
@@ -141,7 +144,7 @@ HEAD_BYTES = 10  # longest magic number
 
 
 def uncompressed(name: str) -> str:
-    """Remove the extension of a compressed file, such as ".gz", from a name."""
+    """Remove the extension of a compressed file, such as ".gz", from a file name."""
     extension = Path(name).suffix
     return name.removesuffix(extension) if extension in COMPRESSED and name != extension else name
 
@@ -152,12 +155,12 @@ def compression_of(head: bytes) -> str | None:
 
 
 def _zstd() -> Any:
-    """Return Python 3.14's module or its backport."""
+    """Return the `compression.zstd` module of Python 3.14, or its backport for earlier versions."""
     return import_module("compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd")
 
 
 def decompress_stream(compression: str, stream: IO[bytes]) -> Any:
-    """Return a stream of the decompressed bytes.
+    """Return a binary stream that decompresses the content of ``stream``.
 
     It uses Python's modules, because xopen lets zstd take 2 GB of memory.
     """
@@ -169,7 +172,10 @@ def decompress_stream(compression: str, stream: IO[bytes]) -> Any:
 
 
 def compress_stream(compression: str, stream: IO[bytes]) -> Any:
-    """Return a stream that compresses its input; close it before ``stream``. Equal input gives equal bytes."""
+    """Return a binary stream that compresses all bytes written to it, and writes them to ``stream``.
+
+    Close it before ``stream``. Equal input yields equal bytes.
+    """
     openers: dict[str, Callable[[IO[bytes]], Any]] = {
         "gzip": lambda raw: gzip.GzipFile("", "wb", fileobj=raw, mtime=0),
         "bzip2": lambda raw: bz2.BZ2File(raw, "wb"),
@@ -197,7 +203,7 @@ _NOT_TEXT = {
 
 
 def check_text(source: Source, head: bytes) -> None:
-    """Raise `FormatError` for a file that is not text according to its first bytes."""
+    """Raise `FormatError` if the first bytes of a file show that it is not a text file, such as a PDF."""
     for magic, what in _NOT_TEXT.items():
         if head.startswith(magic):
             raise FormatError(f"{source.name}: is {what}")
@@ -213,7 +219,7 @@ def by_line(encoding: str) -> bool:
 
 @contextmanager
 def open_bytes(source: Source) -> Generator[Any, None, None]:
-    """Open a source.
+    """Open a file or stream as a stream of uncompressed bytes.
 
     Args:
         source: A file or stream, possibly compressed.
@@ -246,7 +252,7 @@ def open_bytes(source: Source) -> Generator[Any, None, None]:
 
 
 def _is_damage(kind: str, error: Exception) -> bool:
-    """Return whether an error means that a compressed file is damaged or truncated."""
+    """Return whether an exception means that a compressed file is damaged or truncated."""
     if isinstance(error, EOFError | zlib.error | lzma.LZMAError):
         return True
     return isinstance(error, _zstd().ZstdError if kind == "zstd" else OSError) and getattr(error, "errno", None) is None
@@ -306,7 +312,7 @@ def read_chunks(source: Source, encoding: str = "utf-8") -> Iterator[str]:
 
 
 def _undecodable(error: UnicodeError, encoding: str, n_bytes: int, n_lines: int) -> tuple[str, str]:
-    """Return the text before a decoding error, and a message that begins with the line number."""
+    """Return the valid text before a decoding error, and an error message that begins with the line number."""
     if not isinstance(error, UnicodeDecodeError):
         return "", f"{n_lines + 1}: not valid {encoding} ({error})"
     data = error.object
@@ -317,7 +323,10 @@ def _undecodable(error: UnicodeError, encoding: str, n_bytes: int, n_lines: int)
 
 
 def _guess(error: UnicodeError, encoding: str, n_bytes: int) -> str:
-    """Guess the true encoding from a decoding error at offset ``n_bytes`` of the file."""
+    """Guess the actual encoding of a file that cannot be decoded.
+
+    The error occurred in the bytes that begin at offset ``n_bytes`` of the file.
+    """
     data = error.object[error.start :] if isinstance(error, UnicodeDecodeError) else b""
     if n_bytes == 0 and data[:2] in (b"\xff\xfe", b"\xfe\xff"):
         return "utf-16"
@@ -362,6 +371,6 @@ def read_raw_lines(source: Source, encoding: str = "utf-8") -> Iterator[str]:
 
 
 def listed_names(names: Sequence[str]) -> str:
-    """List names of columns for a one-line message; long names and lists are shortened."""
+    """Return a short list of column names for a one-line message. Long names and long lists are shortened."""
     short = [" ".join(name[:41].split())[:40] + ("..." if len(name) > 40 else "") for name in names[:20]]
     return ", ".join(short) + (", ..." if len(names) > 20 else "")

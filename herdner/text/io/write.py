@@ -26,7 +26,9 @@ CONTROLS = re.compile(r"\r(?!\n)|[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")  # char
 
 
 def write_conll(documents: Iterable[Document], stream: IO[Any], *, scheme: Scheme = "iob2") -> None:
-    """Write lines of token TAB tag, a blank line after each sentence, and ``-DOCSTART-`` between documents.
+    """Write documents in CoNLL columns: a token, a TAB and a tag on each line.
+
+    A blank line follows each sentence, and ``-DOCSTART-`` separates documents.
 
     Args:
         documents: The documents; proposals are written like annotations.
@@ -56,7 +58,7 @@ def write_conll(documents: Iterable[Document], stream: IO[Any], *, scheme: Schem
 
 
 def write_jsonl(documents: Iterable[Document], stream: IO[Any]) -> None:
-    """Write one object per line: ``{"id", "text", "entities": [{"start", "end", "label", "text", "confidence"}]}``.
+    """Write documents as JSON lines: ``{"id", "text", "entities": [{"start", "end", "label", "text", "confidence"}]}``.
 
     The fields of a document become further keys; the field ``"offset"`` of a piece of a long text (`read_text`) is its
     position in that text. Confidences are rounded to six decimals, and null if unknown. All characters that a reader
@@ -79,13 +81,13 @@ def write_jsonl(documents: Iterable[Document], stream: IO[Any]) -> None:
 
 
 def original_id(document: Document) -> object:
-    """Return the id of a document with the type that it had in its file, such as a number."""
+    """Return the id of a document as it was in the file: for example a number instead of a string."""
     original = document.fields.get("id")
     return document.id if original is None or str(original) != document.id else original
 
 
 def entity_record(entity: Entity) -> dict[str, Any]:
-    """Return an entity as plain data for JSON and Arrow, with the confidence rounded to six decimals."""
+    """Return an entity as a dict for JSON and Arrow. The confidence is rounded to six decimals."""
     confidence = None if entity.confidence is None else round(float(entity.confidence), 6)
     return {
         "start": entity.start, "end": entity.end, "label": entity.label, "text": entity.text, "confidence": confidence,
@@ -93,7 +95,7 @@ def entity_record(entity: Entity) -> dict[str, Any]:
 
 
 def entity_records(document: Document) -> list[dict[str, Any]]:
-    """Return the entities of a document as plain data.
+    """Return the entities of a document as a list of dicts for JSON and Arrow.
 
     Args:
         document: The document.
@@ -112,7 +114,7 @@ def entity_records(document: Document) -> list[dict[str, Any]]:
 
 
 def write_html(documents: Iterable[Document], stream: IO[Any]) -> None:
-    """Write an HTML page with displaCy's entity view of each document.
+    """Write an HTML page that shows the entities of each document in the style of displaCy.
 
     Args:
         documents: The documents.
@@ -145,7 +147,7 @@ def write_html(documents: Iterable[Document], stream: IO[Any]) -> None:
 def write_text(
     documents: Iterable[Document], stream: IO[Any], *, color: bool | None = None, headed: bool = False
 ) -> None:
-    """Write texts with entities in colour on a terminal, and otherwise in brackets: ``[Ada Lovelace PER]``.
+    """Write the texts of documents, with entities in colour on a terminal and otherwise as ``[Ada Lovelace PER]``.
 
     Documents are separated by a line break; pieces of one long text (`read_text`) are joined. On a terminal, control
     characters are replaced.
@@ -172,7 +174,9 @@ def write_text(
 
 
 def write_spacy(documents: Iterable[Document], stream: IO[Any]) -> None:
-    """Write a ``.spacy`` file (DocBin) with entities and sentence borders; ``doc.text`` equals the document's text.
+    """Write documents to a spaCy file (DocBin) with entities and sentence borders.
+
+    ``doc.text`` equals the document's text.
 
     White space between tokens other than one space becomes a white space token, as in spaCy's tokenizer.
 
@@ -227,7 +231,7 @@ def _spacy_doc(vocab: Any, document: Document) -> Any:
 
 
 def _segments(document: Document) -> Iterator[tuple[str, str | None]]:
-    """Yield the pieces of the text between and within entities, each with its label."""
+    """Yield the consecutive pieces of a document's text, each with its entity label, or None outside entities."""
     last = 0
     for entity in sorted(document.entities, key=_order):
         yield document.text[last : entity.start], None
@@ -278,14 +282,17 @@ def _tags(document: Document, scheme: Scheme) -> list[str]:
 
 
 def _is_empty(document: Document) -> bool:
-    """Return whether a document is empty; raise `ValueError` if it has text but no tokens."""
+    """Return whether a document has neither tokens nor text.
+
+    Raise `ValueError` if it has text but no tokens.
+    """
     if not document.n_tokens and document.text.strip():
         raise ValueError(f"document {document.id!r} has no tokens; tokenize it first")
     return not document.n_tokens
 
 
 def json_line(record: dict[str, Any]) -> str:
-    """Write an object as one line of JSON; all characters that a reader might treat as a line break are escaped."""
+    """Return an object as one line of JSON. Characters that a reader might treat as line breaks are escaped."""
     line = json.dumps(record, ensure_ascii=False, default=str)
     try:
         line.encode("utf-8")
@@ -295,7 +302,7 @@ def json_line(record: dict[str, Any]) -> str:
 
 
 def utf8(stream: IO[Any]) -> Callable[[str], object]:
-    """Return a function that writes text to a stream as UTF-8 in any locale."""
+    """Return a function that writes strings to a stream in UTF-8, whatever the locale is."""
     binary = getattr(stream, "buffer", None)
     if binary is None and isinstance(stream, io.TextIOBase):
         return stream.write
