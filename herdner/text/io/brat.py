@@ -210,6 +210,9 @@ def _lines(document: Document, labels: dict[str, str]) -> Iterator[str]:
 
 
 def _pieces(entity: Entity) -> list[tuple[int, int]]:
-    """Return the character ranges of the pieces of an entity. It is split at line breaks and TABs, which brat forbids."""
+    """Return the character ranges of the pieces into which line breaks and TABs divide an entity.
+
+    Spans of brat must not contain these characters.
+    """
     ranges = [(entity.start + m.start(), entity.start + m.end()) for m in re.finditer(r"[^\n\r\t]+", entity.text)]
     return ranges or [(entity.start, entity.end)]

@@ -146,7 +146,7 @@ def _put(output: _Output, page: str, start: int, end: int, data: str, keep: bool
 
 
 def _units(page: str, start: int, end: int) -> Iterator[tuple[str, int, int]]:
-    """Yield each word, white space or reference (``&eacute;``) of a page range: its content and its start and end offset."""
+    """Yield the content, start and end of each word, white space or reference (``&eacute;``) in ``page[start:end]``."""
     for match in _UNIT.finditer(page, start, end):
         first, stop, source = match.start(), match.end(), match[0]
         content = html.unescape(source) if source[0] == "&" else source
