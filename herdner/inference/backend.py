@@ -27,7 +27,7 @@ class Interrupted(KeyboardInterrupt):
     """
 
     def __init__(self, result: Result) -> None:
-        """Store the result.
+        """Store ``result``, the result of the sweeps before the interruption.
 
         Args:
             result: The result of the updates before the interruption.
@@ -74,14 +74,14 @@ SAMPLER_CAPABILITIES = Capabilities("state", frozenset(each.name for each in fie
 
 @runtime_checkable
 class Backend(Protocol):
-    """An inference algorithm with its options: a frozen dataclass whose fields all have defaults."""
+    """An inference algorithm with its options: a frozen dataclass in which every option has a default."""
 
     capabilities: ClassVar[Capabilities]
 
     def infer(
         self, graph: Graph, seed: Seed = None, *, start: ArrayLike | None = None, record: Record | None = None
     ) -> Result:
-        """Run the algorithm on one graph.
+        """Run the algorithm on one graph and return its result.
 
         Args:
             graph: The graph.

@@ -21,7 +21,7 @@ _LEAST_DRAWS = 8  # ArviZ requires 4 in each half
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Diagnostics:
-    """Convergence of the runs for N variables.
+    """Convergence diagnostics of the runs of a sampler, for each of N variables.
 
     Attributes:
         variables: int64[N], the variables.
@@ -40,7 +40,7 @@ class Diagnostics:
 
 
 def to_arviz(samples: Int32s, log_potentials: Floats | None) -> InferenceData:
-    """Convert samples for ArviZ.
+    """Convert samples to an ArviZ data set.
 
     Args:
         samples: int32[C, S, V], recorded joint states.
@@ -56,7 +56,7 @@ def to_arviz(samples: Int32s, log_potentials: Floats | None) -> InferenceData:
 
 
 def diagnose(samples: Int32s, variables: ArrayLike | None) -> Diagnostics:
-    """Compute the diagnostics of samples.
+    """Compute R-hat and effective sample sizes of samples.
 
     Args:
         samples: int32[C, S, V], recorded joint states.
@@ -79,7 +79,7 @@ def diagnose(samples: Int32s, variables: ArrayLike | None) -> Diagnostics:
 
 
 def _diagnose_variable(arviz: Any, draws: Int32s) -> tuple[float, float, bool]:
-    """Return R-hat, the effective sample size and whether all draws [C, S] of a variable are equal."""
+    """Return R-hat, the effective sample size, and True if all draws [C, S] of a variable are equal."""
     states = np.unique(draws)
     if len(states) < 2:
         return 1.0, float(draws.size), True
@@ -91,7 +91,7 @@ def _diagnose_variable(arviz: Any, draws: Int32s) -> tuple[float, float, bool]:
 
 
 def _diagnose_indicator(arviz: Any, draws: Floats) -> tuple[float, float]:
-    """Return R-hat and the effective sample size of an indicator [C, S] that is not constant."""
+    """Return R-hat and the effective sample size of a 0/1 sequence [C, S] that is not constant."""
     half = draws.shape[1] // 2
     # Split here because ArviZ refuses to split a single run.
     halves = np.concatenate([draws[:, :half], draws[:, -half:]])

@@ -103,7 +103,7 @@ def reduce_graph(sizes: Int32s, groups: Sequence[TableFactors]) -> ReducedGraph:
 
 
 def _single_factors(groups: Sequence[TableFactors]) -> tuple[list[tuple[int, ...]], list[Floats]]:
-    """Return the scope and the log-potentials of each factor of all groups."""
+    """Return the scope and the log-potentials of each single factor of all groups."""
     scopes: list[tuple[int, ...]] = []
     tables: list[Floats] = []
     for group in groups:
@@ -141,7 +141,7 @@ def _possible_states(sizes: Int32s, scopes: list[tuple[int, ...]], tables: list[
 
 
 def _absorb(merged: dict[tuple[int, ...], Floats], n_variables: int) -> dict[tuple[int, ...], tuple[int, ...]]:
-    """Add each table to a table with a larger scope where one exists, and map the removed scopes to these scopes."""
+    """Add each table to one with a larger scope if there is one; map each removed scope to that larger scope."""
     containing: list[list[tuple[int, ...]]] = [[] for _ in range(n_variables)]
     hosts: dict[tuple[int, ...], tuple[int, ...]] = {}
     for scope in sorted(merged, key=lambda key: (-len(key), key)):
@@ -178,7 +178,7 @@ class EliminationOrder:
 
     @classmethod
     def of(cls, order: Int32s, is_small: bool, sizes: Int32s, scopes: Sequence[tuple[int, ...]]) -> EliminationOrder:
-        """Compute the cost of an order.
+        """Compute the cost of an elimination order.
 
         Args:
             order: int32[n], the variables in the order of their elimination.
@@ -253,7 +253,7 @@ def find_elimination_order(sizes: Int32s, scopes: Sequence[tuple[int, ...]], see
 
 
 def _eliminate_leaves(n: int, scopes: Sequence[tuple[int, ...]]) -> tuple[list[int], set[tuple[int, int]]]:
-    """Eliminate variables with at most one neighbour until none is left, which is always optimal.
+    """Eliminate variables with at most one neighbour while there are any. This is always optimal.
 
     Returns:
         The eliminated variables in order, and the pairs of neighbours among the others, each pair in both directions.
@@ -293,12 +293,12 @@ class BucketTable:
     span: float
 
     def as_logs(self) -> Floats:
-        """Return the logarithms of the potentials, float64[cells]."""
+        """Return the logarithms of the table's potentials, float64[cells]."""
         return self.values if self.in_logs else _log(self.values)
 
     @classmethod
     def scaled(cls, values: Floats, in_logs: bool) -> tuple[BucketTable, float]:
-        """Scale potentials to a maximum of 1; logarithms of small span are converted to potentials.
+        """Scale potentials to a maximum of 1; convert logarithms of small range to potentials.
 
         Args:
             values: float64[cells], potentials or their logarithms.
@@ -325,7 +325,7 @@ class BucketTable:
 
 @dataclass(slots=True, eq=False)
 class BucketNode:
-    """A bucket: its variable, its separator, and the sources of the tables that it multiplies.
+    """Elimination step of one variable: the variable, its separator, and the sources of the tables it multiplies.
 
     Attributes:
         variable: The variable that is eliminated.
@@ -343,10 +343,10 @@ class BucketNode:
 
 
 class BucketTree:
-    """The buckets of an elimination order, with the factors of each."""
+    """The buckets of an elimination order (one per variable), with the factors of each bucket."""
 
     def __init__(self, reduced: ReducedGraph, order: EliminationOrder, n_threads: int = 1) -> None:
-        """Lay out the buckets.
+        """Assign the factors of a reduced graph to the buckets of an elimination order.
 
         Args:
             reduced: The reduced graph.
@@ -394,7 +394,7 @@ class BucketTree:
                 waiting[int(self.position[separator[-1]])].append((-1 - place, separator))
 
     def _combined_factors(self, numbers: list[int], most_rows: int) -> list[tuple[int, tuple[int, ...]]]:
-        """Add up the factors of a bucket to few tables, which have at most ``most_rows`` cells if they join factors.
+        """Merge the factors of a bucket into few tables; a merged table has at most ``most_rows`` cells.
 
         Returns:
             Index in ``factors`` and scope of each new table; the scope is sorted like the separator of a bucket.
@@ -427,7 +427,7 @@ class BucketTree:
         return tables
 
     def factor_belief(self, tables: Sequence[Floats | None], factor: int, axes: tuple[int, ...]) -> Floats:
-        """Return the joint marginal of some variables of a reduced factor.
+        """Return the joint marginal of some variables of a factor of the reduced graph.
 
         Args:
             tables: Beliefs of the tables in ``factors``, as `Messages.distribute` returns them.
@@ -448,7 +448,7 @@ class BucketTree:
         return marginal.transpose(np.argsort(np.argsort(kept)))
 
     def collect(self, maximise: bool = False) -> Messages:
-        """Eliminate all variables in order.
+        """Eliminate all variables in order, and return the messages.
 
         Args:
             maximise: Take maxima in place of sums, so that the total is the largest log-potential in place of log Z.
@@ -467,7 +467,7 @@ class BucketTree:
 
 @dataclass(slots=True, eq=False)
 class Messages:
-    """The messages of one pass in elimination order.
+    """The messages of one pass over the buckets in elimination order.
 
     Attributes:
         tree: The buckets.
@@ -509,7 +509,7 @@ class Messages:
         self.total += offset
 
     def inputs(self, node: BucketNode) -> list[BucketTable]:
-        """Return the tables that a bucket multiplies: factors and messages.
+        """Return the tables that a bucket multiplies: its factors and the messages to it.
 
         Args:
             node: The bucket; the messages of earlier buckets must exist.
@@ -517,7 +517,7 @@ class Messages:
         return [self.tree.factors[source] if source >= 0 else self.tables[-1 - source] for source in node.sources]
 
     def _run(self, work: Callable[[tuple[int, int]], None], pieces: list[tuple[int, int]]) -> None:
-        """Call ``work`` with the range of blocks of each piece of a bucket, in threads if there are several pieces."""
+        """Call ``work`` on the block range of each piece of a bucket, in threads if there is more than one piece."""
         if self.tree.n_threads == 1 or len(pieces) == 1:
             for piece in pieces:
                 work(piece)
@@ -527,7 +527,7 @@ class Messages:
                 future.result()
 
     def distribute(self, with_factors: bool) -> tuple[list[Floats], list[Floats | None]]:
-        """Compute marginals by a pass in the opposite order of elimination.
+        """Compute marginals by a second pass, in the reverse of the elimination order.
 
         Args:
             with_factors: Compute the marginals of the tables of factors too.
@@ -561,7 +561,7 @@ class Messages:
         self, node: BucketNode, inputs: list[BucketTable], in_logs: bool, beliefs: list[Floats | None], place: int,
         probability: Floats,
     ) -> Floats:  # fmt: skip
-        """Add the marginals of one bucket to ``beliefs``, one for each table; return the marginal of its variable."""
+        """Add a bucket's marginals to ``beliefs``, one array per table; return the marginal of its variable."""
         sizes = self.tree.sizes
         bucket = _bucket(inputs, in_logs, node, sizes, beliefs)
         own = self.tables[place]
@@ -587,7 +587,7 @@ class Messages:
         return sums.sum(axis=0)
 
     def log_rows(self, place: int, states: Int32s) -> Floats:
-        """Return the conditional log-potentials of a bucket's variable, up to a constant per row.
+        """Return the log-potentials of a bucket's variable given ``states``, up to a constant per row.
 
         Args:
             place: Index of the bucket in elimination order.
@@ -606,7 +606,7 @@ class Messages:
 
 
 def best_states(messages: Messages, n_best: int) -> Int32s:
-    """Return the joint states of largest log-potential by best-first search, best first.
+    """Search best-first for the ``n_best`` joint states of largest log-potential, and return them in descending order.
 
     The search sets the variables in the opposite order of elimination. Messages that are maxima give the exact value of
     the best completion of each partial state, so the search expands only partial states of results.
@@ -646,7 +646,7 @@ def best_states(messages: Messages, n_best: int) -> Int32s:
 
 
 def draw_states(messages: Messages, n_samples: int, rng: np.random.Generator) -> Int32s:
-    """Draw exact, independent samples.
+    """Draw independent exact samples from the messages of an elimination.
 
     Args:
         messages: Messages that are sums.
@@ -668,7 +668,7 @@ def draw_states(messages: Messages, n_samples: int, rng: np.random.Generator) ->
 
 
 def _need_logs(inputs: Sequence[BucketTable]) -> bool:
-    """Return whether the product of the tables could underflow outside the log domain."""
+    """Return True if the product of the tables could underflow when computed outside the log domain."""
     return any(table.in_logs for table in inputs) or sum(table.span for table in inputs) > BUCKET_RANGE
 
 
@@ -676,7 +676,7 @@ def _bucket(
     inputs: Sequence[BucketTable], in_logs: bool, node: BucketNode, sizes: Int32s,
     beliefs: list[Floats | None] | None = None,
 ) -> loops.Bucket:  # fmt: skip
-    """Return the compiled form of a bucket, with a table of ones if it has no tables."""
+    """Return the compiled form of a bucket; a bucket without tables gets a table of ones."""
     tables = [table.as_logs() if in_logs else table.values for table in inputs]
     widths = np.array([sizes[u] for u in node.separator], np.int32)
     if not tables:
@@ -686,11 +686,11 @@ def _bucket(
 
 
 def _pieces(n: int, length: int) -> list[tuple[int, int]]:
-    """Divide the range from 0 to ``n`` into ranges of at most ``length``, each as (first, end)."""
+    """Divide the range from 0 to ``n`` into ranges (first, end) of at most ``length``."""
     return [(first, min(first + length, n)) for first in range(0, n, length)]
 
 
 def _log(values: Floats) -> Floats:
-    """Return the logarithms, -inf for 0."""
+    """Return the logarithms of ``values``, with -inf for 0."""
     with np.errstate(divide="ignore"):
         return np.log(values)

@@ -14,7 +14,7 @@ from herdner.inference.elimination import ReducedGraph
 
 @dataclass(slots=True, eq=False)
 class FactorGroup:
-    """Factors whose tables have the same shape.
+    """Factors of a graph whose tables have equal shapes.
 
     Attributes:
         scopes: int64[F, a], the variables of each factor.
@@ -30,7 +30,7 @@ class FactorGroup:
 
 @dataclass(slots=True, eq=False)
 class FactorMessages:
-    """Messages of sum-product on a reduced graph; each sweep updates all messages at once.
+    """Sum-product messages on a reduced graph; each sweep updates all messages at once.
 
     The messages are finite, because a reduced graph has no impossible states.
 
@@ -101,7 +101,7 @@ class FactorMessages:
         return value - float(((degrees - 1) * entropy).sum())
 
     def _sums(self) -> Floats:
-        """Return the sum of all messages to each variable, [n, K], with -inf for states that a variable lacks."""
+        """Return the sum of the messages to each variable, [n, K], with -inf for states that it does not have."""
         widest = max(self.sizes, default=1)
         sums = np.zeros((len(self.sizes), widest))
         sums[np.arange(widest) >= np.array(self.sizes, int).reshape(-1, 1)] = -np.inf
@@ -130,7 +130,7 @@ class FactorMessages:
 
 
 def _log_sum(total: Floats, axis: int) -> Floats:
-    """Return the log of the sum of exponentials over all axes of a table but the first and ``axis``."""
+    """Return log sum exp over all axes of a table except the first axis and ``axis``."""
     rows = np.moveaxis(total, axis, 1).reshape(total.shape[0], total.shape[axis], -1)
     top = rows.max(axis=2)
     return top + np.log(np.exp(rows - top[:, :, None]).sum(axis=2))

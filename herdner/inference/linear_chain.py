@@ -28,14 +28,14 @@ _OUT_OF_RANGE = f"holds NaN, +inf or numbers beyond {LARGEST:g}; log-potentials 
 
 
 class ImpossibleChain(ValueError):
-    """Error: every labelling of a sequence has log-potential -inf.
+    """Error for a sequence whose labellings all have log-potential -inf.
 
     Attributes:
         sequence: Index of the sequence.
     """
 
     def __init__(self, sequence: int, start: int, end: int) -> None:
-        """Build the message.
+        """Build the error message for a sequence.
 
         Args:
             sequence: Index of the sequence.
@@ -51,7 +51,7 @@ class ImpossibleChain(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class ChainMarginals:
-    """The result of forward-backward; fields that were not requested are None.
+    """Result of forward-backward; fields that were not requested are None.
 
     Attributes:
         log_z: float64[S], the logarithm of each sequence's partition function.
@@ -87,7 +87,7 @@ def viterbi(
 
 
 def decode(unary: Floats, tables: Floats, offsets: Int64s, edge_table: Int32s | None) -> tuple[Int32s, Floats]:
-    """Return the result of `viterbi` for arrays of the loops' types that are known to fit.
+    """Return the result of `viterbi` for arrays that are already checked and converted.
 
     Args:
         unary: float64[N, K], log-potentials of states.
@@ -146,7 +146,7 @@ def smooth(
     edges: bool = False,
     edges_out: Floats | None = None,
 ) -> ChainMarginals:
-    """Return the result of `forward_backward` for arrays of the loops' types that are known to fit.
+    """Return the result of `forward_backward` for arrays that are already checked and converted.
 
     Args:
         unary: float64[N, K], log-potentials of states.
@@ -228,7 +228,7 @@ def span_log_probability(
 
 
 def _checked(unary: ArrayLike, transition: ArrayLike, offsets: ArrayLike, edge_table: ArrayLike | None):
-    """Return the four arrays in the types of the loops, or raise ``ValueError``."""
+    """Convert the four arrays to the types of the compiled loops; raise ``ValueError`` if they do not fit."""
     unary = np.ascontiguousarray(unary, np.float64)
     tables = np.ascontiguousarray(transition, np.float64)
     offsets = np.ascontiguousarray(offsets, np.int64)
@@ -255,7 +255,7 @@ def _checked(unary: ArrayLike, transition: ArrayLike, offsets: ArrayLike, edge_t
 
 
 def _raise_fault(fault: int, offsets: Int64s) -> None:
-    """Raise the error for the fault code of a loop."""
+    """Raise the error that belongs to the fault code of a compiled loop."""
     if fault == -2:
         raise ValueError(f"unary {_OUT_OF_RANGE}")
     if fault >= 0:

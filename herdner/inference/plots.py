@@ -23,7 +23,7 @@ _MOST_BARS = 50
 
 
 def plot_trace(trace: Floats, best: float, ax: Axes | None) -> Axes:
-    """Plot the log-potential of each run after each sweep; long traces are thinned to every k-th sweep.
+    """Plot the log-potential of each run after each sweep; of a long trace, plot every k-th sweep.
 
     Args:
         trace: float64[C, n_sweeps], log-potentials.
@@ -119,7 +119,7 @@ def _colours(n: int) -> Any:
 
 
 def axes(ax: Axes | None) -> Axes:
-    """Return the axes, or those of a new figure for None.
+    """Return ``ax``, or the axes of a new figure if ``ax`` is None.
 
     Args:
         ax: Matplotlib axes or None.

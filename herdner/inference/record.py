@@ -10,7 +10,7 @@ from typing import ClassVar
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """Selection of the results that a run keeps; the default is cheap, and other fields cost nothing unless selected.
+    """Selection of the results that a run records; best state and marginals by default.
 
     Attributes:
         best: The joint state of largest log-potential among the start and the ends of all sweeps. States within a sweep
@@ -42,7 +42,7 @@ class Record:
 
     @classmethod
     def from_text(cls, text: str) -> Record:
-        """Parse a list such as ``best,trace,every=10``; fields that it does not name are off.
+        """Parse a record such as ``best,trace,every=10``; fields that the text does not name are not recorded.
 
         Args:
             text: Names of fields, separated by commas or white space, or ``nothing``.
@@ -63,7 +63,7 @@ class Record:
         return cls(**values)  # type: ignore[arg-type]
 
     def __str__(self) -> str:
-        """Return the text that `from_text` parses."""
+        """Return the record as a text that `Record.from_text` parses."""
         flags = [f.name.replace("_", "-") for f in fields(self) if f.name != "every" and getattr(self, f.name)]
         return ",".join(flags + [f"every={self.every}"] * bool(self.every)) or "nothing"
 

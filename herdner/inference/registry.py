@@ -43,7 +43,7 @@ BACKENDS: Mapping[str, str] = MappingProxyType(
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class OptionDescription:
-    """An option of a backend.
+    """Name, type and default of an option of a backend.
 
     Attributes:
         name: Name of the option.
@@ -58,7 +58,7 @@ class OptionDescription:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class BackendDescription:
-    """A backend with its options.
+    """Summary of a backend, and its options.
 
     Attributes:
         name: Name of the backend.

@@ -68,7 +68,7 @@ class Result:
     best_log_potentials: Floats | None = None
 
     def __repr__(self) -> str:
-        """Return the numbers and the shapes of the arrays in one line."""
+        """Return the numbers of the result and the shapes of its arrays in one line."""
         parts: list[str] = []
         for each in fields(self):
             value: Any = getattr(self, each.name)
@@ -83,7 +83,7 @@ class Result:
         return f"Result({', '.join(parts)})"
 
     def to_arviz(self) -> InferenceData:
-        """Return the samples for ArviZ (extra ``evaluate``): posterior variable "x" [chain, draw, variable].
+        """Convert the samples for ArviZ (extra ``evaluate``): posterior variable "x" [chain, draw, variable].
 
         If the log-potentials of the samples were recorded, ``sample_stats`` holds them as "lp" [chain, draw].
 

@@ -138,7 +138,7 @@ def test_where_every_label_is_forbidden_the_limit_of_a_penalty_decides():
     penalty = TableFactors(triangle, np.maximum(UNEQUAL, -1e6))
     finite = make_backend("mean-field", start="uniform", n_sweeps=4).infer(FactorGraph([2, 2, 2], [unary, penalty]))
     np.testing.assert_allclose(q, finite.marginals, atol=1e-9)
-    with pytest.raises(UnsupportedGraph, match="mean-field reached no joint state"):
+    with pytest.raises(UnsupportedGraph, match="mean-field found no joint state"):
         make_backend("mean-field").infer(impossible)
 
 

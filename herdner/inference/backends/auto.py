@@ -27,7 +27,7 @@ MEMORY_SHARE = 0.8  # largest part of the free memory that exact inference may u
 
 @dataclass(frozen=True, slots=True)
 class Auto:
-    """Exact inference if its predicted time is short enough, else loopy belief propagation within the time limit.
+    """Backend that runs exact inference if its predicted time is short, else belief propagation within a time limit.
 
     The prediction is the cost from `Exact.plan`. Belief propagation starts again with more damping as long as it does
     not converge. Annealed Gibbs sampling then searches for a state of larger log-potential. The chosen method is logged
@@ -49,7 +49,7 @@ class Auto:
     def infer(
         self, graph: Graph, seed: Seed = None, *, start: ArrayLike | None = None, record: Record | None = None
     ) -> Result:
-        """Choose a method and run it.
+        """Choose exact inference or belief propagation, run it on one graph, and return its result.
 
         Args:
             graph: A graph of discrete variables and tables.
@@ -79,7 +79,7 @@ class Auto:
         return self._improve(compiled, result, seed, method, began)
 
     def _propagate(self, compiled: TableGraph, began: float) -> tuple[Result, str]:
-        """Run belief propagation with increasing damping until it converges or three quarters of the time have passed.
+        """Run belief propagation with increasing damping until it converges or 3/4 of the time limit has passed.
 
         Returns:
             The result of the last run, and the name of the method.
@@ -95,7 +95,7 @@ class Auto:
         return result, "belief propagation, not converged"
 
     def _improve(self, compiled: TableGraph, result: Result, seed: Seed, method: str, began: float) -> Result:
-        """Search for a state of larger log-potential by annealed Gibbs sampling, doubling the sweeps in each round."""
+        """Search for a state of larger log-potential by annealed Gibbs sampling; double the sweeps in each round."""
         n_sweeps, generation = 100, 0
         while perf_counter() - began < 0.9 * self.seconds and n_sweeps < 2**24:
             round_began = perf_counter()

@@ -22,7 +22,7 @@ from herdner.inference.result import Result
 
 @dataclass(frozen=True, slots=True)
 class BeliefPropagation:
-    """Loopy belief propagation with factors of any arity: each sweep updates all messages at once, in the log domain.
+    """Loopy belief propagation for factors of any arity. Each sweep updates all messages at once, in the log domain.
 
     The result is exact on trees. Impossible states (-inf entries) are removed first. `SumProduct` is faster on graphs
     whose factors have at most two variables.
@@ -50,7 +50,7 @@ class BeliefPropagation:
     def infer(
         self, graph: Graph, seed: Seed = None, *, start: ArrayLike | None = None, record: Record | None = None
     ) -> Result:
-        """Pass messages until they converge.
+        """Run belief propagation on one graph until the messages converge, and return the result.
 
         Args:
             graph: A graph of discrete variables and tables.
@@ -70,7 +70,7 @@ class BeliefPropagation:
         return self.propagate(compile_tables(graph))[0]
 
     def propagate(self, compiled: TableGraph) -> tuple[Result, bool]:
-        """Pass messages on a compiled graph until they converge.
+        """Run belief propagation on a compiled graph until the messages converge, and return the result.
 
         Args:
             compiled: The graph.

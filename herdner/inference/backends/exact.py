@@ -40,7 +40,7 @@ _LARGE = 30.0  # log2 of the number of cells above which the cost is logged: the
 
 @dataclass(frozen=True, slots=True)
 class EliminationPlan:
-    """The cost of exact inference on a graph.
+    """Predicted cost of exact inference on a graph.
 
     Attributes:
         n_variables: Number of variables that remain after impossible states and fixed variables are removed.
@@ -57,7 +57,7 @@ class EliminationPlan:
 
 @dataclass(frozen=True, slots=True)
 class Exact:
-    """Best states, log Z, marginals, expected counts and exact samples, by variable elimination (junction tree).
+    """Exact inference by variable elimination (junction tree): best states, log Z, marginals, counts and samples.
 
     Factors may have any arity. The cost is exponential in the treewidth of the graph; `plan` predicts it. Impossible
     states (-inf entries) are removed first. If several states have the largest log-potential, the result is one of
@@ -88,7 +88,7 @@ class Exact:
             check_integer(self.n_threads, "n_threads")
 
     def plan(self, graph: Graph) -> EliminationPlan:
-        """Return the cost of inference on a graph without running it.
+        """Return the cost of exact inference on a graph without running it.
 
         Args:
             graph: A graph of discrete variables and tables.
@@ -102,7 +102,7 @@ class Exact:
     def infer(
         self, graph: Graph, seed: Seed = None, *, start: ArrayLike | None = None, record: Record | None = None
     ) -> Result:
-        """Run exact inference.
+        """Run exact inference on one graph, and return the result.
 
         Args:
             graph: A graph of discrete variables and tables.
@@ -147,7 +147,7 @@ class Exact:
         )
 
     def _check(self, plan: EliminationPlan) -> None:
-        """Raise unless the cost is accepted and the messages fit into memory; log a large cost."""
+        """Raise an error unless the cost is accepted and the messages fit into memory; log a large cost."""
         if plan.log2_cells > self.max_log2_cells:
             cost = f"2^{plan.log2_cells:.1f}" if math.isfinite(plan.log2_cells) else "more than 2^60"
             raise UnsupportedGraph(
@@ -161,7 +161,7 @@ class Exact:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Run:
-    """One call of exact inference: a graph, its reduced form and an elimination order."""
+    """Working data of one run of exact inference: a graph, its reduced form and an elimination order."""
 
     compiled: TableGraph
     reduced: ReducedGraph
@@ -169,31 +169,31 @@ class _Run:
 
     @classmethod
     def prepare(cls, compiled: TableGraph) -> _Run:
-        """Reduce the graph and find an elimination order."""
+        """Reduce a compiled graph, find an elimination order, and return the run."""
         reduced = reduce_graph(compiled.sizes, compiled.factors)
         sizes = np.array([len(reduced.states[int(v)]) for v in reduced.variables], np.int32)
         return cls(compiled, reduced, find_elimination_order(sizes, reduced.scopes))
 
     def plan(self) -> EliminationPlan:
-        """Return the cost of the order."""
+        """Return the cost of the elimination order."""
         return EliminationPlan(
             len(self.reduced.variables), self.order.log2_cells, self.order.width, 16 * self.order.message_cells
         )
 
     def original(self, states: Int32s) -> Int32s:
-        """Map states [N, n] of the reduced graph to states [N, V] of the graph."""
+        """Convert states [N, n] of the reduced graph to states [N, V] of the original graph."""
         whole_states = np.tile(np.array([possible[0] for possible in self.reduced.states], np.int32), (len(states), 1))
         for column, v in enumerate(self.reduced.variables.tolist()):
             whole_states[:, v] = self.reduced.states[v][states[:, column]]
         return whole_states
 
     def best(self, messages: Messages, n_best: int) -> tuple[Int32s, list[float]]:
-        """Return the ``n_best`` best states [N, V] and their log-potentials; for messages of sums a possible state."""
+        """Return the ``n_best`` best states [N, V] and their log-potentials; after sum messages, any possible state."""
         states = self.original(best_states(messages, n_best))
         return states, [float(self.compiled.graph.log_potential(state)) for state in states]
 
     def samples(self, messages: Messages, n_samples: int, seed: Seed) -> Int32s:
-        """Return exact samples [1, n_samples, V]."""
+        """Draw exact samples, and return them as states [1, n_samples, V]."""
         return self.original(draw_states(messages, n_samples, generator(seed)))[None]
 
     def marginals(self, messages: Messages, with_counts: bool) -> tuple[Floats, tuple[Floats, ...] | None]:
@@ -208,7 +208,7 @@ class _Run:
         return marginals, self._counts(messages.tree, tables) if with_counts else None
 
     def _counts(self, tree: BucketTree, tables: Sequence[Floats | None]) -> tuple[Floats, ...]:
-        """Return the expected counts of the table cells of each group, in the shape of its tables."""
+        """Return the expected counts of each group's table cells, in the shape of the group's tables."""
         counts = tuple(np.zeros(group.tables.shape) for group in self.compiled.factors)
         number = 0
         for group, total in zip(self.compiled.factors, counts, strict=True):
@@ -220,7 +220,7 @@ class _Run:
     def _add_counts(
         self, tree: BucketTree, tables: Sequence[Floats | None], number: int, group: TableFactors, f: int, total: Floats
     ) -> None:
-        """Add the marginal of factor ``f`` of a group to ``total``; ``number`` is its index among all factors."""
+        """Add the marginal of factor ``f`` of a group to ``total``; ``number`` is its index in the whole graph."""
         states: list[NDArray[np.integer]] = [self.reduced.states[v] for v in group.scopes[f].tolist()]
         belief = tree.factor_belief(tables, *self.reduced.hosts[number])
         cells = np.ix_(group.table_of_factor[f : f + 1], *states)

@@ -65,7 +65,7 @@ class Gibbs(Plan):
 
 
 class GibbsOptions(TypedDict, total=False):
-    """Options of all presets that are passed on to `Gibbs`."""
+    """Options that every preset function, such as `plain_gibbs`, passes on to `Gibbs`."""
 
     scan: Scan
     n_chains: int
@@ -74,14 +74,14 @@ class GibbsOptions(TypedDict, total=False):
 
 
 class HerdingOptions(GibbsOptions, total=False):
-    """Options of `herded_gibbs` that are passed on to `Gibbs`."""
+    """Options that `herded_gibbs` passes on to `Gibbs`."""
 
     form: Literal["circular", "threshold"]
     weight_memory: int
 
 
 def plain_gibbs(n_sweeps: int = 1000, burn_in: int = 0, **options: Unpack[GibbsOptions]) -> Gibbs:
-    """Sample each variable at random from its full conditional: Gibbs sampling (HGW19 Algorithm 1).
+    """Return the Gibbs sampler, which draws each variable from its full conditional (HGW19, Algorithm 1).
 
     Args:
         n_sweeps: Number of sweeps.
@@ -95,7 +95,7 @@ def plain_gibbs(n_sweeps: int = 1000, burn_in: int = 0, **options: Unpack[GibbsO
 
 
 def annealed_gibbs(n_sweeps: int = 1000, annealing: Annealing = _RISING, **options: Unpack[GibbsOptions]) -> Gibbs:
-    """Sample at rising inverse temperatures to search for the best state: annealed Gibbs (HG16 Sec. 4.4).
+    """Return annealed Gibbs, which samples at rising inverse temperatures to find the best state (HG16, Sec. 4.4).
 
     Args:
         n_sweeps: Number of sweeps.
@@ -111,7 +111,7 @@ def annealed_gibbs(n_sweeps: int = 1000, annealing: Annealing = _RISING, **optio
 def herded_gibbs(
     n_sweeps: int = 1000, burn_in: int = 0, sharing: Sharing = _BLANKET, **options: Unpack[HerdingOptions]
 ) -> Gibbs:
-    """Choose each state by herding weights, by default one per state of the Markov blanket: herded Gibbs (HG16).
+    """Return herded Gibbs (HG16), which selects each state by herding weights, one per state of the Markov blanket.
 
     Args:
         n_sweeps: Number of sweeps.
@@ -132,7 +132,7 @@ def dhg(
     form: Literal["circular", "threshold"] = "threshold",
     **options: Unpack[GibbsOptions],
 ) -> Gibbs:
-    """Choose each state by one weight per bin of its probability: discretized herded Gibbs (HGW19 Algorithm 5).
+    """Return discretized herded Gibbs (HGW19, Algorithm 5), with one herding weight per bin of the probability.
 
     The state is 1 if the weight of the bin is positive. The probability is then added to the weight, so within a bin it
     affects later states only. With one bin this is HG-1bin (HGW19 Sec. 7). In `circular_dhg` the exact probability also
@@ -152,7 +152,7 @@ def dhg(
 
 
 def circular_dhg(n_sweeps: int = 1000, burn_in: int = 0, n_bins: int = 16, **options: Unpack[GibbsOptions]) -> Gibbs:
-    """Choose each state by the carry of bin weight plus probability: circular DHG, with less bias for few bins.
+    """Return circular discretized herded Gibbs, which has less bias than `dhg` for few bins.
 
     This is an extension of HGW19 Algorithm 5 by systematic sampling: the state is 1 at update t if the sum
     w + p_1 + .. + p_t passes an integer. So the choice depends on the exact probability, and the count of state 1 stays
@@ -171,7 +171,7 @@ def circular_dhg(n_sweeps: int = 1000, burn_in: int = 0, n_bins: int = 16, **opt
 
 
 def rdhg(n_sweeps: int = 1000, burn_in: int = 0, n_bins: int = 16, **options: Unpack[GibbsOptions]) -> Gibbs:
-    """Round each probability at random to a grid and herd the rounded one: randomly discretized HG (HGW19 Algorithm 9).
+    """Return randomly discretized herded Gibbs (HGW19, Algorithm 9), with probabilities rounded at random to a grid.
 
     Args:
         n_sweeps: Number of sweeps.
@@ -193,7 +193,7 @@ def bounded_error_gibbs(
     weight_memory: int = 2**30,
     **options: Unpack[GibbsOptions],
 ) -> Gibbs:
-    """Draw at random, but herd if a weight exceeds the error bound: bounded-error Gibbs (HGW19 Algorithms 7 and 8).
+    """Return bounded-error Gibbs (HGW19, Algorithms 7 and 8), which herds where a weight exceeds the error bound.
 
     Args:
         n_sweeps: Number of sweeps.
@@ -212,7 +212,7 @@ def bounded_error_gibbs(
 def qmc_gibbs(
     n_sweeps: int = 1000, burn_in: int = 0, driving: Driving = _REGISTER, **options: Unpack[GibbsOptions]
 ) -> Gibbs:
-    """Replace the random numbers by a driving sequence: quasi-Monte Carlo Gibbs (HG16 Sec. 4.1, HGW19 Sec. 7).
+    """Return quasi-Monte Carlo Gibbs, with a driving sequence for random numbers (HG16, Sec. 4.1; HGW19, Sec. 7).
 
     Args:
         n_sweeps: Number of sweeps.

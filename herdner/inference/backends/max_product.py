@@ -28,7 +28,7 @@ T = TypeVar("T", bound=np.generic)
 
 @dataclass(frozen=True, slots=True)
 class MaxProduct:
-    """Loopy max-product: the best state by message passing in the log domain, exact on trees.
+    """Loopy max-product: message passing in the log domain for the best state, exact on trees.
 
     See Pearl 1988; Wainwright and Jordan 2008, Sec. 8.2. Factors have any number of variables and states. A sweep
     updates the messages variable by variable: towards the variable of largest index in each component in one sweep, and
@@ -59,7 +59,7 @@ class MaxProduct:
     def infer(
         self, graph: Graph, seed: Seed = None, *, start: ArrayLike | None = None, record: Record | None = None
     ) -> Result:
-        """Pass messages on one graph; time of a sweep O(cells of all tables x their variables).
+        """Run max-product on one graph; a sweep takes time O(cells of all tables x variables of each table).
 
         Args:
             graph: A graph of discrete variables.
@@ -120,7 +120,7 @@ class MaxProduct:
 
 
 def _check_variable(variable: int) -> None:
-    """Raise `ImpossibleGraph` for a variable without an allowed state; a negative index means success."""
+    """Raise `ImpossibleGraph` if ``variable``, an index from the engine, is not negative: it has no allowed state."""
     if variable >= 0:
         raise ImpossibleGraph(
             f"-inf entries forbid every state of variable {variable}; allow a state for each variable and a"
@@ -130,7 +130,7 @@ def _check_variable(variable: int) -> None:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Slots:
-    """The factors of two and more variables in the layout of the loop; a slot is one variable of one factor.
+    """Arrays of all factors of two or more variables for the compiled loop; a slot is one variable of one factor.
 
     Attributes:
         sizes: int32[V], the number of states of each variable.
@@ -160,7 +160,7 @@ class Slots:
 
     @classmethod
     def of(cls, sizes: Int32s, factors: Sequence[TableFactors]) -> Slots:
-        """Lay out the factors of a graph.
+        """Build the slot arrays from the factors of a graph.
 
         Args:
             sizes: int32[V], the number of states of each variable.
@@ -199,7 +199,7 @@ class Slots:
 
 
 def _tables(group: TableFactors) -> tuple[Floats, Int64s]:
-    """Return the tables of a group, followed by their transposes for pairs, and the position of each slot's table."""
+    """Return the tables of a group (for pairs with their transposes appended) and each slot's position in them."""
     cells = group.rows.shape[1]
     positions = np.repeat(group.table_of_factor.astype(np.int64) * cells, group.arity)
     if group.arity > 2:
@@ -213,5 +213,5 @@ def _concatenate(parts: Sequence[NDArray[T]], dtype: type[T]) -> NDArray[T]:
 
 
 def _borders(lengths: NDArray[np.integer]) -> Int64s:
-    """Return 0 and the running sums of the lengths."""
+    """Return 0 followed by the cumulative sums of ``lengths``."""
     return np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])

@@ -66,7 +66,7 @@ class SumProduct:
     def infer(
         self, graph: Graph, seed: Seed = None, *, start: ArrayLike | None = None, record: Record | None = None
     ) -> Result:
-        """Pass messages on one graph.
+        """Run sum-product on one graph, and return the result.
 
         The first sweep takes time O(V K^2 + links x K^2); later sweeps skip chains without new messages. Table counts
         take memory O((V + links) K^2).
@@ -93,7 +93,7 @@ class SumProduct:
         return self._infer(graph, record)[0]
 
     def infer_chains(self, graph: Graph, record: Record | None = None) -> tuple[Result, ChainForm]:
-        """Return the result of `infer` and the chains with all messages added to their unary log-potentials.
+        """Run `infer`; return its result, and the chains with the link messages added to their unary log-potentials.
 
         `herdner.inference.linear_chain.span_log_probability` computes probabilities of spans from these chains.
 
@@ -112,7 +112,7 @@ class SumProduct:
         return result, chains if loop is None else _add_messages(chains, loop)
 
     def _infer(self, graph: Graph, record: Record | None) -> tuple[Result, ChainForm, loops.SumProduct | None]:
-        """Return the result, the chains, and the loop that holds the messages, which is None for a set of chains."""
+        """Return the result, the chains, and the loop that holds the link messages (None for a graph without links)."""
         began = perf_counter()
         self.capabilities.require(record, "sum-product")
         table_counts = self.table_counts if record is None else record.table_counts
@@ -139,7 +139,7 @@ class SumProduct:
     def _pass_messages(
         self, compiled: TableGraph, chains: LinkedChains, table_counts: bool, began: float
     ) -> tuple[Result, loops.SumProduct]:
-        """Make all sweeps; return the result and the loop that holds the messages."""
+        """Run all sweeps, and return the result and the loop that holds the link messages."""
         constant = chains.form.constant
         loop, interrupted = loops.SumProduct(chains, self.damping, self.tolerance), False
         try:
@@ -171,7 +171,7 @@ class SumProduct:
 
 
 def _advance(loop: loops.SumProduct, chains: LinkedChains, n_sweeps: int, send: bool) -> None:
-    """Make sweeps over the chains, and send messages along the links if ``send``."""
+    """Run ``n_sweeps`` sweeps over the chains, and update the messages along the links if ``send`` is true."""
     at, end = 0, n_sweeps * (len(chains.form.offsets) - 1)
     while at < end:
         at = loop.advance(at, n_sweeps, send)
@@ -183,12 +183,12 @@ def _advance(loop: loops.SumProduct, chains: LinkedChains, n_sweeps: int, send: 
 
 
 def _add_messages(form: ChainForm, loop: loops.SumProduct) -> ChainForm:
-    """Return the chains with the messages added to their unary log-potentials."""
+    """Return a copy of the chains with the link messages added to their unary log-potentials."""
     return replace(form, unary=loop.unaries(0, len(form.offsets) - 1))
 
 
 def _best_state(form: ChainForm, loop: loops.SumProduct) -> Int32s:
-    """Return the best state of the chains given the messages, decoded block by block to save memory."""
+    """Return the best state of the chains with the link messages added, decoded in parts to save memory."""
     state = np.empty(len(form.unary), np.int32)
     n_chains = len(form.offsets) - 1
     cuts = np.searchsorted(form.offsets[:-1], np.arange(0, len(form.unary), BLOCK)).tolist()
@@ -201,7 +201,7 @@ def _best_state(form: ChainForm, loop: loops.SumProduct) -> Int32s:
 
 
 def _table_counts(compiled: TableGraph, chains: LinkedChains, loop: loops.SumProduct) -> tuple[Floats, ...]:
-    """Return the expected counts of the table cells of each group under the beliefs."""
+    """Return the expected counts of the table cells of each group under the approximate marginals."""
     form = _add_messages(chains.form, loop)
     n, n_states = form.unary.shape
     edges = np.empty((n + len(chains.scopes), n_states, n_states))

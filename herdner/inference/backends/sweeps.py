@@ -10,7 +10,7 @@ from herdner.graph.tables import TableGraph
 
 
 def check_options(*, tolerance: float = 0.0, damping: float = 1.0, **counts: int) -> None:
-    """Raise ``ValueError`` for an option out of range.
+    """Raise ``ValueError`` if the tolerance or the damping is out of range.
 
     Args:
         tolerance: Must be a finite number of at least 0.
@@ -26,7 +26,7 @@ def check_options(*, tolerance: float = 0.0, damping: float = 1.0, **counts: int
 
 
 def check_message_memory(compiled: TableGraph, backend: str, per_state: int, per_message: int) -> None:
-    """Raise `NotEnoughMemory` unless the arrays of a backend fit into memory.
+    """Raise `NotEnoughMemory` unless the message arrays of a backend fit into memory.
 
     Args:
         compiled: The graph.

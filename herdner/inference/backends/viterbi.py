@@ -42,7 +42,7 @@ class Viterbi:
     def infer(
         self, graph: Graph, seed: Seed = None, *, start: ArrayLike | None = None, record: Record | None = None
     ) -> Result:
-        """Decode the chains of one graph.
+        """Run Viterbi decoding on the chains of one graph.
 
         It takes time O(V K^2) and memory O(V K), or O(V K^2) for marginals of edges whose tables are not tied.
 
@@ -81,7 +81,7 @@ class Viterbi:
 
 
 def add_marginals(result: Result, compiled: TableGraph, form: ChainForm, table_counts: bool) -> Result:
-    """Return a result with log_z, marginals and, on request, table_counts by forward-backward.
+    """Run forward-backward; add log_z, marginals and, if requested, table_counts to a result.
 
     Args:
         result: Result without these fields.
@@ -127,7 +127,7 @@ def group_counts(
     edge: Int64s | None = None,
     flipped: NDArray[np.bool_] | None = None,
 ) -> Floats:
-    """Return the expected counts of the cells of a group's tables: the sum of the scaled marginals of its factors.
+    """Return the expected counts of a group's table cells: the sum of its factors' marginals times their scales.
 
     The group has factors of at most two variables. The last three arguments are needed for pairs only; without them the
     counts of pairs are 0.
@@ -158,7 +158,7 @@ def group_counts(
 
 
 def _by_variable(form: ChainForm, rows: NDArray[T]) -> NDArray[T]:
-    """Return the rows of positions in the order of the variables."""
+    """Reorder rows from chain positions to variable indices."""
     if form.order is None:
         return rows
     result = np.empty_like(rows)
@@ -167,7 +167,7 @@ def _by_variable(form: ChainForm, rows: NDArray[T]) -> NDArray[T]:
 
 
 def _impossible_path(form: ChainForm, path: int) -> ImpossibleGraph:
-    """Return the error for a path without a possible joint state."""
+    """Return the error for a chain whose joint states are all impossible."""
     first, last = form.offsets[path], form.offsets[path + 1] - 1
     if form.order is not None:
         first, last = form.order[first], form.order[last]

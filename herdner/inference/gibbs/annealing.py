@@ -22,7 +22,7 @@ class Annealing(ABC):
 
     @abstractmethod
     def betas(self, n_sweeps: int) -> Floats:
-        """Return the inverse temperature of each sweep, float64[n_sweeps]; a single sweep has the final one.
+        """Return the inverse temperature of each sweep, float64[n_sweeps]; a run of one sweep uses the final value.
 
         Args:
             n_sweeps: Number of sweeps.
@@ -46,7 +46,7 @@ class Annealing(ABC):
 
 @dataclass(frozen=True, slots=True)
 class InterpolatedAnnealing(Annealing):
-    """Inverse temperatures between two values.
+    """Inverse temperatures that rise or fall from a start value to an end value.
 
     Attributes:
         kind: "linear" for equal steps (HG16 Sec. 4.4), "geometric" for equal ratios.
@@ -59,7 +59,7 @@ class InterpolatedAnnealing(Annealing):
     end: float
 
     def __post_init__(self) -> None:
-        """Raise ``ValueError`` for values out of range."""
+        """Raise ``ValueError`` if an inverse temperature is out of range."""
         for name, beta in (("start", self.start), ("end", self.end)):
             if not (math.isfinite(beta) and beta >= 0):
                 raise ValueError(f"{self.kind}: {name} must be a finite inverse temperature of at least 0, not {beta}")
@@ -67,7 +67,7 @@ class InterpolatedAnnealing(Annealing):
                 raise ValueError(f"geometric: {name} must be above 0, not {beta}; linear allows 0")
 
     def __str__(self) -> str:
-        """Return the text that `Annealing.from_text` parses."""
+        """Return the annealing as a text that `Annealing.from_text` parses."""
         return f"{self.kind}({self.start}, {self.end})"
 
     def betas(self, n_sweeps: int) -> Floats:
@@ -83,7 +83,7 @@ class InterpolatedAnnealing(Annealing):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ListedAnnealing(Annealing):
-    """A list of inverse temperatures.
+    """Annealing with an explicit list of one inverse temperature per sweep.
 
     Attributes:
         values: float64[n_sweeps], finite and at least 0.
@@ -92,7 +92,7 @@ class ListedAnnealing(Annealing):
     values: Floats
 
     def __post_init__(self) -> None:
-        """Copy and check the values; raise ``ValueError`` for values out of range."""
+        """Copy the inverse temperatures, and raise ``ValueError`` if one is out of range."""
         values = frozen(self.values, np.float64, "annealing")
         if values.ndim != 1:
             raise ValueError(
@@ -123,7 +123,7 @@ class ListedAnnealing(Annealing):
 
 
 def linear_annealing(start: float = 0.1, end: float = 1.0) -> Annealing:
-    """Return inverse temperatures in equal steps (HG16 Sec. 4.4).
+    """Return an annealing whose inverse temperature changes in equal steps (HG16, Sec. 4.4).
 
     Args:
         start: Inverse temperature of the first sweep, finite and at least 0.
@@ -136,7 +136,7 @@ def linear_annealing(start: float = 0.1, end: float = 1.0) -> Annealing:
 
 
 def geometric_annealing(start: float = 0.1, end: float = 1.0) -> Annealing:
-    """Return inverse temperatures in equal ratios.
+    """Return an annealing whose inverse temperature changes by equal ratios.
 
     Args:
         start: Inverse temperature of the first sweep, finite and above 0.
@@ -149,7 +149,7 @@ def geometric_annealing(start: float = 0.1, end: float = 1.0) -> Annealing:
 
 
 def as_annealing(value: Annealing | ArrayLike | str | None) -> Annealing:
-    """Convert a value to an annealing.
+    """Convert a text, a list of inverse temperatures or an `Annealing` to an `Annealing`.
 
     Args:
         value: An annealing, its text, one constant beta, a list of betas [n_sweeps], or None for beta = 1.

@@ -17,7 +17,7 @@ from herdner.inference.backend import UnsupportedGraph
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Blocks:
-    """The blocks of a sweep; the engine reads them by these names (engine/fields.h).
+    """Blocks that blocked Gibbs updates in a sweep; the engine accesses the fields by name (engine/fields.h).
 
     Attributes:
         first: int32[n_steps], the first variable of the block of each step; a step updates one variable.
@@ -43,12 +43,12 @@ class Blocks:
 
     @property
     def stride(self) -> int:
-        """Number of doubles in a row of a table."""
+        """Number of doubles in a row of an edge table, including padding."""
         return self.tables.shape[2]
 
     @classmethod
     def of(cls, compiled: TableGraph, ranges: Int32s | None = None, order: ArrayLike | None = None) -> Blocks:
-        """Lay out the blocks of a graph.
+        """Divide the variables of a graph into blocks.
 
         Args:
             compiled: A graph of factors of at most two variables.

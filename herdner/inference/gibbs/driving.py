@@ -23,10 +23,10 @@ _SHUFFLED = 16  # chunks whose points are shuffled together
 
 
 class Uniforms(Protocol):
-    """The numbers of one run, for one thread."""
+    """Function that returns the driving numbers of one run, for use by one thread."""
 
     def __call__(self, first: int, last: int) -> Floats:
-        """Return the numbers of the updates ``first`` to ``last - 1``, float64[last - first] in [0, 1).
+        """Return the driving numbers of the updates ``first`` to ``last - 1``, float64[last - first] in [0, 1).
 
         Args:
             first: Index of the first update, counted through all sweeps.
@@ -36,16 +36,17 @@ class Uniforms(Protocol):
 
 
 class Driving(ABC):
-    """A driving sequence, which gives one number to each of the ``n_steps`` updates of each sweep."""
+    """A driving sequence, which supplies one number in [0, 1) for each of the ``n_steps`` updates of each sweep."""
 
     __slots__ = ()
     SYNTAX: ClassVar[str] = "sobol, lfsr or lfsr(degree) with a degree from 2 to 32"
 
     @abstractmethod
     def begin(self, n_steps: int, n_sweeps: int, rng: np.random.Generator) -> Uniforms:
-        """Return the numbers of a run; update g is step g % n_steps of sweep g // n_steps.
+        """Start a run, and return the function that computes its driving numbers.
 
-        The same state of ``rng`` gives the same numbers, in whatever pieces they are requested.
+        Update g of the run is step g % n_steps of sweep g // n_steps. The same state of ``rng`` gives the same
+        numbers, in whatever pieces they are requested.
 
         Args:
             n_steps: Number of updates in a sweep, at least 1.
@@ -58,7 +59,7 @@ class Driving(ABC):
 
     @classmethod
     def from_text(cls, text: str) -> Driving:
-        """Parse a sequence such as ``sobol``, ``lfsr`` or ``lfsr(10)``.
+        """Parse a driving sequence such as ``sobol``, ``lfsr`` or ``lfsr(10)``.
 
         Args:
             text: Name of the sequence, with the register in parentheses.
@@ -76,7 +77,7 @@ class Driving(ABC):
 
 @dataclass(frozen=True, slots=True)
 class LFSR(Driving):
-    """The numbers of a linear feedback shift register in their order, over and over.
+    """Driving sequence of a linear feedback shift register, repeated after each period.
 
     A register of degree m has the period N = 2^m - 1. Sweep t uses the numbers t n_steps, t n_steps + 1, .. modulo N.
     If n_steps and N have a common factor c, one number is skipped after every N / c sweeps (Tribble 2007; Chen et al.
@@ -94,17 +95,17 @@ class LFSR(Driving):
     rotate: bool = True
 
     def __post_init__(self) -> None:
-        """Raise ``ValueError`` for an unknown register."""
+        """Raise ``ValueError`` if ``register`` is not a supported degree."""
         is_name = isinstance(self.register, int | str) and not isinstance(self.register, bool)
         if self.register is not None and not (is_name and self.register in REGISTERS):
             raise ValueError(f"lfsr: register must be a degree from 2 to {MOST_DEGREE}, not {self.register!r}")
 
     def __str__(self) -> str:
-        """Return the text that `from_text` parses."""
+        """Return the driving sequence as a text that `Driving.from_text` parses."""
         return "lfsr" if self.register is None else f"lfsr({self.register})"
 
     def begin(self, n_steps: int, n_sweeps: int, rng: np.random.Generator) -> Uniforms:
-        """Return the numbers of a run.
+        """Start a run, and return the function that computes its driving numbers.
 
         Args:
             n_steps: Number of updates in a sweep, at least 1.
@@ -137,7 +138,7 @@ class LFSR(Driving):
 
 @dataclass(frozen=True, slots=True)
 class Sobol(Driving):
-    """Scrambled Sobol' points from SciPy, one point per sweep, one dimension per step, for up to 21201 steps.
+    """Driving sequence of scrambled Sobol' points: one point per sweep, one dimension per update, at most 21201.
 
     The points are shuffled (Liao 1998), as a Markov chain requires (Tribble & Owen 2008): in their own order every
     second point is in the same half, and the chain converges to a wrong distribution. All points of a run are shuffled
@@ -145,11 +146,11 @@ class Sobol(Driving):
     """
 
     def __str__(self) -> str:
-        """Return the text that `Driving.from_text` parses."""
+        """Return the driving sequence as a text that `Driving.from_text` parses."""
         return "sobol"
 
     def begin(self, n_steps: int, n_sweeps: int, rng: np.random.Generator) -> Uniforms:
-        """Return the numbers of a run.
+        """Start a run, and return the function that computes its driving numbers.
 
         Args:
             n_steps: Number of updates in a sweep, 1 to 21201.
@@ -184,16 +185,16 @@ Numbers = Floats | NDArray[np.uint32]
 
 
 class _Chunks:
-    """A sequence computed in chunks of ``size`` numbers; the latest chunk is cached."""
+    """A number sequence that is computed in chunks of ``size`` numbers; the latest chunk is cached."""
 
     def __init__(self, make: Callable[[int], Numbers], size: int) -> None:
-        """Store the function that computes chunk n."""
+        """Store ``make``, the function that computes chunk n of the sequence."""
         self._make, self._size = make, size
         self._number = -1
         self._values: Numbers = np.empty(0)
 
     def take(self, positions: Int64s) -> Numbers:
-        """Return the numbers at some positions.
+        """Return the numbers of the sequence at ``positions``.
 
         Args:
             positions: int64[n].

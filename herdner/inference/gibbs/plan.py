@@ -73,7 +73,7 @@ class Plan:
     loop: Literal["auto", "general"] = "auto"
 
     def __post_init__(self) -> None:
-        """Raise ``ValueError`` for options out of range or options that do not fit together; parse options in text."""
+        """Parse options that are texts; raise ``ValueError`` for options that are out of range or inconsistent."""
         _check_counts(self)
         for name, words in (("form", ENUMERATIONS["form"]), ("loop", ("auto", "general"))):
             if getattr(self, name) not in words:
@@ -109,17 +109,17 @@ class Plan:
 
     @property
     def herds(self) -> bool:
-        """True if some updates may be herded, false for plain Gibbs sampling."""
+        """True if updates may use herding weights; false for plain Gibbs sampling."""
         return self.sharing is not None and self.error_bound < math.inf
 
     @property
     def draws(self) -> bool:
-        """True if some updates may use a uniform random number."""
+        """True if updates may use uniform random numbers."""
         return self.sharing is None or self.error_bound > 0 or self.sharing.kind == "random-bins"
 
     @property
     def threads(self) -> int:
-        """Number of threads."""
+        """Number of threads that the plan uses."""
         return self.n_threads or (min(self.n_chains, os.cpu_count() or 1) if self.n_chains > 1 else 1)
 
 

@@ -56,7 +56,7 @@ REGISTERS: dict[int | str, tuple[Polynomial, int]] = {
 
 
 def power_of_x(n: int, polynomial: Polynomial) -> int:
-    """Return the remainder of x^n modulo a polynomial.
+    """Return the remainder of x^n modulo a polynomial with coefficients 0 and 1.
 
     Args:
         n: Exponent, at least 0.
@@ -72,7 +72,7 @@ def power_of_x(n: int, polynomial: Polynomial) -> int:
 
 
 def _product(a: int, b: int, polynomial: Polynomial) -> int:
-    """Return the remainder of the product of two remainders."""
+    """Return the remainder of a times b modulo a polynomial, for polynomials with coefficients 0 and 1."""
     result, modulus, degree = 0, sum(1 << e for e in polynomial), polynomial[-1]
     while b:
         if b & 1:
@@ -85,13 +85,13 @@ def _product(a: int, b: int, polynomial: Polynomial) -> int:
 
 
 class RegisterNumbers:
-    """The 32-bit numbers of a register: number i holds the bits b_{gi}, b_{gi+1}, .. for the offset g.
+    """The 32-bit numbers of a shift register: number i consists of the bits b_{gi}, b_{gi+1}, .. for the offset g.
 
     The highest bit comes first. The first bits of the sequence, as many as the degree, are 0, .., 0, 1.
     """
 
     def __init__(self, polynomial: Polynomial, offset: int) -> None:
-        """Store the register.
+        """Store the polynomial and the offset of the register.
 
         Args:
             polynomial: Exponents of a primitive polynomial of degree 2 to 32.
@@ -102,7 +102,7 @@ class RegisterNumbers:
         self._jumps: list[NDArray[np.uint32]] = []
 
     def between(self, begin: int, end: int) -> NDArray[np.uint32]:
-        """Return the numbers ``begin`` to ``end - 1``, uint32[end - begin].
+        """Return the numbers ``begin`` to ``end - 1`` of the register, uint32[end - begin].
 
         Args:
             begin: Index of the first number.
@@ -123,7 +123,7 @@ class RegisterNumbers:
         return numbers
 
     def _images(self, number: int) -> list[int]:
-        """Return number ``number`` for each unit start: entry j assumes that b_j is the only 1 among the first bits.
+        """Return number ``number`` for each unit start state; in start state j, bit j is 1 and all other bits are 0.
 
         For any other first bits, the number is the exclusive or of the entries j with b_j = 1.
         """
@@ -137,7 +137,7 @@ class RegisterNumbers:
 
 
 def _byte_tables(images: list[int]) -> NDArray[np.uint32]:
-    """Return the contribution of each byte of a number to the number after the jump, uint32[4, 256]."""
+    """Return, for each byte value of a register state, its contribution to the state after a jump, uint32[4, 256]."""
     images = images + [0] * (WORD - len(images))
     tables: list[NDArray[np.uint32]] = []
     for byte in range(WORD // 8):

@@ -40,7 +40,7 @@ def sample(
     began: float,
     blocks: Blocks | None = None,
 ) -> Result:
-    """Make all runs of a plan.
+    """Run all chains of a plan on a compiled graph, and return the result.
 
     Args:
         plan: The plan.
@@ -86,7 +86,7 @@ def sample(
 
 
 def compile_samplable(graph: Graph) -> TableGraph:
-    """Return the compiled form of a graph that has variables.
+    """Compile a graph for samplers; raise ``ValueError`` if it has no variables.
 
     Args:
         graph: A graph of discrete variables and tables.
@@ -101,7 +101,7 @@ def compile_samplable(graph: Graph) -> TableGraph:
 
 
 def _footprint(setup: Setup) -> float:
-    """Return the approximate number of bytes of the arrays of all runs and of their result."""
+    """Return the approximate number of bytes that the arrays of all runs and their result need."""
     plan, record, weights = setup.plan, setup.plan.record, setup.weights
     n, n_unary = len(setup.compiled.sizes), len(setup.form.unary)
     n_rows = 0 if isinstance(setup.form, GridForm) else len(setup.form.rows)
@@ -134,7 +134,7 @@ def begin_runs(setup: Setup, rng: np.random.Generator, first: NDArray[np.uint16]
 
 
 def _on_threads(runs: list[Run], n_threads: int) -> None:
-    """Finish the runs on threads: several runs in parallel, or the sweeps of a single run shared by all threads."""
+    """Finish the runs on threads: several runs in parallel, or a single run whose sweeps all threads share."""
     stop, n_workers = threading.Event(), min(n_threads, len(runs)) if len(runs) > 1 else 1
 
     def take_turns(mine: list[Run], pool: ThreadPoolExecutor | None) -> None:
@@ -154,7 +154,7 @@ def _on_threads(runs: list[Run], n_threads: int) -> None:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Arrays:
-    """The arrays of one run; the engine reads and writes them by these names (engine/fields.h).
+    """Arrays of one run of a sampler; the engine accesses them by these names (engine/fields.h).
 
     An array that the plan does not need is None. Arrays of records are initially 0.
 
@@ -231,7 +231,7 @@ class Arrays:
 
 
 class Run:
-    """One run (a Markov chain), advanced in pieces.
+    """One run of a sampler (a Markov chain), which the caller advances in pieces.
 
     Attributes:
         setup: The setup that all runs share.
@@ -250,7 +250,7 @@ class Run:
         driver: Uniforms | None = None,
         instructions: str = "",
     ) -> None:
-        """Allocate the arrays, and initialise the engine.
+        """Allocate the arrays of a run, and initialise the engine.
 
         Args:
             setup: The setup.
@@ -268,16 +268,16 @@ class Run:
 
     @property
     def n_updates(self) -> int:
-        """Number of updates so far."""
+        """Number of updates that the run has made."""
         return self.engine.n_updates
 
     @property
     def is_finished(self) -> bool:
-        """True after the last sweep."""
+        """True after the last sweep of the run."""
         return self.n_updates == self.setup.n_steps * self.setup.plan.n_sweeps
 
     def advance(self, pool: ThreadPoolExecutor | None = None) -> None:
-        """Make the next piece of updates; its length is adjusted to the time between two checks for Ctrl-C.
+        """Run the next piece of updates, and adapt the piece length to the time between checks for Ctrl-C.
 
         Args:
             pool: Threads that share each sweep, or None.
@@ -302,7 +302,7 @@ class Run:
         self.piece = max(1, int(piece * min(4.0, aim / seconds)))
 
     def release(self) -> None:
-        """Free the weights and exponentials, so that the averages fit into memory."""
+        """Free the herding weights and cached exponentials, so that the averages fit into memory."""
         self.engine.flush()
         del self.engine
         self.arrays = replace(
@@ -310,7 +310,7 @@ class Run:
         )
 
     def check(self, fault: int, variable: int) -> None:
-        """Raise the error for a fault of the engine.
+        """Raise the error that belongs to a fault code of the engine.
 
         Args:
             fault: Code of the fault; 0 is success.
@@ -341,7 +341,7 @@ class Run:
             raise MemoryError("no memory is left for herding weights; use dhg, or a smaller n_chains")
 
     def _weight_advice(self, variable: int) -> str:
-        """Return the end of the error message for too many weights: the reason and the remedies."""
+        """Return the last part of the error message for too many herding weights: the reason and the remedies."""
         if self.setup.blocks is not None:
             return (
                 "each joint state of the neighbours of a block has its own weights; raise weight_memory, or use fewer"
@@ -360,7 +360,7 @@ class Run:
 
 
 def _joint_places(sizes: Int32s) -> tuple[int, Int64s]:
-    """Return the number of joint states and each variable's multiplier in their index, the last variable fastest."""
+    """Return the number of joint states, and each variable's stride in the index of a joint state (last one 1)."""
     states = float(np.prod(sizes.astype(np.float64)))
     if states > _MOST_JOINT:
         raise ValueError(
@@ -372,7 +372,7 @@ def _joint_places(sizes: Int32s) -> tuple[int, Int64s]:
 
 
 def _result(setup: Setup, runs: list[Run], began: float) -> Result:
-    """Return the result of all runs so far."""
+    """Return the result of all runs up to now."""
     record = setup.plan.record
     n_kept, n_samples = sum(run.engine.n_recorded for run in runs), min(run.engine.n_samples for run in runs)
     best = max(runs, key=lambda run: run.engine.best_log_potential) if record.best else runs[0]
@@ -400,7 +400,7 @@ def _result(setup: Setup, runs: list[Run], began: float) -> Result:
 
 
 class _Averages(TypedDict, total=False):
-    """The fields of a result that are averages over sweeps and runs."""
+    """Averages over sweeps and runs, for the fields of a result that hold averages."""
 
     marginals: Floats
     rao_blackwell: Floats
@@ -433,7 +433,7 @@ def _averages(setup: Setup, runs: list[Arrays], n_kept: int) -> _Averages:
 
 
 def _total(parts: Sequence[Floats | NDArray[np.uint32] | None]) -> Floats:
-    """Return the sum of the arrays, of which at least one is not None."""
+    """Return the sum of those arrays that are not None; at least one must not be."""
     recorded = [part for part in parts if part is not None]
     total = recorded[0].astype(np.float64)
     for part in recorded[1:]:
@@ -442,7 +442,7 @@ def _total(parts: Sequence[Floats | NDArray[np.uint32] | None]) -> Floats:
 
 
 def _by_state(sizes: Int32s, form: Conditionals | GridForm, rows: Floats) -> Floats:
-    """Return probabilities [V, K] from the layout of unary rows, which holds state 1 only for two-state variables."""
+    """Convert unary rows to probabilities [V, K]; the row of a two-state variable holds only P(state 1)."""
     result = np.zeros((len(sizes), int(sizes.max())))
     two = sizes == 2
     if isinstance(form, GridForm) or two.all():

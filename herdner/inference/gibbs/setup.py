@@ -27,7 +27,7 @@ Loop = Literal["general", "binary", "categorical", "grid"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Setup:
-    """The parts that all runs of a plan on a graph share; the engine reads them by these names (engine/fields.h).
+    """Data that all runs of a plan on a graph share; the engine accesses it by these names (engine/fields.h).
 
     Attributes:
         plan: The plan.
@@ -60,7 +60,7 @@ class Setup:
 
     @classmethod
     def of(cls, plan: Plan, compiled: TableGraph, blocks: Blocks | None = None) -> Setup:
-        """Choose the form and the loop, and lay out the herding weights.
+        """Choose the graph form and the compiled loop, and lay out the herding weights.
 
         Args:
             plan: The plan.
@@ -110,12 +110,12 @@ class Setup:
 
     @property
     def scan(self) -> str:
-        """Kind of the scan."""
+        """Name of the scan's kind, such as "systematic"."""
         return self.plan.scan.kind
 
     @property
     def beta_step(self) -> float:
-        """Increase of the inverse temperature from sweep to sweep, 0 unless the steps are equal and positive."""
+        """Increase of the inverse temperature per sweep; 0 unless all increases are equal and positive."""
         if self.betas is None or len(self.betas) < 2 or self.betas[1] <= self.betas[0]:
             return 0.0
         steps = np.diff(self.betas)
@@ -123,7 +123,7 @@ class Setup:
 
 
 def _loop(form: Conditionals | GridForm) -> Loop:
-    """Return the fastest loop that supports the form."""
+    """Return the fastest compiled loop that supports a graph form."""
     if isinstance(form, GridForm):
         return "grid"
     if form.others_at is not None or form.sizes.min() != form.sizes.max() or form.sizes[0] < 2:

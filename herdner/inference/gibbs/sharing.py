@@ -34,7 +34,7 @@ class Sharing:
 
     @classmethod
     def from_text(cls, text: str) -> Sharing:
-        """Parse a sharing such as ``blanket`` or ``bins(64)``.
+        """Parse a sharing rule such as ``blanket`` or ``bins(64)``.
 
         Args:
             text: Kind of the sharing, with the number of bins in parentheses.
@@ -49,22 +49,22 @@ class Sharing:
         return parse_call(text, functions, "sharing", cls.SYNTAX)
 
     def __str__(self) -> str:
-        """Return the text that `from_text` parses."""
+        """Return the sharing rule as a text that `Sharing.from_text` parses."""
         return f"{self.kind}({self.n_bins})" if self.kind.endswith("bins") else self.kind
 
 
 def complete_sharing() -> Sharing:
-    """Return the sharing by the states of all other variables: complete herded Gibbs (HGW19 Sec. 3.1), error O(1/T)."""
+    """Return complete sharing, one weight per joint state of all other variables (HGW19, Sec. 3.1), error O(1/T)."""
     return Sharing("complete")
 
 
 def blanket_sharing() -> Sharing:
-    """Return the sharing by the states of the Markov blanket: herded Gibbs (HG16 Algorithm 1)."""
+    """Return blanket sharing, one weight per joint state of the Markov blanket: herded Gibbs (HG16, Algorithm 1)."""
     return Sharing("blanket")
 
 
 def neighbour_sum_sharing() -> Sharing:
-    """Return the sharing by the sum of the neighbours' states ("shared" in HG16 Sec. 4.3).
+    """Return neighbour-sum sharing, with one weight per sum of the neighbours' states ("shared" in HG16, Sec. 4.3).
 
     With more than two states, the key is the number of neighbours in each state. All pairs of a variable must have the
     same table, which is checked when the sampler starts.
@@ -73,7 +73,7 @@ def neighbour_sum_sharing() -> Sharing:
 
 
 def bin_sharing(n_bins: int) -> Sharing:
-    """Return the sharing by the bin of the probability of state 1.
+    """Return bin sharing, with one herding weight per bin of the probability of state 1.
 
     In the threshold form this is DHG (HGW19 Algorithm 5), and with one bin HG-1bin. In the circular form, the default
     of a plan, it is `herdner.circular_dhg`. For K > 2 states, which the paper does not define, the key is the bins of
@@ -89,7 +89,7 @@ def bin_sharing(n_bins: int) -> Sharing:
 
 
 def random_bin_sharing(n_bins: int) -> Sharing:
-    """Return the sharing by the probability, rounded at random to a multiple of 1 / n_bins: RDHG (HGW19 Algorithm 9).
+    """Return random-bin sharing (RDHG; HGW19, Algorithm 9), with probabilities rounded at random to multiples of 1 / B.
 
     The mean of the rounded probability is the probability. For K > 2 states, which the paper does not define, the K
     probabilities are rounded together by systematic sampling; for two states this equals the algorithm.

@@ -17,7 +17,7 @@ _SWEEPS = 500  # largest number of sweeps of a repair
 
 
 def check_start(compiled: TableGraph, start: ArrayLike) -> NDArray[np.uint16]:
-    """Check a start state, and return it in the type of the loops.
+    """Check a start state, and convert it to the type of the compiled loops.
 
     Args:
         compiled: The graph.
@@ -60,7 +60,7 @@ def random_start(compiled: TableGraph, key: int) -> NDArray[np.uint16]:
 
 
 def repair(compiled: TableGraph, state: Int32s, key: int, backend: str) -> Int32s:
-    """Return an allowed joint state near ``state``, or ``state`` itself if it is allowed.
+    """Return ``state`` if -inf entries allow it, else an allowed joint state near it.
 
     Each variable with a factor at -inf is set to the state with the fewest such factors; after ten sweeps ties are
     broken at random (min-conflicts, Minton et al. 1992). If 500 sweeps do not suffice on a set of chains, the result is
@@ -90,6 +90,6 @@ def repair(compiled: TableGraph, state: Int32s, key: int, backend: str) -> Int32
     if compiled.find(ChainForm) is not None:
         return Viterbi().infer(compiled).state
     raise UnsupportedGraph(
-        f"{backend} reached no joint state that the -inf entries allow, in {_SWEEPS} sweeps of repairs: use exact (for"
+        f"{backend} found no joint state that the -inf entries allow in {_SWEEPS} repair sweeps; use exact (for"
         " graphs of small treewidth), or large finite penalties in place of some -inf entries"
     )
