@@ -144,7 +144,7 @@ def test_a_base_that_does_not_fit_is_refused_in_one_line(base):
         (Tagger(scheme="iob2"), {"base": base}, "must be 'iobes' as in the base, got 'iob2'"),
         (Tagger(lexicon=herdner.Lexicon()), {"base": base}, "`lexicon` must be None"),
         (Tagger(plan=herdner.FeaturePlan(("word[0]",))), {"base": base}, "another feature plan"),
-        (Tagger(tokenizer=TokenizerSettings("nl")), {"base": base}, "for the language 'en', got 'nl'"),
+        (Tagger(tokenizer=TokenizerSettings("nl")), {"base": base}, "language of the base, 'en', got 'nl'"),
         (Tagger(trainer="crfsuite"), {"base": base}, "use trainer='herdner'"),
         (Tagger(), {"base": Tagger()}, "not trained"),
         (Tagger(plan=herdner.FeaturePlan(("word[0]",))), {"start": base}, "other features"),
