@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def table_parameters(model: SkipChainModel) -> Parameters:
-    """Return the variables of the posterior: allowed transitions and tables of links.
+    """Return the variables of the posterior of a skip-chain model: allowed transitions and entries of link tables.
 
     Args:
         model: Model whose tables are the mean of the prior.
@@ -31,7 +31,7 @@ def table_parameters(model: SkipChainModel) -> Parameters:
 def table_posterior(
     model: SkipChainModel, examples: Examples, l2: float = 2.0, objective: Objective | None = None
 ) -> Target:
-    """Return the posterior of the transition table and the tables of links.
+    """Return the posterior density of the transition table and the link tables of a skip-chain model.
 
     The density has two factors. The prior is normal with variance 1 / (2 l2) around the transition table of ``model``
     and around 0 for tables of links (the density of the penalty of `Learner.l2`). The likelihood is by default the
@@ -77,7 +77,10 @@ def table_posterior(
 
 
 class _Likelihood:
-    """Log-likelihood of vectors [P, d] and its gradient. One pass yields both, so the last result is cached."""
+    """Log-likelihood of P parameter vectors, float64[P, d], and the gradient.
+
+    One pass computes both, so the last result is cached.
+    """
 
     def __init__(self, parameters: Parameters, examples: Examples, objective: Objective) -> None:
         self._parameters, self._examples, self._objective = parameters, examples, objective
@@ -98,7 +101,7 @@ class _Likelihood:
 
 @dataclass(frozen=True, eq=False)
 class TableParticles:
-    """Weighted particles that approximate the posterior of a model's tables.
+    """Weighted particles that approximate the posterior of a model's transition and link tables.
 
     Attributes:
         vectors: float64[N, d], one vector of `table_parameters` for each particle.
@@ -112,7 +115,7 @@ class TableParticles:
     weights: Floats
 
     def __post_init__(self) -> None:
-        """Check the attributes."""
+        """Raise `ValueError` if the particles or their weights are invalid."""
         if self.vectors.ndim != 2 or not len(self.vectors) or self.weights.shape != (len(self.vectors),):
             raise ValueError(
                 f"particles must have shape [N, d] and weights [N], got {self.vectors.shape} and {self.weights.shape}"
@@ -127,7 +130,7 @@ class TableParticles:
         return len(self.weights)
 
     def to_models(self, model: SkipChainModel) -> tuple[SkipChainModel, ...]:
-        """Return one model for each particle.
+        """Return one skip-chain model for each particle, with the tables of the particle.
 
         Args:
             model: Model with the allowed transitions and the templates of links.
@@ -154,7 +157,7 @@ def sample_tables(
     n_steps: int = 20,
     seed: Seed = None,
 ) -> TableParticles:
-    """Approximate `table_posterior` by particles of equal weight; the first one is the mode.
+    """Approximate the posterior of `table_posterior` by particles of equal weight; the first particle is the mode.
 
     The posterior has more variables than there are particles. Their scales differ by orders of magnitude, because some
     table entries occur in every sentence and others never. The posterior is therefore whitened by its Laplace

@@ -43,7 +43,7 @@ class CalibrationInputs(NamedTuple):
 
     @classmethod
     def concatenate(cls, parts: Sequence[CalibrationInputs]) -> CalibrationInputs:
-        """Concatenate the entities of several parts.
+        """Concatenate several `CalibrationInputs` into one.
 
         Args:
             parts: Entities. In all parts, ``document`` refers to the same list of documents.
@@ -98,7 +98,7 @@ class Calibration:
     document: float = 0.0
 
     def __post_init__(self) -> None:
-        """Check the attributes."""
+        """Raise `ValueError` if a number of the calibration is invalid."""
         if len(self.linked) != 3 or len(self.unlinked) != 2:
             raise ValueError(
                 f"`linked` must have 3 numbers and `unlinked` 2, got {len(self.linked)} and {len(self.unlinked)}"
@@ -110,7 +110,7 @@ class Calibration:
             raise ValueError(f"the weights of a calibration must be at least 0, got {least}")
 
     def __call__(self, inputs: CalibrationInputs) -> Floats:
-        """Return calibrated confidences.
+        """Return the calibrated confidence of each entity.
 
         An entity with probability 1 both with and without links has confidence 1, because a known name fixes its label.
 
@@ -136,7 +136,7 @@ class Calibration:
         weights: Floats | None = None,
         origin: Calibration | None = None,
     ) -> Calibration:
-        """Fit a calibration by penalised maximum likelihood.
+        """Fit a calibration to predicted entities by penalised maximum likelihood.
 
         Args:
             inputs: M predicted entities of held-out documents.
@@ -160,13 +160,13 @@ class Calibration:
                    dict(zip(labels, constants, strict=True)), length, document)  # fmt: skip
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the calibration as values for JSON."""
+        """Return the calibration as a dict of JSON values."""
         return {"linked": list(self.linked), "unlinked": list(self.unlinked), "labels": dict(self.labels),
                 "length": self.length, "document": self.document}  # fmt: skip
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Calibration:
-        """Build a calibration from the values of `to_dict`.
+        """Build a calibration from the dict that `to_dict` returns.
 
         Args:
             values: Values of `to_dict`.
@@ -185,7 +185,7 @@ class Calibration:
 def _regression(
     x: Floats, is_correct: NDArray[np.bool_], weights: Floats, origin: Sequence[float], n_nonnegative: int
 ) -> list[float]:
-    """Return the coefficients of a penalised logistic regression on the columns of ``x`` [M, D].
+    """Return the coefficients of a penalised logistic regression on the columns of ``x``, float64[M, D].
 
     The first ``n_nonnegative`` coefficients are at least 0.
     """
@@ -203,5 +203,5 @@ def _regression(
 
 
 def _probability(odds: Floats) -> Floats:
-    """Return 1 / (1 + exp(-odds)) without overflow."""
+    """Return the probability 1 / (1 + exp(-odds)) for each value of the log-odds, without overflow."""
     return np.exp(-np.logaddexp(0, -odds))

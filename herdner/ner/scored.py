@@ -18,7 +18,7 @@ SUM_TOLERANCE = 0.01  # the probabilities of a token may be half-precision numbe
 
 
 class ScoredDocument(NamedTuple):
-    """A document with scores.
+    """Document with log-potentials for each token and label.
 
     Attributes:
         unary: float64[tokens, labels], log-potentials; the largest of each token is 0.
@@ -40,7 +40,7 @@ class ScoredDocument(NamedTuple):
         n_labels: int,
         kind: ScoreKind,
     ) -> ScoredDocument:
-        """Check the parts of a document; raise ValueError if one is invalid."""
+        """Build a scored document from scores, tokens and sentence offsets; raise `ValueError` if one is invalid."""
         if isinstance(tokens, str | bytes):
             raise ValueError(f"tokens must be a list of strings, got one {type(tokens).__name__}")
         tokens = list(tokens)
@@ -72,7 +72,7 @@ def check_kind(kind: str) -> ScoreKind:
 
 
 def check_labels(labels: Sequence[str]) -> tuple[str, ...]:
-    """Return the labels of the columns; raise ValueError unless they are distinct non-empty strings."""
+    """Return the labels of the score columns; raise `ValueError` unless they are distinct non-empty strings."""
     if isinstance(labels, str):
         raise ValueError(f"labels must be a list of strings, one for each column of scores, got {labels!r:.80}")
     labels = tuple(labels)
@@ -125,7 +125,7 @@ def as_tags(labels: Sequence[str]) -> list[str]:
 
 
 def check_finite(name: str, value: Any, default: Any = None) -> float:
-    """Return the value, or the default if it is None; raise ValueError unless it is a finite number."""
+    """Return a number, or the default if the number is None; raise `ValueError` unless it is finite."""
     value = default if value is None else value
     if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= LARGEST:
         raise ValueError(f"{name} must be a finite number of at most {LARGEST:g}, got {value!r:.80}")
@@ -133,7 +133,10 @@ def check_finite(name: str, value: Any, default: Any = None) -> float:
 
 
 def check_transition(transition: ArrayLike | None, n_labels: int) -> NDArray[np.float64]:
-    """Return the transition table, float64[K, K], or zeros for None; raise ValueError if it is invalid."""
+    """Return the checked transition table, float64[K, K]; None becomes a table of zeros.
+
+    Raises `ValueError` if the table is invalid.
+    """
     if transition is None:
         return np.zeros((n_labels, n_labels))
     try:
@@ -150,7 +153,7 @@ def check_transition(transition: ArrayLike | None, n_labels: int) -> NDArray[np.
 def gold_tags(
     labels: tuple[str, ...], tags: Sequence[str], document: ScoredDocument, scheme: Scheme | None
 ) -> list[str]:
-    """Return gold tags in the scheme of the labels; raise ValueError if a tag is not among the labels."""
+    """Convert gold tags to the tag scheme of the labels; raise `ValueError` if a tag is not among the labels."""
     if isinstance(tags, str):
         raise ValueError(f"tags must be a list of strings, got {tags!r:.80}")
     if len(tags) != len(document.tokens):
@@ -165,7 +168,7 @@ def gold_tags(
 
 
 def _as_float64(scores: ArrayLike, n_tokens: int, n_labels: int) -> NDArray[np.float64]:
-    """Copy ``scores`` to float64[tokens, labels]."""
+    """Copy the scores of a document to a float64 array of shape [tokens, labels]."""
     try:
         array = np.asarray(scores)
     except (ValueError, TypeError, RuntimeError):  # ragged lists; tensors with gradients or on another device
@@ -184,7 +187,10 @@ def _as_float64(scores: ArrayLike, n_tokens: int, n_labels: int) -> NDArray[np.f
 
 
 def _log_potentials(array: NDArray[np.float64], tokens: Sequence[str], kind: ScoreKind) -> NDArray[np.float64]:
-    """Check scores and return log-potentials. The largest of each token is 0, so that sums of them cannot overflow."""
+    """Convert the scores of a document to log-potentials whose largest value for each token is 0.
+
+    Sums of such log-potentials cannot overflow. Raises `ValueError` if a score is invalid.
+    """
     if not len(array):
         return array
     invalid = ~(array < np.inf).all(axis=1)
@@ -218,7 +224,10 @@ def _first(invalid: Any, tokens: Sequence[str]) -> str:
 
 
 def check_offsets(sentence_offsets: SentenceOffsets | None, n_tokens: int) -> NDArray[np.int64]:
-    """Return sentence offsets; None means one sentence. Raise ValueError unless they rise from 0 to ``n_tokens``."""
+    """Return checked sentence offsets as an array; None becomes the offsets of a single sentence.
+
+    Raises `ValueError` unless the offsets rise from 0 to ``n_tokens``.
+    """
     if sentence_offsets is None:
         return np.array([0, n_tokens] if n_tokens else [0], np.int64)
     offsets = np.asarray(sentence_offsets)

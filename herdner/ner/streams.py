@@ -29,14 +29,14 @@ BATCHES_WAITING = 3  # for each thread; with two, threads ran idle while the cal
 
 
 class Batch(NamedTuple):
-    """Consecutive texts or documents with the index of the first, or the `Failure` of a document that was not read."""
+    """Consecutive texts or documents of a stream, or the `Failure` of a document that could not be read."""
 
     first: int
     sources: list[TextOrDocument]
     failure: Failure | None = None
 
     def halves(self) -> list[Batch]:
-        """Split the batch into two, unless it is too short for this to save time."""
+        """Split the batch into two halves, unless it is so short that this saves no time."""
         middle = len(self.sources) // 2
         if not middle or sum(map(_length, self.sources)) < BATCH_CHARACTERS // 2:
             return [self]
@@ -48,14 +48,14 @@ def _length(source: TextOrDocument) -> int:
 
 
 def check_source(source: object) -> TextOrDocument:
-    """Return a text or document; raise TypeError for anything else."""
+    """Return a text or document unchanged; raise `TypeError` for any other value."""
     if not isinstance(source, str | Document):
         raise TypeError(f"expected a text or a herdner Document, got {type(source).__name__}")
     return source
 
 
 def batches(sources: Iterable[object], first: int, most: int) -> Iterator[Batch]:
-    """Split a stream into batches of at most ``most`` sources; a batch also ends after `BATCH_CHARACTERS`.
+    """Split a stream into batches of at most ``most`` texts or documents; `BATCH_CHARACTERS` also limits a batch.
 
     A `Failure` forms a separate batch. If ``sources`` raises an exception, the sources before it are yielded first.
     """
@@ -85,7 +85,7 @@ def batches(sources: Iterable[object], first: int, most: int) -> Iterator[Batch]
 
 @dataclass(frozen=True, eq=False)
 class BatchTagger:
-    """Function that tags a batch of a stream. Threads may share it.
+    """Function object that tags one batch of a stream. Threads may share it.
 
     Attributes:
         decoder: Compiled model.
@@ -102,7 +102,10 @@ class BatchTagger:
     seed: int | None
 
     def __call__(self, batch: Batch) -> list[Document | Failure]:
-        """Tag each document, or return its `Failure`. The failure of one document does not affect the others."""
+        """Tag each document of a batch; return a `Failure` for each document that cannot be tagged.
+
+        The failure of one document does not affect the others.
+        """
         first, sources, failure = batch
         if failure is not None:
             return [failure]
@@ -140,7 +143,7 @@ def without_uncertain(document: Document, min_confidence: float) -> Document:
 def ordered(
     function: Callable[[T], U], items: Iterable[T], n_jobs: int, halves: Callable[[T], list[T]] = lambda item: [item]
 ) -> Iterator[U]:
-    """Yield the results of a function for all items, in their order. The function runs in ``n_jobs`` threads.
+    """Yield the results of a function for all items of a stream in their order, computed by ``n_jobs`` threads.
 
     Up to `BATCHES_WAITING` items wait for each thread. The calling thread also runs the function, because a thread that
     only waits contends for the GIL. Near the end of the stream, ``halves`` splits items so that no thread is idle. Such
@@ -181,7 +184,7 @@ def _run_pending(
     function: Callable[[T], U], waiting: deque[tuple[T, Future[U]]], pool: ThreadPoolExecutor, n_jobs: int,
     halves: Callable[[T], list[T]],
 ) -> bool:  # fmt: skip
-    """Run the first pending item in this thread, or its first half if the other threads run out of items.
+    """Process the first waiting item in this thread, or only its first half if the other threads have too few items.
 
     Returns:
         True if there was a pending item.
@@ -198,7 +201,7 @@ def _run_pending(
 
 
 def _run(function: Callable[[T], U], item: T) -> Future[U]:
-    """Run a function in this thread, and return its result or its error as a future."""
+    """Call a function in this thread, and return its result or its exception as a completed future."""
     future: Future[U] = Future()
     try:
         future.set_result(function(item))
@@ -210,7 +213,7 @@ def _run(function: Callable[[T], U], item: T) -> Future[U]:
 async def awaited(
     function: Callable[[int, T], U], items: Iterable[T] | AsyncIterable[T], first: int, n_jobs: int
 ) -> AsyncIterator[U]:
-    """Yield ``function(index, item)`` for all items, in their order, computed by at most ``n_jobs`` threads."""
+    """Yield ``function(index, item)`` for all items in order, computed by at most ``n_jobs`` threads."""
     import asyncio  # imported here because its import takes as long as reading a model
 
     waiting: deque[asyncio.Task[U]] = deque()
@@ -237,7 +240,7 @@ async def _asynchronous(items: Iterable[T] | AsyncIterable[T]) -> AsyncIterator[
 
 
 def separated(pairs: Iterable[tuple[T, U]], contexts: deque[U]) -> Iterator[T]:
-    """Yield the first item of each pair and append the second one to ``contexts``."""
+    """Yield the first element of each pair, and append the second element to the list ``contexts``."""
     for pair in pairs:
         if not isinstance(pair, tuple) or len(pair) != 2:  # pyright: ignore[reportUnnecessaryIsInstance]
             raise TypeError(f"`as_tuples` expects pairs of a source and a context, got {type(pair).__name__}")

@@ -119,7 +119,7 @@ class Tagger(Estimator):
         calibrated: bool = True,
         tokenizer: TokenizerSettings | None = None,
     ) -> None:
-        """Store the parameters."""
+        """Store the parameters of the tagger without checking them."""
         self.plan = plan
         self.lexicon = lexicon
         self.scheme: Scheme = scheme
@@ -142,7 +142,7 @@ class Tagger(Estimator):
     # --- scikit-learn's conventions ---------------------------------------------------------------------------------
 
     def __sklearn_is_fitted__(self) -> bool:
-        """Return True if there is a model."""
+        """Return True if the tagger has a trained model."""
         return hasattr(self, "model_")
 
     def fit(
@@ -160,7 +160,7 @@ class Tagger(Estimator):
         progress: TrainingProgress | None = None,
         seed: int = 0,
     ) -> Tagger:
-        """Train on tokenised, annotated documents.
+        """Train the tagger on tokenized, annotated documents.
 
         Training has four steps: the chain on all documents, a chain for each fold, the tables of links, and the
         calibration. Documents may be partially annotated; the likelihood then sums over all tags that the annotation
@@ -203,7 +203,7 @@ class Tagger(Estimator):
         return self
 
     def predict(self, documents: Iterable[Document]) -> list[list[str]]:
-        """Return the tags of tokenised documents.
+        """Return the tags of each token of tokenized documents.
 
         Args:
             documents: Documents with tokens.
@@ -214,7 +214,7 @@ class Tagger(Estimator):
         return [list(document.tags or ()) for document in self.pipe(documents)]
 
     def predict_marginals(self, documents: Iterable[Document]) -> list[NDArray[np.float64]]:
-        """Return the marginals of the tags under the linear chain, without links.
+        """Return the marginals of the tags under the linear chain, without links, for each document.
 
         Args:
             documents: Documents with tokens.
@@ -225,7 +225,7 @@ class Tagger(Estimator):
         return list(map(self._full_decoder.chain_marginals, documents))
 
     def score(self, documents: Iterable[Document], tags: Iterable[Sequence[str]] | None = None) -> float:
-        """Return the micro F1 of the predicted entities; an entity is correct if its tokens and its label are.
+        """Return the micro F1 of the predicted entities; an entity is correct if its tokens and its label are correct.
 
         Args:
             documents: Documents with tokens.
@@ -252,7 +252,7 @@ class Tagger(Estimator):
 
     @property
     def card(self) -> Mapping[str, Any]:
-        """Description of the model: training corpora, licences, options and scores."""
+        """Model card: training corpora, licences, options and scores of the model."""
         return self._model.card
 
     # --- tagging ----------------------------------------------------------------------------------------------------
@@ -265,7 +265,7 @@ class Tagger(Estimator):
         links: bool | None = None,
         **options: Any,
     ) -> Inference:
-        """Return options of tagging as one value, which `tag`, `pipe`, `outcomes`, `apipe` and `explain` accept.
+        """Return an `Inference` object with the inference options that tagging methods such as `tag` and `pipe` accept.
 
         Args:
             inference: A complete value, which is returned unchanged and excludes other options.
@@ -349,7 +349,7 @@ class Tagger(Estimator):
         on_error: Callable[[Failure], None] | None = None,
         **options: Any,
     ) -> Iterator[Any]:
-        """Tag texts or documents lazily and in their order; the stream may be endless.
+        """Tag a stream of texts or documents lazily and in order; the stream may be endless.
 
         The confidence of an entity is the probability that exactly its tokens have its label. It is computed under the
         chain of the sentence and the messages of linked tokens, for every backend. A calibrated model maps it to the
@@ -496,7 +496,7 @@ class Tagger(Estimator):
         return explain(self._model, work.decoder, document, name, against, offsets, evidence)
 
     def finder(self, names: NamesLike) -> Finder:
-        """Return known names compiled for this model. The result is cached for each `Names` value.
+        """Return a `Finder` of known names that is compiled for this model and cached for each `Names` object.
 
         Args:
             names: Known names in any form that `Names.of` accepts.
@@ -511,7 +511,7 @@ class Tagger(Estimator):
         return self._finders[names]
 
     def find_links(self, source: TextOrDocument) -> dict[str, NDArray[np.int32]]:
-        """Return the linked tokens of a text or document.
+        """Return the tokens of a text or document that are linked, by link rule.
 
         Args:
             source: A text or a document.
@@ -559,7 +559,7 @@ class Tagger(Estimator):
             self.__dict__.pop(name, None)
 
     def save(self, path: str | os.PathLike[str], **options: Any) -> None:
-        """Write the model to one file, atomically.
+        """Write the trained model atomically to a file.
 
         Args:
             path: File to write.
@@ -569,7 +569,7 @@ class Tagger(Estimator):
 
     @classmethod
     def from_model(cls, model: TaggerModel, **params: Any) -> Tagger:
-        """Return a tagger with a trained model.
+        """Build a tagger from a trained model.
 
         Args:
             model: The trained model.
@@ -588,7 +588,7 @@ class Tagger(Estimator):
         return tagger
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the attributes to pickle, without compiled forms of the model."""
+        """Return the attributes of the tagger to pickle, without compiled forms of the model."""
         return {name: value for name, value in self.__dict__.items() if name not in _COMPILED}
 
 

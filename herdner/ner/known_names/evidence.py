@@ -14,7 +14,7 @@ from herdner.text.tags import Scheme, Span, tags_from_spans
 
 
 class SpanEvidence(NamedTuple):
-    """Evidence for the label of a span: log-odds for each token, or ``inf`` for a constraint."""
+    """Evidence that a span has a label: log-odds added for each token of the span, or ``inf`` for a constraint."""
 
     span: Span
     strength: float
@@ -41,7 +41,7 @@ class Evidence:
     forbidden: Sequence[tuple[int, int]] = ()
 
     def add_to(self, unary: NDArray[np.float64]) -> None:
-        """Change the log-potentials of the document's tokens, float64[n, K], in place."""
+        """Add the evidence to the log-potentials ``unary`` of the document, float64[n, K], in place."""
         if self.tokens:
             np.add.at(unary, (np.array(self.tokens), np.array(self.states)), self.values)
         if self.fixed:
@@ -55,7 +55,7 @@ class Evidence:
 
 @dataclass(frozen=True)
 class SpanEncoder:
-    """Encoder of spans as tags of a model.
+    """Encoder of spans as the tags of a model.
 
     Attributes:
         tags: Tags of the model, in the order of its tables.
@@ -99,7 +99,7 @@ class SpanEncoder:
         )  # fmt: skip
 
     def _states(self, tags: Iterable[str]) -> list[int] | None:
-        """Return the indices of tags, or None if the model lacks one of them."""
+        """Return the indices of tags in the model, or None if the model lacks one of the tags."""
         states = [self._index.get(tag, -1) for tag in tags]
         return None if -1 in states else states
 
@@ -121,7 +121,7 @@ class SpanEncoder:
         return fixed
 
     def _extensions(self, span: Span, sentence_offsets: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
-        """Yield adjacent tokens with the tags that would extend the span, in schemes that do not mark its end."""
+        """Yield pairs of an adjacent token and a tag that would extend the span, in schemes that do not mark ends."""
         if self.scheme not in ("iob1", "iob2"):
             return
         inside, begin = (self._index.get(f"{prefix}-{span.label}") for prefix in "IB")

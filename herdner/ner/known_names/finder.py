@@ -25,7 +25,7 @@ class NameMatch(NamedTuple):
 
 
 class Finder:
-    """Known names compiled for the tags of one model. Threads may share it.
+    """Known names, compiled to find them in documents for the tags of one model. Threads may share it.
 
     Args:
         names: The known names.
@@ -42,7 +42,7 @@ class Finder:
     def __init__(
         self, names: Names, tags: tuple[str, ...], scheme: Scheme, split: Callable[[str], Sequence[str]], language: str
     ) -> None:
-        """Compile the patterns; tries are lazily initialised."""
+        """Compile the token patterns of the known names; the tries of the other names are lazily initialised."""
         names.check_labels(split_tag(tag)[1] for tag in tags)
         self._entries, self._fold_case, self._split = names.entries, names.fold_case, split
         self._strengths = list(map(names.strength_of, names.entries))
@@ -52,7 +52,7 @@ class Finder:
         self._patterns = TokenPatterns(patterns, language) if patterns else None
 
     def __call__(self, document: Document, own_tokens: bool) -> Evidence:
-        """Return the evidence of the names in a document.
+        """Return the evidence of all known names that occur in a document.
 
         Args:
             document: Document with tokens.
@@ -64,7 +64,10 @@ class Finder:
         return self._encoder.evidence(self.span_evidence(document, own_tokens), document.sentence_offsets)
 
     def span_evidence(self, document: Document, own_tokens: bool) -> Iterator[SpanEvidence]:
-        """Yield the matches that have an effect, in the order of the text. The arguments are those of ``__call__``."""
+        """Yield, in text order, the evidence of the matches that remain when overlapping matches are resolved.
+
+        ``document`` and ``own_tokens`` are those of ``__call__``.
+        """
         strengths, entries = self._strengths, self._entries
         by_span: dict[tuple[int, int], list[int]] = {}
         for start, end, entry in self._matches(document, own_tokens):
@@ -81,7 +84,7 @@ class Finder:
             yield from (SpanEvidence(Span(*span, label), strength) for label, strength in best.items())
 
     def _matches(self, document: Document, own_tokens: bool) -> Iterator[NameMatch]:
-        """Return all matches that do not cross the border of a sentence."""
+        """Return all matches of known names in a document, without matches that cross a sentence border."""
         tokens = [token.lower() for token in document.tokens] if self._fold_case else document.tokens
         matches = [
             NameMatch(start, end, entry)
@@ -94,7 +97,7 @@ class Finder:
         return (match for match in matches if match.end <= ends[np.searchsorted(ends, match.start, side="right")])
 
     def _trie(self, own_tokens: bool) -> Trie:
-        """Return the trie of names, tokenized like the document; lazily initialised."""
+        """Return the lazily initialised trie of the known names, tokenized by the rules for the document."""
         if own_tokens not in self._tries:
             trie = Trie()
             for index, entry in enumerate(self._entries):
@@ -105,7 +108,7 @@ class Finder:
         return self._tries[own_tokens]
 
     def _tokenizations(self, name: str, own_tokens: bool) -> Iterable[Sequence[str]]:
-        """Return tokenizations of a name. With ``fold_case``, include the name in lower, upper and title case."""
+        """Return the tokenizations of a name; if case is ignored, include lower, upper and title case."""
         if not self._fold_case:
             return [self._split(name)] if own_tokens else tokenizations(name)
         cased = dict.fromkeys((name, name.lower(), name.upper(), name.title()))
@@ -114,7 +117,7 @@ class Finder:
 
 
 def _disjoint(spans: Iterable[tuple[int, int]], constraints: set[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Select disjoint spans: constraints take precedence, then longer spans, then earlier ones."""
+    """Select spans that do not overlap; constraints take precedence, then longer spans, then earlier spans."""
     covered: set[int] = set()
     selected: list[tuple[int, int]] = []
     for start, end in sorted(spans, key=lambda span: (span not in constraints, span[0] - span[1], span[0])):

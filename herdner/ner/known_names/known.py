@@ -47,7 +47,7 @@ class Names:
     fold_case: bool = False
 
     def __post_init__(self) -> None:
-        """Check the values."""
+        """Raise `ValueError` if an option or an entry is invalid."""
         if not isinstance(cast(object, self.strength), int | float) or not self.strength > -math.inf:
             raise ValueError(f"strength must be a number, or inf for constraints, got {self.strength!r}")
         for name, value in (("hard", self.hard), ("fold_case", self.fold_case)):
@@ -80,7 +80,7 @@ class Names:
 
     @staticmethod
     def of(names: NamesLike, **choices: Any) -> Names:
-        """Build known names from any form that `NamesLike` lists.
+        """Build a `Names` object from any form of known names that `NamesLike` lists.
 
         Args:
             names: `Names`, which are returned unchanged; the path of a file for `read`; or an iterable of ``(name,
@@ -101,7 +101,7 @@ class Names:
         return Names(tuple(parse_known_name(each, f"name {i}") for i, each in entries), **choices)
 
     def save(self, path: str | os.PathLike[str] | IO[bytes]) -> None:
-        """Write the entries as JSON lines to a stream, or atomically to a file.
+        """Write the known names as JSON lines to a stream, or atomically to a file.
 
         Args:
             path: Path or binary stream.
@@ -114,7 +114,7 @@ class Names:
             path.write(data)
 
     def checksum(self) -> str:
-        """Return the SHA-256 of entries and options."""
+        """Return the SHA-256 checksum of the known names and their options."""
         options = f"{self.strength} {self.hard} {self.fold_case}\n"
         return hashlib.sha256(options.encode() + self._json_lines()).hexdigest()
 
@@ -122,7 +122,7 @@ class Names:
         return "".join(f"{to_json_line(entry)}\n" for entry in self.entries).encode("utf-8", "surrogatepass")
 
     def strength_of(self, entry: KnownName) -> float:
-        """Return the strength of an entry in log-odds, ``inf`` for a constraint.
+        """Return the strength of a known name in log-odds, or ``inf`` for a constraint.
 
         Args:
             entry: One of the entries.

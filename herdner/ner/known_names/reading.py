@@ -19,7 +19,7 @@ TokenPattern = Sequence[Mapping[str, Any]]
 
 
 class KnownName(NamedTuple):
-    """A known name with its label.
+    """A known name or token pattern, with its label.
 
     Attributes:
         pattern: The name, or a token pattern of spaCy's ``Matcher``.
@@ -73,7 +73,7 @@ def read_known_names(path: Path | IO[Any], encoding: str = "utf-8") -> Iterator[
 
 
 def _lines(source: Source, encoding: str) -> Iterator[tuple[int, str]]:
-    """Yield line numbers and lines. The advice of `read_lines` on encodings does not apply to names and is replaced."""
+    """Yield line numbers and lines of a file of known names; encoding errors get advice for known names."""
     number = 0
     try:
         for number, line in read_lines(source, encoding):
@@ -85,7 +85,7 @@ def _lines(source: Source, encoding: str) -> Iterator[tuple[int, str]]:
 
 
 def parse_known_name(values: object, place: str) -> KnownName:
-    """Return a known name from ``(name, label)``, ``(name, label, strength)`` or a spaCy pattern.
+    """Build a known name from ``(name, label)``, ``(name, label, strength)`` or a spaCy pattern.
 
     Args:
         values: The name.

@@ -27,7 +27,7 @@ ATTRIBUTES = (
 
 
 class TokenPatterns:
-    """Compiled token patterns.
+    """Compiled spaCy token patterns, which find matches in documents.
 
     Args:
         patterns: For each pattern an index, the pattern, and its place for error messages.
@@ -39,7 +39,7 @@ class TokenPatterns:
     """
 
     def __init__(self, patterns: Sequence[tuple[int, Sequence[Mapping[str, Any]], str]], language: str) -> None:
-        """Compile the patterns."""
+        """Compile spaCy token patterns for one language."""
         for _, pattern, place in patterns:
             _check(pattern, place)
         spacy = import_extra("spacy", "patterns of tokens need spaCy")
@@ -56,7 +56,7 @@ class TokenPatterns:
                 raise ValueError(f"{place}: spaCy cannot read this pattern ({reason[:200]})") from None
 
     def matches(self, document: Document) -> list[tuple[int, int, int]]:
-        """Return start, end and pattern index of each match.
+        """Return the start token, end token and pattern index of each match in a document.
 
         Args:
             document: Document with tokens.

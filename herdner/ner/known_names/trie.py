@@ -12,10 +12,10 @@ _MAX_DIVIDED = 4  # a name with more words that can be split is not tried in all
 
 
 class Trie:
-    """Prefix tree of phrases with integer values."""
+    """Prefix tree of tokenized phrases, each with integer values."""
 
     def __init__(self) -> None:
-        """Create an empty tree."""
+        """Create an empty prefix tree."""
         self._first: dict[str, int] = {}  # node after the first token of a phrase
         self._next: dict[tuple[int, str], int] = {}  # node after a node and a token
         self._values: dict[int, list[int]] = {}  # values of the phrases that end at a node
@@ -23,7 +23,7 @@ class Trie:
         self._n_nodes = 0
 
     def add(self, tokens: Sequence[str], value: int) -> None:
-        """Add a phrase.
+        """Add a tokenized phrase with an integer value to the prefix tree.
 
         Args:
             tokens: One token or more.
@@ -40,7 +40,7 @@ class Trie:
             values.append(value)
 
     def matches(self, tokens: Sequence[str]) -> Iterator[tuple[int, int, list[int]]]:
-        """Yield start, end and values of each phrase in a sequence of tokens, ascending by start and end.
+        """Yield start, end and values of each phrase that occurs in a sequence of tokens, sorted by start and end.
 
         Args:
             tokens: Tokens of a text.
@@ -61,7 +61,7 @@ class Trie:
 
 
 def tokenizations(name: str) -> Iterable[tuple[str, ...]]:
-    """Return tokenizations of a name that are usual in corpora: each word is either whole or split at punctuation.
+    """Return the tokenizations of a name that are usual in corpora: each word is either whole or split at punctuation.
 
     Args:
         name: The name.

@@ -40,7 +40,7 @@ def without_weights(
     scheme: Scheme,
     tokenizer: TokenizerSettings | None,
 ) -> TaggerModel:
-    """Return a base model without its weights and links.
+    """Return a copy of the base model without weights and links, in which adapted weights can be stored.
 
     Args:
         base: Model that is adapted.
@@ -67,7 +67,7 @@ def without_weights(
 
 
 def similar_labels(labels: Collection[str], base_labels: Collection[str]) -> dict[str, str]:
-    """Map each new label to a label of the base with a similar name, if there is one.
+    """Map each new label to a label of the base model with a similar name; omit labels without a similar one.
 
     Names are similar if they differ only in case, punctuation or number, or are synonyms. A label of the base that the
     documents also have is not a candidate.
@@ -82,7 +82,7 @@ def similar_labels(labels: Collection[str], base_labels: Collection[str]) -> dic
 
 
 def warn_of_similar_labels(gold: Iterable[Iterable[str]], base_tags: Sequence[str]) -> None:
-    """Log a warning if labels of the documents look like labels of the base under other names.
+    """Log a warning if labels of the training documents resemble labels of the base model with different names.
 
     Args:
         gold: Tags of each document.
@@ -104,7 +104,7 @@ def _are_similar(one: str, other: str) -> bool:
 
 
 def check_start(start: TaggerModel, plan: FeaturePlan, lexicon: Lexicon, tags: Sequence[str]) -> ChainWeights:
-    """Return the weights at which training starts.
+    """Return the chain weights of the model at which training starts; raise `ValueError` if the model does not fit.
 
     Args:
         start: Model with these weights.
@@ -132,7 +132,7 @@ def _gazetteer_names(lexicon: Lexicon) -> tuple[str, ...]:
 def initial_link_tables(
     templates: Sequence[SkipChain], base: TaggerModel | None, tags: Sequence[str]
 ) -> tuple[LinkTable, ...]:
-    """Return the tables at which the learning of links starts.
+    """Return the link tables at which training starts: tables of the base model, and 0 for new templates and tags.
 
     Args:
         templates: Template of each table.

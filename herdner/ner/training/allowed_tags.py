@@ -18,7 +18,7 @@ _BILOU = {"E": "L", "S": "U"}
 
 
 def allowed_tags(sequence: Sequence[str], tags: Sequence[str]) -> NDArray[np.uint8]:
-    """Return one-hot indicators of tags.
+    """Return the one-hot encoding of a tag sequence, uint8[tokens, K].
 
     Args:
         sequence: Tag of each token.
@@ -36,7 +36,7 @@ def allowed_tags(sequence: Sequence[str], tags: Sequence[str]) -> NDArray[np.uin
 def allowed_tags_of_partial(
     document: Document, gold: Sequence[str], tags: Sequence[str], scheme: Scheme
 ) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
-    """Return the allowed tags and the counted tags of the tokens of a partially annotated document.
+    """Return the allowed tags, and the tags counted for features, of each token of a partially annotated document.
 
     A feature gets a weight for each tag with which it is counted often enough (`ChainData.of`). The two differ for
     tokens outside all entities: they are counted with the tag O only, but may belong to an entity whose label was not
@@ -109,7 +109,7 @@ def _with_annotated_labels(document: Document, labels: tuple[str, ...]) -> Docum
 
 
 def _tags_of(prefix: str, label: str, scheme: Scheme, marks_ends: bool) -> list[str]:
-    """Return the tags of the scheme for which a tag of a file may stand.
+    """Return the model tags that a tag of an annotated file may represent in the tag scheme of the model.
 
     B may mark the only token of an entity, and I the last one, unless the file has S and E for them (``marks_ends``).
     """
@@ -123,7 +123,7 @@ def _tags_of(prefix: str, label: str, scheme: Scheme, marks_ends: bool) -> list[
 
 
 def _tag(label: str, begins: bool, ends: bool, scheme: Scheme) -> str:
-    """Return the tag of a token that begins an entity, ends it, both or neither.
+    """Return the tag of a token with the label, according to whether it begins and whether it ends an entity.
 
     In IOB1 the tag is I. Only an entity directly after another one would begin with B, and this is not known here.
     """
@@ -136,7 +136,7 @@ def _tag(label: str, begins: bool, ends: bool, scheme: Scheme) -> str:
 def _boundary_tags(
     span: Span, document: Document, undecided: dict[int, str], scheme: Scheme, marks_ends: bool, begins_with_i: bool
 ) -> dict[int, list[str]]:
-    """Return the possible tags of the first and the last token of an entity next to undecided tokens.
+    """Return the possible tags of the first and last token of an entity that is adjacent to unannotated tokens.
 
     The entity may begin earlier if its first tag is I or E. It must do so unless entities of the document begin with I.
     It may end later if its last tag is B or I.

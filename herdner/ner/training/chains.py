@@ -19,10 +19,10 @@ from herdner.text.tags import labels_of
 
 
 class ChainTrainer(Protocol):
-    """Interface of trainers, which train chains on all or some documents of one corpus."""
+    """Interface of trainers that train linear chains on all or some documents of one corpus."""
 
     def train(self, indices: Sequence[int] | None, progress: TrainingProgress | None) -> ChainWeights:
-        """Train a chain.
+        """Train a linear chain on a selection of documents.
 
         Args:
             indices: Indices of the documents to train on; None is all.
@@ -35,7 +35,7 @@ class ChainTrainer(Protocol):
 
 
 class HerdnerTrainer:
-    """Trainer of chains by `herdner.crf.trainer`.
+    """Trainer of linear chains by L-BFGS in `herdner.crf.trainer`.
 
     The first chain must be trained on all documents. The other chains start at its weights.
 
@@ -58,7 +58,7 @@ class HerdnerTrainer:
         base: ChainWeights | None = None,
         start: ChainWeights | None = None,
     ) -> None:
-        """Store the arguments and prepare the computation."""
+        """Store the options and prepare the training data of all documents."""
         self.corpus, self.stopping_rule, self.base = corpus, stopping_rule, base
         self.data = ChainData.of(
             features, [document.sentence_offsets for document in corpus.documents], corpus.allowed, corpus.tags,
@@ -72,7 +72,7 @@ class HerdnerTrainer:
         self.start = None if start is None else self.data.vector_of(start)
 
     def train(self, indices: Sequence[int] | None, progress: TrainingProgress | None) -> ChainWeights:
-        """Train a chain.
+        """Train a linear chain on a selection of documents.
 
         Args:
             indices: Indices of the documents to train on; None is all.
@@ -102,7 +102,7 @@ class HerdnerTrainer:
 
 
 def _is_base_weight(data: ChainData, base: ChainWeights, origin: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Return an indicator of the weights that get the stronger penalty of base weights, bool[d].
+    """Return a mask of the weights that get the stronger penalty of base weights, bool[d].
 
     These are all weights of the base. If the documents have new labels, weights of the tag O are excluded, because
     entities with the new labels were tagged O in the documents of the base.
@@ -114,7 +114,7 @@ def _is_base_weight(data: ChainData, base: ChainWeights, origin: NDArray[np.floa
 
 
 class CRFsuiteTrainer:
-    """Trainer of chains by CRFsuite, each from scratch.
+    """Trainer of linear chains by CRFsuite; no training starts from earlier weights.
 
     Args:
         features: Features of each document.
@@ -126,7 +126,7 @@ class CRFsuiteTrainer:
     def __init__(
         self, features: Sequence[Keys], corpus: TrainingCorpus, regularisation: Regularisation, max_iterations: int
     ) -> None:
-        """Store the arguments and prepare the computation."""
+        """Store the options and the features of all documents."""
         offsets = [document.sentence_offsets for document in corpus.documents]
         self.examples = list(zip(features, offsets, corpus.gold, strict=True))
         self.options: dict[str, Any] = {
@@ -135,7 +135,7 @@ class CRFsuiteTrainer:
         }  # fmt: skip
 
     def train(self, indices: Sequence[int] | None, progress: TrainingProgress | None) -> ChainWeights:
-        """Train a chain.
+        """Train a linear chain on a selection of documents.
 
         Args:
             indices: Indices of the documents to train on; None is all.

@@ -29,7 +29,7 @@ from herdner.text.tags import (
 
 @dataclass(frozen=True, eq=False)
 class TrainingCorpus:
-    """Checked training documents with their tags, weights and sources.
+    """Checked training documents, with gold tags, weights and the corpus of each document.
 
     Attributes:
         documents: D documents, truecased if `FeaturePlan.recasing` is set.
@@ -59,7 +59,7 @@ class TrainingCorpus:
     development: list[Document]
 
     def states(self, i: int, unary: Floats, transition: Floats) -> NDArray[np.int32]:
-        """Return the most probable allowed tags of a document under a chain.
+        """Return the most probable sequence of allowed tags of document i under a linear chain, as tag indices.
 
         Args:
             i: Index of the document.
@@ -90,7 +90,7 @@ def prepare_corpus(
     guideline: str | None = None,
     development: Iterable[Document] | None = None,
 ) -> TrainingCorpus:
-    """Check training documents and compute the tags that their tokens may have.
+    """Check training documents, and compute the allowed tags of each token.
 
     Args:
         documents: Documents with tokens.
@@ -132,7 +132,7 @@ def prepare_corpus(
 def _tags_and_borders(
     documents: Sequence[Document], gold: Sequence[Sequence[str]], scheme: Scheme, base_tags: Sequence[str]
 ) -> tuple[tuple[str, ...], Borders | None]:
-    """Return the tags of a model; and, if documents are partially annotated, the tag sequences that it forbids."""
+    """Return the tags of the model, and the tag sequences that it forbids if some documents are partially annotated."""
     tags = tuple(dict.fromkeys([*base_tags, *(tag for sequence in gold for tag in sequence)]))
     partials = [document.partial for document in documents if document.partial is not None]
     if not partials:
@@ -175,7 +175,7 @@ def _check_entities(gold: Sequence[Sequence[str]]) -> None:
 
 
 def _check_partial(documents: Sequence[Document], gold: Sequence[Sequence[str]]) -> None:
-    """Raise `ValueError` if spans contradict partial annotation, or if nothing is annotated."""
+    """Raise `ValueError` if spans contradict the partial annotation, or if no token is annotated."""
     has_annotation = has_label = False
     for i, (document, sequence) in enumerate(zip(documents, gold, strict=True)):
         spans = spans_from_tags(sequence, document.sentence_offsets)
@@ -195,7 +195,7 @@ def _check_partial(documents: Sequence[Document], gold: Sequence[Sequence[str]])
 
 
 def _check_development(documents: Iterable[Document] | None) -> list[Document]:
-    """Check development documents before the training starts, and return them as a list."""
+    """Return development documents as a list; raise `ValueError` unless they are fully annotated and have entities."""
     documents = list(documents or ())
     if any(document.partial is not None for document in documents):
         raise ValueError("development documents must be fully annotated, got a partially annotated one")

@@ -29,7 +29,7 @@ _ODD = np.uint64(0x9E3779B97F4A7C15)  # factor that mixes the bits of a key: 2^6
 
 @dataclass(frozen=True, eq=False)
 class FeatureCopies:
-    """Features of documents with their corpus-specific copies.
+    """Features of documents, extended by corpus-specific copies of some features (Daumé III 2007).
 
     Attributes:
         features: Features and copies of each document.
@@ -52,7 +52,7 @@ class FeatureCopies:
         plan: FeaturePlan,
         lexicon: Lexicon,
     ) -> FeatureCopies:
-        """Add copies to the features of documents.
+        """Extend the features of documents by corpus-specific copies.
 
         Args:
             documents: Documents as features see them.
@@ -74,7 +74,7 @@ class FeatureCopies:
         return FeatureCopies(joined, keys, _copy(keys, guideline), np.unique(np.concatenate(copies)))
 
     def merge_weights(self, weights: ChainWeights) -> ChainWeights:
-        """Return the weights of a model that follows the guideline and has no copies.
+        """Add the weights of the chosen corpus's feature copies to those of the original features, and drop the copies.
 
         Args:
             weights: Weights of features and copies.
@@ -90,7 +90,7 @@ class FeatureCopies:
 
 @dataclass(frozen=True, eq=False)
 class GuidelineTrainer:
-    """Trainer of chains that follow the guideline of one corpus.
+    """Trainer of linear chains that follow the annotation guideline of one of several corpora.
 
     Attributes:
         trainer: Trainer on features with copies.
@@ -101,7 +101,7 @@ class GuidelineTrainer:
     copies: FeatureCopies
 
     def train(self, indices: Sequence[int] | None, progress: TrainingProgress | None) -> ChainWeights:
-        """Train a chain.
+        """Train a linear chain on a selection of documents, and merge the weights of the feature copies.
 
         Args:
             indices: Indices of the documents to train on; None is all.
@@ -114,7 +114,7 @@ class GuidelineTrainer:
 
 
 def _copied_plan(plan: FeaturePlan) -> FeaturePlan:
-    """Return the plan of the features that have copies."""
+    """Return the feature plan of those features that get a corpus-specific copy."""
     names = (*_COPIED, *(f"gazetteer:{name}" for name in plan.gazetteers))
     copied = {f"{name}[0]" for name in names}
     copied |= {f"{name}[{offset}]" for name in _COPIED_OF_NEIGHBOURS for offset in (-1, 1)}
@@ -123,12 +123,12 @@ def _copied_plan(plan: FeaturePlan) -> FeaturePlan:
 
 
 def _copy(keys: NDArray[np.uint64], corpus: str) -> NDArray[np.uint64]:
-    """Return the keys of the copies of features in a corpus."""
+    """Return the keys of the copies of features for one corpus."""
     return (keys ^ np.uint64(hash_string(f"in the corpus {corpus}"))) * _ODD
 
 
 def _join_features(one: Keys, other: Keys) -> Keys:
-    """Join two sets of features token by token."""
+    """Concatenate two sets of features for each token."""
     tokens = np.concatenate([np.repeat(np.arange(len(starts) - 1), np.diff(starts)) for starts, _ in (one, other)])
     keys = np.concatenate([one[1], other[1]])[np.argsort(tokens, kind="stable")]
     return one[0] + other[0], keys

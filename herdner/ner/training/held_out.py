@@ -26,7 +26,7 @@ TrainChain = Callable[[Sequence[int] | None, str], TaggerModel]
 def held_out_unaries(
     documents: Sequence[Document], tags: Sequence[str], n_folds: int, train_chain: TrainChain
 ) -> tuple[list[Floats], list[ChainWeights]]:
-    """Compute log-potentials of each document by a chain that was trained without it.
+    """Compute log-potentials of each document with a linear chain that was trained without this document.
 
     Document i belongs to fold i modulo ``n_folds``. On its own training documents a chain is overconfident and gains
     nothing from links, so log-potentials of links learned there would be too small. If there is only one document or
@@ -56,14 +56,14 @@ def held_out_unaries(
 
 
 def _reorder(scores: Floats, columns: Sequence[str], tags: Sequence[str]) -> Floats:
-    """Return the columns in the order of ``tags``. A tag without a column gets the lowest score of each token."""
+    """Reorder the score columns to the order of ``tags``; a missing tag gets the lowest score of each token."""
     index = {tag: k for k, tag in enumerate(columns)}
     lowest = scores.min(axis=1)
     return np.stack([scores[:, index[tag]] if tag in index else lowest for tag in tags], axis=1)
 
 
 class HeldOutPredictions(NamedTuple):
-    """M entities predicted in held-out documents.
+    """Entities predicted in held-out documents, and the correctness of each prediction.
 
     Attributes:
         inputs: Properties from which confidences are calibrated.
@@ -79,7 +79,7 @@ class HeldOutPredictions(NamedTuple):
 def predict_held_out(
     model: SkipChainModel, tags: tuple[str, ...], corpus: TrainingCorpus, unaries: Sequence[Floats]
 ) -> HeldOutPredictions:
-    """Predict the entities of held-out documents.
+    """Predict the entities of held-out documents from log-potentials, and compare them with the gold entities.
 
     Args:
         model: Transition table and learned tables of links.
@@ -111,7 +111,7 @@ def predict_held_out(
 def fit_calibration(
     predictions: HeldOutPredictions, sources: Sequence[int] | None, origin: Calibration | None
 ) -> Calibration:
-    """Fit a calibration to predictions on held-out documents.
+    """Fit a calibration of confidences to entities predicted in held-out documents.
 
     Args:
         predictions: Entities of held-out documents.

@@ -33,7 +33,7 @@ def learn_link_tables(
     progress: TrainingProgress | None,
     seed: int,
 ) -> tuple[TaggerModel, LearningCurve]:
-    """Learn the tables of links of a model.
+    """Learn the link tables of a model from held-out log-potentials and gold tags.
 
     Args:
         model: Model with a trained chain. If it has tables of links, these are the mean of the prior.
@@ -70,7 +70,7 @@ def learn_link_tables(
 
 
 def gold_states(model: TaggerModel, corpus: TrainingCorpus) -> list[NDArray[np.int32]]:
-    """Return the gold tags of each document as indices of the model's tags.
+    """Return the gold tags of each document as indices into the tags of the model.
 
     Undecided tokens get the most probable allowed tags.
 
@@ -97,7 +97,7 @@ def join_examples(
     unaries: Sequence[Floats],
     states: Sequence[NDArray[np.int32]],
 ) -> Examples:
-    """Concatenate documents with gold tags.
+    """Concatenate documents with gold tags to `Examples` for the learning of link tables.
 
     Args:
         model: Model whose links are learned.

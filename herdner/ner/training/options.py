@@ -55,7 +55,7 @@ def regularisation(
 
 @dataclass(frozen=True)
 class TrainingOptions:
-    """Parameters of `herdner.Tagger` that training uses; the class describes them.
+    """Training options of `herdner.Tagger`, which documents them.
 
     Raises:
         ValueError: A parameter is unknown, or two parameters contradict each other.
@@ -79,7 +79,7 @@ class TrainingOptions:
     tokenizer: TokenizerSettings | None
 
     def __post_init__(self) -> None:
-        """Check the attributes."""
+        """Raise `ValueError` if a training option is invalid."""
         if self.trainer not in TRAINERS:
             raise ValueError(f"`trainer` must be one of {', '.join(TRAINERS)}, got {self.trainer!r}")
         if self.averaged and not self.uses_own_trainer:
@@ -91,11 +91,11 @@ class TrainingOptions:
 
     @property
     def uses_own_trainer(self) -> bool:
-        """True if `herdner.crf.trainer` trains the chains. L1 norms need CRFsuite."""
+        """True if `herdner.crf.trainer` trains the linear chains; False if CRFsuite does, as L1 penalties require."""
         return self.trainer == "herdner" and not self.c1
 
     def link_templates(self, base: TaggerModel | None) -> list[SkipChain]:
-        """Return the templates of links.
+        """Return the link templates of the model to train.
 
         Args:
             base: Model that is adapted, whose templates are the default.
@@ -119,7 +119,7 @@ class TrainingOptions:
         return links
 
     def initial_model(self, base: TaggerModel | None) -> TaggerModel:
-        """Return a model without weights.
+        """Return a tagger model without weights, with the features and tags of the training options.
 
         Args:
             base: Model that is adapted. The new model has its features, tags and tokenizer.
