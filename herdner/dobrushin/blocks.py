@@ -143,11 +143,11 @@ def block_influence(graph: Graph, spans: Sequence[VariableSpan] = ()) -> BlockIn
     constraints. Blocks meet at links, whose tables are finite (block dynamics: Weitz 2005, "Combinatorial criteria for
     uniqueness of Gibbs measures"; Dobrushin's condition for blocks: Wang and Wu).
 
-    Let X and Y be two runs of one scan, with Y at the target, and let p be their probability of differing at a span. A
-    step draws the block A anew in both. Change the states outside of A from those of X to those of Y, one link at a
-    time. A link joins variable a of A to variable j outside. It multiplies the law of A by exp(row of its table), a
-    function of x_a only. Therefore the laws of x_a differ by at most tau(a, j) in total variation, and given x_a the
-    rest of A has the same law in both runs.
+    Let X and Y be two runs of one scan, where Y has the target distribution, and let p(s) be the probability that they
+    differ at span s. A step draws the block A anew in both runs. Change the states outside of A from those of X to
+    those of Y, one link at a time. A link joins variable a of A to variable j outside. It multiplies the law of A by
+    exp(row of its table), a function of x_a only. Therefore the laws of x_a differ by at most tau(a, j) in total
+    variation, and given x_a the rest of A has the same law in both runs.
 
     Draw x_a equal with probability 1 - tau; then all of A is equal. Otherwise go along the chain in both directions.
     Each next variable i is equal with probability at least 1 - D(i | a), where D is the largest distance between the
@@ -257,7 +257,13 @@ class _Block:
 
 
 class InfluenceQuery(NamedTuple):
-    """Ask for the largest change of a law in ``box`` between two possible rows of ``table``."""
+    """Query for the largest change of a law between two rows of a table.
+
+    Attributes:
+        box: Bounds of the logarithm of the law without the table, [K].
+        table: float64[U, K], log-potentials, one row for each state of the other variable.
+        possible: bool[U], the possible states of the other variable.
+    """
 
     box: Box
     table: Floats
@@ -265,7 +271,14 @@ class InfluenceQuery(NamedTuple):
 
 
 def query_answers(questions: Sequence[InfluenceQuery]) -> Floats:
-    """Return the largest total variation change of each query, float64[N]."""
+    """Return the largest change in total variation of each query.
+
+    Args:
+        questions: N queries.
+
+    Returns:
+        float64[N].
+    """
     if not questions:
         return np.empty(0)
     low, high, tables = (
@@ -273,17 +286,17 @@ def query_answers(questions: Sequence[InfluenceQuery]) -> Floats:
         for part in zip(*((q.box.low, q.box.high, q.table) for q in questions), strict=True)
     )
     possible = np.stack([q.possible for q in questions])
-    beyond = _within_doubles(low, high, tables, possible)
+    beyond = _exceeding_doubles(low, high, tables, possible)
     results, which = np.empty(len(questions)), np.arange(len(questions), dtype=np.int32)
     loops.largest_changes(low, high, tables, which, possible.astype(np.uint8), results)
     results[beyond] = 1.0
     return results
 
 
-def _within_doubles(low: Floats, high: Floats, tables: Floats, possible: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Return, as bool[N], the queries whose log-potentials span more than doubles can resolve.
+def _exceeding_doubles(low: Floats, high: Floats, tables: Floats, possible: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Return a mask of the queries whose log-potentials span more than doubles can resolve, bool[N].
 
-    First, states with negligible weight anywhere in the box are removed from wide rows, in place.
+    In queries of a large span, states that have a negligible weight everywhere in the box are first removed in place.
     """
     wide = np.flatnonzero((_span(high[:, None]) > _MAX_RANGE) | (_span(tables) > _MAX_RANGE))
     beyond = np.zeros(len(high), np.bool_)
@@ -349,7 +362,7 @@ def _assemble(blocks: Sequence[_Block], spans: Sequence[VariableSpan]) -> BlockI
 
 
 def _reach(block: _Block, distance_pairs: Sequence[tuple[float, float]]) -> Callable[[int, int, int], float]:
-    """Return a function (entry, v, w) that bounds how probably a difference at ``entry`` reaches the span v .. w."""
+    """Return a function (entry, v, w): a bound of the probability that a difference at ``entry`` reaches v .. w."""
     at = {v: k for k, v in enumerate(block.tracked)}
 
     def reach(entry: int, v: int, w: int) -> float:
@@ -450,4 +463,5 @@ def _best(influence: BlockInfluence, owners: Int64s, p: Floats, weight: Floats) 
 
 
 def _rows(influence: BlockInfluence, block: int) -> slice:
+    """Return the rows that a step of a block updates."""
     return slice(int(influence.rows[block]), int(influence.rows[block + 1]))

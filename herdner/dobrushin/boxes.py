@@ -32,11 +32,19 @@ class Box(NamedTuple):
         return Box(self.low + other.low, self.high + other.high)
 
     def at(self, where: int | slice | Int64s) -> Box:
-        """Return the boxes of some rows."""
+        """Return the boxes of some rows.
+
+        Args:
+            where: Index, slice or indices of the first axis.
+        """
         return Box(self.low[where], self.high[where])
 
     def without(self, part: Box) -> Box:
-        """Return the box after removal of one box of the sum."""
+        """Return the box without one of the boxes of which it is the sum.
+
+        Args:
+            part: The box to subtract.
+        """
         return Box(self.low - part.low, self.high - part.high)
 
 
@@ -58,7 +66,11 @@ class LinkEnds:
 
     @classmethod
     def of(cls, chains: LinkedChains) -> LinkEnds:
-        """Build the link ends of linked chains."""
+        """Build the link ends of linked chains.
+
+        Args:
+            chains: The chains and links.
+        """
         ends = np.ascontiguousarray(chains.scopes, np.int32)
         table = chains.table_of_edge.astype(np.int32)
         tables = np.concatenate([chains.tables.swapaxes(1, 2), chains.tables])
@@ -92,6 +104,9 @@ class LinkedBoxes:
     def of(cls, chains: LinkedChains) -> LinkedBoxes:
         """Build the boxes of linked chains.
 
+        Args:
+            chains: The chains and links.
+
         Raises:
             ValueError: A chain forbids all its joint states.
         """
@@ -102,12 +117,27 @@ class LinkedBoxes:
         return cls(form, ends, possible, reference, messages, unbounded, np.argsort(ends.variable, kind="stable"))
 
     def slots_of(self, first: int, last: int) -> Int64s:
-        """Return the slots of the links at variables ``first`` to ``last``."""
+        """Return the slots of the links of a range of variables, sorted by variable.
+
+        Args:
+            first: First variable.
+            last: Last variable.
+
+        Returns:
+            int64[n].
+        """
         owners = self.ends.variable[self.in_order]
         return self.in_order[np.searchsorted(owners, first) : np.searchsorted(owners, last, "right")]
 
     def sum_by_variable(self, messages: Box) -> Box:
-        """Return the boxes [V, K] that are the sums of the boxes of each variable's slots."""
+        """Return the sum of the boxes of each variable's slots.
+
+        Args:
+            messages: The box of each slot, [2E, K].
+
+        Returns:
+            Boxes [V, K].
+        """
         total = Box(np.zeros(self.possible.shape), np.zeros(self.possible.shape))
         for to, values in zip(total, messages, strict=True):
             np.add.at(to, self.ends.variable, values)
@@ -115,9 +145,9 @@ class LinkedBoxes:
 
 
 def _possible_states(form: ChainForm) -> NDArray[np.bool_]:
-    """Return, as bool[V, K], the states that occur in some allowed joint state of their chain.
+    """Return the states that occur in some allowed joint state of their chain, bool[V, K].
 
-    Sums of probabilities would not do: a possible state may have a probability that underflows.
+    Marginals cannot decide this, because the probability of a possible state can underflow.
     """
     possible, tables = np.isfinite(form.unary), np.isfinite(form.tables)
     edges, begins = form.edge_table, set(form.offsets.tolist())
@@ -198,7 +228,14 @@ def chain_sums(
 
 
 def log_sums(x: Floats) -> Floats:
-    """Return log sum exp over the last axis but one."""
+    """Return the log of the sum of exponentials over the last axis but one.
+
+    Args:
+        x: float64[.., U, K].
+
+    Returns:
+        float64[.., K].
+    """
     top: Floats = x.max(axis=-2)
     safe: Floats = np.where(top > -np.inf, top, 0.0)
     sums: Floats = np.exp(x - safe[..., None, :]).sum(axis=-2)

@@ -42,8 +42,8 @@ class Influence:
         sources: int32[nnz].
         values: float64[nnz], at least 0.
         theorem: Source of the bound.
-        graph: The graph of the bound, or None for a matrix of the caller. A checkerboard scan takes its order from the
-            graph.
+        graph: The graph of the bound, or None if the caller passed a matrix. A checkerboard scan takes its order from
+            the graph.
     """
 
     starts: Int64s
@@ -143,7 +143,7 @@ class Influence:
         return TotalInfluence(self._largest_sum(False), self._largest_sum(True), self._spectral())
 
     def total_rows(self) -> float:
-        """Return the infinity norm only."""
+        """Return the infinity norm, without the cost of the other norms."""
         return self._largest_sum(True)
 
     def _largest_sum(self, of_rows: bool) -> float:

@@ -18,8 +18,8 @@ def log_ranges(factors: Sequence[TableFactors]) -> tuple[Int32s, Floats]:
     """Return each pair of variables in each factor and its range R of DoGS17, Theorem 10.
 
     R is the largest (t[a, x] - t[a, y]) - (t[b, x] - t[b, y]) of the table t. It is infinite if the table holds -inf.
-    The tables of two-variable factors with the same pair are added before R is computed. R of the sum stands at the
-    first of these factors, and the others get 0.
+    If several two-variable factors have the same pair, R is computed for the sum of their tables. The first of these
+    factors gets this R, and the others get 0.
 
     Args:
         factors: Groups of table factors.
@@ -45,7 +45,7 @@ def log_ranges(factors: Sequence[TableFactors]) -> tuple[Int32s, Floats]:
 
 
 def pair_couplings(factors: Sequence[TableFactors]) -> tuple[Int32s, Floats]:
-    """Return the pairs of binary two-variable factors and the coupling theta_ij of each (DoGS17, eq. 3).
+    """Return the pair and the coupling theta_ij of each factor of two binary variables (DoGS17, eq. 3).
 
     Args:
         factors: Groups of table factors over binary variables.

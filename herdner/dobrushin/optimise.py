@@ -76,7 +76,7 @@ def optimise_scan(
         scan: The scan to improve, see `ScanSteps.of`; systematic by default.
         importance: d, see `Importance`.
         n_steps: See `ScanSteps.of`.
-        epsilon: Stop at the step at which the bound reaches epsilon; earlier steps are not changed.
+        epsilon: Stop once the bound is at most epsilon; the steps before this one are not changed.
         iterations: Largest number of runs, each on the result of the previous one, while they improve the bound
             ("iterated DoGS").
 
@@ -254,7 +254,7 @@ def _from_random(
 
 
 def _descend_random(influence: Influence, q: Floats, d: Floats, epsilon: float) -> tuple[Int32s, int]:
-    """Return the order and the number of its first steps that were not chosen; overwrite ``d``.
+    """Return the order, and the number of its first steps that are not set; overwrite ``d``.
 
     The descent needs b before each step, from the last step to the first. b is stored at every ``length``-th step and
     recomputed from there, which needs memory for 2 sqrt(T) vectors instead of T.

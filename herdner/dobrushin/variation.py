@@ -111,7 +111,7 @@ def require_influence(influence: Influence) -> Influence:
     Raises:
         ValueError: It is not an `Influence`. An `InfluenceEstimate`, for example, is no upper bound.
     """
-    if not isinstance(influence, Influence):  # pyright: ignore[reportUnnecessaryIsInstance]  # a public door
+    if not isinstance(influence, Influence):  # pyright: ignore[reportUnnecessaryIsInstance]  # a public function
         raise ValueError(f"bounds need an Influence, got {type(influence).__name__}; call tightest_influence(graph)")
     return influence
 
@@ -375,7 +375,8 @@ class TargetVariables:
     Attributes:
         kind: "all" variables, listed "variables", or "uncertain" variables.
         variables: The listed variables.
-        probability: For "uncertain": variables whose most probable state has less than 1 - ``probability``.
+        probability: For "uncertain": the targets are the variables whose most probable state has a probability below
+            1 - ``probability``.
     """
 
     kind: Literal["all", "variables", "uncertain"] = "all"
@@ -432,9 +433,10 @@ def selected_variables(*variables: int) -> TargetVariables:
 def uncertain_variables(probability: float = 0.05) -> TargetVariables:
     """Select variables whose most probable state is uncertain.
 
-    The marginals are those of the chains alone: unary factors, and factors of two consecutive variables.
+    The probabilities are the marginals of the chains without links: of unary factors and factors of two consecutive
+    variables.
 
     Args:
-        probability: Select a variable if its most probable state has less than 1 - ``probability``.
+        probability: Select a variable if its most probable state has a probability below 1 - ``probability``.
     """
     return TargetVariables("uncertain", probability=probability)

@@ -71,7 +71,8 @@ def viterbi(
 ) -> tuple[Int32s, Floats]:
     """Return the states of largest log-potential, int32[N], and the log-potential of each sequence, float64[S].
 
-    Ties go to the smallest state, decided from the last token of a sequence to the first, as in CRFsuite.
+    Among equally good labellings it prefers the smallest state of the last token of a sequence, then of the token
+    before, and so on, as CRFsuite does.
 
     Args:
         unary: float64[N, K], log-potentials of states.
@@ -183,7 +184,7 @@ def span_log_probability(
 ) -> Floats:
     """Return the log-probability that all tokens of each span have the states in ``states``, float64[M].
 
-    For the span of an entity this is the chain's confidence in it. Only sequences that hold a span are computed.
+    For the span of an entity, this is the logarithm of the confidence. Only sequences that hold a span are computed.
 
     Args:
         unary: float64[N, K], log-potentials of states.

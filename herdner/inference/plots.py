@@ -18,8 +18,8 @@ from herdner.base.extras import import_extra
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_MOST_POINTS = 4000  # of a line; a screen cannot show more
-_MOST_BARS = 50
+_MOST_POINTS = 4000  # largest number of points of a line; a screen cannot show more
+_MOST_BARS = 50  # largest number of variables that are drawn by default
 
 
 def plot_trace(trace: Floats, best: float, ax: Axes | None) -> Axes:

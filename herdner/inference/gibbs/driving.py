@@ -1,6 +1,6 @@
 """Driving sequences: the uniform numbers of quasi-Monte Carlo Gibbs sampling (HG16 Sec. 4.1, HGW19 Sec. 7).
 
-Such a sampler is an ordinary one whose random numbers are replaced by a sequence that fills the unit cube more evenly.
+Such a sampler uses, in place of random numbers, a sequence of numbers that fills the unit cube more evenly.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from herdner.base.arrays import Floats, Int64s
 from herdner.base.options import parse_call
 from herdner.inference.gibbs.registers import MOST_DEGREE, REGISTERS, WORD, RegisterNumbers
 
-_CHUNK = 2**18  # numbers computed at a time
-_SHUFFLED = 16  # chunks whose points are shuffled together
+_CHUNK = 2**18  # number of numbers that are computed at a time
+_SHUFFLED = 16  # number of chunks whose points are shuffled together
 
 
 class Uniforms(Protocol):
@@ -81,8 +81,8 @@ class LFSR(Driving):
 
     A register of degree m has the period N = 2^m - 1. Sweep t uses the numbers t n_steps, t n_steps + 1, .. modulo N.
     If n_steps and N have a common factor c, one number is skipped after every N / c sweeps (Tribble 2007; Chen et al.
-    2012), so that N sweeps use every number of the period at every step. The point of zeros that Chen et al. put first
-    is left out.
+    2012), so that N sweeps use every number of the period at every step. The initial point of zeros of Chen et al. is
+    omitted.
 
     Attributes:
         register: Degree of the register, 2 to 32, or "hgw19" for the one of HGW19 Fig. 11. None takes the degree whose

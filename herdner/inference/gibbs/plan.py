@@ -40,21 +40,22 @@ class Plan:
             0 always herds, infinity never does.
         scan: Order of a sweep.
         annealing: Inverse temperatures; None is 1 throughout.
-        dummy_edges: int[D, 2], pairs of variables that count as neighbours in the keys of ``blanket`` sharing, as pairs
-            of coupling zero do; they lead from blanket to complete sharing (HGW19 Sec. 3.2).
+        dummy_edges: int[D, 2], additional pairs of neighbours in the keys of ``blanket`` sharing, which have the effect
+            of pairs with coupling zero. With all pairs, blanket sharing becomes complete sharing (HGW19 Sec. 3.2).
         form: Herding update. "threshold" draws by the sign of the weight and then adds the probability (HG16 Algorithm
-            1, HGW19 Algorithm 5); "circular" adds it first and draws by the carry. With one probability per weight they
-            differ in the start only (HG16 eq. 9). If a weight has several probabilities (bins), circular draws by the
-            present one, which has a smaller error for few bins, but not for one bin in long runs
-            (scripts/papers/herding_forms.py).
+            1, HGW19 Algorithm 5); "circular" adds the probability first and draws by the carry. With one probability
+            per weight, the forms differ only in the initial weights (HG16 eq. 9). If a weight has several probabilities
+            (bins), the draw of the circular form depends on the present one. Its error is then smaller for few bins,
+            but not for one bin in long runs (scripts/papers/herding_forms.py).
         driving: Sequence of uniform numbers for quasi-Monte Carlo Gibbs, `LFSR` or `Sobol`; None is a random generator.
         n_chains: Number of independent runs; the result holds the average of their marginals and their best state.
-        n_threads: Number of threads; in a single run they share each sweep, which requires a ``checkerboard`` or
-            ``jacobi`` scan. None is one for each run, up to the number of processors. The result does not depend on it.
-        weight_memory: Bytes of memory for herding weights: a dense table or, if it is too large, a hash table of the
-            keys that occur.
+        n_threads: Number of threads. None is one for each run, up to the number of processors. In a single run, several
+            threads share each sweep, which requires a ``checkerboard`` or ``jacobi`` scan. The result does not depend
+            on the number of threads.
+        weight_memory: Largest number of bytes for herding weights. They are stored in a dense table or, if it would be
+            too large, in a hash table of the keys that occur.
         record: Contents of the result.
-        loop: "general" uses the loop for arbitrary graphs, for study; it gives the same states as "auto".
+        loop: "general" uses the loop for arbitrary graphs, for comparison; it gives the same states as "auto".
     """
 
     n_sweeps: int = 1000
@@ -124,6 +125,7 @@ class Plan:
 
 
 def _check_counts(plan: Plan) -> None:
+    """Raise ``ValueError`` for counts out of range."""
     least_values = {"n_sweeps": 0, "burn_in": 0, "n_chains": 1, "weight_memory": 1}
     if plan.n_threads is not None:
         least_values["n_threads"] = 1

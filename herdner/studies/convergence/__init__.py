@@ -1,6 +1,6 @@
 """Convergence of samplers of the Gibbs family: parts of their error, measured and bounded on small graphs.
 
-The page "Convergence" of the documentation says which sampler suits which graph and number of sweeps.
+The page "Which backend when" of the documentation recommends samplers by graph and number of sweeps.
 """
 
 from __future__ import annotations

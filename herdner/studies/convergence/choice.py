@@ -52,10 +52,10 @@ def choose_error_bound(
 ) -> ErrorBoundChoice:
     """Choose the error bound c of bounded-error Gibbs for a run of ``n_sweeps``.
 
-    Each candidate runs beside Gibbs sampling. While the bias of c is invisible, the difference of their marginals
-    decreases like 1 / sqrt(T); then it stops (HGW19, Sec. 5.4: "then we have to increase c"). A decrease slower than
-    T^-1/4 counts as a stop, since the paper gives no number. This is a heuristic, not a bound. It takes twice the time
-    of ``runs`` (1 + candidates) runs.
+    Each candidate is compared with Gibbs sampling. The difference of their marginals decreases like 1 / sqrt(T) until
+    it is about as large as the bias of c; then it stops decreasing (HGW19, Sec. 5.4: "then we have to increase c"). The
+    paper does not define the stop; here it is a decrease slower than T^-1/4. This is a heuristic, not a bound. It takes
+    twice the time of ``runs`` (1 + candidates) runs.
 
     Args:
         graph: The graph.

@@ -79,7 +79,7 @@ class CountingTables:
         visits: [2, 2^n], number of samples of a joint state; row 1 holds samples that used the upper of two keys.
         returns: [2, 2^n], number of samples of a joint state by the state of the focus when its group last occurred.
         groups: int32[2^n], the group of a joint state, the same for both states of the focus.
-        last: int8[groups], that state of the focus, or -1.
+        last: int8[groups], the state of the focus when each group last occurred, or -1.
     """
 
     odds: Floats
@@ -95,7 +95,14 @@ class CountingTables:
 
     @classmethod
     def of(cls, n: int, plan: Plan, focus: int, groups: Int32s) -> CountingTables:
-        """Allocate the tables."""
+        """Allocate the tables.
+
+        Args:
+            n: Number of binary variables.
+            plan: The sampler, for its number of bins.
+            focus: The variable whose update ends a sweep.
+            groups: int32[2^n], the group of each joint state.
+        """
         bins = plan.sharing.n_bins if plan.sharing is not None else 1
         return cls(
             odds=np.empty((n, 2**n)),

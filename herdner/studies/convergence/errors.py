@@ -247,7 +247,7 @@ def choose_bins(n_sweeps: int, error_bound: float = 0.0, ratio: float = 1.0, mos
     """Return `best_bins` as an integer between 1 and ``most``.
 
     The two bounds cover only two parts of the error. If full conditionals hardly vary, fewer bins are better. On a
-    graph of degree d, more than 2^d bins bring nothing.
+    graph of degree d, more than 2^d bins do not reduce the error further.
 
     Args:
         n_sweeps: T.

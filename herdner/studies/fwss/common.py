@@ -286,7 +286,7 @@ def resume_points(start: Points | None, target: Target, n: int, name: str = "n_p
     """
     if start is None:
         return Points(np.empty((0, target.dim)), np.empty(0), np.empty((0, target.dim)))
-    if not isinstance(start, Points):  # pyright: ignore[reportUnnecessaryIsInstance]  # a public door
+    if not isinstance(start, Points):  # pyright: ignore[reportUnnecessaryIsInstance]  # a public function
         raise ValueError(f"`start` must be Points, as samplers return, got {type(start).__name__}")
     if start.x.ndim != 2 or start.x.shape[1] != target.dim:
         raise ValueError(f"`start` must have points [N, {target.dim}] for this target, got {start.x.shape}")

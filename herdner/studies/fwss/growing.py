@@ -73,7 +73,7 @@ class FwssOptions:
 
 
 class ParticleRun:
-    """The particles of a run, in buffers that have room for all of them."""
+    """The particles of a run, in buffers of the final number of particles."""
 
     def __init__(self, target: Target, plan: FwssOptions, start: Points | None, n: int, seed: Seed) -> None:
         """Set up the run.
@@ -337,5 +337,5 @@ def block_field(run: ParticleRun, x: Floats, block: NDArray[np.intp]) -> SteinFi
 
 
 def _growth_steps(n: int) -> int:
-    """Return how many times 1 grows by a quarter up to n."""
+    """Return the number of times that 1 can grow by a quarter without exceeding ``n``."""
     return int(np.log(n) / np.log(1.25) + 1e-9)

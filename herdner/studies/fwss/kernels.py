@@ -106,12 +106,13 @@ class MixtureMean:
         return sum((w * _smoothed(x - mean, s, bandwidth) for w, mean, s in parts), np.zeros(len(x)))
 
     def squared_norm(self, bandwidth: float) -> float:
-        # The mean over y of component c equals the mean at c's centre of a mixture with c's covariance added.
         """Return the squared norm of the kernel mean, see ``KernelMean``.
 
         Args:
             bandwidth: h.
         """
+        # The mean of mu_p over component c is the value, at the centre of c, of the kernel mean of a mixture to whose
+        # covariances that of c is added.
         each = [
             MixtureMean(self.weights, self.means, self.covariances + covariance).at(mean[None], bandwidth)[0]
             for mean, covariance in zip(self.means, self.covariances, strict=True)
@@ -234,7 +235,7 @@ def fixed_bandwidth(bandwidth: float) -> float:
     Raises:
         ValueError: It is not a positive number.
     """
-    if isinstance(bandwidth, str):  # pyright: ignore[reportUnnecessaryIsInstance]  # a public door
+    if isinstance(bandwidth, str):  # pyright: ignore[reportUnnecessaryIsInstance]  # a public function
         raise ValueError(f"`bandwidth` must be a number here, got {bandwidth!r}; median_bandwidth(x) computes one")
     return float(check_bandwidth(bandwidth))
 

@@ -1,4 +1,4 @@
-"""Lazy Frank-Wolfe Stein sampling: points of a cache are used while they are good enough (FWSS18, Alg. 9 and 10)."""
+"""Lazy Frank-Wolfe Stein sampling: it takes points of a cache while their gaps suffice (FWSS18, Alg. 9 and 10)."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ def lazy_fwss(
     """Sample by lazy FWSS (FWSS18, Alg. 9 and 10).
 
     A point of the cache becomes a particle unchanged if its duality gap is at least Phi / ``accuracy``. If there is no
-    such point, the cached LMO (Alg. 7) moves one. If the moved point is not good enough either, Phi is halved. The gap
-    (eq. 31; Alg. 9 prints it with the opposite sign) needs mu_p, which the authors could not estimate (App. J). Here
-    mu_p is ``kernel_mean``, the target's own kernel mean, or the kernel mean of the cache with the weights of least
-    KSD. The bandwidth is computed once, for the cache.
+    such point, the cached LMO (Alg. 7) moves a point. If the gap of the moved point is too small as well, Phi is
+    halved. The gap (eq. 31; Alg. 9 prints it with the opposite sign) needs mu_p, which the authors could not estimate
+    (App. J). Here mu_p is ``kernel_mean``, the target's own kernel mean, or the kernel mean of the cache with the
+    weights of least KSD. The bandwidth is computed once, for the cache.
 
-    The result has fewer particles if no point improves it any further, since a cache as an estimate of mu_p can be
-    exhausted. The history is that of `fwss`, and phi: the Phi with which each particle was taken, NaN for the first
-    particle and for those of ``start`` (see `MarginalPolytope.lazy_bound`).
+    If no point improves the result any further, it has fewer particles. This can happen if the cache is the estimate of
+    mu_p. The history is that of `fwss`, and phi: the Phi with which each particle was taken, NaN for the first particle
+    and for those of ``start`` (see `MarginalPolytope.lazy_bound`).
 
     Args:
         target: A `Target`, or a factor graph over `Reals`.
@@ -78,7 +78,7 @@ def lazy_fwss(
 
 
 class _LazySampler:
-    """The candidates, mu_p at each, and the particle that each has become (-1: none)."""
+    """The run, the candidate points, mu_p at each, and the index of its particle for each (-1 if it is none yet)."""
 
     def __init__(self, run: ParticleRun, points: Floats, scores: Floats, accuracy: float) -> None:
         assert run.mean is not None
@@ -109,6 +109,7 @@ class _LazySampler:
         return self.gaps(k, self.z)
 
     def grow(self, n: int) -> Points:
+        """Add particles until there are ``n`` or Phi is negligible."""
         run = self.run
         if not run.n:
             self.take(int(np.argmin((self.scores**2).sum(axis=1))))

@@ -127,7 +127,7 @@ def stein_points(
         objective: "greedy" or "herding".
         n_candidates: Number of candidates.
         scale: Standard deviation of the moves.
-        box: Lower and upper ends, float64[d, 2]. Candidates are drawn inside the box, as by the authors.
+        box: Lower and upper ends, float64[d, 2]. Candidates are drawn inside the box, as in the authors' program.
         resolution: Number of grid nodes per axis.
         bandwidth: Bandwidth of the kernel.
         start: Result of an earlier run, whose points stay.

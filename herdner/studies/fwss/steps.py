@@ -208,12 +208,12 @@ class LineSearch:
 
 
 class AwaySteps(LineSearch):
-    """Line search with steps away from the worst particle if they promise more (Lacoste-Julien and Jaggi 2015, Alg. 1).
+    """Line search with steps away from the worst particle (Lacoste-Julien and Jaggi 2015, Alg. 1).
 
     FWSS18 names the variants of its reference [20] as future work. The rate is geometric even if mu_p is on the
-    boundary of the hull of the particles' kernels, where line search zigzags. Steps away precede the step to a new
-    particle, which stays the vertex until it promises more, with at most one step away per particle. Therefore every
-    particle receives a weight, which it may lose later.
+    boundary of the hull of the particles' kernels, where line search zigzags. Before the step towards a new particle,
+    steps away are taken as long as their gap is larger, at most as many as there are particles. The step towards the
+    new particle follows in any case, so that it receives a weight, which it may lose later.
     """
 
     def _add_weight(self, particle: int, z: Floats) -> tuple[float, float]:

@@ -86,7 +86,7 @@ def as_target(target: Target | FactorGraph | DensityGraph) -> Target:
     """
     if isinstance(target, Target):
         return target
-    if isinstance(target, FactorGraph | DensityGraph):  # pyright: ignore[reportUnnecessaryIsInstance]  # a public door
+    if isinstance(target, FactorGraph | DensityGraph):  # pyright: ignore[reportUnnecessaryIsInstance]  # a public function
         return Target(target if isinstance(target, FactorGraph) else target.graph)
     raise TypeError(f"expected a Target or a FactorGraph over Reals(n), got {type(target).__name__}")
 

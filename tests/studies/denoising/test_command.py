@@ -160,7 +160,7 @@ def test_methods_that_do_not_fit_are_left_out_of_the_comparison(flipped, monkeyp
 def test_a_negative_coupling_is_explained(flipped, call: Call):
     done = call("denoise", flipped / "noisy.png", flipped / "out.png", "--coupling", "-0.5")
     assert done.code == 0
-    assert "neighbours tend to differ" in done.err
+    assert "neighbouring pixels tend to differ" in done.err
 
 
 # ---- what is wrong ----
