@@ -14,7 +14,7 @@ from herdner.text.entity import Entity
 from herdner.text.labels import LabelNames, rename_labels
 from herdner.text.tags import Scheme, detect_scheme, spans_from_tags
 
-_N_SHOWN = 24  # characters of a difference that an error message shows
+_N_SHOWN = 24  # number of characters that an error message shows of each text
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class AlignedDocuments:
         documents: Gold documents with the predicted entities and without tags.
         n_retokenized: Number of documents whose tokens differed from the gold tokens.
         n_widened: Number of entities that were widened to the boundaries of gold tokens.
-        n_dropped: Number of entities that were left out, because no gold token was left for them.
+        n_dropped: Number of entities that were left out because they touch no gold token, or only tokens of others.
     """
 
     documents: list[Document]
@@ -34,7 +34,7 @@ class AlignedDocuments:
     n_dropped: int
 
     def warnings(self) -> list[str]:
-        """Return one line for each kind of change that was necessary."""
+        """Return one line for each kind of change that the alignment made."""
         lines = (
             (self.n_retokenized, "documents have other tokens than the gold documents"),
             (self.n_widened, "entities were widened to the boundaries of gold tokens"),
@@ -91,7 +91,7 @@ def align_documents(
 
 
 def _strict_entities(document: Document, scheme: Scheme) -> Sequence[Entity]:
-    """Return the entities of a document; if they came from a file with tags, those of strictly read tags."""
+    """Return the entities of a document; if they were read from tags, only those whose tags are well formed."""
     if document.source_tags is None or not document.n_tokens:
         return document.entities
     from_tags = document.entities_from_spans(spans_from_tags(document.source_tags, document.sentence_offsets))
@@ -118,9 +118,9 @@ def _match_documents(gold: Sequence[Document], predicted: list[Document], name: 
             by_id = dict(zip(predicted_ids, predicted, strict=True))
             return [by_id[id] for id in ids]
         return predicted
-    sizes = f"{name}: the number of documents must be that of the gold file, {len(gold)}, got {len(predicted)}"
+    sizes = f"{name}: expected {len(gold)} documents, as in the gold file, got {len(predicted)}"
     if not set(ids) & set(predicted_ids):
-        raise ValueError(f"{sizes}; give one for each")
+        raise ValueError(f"{sizes}; predict each gold document once")
     repeated = [id for id, count in (Counter(predicted_ids) - Counter(ids)).items() if id in ids and count]
     missing, extra = Counter(ids) - Counter(predicted_ids), set(predicted_ids) - set(ids)
     reasons = [f"{repeated[0]!r} occurs more than once"] if repeated else []
@@ -166,8 +166,8 @@ def _check_text(
     (start, text), (position, expected) = shown
     token = int(np.searchsorted(reference.token_ends, position, side="right")) + 1
     raise ValueError(
-        f"{name}: the text of document {guess.id!r} must be that of gold document {reference.id!r}, "
-        f"got {text!r} for {expected!r} at character {start} (gold token {token}, character {position})"
+        f"{name}: document {guess.id!r} must have the text of gold document {reference.id!r}, but has {text!r} instead "
+        f"of {expected!r} at character {start} (gold token {token}, character {position})"
     )
 
 
@@ -178,7 +178,7 @@ def align_predictions(
     gold: Sequence[Document], predicted: Iterable[Document], source: str, *, labels: LabelNames | None = None,
     gold_labels_only: bool = False,
 ) -> tuple[list[Document], list[str]]:  # fmt: skip
-    """Align the predictions of a file with the gold documents, and describe what may be wrong with them.
+    """Align the predictions of a file with the gold documents, and warn about possible mistakes in the file.
 
     Args:
         gold: Gold documents.
@@ -220,7 +220,7 @@ def _labels(documents: Iterable[Document]) -> set[str]:
 
 
 def _unknown_labels(unknown: set[str], gold_labels: set[str]) -> str:
-    """Return a warning about predicted labels that no gold entity has, with the options that help."""
+    """Return a warning about predicted labels that no gold entity has, and the options that rename or drop them."""
     hints = "".join(f"--rename {old}={new} " for old, new in similar_labels(unknown, gold_labels).items())
     return (
         f"the gold documents ({', '.join(sorted(gold_labels)[:8])}) have no {', '.join(sorted(unknown)[:8])}; add "
@@ -229,14 +229,14 @@ def _unknown_labels(unknown: set[str], gold_labels: set[str]) -> str:
 
 
 def similar_labels(labels: Iterable[str], known_labels: Iterable[str]) -> dict[str, str]:
-    """Return the known label that each label resembles, such as PER for "Person".
+    """Map unknown labels to similar known labels, such as "Person" to "PER".
 
     Args:
         labels: Unknown labels.
         known_labels: Known labels.
 
     Returns:
-        Known label by label. Labels resemble each other if their first three letters are equal, in any case.
+        Known label for each label that has one. Labels are similar if their first three letters are equal, in any case.
     """
     prefixes = {known[:3].lower(): known for known in sorted(known_labels)}
     return {label: prefixes[label[:3].lower()] for label in sorted(labels) if label[:3].lower() in prefixes}

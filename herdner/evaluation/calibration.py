@@ -1,8 +1,8 @@
 """Calibration of confidences: the confidence of an entity should be the probability that it is correct.
 
 The expected calibration error (ECE) is the mean absolute difference between the mean confidence and the precision of
-the entities in a bin (Naeini, Cooper and Hauskrecht 2015). Bins have equal width or equal mass. The ECE of a finite
-sample is never 0, so `expected_ece` returns the value that perfect calibration would give. The Brier score and the log
+the entities in a bin (Naeini, Cooper and Hauskrecht 2015). Bins have equal width or equal mass. Even with perfect
+calibration, the ECE of a finite sample is above 0; `expected_ece` estimates this value. The Brier score and the log
 loss are proper scoring rules, which also measure sharpness.
 """
 
@@ -54,7 +54,7 @@ def entity_confidences(gold: Sequence[Document], predicted: Sequence[Document]) 
     for i, (reference, guess) in enumerate(zip(gold, predicted, strict=True)):
         gold_spans, spans = set(reference.spans or []), guess.spans or []
         if len(spans) != len(guess.entities):
-            raise ValueError(f"document {guess.id!r}: its entities must be those of its tags")
+            raise ValueError(f"document {guess.id!r} has {len(spans)} spans but {len(guess.entities)} entities")
         for entity, span in zip(guess.entities, spans, strict=True):
             if entity.confidence is None:
                 raise ValueError(f"document {guess.id!r}: {entity.text!r} has no confidence; give one for every entity")

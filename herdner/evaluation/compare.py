@@ -63,7 +63,7 @@ class Comparison(Tabulated):
         interval: Percentile bootstrap interval of the difference in micro F1.
         n_units: Number of documents or sentences that were resampled.
         share_not_better: Share of the bootstrap samples in which B is not better than A. This is a one-sided p-value
-            (Koehn 2004). The p-value of Berg-Kirkpatrick et al. (2012) is close to it.
+            (Koehn 2004), close to that of Berg-Kirkpatrick et al. (2012).
         bootstrap_p: p-value of the paired bootstrap: ``min(1, 2 (c + 1) / (n + 1))``. In c of n bootstrap samples the
             difference is 0 or has the less frequent sign.
         randomisation_p: p-value of approximate randomisation: ``(c + 1) / (n + 1)``. In c of n random swaps the
@@ -210,7 +210,7 @@ def _compare_labels(
 
 
 def _count_exclusive(pairs: Sequence[DocumentSpans], others: Sequence[DocumentSpans]) -> Counter[str]:
-    """Count the gold entities of each label that only the first prediction gets right."""
+    """Count, by label, the gold entities that only the first prediction contains."""
     return Counter(
         span.label
         for pair, other in zip(pairs, others, strict=True)
@@ -225,7 +225,7 @@ def bootstrap_differences(
 
     Args:
         counts_a: int64[n_units, 3], correct, predicted and gold entities of A.
-        counts_b: int64[n_units, 3], those of B on the same units.
+        counts_b: int64[n_units, 3], the counts of B for the same units.
         rng: Random generator.
         n_resamples: Number of bootstrap samples.
 
@@ -243,12 +243,13 @@ def swapped_differences(
 ) -> Iterator[NDArray[np.float64]]:
     """Yield the difference in F1 after random swaps of the outputs of A and B.
 
-    Each unit is swapped with probability 1/2. Units with equal outputs do not matter. Units whose outputs differ by
-    the same counts, up to the sign, are swapped together: the number of swapped ones is binomial.
+    Each unit is swapped with probability 1/2. Units with equal counts are ignored, because swapping them changes
+    nothing. Units with the same difference in counts, up to its sign, are drawn together: the number of swapped units
+    is binomial.
 
     Args:
         counts_a: int64[n_units, 3], correct, predicted and gold entities of A.
-        counts_b: int64[n_units, 3], those of B on the same units.
+        counts_b: int64[n_units, 3], the counts of B for the same units.
         rng: Random generator.
         n_resamples: Number of swaps.
 
@@ -262,5 +263,5 @@ def swapped_differences(
     total = counts_a.sum(axis=0) + counts_b.sum(axis=0)
     for size in batch_sizes(n_resamples, len(rows)):
         swapped = rng.binomial(multiplicity, 0.5, size=(size, len(rows)))
-        shift = (2 * swapped - multiplicity) @ rows  # sums of B minus sums of A; has the parity of the total
+        shift = (2 * swapped - multiplicity) @ rows  # sums of B minus sums of A; total + shift is even
         yield f1_from_counts((total + shift) // 2) - f1_from_counts((total - shift) // 2)

@@ -16,7 +16,7 @@ NameTokens = tuple[str, ...]
 """Tokens of a name as they are written. Upper and lower case differ."""
 
 SHORT_FORM_WORD: Mapping[str, int] = {"ORG": 0, "PER": -1}
-"""Index of the word of a long name that is its short form, by label: first for organisations, last for persons."""
+"""Index of the word that is the short form of a name, by label: the first of an organisation, the last of a person."""
 
 
 class RepeatedName(NamedTuple):
@@ -95,8 +95,8 @@ def count_repeated_names(
 
     Args:
         documents: Tagged documents.
-        reference: Gold documents with the same tokens, because one name may have several labels in truth
-            ("Washington"); None leaves out the counts that need them.
+        reference: Gold documents with the same tokens. They are needed because one name may correctly have several
+            labels in a document ("Washington"). None omits the counts that need them.
 
     Returns:
         The counts.
@@ -125,7 +125,7 @@ class InconsistentName:
         document: Id of the document.
         name: Text of the name.
         labels: Number of predicted mentions by label; "-" counts occurrences that touch no entity.
-        gold_labels: Number of gold mentions by label, likewise.
+        gold_labels: Number of gold mentions by label; "-" as in ``labels``.
         n_correct: Number of predicted mentions that are gold entities.
     """
 
@@ -185,7 +185,7 @@ def _count_correct_mentions(
 def find_repeated_names(documents: Sequence[Document]) -> list[RepeatedName]:
     """Find the names that occur at least twice in a document and are tagged at least once.
 
-    Occurrences are equal if their tokens are. An untagged occurrence must lie within one sentence.
+    Occurrences are equal if their tokens are equal. An untagged occurrence must lie within one sentence.
 
     Args:
         documents: Tagged documents.
@@ -209,7 +209,7 @@ def find_repeated_names(documents: Sequence[Document]) -> list[RepeatedName]:
 def _untagged_occurrences(
     document: Document, names: Mapping[NameTokens, object], spans: Sequence[tuple[int, int]]
 ) -> Iterator[NameTokens]:
-    """Yield each occurrence of a name that touches no span, without those that overlap an earlier one of the name."""
+    """Yield the occurrences of names that touch no span; of overlapping occurrences of one name only the first."""
     lengths: dict[str, set[int]] = defaultdict(set)  # lengths of the names that begin with a token
     for name in names:
         lengths[name[0]].add(len(name))
@@ -225,7 +225,7 @@ def _untagged_occurrences(
 
 
 def _untagged_ends(document: Document, spans: Sequence[tuple[int, int]]) -> list[int]:
-    """Return, for each token, the end of the untagged part of its sentence; the token's own index inside a span."""
+    """Return the end of the untagged range that begins at each token; for tokens inside a span, their own index."""
     ends = [0] * document.n_tokens
     for start, end in zip(document.sentence_offsets[:-1].tolist(), document.sentence_offsets[1:].tolist(), strict=True):
         ends[start:end] = [end] * (end - start)
@@ -287,7 +287,7 @@ def count_short_forms(
 
 
 def find_short_forms(document: Document, words: Mapping[str, int] = SHORT_FORM_WORD) -> Iterator[Span]:
-    """Yield the one-word mentions that shorten a longer name earlier in the document ("Winam" after "Winam Ferries").
+    """Yield the one-word mentions that shorten a longer, earlier name ("Winam" after "Winam Ferries").
 
     Words are separated by white space, so that "Coca-Cola" is one word. Upper and lower case differ.
 
@@ -382,8 +382,8 @@ class Consistency(Tabulated):
         """Return an explanation of the columns."""
         return (
             "Repeated names have at least two mentions in a document; all correct: every mention has the gold"
-            " boundaries and label; partly missed: tagged at one occurrence and untagged at another. Short forms are"
-            " single words of a longer name before them: the first word of an organisation, the last word of a person"
+            " boundaries and label; partly missed: tagged at one occurrence and untagged at another. A short form is a"
+            " mention of one word of an earlier, longer name: the first word of an organisation, the last of a person"
         )
 
     def to_dict(self) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from herdner.text.document import Document
 from herdner.text.tags import Span
 
 MatchKind = Literal["correct", "label", "boundaries", "label and boundaries", "missed", "spurious"]
-"""Kind of a match: "correct", or the part of the prediction that is wrong."""
+"""Kind of a match: "correct", or the kind of the error."""
 MATCH_KINDS: tuple[MatchKind, ...] = get_args(MatchKind)
 
 
@@ -58,9 +58,9 @@ class DocumentMatch(NamedTuple):
 def match_spans(gold: Sequence[Span], predicted: Sequence[Span]) -> list[SpanMatch]:
     """Match the gold spans and predicted spans of a document one to one.
 
-    Spans that share tokens are matched: first those with equal boundaries, then those with equal labels, then those
-    that share the most tokens, then the earliest. The other spans are missed or spurious, even if they overlap a span
-    that is matched.
+    Only spans that share tokens are matched. Pairs with equal boundaries take precedence, then pairs with equal labels,
+    then pairs that share more tokens, then earlier pairs. The other spans are missed or spurious, even if they overlap
+    a matched span.
 
     Args:
         gold: Disjoint gold spans, sorted.
@@ -74,8 +74,8 @@ def match_spans(gold: Sequence[Span], predicted: Sequence[Span]) -> list[SpanMat
         reference, guess = gold[i], predicted[j]
         shared = min(reference.end, guess.end) - max(reference.start, guess.start)
         candidates.append((reference[:2] != guess[:2], reference.label != guess.label, -shared, i, j))
-    partner: dict[int, int] = {}  # index of the predicted span, by that of the gold span
-    matched: set[int] = set()
+    partner: dict[int, int] = {}  # index of the predicted span by index of the gold span
+    matched: set[int] = set()  # indices of predicted spans
     for *_, i, j in sorted(candidates):
         if i not in partner and j not in matched:
             partner[i] = j
@@ -147,9 +147,9 @@ class Confusion:
 
     Attributes:
         labels: L labels of the gold and predicted entities, sorted.
-        same_boundaries: int64[L + 1, L + 1], matches with equal boundaries, gold label by predicted label. The last
-            row counts spurious entities, the last column missed ones.
-        other_boundaries: int64[L, L], matches with different boundaries, likewise.
+        same_boundaries: int64[L + 1, L + 1], number of matches with equal boundaries by gold label (row) and predicted
+            label (column). The last row counts spurious entities, the last column missed entities.
+        other_boundaries: int64[L, L], number of matches with different boundaries by gold and predicted label.
     """
 
     labels: tuple[str, ...]
@@ -208,8 +208,8 @@ class ErrorExample:
     Attributes:
         document: Id of the document.
         text: Text around the error.
-        gold: First and end character of the gold entity in ``text``; None if there is none.
-        predicted: First and end character of the predicted entity in ``text``; None if there is none.
+        gold: Start and end offset of the gold entity in ``text``; None if there is no gold entity.
+        predicted: Start and end offset of the predicted entity in ``text``; None if there is no predicted entity.
     """
 
     document: str | None
@@ -275,7 +275,7 @@ def _error_key(document: Document, match: SpanMatch) -> tuple[str | None, ...]:
 
 
 def span_text(document: Document, span: Span) -> str:
-    """Return the text of a span, each run of white space replaced by one space.
+    """Return the text of a span with single spaces.
 
     Args:
         document: Document of the span.

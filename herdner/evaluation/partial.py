@@ -49,9 +49,9 @@ class PartialScores:
 
     A predicted entity is correct under a scheme if:
 
-    - strict: its boundaries and label are those of a gold entity;
-    - exact: its boundaries are those of a gold entity;
-    - partial: it overlaps a gold entity; unless the boundaries are equal it counts one half;
+    - strict: a gold entity has the same boundaries and label;
+    - exact: a gold entity has the same boundaries;
+    - partial: it overlaps a gold entity; it counts one half unless the boundaries are equal;
     - ent_type: it overlaps a gold entity with the same label.
 
     Attributes:
@@ -90,10 +90,10 @@ def partial_scores(gold: Sequence[Document], predicted: Sequence[Document]) -> P
 
 
 def _sentence_groups(pair: DocumentSpans) -> Iterator[tuple[list[Span], list[Span]]]:
-    """Yield the gold and predicted spans of each sentence. Sentences that a span joins stay together.
+    """Yield the gold and predicted spans of each sentence; sentences that share a span form one group.
 
-    Only overlapping spans are matched, so the results are those of the whole document. nervaluate takes quadratic time
-    in the length of its input; this takes linear time.
+    nervaluate takes quadratic time in the length of its input. Groups make the time linear and do not change the
+    result, because only overlapping spans are matched.
     """
     boundaries = [int(boundary) for boundary in pair.sentence_offsets]
     inside = {at for spans in pair[:2] for start, end, _ in spans for at in range(start + 1, end)}

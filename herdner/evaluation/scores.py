@@ -144,9 +144,9 @@ def evaluate(
 ) -> Scores:  # fmt: skip
     """Score predicted documents against gold documents.
 
-    A predicted entity is correct if a gold entity has the same boundaries and the same label. This is the strict mode
-    of seqeval. If a predicted document has tags, they are read strictly: only the well-formed spans of a malformed
-    sequence count. If it has none, its entities count.
+    A predicted entity is correct if a gold entity has the same boundaries and the same label, as in seqeval's strict
+    mode. If a predicted document has tags, only spans whose tags are well formed count. If it has no tags, its entities
+    count.
 
     Args:
         gold: Gold documents.
@@ -176,7 +176,7 @@ def evaluate(
     micro_known = None
     if unknown:
         rows = [i for i, label in enumerate(labels) if label in unknown]
-        totals[np.ix_(rows, [0, 2])] = 0  # leaves out their gold entities, not their predictions
+        totals[np.ix_(rows, [0, 2])] = 0  # removes gold entities with unknown labels, but no predicted entities
         micro_known = replace(_label_scores(labels, totals)[0], label=KNOWN_LABELS)
     return Scores(
         micro, macro, per_label, n_documents=len(pairs),
@@ -205,7 +205,7 @@ def pair_documents(
     """
     if len(gold) != len(predicted):
         raise ValueError(
-            f"there are {len(gold)} gold documents but {len(predicted)} predicted documents; give one for each"
+            f"there are {len(gold)} gold documents but {len(predicted)} predicted documents; predict each document once"
         )
     if scheme is None:
         scheme = detect_scheme(
@@ -216,7 +216,10 @@ def pair_documents(
         if reference.partial is not None:
             raise ValueError(f"document {reference.id!r} is only partially annotated; annotate it fully to score it")
         if list(reference.tokens) != list(guess.tokens):
-            raise ValueError(f"document {reference.id!r}: the tokens of the predicted document must be the gold tokens")
+            raise ValueError(
+                f"document {reference.id!r}: the predicted document has other tokens than the gold document; align them"
+                " by herdner.evaluation.align"
+            )
         if guess.source_tags is None:
             spans = guess.spans or []
         else:
@@ -308,8 +311,8 @@ def bootstrap_sums(
 ) -> Iterator[NDArray[np.int64]]:
     """Yield the sums of counts over units drawn with replacement.
 
-    Units with equal counts are drawn together by a multinomial. This has the same distribution and is fast even for
-    very many units.
+    The numbers of units with equal counts are drawn from a multinomial distribution. The distribution of the sums is
+    the same, and the computation is fast even for very many units.
 
     Args:
         counts: int64[n_units, n_columns].

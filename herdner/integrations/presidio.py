@@ -66,7 +66,7 @@ class HerdnerRecognizer(EntityRecognizer):
         Args:
             text: The text.
             entities: Presidio's entity types to return; None or an empty sequence: all.
-            nlp_artifacts: Not used.
+            nlp_artifacts: spaCy's analysis from Presidio; it is not used.
 
         Returns:
             A ``RecognizerResult`` for each entity; its score is the confidence.

@@ -6,11 +6,11 @@
     classifier = ConsistentClassifier.from_pipeline(pipeline("token-classification", "dslim/bert-base-NER"))
     document = classifier(text)
 
-herdner's rules split a text into words and sentences; the model's tokenizer splits it into pieces. The score of a word
-is that of the first piece that overlaps it, as such models are trained (Devlin et al. 2019, section 5.3). A text longer
-than the model's input is divided into overlapping windows. Of several windows, a word takes its score from the one in
-which its distance to the window's ends is largest. Finally `herdner.SkipChainLayer` decodes the whole text and links
-the mentions of each name.
+herdner's rules split a text into words and sentences; the model's tokenizer splits it into pieces. A word has the score
+of the first piece that overlaps it, because such models are trained in this way (Devlin et al. 2019, section 5.3). A
+text longer than the model's input is divided into overlapping windows. A word in several windows takes its score from
+the window whose ends are farthest from it. Finally `herdner.SkipChainLayer` decodes the whole text and links the
+mentions of each name.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ class ConsistentClassifier:
     """A token classifier with a consistency layer, from texts to documents.
 
     Args:
-        tokenizer: The model's tokenizer, a fast one of ``transformers`` (one that knows the offsets of its pieces).
+        tokenizer: The model's tokenizer: a fast tokenizer of ``transformers``, which returns the offsets of its pieces.
         model: Function that runs the model, such as `torch_function` or `onnx_function` returns.
         labels: Labels of the columns of the logits, as in ``model.config.id2label``.
         layer: A `SkipChainLayer` for these labels; None: an untrained one.
         split: Function that splits a text into words and sentences; None: `Tokenizer`.
-        max_length: Number of pieces of a window; None: as specified by the tokenizer.
+        max_length: Number of pieces of a window; None: the limit of the tokenizer.
         stride: Number of pieces by which windows overlap.
         batch_size: Number of windows that the model processes at a time.
 
@@ -67,7 +67,9 @@ class ConsistentClassifier:
     ) -> None:
         """Check the arguments."""
         if not tokenizer.is_fast:
-            raise ValueError("the tokenizer must be a fast one, which knows the offsets of its pieces: use_fast=True")
+            raise ValueError(
+                "the tokenizer must be a fast one, which returns offsets of pieces; load it by use_fast=True"
+            )
         model_length: int = tokenizer.model_max_length  # a very large number if it is not specified
         length = max_length or (model_length if model_length < 1_000_000 else DEFAULT_LENGTH)
         if not 0 <= stride < length - 2:
@@ -107,7 +109,7 @@ class ConsistentClassifier:
             text: The text, of any length.
 
         Returns:
-            A document with words, tags and entities, whose confidences are those of the layer.
+            A document with words, tags, and entities with the confidences of the layer.
         """
         return next(self.pipe([text]))
 
@@ -164,8 +166,8 @@ class ConsistentClassifier:
 def first_pieces(document: Document, offsets: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Find the piece that scores each word of a document.
 
-    It is the first piece that overlaps the word. If several windows contain it, the window is chosen in which the piece
-    has the largest distance to the window's ends; the beginning and end of the text do not count as such.
+    This is the first piece that overlaps the word. If several windows contain the piece, the window is chosen whose
+    ends are farthest from the piece; ends at the beginning and end of the text are ignored.
 
     Args:
         document: A document with tokens.
@@ -176,7 +178,7 @@ def first_pieces(document: Document, offsets: NDArray[np.int64]) -> tuple[NDArra
         int64[words], the window, and int64[words], the piece; -1 if no piece overlaps the word.
     """
     starts, ends = document.token_starts, document.token_ends
-    # Of each word: minus the begin of the piece, its distance to the window's ends, window, piece.
+    # For each word: negative start of the piece, distance of the piece from the window's ends, window, piece.
     best = [(0, 0, -1, -1)] * len(starts)
     for w, pieces in enumerate(offsets):
         nonempty = np.flatnonzero(pieces[:, 1] > pieces[:, 0])

@@ -254,18 +254,18 @@ def test_documents_that_do_not_match_are_one_line():
             align_documents(gold, predicted, name="x")
         assert "\n" not in str(caught.value)
 
-    refuse([a], "the number of documents must be that of the gold file, 2, got 1; 'b' is missing")
-    refuse([a, a, b], "the number of documents must be that of the gold file, 2, got 3; 'a' occurs more than once")
+    refuse([a], "expected 2 documents, as in the gold file, got 1; 'b' is missing")
+    refuse([a, a, b], "expected 2 documents, as in the gold file, got 3; 'a' occurs more than once")
     refuse(
         [a, b, Document.from_tokens([["c"]], [["O"]], id="c")],
-        "the number of documents must be that of the gold file, 2, got 3; 'c' is not a gold document",
+        "expected 2 documents, as in the gold file, got 3; 'c' is not a gold document",
     )
     refuse(
         [Document.from_tokens([["c"]], [["O"]], id="c")],
-        "the number of documents must be that of the gold file, 2, got 1; give one for each",
+        "expected 2 documents, as in the gold file, got 1; predict each gold document once",
     )
     wrong = Document.from_tokens([["Ada", "Lovelace", "lift", "."], ["U.S.", "news"]], [["O"] * 4, ["O"] * 2], id="a")
-    refuse([wrong, b], "the text of document 'a' must be that of gold document 'a', got 'ift .")
+    refuse([wrong, b], "document 'a' must have the text of gold document 'a', but has 'ift .")
     short = Document.from_tokens([["Ada"]], [["O"]], id="a")
-    refuse([short, b], r"the text of document 'a' .* got '' for 'Lovelace")
+    refuse([short, b], r"document 'a' must have the text .* has '' instead of 'Lovelace")
     refuse([a, Document.from_text("Rain.", id="b")], "document 'b' has no annotation")

@@ -30,7 +30,10 @@ class ReportTable(NamedTuple):
 
 
 class ConfusionCell(NamedTuple):
-    """Counts of entities with one gold label and one predicted label, by boundaries; ``share`` of the row in [0, 1]."""
+    """Numbers of entities with the same and with other boundaries for a gold and a predicted label.
+
+    ``share`` is the share of the row, in [0, 1].
+    """
 
     same: int
     other: int
@@ -38,7 +41,7 @@ class ConfusionCell(NamedTuple):
 
 
 class ConfusionGrid(NamedTuple):
-    """Counts by gold label (rows) and predicted label (columns). The cell of spurious and missed entities is None."""
+    """Counts by gold label (rows) and predicted label (columns). The cell in the last row and column is None."""
 
     header: Sequence[str]
     rows: Sequence[tuple[str, Sequence[ConfusionCell | None]]]

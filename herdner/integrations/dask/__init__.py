@@ -1,6 +1,6 @@
 """Tagging of many documents on several processes or machines, by Dask (``pip install 'herdner[dask]'``).
 
-`tag_files` tags files into a folder of parts. `tag_bag` and `tag_frame` are lazy calls on a Dask bag or data frame.
+`tag_files` tags files and writes a folder of parts. `tag_bag` and `tag_frame` tag a Dask bag or data frame lazily.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ TIMEOUT = 15.0  # seconds
 
 
 class ClusterError(OSError):
-    """The cluster cannot be reached or used; the message says why."""
+    """Error: the cluster cannot be reached or used. The message says why."""
 
 
 @contextmanager
@@ -73,7 +73,7 @@ def _local_client(jobs: int) -> Generator[Client]:
 
 
 class _IgnoreInterrupts(WorkerPlugin):
-    """Makes workers ignore Ctrl-C, which a terminal sends to all processes: the main process ends them."""
+    """Plugin that makes workers ignore Ctrl-C, which a terminal sends to all processes; the main process ends them."""
 
     def setup(self, worker: Any) -> None:
         if threading.current_thread() is threading.main_thread():
@@ -88,7 +88,7 @@ def check_workers(client: Client, timeout: float = TIMEOUT) -> None:
         timeout: Time limit, in seconds.
 
     Raises:
-        ClusterError: There is no worker in time, or one cannot import herdner or has another version.
+        ClusterError: No worker appears in time, or a worker cannot import herdner or has another version of it.
     """
     try:
         client.wait_for_workers(1, timeout=timeout)
@@ -97,7 +97,7 @@ def check_workers(client: Client, timeout: float = TIMEOUT) -> None:
     remedy = f"install herdner[dask]=={herdner.__version__} on all of them"
     try:
         versions: Any = client.run(worker_version)
-    except Exception as error:  # the type depends on what the worker lacks
+    except Exception as error:  # the type depends on the cause, such as a missing package
         raise ClusterError(f"a worker cannot use herdner ({type(error).__name__}: {error}); {remedy}") from None
     others = set(versions.values()) - {herdner.__version__}
     if others:

@@ -28,7 +28,7 @@ _VERSION_KEYS = ("ETag", "etag", "md5Hash", "mtime", "LastModified", "last_modif
 
 
 class OutputError(OSError):
-    """The output folder cannot be read or written; the message says why."""
+    """Error: the output folder cannot be read or written. The message says why."""
 
 
 @dataclass(frozen=True)
@@ -54,12 +54,12 @@ def find_files(
     """List the files of paths, folders and glob patterns.
 
     Args:
-        inputs: Paths, folders or patterns. A folder stands for the files in it with an extension of `INPUT_FORMATS`.
-        format: Format of all files; None: by their extensions.
+        inputs: Paths, folders or patterns. A folder is expanded to its files with an extension of `INPUT_FORMATS`.
+        format: Format of all files; None: the file extensions determine it.
         storage_options: Options of fsspec.
 
     Returns:
-        The files in the order of ``inputs``; those of one input are sorted.
+        The files in the order of ``inputs``; the files of one folder or pattern are sorted.
 
     Raises:
         ValueError: An input does not exist, cannot be listed or has another format.

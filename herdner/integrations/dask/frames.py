@@ -51,8 +51,8 @@ def tag_bag(
         model: Name of a shipped model, or a file, which is read by this call and sent once to each worker.
         column: Key of the text in a record.
         inference: Options of tagging. None builds them from ``options``.
-        seed: Seed of the random numbers. Those of a document depend on the seed and its text only, so that results do
-            not depend on the partitions.
+        seed: Seed of the random numbers. The random numbers of a document depend only on the seed and its text, so that
+            results do not depend on the partitions.
         options: Keyword arguments of `herdner.ner.inference.Inference.of`, such as ``backend``.
 
     Returns:

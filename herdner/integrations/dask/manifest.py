@@ -14,12 +14,12 @@ from herdner.integrations.dask.files import OutputFolder, RunInput
 NAME = "manifest.json"
 FORMAT = "herdner-parts"
 VERSION = 1
-MAX_FAILURES = 1000  # messages that are kept of each part
+MAX_FAILURES = 1000  # messages that the manifest keeps for each part
 
 
 @dataclass(frozen=True)
 class RunSettings:
-    """Everything except the inputs that determines the content of the parts.
+    """Settings that, together with the inputs, determine the content of the parts.
 
     Attributes:
         herdner: Version of herdner.
@@ -52,8 +52,8 @@ class InputSlice:
         path: Path or URL of the file.
         unit: Meaning of ``begin`` and ``end``: "lines" and "piece" count bytes (JSON lines; one piece of a long text),
             "rows" counts row groups of a Parquet file, "file" is the whole file.
-        begin: First byte or row group.
-        end: End (exclusive).
+        begin: Index of the first byte or row group.
+        end: Index behind the last byte or row group.
         first: Number of the first line, row or piece in the file, from 1.
         offset: Offset in characters at which a piece begins.
         n_documents: Number of documents, including those that cannot be read.
@@ -100,9 +100,9 @@ class OutputPart:
     """The input of one task, and its output once it is written.
 
     Attributes:
-        first_document: Index of its first document among all documents of the run.
-        slices: Its input.
-        output: Its output file; None as long as it is not written.
+        first_document: Index of the first document of the part among all documents of the run.
+        slices: Input of the part.
+        output: Output file of the part; None until it is written.
     """
 
     first_document: int
@@ -179,7 +179,7 @@ class Manifest:
 
 @dataclass
 class _ManifestFile(Manifest):
-    """Required content of the file."""
+    """Content of the file ``manifest.json``, with its format and version."""
 
     format: Literal["herdner-parts"]
     version: Literal[1]
@@ -204,7 +204,7 @@ def load_manifest(folder: OutputFolder) -> Manifest:
     data = folder.read(NAME)
     try:
         file = _MANIFEST_FILE.validate_json(data, strict=True)
-        json.dumps(file.settings.inference, allow_nan=False)  # NaN is not JSON, and would not equal the same setting
+        json.dumps(file.settings.inference, allow_nan=False)  # NaN is not JSON, and is not equal to itself
     except ValueError as error:
         problem = str(error)
         if isinstance(error, ValidationError):

@@ -35,8 +35,8 @@ from herdner.ner.inference import Inference
 
 PART_BYTES = 8 << 20
 OUTPUT_FORMATS = ("jsonl", "parquet")
-TASKS_PER_THREAD = 2  # that the cluster has at a time
-RETRIES = 2  # of a task that raises an exception
+TASKS_PER_THREAD = 2  # number of submitted tasks for each thread of the cluster
+RETRIES = 2  # number of repetitions of a task that raises an exception
 SAVE_SECONDS = 2.0  # minimum time between two saves of the manifest
 
 
@@ -76,15 +76,15 @@ def tag_files(
         client: A Dask client, the address of a scheduler, or "local" for a temporary cluster of local processes.
         jobs: Number of local processes; None: one for each processor.
         format: Format of the parts, "jsonl" or "parquet".
-        input_format: Format of the inputs, "text", "jsonl" or "parquet"; None: by their extensions.
+        input_format: Format of the inputs, "text", "jsonl" or "parquet"; None: the file extensions determine it.
         column: Column of Parquet files that contains the texts.
         encoding: Encoding of text and JSONL files.
         inference: Options of tagging. None builds them from ``options``.
         seed: Seed of the random numbers.
         part_bytes: Approximate size of the input of each part, in bytes.
         storage_options: Options of fsspec.
-        fail: Is called with the message of each document or part that fails.
-        progress: Is called with the number of written parts and the number of all parts.
+        fail: Function that is called with the message of each document or part that fails.
+        progress: Function that is called with the number of written parts and the number of all parts.
         options: Keyword arguments of `herdner.ner.inference.Inference.of`, such as ``backend``. A file of names is read
             by this process.
 
@@ -162,7 +162,7 @@ def _run(
 
 
 def _earlier_run(folder: OutputFolder, settings: RunSettings, files: Sequence[RunInput]) -> Manifest | None:
-    """Return the manifest in the folder, if any. Parts whose file is missing or has another size are not written."""
+    """Return the manifest in the folder, if any; mark parts whose file is missing or has another size as unwritten."""
     sizes = folder.sizes()
     if NAME not in sizes:
         if sizes:
@@ -201,7 +201,7 @@ def _plan(client: Client, job: TagJob, files: Sequence[RunInput]) -> list[Output
 
 
 def _tag_missing(client: Client, job: TagJob, manifest: Manifest, folder: OutputFolder, callbacks: _Callbacks) -> None:
-    """Tag the missing parts. The manifest in the folder is saved at intervals, and at the end in any case."""
+    """Tag the missing parts; save the manifest in the folder at intervals, and at the end even after an error."""
     formats = {file.path: file.format for file in manifest.inputs}
     missing = manifest.missing
     tasks = [
@@ -224,7 +224,7 @@ def _tag_missing(client: Client, job: TagJob, manifest: Manifest, folder: Output
                 callbacks.progress(manifest)
                 if (start := time.monotonic()) > next_save:
                     manifest.save(folder)
-                    # Saving a large manifest is slow: at most 5 % of the time is spent on it.
+                    # Saving a large manifest is slow. The interval limits it to 5 % of the time.
                     next_save = time.monotonic() + max(SAVE_SECONDS, 20 * (time.monotonic() - start))
     finally:
         manifest.save(folder)
@@ -235,8 +235,8 @@ def _results(
 ) -> Generator[tuple[int, Any], None, None]:
     """Run a function on the cluster; yield the index and the result, or exception, of each call when it finishes.
 
-    Few tasks are submitted at a time, so that neither the scheduler nor this process holds all of them. If a worker
-    dies, another one runs its tasks.
+    The number of submitted tasks is limited (`TASKS_PER_THREAD`) to save memory in the scheduler and in this process.
+    If a worker dies, another one runs its tasks.
     """
     waiting = iter(enumerate(arguments))
     index_of: dict[str, int] = {}

@@ -1,6 +1,6 @@
 """Division of input files into slices and parts, and reading of parts.
 
-The workers scan all files once. Afterwards the index of the first document of each part is known before it is tagged.
+The workers scan all files once before tagging, so that the index of the first document of each part is known.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class ReadOptions(NamedTuple):
 
 
 class FileScan(NamedTuple):
-    """A range of a file to scan: the JSON lines that begin at the bytes ``begin:end``; all of it if ``end`` is 0."""
+    """A range of a file to scan: the JSON lines that begin in bytes ``begin:end``; the whole file if ``end`` is 0."""
 
     file: RunInput
     begin: int = 0
@@ -90,13 +90,13 @@ def scan_slices(batch: Sequence[FileScan], options: ReadOptions) -> list[InputSl
         options: Options of reading.
 
     Returns:
-        The slices. JSON lines and their bytes are counted from the beginning of the scan (see `locate_slices`).
+        The slices. For JSON lines, ``first`` is the number of lines of the scan (`locate_slices` computes positions).
     """
     return [piece for scan in batch for piece in _scan(scan, options)]
 
 
 def locate_slices(slices: Iterable[InputSlice]) -> Iterator[InputSlice]:
-    """Convert counts from the beginning of a scan to counts from the beginning of its file.
+    """Convert positions within scans to positions within files.
 
     Args:
         slices: Slices of `scan_slices`, in the order of the files.
@@ -117,7 +117,7 @@ def locate_slices(slices: Iterable[InputSlice]) -> Iterator[InputSlice]:
 
 
 def join_slices(slices: Iterable[InputSlice], part_bytes: int) -> list[OutputPart]:
-    """Join consecutive slices to parts of at most ``part_bytes``, or of one larger slice.
+    """Join consecutive slices to parts of at most ``part_bytes``; a larger slice is a part of its own.
 
     Args:
         slices: The slices.
@@ -160,7 +160,7 @@ def _scan(scan: FileScan, options: ReadOptions) -> list[InputSlice]:
 
 
 def _text_pieces(file: RunInput, options: ReadOptions) -> list[InputSlice]:
-    """Return a slice for each piece of a long text; none if it is one document or cannot be divided at bytes."""
+    """Return a slice for each piece of a long text; an empty list for a short, compressed or undecodable text."""
     if file.size <= PIECE_CHARACTERS or not by_line(options.encoding):
         return []
     slices: list[InputSlice] = []
@@ -182,7 +182,7 @@ def _text_pieces(file: RunInput, options: ReadOptions) -> list[InputSlice]:
                 slices.append(InputSlice(file.path, "piece", begin, end, number, offset, n_documents, end - begin))
                 begin, offset = end, offset + len(text)
     except (FormatError, OSError):
-        return []  # as a single slice, the file yields the documents before the error, and then the error
+        return []  # as a single slice, the file yields the documents before the error and then the error
     return slices
 
 
@@ -191,7 +191,7 @@ def _row_groups(file: RunInput, options: ReadOptions) -> list[InputSlice]:
         with _open(file.path, options) as stream:
             groups = count_rows(stream, options.column)
     except (ValueError, OSError):
-        return [InputSlice(file.path, "rows", 0, 0, 1, 0, 1, file.size)]  # its one document is the failure
+        return [InputSlice(file.path, "rows", 0, 0, 1, 0, 1, file.size)]  # reading it yields one failure
     slices, first = list[InputSlice](), 1
     for group, (n_rows, size) in enumerate(groups):
         slices.append(InputSlice(file.path, "rows", group, group + 1, first, 0, n_rows, size))

@@ -1,4 +1,4 @@
-"""Functions that run on workers: they receive the model once, and then tag parts."""
+"""Functions that run on workers, which receive the model once and then tag parts."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ _jobs: dict[str, TagJob] = {}
 
 
 class JobPlugin(WorkerPlugin):
-    """Sends a job, with its model, once to each worker, including workers that start later.
+    """Plugin that sends a job, with its model, once to each worker, including workers that start later.
 
     Args:
         job: The job.
@@ -116,7 +116,7 @@ class JobPlugin(WorkerPlugin):
         """Register the job on a worker.
 
         Args:
-            worker: Not used.
+            worker: The worker; it is not used.
         """
         _jobs[self.job.name] = self.job
 
@@ -124,7 +124,7 @@ class JobPlugin(WorkerPlugin):
         """Remove the job from a worker.
 
         Args:
-            worker: Not used.
+            worker: The worker; it is not used.
         """
         _jobs.pop(self.job.name, None)
 

@@ -55,7 +55,7 @@ from herdner.ner.tagger import Tagger
 
 DEFAULT_BACKENDS = ("sum-product", "viterbi")
 
-_OPTIONAL_FORMATS = {"parquet": "pyarrow"}  # and the module that they need
+_OPTIONAL_FORMATS = {"parquet": "pyarrow"}  # formats and the module that each needs
 _FILE_EXTENSIONS = {
     "text": "txt", "label-studio": "json", "doccano": "jsonl", "prodigy": "jsonl", "brat": "tar.gz"
 }  # fmt: skip
@@ -72,7 +72,7 @@ _ERRORS: dict[int | str, dict[str, Any]] = {
         422: "A field, a backend or an option is invalid; the message says which.",
         500: "The server failed; its log contains the details.",
         503: "All workers are busy; try again later.",
-        504: "The work exceeded the time limit and was ended.",
+        504: "The request exceeded the time limit and was cancelled.",
     }.items()
 }
 _MAX_LOCATION = 200  # characters of a field's path in a message
@@ -83,7 +83,7 @@ _PAGES = {"/": "index.html", "/docs": "docs.html"} | {
     for name in ("style.css", "app.js", "view.js", "links.js", "make.js", "why.js", "file.js", "docs.js", "icon.svg")
 }
 _MEDIA_TYPES = {"html": "text/html", "css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
-# Swagger UI of the package fastapi-swagger. It sets styles and builds markup from strings, so it needs another policy.
+# Swagger UI of the package fastapi-swagger. It sets styles and converts strings to HTML, so it needs another policy.
 _SWAGGER_PAGES = {"/try": "try.html", "/try.js": "try.js"}
 _SWAGGER_FILES = {f"/{name}": name for name in ("swagger-ui.css", "swagger-ui-bundle.js")}
 _SWAGGER_POLICY = (
@@ -153,7 +153,7 @@ def create_app(
 
 
 def _add_pages(app: FastAPI) -> None:
-    """Add all pages, scripts and styles. They are read once."""
+    """Add all pages, scripts and styles, which are read once at the start."""
     folder = files("herdner.integrations.serve") / "pages"
     sources: list[tuple[Any, dict[str, str], str | None]] = [(folder, _PAGES, None)]
     if find_spec("fastapi_swagger") is not None:
@@ -196,8 +196,8 @@ def _add_service(app: FastAPI, pool: Pool, info: ServiceInfo, metrics: Metrics) 
     async def post_tag(request: TagRequest, http: Request) -> Response:
         """Tag one or several texts by one or more backends.
 
-        The time limit applies to all of them together. If one backend fails, the whole request fails. The entities
-        equal those of `Tagger.tag` with the same backend, options and seed.
+        The time limit applies to all texts and backends together. If one backend fails, the whole request fails. The
+        entities equal those of `Tagger.tag` with the same backend, options and seed.
         """
         response = await _respond(pool, request, http)
         metrics.characters.inc(request.characters)
@@ -229,7 +229,7 @@ def _add_service(app: FastAPI, pool: Pool, info: ServiceInfo, metrics: Metrics) 
 async def _respond(pool: Pool, request: TagRequest | ExplainRequest | FileRequest, http: Request) -> Response:
     """Return a worker's response, or raise an HTTPException.
 
-    A thread waits for the worker. Meanwhile this coroutine notices if the client disconnects.
+    A thread waits for the worker, while this coroutine waits for the client to disconnect.
     """
     client_gone = threading.Event()
 

@@ -9,15 +9,15 @@ import uvicorn
 from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-MAX_CONNECTIONS = 256  # a further one replaces the one that has been idle for longest
-MAX_CONNECTIONS_PER_CLIENT = 64  # likewise, of one address
+MAX_CONNECTIONS = 256  # a new connection beyond this number closes the connection that has been idle for longest
+MAX_CONNECTIONS_PER_CLIENT = 64  # the same limit for the connections of one address
 HEADER_BYTES = 16 * 1024  # maximum size of a request's first line and headers
 HEADER_SECONDS = 10.0  # time limit for a request's headers, from the connection or the end of the last response
-_SHUTDOWN_SECONDS = 2  # that requests have to end after Ctrl-C
+_SHUTDOWN_SECONDS = 2  # time limit for running requests after Ctrl-C
 
 
 class Connection(H11Protocol):
-    """A connection that is closed unless a request begins in time.
+    """An HTTP connection that is closed if the headers of a request do not arrive in time.
 
     uvicorn's own time limit applies only after the first response.
     """

@@ -18,8 +18,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 LOG = logging.getLogger("herdner.integrations.serve")
 
-# The page uses only its own scripts, styles and requests. It has no frames, forms or plugins, and no string becomes
-# markup.
+# The page loads scripts, styles and data only from this server. It has no frames, forms or plugins, and its scripts
+# convert no string to HTML.
 _CONTENT_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none';"
     " form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'"
@@ -38,7 +38,7 @@ _SECONDS = (0.005, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 60)  # buckets of
 
 
 class _ClientDisconnected(Exception):
-    """The client has disconnected before its request was complete."""
+    """Error: the client has disconnected before its request was complete."""
 
 
 class RequestGuard:
@@ -48,8 +48,8 @@ class RequestGuard:
     responses. Its host name is in the Host header, so only ``hosts`` and IP addresses are accepted. Starlette's
     TrustedHostMiddleware accepts neither all addresses nor IPv6.
 
-    Bodies: their size is limited, by Content-Length before anything is read or else by counting, and so is the time.
-    Starlette (since 1.6) limits the size only.
+    Bodies: their size and the time to receive them are limited. The size is checked by Content-Length before reading,
+    and by counting while reading. Starlette (since 1.6) limits only the size.
 
     Exceptions: they are logged, and the client gets a message without details.
 
@@ -82,7 +82,7 @@ class RequestGuard:
             await send(message)
 
         async def refuse(status: int, detail: str) -> None:
-            # The rest of the request is not read.
+            # The connection is closed because the rest of the request is not read.
             await JSONResponse({"detail": detail}, status, {"Connection": "close"})(scope, receive, send_with_headers)
 
         try:
@@ -134,7 +134,7 @@ class RequestGuard:
 
 
 def _replay(body: bytes, receive: Receive) -> Receive:
-    """Return a function that first returns a body that was read before, and then calls ``receive``."""
+    """Return a function that returns the given body at the first call and calls ``receive`` afterwards."""
     messages: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
     async def replay() -> Message:

@@ -1,7 +1,7 @@
 """A pool of worker processes with a time limit for each request.
 
 A compiled loop cannot be interrupted from outside, and a thread cannot be killed. Therefore each request runs in a
-process, which is killed and replaced when the time is over.
+process, which is killed and replaced if the request exceeds its time limit.
 
 The library pebble also kills tasks, but its time limit begins with the task instead of the request, and it cannot
 reserve a worker for short requests.
@@ -28,8 +28,8 @@ from herdner.ner.known_names import Names
 _BYTES_PER_CHARACTER = 12  # JSON may write a character as two escapes, "\\ud83d\\ude00"
 _BYTES_BESIDE_TEXT = 64 * 1024
 _LOADING_SECONDS = 120.0  # time limit for loading the model
-_POLL_SECONDS = 0.1  # interval in which a waiting thread checks whether its client has disconnected
-_GRACE_SECONDS = 1.0  # a request of a disconnected client may finish in this time: a new process takes longer
+_POLL_SECONDS = 0.1  # interval between two checks of whether the client has disconnected
+_GRACE_SECONDS = 1.0  # time that a request of a disconnected client may take to finish; a new process takes longer
 
 T = TypeVar("T")
 
@@ -40,7 +40,7 @@ class Limits:
 
     Attributes:
         characters: Maximum length of a text.
-        seconds: Time limit of a request, including waiting; the work is ended when it is over.
+        seconds: Time limit of a request, including waiting. A worker that exceeds it is killed.
         n_workers: Number of worker processes. Each needs about 200 MB for the model.
         n_waiting: Maximum number of waiting requests; further ones are refused.
 
@@ -67,27 +67,27 @@ class Limits:
 
 
 class PoolBusy(Exception):
-    """No worker was free in time, or too many requests are waiting."""
+    """Error: no worker was free in time, or too many requests are waiting."""
 
 
 class RequestTimeout(Exception):
-    """The work was not done in time, and was ended."""
+    """Error: a request exceeded its time limit."""
 
 
 class RequestRefused(ValueError):
-    """The request is invalid; the message is for the client."""
+    """Error: a request is invalid. The message is for the client."""
 
 
 class ClientGone(Exception):
-    """The client has disconnected."""
+    """Error: the client has disconnected."""
 
 
 class WorkerFault(Exception):
-    """The worker has failed; the message is for the log."""
+    """Error: a worker has failed. The message is for the log."""
 
 
 class WorkerEnded(WorkerFault):
-    """The worker's process has ended."""
+    """Error: the process of a worker has ended."""
 
 
 class Worker:
@@ -110,10 +110,10 @@ class Worker:
         other_end.close()  # otherwise the pipe would stay open when the process ends
 
     def about(self) -> dict[str, Any]:
-        """Return the description of the model when the process has loaded it.
+        """Wait until the process has loaded the model, and return the description of the model.
 
         Raises:
-            RequestRefused: The model cannot be loaded, or not in time.
+            RequestRefused: The model cannot be loaded in time.
             WorkerFault: The process has failed.
         """
         if not self._pipe.poll(_LOADING_SECONDS):
@@ -127,11 +127,11 @@ class Worker:
         Args:
             request: The request in JSON.
             deadline: Time limit on the monotonic clock.
-            client_gone: Is set when the client disconnects.
+            client_gone: Event that is set when the client disconnects.
 
         Raises:
             RequestTimeout: There is no answer at the deadline.
-            ClientGone: The client has disconnected, and there is no answer shortly after.
+            ClientGone: The client has disconnected, and there is no answer shortly afterwards.
             RequestRefused: The request is invalid.
             WorkerFault: The process has failed.
         """
@@ -185,7 +185,7 @@ class Pool:
     """
 
     def __init__(self, source: ModelSource, limits: Limits, names: Names | None = None) -> None:
-        """Start the workers and wait for the first."""
+        """Start the workers and wait until the first one has loaded the model."""
         self._source, self.limits, self._names = source, limits, names
         # Long requests leave one worker and half of the queue to short ones.
         n_long = max(limits.n_workers - 1, 1)
@@ -210,8 +210,9 @@ class Pool:
 
         Args:
             request: The request in JSON.
-            is_long: Whether it may take long. Long requests never occupy all workers.
-            client_gone: Is set when the client disconnects. Then the request does not start, or its worker is ended.
+            is_long: Whether the request may take long. Long requests never occupy all workers, if there are several.
+            client_gone: Event that is set when the client disconnects. The request then does not start, or its worker
+                is killed.
 
         Raises:
             PoolBusy: Too many requests are waiting, or no worker was free in time.
@@ -242,7 +243,7 @@ class Pool:
             return answer
 
     def close(self) -> None:
-        """End all workers. Requests that they are working on fail."""
+        """End all workers. Running requests fail."""
         with self._lock:
             self._closed = True
             workers = list(self.workers)
@@ -257,7 +258,7 @@ class Pool:
             return None
 
     def _replace(self, worker: Worker, until_replaced: ExitStack) -> None:
-        """End a worker and start another one; close ``until_replaced`` when it is ready."""
+        """End a worker and start another one; close ``until_replaced`` when the new worker is ready."""
         with self._lock:
             self.workers.discard(worker)
         worker.end()
@@ -270,7 +271,7 @@ class Pool:
         thread.start()
 
     def _add_worker(self, until_ready: ExitStack) -> None:
-        """Start a worker and make it idle when it has loaded the model; then close ``until_ready``."""
+        """Start a worker, add it to the idle ones when it has loaded the model, and then close ``until_ready``."""
         with until_ready:
             while not self._closed:
                 try:

@@ -20,15 +20,15 @@ EXAMPLE = "Winam Ferries lost in court. Winam will pay, said Charlotte Akinyi in
 
 
 class RequestModel(BaseModel):
-    """Base class of requests: no other fields, and no conversion of types."""
+    """Base class of requests, which refuse unknown fields and values of other types."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
 
 class BackendOptions(RequestModel):
-    """Options of a backend that affect the result, not memory or threads.
+    """Options of a backend that affect the result; options of memory and threads are excluded.
 
-    Each backend has some of them (see `GET /api/about`). Options that are left out have the backend's defaults.
+    `GET /api/about` lists the options of each backend. Omitted options have the backend's defaults.
     """
 
     n_sweeps: int | None = Field(None, ge=1, le=MAX_SWEEPS, description="Number of sweeps over the document.")
@@ -36,7 +36,9 @@ class BackendOptions(RequestModel):
     n_bins: int | None = Field(
         None, ge=1, le=65_536, description="Bins of conditional probability (dhg, circular-dhg, rdhg)."
     )
-    error_bound: float | None = Field(None, ge=0, description="Herding above this weight only (bounded-error).")
+    error_bound: float | None = Field(
+        None, ge=0, description="Herd only if the largest weight exceeds this (bounded-error)."
+    )
     sharing: str | None = Field(None, max_length=64, description='Sharing of herding weights, as in "bins(64)".')
     scan: str | None = Field(None, max_length=64, description='Order of updates, as in "checkerboard".')
     annealing: str | None = Field(None, max_length=64, description='Inverse temperatures, as in "linear(0.1, 4)".')
@@ -49,7 +51,7 @@ OPTIONS = tuple(BackendOptions.model_fields)
 
 
 class BackendChoice(RequestModel):
-    """A backend, its options, and whether mentions are linked."""
+    """A backend, its options, and the choice to link mentions or not."""
 
     backend: str | None = Field(
         None, max_length=64, description="Name of an inference backend; null: the model's default.", examples=["gibbs"]
@@ -68,7 +70,7 @@ class BackendChoice(RequestModel):
 
 
 def _replace_surrogates(text: str) -> str:
-    """Replace lone surrogates, which JSON can represent and UTF-8 cannot, as the reader of JSON lines does."""
+    """Replace lone surrogates, which JSON can represent but UTF-8 cannot. The reader of JSON lines does the same."""
     return re.sub("[\ud800-\udfff]", "\ufffd", text)
 
 
@@ -168,7 +170,7 @@ class ExplainRequest(_OneText):
 
 
 class RequestEntity(BaseModel):
-    """An entity, as `POST /api/tag` returns it."""
+    """An entity in the form that `POST /api/tag` returns."""
 
     model_config = ConfigDict(extra="ignore", strict=True)
 
@@ -321,4 +323,4 @@ class Health(BaseModel):
 class ErrorResponse(BaseModel):
     """The reason why a request has failed."""
 
-    detail: str = Field(description="One line for readers.")
+    detail: str = Field(description="Message of one line.")

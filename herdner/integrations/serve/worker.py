@@ -71,7 +71,7 @@ class RequestHandler:
         self.tokenizer = Tokenizer(tagger.model_.tokenizer)
         self.state_of = {tag: state for state, tag in enumerate(tagger.classes_)}
         self.crf = tagger.model_.crf()
-        tagger.tag("Ada lives in Kenya. Ada sings.", names=names)  # initialises what is initialised lazily
+        tagger.tag("Ada lives in Kenya. Ada sings.", names=names)  # triggers all lazy initialisation
 
     def about(self) -> dict[str, Any]:
         """Return the description of the model for ``GET /api/about``."""
@@ -110,7 +110,7 @@ class RequestHandler:
 
         Args:
             text: The text.
-            entities: Mappings of "start", "end", "label" and perhaps "confidence".
+            entities: Mappings with the keys "start", "end", "label" and optionally "confidence".
             format: Format of the file.
 
         Raises:
@@ -178,7 +178,9 @@ class RequestHandler:
         inference = self._inference(backend)
         explanations = self.tagger.explain(text, inference, offsets=(start, end), against=against, seed=seed)
         if not explanations:
-            raise ValueError(f"{text[start:end]!r} has the label {against} or cannot have it: compare another label")
+            raise ValueError(
+                f"{text[start:end]!r} has the label {against} or cannot have it; compare with another label"
+            )
         return explanations[0].to_dict()
 
     def _inference(self, choice: Mapping[str, Any]) -> Inference:

@@ -71,8 +71,8 @@ class SavedPart(NamedTuple):
     """A value that is saved with the component.
 
     Attributes:
-        value: Returns the value, or None if there is nothing to save.
-        read: Reads the value from a file or stream; raises `ValueError` if that is impossible.
+        value: Function that returns the value, or None if there is nothing to save.
+        read: Function that reads the value from a file or stream; it raises `ValueError` if the content is invalid.
     """
 
     value: Callable[[], Savable | None]
@@ -134,7 +134,7 @@ class EntityPipe(Pipe):
         for docs in minibatch(stream, batch_size):
             try:
                 predictions = self.predict(docs)
-            except Exception:  # one ``Doc`` is at fault: predict each separately, so that the others are annotated
+            except Exception:  # one ``Doc`` is invalid; predict each separately, so that the others are annotated
                 predictions = None
             for i, doc in enumerate(docs):
                 try:
@@ -151,7 +151,7 @@ class EntityPipe(Pipe):
             docs: The ``Doc`` objects.
 
         Returns:
-            One prediction for each, as `set_annotations` takes it.
+            One prediction for each ``Doc``, for `set_annotations`.
 
         Raises:
             ComponentError: A ``Doc`` or the configuration is invalid.
@@ -169,7 +169,7 @@ class EntityPipe(Pipe):
         return {name: value for name, value in values.items() if value is not None}
 
     def to_bytes(self, *, exclude: Iterable[str] = ()) -> bytes:
-        """Serialise what the component has learned or read; the configuration is not included.
+        """Serialise the saved parts of the component, such as its model; the configuration is not included.
 
         Args:
             exclude: Names of parts to leave out.
@@ -206,7 +206,7 @@ class EntityPipe(Pipe):
         return self
 
     def to_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> None:
-        """Write what the component has learned or read into a folder.
+        """Write the saved parts of the component, such as its model, into a folder.
 
         Args:
             path: The folder.
@@ -257,9 +257,9 @@ def factory(name: str, **options: Any) -> Callable[[Component], Component]:
 
 
 def add_requirement(nlp: Language) -> None:
-    """Add herdner to the requirements of the pipeline, which ``spacy package`` writes.
+    """Add herdner to the requirements of the pipeline, from which ``spacy package`` builds a package.
 
-    By itself, ``spacy package`` finds only libraries that were built by setuptools.
+    ``spacy package`` itself detects only libraries that were built by setuptools.
     """
     requirements = list(nlp.meta.get("requirements") or [])
     if not any(split_requirement(each)[0] == "herdner" for each in requirements):

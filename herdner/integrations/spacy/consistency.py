@@ -87,7 +87,7 @@ class _TrainingPair(NamedTuple):
 
 @factory("herdner_consistency", requires=["doc.ents"], default_config=DEFAULT_CONFIG)
 class HerdnerConsistency(EntityPipe):
-    """Component that links the mentions of one name in a ``Doc``, whichever component has predicted its entities.
+    """Component that links the mentions of one name in a ``Doc``; any other component may have predicted the entities.
 
     It adds missed mentions and changes labels where the links to other mentions outweigh the entity's own score
     (`herdner.SkipChainLayer`). A mention without links does not change.
@@ -101,7 +101,7 @@ class HerdnerConsistency(EntityPipe):
         backend: Name of an inference backend, or a mapping of "name" and its options.
         ignore_labels: Labels of entities that must not change.
         use_ner_scores: Whether to compute the probabilities of the preceding spaCy ``ner``, which takes as long as
-            ``ner`` itself. Entities without a probability get theirs from the error rates of `NoiseModel`.
+            ``ner`` itself. Other entities get probabilities from the error rates of `NoiseModel`.
         drop: Whether entities may be removed.
         spans_key: Name of the group in ``doc.spans`` to read and write, with scores in its ``attrs[scores_key]``, as
             ``spancat`` does. None: ``doc.ents``, with ``ent._.confidence``.
@@ -109,7 +109,7 @@ class HerdnerConsistency(EntityPipe):
         overlaps: "error", or "best" to keep the most probable of overlapping spans of the group (without scores: the
             longest).
         seed: Seed of samplers, the same for each ``Doc``, so that results do not depend on other documents.
-        scorer: Scorer as of spaCy's ``ner``; by default the F1 of ``doc.ents``.
+        scorer: Scorer as for spaCy's ``ner``; by default the F1 of ``doc.ents``.
 
     Raises:
         ComponentError: An option is invalid.
@@ -156,7 +156,7 @@ class HerdnerConsistency(EntityPipe):
     # --- entities ---------------------------------------------------------------------------------------------------
 
     def set_annotations(self, docs: Iterable[Doc], predictions: Sequence[ConsistentEntities]) -> None:
-        """Write predicted entities to where the earlier ones were read. Unchanged spans keep their ids.
+        """Replace the earlier entities by predicted ones. Unchanged spans keep their ids.
 
         Args:
             docs: The ``Doc`` of each prediction.
@@ -272,9 +272,9 @@ class HerdnerConsistency(EntityPipe):
         components should not have been trained on the same examples.
 
         Args:
-            get_examples: Returns the examples.
+            get_examples: Function that returns the examples.
             nlp: The pipeline.
-            learn: Whether to learn.
+            learn: Whether to learn the tables.
             l2: See `herdner.crf.learning.Learner`.
 
         Raises:
@@ -302,7 +302,7 @@ class HerdnerConsistency(EntityPipe):
         return []
 
     def _pair(self, example: Example, components: Sequence[Callable[[Doc], Doc]]) -> _TrainingPair | None:
-        """Return what to learn from an example; None if its ``Doc`` has no entities even after the components."""
+        """Return the training pair of an example; None if even the components set no entities in its ``Doc``."""
         doc, key = example.predicted, self.spans_key
 
         def has_entities(doc: Doc) -> bool:

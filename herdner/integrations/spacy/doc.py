@@ -1,6 +1,6 @@
 """Conversion of spaCy's ``Doc`` to `Document`, and of spans to entities of a ``Doc``.
 
-A ``Doc`` may have white space tokens, a `Document` never has. `AlignedDocument` maps the tokens of one to the other.
+A ``Doc`` may have white space tokens, a `Document` has none. `AlignedDocument` maps the tokens of one to the other.
 """
 
 # spaCy is only partly typed.
@@ -121,9 +121,9 @@ def set_entities(
         spans_key: If set, all spans also become the group ``doc.spans[spans_key]``, with their confidences in its
             ``attrs["scores"]`` as `spancat` writes them. A group of this name is replaced.
         annotate_ents: Whether to write the spans into ``doc.ents``.
-        existing: Entities that are in ``doc.ents`` before. "keep" keeps them, and drops new ones that overlap them
-            or a blocked token, as spaCy's ``ner`` does; "overwrite" removes those that overlap a new one; "replace"
-            removes all.
+        existing: Treatment of earlier entities in ``doc.ents``. "keep" keeps them and, like spaCy's ``ner``, drops new
+            entities that overlap them or a blocked token; "overwrite" removes earlier entities that overlap a new one;
+            "replace" removes all earlier entities.
     """
     new = [DocSpan(doc, span.start, span.end, label=span.label) for span in spans]
     if spans_key is not None:
@@ -153,7 +153,7 @@ def blocked_tokens(doc: Doc) -> list[DocSpan]:
 
 
 def _token_mask(n_tokens: int, spans: Sequence[DocSpan]) -> NDArray[np.bool_]:
-    """Return bool[n_tokens], whether a span contains each token."""
+    """Return bool[n_tokens], true for tokens inside a span."""
     mask = np.zeros(n_tokens, np.bool_)
     for span in spans:
         mask[span.start : span.end] = True

@@ -135,7 +135,7 @@ def preceding_parser(nlp: Language, component: Any) -> Any:
 
 
 def begin_probabilities(parser: Any, doc: Doc, labels: Sequence[str], tokens: NDArray[np.int64]) -> Floats:
-    """Return the probabilities with which a transition parser begins an entity (Lample et al. 2016).
+    """Compute the probabilities that a transition parser begins an entity (Lample et al. 2016).
 
     The parser runs on the single ``Doc``, so that results do not depend on other documents.
 
@@ -146,8 +146,8 @@ def begin_probabilities(parser: Any, doc: Doc, labels: Sequence[str], tokens: ND
         tokens: int64[C], ascending indices of tokens.
 
     Returns:
-        float64[C, K + 1]: the probability that an entity of each label begins at the token and, last, that none does.
-        A row is 0 if the parser made no such decision at the token.
+        float64[C, K + 1]: for each token, the probabilities that an entity of each label begins there; the last column
+        is the probability that no entity begins. A row is 0 if the parser did not decide this at the token.
     """
     columns = _action_columns(parser, labels)
     probabilities = np.zeros((len(tokens), len(labels) + 1))

@@ -28,7 +28,7 @@ from herdner.text.tags import tags_from_spans
 
 @dataclass
 class _Losses:
-    """Numbers of annotations that could not be used as they are."""
+    """Numbers of annotations that were changed or left out."""
 
     widened: int = 0
     dropped: int = 0
@@ -51,7 +51,7 @@ def training_documents(
     The tokens are those of ``predicted``, the entities those of ``reference``. The sentences are those of
     ``predicted``, or else of ``reference``, or else of the ``rules``. Entities that begin or end within a token are
     widened; of overlapping entities the longest is kept. Sentences with unannotated tokens and references without
-    annotation are left out. A warning states how many there are of each.
+    annotation are left out. A warning states the number of each.
 
     Args:
         examples: The examples.
@@ -63,7 +63,7 @@ def training_documents(
         The annotated documents.
 
     Raises:
-        ValueError: There is no entity in any of them.
+        ValueError: No example contains an entity.
     """
     losses = _Losses()
     documents = [
@@ -121,7 +121,7 @@ def _token_range(start: int, end: int, example: Example, aligned: AlignedDocumen
 
 
 def _sentence_starts(example: Example) -> NDArray[np.bool_] | None:
-    """Return the sentence starts of the reference at the tokens of ``predicted``, if that has none of its own."""
+    """Return the sentence starts of the reference at the tokens of ``predicted``; None if ``predicted`` has its own."""
     predicted, reference = example.predicted, example.reference
     if predicted.has_annotation("SENT_START") or not reference.has_annotation("SENT_START"):
         return None

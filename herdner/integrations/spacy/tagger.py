@@ -60,7 +60,7 @@ class TaggedSpans(NamedTuple):
 class HerdnerTagger(EntityPipe):
     """Component that finds named entities in the tokens of a ``Doc``.
 
-    Sentences are those that earlier components have set, or else those of herdner's own rules.
+    The component uses the sentences that earlier components have set; otherwise herdner's own rules find sentences.
 
     There is no ``update``: `initialize` trains the CRF completely, on all examples at once. ``nlp.update`` and
     ``spacy train`` do not change the component.
@@ -69,7 +69,7 @@ class HerdnerTagger(EntityPipe):
         nlp: The pipeline.
         name: Name of the component in the pipeline.
         model: A shipped model ("en") or a model file. None: `initialize`, ``from_disk`` or ``from_bytes`` provides the
-            model. A missing file is an error only when the component is used, because a saved pipeline contains its
+            model. A missing file is an error only when the component is used, because a saved pipeline may provide the
             model.
         backend: Name of an inference backend (`herdner.BACKENDS`), or a mapping of "name" and its options. None: the
             tagger's default.
@@ -78,14 +78,14 @@ class HerdnerTagger(EntityPipe):
             "patterns" and the options "strength", "hard" and "fold_case". A saved pipeline contains them.
         labels: New names of the model's labels, as in ``{"PER": "PERSON", "LOC": "GPE"}``. None removes a label; a
             label that is not listed keeps its name. ``names`` uses the model's own labels.
-        seed: Seed of samplers. Each ``Doc`` gets the random numbers that ``Tagger.tag`` uses with this seed. Results
+        seed: Seed of samplers. Each ``Doc`` is sampled with the random numbers of ``Tagger.tag`` for this seed. Results
             do not depend on other documents, their order, the batch size or the number of processes.
         spans_key: Name of a group in ``doc.spans`` into which entities are also written, with their confidences in
             its ``attrs["scores"]``.
         annotate_ents: Whether entities are written into ``doc.ents``, with ``ent._.confidence``.
         overwrite_ents: Whether entities replace earlier ones that they overlap. By default the earlier ones are kept,
             as with spaCy's ``ner``.
-        scorer: Scorer as of spaCy's ``ner``; by default the F1 of ``doc.ents``.
+        scorer: Scorer as for spaCy's ``ner``; by default the F1 of ``doc.ents``.
 
     Raises:
         ComponentError: An option is invalid.
@@ -150,7 +150,9 @@ class HerdnerTagger(EntityPipe):
         aligned = [document_of(doc, tagger.model_.tokenizer.sentences) for doc in docs]
         documents = [each.document for each in aligned if each.document.n_tokens]
         inference = Inference(self._backend, self.links, self.names)
-        if self._backend is None:  # it is deterministic, so that documents may be tagged together, which is faster
+        if (
+            self._backend is None
+        ):  # the default is deterministic, so that documents can be tagged together, which is faster
             tagged = tagger.pipe(documents, inference, seed=self.seed)
         else:
             tagged = (tagger.tag(document, inference, seed=self.seed) for document in documents)
@@ -199,7 +201,7 @@ class HerdnerTagger(EntityPipe):
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """Labels of the entities, sorted; empty as long as there is no model."""
+        """Sorted labels of the entities; empty until there is a model."""
         return self._labels
 
     def _use_model(self, model: TaggerModel) -> None:
@@ -237,7 +239,7 @@ class HerdnerTagger(EntityPipe):
         tokens of the pipeline's own tokenizer.
 
         Args:
-            get_examples: Returns the examples.
+            get_examples: Function that returns the examples.
             nlp: The pipeline.
             train: Whether to train; None: only if the configuration has no model.
             lexicon: Model whose word classes and gazetteers are used, or "none". Default: the configured model, or

@@ -1,7 +1,7 @@
 """Conversion of a ``Doc`` with entities to the input of `herdner.SkipChainLayer`, and of its result to entities.
 
-Most taggers give entities but no scores of single tokens. `NoiseModel` derives scores from the entities: it states how
-often a tagger is wrong. Only tokens that are linked to another token may change.
+Most taggers return entities but no scores of single tokens. `NoiseModel` computes scores from the entities and the
+error rates of a tagger. Only tokens that are linked to another token may change.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ ParserProbabilities = Callable[[Sequence[str], NDArray[np.int64]], Floats]
 
 @dataclass(frozen=True)
 class NoiseModel:
-    """Error rates of a tagger, whatever its labels.
+    """Error rates of a tagger; they are the same for all labels.
 
     ``scripts/models/learn_consistency.py`` finds the defaults by coordinate ascent. They maximise the F1 of
     ``en_core_web_sm`` on openly licensed news (Worldwide train, ODC-By, and herdner-news, CC0).
 
     Attributes:
-        correct: Share of spans whose label is right.
+        correct: Share of spans whose label is correct.
         spurious: Share of spans that are not names. The others have a wrong label.
         missed: Share of linked tokens outside all spans that belong to a name.
-        power: Exponent of the probabilities that the tagger itself gives; below 1 because they are overconfident.
-        outside_bias: Log-potential added to "no name" beside such probabilities.
+        power: Exponent of the tagger's own probabilities; below 1, because they are overconfident.
+        outside_bias: Log-potential that is added to "no name" if the tagger provides probabilities.
     """
 
     correct: float = 0.8
@@ -57,7 +57,7 @@ class NoiseModel:
         Args:
             n_labels: Number of labels K.
             label: Index of the predicted label.
-            confidence: Probability of the span, if the tagger has given one.
+            confidence: Probability of the span; None if the tagger provides none.
 
         Returns:
             float64[K + 1]: one for each label and, last, one for no name.
@@ -73,14 +73,14 @@ class NoiseModel:
         return np.log(np.append(np.full(n_labels, self.missed / n_labels), 1 - self.missed))
 
     def parser_scores(self, probabilities: Floats) -> Floats:
-        """Return the log-potentials [..., K + 1] for probabilities that the tagger gives, no name last."""
+        """Return the log-potentials [..., K + 1] for the tagger's probabilities, whose last column is "no name"."""
         scores = self.power * np.log(np.maximum(probabilities, MIN_PROBABILITY))
         scores[..., -1] += self.outside_bias
         return scores
 
 
 def tags_of(labels: Iterable[str]) -> list[str]:
-    """Return the tags of the layer: O, and B and I of each label."""
+    """Return the tags of a layer for these labels: O, and B- and I- of each label."""
     return ["O", *(f"{prefix}-{label}" for label in labels for prefix in "BI")]
 
 
@@ -102,8 +102,8 @@ def token_scores(
 ) -> Floats:
     """Return log-potentials of all tags of all tokens.
 
-    Each token of a span has the scores of the span. Spans without a linked token keep their tags, and so do tokens
-    that are neither in a span nor in ``outside``.
+    Each token of a span has the scores of the span. Spans without a linked token keep their tags. Tokens that are
+    neither in a span nor in ``outside`` keep the tag O.
 
     Args:
         n_tokens: Number of tokens n.
@@ -113,7 +113,7 @@ def token_scores(
         outside: int64[C], tokens outside all spans that may belong to a name.
         outside_scores: float64[C, K + 1], their scores.
         linked: bool[n], whether each token is linked to another one.
-        unchanged: Log-potential of the other tags where the tag is kept.
+        unchanged: Log-potential of all other tags at tokens that keep their tag.
 
     Returns:
         float64[n, 2 K + 1]: a column for each tag of `tags_of`.
@@ -136,7 +136,7 @@ def token_scores(
 
 
 def linked_tokens(n_tokens: int, links: Iterable[NDArray[np.int32]]) -> NDArray[np.bool_]:
-    """Return bool[n_tokens], whether each token is an end of one of the links int32[F, 2]."""
+    """Return bool[n_tokens], true for tokens at either end of a link; ``links`` are arrays int32[F, 2]."""
     linked = np.zeros(n_tokens, np.bool_)
     for pairs in links:
         linked[pairs.ravel()] = True
@@ -155,7 +155,7 @@ class ConsistentEntities(NamedTuple):
     Attributes:
         spans: Spans of the ``Doc``'s tokens in the order of the text.
         confidences: Probability of each span; None if unknown.
-        originals: The earlier span where it has not changed, else None.
+        originals: The earlier span of each unchanged entity; None for a changed or new entity.
     """
 
     spans: list[Span]
@@ -164,7 +164,7 @@ class ConsistentEntities(NamedTuple):
 
     @classmethod
     def unchanged(cls, entities: DocEntities) -> ConsistentEntities:
-        """Return the entities as they were."""
+        """Return the entities without changes."""
         return cls([_plain(span) for span in entities.spans], list(entities.confidences), list(entities.spans))
 
 
@@ -282,12 +282,12 @@ class ConsistencyTask(NamedTuple):
         linked: NDArray[np.bool_],
         tagger_confidences: Sequence[float | None],
     ) -> ConsistentEntities:
-        """Combine the names of the layer with the entities that it was not given.
+        """Combine the names that the layer found with the entities that must not change.
 
         Args:
             entities: The entities before the layer.
             spans: Names of the layer, as spans of the document's tokens.
-            confidences: Their probabilities under the layer; None if unknown.
+            confidences: Probabilities of these names under the layer; None if unknown.
             linked: bool[n], whether each token is linked to another one.
             tagger_confidences: The tagger's confidence in each name of the task. A name without links keeps it.
 
