@@ -17,7 +17,7 @@ _DENSE = 4  # columns with at least this many weights are rows of the dense tabl
 
 @dataclass(frozen=True, eq=False)
 class ChainData:
-    """Concatenated documents with their features and allowed tags.
+    """Training data of linear chains: concatenated documents with their features and allowed tags.
 
     Features that occur at exactly the same tokens form one column, because they have equal weights at the optimum. A
     column has one weight for each tag with which it occurs. Columns with many weights are rows of a dense table.
@@ -70,7 +70,7 @@ class ChainData:
         base: ChainWeights | None = None,
         counted: Sequence[NDArray[np.uint8]] | None = None,
     ) -> ChainData:
-        """Build the training data of documents.
+        """Build the training data of a linear chain from the features and allowed tags of documents.
 
         A feature has a weight for each tag with which it occurs at least ``min_freq`` times. A pair of adjacent tags
         has a weight if it occurs at least ``min_freq`` times. CRFsuite uses the same rules. Weights of ``base`` are
@@ -121,23 +121,23 @@ class ChainData:
 
     @property
     def n_tokens(self) -> int:
-        """Number of tokens of all documents."""
+        """Number of tokens in all documents."""
         return len(self.states)
 
     @property
     def n_features(self) -> int:
-        """Number of weights of columns."""
+        """Number of feature weights in a weight vector, without transition weights."""
         return int(self.dense.sum()) + len(self.entry_labels)
 
     @cached_property
     def entries(self) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
-        """Column and tag of each weight of a column, in the order of weight vectors."""
+        """Column and tag of each feature weight, in the order of a weight vector."""
         rows, tags = np.nonzero(self.dense)
         others = np.repeat(np.arange(len(self.entry_starts) - 1), np.diff(self.entry_starts)) + len(self.dense)
         return np.concatenate([rows, others]), np.concatenate([tags.astype(np.uint8), self.entry_labels])
 
     def occurring(self, documents: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """Return an indicator of the weights that occur in some of the documents.
+        """Return a mask of the weights whose features and tags occur in a selection of the documents.
 
         Args:
             documents: bool[D], True for these documents.
@@ -154,7 +154,7 @@ class ChainData:
         return np.concatenate([dense[self.dense], others, np.ones(int(self.transitions.sum()), np.bool_)])
 
     def vector_of(self, weights: ChainWeights) -> NDArray[np.float64]:
-        """Convert weights of features to a weight vector. The weight of a column is the sum over its features.
+        """Convert weights of features to a weight vector, which has the sum over the features of each column.
 
         Args:
             weights: Weights whose tags are a subset of `labels`.
@@ -173,7 +173,7 @@ class ChainData:
         return np.concatenate([table[self.entries], transition[self.transitions]])
 
     def weights_of(self, vector: NDArray[np.float64], base: ChainWeights | None = None) -> ChainWeights:
-        """Convert a weight vector to weights of features.
+        """Convert a weight vector to the weights of individual features.
 
         The weight of a column is divided equally among its features. With a base, only the difference from the base is
         divided, and each feature keeps its weight of the base.
@@ -203,7 +203,7 @@ def _columns(
     starts: NDArray[np.int64],
     n_features: int,
 ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-    """Return the column of each feature with weights (``with_weights``), and the index of one feature of each column.
+    """Group features into columns: return the column of each feature, and the index of one feature of each column.
 
     All features of a column have the same tags. Dense columns come first; among dense and among other columns, frequent
     columns come first.
@@ -221,7 +221,7 @@ def _columns(
 
 
 def _joined_starts(starts: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
-    """Concatenate offsets of documents."""
+    """Concatenate the start offsets of documents to the offsets of one long document."""
     return np.concatenate([np.zeros(1, np.int64), *(np.diff(each) for each in starts)]).cumsum()
 
 
@@ -232,7 +232,7 @@ def _weighted(
     allowed: NDArray[np.uint8],
     min_freq: int,
 ) -> NDArray[np.bool_]:
-    """Return an indicator of the pairs of a feature and a tag that are frequent enough, bool[features, K]."""
+    """Return a mask of the pairs of a feature and a tag that occur at least ``min_freq`` times, bool[features, K]."""
     frequent = np.flatnonzero(np.bincount(key_indices, minlength=len(distinct)) >= min_freq)
     columns = np.full(len(distinct), -1, np.int32)
     columns[frequent] = np.arange(len(frequent), dtype=np.int32)
@@ -244,7 +244,7 @@ def _weighted(
 
 
 def _indices(labels: Sequence[str], among: Sequence[str]) -> NDArray[np.int64]:
-    """Return the index of each label in ``among``."""
+    """Return the index of each label in the list ``among``."""
     place = {label: k for k, label in enumerate(among)}
     return np.array([place[label] for label in labels], np.int64)
 
@@ -252,7 +252,7 @@ def _indices(labels: Sequence[str], among: Sequence[str]) -> NDArray[np.int64]:
 def _neighbours(
     states: NDArray[np.int32], allowed: NDArray[np.uint8], offsets: NDArray[np.int64], min_freq: int
 ) -> NDArray[np.bool_]:
-    """Return an indicator of the pairs of tags that have a weight, bool[K, K].
+    """Return a mask of the pairs of adjacent tags that get a transition weight, bool[K, K].
 
     A pair is counted at adjacent tokens that have these two tags, or may have them.
     """

@@ -33,7 +33,7 @@ _STATE, _TRANSITION = 0, 1
 
 @dataclass(frozen=True)
 class CRFsuiteWeights:
-    """Weights of a model file of CRFsuite.
+    """Weights in a CRFsuite model file, with the names of attributes and tags.
 
     Attributes:
         labels: Names of the K labels, in the order of their indices.
@@ -53,7 +53,7 @@ class CRFsuiteWeights:
 
 
 def read_crfsuite(path: str | Path) -> CRFsuiteWeights:
-    """Read a model file of CRFsuite.
+    """Read the weights in a CRFsuite model file.
 
     Args:
         path: Path of the file.
@@ -85,7 +85,7 @@ def read_crfsuite(path: str | Path) -> CRFsuiteWeights:
 
 
 def _strings(data: bytes, start: int, count: int) -> list[str]:
-    """Read the strings of a constant database in the order of their indices, from its table of backward links."""
+    """Read the strings of a CQDB database, as in CRFsuite model files, in the order of their indices."""
     _size, _flag, byte_order, n_links, links_at = np.frombuffer(data, "<u4", 5, start + 4).tolist()
     if data[start : start + 4] != b"CQDB" or byte_order != 0x62445371 or n_links < count:
         raise ValueError("damaged table of strings")
@@ -108,7 +108,7 @@ def train_crfsuite(
     progress: TrainingProgress | None = None,
     model_path: str | Path | None = None,
 ) -> ChainWeights:
-    """Maximise the penalised likelihood of the tags of documents by CRFsuite's L-BFGS.
+    """Train a linear chain with CRFsuite, by penalised maximum likelihood with L-BFGS.
 
     Args:
         features: Features of each document.
@@ -137,7 +137,7 @@ def check_crfsuite() -> None:
 
 
 def chain_weights(model: CRFsuiteWeights) -> ChainWeights:
-    """Convert the weights of a CRFsuite model whose attribute names are decimal keys.
+    """Convert the weights of a CRFsuite model, whose attribute names are feature keys as decimal numbers.
 
     Args:
         model: Weights of the model file.
@@ -160,7 +160,7 @@ def chain_weights(model: CRFsuiteWeights) -> ChainWeights:
 def crfsuite_sequences(
     features: Sequence[Keys], sentence_offsets: Sequence[NDArray[np.int64]]
 ) -> Iterator[list[list[str]]]:
-    """Yield the attribute names of each sentence as CRFsuite reads them. Equal keys share one string.
+    """Yield the attribute names of each sentence in the form that CRFsuite reads; equal keys share one string.
 
     Args:
         features: Features of each document.

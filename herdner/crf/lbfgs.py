@@ -16,7 +16,7 @@ def minimise(
     bounds: Sequence[tuple[float | None, float | None]] | None = None,
     **options: float,
 ) -> Floats:
-    """Minimise a smooth function.
+    """Minimise a smooth function of a vector by L-BFGS.
 
     Args:
         function: Function of float64[d] that returns its value and its gradient, float64[d].

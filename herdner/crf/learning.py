@@ -39,7 +39,7 @@ def _blocked_gibbs() -> Backend:
 
 @dataclass(frozen=True)
 class MCMCLikelihood:
-    """Maximum likelihood with expected counts from samples (Geyer 1991; DoGS17 Sec. 5.3).
+    """Maximum-likelihood objective with expected counts from Gibbs samples (Geyer 1991; DoGS17 Sec. 5.3).
 
     The learned tables are averages over the second half of the iterations.
 
@@ -56,7 +56,7 @@ class MCMCLikelihood:
     step_size: float = 0.1
 
     def __post_init__(self) -> None:
-        """Check the attributes."""
+        """Raise `ValueError` if the backend cannot record expected counts."""
         if "table_counts" not in self.backend.capabilities.record:
             raise ValueError(
                 f"`backend` must record expected counts, got {self.backend}; use one such as Gibbs or BlockedGibbs"
@@ -65,7 +65,7 @@ class MCMCLikelihood:
 
 @dataclass(frozen=True)
 class Learner:
-    """Settings of learning tied tables.
+    """Settings for learning the transition table and the link tables of a skip-chain model.
 
     Attributes:
         objective: "pseudo-likelihood" (blocks are sentences), "token-pseudo-likelihood", "piecewise"
@@ -87,7 +87,7 @@ class Learner:
     patience: int = 15
 
     def __post_init__(self) -> None:
-        """Check the attributes."""
+        """Raise `ValueError` if a learning setting is invalid."""
         if isinstance(self.objective, str) and self.objective not in OBJECTIVES:
             names = ", ".join(OBJECTIVES)
             raise ValueError(f"`objective` must be one of {names}, or an MCMCLikelihood, got {self.objective!r}")
@@ -100,7 +100,7 @@ class Learner:
 
 @dataclass(frozen=True, slots=True)
 class LearningStep:
-    """One iteration of learning.
+    """Objective and development score of one iteration of table learning.
 
     Attributes:
         iteration: Index of the iteration; 0 is the starting point.
@@ -115,7 +115,7 @@ class LearningStep:
 
 @dataclass(frozen=True)
 class LearningCurve:
-    """Objective and score of each iteration of learning.
+    """Objective and development score of each iteration of table learning.
 
     Attributes:
         steps: All iterations.
@@ -126,7 +126,7 @@ class LearningCurve:
     best_iteration: int
 
     def plot(self, ax: Axes | None = None) -> Axes:
-        """Plot the objective and the development score against the iteration (extra ``evaluate``).
+        """Plot the objective and the development score of each iteration (needs the extra ``evaluate``).
 
         Args:
             ax: Axes to draw on; None creates new axes.
@@ -149,7 +149,7 @@ class LearningCurve:
 
 @dataclass
 class _BestModel:
-    """Record of all iterations, and of the model with the best score or, without scores, of the last model."""
+    """Record of all iterations, and of the best model: that with the best score or, without scores, the last one."""
 
     patience: int
     n_tokens: int
@@ -160,7 +160,7 @@ class _BestModel:
     iteration: int = 0
 
     def update(self, value: float, model: SkipChainModel) -> bool:
-        """Record an iteration and return True if learning should stop."""
+        """Record an iteration, and return True if learning should stop."""
         score = None if self.score is None else self.score(model)
         step = LearningStep(len(self.steps), value / max(self.n_tokens, 1), score)
         self.steps.append(step)
@@ -181,7 +181,7 @@ def learn_tables(
     progress: Callable[[LearningStep], None] | None = None,
     adapted: bool = False,
 ) -> tuple[SkipChainModel, LearningCurve]:
-    """Learn the tied tables of a model.
+    """Learn the link tables of a skip-chain model, and also the transition table if ``learner.joint``.
 
     Args:
         model: Model at whose tables learning starts.
@@ -235,7 +235,7 @@ def _ascend(
     rng: np.random.Generator,
     best: _BestModel,
 ) -> None:
-    """Maximise the likelihood by Adam with sampled gradients. The second half of the iterations is averaged."""
+    """Maximise the likelihood by Adam with sampled gradients, and average the second half of the iterations."""
     backend, start = likelihood.backend, examples.states
     vector, mean = parameters.start, parameters.start
     first, second = np.zeros_like(vector), np.zeros_like(vector)
@@ -256,7 +256,7 @@ def _ascend(
 def _sampled_gradient(
     model: SkipChainModel, examples: Examples, backend: Backend, rng: np.random.Generator, start: NDArray[np.int32]
 ) -> tuple[LossGradient, NDArray[np.int32]]:
-    """Return expected minus observed counts, and the last state of the sampler."""
+    """Return the sampled gradient (expected minus observed counts of tags), and the last state of the sampler."""
     without_borders = model.without_borders()  # the examples' log-potentials include the borders
     graph = without_borders.unroll(examples.unary, examples.sentence_offsets, examples.links)
     result = backend.infer(graph, rng, start=start, record=_COUNTS)

@@ -50,7 +50,7 @@ MOST_LINKS = 100  # maximum of ``nearest``, which bounds the memory for rules fr
 
 
 class Tokenized(Protocol):
-    """Object with tokens and sentences, such as a `Document`."""
+    """Interface of objects that have tokens and sentences, such as a `Document`."""
 
     @property
     def tokens(self) -> Sequence[str]:
@@ -59,7 +59,7 @@ class Tokenized(Protocol):
 
     @property
     def sentence_offsets(self) -> Int64s:
-        """First token of each sentence, and the number of tokens, int64[S + 1]."""
+        """Index of the first token of each sentence, and the number of tokens, int64[S + 1]."""
         ...
 
 
@@ -70,7 +70,7 @@ class Rule(Protocol):
     name: ClassVar[str]
 
     def links(self, tokens: Sequence[str], sentence_offsets: NDArray[np.int64]) -> NDArray[np.int32]:
-        """Return the links of a document.
+        """Return the links between the tokens of a document.
 
         Args:
             tokens: Tokens of the document, any strings.
@@ -109,11 +109,11 @@ class SameWord:
     fold_case: bool = True
 
     def __post_init__(self) -> None:
-        """Check the attributes."""
+        """Raise `ValueError` if an option of the rule is invalid."""
         _check(self)
 
     def links(self, tokens: Sequence[str], sentence_offsets: NDArray[np.int64]) -> NDArray[np.int32]:
-        """Return the links of a document, in linear time.
+        """Return the links between the tokens of a document, in linear time.
 
         Args:
             tokens: Tokens of the document.
@@ -128,7 +128,9 @@ class SameWord:
     def links_of_all(
         self, documents: Sequence[Tokenized], spellings: TokenSpellings, starts: Int64s, sentence_offsets: Int64s
     ) -> NDArray[np.int32]:
-        """Return the links of concatenated documents; see `herdner.crf.templates.SkipChain.links_of_all`.
+        """Return the links between the tokens of concatenated documents, none of which joins two documents.
+
+        See `herdner.crf.templates.SkipChain.links_of_all`.
 
         Args:
             documents: Documents with tokens.
@@ -161,12 +163,12 @@ class SameStem:
     language: str = "english"
 
     def __post_init__(self) -> None:
-        """Check the attributes."""
+        """Raise `ValueError` if an option of the rule is invalid."""
         _check(self)
         _stemmer(self.language)
 
     def links(self, tokens: Sequence[str], sentence_offsets: NDArray[np.int64]) -> NDArray[np.int32]:
-        """Return the links of a document, in linear time.
+        """Return the links between the tokens of a document, in linear time.
 
         Args:
             tokens: Tokens of the document.
@@ -219,11 +221,11 @@ class Acronym:
     small_word: int = 4
 
     def __post_init__(self) -> None:
-        """Check the attributes."""
+        """Raise `ValueError` if an option of the rule is invalid."""
         _check(self)
 
     def links(self, tokens: Sequence[str], sentence_offsets: NDArray[np.int64]) -> NDArray[np.int32]:
-        """Return the links of a document, in linear time.
+        """Return the links between the tokens of a document, in linear time.
 
         Args:
             tokens: Tokens of the document.
@@ -258,7 +260,7 @@ class Acronym:
     def _expansions(
         self, tokens: list[str], borders: list[int], initials: Mapping[int, str], acronyms: Iterable[str]
     ) -> dict[str, list[list[int]]]:
-        """Return the expansions of each acronym as lists of tokens, ascending by their last token."""
+        """Return the possible expansions of each acronym as lists of tokens, in the order of their last tokens."""
         acronyms = set(acronyms)
         beginnings = {acronym[:n] for acronym in acronyms for n in range(1, len(acronym) + 1)}
         expansions: defaultdict[str, list[list[int]]] = defaultdict(list)
@@ -286,7 +288,7 @@ class Acronym:
 
 @dataclass(frozen=True)
 class LastName:
-    """Rule that links a single capitalised word to the last word of earlier full names.
+    """Rule that links a single capitalised word to the last word of full names that occur earlier.
 
     A full name is a run of two to four capitalised words: "Clinton" is linked to "President Bill Clinton". `SameWord`
     links these words only if the full name is among the nearest mentions. This rule finds the nearest full names, even
@@ -307,11 +309,11 @@ class LastName:
     any_word: bool = False
 
     def __post_init__(self) -> None:
-        """Check the attributes."""
+        """Raise `ValueError` if an option of the rule is invalid."""
         _check(self)
 
     def links(self, tokens: Sequence[str], sentence_offsets: NDArray[np.int64]) -> NDArray[np.int32]:
-        """Return the links of a document, in linear time.
+        """Return the links between the tokens of a document, in linear time.
 
         Args:
             tokens: Tokens of the document.
@@ -337,7 +339,7 @@ class LastName:
 
 @dataclass(frozen=True)
 class Company:
-    """Rule that links the short form of a company name to the same words of its full name.
+    """Rule that links the short form of a company name to the words that the short form shares with the full name.
 
     "Winam" is linked to "Winam Ferries Ltd." A full name is a run of capitalised words before one of ``DESIGNATORS``,
     optionally separated by "," or "&". A short form is a run of capitalised words with which a full name begins. At the
@@ -357,11 +359,11 @@ class Company:
     nearest: int = 3
 
     def __post_init__(self) -> None:
-        """Check the attributes."""
+        """Raise `ValueError` if an option of the rule is invalid."""
         _check(self)
 
     def links(self, tokens: Sequence[str], sentence_offsets: NDArray[np.int64]) -> NDArray[np.int32]:
-        """Return the links of a document, in linear time.
+        """Return the links between the tokens of a document, in linear time.
 
         Args:
             tokens: Tokens of the document.
@@ -376,7 +378,9 @@ class Company:
     def links_of_all(
         self, documents: Sequence[Tokenized], spellings: TokenSpellings, starts: Int64s, sentence_offsets: Int64s
     ) -> NDArray[np.int32]:
-        """Return the links of concatenated documents; see `herdner.crf.templates.SkipChain.links_of_all`.
+        """Return the links between the tokens of concatenated documents, none of which joins two documents.
+
+        See `herdner.crf.templates.SkipChain.links_of_all`.
 
         Args:
             documents: Documents with tokens.
@@ -414,7 +418,7 @@ RULES: Mapping[str, type[Any]] = MappingProxyType(
 
 
 def check_links(value: object, n_tokens: int, name: str) -> NDArray[np.int32]:
-    """Check the links of a custom rule or a user, and return them sorted and without duplicates.
+    """Validate the links that a custom rule or a user provides, and return them sorted and without duplicates.
 
     Args:
         value: Links of shape [F, 2].
@@ -443,13 +447,13 @@ def check_links(value: object, n_tokens: int, name: str) -> NDArray[np.int32]:
 
 
 def _ascending(links: NDArray[np.int32]) -> bool:
-    """Return True if links are sorted and distinct."""
+    """Return True if the rows of links are in ascending order and distinct."""
     steps = np.diff(links, axis=0)
     return bool(((steps[:, 0] > 0) | ((steps[:, 0] == 0) & (steps[:, 1] > 0))).all())
 
 
 def rule_to_dict(rule: Any) -> dict[str, Any]:
-    """Return the name and the options of a rule as values for JSON.
+    """Return the name and the options of a link rule as a dict of JSON values.
 
     Args:
         rule: A rule of ``RULES``.
@@ -458,7 +462,7 @@ def rule_to_dict(rule: Any) -> dict[str, Any]:
 
 
 def rule_from_dict(values: Mapping[str, Any]) -> Rule:
-    """Build a rule from the values of `rule_to_dict`.
+    """Build a link rule from the dict that `rule_to_dict` returns.
 
     Args:
         values: Name and options; missing options have their defaults.
@@ -473,7 +477,7 @@ def rule_from_dict(values: Mapping[str, Any]) -> Rule:
 
 
 def rule_from_text(text: str) -> Rule:
-    """Parse a rule such as ``same-word`` or ``same-word:nearest=3,fold_case=false``.
+    """Parse a link rule such as ``same-word`` or ``same-word:nearest=3,fold_case=false``.
 
     Args:
         text: Name of the rule, and options after a colon.
@@ -506,7 +510,7 @@ def _make_rule(name: str, options: Mapping[str, Any]) -> Rule:
 
 
 def _check(rule: Any) -> None:
-    """Raise `ValueError` if an option of a rule has the wrong type or is out of range."""
+    """Raise `ValueError` if an option of a link rule has the wrong type or is out of range."""
     for field in fields(rule):
         value, expected = getattr(rule, field.name), ""
         if isinstance(field.default, bool):
@@ -520,12 +524,12 @@ def _check(rule: Any) -> None:
 
 
 def _rows(pairs: list[tuple[int, int]]) -> NDArray[np.int32]:
-    """Return pairs as links int32[F, 2], sorted and distinct."""
+    """Convert pairs of tokens to sorted, distinct links, int32[F, 2]."""
     return np.array(sorted(set(pairs)), np.int32).reshape(-1, 2)
 
 
 def _runs(names: list[int], borders: Container[int]) -> Iterator[tuple[int, int]]:
-    """Yield the first token of each run of adjacent names within a sentence, and the index after its last token."""
+    """Yield the first token and the end index of each run of adjacent names within a sentence."""
     begin = end = -1
     for token in names:
         if token != end or token in borders:
@@ -538,7 +542,7 @@ def _runs(names: list[int], borders: Container[int]) -> Iterator[tuple[int, int]
 
 
 def _prefix_pairs(tokens: list[str], earlier: range, later: range, short: range) -> Iterator[tuple[int, int]]:
-    """Yield the pairs of equal words of two names if the longer one begins with all words of the short form."""
+    """Yield pairs of equal words of two company names if the longer name begins with all words of the shorter one."""
     pairs = list(zip(earlier, later, strict=False))
     if len(pairs) == len(short) and all(tokens[i].casefold() == tokens[j].casefold() for i, j in pairs):
         yield from pairs
@@ -546,7 +550,7 @@ def _prefix_pairs(tokens: list[str], earlier: range, later: range, short: range)
 
 @cache
 def _stemmer(language: str) -> Callable[[str], str]:
-    """Return a cached function that stems a lower-case word."""
+    """Return a cached function that stems lower-case words of a language."""
     import snowballstemmer  # pyright: ignore[reportMissingTypeStubs]
 
     if language not in snowballstemmer.algorithms():
@@ -576,7 +580,7 @@ def _acronym(word: str) -> str:
 
 
 def _initials(word: str) -> str:
-    """Return the first letter of a word, or of each capitalised part of a word such as "Asia-Pacific"."""
+    """Return the initial of a word, or the initials of all capitalised parts of a word such as "Asia-Pacific"."""
     if "-" not in word:
         return word[0]
     return "".join(part[0] for part in word.split("-", LONGEST_ACRONYM) if part[:1].isupper())

@@ -22,7 +22,7 @@ Links = Sequence[NDArray[np.int32]]
 
 @dataclass(frozen=True, eq=False)
 class LinkTable:
-    """Template of links with the table that all its links share.
+    """Link template with the table of log-potentials that all links of the template share.
 
     Attributes:
         template: Template that finds the links.
@@ -35,7 +35,7 @@ class LinkTable:
 
 @dataclass(frozen=True, eq=False)
 class SkipChainModel:
-    """Tied tables of a CRF over K tags; an entry of -inf forbids its tags.
+    """Skip-chain CRF over K tags: tables of log-potentials for transitions and links, in which -inf forbids tags.
 
     Without links the model is a linear-chain CRF (Lafferty, McCallum and Pereira 2001), with links a skip-chain CRF
     (Sutton and McCallum 2004).
@@ -60,7 +60,7 @@ class SkipChainModel:
         transition: NDArray[np.float64],
         link_tables: tuple[LinkTable, ...] = (),
     ) -> SkipChainModel:
-        """Build a model that forbids tag sequences that are not well formed.
+        """Build a skip-chain model in which malformed tag sequences have log-potential -inf.
 
         Args:
             tags: The K tags, in the order of the tables.
@@ -94,7 +94,7 @@ class SkipChainModel:
         return FactorGraph(graph.domains, [*graph.factors, *factors])
 
     def compile(self, unary: NDArray[np.float64], sentence_offsets: NDArray[np.int64], links: Links = ()) -> TableGraph:
-        """Compile the graph of `unroll`, which is built only if a backend needs more than its chains and links.
+        """Compile the factor graph of a document; the full graph is built only if a backend needs it.
 
         The result for a document must not depend on the documents that are decoded together with it. Therefore links
         are never merged into the chains, even if the graph of one document is a single path.
@@ -112,7 +112,7 @@ class SkipChainModel:
         return TableGraph(graph, partial(tied_linked_chains, unary, self.transition, sentence_offsets, linked))
 
     def links(self, tokens: Sequence[str], sentence_offsets: NDArray[np.int64]) -> list[NDArray[np.int32]]:
-        """Return the links of a document for each link table.
+        """Return the links between the tokens of a document for each link table.
 
         Args:
             tokens: Tokens of the document.
@@ -124,7 +124,7 @@ class SkipChainModel:
         return [each.template.links(tokens, sentence_offsets) for each in self.link_tables]
 
     def chain_marginals(self, unary: NDArray[np.float64], sentence_offsets: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Return the marginals of the tags under the chain without links.
+        """Return the marginals of the tags under the linear chain without links.
 
         Args:
             unary: float64[n, K], log-potentials of the tags of each token.
@@ -153,7 +153,7 @@ class SkipChainModel:
     def with_borders(
         self, unary: NDArray[np.float64], sentence_offsets: NDArray[np.int64], overwrite_unary: bool = False
     ) -> NDArray[np.float64]:
-        """Return log-potentials that include `start` and `end` at the borders of sentences.
+        """Return log-potentials to which the start and end log-potentials of each sentence are added.
 
         Args:
             unary: float64[n, K], log-potentials of the tags of each token.
@@ -172,7 +172,7 @@ class SkipChainModel:
         return unary
 
     def without_borders(self) -> SkipChainModel:
-        """Return the model for log-potentials that already include start and end."""
+        """Return the model with start and end log-potentials of 0, for use with log-potentials that include them."""
         return replace(self, start=np.zeros_like(self.start), end=np.zeros_like(self.end))
 
     def with_expected_links(
@@ -182,7 +182,7 @@ class SkipChainModel:
         marginals: NDArray[np.float64],
         overwrite_unary: bool = False,
     ) -> NDArray[np.float64]:
-        """Return log-potentials that include the expected log-potentials of links.
+        """Return log-potentials to which the expected log-potentials of links are added.
 
         The expectation of a link at one end is taken under the marginals of its other end, as in naive mean field
         (Wainwright and Jordan 2008, Sec. 5.3).

@@ -21,7 +21,7 @@ _CELLS = 1 << 22  # maximum number of entries of an array that has one table for
 
 @dataclass(frozen=True, eq=False)
 class Examples:
-    """Concatenated documents with gold tags.
+    """Concatenated documents with gold tags, from which tables are learned.
 
     Attributes:
         unary: float64[n, K], log-potentials of tags, including those of sentence borders.
@@ -39,13 +39,13 @@ class Examples:
 
     @property
     def neighbours(self) -> NDArray[np.int64]:
-        """Pairs of adjacent tokens of a sentence, int64[T, 2]."""
+        """Indices of all pairs of adjacent tokens in a sentence, int64[T, 2]."""
         right = np.delete(np.arange(len(self.unary)), self.sentence_offsets[:-1])
         return np.stack([right - 1, right], axis=1)
 
 
 class LossGradient(NamedTuple):
-    """Minus the log-likelihood, and its derivatives.
+    """Training loss of a skip-chain model (minus the log-likelihood), and the gradient of the loss.
 
     Attributes:
         value: Minus the log-likelihood of the gold tags, in nats.
@@ -59,7 +59,7 @@ class LossGradient(NamedTuple):
 
 
 class _TiedLinks(NamedTuple):
-    """Links ``ends`` [F, 2] that share a table [K, K]."""
+    """Links between the tokens ``ends``, int[F, 2], that share one table, float64[K, K]."""
 
     table: Floats
     ends: NDArray[Any]
@@ -70,7 +70,7 @@ Objective = Callable[[SkipChainModel, Examples], LossGradient]
 
 @dataclass(frozen=True)
 class PseudoLikelihood:
-    """Product of the conditional probabilities of blocks, given the gold tags of all other tokens (Besag 1975).
+    """Pseudo-likelihood: product of the probabilities of blocks, given the gold tags of all other tokens (Besag 1975).
 
     Attributes:
         blocks: "sentence" or "token". With "sentence", a block is the chain of a sentence, given the gold tags at the
@@ -84,12 +84,12 @@ class PseudoLikelihood:
     blocks: Literal["sentence", "token"] = "sentence"
 
     def __post_init__(self) -> None:
-        """Check the attributes."""
+        """Raise `ValueError` if ``blocks`` is invalid."""
         if self.blocks not in ("sentence", "token"):
             raise ValueError(f"`blocks` must be 'sentence' or 'token', got {self.blocks!r}")
 
     def __call__(self, model: SkipChainModel, examples: Examples) -> LossGradient:
-        """Return the loss and its gradient.
+        """Return the negative log pseudo-likelihood of the gold tags, and the gradient by the tables.
 
         Args:
             model: Tables at which the loss is evaluated.
@@ -125,7 +125,7 @@ class PseudoLikelihood:
 
 @dataclass(frozen=True)
 class Piecewise:
-    """Product of the likelihoods of pieces: the chain of each sentence, and each link (Sutton and McCallum 2005).
+    """Piecewise likelihood: product of the likelihoods of each chain and each link (Sutton and McCallum 2005).
 
     The probability of a link's tags (a, b) is proportional to p(i, a) p(j, b) exp(table[a, b]), where p are the
     marginals of the chain. The objective is exact for two sentences joined by one link. If tokens have many links, it
@@ -133,7 +133,7 @@ class Piecewise:
     """
 
     def __call__(self, model: SkipChainModel, examples: Examples) -> LossGradient:
-        """Return the loss and its gradient.
+        """Return the negative log piecewise likelihood of the gold tags, and the gradient by the tables.
 
         Args:
             model: Tables at which the loss is evaluated.
@@ -162,7 +162,7 @@ def _tied_links(model: SkipChainModel, examples: Examples) -> list[_TiedLinks]:
 
 
 def _link_gradient(links: _TiedLinks, examples: Examples) -> tuple[float, Floats]:
-    """Return the piecewise loss of links and its derivatives by their table."""
+    """Return the piecewise loss of links that share a table, and the gradient of the loss by this table."""
     earlier, later = links.ends.T
     a, b = examples.states[earlier], examples.states[later]
     joint = examples.chain_marginals[earlier][:, :, None] * examples.chain_marginals[later][:, None, :]  # [F, K, K]
@@ -175,20 +175,20 @@ def _link_gradient(links: _TiedLinks, examples: Examples) -> tuple[float, Floats
 
 
 def _add_gold_tags(logits: Floats, links: _TiedLinks, y: NDArray[np.int32]) -> None:
-    """Add to the log-potentials of each token those of its links, given the gold tags at the other ends."""
+    """Add the log-potentials of links to ``logits``, given the gold tag of the token at the other end of each link."""
     earlier, later = links.ends.T
     np.add.at(logits, later, links.table[y[earlier]])
     np.add.at(logits, earlier, links.table.T[y[later]])
 
 
 def _subtract_gold_tags(probabilities: Floats, y: NDArray[np.int32]) -> Floats:
-    """Return the derivatives [n, K] of the loss by the tokens' log-potentials: probabilities minus gold indicators."""
+    """Subtract 1 at the gold tags, and return the resulting gradient of the loss by log-potentials, float64[n, K]."""
     probabilities[np.arange(len(y)), y] -= 1
     return probabilities
 
 
 def _table_gradient(links: _TiedLinks, y: NDArray[np.int32], excess: Floats) -> Floats:
-    """Return the derivatives [K, K] of the loss by a table; ``excess`` are those by the log-potentials of tokens."""
+    """Return the gradient of the loss by a table [K, K], from the gradient ``excess`` by the tokens' log-potentials."""
     earlier, later = links.ends.T
     table, transposed = np.zeros_like(links.table), np.zeros_like(links.table)
     np.add.at(table, y[earlier], excess[later])
@@ -197,7 +197,7 @@ def _table_gradient(links: _TiedLinks, y: NDArray[np.int32], excess: Floats) -> 
 
 
 def _chain_gradient(model: SkipChainModel, examples: Examples, unary: Floats) -> tuple[float, Floats, Floats]:
-    """Return the loss of the chains, their marginals [n, K], and the derivatives by the transition table."""
+    """Return the loss of the linear chains, their marginals, and the gradient by the transition table."""
     y = examples.states
     left, right = y[examples.neighbours].T
     chains = forward_backward(unary, model.transition, examples.sentence_offsets, transition_counts=True)

@@ -13,7 +13,7 @@ from herdner.crf.objectives import Examples, Objective
 
 
 class Parameters:
-    """Learned entries of a model's tables as a vector of length d.
+    """Conversion between the learned table entries of a model and a vector of d parameters.
 
     The vector holds the allowed transitions, if these are learned, and the tables of links, row by row.
 
@@ -28,7 +28,7 @@ class Parameters:
     """
 
     def __init__(self, model: SkipChainModel, joint: bool, adapted: bool = False) -> None:
-        """Store the arguments and prepare the computation."""
+        """Store the model, and select the table entries that are learned."""
         self.model = model
         self.is_free = np.isfinite(model.transition) if joint else np.zeros(model.transition.shape, bool)
         tables = [each.table for each in model.link_tables]
@@ -36,11 +36,11 @@ class Parameters:
         self.origin = self.start if adapted else self.vector(model.transition, list(map(np.zeros_like, tables)))
 
     def __len__(self) -> int:
-        """Return the length of the vector."""
+        """Return the number of learned parameters."""
         return len(self.origin)
 
     def vector(self, transition: Floats, tables: Sequence[Floats]) -> Floats:
-        """Return the learned entries of tables, or of their derivatives, as one vector.
+        """Convert tables, or gradients by tables, to a vector of the learned entries.
 
         Args:
             transition: float64[K, K].
@@ -52,7 +52,7 @@ class Parameters:
         return np.concatenate([transition[self.is_free], *(table.ravel() for table in tables)])
 
     def to_model(self, vector: Floats) -> SkipChainModel:
-        """Return the model with the entries of a vector.
+        """Return the model with the learned table entries replaced by those of a vector.
 
         Args:
             vector: float64[d].
@@ -65,7 +65,7 @@ class Parameters:
         return replace(model, transition=transition, link_tables=linked)
 
     def loss(self, vector: Floats, objective: Objective, examples: Examples, l2: float) -> tuple[float, Floats]:
-        """Return the penalised loss and its gradient.
+        """Return the penalised training loss at a parameter vector, and the gradient of the loss.
 
         Args:
             vector: float64[d], entries at which the loss is evaluated.

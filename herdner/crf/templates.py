@@ -29,12 +29,12 @@ from herdner.crf.link_rules import (
 
 @dataclass(frozen=True, slots=True)
 class LinearChain:
-    """Template that joins each token with the next token of its sentence (Lafferty, McCallum and Pereira 2001)."""
+    """Template for the edges between adjacent tokens of a sentence (Lafferty, McCallum and Pereira 2001)."""
 
     name = "linear-chain"
 
     def links(self, tokens: Sequence[str], sentence_offsets: NDArray[np.int64]) -> NDArray[np.int32]:
-        """Return the pairs of adjacent tokens.
+        """Return the pairs of adjacent tokens in the sentences of a document.
 
         Args:
             tokens: Tokens of a document.
@@ -50,7 +50,7 @@ class LinearChain:
 
 @dataclass(frozen=True, slots=True)
 class SkipChain:
-    """Template that joins the tokens linked by a rule (Sutton and McCallum 2004).
+    """Template for the links that a rule finds between tokens (Sutton and McCallum 2004).
 
     Attributes:
         rule: Rule that finds the links.
@@ -60,11 +60,11 @@ class SkipChain:
 
     @property
     def name(self) -> str:
-        """Name of the rule."""
+        """Name of the link rule."""
         return self.rule.name
 
     def links(self, tokens: Sequence[str], sentence_offsets: NDArray[np.int64]) -> NDArray[np.int32]:
-        """Return the links of a document.
+        """Return the links that the rule of the template finds in a document.
 
         Args:
             tokens: Tokens of the document.
@@ -82,7 +82,7 @@ class SkipChain:
     def links_of_all(
         self, documents: Sequence[Tokenized], spellings: TokenSpellings, starts: Int64s, sentence_offsets: Int64s
     ) -> NDArray[np.int32]:
-        """Return the links of concatenated documents. No link joins two documents.
+        """Return the links between the tokens of concatenated documents, none of which joins two documents.
 
         Args:
             documents: D documents with tokens.
@@ -103,12 +103,12 @@ class SkipChain:
         return np.concatenate([np.empty((0, 2), np.int32), *links])
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the template as values for JSON."""
+        """Return the link template as a dict of JSON values."""
         return {"rule": rule_to_dict(self.rule)}
 
     @staticmethod
     def from_dict(values: Mapping[str, Any]) -> SkipChain:
-        """Build a template from the values of `to_dict`.
+        """Build a link template from the dict that `to_dict` returns.
 
         Args:
             values: Values of `to_dict`.
@@ -123,12 +123,12 @@ Template = LinearChain | SkipChain
 
 
 def linear_chain_template() -> LinearChain:
-    """Return the template that joins adjacent tokens of a sentence."""
+    """Return the template for the edges between adjacent tokens of a sentence."""
     return LinearChain()
 
 
 def skip_chain_template(rule: Rule | None = None) -> SkipChain:
-    """Return the template that joins linked tokens.
+    """Return the template for the links that a rule finds between tokens.
 
     Args:
         rule: Rule that finds the links. None is `SameWord()`: mentions of the same capitalised word.

@@ -36,7 +36,7 @@ class StoppingRule:
     period: int = 5
 
     def is_met(self, losses: list[float]) -> bool:
-        """Return True if the last ``period`` iterations have lowered the loss by too little.
+        """Return True if training should stop, because the loss has decreased too little in the last iterations.
 
         Args:
             losses: Losses of all iterations so far.
@@ -57,7 +57,7 @@ def train_chain(
     n_threads: int | None = None,
     progress: TrainingProgress | None = None,
 ) -> Floats:
-    """Maximise the penalised likelihood (`ChainLikelihood`) by L-BFGS, and return the weights.
+    """Train a linear chain: minimise the penalised loss of `ChainLikelihood` by L-BFGS and return the weights.
 
     L-BFGS works on rescaled weights. The scale by which a weight is divided is about the frequency of its feature to
     the power of -1/5. Rescaling saves iterations and does not change the optimum.
@@ -104,7 +104,7 @@ def train_chain(
 
 
 def _scales(data: ChainData, penalty: Floats) -> Floats:
-    """Return the scale of each weight, float64[d]: about the curvature of the loss to the power of -1/5."""
+    """Return the scale of each weight for L-BFGS, float64[d], derived from the approximate curvature of the loss."""
     columns, _ = data.entries
     pairs = np.ones(int(data.transitions.sum()))
     sizes, counts = np.append(data.sizes[columns], pairs), np.append(data.occurrences[columns], data.n_tokens * pairs)
