@@ -164,9 +164,13 @@ class Machine:
 
 HEAD = """# Speed
 
-Written by `python scripts/benchmarks/bench_all.py`: each figure is the median of the runs ({rounds} of each, in turn),
-beside the lowest and the highest. Ratios are of two programs in one run; times are of one machine and mean little
-elsewhere. An *exp* is one call of the C library's `exp`, {exp:.1f} ns here. On {machine}.
+```console
+$ python scripts/benchmarks/bench_all.py --corpus eng.testa:conll2003 --page docs/pages/speed.md
+```
+
+This command writes this page. Each number is the median of {rounds} runs, followed by the lowest and the highest.
+The programs take turns, and a ratio compares two programs of one run. Times depend on the machine, so compare ratios.
+An *exp* is one call of the C library's `exp`, {exp:.1f} ns on this machine. Machine: {machine}.
 """
 
 
