@@ -466,6 +466,7 @@ def _apply(
     rng: np.random.Generator,
     ends: Sequence[NDArray[np.int32]] | None = None,
 ) -> LayerResult:
+    """Tag one checked document; ``ends`` are its links, or None to compute them."""
     unary, tokens, offsets = document
     if not tokens:
         return LayerResult([], [], unary, np.empty((0, 2), np.int32), np.zeros(0, np.bool_), np.zeros(0))

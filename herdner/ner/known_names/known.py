@@ -70,7 +70,7 @@ class Names:
         Args:
             path: Path or stream of the file.
             encoding: Encoding of the file.
-            choices: Fields of `Names`.
+            choices: Other fields of `Names`, such as ``hard``.
 
         Raises:
             FormatError: A line cannot be parsed; the message names the line.
@@ -85,7 +85,7 @@ class Names:
         Args:
             names: `Names`, which are returned unchanged; the path of a file for `read`; or an iterable of ``(name,
                 label)``, ``(name, label, strength)`` and spaCy patterns.
-            choices: Fields of `Names`.
+            choices: Other fields of `Names`, such as ``hard``.
 
         Raises:
             ValueError: A name is malformed.
