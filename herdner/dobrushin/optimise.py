@@ -80,6 +80,9 @@ def optimise_scan(
         iterations: Largest number of runs, each on the result of the previous one, while they improve the bound
             ("iterated DoGS").
 
+    Returns:
+        The improved scan with its bound and the bound of the input.
+
     Raises:
         ValueError: An argument is out of range, or the scan does not fit.
     """

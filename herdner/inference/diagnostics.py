@@ -62,6 +62,9 @@ def diagnose(samples: Int32s, variables: ArrayLike | None) -> Diagnostics:
         samples: int32[C, S, V], recorded joint states.
         variables: int[N], the variables; None is all.
 
+    Returns:
+        The diagnostics of each variable.
+
     Raises:
         ValueError: There are fewer than 8 samples, or a variable does not exist.
     """

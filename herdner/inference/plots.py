@@ -55,6 +55,9 @@ def plot_marginals(
         shape: (rows, columns) of an image; None draws bars.
         state: The state whose probability is drawn, or None.
 
+    Returns:
+        The axes.
+
     Raises:
         ValueError: An argument does not fit the marginals.
     """

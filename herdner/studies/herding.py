@@ -48,6 +48,9 @@ def herd(
             with a ``seed``, the moments minus the features of a random point.
         seed: Random seed or generator of the initial weights.
 
+    Returns:
+        The samples as indices of points, and the final weights.
+
     Raises:
         ValueError: Shapes do not fit, or a number is not finite.
     """
@@ -81,6 +84,9 @@ def herd_categorical(
         weights: float64[K], the initial weights, such as those at which another run ended. The default is p.
         seed: Random seed or generator of initial weights in the set that herding never leaves. For K = 2, the first
             state then has the probabilities p.
+
+    Returns:
+        The samples as states, and the final weights.
 
     Raises:
         ValueError: ``p`` is no distribution, or an argument is out of range.

@@ -95,7 +95,7 @@ class LFSR(Driving):
     rotate: bool = True
 
     def __post_init__(self) -> None:
-        """Raise ``ValueError`` if ``register`` is not a supported degree."""
+        """Raise ``ValueError`` if ``register`` is neither a degree from 2 to 32 nor "hgw19"."""
         is_name = isinstance(self.register, int | str) and not isinstance(self.register, bool)
         if self.register is not None and not (is_name and self.register in REGISTERS):
             raise ValueError(f"lfsr: register must be a degree from 2 to {MOST_DEGREE}, not {self.register!r}")

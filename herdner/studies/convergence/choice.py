@@ -65,6 +65,9 @@ def choose_error_bound(
         runs: Number of runs to average.
         seed: Random seed or generator.
 
+    Returns:
+        The smallest suitable error bound, and the measured differences of all candidates.
+
     Raises:
         ValueError: An argument is out of range.
     """

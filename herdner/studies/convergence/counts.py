@@ -145,6 +145,9 @@ def count_visits(
             plan does not herd.
         start: As in `Gibbs.infer`.
 
+    Returns:
+        The counts after each length.
+
     Raises:
         ValueError: The graph is too large, the plan anneals, or an argument is out of range.
     """

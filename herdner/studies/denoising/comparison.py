@@ -77,6 +77,9 @@ def compare_methods(
         n_sweeps: Number of sweeps of the samplers.
         truth: int32[rows, columns], the true labels, if available.
         seed: Random seed.
+
+    Returns:
+        One tile for the observation and one for each method.
     """
     first = noise.most_likely(observed.y)
     against = first if truth is None else truth

@@ -131,6 +131,9 @@ def denoise(
             sample mean with 1/2 (HGW19, Sec. 7). "map" takes the best state that the backend visits.
         seed: Random seed or generator.
 
+    Returns:
+        The labels of the pixels, their posterior means for "mean", and the result of the backend.
+
     Raises:
         ValueError: The backend has no marginals for "mean", or an argument does not fit.
     """

@@ -63,10 +63,13 @@ class GaussianNoise:
         return table
 
     def most_likely(self, y: Floats) -> Int32s:
-        """Return the label with the nearest level, int32 in the shape of ``y``.
+        """Return the label with the nearest level for each observation.
 
         Args:
-            y: float64 observations.
+            y: Observations, float64 of any shape.
+
+        Returns:
+            int32 in the shape of ``y``.
         """
         levels = np.array(self.levels)
         order = np.argsort(levels)

@@ -123,6 +123,9 @@ def read_picture(path: str | os.PathLike[str]) -> Picture:
     Args:
         path: The file.
 
+    Returns:
+        The picture.
+
     Raises:
         PictureError: The file is no picture, or has colours, transparency, several frames, or too many pixels.
         OSError: The file cannot be read.
@@ -165,6 +168,9 @@ def make_observation(picture: Picture, flips: bool | None, n_labels: int, name: 
         flips: True for flip noise, False for Gaussian noise. None selects flip noise if the picture has few values.
         n_labels: Number of labels.
         name: Name of the picture in error messages.
+
+    Returns:
+        The observation, with labels for flip noise or numbers for Gaussian noise.
 
     Raises:
         ValueError: ``n_labels`` is out of range.

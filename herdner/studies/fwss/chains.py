@@ -51,6 +51,9 @@ def sgld(
         start: Result of an earlier run, whose chains and t continue.
         seed: Random seed or generator.
 
+    Returns:
+        The samples, with equal weights.
+
     Raises:
         ValueError: An argument is out of range.
         Diverged: A chain leaves the finite numbers.
@@ -117,6 +120,9 @@ def hmc(
         init: Initial points, float64[n_chains, d], or "prior" for draws of the prior.
         start: Result of an earlier run, whose chains continue without a warm-up.
         seed: Random seed or generator.
+
+    Returns:
+        The samples, with equal weights.
 
     Raises:
         ValueError: An argument is out of range.

@@ -54,6 +54,9 @@ def lazy_fwss(
         seed: Random seed or generator.
         options: Options of `fwss`, with any step but "constant"; ``n_steps`` is 10 by default.
 
+    Returns:
+        The particles with their weights.
+
     Raises:
         ValueError: An argument is out of range.
         Diverged: A particle leaves the finite numbers.

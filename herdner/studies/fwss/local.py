@@ -122,6 +122,9 @@ def local_fwss(
         start: Result of an earlier run to continue.
         seed: Random seed or generator.
 
+    Returns:
+        The particles, with equal weights.
+
     Raises:
         ValueError: An argument is out of range.
         Diverged: A particle leaves the finite numbers.

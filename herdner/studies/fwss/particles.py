@@ -64,6 +64,9 @@ def svgd(
         seed: Random seed or generator.
         watch: Called with the iteration and the particles [N, d] after each iteration; its time is not counted.
 
+    Returns:
+        The particles, with equal weights.
+
     Raises:
         ValueError: An argument is out of range.
         Diverged: A particle leaves the finite numbers.
@@ -132,6 +135,9 @@ def stein_points(
         bandwidth: Bandwidth of the kernel.
         start: Result of an earlier run, whose points stay.
         seed: Random seed or generator.
+
+    Returns:
+        The points, with equal weights.
 
     Raises:
         ValueError: An argument is out of range.

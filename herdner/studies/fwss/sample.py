@@ -73,6 +73,9 @@ def fwss(
         start: Result of an earlier run to continue.
         seed: Random seed or generator. A run that continues with the same generator equals an uninterrupted run.
 
+    Returns:
+        The particles with their weights.
+
     Raises:
         ValueError: An argument is out of range.
         Diverged: A particle leaves the finite numbers.
@@ -111,6 +114,9 @@ def block_fwss(
         start: Result of an earlier run to continue.
         seed: Random seed or generator.
         options: Options of `fwss`, without ``at_once``.
+
+    Returns:
+        The particles with their weights.
 
     Raises:
         ValueError: An argument is out of range.
@@ -162,6 +168,9 @@ def cached_fwss(
         start: Result of an earlier run to continue.
         seed: Random seed or generator.
         options: Options of `fwss`.
+
+    Returns:
+        The particles with their weights.
 
     Raises:
         ValueError: An argument is out of range.
