@@ -19,11 +19,11 @@ Int64s = NDArray[np.int64]  # offsets, counts
 
 
 class _Owner(np.ndarray[Any, Any]):
-    """Array that owns the memory of a sealed array; the class marks memory that no caller can write to."""
+    """NumPy array that owns the memory of a read-only array to which no caller can write."""
 
 
 def frozen(values: ArrayLike, dtype: type[T], name: str) -> NDArray[T]:
-    """Return a sealed, C-contiguous array.
+    """Return the values as a C-contiguous array that nobody can write to ("sealed").
 
     Args:
         values: The values; they are copied unless they are a sealed array of this type.
@@ -45,18 +45,21 @@ def frozen(values: ArrayLike, dtype: type[T], name: str) -> NDArray[T]:
 
 
 def sealed(array: NDArray[T]) -> NDArray[T]:
-    """Return a sealed view of an array to which the caller keeps no other reference."""
+    """Return a read-only ("sealed") view of an array. The caller must keep no other reference to the array."""
     buffer = memoryview(array.view(_Owner))  # pyright: ignore[reportArgumentType]  (NumPy declares it for 3.12)
     return np.asarray(buffer.toreadonly())
 
 
 def constant(value: ArrayLike, n: int, dtype: type[T]) -> NDArray[T]:
-    """Return a sealed array [n] of one repeated value, which is stored once (stride 0)."""
+    """Return a read-only array [n] in which one value is repeated.
+
+    The value is stored once (stride 0).
+    """
     return np.broadcast_to(sealed(np.array(value, dtype)), n)
 
 
 def frozen_or_constant(values: ArrayLike, dtype: type[T], name: str) -> NDArray[T]:
-    """Return a sealed array like `frozen`, but keep a stride of 0, which repeats one value."""
+    """Return the values as a read-only array like `frozen`. An array of one repeated value keeps its stride 0."""
     array = np.asarray(values)
     if array.ndim == 1 and array.size and array.strides == (0,):
         return constant(frozen(array[0], dtype, name), len(array), dtype)
@@ -64,7 +67,7 @@ def frozen_or_constant(values: ArrayLike, dtype: type[T], name: str) -> NDArray[
 
 
 def finite(values: ArrayLike, name: str) -> Floats:
-    """Return the values as float64 in C order, or raise `ValueError` unless all are finite."""
+    """Return the values as a C-contiguous float64 array, or raise `ValueError` unless all are finite."""
     array = np.ascontiguousarray(values, np.float64)
     if not np.isfinite(array).all():
         raise ValueError(f"{name} must hold finite numbers")

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 
 def check_integer(value: object, name: str, least: int = 1, most: float = math.inf) -> int:
-    """Check an integer argument.
+    """Return a number as an int, or raise `ValueError` if it is not a whole number from ``least`` to ``most``.
 
     Args:
         value: The argument.
@@ -30,7 +30,7 @@ def check_integer(value: object, name: str, least: int = 1, most: float = math.i
 
 
 def check_variables(variables: NDArray[np.integer], n: int, prefix: str = "there is no") -> None:
-    """Check indices of variables.
+    """Raise `ValueError` unless all indices of variables are valid in a graph of ``n`` variables.
 
     Args:
         variables: The indices.
@@ -46,11 +46,14 @@ def check_variables(variables: NDArray[np.integer], n: int, prefix: str = "there
 
 
 def are_offsets(values: NDArray[np.integer], end: int) -> bool:
-    """Return whether ``values`` are offsets of consecutive pieces: one-dimensional, from 0 to ``end``, not falling."""
+    """Return whether ``values`` is a non-decreasing, one-dimensional array of offsets from 0 to ``end``."""
     is_bounded = values.ndim == 1 and len(values) > 0 and values[0] == 0 and values[-1] == end
     return bool(is_bounded and (values[1:] >= values[:-1]).all())
 
 
 def is_number(value: object) -> bool:
-    """Return whether a value is an int or a float; type checkers accept this test for values declared as numbers."""
+    """Return whether a value is an int or a float.
+
+    Type checkers accept this test for values declared as numbers.
+    """
     return isinstance(value, int | float)

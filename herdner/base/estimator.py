@@ -10,14 +10,14 @@ E = TypeVar("E", bound="Estimator")
 
 
 class Estimator:
-    """Base class of estimators.
+    """Base class of estimators with the parameter interface of scikit-learn.
 
     The parameters are the arguments of the constructor, stored under their names; attributes that ``fit`` sets end in
     an underscore. Parameters of a nested estimator or dataclass are named ``parameter__nested``.
     """
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the parameters.
+        """Return the parameters of the estimator by name.
 
         Args:
             deep: Include the parameters of nested estimators and dataclasses.
@@ -32,7 +32,7 @@ class Estimator:
         return params
 
     def set_params(self: E, **params: Any) -> E:
-        """Set parameters.
+        """Set parameters of the estimator by name.
 
         Args:
             **params: New values by name; ``parameter__nested`` sets one parameter of a nested value.
@@ -55,13 +55,13 @@ class Estimator:
         return self
 
     def __repr__(self) -> str:
-        """Return a constructor call with the parameters that differ from their defaults."""
+        """Return the constructor call of the estimator, with the parameters that differ from their defaults."""
         defaults = {name: each.default for name, each in inspect.signature(type(self)).parameters.items()}
         changed = [f"{k}={v!r}" for k, v in self.get_params(deep=False).items() if repr(v) != repr(defaults[k])]
         return f"{type(self).__name__}({', '.join(changed)})"
 
     def __sklearn_tags__(self) -> Any:
-        """Return the description of the estimator that scikit-learn requires."""
+        """Return the tags with which an estimator describes itself to scikit-learn."""
         from sklearn.utils import Tags, TargetTags  # pyright: ignore[reportMissingTypeStubs]
 
         return Tags(estimator_type=None, target_tags=TargetTags(required=False))

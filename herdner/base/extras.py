@@ -20,17 +20,20 @@ EXTRAS = {
 
 
 class MissingExtra(ImportError):
-    """Error: an optional library is not installed. The message says what needs it and how to install it."""
+    """Error: an optional library is not installed.
+
+    The message says what needs it and how to install it.
+    """
 
 
 def install_advice(module: str) -> str:
-    """Return the command that installs the extra that contains the top-level module ``module``."""
+    """Return a pip command that installs the optional dependency to which the top-level module ``module`` belongs."""
     extra = next(name for name, modules in EXTRAS.items() if module in modules)
     return f"pip install 'herdner[{extra}]'"
 
 
 def check_extra(module: str, need: str) -> None:
-    """Raise `MissingExtra` unless the module is installed; import nothing.
+    """Raise `MissingExtra` unless an optional module is installed. The module is not imported.
 
     Args:
         module: Dotted name of a module in `EXTRAS`.
@@ -45,7 +48,7 @@ def check_extra(module: str, need: str) -> None:
 
 
 def import_extra(module: str, need: str) -> Any:
-    """Import an optional module.
+    """Import an optional module, or raise `MissingExtra` if it is not installed.
 
     Args:
         module: Dotted name of a module in `EXTRAS`.

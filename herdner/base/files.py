@@ -21,7 +21,7 @@ _PART = re.compile(r"\..+\.\d+-\d+\.part", re.DOTALL | re.ASCII)  # names of tem
 
 @contextmanager
 def atomic_write(path: str | os.PathLike[str]) -> Generator[IO[bytes], None, None]:
-    """Open a file for writing that replaces ``path`` when the block ends without an error.
+    """Open a temporary file for writing, which replaces ``path`` when the ``with`` block ends without an error.
 
     Until then the bytes are in a hidden file in the same folder, and ``path`` keeps its content; an error removes the
     hidden file. Hidden files of killed processes are removed by the next process that writes into the folder. If
@@ -62,7 +62,7 @@ def atomic_write(path: str | os.PathLike[str]) -> Generator[IO[bytes], None, Non
 
 @contextmanager
 def _errors_for(path: Path, part: Path) -> Generator[None, None, None]:
-    """Replace the name of the temporary file ``part`` in errors by ``path``."""
+    """Replace the name of the temporary file ``part`` by ``path`` in the errors of the ``with`` block."""
     try:
         yield
     except OSError as error:
@@ -73,7 +73,7 @@ def _errors_for(path: Path, part: Path) -> Generator[None, None, None]:
 
 
 def _copy_mode_and_owner(path: Path, part: Path) -> None:
-    """Give the new file the mode of the old one and, if permitted, its owner."""
+    """Give a new file the mode and, if permitted, the owner of the file that it replaces."""
     with suppress(FileNotFoundError):
         old = path.stat()
         if hasattr(os, "chown"):
@@ -83,7 +83,10 @@ def _copy_mode_and_owner(path: Path, part: Path) -> None:
 
 
 def _lock(stream: IO[bytes]) -> bool:
-    """Lock the file for this process and return whether that succeeded; locks end with their processes."""
+    """Lock a file for this process, and return whether that succeeded.
+
+    The operating system releases locks when their process ends.
+    """
     if sys.platform == "win32":
         return True  # Windows does not remove open files
     import fcntl
@@ -97,7 +100,10 @@ def _lock(stream: IO[bytes]) -> bool:
 
 @lru_cache(maxsize=1024)
 def _remove_abandoned(folder: Path, _process: int) -> None:
-    """Remove temporary files of killed processes from a folder, once per process because listing it may be slow."""
+    """Remove the temporary files of killed processes from a folder.
+
+    This is done once per process, because listing a folder may be slow.
+    """
     for part in folder.iterdir() if folder.is_dir() else ():
         if _PART.fullmatch(part.name):
             with suppress(OSError), part.open("r+b") as stream:

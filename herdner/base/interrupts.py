@@ -50,7 +50,7 @@ def was_interrupted() -> bool:
 
 @contextmanager
 def restore_interrupt() -> Generator[None]:
-    """Raise `KeyboardInterrupt` in place of any other error that follows a Ctrl-C in this context.
+    """Raise `KeyboardInterrupt` instead of any other error that occurs after a Ctrl-C in the ``with`` block.
 
     Compiled libraries may convert an interrupt to an error of their own.
 
@@ -67,7 +67,7 @@ def restore_interrupt() -> Generator[None]:
 
 @contextmanager
 def block_interrupts() -> Generator[None]:
-    """Block Ctrl-C in processes that are started in this context, from their first instruction on."""
+    """Block Ctrl-C, from their first instruction on, in processes that are started in the ``with`` block."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return

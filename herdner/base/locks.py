@@ -13,7 +13,9 @@ _locks: WeakSet[ForkLock] = WeakSet()
 
 
 class ForkLock:
-    """A reentrant lock that is free in a forked child process, where the data that it protects are consistent.
+    """Reentrant lock that is free in a forked child process.
+
+    The data that it protects are consistent in the child.
 
     A fork copies the state of locks but no other threads, so a lock that another thread holds would stay locked in the
     child. Therefore a fork waits until all of these locks are free, and the child gets new ones.
@@ -22,16 +24,16 @@ class ForkLock:
     __slots__ = ("__weakref__", "_lock")
 
     def __init__(self) -> None:
-        """Create the lock, not acquired."""
+        """Create a free lock."""
         self._lock: Any = RLock()
         _locks.add(self)
 
     def __enter__(self) -> None:
-        """Acquire the lock."""
+        """Acquire the lock at the start of a ``with`` block."""
         self._lock.acquire()
 
     def __exit__(self, *_: object) -> None:
-        """Release the lock."""
+        """Release the lock at the end of a ``with`` block."""
         self._lock.release()
 
 
@@ -39,7 +41,7 @@ _acquired_locks: list[Any] = []
 
 
 def _before_fork() -> None:
-    """Acquire all locks, so that no thread changes the data that they protect."""
+    """Acquire all locks before a fork, so that no thread changes the data that the locks protect."""
     for lock in list(_locks):
         inner = lock._lock  # pyright: ignore[reportPrivateUsage]
         if inner.acquire(timeout=FORK_SECONDS):
@@ -47,13 +49,13 @@ def _before_fork() -> None:
 
 
 def _after_fork_in_parent() -> None:
-    """Release all locks."""
+    """Release all locks in the parent process after a fork."""
     while _acquired_locks:
         _acquired_locks.pop().release()
 
 
 def _after_fork_in_child() -> None:
-    """Replace all locks."""
+    """Replace all locks by free ones in the child process after a fork."""
     _acquired_locks.clear()
     for lock in list(_locks):
         lock._lock = RLock()  # pyright: ignore[reportPrivateUsage]

@@ -18,11 +18,11 @@ _GROUPS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_b
 
 
 class NotEnoughMemory(MemoryError):
-    """Error: a computation needs more memory than is available. It was not started."""
+    """Error: a computation was not started, because it needs more memory than is available."""
 
 
 def check_memory(n_bytes: float, what: str, remedy: str) -> None:
-    """Check that an allocation fits into the memory of the machine and the limits of this process.
+    """Raise `NotEnoughMemory` if an allocation exceeds the free memory or the limits of this process.
 
     Args:
         n_bytes: Estimated size of the allocation. From 1 GB on it is logged as information.
@@ -44,7 +44,10 @@ def check_memory(n_bytes: float, what: str, remedy: str) -> None:
 
 
 def free_memory() -> float:
-    """Return the number of bytes that this process may still allocate; infinity if the system does not report it."""
+    """Return the number of bytes that this process can still allocate.
+
+    It is infinity if the system does not report it.
+    """
     return max(0.0, min(_limits(), default=float("inf")))
 
 

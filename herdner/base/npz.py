@@ -27,11 +27,14 @@ _MAX_TEXT = 1 << 22  # bytes of a text member; parsed JSON takes up to thirty ti
 
 
 class NpzError(ValueError):
-    """Error: a file is not an .npz archive, is damaged, or contains unsupported members. The message is one line."""
+    """Error: a file is not an .npz archive, is damaged, or contains unsupported members.
+
+    The message is one line.
+    """
 
 
 def write_npz(where: Where, arrays: Mapping[str, NDArray[Any]], texts: Mapping[str, bytes]) -> None:
-    """Write an archive of compressed members.
+    """Write arrays and texts as members of a compressed .npz archive.
 
     Args:
         where: A path, which is replaced atomically, or a binary stream.
@@ -62,7 +65,7 @@ def _add(archive: zipfile.ZipFile, name: str, data: bytes) -> None:
 
 
 def read_member(where: Where, name: str, largest: int) -> bytes:
-    """Read a member that is not an array.
+    """Read a member of an .npz archive that is not an array, and return its bytes.
 
     Args:
         where: A path or binary stream.
@@ -89,7 +92,7 @@ def read_member(where: Where, name: str, largest: int) -> bytes:
 def read_arrays(
     where: Where, *, texts: Collection[str] = (), largest: int | None = None, packed: bool = True
 ) -> dict[str, NDArray[Any]]:
-    """Read all arrays.
+    """Read all arrays of an .npz archive.
 
     Args:
         where: A path or binary stream.
@@ -131,7 +134,7 @@ def _opened(where: Where) -> Generator[zipfile.ZipFile, None, None]:
 
 
 def _check_size(archive: zipfile.ZipFile, largest: int | None) -> None:
-    """Raise `NpzError` if the archive would unpack to more than ``largest`` or to an unusual multiple of its size."""
+    """Raise `NpzError` if an archive would unpack to more than ``largest`` bytes or to far more than its own size."""
     size, most = sum(member.file_size for member in archive.infolist()), _MIN_LIMIT
     if archive.fp is not None:
         most += _MAX_RATIO * archive.fp.seek(0, os.SEEK_END)
@@ -141,7 +144,10 @@ def _check_size(archive: zipfile.ZipFile, largest: int | None) -> None:
 
 
 def _bytes(archive: zipfile.ZipFile, member: zipfile.ZipInfo, packed: bool) -> bytes:
-    """Return the content of a member; zipfile checks its length and CRC-32."""
+    """Return the content of a member of an archive.
+
+    The module zipfile checks the length and the CRC-32.
+    """
     if not packed and member.compress_type != zipfile.ZIP_STORED:
         raise NpzError(f"its member {member.filename} is compressed; store it plain, as numpy.savez does")
     if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) or member.flag_bits & 0x1:
@@ -150,7 +156,7 @@ def _bytes(archive: zipfile.ZipFile, member: zipfile.ZipInfo, packed: bool) -> b
 
 
 def _array(data: bytes, what: str) -> NDArray[Any]:
-    """Convert the bytes of a .npy file to an array after checking that its shape fits the number of bytes."""
+    """Convert the bytes of a .npy file to an array, after checking that the shape fits the number of bytes."""
     stream = io.BytesIO(data)
     version = np.lib.format.read_magic(stream)
     if version not in ((1, 0), (2, 0)):

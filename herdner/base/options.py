@@ -19,13 +19,13 @@ _DESCRIPTIONS: Mapping[object, str] = {
 
 
 def parse_pair(text: str) -> tuple[str, str] | None:
-    """Return key and value of ``key=value``, or None if ``text`` has another form."""
+    """Split a text ``key=value`` into key and value; return None if the text has another form."""
     key, equals, value = text.partition("=")
     return (key.strip(), value.strip()) if equals and key.strip().isidentifier() else None
 
 
 def parse_call(text: str, functions: Mapping[str, Callable[..., T]], name: str, syntax: str) -> T:
-    """Call a function that is written as text, such as ``linear(0.1, 1)``.
+    """Call one of ``functions`` as a text such as ``linear(0.1, 1)`` describes, and return the result.
 
     Args:
         text: Name of the function, and its arguments in parentheses: numbers, or text without commas.
@@ -52,7 +52,7 @@ def parse_call(text: str, functions: Mapping[str, Callable[..., T]], name: str, 
 
 
 def parse_option(value: object, type: Any, name: str = "the option") -> Any:
-    """Convert a value, possibly written as text, to a declared type.
+    """Convert the value of an option, possibly written as text, to the type of the option.
 
     Args:
         value: The value.
@@ -76,7 +76,7 @@ def parse_option(value: object, type: Any, name: str = "the option") -> Any:
 
 
 def describe_type(type: Any) -> str:
-    """Describe a type for users, such as "a whole number or none"."""
+    """Describe a type in words for users, such as "a whole number or none"."""
     parts: list[str] = []
     for alternative in _alternatives(type):
         if typing.get_origin(alternative) is Literal:
@@ -103,7 +103,7 @@ def _has_from_text(alternative: Any) -> bool:
 
 
 def _convert(value: object, alternative: Any) -> object:
-    """Convert a value to one type, or raise `ValueError`."""
+    """Convert a value to one type, or raise `ValueError` if that is impossible."""
     if typing.get_origin(alternative) is Literal:
         for allowed in typing.get_args(alternative):
             if value == allowed and type(value) is type(allowed):

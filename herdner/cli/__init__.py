@@ -63,7 +63,9 @@ def herdner(
 
 
 def run(arguments: Sequence[str] | None = None) -> int:
-    """Run a command. Every failure that bad input can cause prints one line on stderr.
+    """Run the ``herdner`` command with these arguments.
+
+    Every failure that bad input can cause prints one line on stderr.
 
     Args:
         arguments: Arguments of the command line; None stands for those of the process.
@@ -97,7 +99,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run a command and end the process with its exit code.
+    """Run the ``herdner`` command, and end the process with the exit code of the command.
 
     Args:
         arguments: Arguments of the command line; None stands for those of the process.
@@ -124,7 +126,7 @@ def _exit_by_signal(*_: object) -> None:
 
 
 def _end_soon(code: int) -> None:
-    """End the process within a second, even if worker processes that were terminated block its executor.
+    """End the process within a second, even if terminated worker processes block their executor.
 
     All files are closed by now. Messages of the executor about its termination are discarded.
     """

@@ -44,6 +44,6 @@ def backends(
 
 
 def _to_text(default: object) -> str:
-    """Return a default value as --set accepts it, quoted for the shell."""
+    """Return the default value of an option as text that --set accepts, quoted for the shell."""
     text = str(default).lower() if default is None or isinstance(default, bool) else str(default)
     return f"'{text}'" if set(text) & set(" ()") else text

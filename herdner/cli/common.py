@@ -42,7 +42,7 @@ def print_message(message: object) -> None:
 
 
 def print_os_error(error: OSError) -> None:
-    """Print the file and the reason of an error of the operating system.
+    """Print an error of the operating system on stderr: the file and the reason.
 
     Args:
         error: The error.
@@ -52,7 +52,7 @@ def print_os_error(error: OSError) -> None:
 
 
 def discard_stdout() -> None:
-    """Discard all further output, because the reader has closed the pipe (as ``head`` does)."""
+    """Discard all further standard output, because its reader (such as ``head``) has closed the pipe."""
     try:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except (OSError, ValueError):
@@ -60,7 +60,7 @@ def discard_stdout() -> None:
 
 
 def handle_errors(function: Callable[P, T]) -> Callable[P, T]:
-    """Decorate a command so that bad input, a full disk or a closed pipe ends it with a message of one line.
+    """Decorate a command so that bad input, a full disk or a closed pipe ends it with a one-line message.
 
     Args:
         function: The command.
@@ -95,14 +95,17 @@ def handle_errors(function: Callable[P, T]) -> Callable[P, T]:
 
 
 def _corpus_error() -> type[Exception]:
-    """Return `CorpusError`. It is imported only after a failure, because the registry is slow to import."""
+    """Return the class `CorpusError`.
+
+    It is imported only after a failure, because the registry is slow to import.
+    """
     from herdner.corpora.registry import CorpusError
 
     return CorpusError
 
 
 def parse_backend(name: str, options: Mapping[str, object]) -> Backend:
-    """Create a backend.
+    """Create an inference backend from its name and its KEY=VALUE options.
 
     Args:
         name: Name of the backend.
@@ -124,7 +127,7 @@ def parse_inference(
     backend: str | None, pairs: Sequence[str] | None, tagger: Tagger, option: str = "--set", names: Names | None = None,
     min_confidence: float | None = None,
 ) -> Inference:  # fmt: skip
-    """Build the options of tagging from the options of a command.
+    """Build an `Inference` object, the settings of tagging, from the options of a command.
 
     Args:
         backend: Name of the backend; None stands for the backend of the tagger.
@@ -153,7 +156,7 @@ def parse_inference(
 
 
 def parse_names(path: str | None, strength: float | None, hard: bool, fold_case: bool) -> Names | None:
-    """Read the known names.
+    """Read a list of known names from a file, with the options of the command line.
 
     Args:
         path: Value of ``--names``.
@@ -184,7 +187,7 @@ def parse_names(path: str | None, strength: float | None, hard: bool, fold_case:
 
 @contextmanager
 def open_output(output: str | None) -> Generator[IO[Any]]:
-    """Open standard output or a text file.
+    """Open standard output or a text file for writing.
 
     The file appears when it is complete. It is compressed if its extension is that of a compression format.
 
@@ -213,16 +216,19 @@ def open_output(output: str | None) -> Generator[IO[Any]]:
 
 
 class HiddenProgress:
-    """Progress display that shows nothing. It accepts every method call of `rich.progress.Progress`."""
+    """Progress display that shows nothing.
+
+    It accepts every method call of `rich.progress.Progress`.
+    """
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
-        """Return a function that does nothing."""
+        """Return a function that does nothing, for any attribute."""
         return lambda *args, **kwargs: 0
 
 
 @contextmanager
 def show_activity(description: str) -> Generator[None]:
-    """Show a progress display for work whose length is unknown.
+    """Show an activity display on stderr for work of unknown length.
 
     Args:
         description: Name of the work.
@@ -237,7 +243,7 @@ def show_activity(description: str) -> Generator[None]:
 
 @contextmanager
 def show_progress(*columns: str, visible: bool = True) -> Generator[Progress | HiddenProgress]:
-    """Show a progress display on stderr if it is a terminal.
+    """Show a progress bar on stderr, if stderr is a terminal.
 
     Args:
         *columns: Formats of further columns, in the syntax of rich.

@@ -27,7 +27,7 @@ _MODEL_AND_BACKEND = re.compile(r"(?P<model>.*)@(?P<backend>[^@:/\\.]*)(?::(?P<o
 
 @dataclass(frozen=True)
 class ComparisonSide:
-    """A model or a file of predictions.
+    """One side of a comparison: a model or a file of predictions.
 
     Attributes:
         name: Text of the argument.
@@ -45,7 +45,7 @@ class ComparisonSide:
 
 
 def parse_side(text: str) -> ComparisonSide:
-    """Parse one argument of ``--compare``.
+    """Parse one argument of ``--compare`` into a model or a file of predictions.
 
     A path may contain ":" and "@". Therefore the argument is interpreted as the first of these that fits: the name of a
     shipped model, FILE:FORMAT, the path of an existing file, a model and a backend, a model. ":" separates the options
@@ -139,7 +139,7 @@ def compare_sides(
 
 
 def _load_taggers(sides: list[ComparisonSide]) -> dict[str, Tagger]:
-    """Load each model once."""
+    """Load the model of each side of a comparison; a model that occurs twice is loaded once."""
     import herdner
     from herdner.ner.model_file import ModelError
 
@@ -156,7 +156,7 @@ def _load_taggers(sides: list[ComparisonSide]) -> dict[str, Tagger]:
 
 
 def _shared_tokenizer(sides: list[ComparisonSide], taggers: dict[str, Tagger]) -> Tokenizer:
-    """Return the tokenizer of the first model for running text, or the default tokenizer."""
+    """Return the tokenizer of the first model that tags running text, or the default tokenizer."""
     from herdner.text.tokenize import Tokenizer, TokenizerSettings
 
     settings = [tagger.model_.tokenizer for tagger in taggers.values()] or [TokenizerSettings()]
@@ -168,7 +168,10 @@ def _shared_tokenizer(sides: list[ComparisonSide], taggers: dict[str, Tagger]) -
 def _tag_side(
     letter: str, side: ComparisonSide, tagger: Tagger, gold: list[Document], inference: Inference | None, seed: int,
 ) -> tuple[list[Document], float]:  # fmt: skip
-    """Tag the gold documents; error messages begin with the name of the side."""
+    """Tag the gold documents with the model of one side.
+
+    Error messages begin with the name of the side.
+    """
     try:
         return tag_timed(tagger, gold, inference, seed, f"tagging {letter}")
     except ValueError as error:

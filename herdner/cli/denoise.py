@@ -96,7 +96,7 @@ def denoise(
 
 
 def _formats(paths: list[Path]) -> dict[Path, str]:
-    """Return the format of each file; raise an error for a file that cannot be written."""
+    """Return the file format of each picture; raise a usage error for a file that cannot be written."""
     from herdner.studies.denoising.pictures import picture_format
 
     for path in paths:
@@ -107,7 +107,7 @@ def _formats(paths: list[Path]) -> dict[Path, str]:
 def _check_options(
     noise: str | None, sigma: float | None, p: float | None, coupling: float | None, soft: bool, estimate: str
 ) -> None:
-    """Check the options that do not depend on the picture."""
+    """Raise a usage error for options that contradict each other, whatever the picture is."""
     from herdner.studies.denoising.noise import FlipNoise, GaussianNoise
 
     if sigma is not None and (p is not None or noise == "flip"):
@@ -130,7 +130,7 @@ def _check_options(
 
 
 def _make_backend(name: str | None, pairs: list[str] | None, sweeps: int, estimate: Literal["mean", "map"]) -> Backend:
-    """Return the backend with the number of sweeps, and with the record that the estimate needs."""
+    """Create the backend with the number of sweeps, and with the record that the estimate requires."""
     from herdner.inference.record import Record
     from herdner.inference.registry import describe_backend
     from herdner.studies.denoising.model import default_backend
@@ -150,7 +150,10 @@ def _make_backend(name: str | None, pairs: list[str] | None, sweeps: int, estima
 def _parameters(
     observation: Observation, sigma: float | None, p: float | None, coupling: float | None, seed: int
 ) -> tuple[Noise, float]:
-    """Return the noise and the coupling; estimate those that the options do not set."""
+    """Return the noise model and the coupling.
+
+    Parameters that no option sets are estimated from the picture.
+    """
     from herdner.studies.denoising.estimation import estimate_parameters
     from herdner.studies.denoising.noise import FlipNoise, GaussianNoise
 
@@ -170,7 +173,7 @@ def _parameters(
 
 
 def _read_truth(path: Path, observation: Observation, noise: Noise) -> NDArray[np.int32]:
-    """Return the levels of the true picture, int32[rows, columns]."""
+    """Return the true picture in levels, int32[rows, columns]."""
     import numpy as np
 
     from herdner.studies.denoising.noise import GaussianNoise
@@ -190,7 +193,7 @@ def _read_truth(path: Path, observation: Observation, noise: Noise) -> NDArray[n
 
 
 def _write(files: dict[Path, bytes]) -> None:
-    """Write files. Each appears when it is complete."""
+    """Write several files. Each one appears under its name only when it is complete."""
     from herdner.base.files import atomic_write
 
     for path, content in files.items():

@@ -112,7 +112,7 @@ def _score_model(
 def _measure_consistency(
     tagger: Tagger, gold: list[Document], predicted: list[Document], inference: Inference, seed: int
 ) -> list[Tabulated]:
-    """Return the consistency of the predictions and, if they used links, of predictions without links."""
+    """Return the consistency of the predictions, and of predictions without links if the model uses links."""
     from herdner.evaluation.consistency import measure_consistency
 
     has_links = inference.links and bool(tagger.model_.link_tables)

@@ -77,7 +77,9 @@ def _explain_documents(
     tagger: Tagger, documents: Iterable[Document | Failure], status: RunStatus, name: str | None, against: str | None,
     inference: Inference, seed: int,
 ) -> Iterator[tuple[str | None, list[Explanation]]]:  # fmt: skip
-    """Yield the id and the explanations of each document; with a name, only for documents that contain it.
+    """Yield the id of each document and the explanations of its entities.
+
+    With ``name``, only documents that contain this name are yielded.
 
     Failures are reported. A name that no document contains is a failure.
     """
@@ -108,7 +110,7 @@ def _explain_documents(
 def _print_explanations(
     explanations: Iterable[tuple[str | None, list[Explanation]]], n_parts: int | None, has_headings: bool
 ) -> None:
-    """Print a block of lines for each mention, in colour on a terminal."""
+    """Print a block of lines for each explained mention, in colour on a terminal."""
     from rich.console import Console
     from rich.text import Text
 
@@ -133,21 +135,21 @@ def _print_explanations(
 
 
 def _totals(each: Explanation) -> str:
-    """Return the sums of the parts of features, transitions, links and known names."""
+    """Return the four sums of an explanation's parts: features, transitions, links and known names."""
     features, transitions, links = each.total("feature"), each.total("transition"), each.total("link")
     names = f", known names {each.total('name'):+.2f}" if each.total("name") else ""
     return f"features {features:+.2f}, transitions {transitions:+.2f}, links {links:+.2f}{names}"
 
 
 def _confidences(each: Explanation) -> str:
-    """Return the confidence, and the confidence without links if it differs."""
+    """Return the confidence of an entity, and the confidence without links if it differs, as text."""
     confidence, without_links = each.mention.confidence or 0.0, each.confidence_without_links
     more = "" if confidence == without_links else f", without links {100 * without_links:.1f} %"
     return f"confidence {100 * confidence:.1f} %{more}"
 
 
 def to_printable(text: str) -> str:
-    """Replace control characters, line breaks and characters that UTF-8 cannot encode.
+    """Replace all characters that a terminal cannot print safely: control characters, line breaks and lone surrogates.
 
     Args:
         text: Any text.

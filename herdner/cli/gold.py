@@ -45,7 +45,7 @@ class GoldFiles:
     strict: bool = False
 
     def read(self, tokenizer: Tokenizer, known_labels: Collection[str], model: str) -> list[Document]:
-        """Read the documents.
+        """Read the gold documents from the files.
 
         Args:
             tokenizer: Tokenizer of running text.
@@ -69,7 +69,7 @@ class GoldFiles:
 def tag_timed(
     tagger: Tagger, gold: list[Document], inference: Inference | None, seed: int, title: str = "tagging"
 ) -> tuple[list[Document], float]:
-    """Tag documents without their annotation, and measure the speed.
+    """Tag gold documents, whose annotation is removed first, and measure the speed.
 
     Args:
         tagger: The tagger.
@@ -97,7 +97,7 @@ def tag_timed(
 def check_known_labels(
     gold: Sequence[Document], known_labels: Collection[str], model: str, sources: Sequence[FileAndFormat]
 ) -> None:
-    """Check that at least one gold label is known.
+    """Raise a usage error if the models know none of the gold labels.
 
     Args:
         gold: Annotated documents.
@@ -118,7 +118,10 @@ def check_known_labels(
 
 
 def _label_advice(labels: Sequence[str], known_labels: Collection[str], sources: Sequence[FileAndFormat]) -> str:
-    """Return advice for unknown labels: the format of a corpus with these labels, or options that rename them."""
+    """Return advice for labels that the models do not know.
+
+    It names the format of a corpus with these labels, or the options that rename labels.
+    """
     from herdner.corpora.registry import load_registry
     from herdner.evaluation.align import similar_labels
 
@@ -132,7 +135,7 @@ def _label_advice(labels: Sequence[str], known_labels: Collection[str], sources:
 
 
 def parse_sources(files: Iterable[str]) -> list[FileAndFormat]:
-    """Parse FILE:FORMAT arguments.
+    """Parse arguments of the form FILE:FORMAT.
 
     Args:
         files: The arguments.
@@ -150,7 +153,7 @@ def parse_sources(files: Iterable[str]) -> list[FileAndFormat]:
 
 
 def parse_renames(pairs: Sequence[str] | None) -> LabelNames | None:
-    """Parse the values of ``--rename``.
+    """Parse the OLD=NEW values of ``--rename`` into new names of labels.
 
     Args:
         pairs: OLD=NEW arguments.
@@ -171,7 +174,7 @@ def parse_renames(pairs: Sequence[str] | None) -> LabelNames | None:
 
 
 def encoding_option(source: FileAndFormat, encoding: str | None) -> dict[str, str]:
-    """Return the encoding as an option of the reader.
+    """Return a dict with the encoding as a reader option, if the format of the file has this option.
 
     Args:
         source: File and format.
@@ -190,7 +193,9 @@ def read_gold(
     sources: Sequence[FileAndFormat], tokenizer: Tokenizer, core_labels: bool, encoding: str | None = None,
     renames: LabelNames | None = None, strict: bool = False,
 ) -> list[Document]:  # fmt: skip
-    """Read annotated documents. Documents without tokens or annotation are left out.
+    """Read annotated documents.
+
+    Documents without tokens or annotation are left out.
 
     Args:
         sources: Files and their formats.
@@ -246,7 +251,7 @@ def _warn_about_boundaries(document: Document, warnings: ParseWarnings) -> None:
 
 
 def print_table(table: Tabulated) -> None:
-    """Print a table on a terminal, or Markdown to a file or pipe.
+    """Print a table, in columns on a terminal and as Markdown otherwise.
 
     Args:
         table: The table.

@@ -68,7 +68,7 @@ def infer(
 
 
 def _make_backend(name: str, pairs: list[str] | None, seconds: float, task: InferenceTask, n_samples: int) -> Backend:
-    """Create the backend for a task.
+    """Create the inference backend for a task of ``infer``.
 
     Raises:
         UsageError: The backend or an option is unknown, or a value is not valid.
@@ -84,7 +84,7 @@ def _make_backend(name: str, pairs: list[str] | None, seconds: float, task: Infe
 
 
 def _format(task: InferenceTask, result: Result, graph: FactorGraph, observed: dict[int, int], backend: str) -> str:
-    """Return the result of a task in the competition's format, with the observed variables."""
+    """Return the result of a task and the observed states as text in the format of the UAI competition."""
     import numpy as np
 
     from herdner.graph.tables import compile_tables
@@ -110,7 +110,7 @@ def _format(task: InferenceTask, result: Result, graph: FactorGraph, observed: d
 
 
 def _complete(states: np.ndarray, free: np.ndarray, observed: dict[int, int], n: int) -> np.ndarray:
-    """Return joint states int32[N, n] from the states of the free variables and of the observed variables."""
+    """Combine states of the free variables with the observed states to joint states int32[N, n]."""
     import numpy as np
 
     whole = np.zeros((len(states), n), np.int32)

@@ -25,7 +25,7 @@ MAX_EXTENSIONS = 5  # extensions of ignored files that one message lists
 
 
 class CommandInput(NamedTuple):
-    """An input and its format.
+    """Input of a command and the name of its format.
 
     Attributes:
         source: A file, or the path of a folder or archive in which the reader finds the files.
@@ -37,7 +37,7 @@ class CommandInput(NamedTuple):
 
     @property
     def path(self) -> str:
-        """Path as the user gave it."""
+        """Path of the input as the user gave it."""
         return self.source if isinstance(self.source, str) else str(self.source.path or "-")
 
 
@@ -58,7 +58,7 @@ class RunStatus:
     is_truncated: bool = False
 
     def fail(self, message: object) -> None:
-        """Count a failure and print its message.
+        """Count a failed document or file, and print the message.
 
         Args:
             message: Message. After the first `MAX_MESSAGES` failures, messages are not printed.
@@ -78,7 +78,7 @@ class RunStatus:
 def expand_inputs(
     files: Sequence[str], format: str | None, patterns: Sequence[str] | None = None, errors: str | None = None
 ) -> list[CommandInput]:
-    """Return the input files of a command.
+    """Return the input files that the FILE arguments of a command name, each with its format.
 
     A folder is expanded to its files that match a pattern or, without patterns, have a known extension. One message
     states the number of its other files. The id of a file is its path relative to the common parent folder, so that all
@@ -123,7 +123,10 @@ def expand_inputs(
 
 
 def _expand_file(name: str, format: str | None) -> tuple[list[CommandInput], Path | None]:
-    """Return a file, standard input or the files that match a pattern, together with their folder."""
+    """Return the files that an argument names, and the folder that they were found in.
+
+    The argument is a file, "-" for standard input, or a pattern.
+    """
     from herdner.corpora.formats import format_of
     from herdner.text.io.source import FormatError, Source, sources
 
@@ -162,7 +165,7 @@ def _expand_folder(folder: Path, format: str | None, patterns: Sequence[str]) ->
 
 
 def _print_ignored(folder: Path, files: Iterable[Path]) -> None:
-    """Print the number of ignored files of a folder by extension."""
+    """Print how many files of a folder are ignored, for each file extension."""
     counts = Counter(file.suffix.lower() or "without extension" for file in files)
     if not counts:
         return
@@ -188,7 +191,7 @@ def _without_repetitions(inputs: Iterable[CommandInput]) -> list[CommandInput]:
 
 
 def _with_ids(inputs: Sequence[CommandInput], folders: Sequence[Path], replace: bool) -> list[CommandInput]:
-    """Return the inputs with ids relative to the common parent folder."""
+    """Return the inputs with document ids that are relative to the common parent folder of all files."""
     from herdner.text.io.source import unique_ids
 
     paths = [each.source.path for each in inputs if not isinstance(each.source, str) and each.source.path]
@@ -209,7 +212,7 @@ def _with_ids(inputs: Sequence[CommandInput], folders: Sequence[Path], replace: 
 def read_inputs(
     inputs: Iterable[CommandInput], encoding: str, on_file_end: Callable[[], object], **options: Any
 ) -> Iterator[Document | Failure]:
-    """Yield the documents of all inputs.
+    """Read the documents of all input files, one file after the other.
 
     Args:
         inputs: Input files.

@@ -26,7 +26,7 @@ BATCHES_IN_FLIGHT = 2  # for each process
 def tag_in_processes(
     documents: Iterable[Document | Failure], jobs: int, model: str, inference: Inference, seed: int
 ) -> Iterator[Document | Failure]:
-    """Yield the results of `Tagger.outcomes`, computed by several processes.
+    """Tag documents in several processes, and yield the results in the order of the documents.
 
     Args:
         documents: Documents to tag.
@@ -68,7 +68,7 @@ def tag_in_processes(
 
 @contextmanager
 def _signals_deferred() -> Generator[None]:
-    """Deliver SIGINT and SIGTERM only after the block, so that starting a process is not interrupted."""
+    """Deliver SIGINT and SIGTERM only after the ``with`` block, so that they cannot interrupt a process start."""
     if threading.current_thread() is not threading.main_thread():  # other threads receive no signals
         yield
         return
@@ -87,7 +87,7 @@ def _signals_deferred() -> Generator[None]:
 
 
 def _batches(documents: Iterable[Document | Failure]) -> Iterator[tuple[int, list[Document | Failure]]]:
-    """Yield batches of documents, each with the index of its first document."""
+    """Yield batches of documents, and the index of the first document of each batch."""
     batch: list[Document | Failure] = []
     first = size = 0
     for document in documents:

@@ -107,7 +107,7 @@ def _read_and_align(
     sources: Sequence[FileAndFormat], names: Sequence[str], warnings: list[str], *, core_labels: bool, encoding: str,
     renames: LabelNames | None, gold_labels_only: bool, strict: bool,
 ) -> tuple[list[Document], list[Prediction]]:  # fmt: skip
-    """Return the gold documents and the predictions on their tokens; append warnings."""
+    """Return the gold documents, and the predictions aligned with their tokens; append warnings to ``warnings``."""
     from herdner.corpora.reading import read
     from herdner.evaluation.align import align_predictions
     from herdner.evaluation.report import Prediction
@@ -126,7 +126,7 @@ def _read_and_align(
 
 
 def _missing_packages() -> list[str]:
-    """Return warnings about missing packages; raise a usage error if an HTML report is impossible."""
+    """Return a warning for each missing package; raise a usage error if an HTML report needs one."""
     from herdner.evaluation.report.html import missing_packages
 
     try:
@@ -136,7 +136,7 @@ def _missing_packages() -> list[str]:
 
 
 def _report_format(format: str | None, output: str | None) -> str:
-    """Return the format of the report; by default the file extension determines it."""
+    """Return ``format``, or else the report format that the file extension of ``output`` determines."""
     if format is not None:
         return format
     extension = Path(output or "").suffix.lower().lstrip(".")
@@ -148,7 +148,7 @@ def _report_format(format: str | None, output: str | None) -> str:
 def _predictions(
     files: Sequence[str], before: str | None, after: str | None, names: Sequence[str] | None
 ) -> tuple[list[FileAndFormat], list[str]]:
-    """Return the gold file and the files of predictions, and the names of the predictions."""
+    """Return the gold file, the files of predictions, and the names of the predictions."""
     if (before is None) != (after is None):
         raise UsageError("--before and --after must be used together")
     pair = [] if before is None or after is None else [before, after]

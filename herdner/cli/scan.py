@@ -26,7 +26,10 @@ _MAX_WORK = 2e9  # largest number of influences to visit for the bound of the un
 
 @dataclass(frozen=True)
 class _ScanTask:
-    """A graph, the shape of its grid (None: no grid), importance of the target variables, and number of updates."""
+    """Input of a scan optimisation: graph, grid shape, weights of the target variables and number of updates.
+
+    ``shape`` is None without grid; ``wraps`` tells whether the grid wraps around.
+    """
 
     graph: FactorGraph
     shape: tuple[int, int] | None
@@ -119,7 +122,7 @@ def _scan_task(
 def _scans(
     task: _ScanTask, influence: Influence, certify: Path | None, epsilon: float | None, iterations: int
 ) -> tuple[dict[str, NDArray[np.int32]], list[str]]:
-    """Return the scans to certify by name, and notes on their search."""
+    """Return the scans to certify, by name, and lines for the user about the search for the best scan."""
     from herdner.dobrushin import ScanSteps, optimise_scan, shortest_scan
     from herdner.graph.scan import systematic_scan
 
@@ -142,7 +145,10 @@ def _scans(
 def _curves(
     task: _ScanTask, influence: Influence, scans: dict[str, NDArray[np.int32]], notes: list[str]
 ) -> tuple[dict[str, NDArray[np.float64]], list[str]]:
-    """Return the guarantee after each update for each scan and for the uniform random scan, and notes."""
+    """Return the guarantee curve of each scan, by name, and lines for the user.
+
+    A curve is the guarantee after each update. The uniform random scan is added.
+    """
     from herdner.dobrushin import variation_curve
     from herdner.graph.scan import random_scan
 
@@ -179,7 +185,7 @@ def _print_guarantees(
 
 
 def _read_scan(path: Path) -> NDArray[np.int64]:
-    """Read a scan file; raise `ValueError` with the line of an error."""
+    """Read a scan, one variable index per line, from a file; raise `ValueError` with the number of an invalid line."""
     import numpy as np
 
     indices: list[int] = []
@@ -203,7 +209,10 @@ def _write_scan(path: Path, order: NDArray[np.int32]) -> None:
 
 
 def _draw(path: Path, task: _ScanTask, curves: dict[str, NDArray[np.float64]], order: NDArray[np.int32]) -> None:
-    """Draw the guarantees; for a single target of a grid, also its distance from the updated variables."""
+    """Draw the guarantee curves of the scans.
+
+    For a single target of a grid, also draw its distance from the updated variables.
+    """
     from matplotlib.figure import Figure
 
     from herdner.base.files import atomic_write

@@ -69,7 +69,7 @@ def serve(
 
 
 def make_server(config: uvicorn.Config) -> uvicorn.Server:
-    """Return a uvicorn server that also reacts to a Ctrl-C from before the server was started.
+    """Create a uvicorn server that also reacts to a Ctrl-C from before the start of the server.
 
     Args:
         config: Configuration of the server.
@@ -90,7 +90,7 @@ def make_server(config: uvicorn.Config) -> uvicorn.Server:
 
 
 def _check_backends(names: Iterable[str]) -> None:
-    """Raise a usage error for an unknown backend, before the model is loaded."""
+    """Raise a usage error if one of the backends is unknown. This is checked before the model is loaded."""
     from herdner.inference.registry import describe_backend
 
     with usage_errors():
@@ -99,7 +99,7 @@ def _check_backends(names: Iterable[str]) -> None:
 
 
 def open_socket(host: str, port: int) -> socket.socket:
-    """Open a socket that listens on an address.
+    """Return a socket that listens on the address ``host:port``.
 
     Args:
         host: Name or address of the host.
@@ -123,7 +123,7 @@ def open_socket(host: str, port: int) -> socket.socket:
 
 
 def print_address(listener: socket.socket, model: str) -> None:
-    """Print the address of the service, and a warning if other machines can reach it.
+    """Print the address of the web service, and a warning if other machines can reach it.
 
     Args:
         listener: The socket.

@@ -73,7 +73,7 @@ def suggest(
 
 
 def _tag_unannotated(tagger: Tagger, documents: Iterable[Document | Failure], status: RunStatus) -> Iterator[Document]:
-    """Yield the unannotated documents with the model's tags; count failures."""
+    """Yield the documents without annotation, tagged by the model. Failures are counted."""
     from herdner.text.document import Failure
 
     n_annotated = 0
@@ -97,7 +97,7 @@ def _tag_unannotated(tagger: Tagger, documents: Iterable[Document | Failure], st
 
 
 def _with_rank(suggestion: Suggestion, rank: int) -> Document:
-    """Return the document with its rank, gain and uncertain words in its fields."""
+    """Return a suggested document, with its rank, gain and uncertain words as fields."""
     words = [word for word, _ in suggestion.uncertain_words[:MAX_WORDS]]
     values = {"rank": rank, "gain": round(suggestion.gain, 3), "uncertain_words": words}
     document = suggestion.document
@@ -105,7 +105,7 @@ def _with_rank(suggestion: Suggestion, rank: int) -> Document:
 
 
 def _lines(suggestions: Sequence[Suggestion]) -> Iterator[str]:
-    """Yield gain, id and uncertain words of each document, separated by tabs."""
+    """Yield a line for each suggested document: gain, id and uncertain words, separated by tabs."""
     for document, gain, uncertain_words in suggestions:
         words = " ".join(word for word, _ in uncertain_words[:MAX_WORDS])
         yield f"{gain:.2f}\t{to_printable(document.id or '')}\t{to_printable(words)}\n"

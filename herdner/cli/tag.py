@@ -44,7 +44,7 @@ ClusterOption = Annotated[str | None, typer.Option(
 
 
 class TagOutput(NamedTuple):
-    """Output of a run.
+    """Destination and format of the documents that a command writes.
 
     Attributes:
         path: Path of the file; None and "-" are standard output.
@@ -122,7 +122,7 @@ def tag(
 
 
 def choose_format(format: str | None, output: str | None, default: str = "text") -> str:
-    """Return the output format; by default the file extension determines it.
+    """Return ``format``, or else the output format that the file extension of ``output`` determines.
 
     Args:
         format: Value of ``--format``.
@@ -156,7 +156,7 @@ def _tag_inputs(
     tagger: Tagger, inputs: list[CommandInput], encoding: str, reader_options: dict[str, Any], inference: Inference,
     seed: int, status: RunStatus, model: str, output: TagOutput, jobs: int, errors: str | None,
 ) -> None:  # fmt: skip
-    """Tag the documents of the inputs and write them in their order."""
+    """Tag the documents of the input files, and write them in their order."""
     from herdner.corpora.formats import FORMATS, write_documents
 
     is_terminal = output.path in (None, "-") and sys.stdout.isatty()
@@ -184,7 +184,10 @@ def _successes(
     results: Iterable[Document | Failure], output: TagOutput, status: RunStatus, errors: str | None,
     update: Callable[[], object],
 ) -> Iterator[Document]:  # fmt: skip
-    """Yield the documents of a stream of results, and count documents, tokens and failures."""
+    """Yield the tagged documents of a stream, and count documents, tokens and failures.
+
+    Failures are not yielded.
+    """
     from herdner.text.document import Failure
 
     for result in results:
@@ -228,7 +231,7 @@ def _check_cluster_options(
 
 
 def _tag_on_cluster(files: list[str], output: str, **settings: Any) -> None:
-    """Tag files on a cluster; exit with code 1 if documents or parts failed."""
+    """Tag the files on a Dask cluster; exit with code 1 if documents or parts have failed."""
     check_extra("dask", "--cluster needs Dask")
     from herdner.integrations.dask import tag_files
 

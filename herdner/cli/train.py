@@ -153,7 +153,10 @@ def train(
 
 
 def _penalty(base: str | None, c1: float, c2: float | None, min_freq: int | None) -> dict[str, object]:
-    """Return the penalties as parameters of a tagger. Their defaults differ with and without a base."""
+    """Return the regularisation parameters as keyword arguments of a tagger.
+
+    Their defaults differ with and without a base model.
+    """
     from herdner.ner.training.options import regularisation
 
     values = regularisation(c1, c2, min_freq, has_base=base is not None)
@@ -163,7 +166,7 @@ def _penalty(base: str | None, c1: float, c2: float | None, min_freq: int | None
 def _links(
     rules: list[str] | None, objective: str, l2: float, joint: bool, language: str
 ) -> tuple[list[Template], Learner]:
-    """Return the templates of the model, and the learner of the links."""
+    """Return the feature templates of the model, and the learner of its links."""
     from herdner.crf.learning import Learner, MCMCLikelihood
     from herdner.crf.templates import linear_chain_template, skip_chain_template
 
@@ -206,7 +209,10 @@ def parse_rule(text: str, language: str) -> Rule:
 
 
 def _load_base(context: typer.Context, base: str | None, language: str) -> tuple[Tagger | None, TokenizerSettings]:
-    """Return the model to adapt and the tokenizer settings; raise `UsageError` for options that the base determines."""
+    """Return the base model that is adapted, and the tokenizer settings.
+
+    Raise `UsageError` for options that the base model determines.
+    """
     from herdner import load
     from herdner.text.sentences import ENGLISH, SentenceRules
     from herdner.text.tokenize import TokenizerSettings
@@ -231,7 +237,7 @@ def _read_training(
     sources: list[FileAndFormat], read: Callable[[list[FileAndFormat]], list[Document]], base: Tagger | None,
     weight: list[float] | None, guideline: str | None,
 ) -> tuple[list[Document], dict[str, Any]]:  # fmt: skip
-    """Return the training documents, and their weights and guideline as arguments of `Tagger.fit`."""
+    """Return the training documents, and keyword arguments of `Tagger.fit` with the weights and the guideline."""
     from herdner.ner.training.allowed_tags import mark_unannotated_labels
 
     if weight and len(weight) != len(sources):
@@ -264,7 +270,10 @@ def _read_training(
 def _fit(
     tagger: Tagger, documents: list[Document], iterations: int, development: list[Document], **options: Any
 ) -> None:
-    """Train the tagger, and show the loss and the F1 on development files beside the progress bar."""
+    """Train the tagger.
+
+    The progress bar shows the loss and the F1 on development files.
+    """
     with show_progress("{task.completed} of {task.total}", "{task.fields[loss]}") as display:
         tasks: dict[str, Any] = {}
 
@@ -296,7 +305,7 @@ def _draw_learning_curve(tagger: Tagger, path: Path | None) -> None:
 
 
 def _lexicon(model: str | None, language: str, classes: bool, gazetteers: list[Path], tokenizer: Tokenizer) -> Lexicon:
-    """Return the word classes and gazetteers of a model, Brown classes, and the gazetteers of the user."""
+    """Return the lexicon of a model: its word classes and gazetteers, Brown classes, and the gazetteers of the user."""
     import herdner
     from herdner.ner.lexicon import Gazetteers, Lexicon, brown_classes, word_classes
 
@@ -325,7 +334,7 @@ def _lexicon(model: str | None, language: str, classes: bool, gazetteers: list[P
 def _save(
     tagger: Tagger, output: Path, card: dict[str, Any], weight_type: str, development: list[Document], files: list[str]
 ) -> None:
-    """Score the model, write it with its card, and print both."""
+    """Score the trained model, write it together with its model card, and print the scores and the card."""
     from herdner.evaluation.scores import evaluate
 
     scores = None

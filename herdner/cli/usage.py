@@ -24,10 +24,13 @@ FIGURE_EXTENSIONS = (".png", ".svg", ".pdf")
 
 
 class UsageError(typer.BadParameter):
-    """Error in the arguments of a command, which ends with exit code 2."""
+    """Error in the arguments of a command.
+
+    It ends the command with exit code 2.
+    """
 
     def __init__(self, message: str, see: str | None = None) -> None:
-        """Store a message.
+        """Create a usage error from its message.
 
         Args:
             message: The option, the offending value and the expected value.
@@ -37,13 +40,13 @@ class UsageError(typer.BadParameter):
         self.see = see
 
     def format_message(self) -> str:
-        """Return the message without the prefix of Typer."""
+        """Return the error message without the prefix that Typer adds."""
         return self.message
 
 
 @contextmanager
 def usage_errors(option: str = "", see: str | None = None) -> Generator[None]:
-    """Convert a `ValueError` of the block to a usage error.
+    """Convert each `ValueError` in the ``with`` block to a usage error that begins with the name of the option.
 
     Args:
         option: Option at the beginning of the message; may be empty.
@@ -62,7 +65,7 @@ def usage_errors(option: str = "", see: str | None = None) -> Generator[None]:
 
 
 def is_set(context: typer.Context, name: str) -> bool:
-    """Return whether the user has set a parameter.
+    """Return whether the user has set a parameter of the command.
 
     Args:
         context: Context of the command.
@@ -75,7 +78,7 @@ def is_set(context: typer.Context, name: str) -> bool:
 
 
 def parse_options(pairs: Sequence[str] | None, option: str = "--set") -> dict[str, str]:
-    """Parse KEY=VALUE pairs.
+    """Parse KEY=VALUE pairs into a dict.
 
     Args:
         pairs: Values of the option.
@@ -97,7 +100,7 @@ def parse_options(pairs: Sequence[str] | None, option: str = "--set") -> dict[st
 
 
 def check_writable(output: str | os.PathLike[str] | None, option: str = "--output") -> None:
-    """Check that a file can be written.
+    """Raise a usage error unless an output file can be written.
 
     Args:
         output: Path of the file; None and "-" are not checked.
@@ -119,7 +122,7 @@ def check_writable(output: str | os.PathLike[str] | None, option: str = "--outpu
 
 
 def check_not_input(output: str | os.PathLike[str] | None, inputs: Iterable[str], option: str = "--output") -> None:
-    """Check that the output would not overwrite an input.
+    """Raise a usage error if the output file is one of the input files.
 
     Args:
         output: Path of the output; None is not checked.
@@ -137,7 +140,7 @@ def check_not_input(output: str | os.PathLike[str] | None, inputs: Iterable[str]
 
 
 def check_figure(path: Path | None, option: str) -> None:
-    """Check that a figure can be drawn and written.
+    """Raise a usage error unless a figure can be drawn and its file can be written.
 
     Args:
         path: Path of the figure; None is not checked.
@@ -158,7 +161,7 @@ def check_figure(path: Path | None, option: str) -> None:
 
 
 def check_encoding(encoding: str) -> None:
-    """Check that Python knows an encoding.
+    """Raise a usage error unless Python knows the encoding.
 
     Args:
         encoding: Name of the encoding.

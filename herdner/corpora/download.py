@@ -22,11 +22,14 @@ _BLOCK = 1 << 16
 
 
 class DownloadError(Exception):
-    """Error: a download failed, and no file was kept. The message is one line."""
+    """Error: a download failed, and no file was kept.
+
+    The message is one line.
+    """
 
 
 def check_url(url: str, after: str | None = None) -> None:
-    """Check the address of a download.
+    """Check that the address of a download uses http or https, and that no redirect leads from https to http.
 
     Args:
         url: The address.
@@ -51,7 +54,7 @@ def download(
     progress: Callable[[int, int], object] | None = None,
     timeout: float = TIMEOUT,
 ) -> None:
-    """Download a file and check its size and checksum before it appears under ``path``.
+    """Download a file. It appears under ``path`` only after its size and checksum have been checked.
 
     An interrupted download is removed, not resumed.
 
@@ -98,7 +101,7 @@ def _store(
 
 
 def _blocks(url: str, size: int, timeout: float) -> Generator[bytes, None, None]:
-    """Yield the body of the answer; network errors become `DownloadError`."""
+    """Yield the blocks of bytes of an HTTP response. Raise `DownloadError` for network errors."""
     try:
         with _opener().open(request.Request(url, headers={"User-Agent": "herdner"}), timeout=timeout) as response:
             declared = response.headers.get("Content-Length", "")

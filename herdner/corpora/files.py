@@ -20,7 +20,7 @@ _BLOCK = 1 << 16
 
 
 def checksum(path: str | os.PathLike[str]) -> tuple[int, str]:
-    """Compute the size and checksum of a file or folder.
+    """Return the size in bytes and the SHA-256 checksum of a file or folder.
 
     The size of a folder is the sum over its files. Its checksum is that of the output of ``sha256sum`` for them: one
     line ``CHECKSUM  PATH`` per file, with paths relative to the folder and sorted by their bytes.
@@ -56,7 +56,7 @@ def _checksum_of(path: Path) -> tuple[int, str]:
 
 
 def verify(corpus: Corpus, folder: str | os.PathLike[str]) -> Iterator[str]:
-    """Check the files of a corpus.
+    """Check that a corpus folder contains the files of the registry with their sizes and checksums.
 
     Args:
         corpus: The corpus.

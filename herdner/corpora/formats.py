@@ -38,7 +38,7 @@ Writer = Callable[..., None]
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """A file format.
+    """File format of documents, with the functions that read and write it.
 
     Attributes:
         name: Name in options and on the command line.
@@ -62,14 +62,14 @@ class Format:
 
     @property
     def read_options(self) -> tuple[str, ...]:
-        """Names of the options that `read_documents` accepts for this format."""
+        """Names of the options of `read_documents` for this file format."""
         own = [name for name in _parameters(self.read) if name not in ("where", "layout", "patterns")]
         of_layout = [] if self.layout is None else [*(field.name for field in fields(Layout)), "scheme"]
         return tuple(dict.fromkeys([*own, *of_layout, *(["labels"] if self.has_labels else [])]))
 
     @property
     def write_options(self) -> tuple[str, ...]:
-        """Names of the options that `write_documents` accepts for this format."""
+        """Names of the options of `write_documents` for this file format."""
         return tuple(name for name in _parameters(self.write) if name not in ("documents", "stream"))
 
 
@@ -206,7 +206,7 @@ ANNOTATION_OPTIONS: Mapping[str, dict[str, Any]] = {
 
 
 def format_of(name: str | os.PathLike[str], *, write: bool = False) -> str | None:
-    """Return the format of a file by its extension.
+    """Return the name of the file format that the extension of a file name selects.
 
     Args:
         name: File name; an extension of compression such as ".gz" is ignored.
@@ -227,7 +227,7 @@ def read_documents(
     strict: bool = False,
     **options: Any,
 ) -> Iterator[Document]:
-    """Read documents from files, one after the other.
+    """Read the documents of one or more files in a format.
 
     Compressed files (gzip, bzip2, xz, zstd) are recognised by their content.
 
@@ -275,7 +275,7 @@ def _raise_failures(items: Iterable[Document | Failure]) -> Iterator[Document]:
 
 
 def read_items(where: Input, format: str, encoding: str, **options: Any) -> Iterator[Document | Failure]:
-    """Read documents and yield a `Failure` for each one that cannot be read.
+    """Read documents, and yield a `Failure` instead of each document that cannot be read.
 
     If a file cannot be read to its end, the last item is a failure, with ``is_truncated`` if documents were read before
     it. Long texts are read in pieces (``herdner.text.io.plain.read_text``).
@@ -302,7 +302,7 @@ def read_items(where: Input, format: str, encoding: str, **options: Any) -> Iter
 
 
 def write_documents(documents: Iterable[Document], stream: IO[Any], format: str, **options: Any) -> None:
-    """Write documents to a stream, one after the other.
+    """Write documents to a stream in a format.
 
     Args:
         documents: The documents.
@@ -319,7 +319,10 @@ def write_documents(documents: Iterable[Document], stream: IO[Any], format: str,
 
 
 def _entry(format: str, direction: Literal["read", "write"], options: Iterable[str] = ()) -> Format:
-    """Return the format, or raise `ValueError` unless it exists in this direction and has these options."""
+    """Return the format with this name.
+
+    Raise `ValueError` unless it can be read or written (``direction``) and has these options.
+    """
     names = READABLE if direction == "read" else WRITABLE
     if format not in names:
         raise ValueError(f"no format {format!r} to {direction}; expected one of {', '.join(names)}")

@@ -22,7 +22,7 @@ _CHARACTERS = {"AMP": "&", "LT": "<", "GT": ">", "QUOT": '"'}
 
 
 class _Markup(NamedTuple):
-    """A marked-up span of the text.
+    """Span of the text between an opening and a closing mark, with its attributes.
 
     Attributes:
         kind: "enamex", "numex" or "timex".
@@ -48,7 +48,9 @@ def read_ieer(
     optional: bool = True,
     strict: bool = False,
 ) -> Iterator[Document]:
-    """Read IE-ER files; the text of a document is its headline, a blank line and its body without mark-up.
+    """Read documents from IE-ER files.
+
+    The text of a document is its headline, a blank line and its body without mark-up.
 
     Of nested spans only the outermost is read; this and other dubious mark-up is logged as a warning.
 
@@ -82,7 +84,7 @@ def read_ieer(
 
 
 def _bodies(source: Source, encoding: str) -> Iterator[tuple[int, int, str]]:
-    """Yield first line, last line and content of each <DOC> element."""
+    """Yield the numbers of the first and last line, and the content, of each <DOC> element of a file."""
     lines: list[str] | None = None
     first = 0
     for number, line in read_lines(source, encoding):
@@ -104,7 +106,10 @@ def _bodies(source: Source, encoding: str) -> Iterator[tuple[int, int, str]]:
 
 
 def _element(name: str, body: str) -> tuple[str | None, int]:
-    """Return the content of an element (None if it is missing) and the index of its first line."""
+    """Return the content of the element ``name`` in a document, and the index of its first line.
+
+    The content is None if the element is missing.
+    """
     before, opening, rest = body.partition(f"<{name}>")
     content, closing, _ = rest.partition(f"</{name}>")
     return (content, before.count("\n")) if opening and closing else (None, 0)
@@ -147,14 +152,17 @@ def _document(
 
 
 def _outermost_first(markup: list[_Markup]) -> list[_Markup]:
-    """Sort spans by position; of spans with the same range, the one that was closed last comes first."""
+    """Sort marked spans by start, outer spans before inner ones.
+
+    Of spans with equal range, the one that was closed last comes first.
+    """
     return [mark for _, mark in sorted(enumerate(markup), key=lambda pair: (pair[1].start, -pair[1].end, -pair[0]))]
 
 
 def _entities(
     text: str, markup: list[_Markup], labels: LabelNames, warnings: list[ParseWarning]
 ) -> tuple[list[Entity], dict[int, dict[str, str]]]:
-    """Return the outermost spans as entities, and their other attributes by index."""
+    """Return the outermost marked spans as entities, and a dict from entity index to further attributes."""
     entities: list[Entity] = []
     attributes: dict[int, dict[str, str]] = {}
     for mark in markup:
@@ -178,7 +186,10 @@ def _entities(
 
 
 def _remove_markup(content: str, line: int, warnings: list[ParseWarning]) -> tuple[str, list[_Markup]]:
-    """Return the text without mark-up, and its marked spans; ``line`` is the index of its first line."""
+    """Return a text without its mark-up, and the marked spans.
+
+    ``line`` is the index of the text's first line in the document.
+    """
     pieces: list[str] = []
     open_spans: list[_Markup] = []
     markup: list[_Markup] = []

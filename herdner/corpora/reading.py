@@ -16,14 +16,17 @@ from herdner.text.document import Document
 
 
 class FileAndFormat(NamedTuple):
-    """A file, or another argument of `herdner.corpora.formats.read_documents`, and its format."""
+    """File to read and the name of its format.
+
+    The file may be another argument of `herdner.corpora.formats.read_documents`, such as a stream.
+    """
 
     path: str
     format: str
 
 
 def parse_source(argument: str) -> FileAndFormat:
-    """Split ``FILE:FORMAT``.
+    """Split an argument ``FILE:FORMAT`` into the file and its format.
 
     Args:
         argument: The text. The format may be omitted if the file extension determines it
@@ -56,7 +59,7 @@ def parse_source(argument: str) -> FileAndFormat:
 
 
 def corpus_label_names(format: str, registry: Mapping[str, Corpus] | None = None) -> dict[str, str | None] | None:
-    """Return the registry's label names for the corpora of a format.
+    """Return the new names of labels that the registry defines for the corpora of a file format.
 
     Args:
         format: Name of a format.
@@ -74,7 +77,7 @@ def corpus_label_names(format: str, registry: Mapping[str, Corpus] | None = None
 
 
 def read(source: str | FileAndFormat, *, core_labels: bool = False, **options: Any) -> Iterator[Document]:
-    """Read the documents of ``FILE:FORMAT``.
+    """Read the documents of the file and format in ``source``.
 
     Args:
         source: The file and its format.
@@ -103,7 +106,7 @@ def convert(
     core_labels: bool = False,
     **options: Any,
 ) -> int:
-    """Convert the documents of ``FILE:FORMAT`` to another format.
+    """Convert the documents of the file and format in ``source`` to another format.
 
     Args:
         source: The file and its format.

@@ -32,12 +32,15 @@ MAX_FILE_SIZE = 4 << 30  # bytes; larger than any corpus of names
 
 
 class CorpusError(Exception):
-    """Error: a corpus is unknown, cannot be fetched, or differs from the registry. The message is one line."""
+    """Error: a corpus is unknown, cannot be fetched, or differs from its registry entry.
+
+    The message is one line.
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class CorpusFile:
-    """A file or folder of a corpus.
+    """File or folder of a corpus, with its address, size and checksum.
 
     Attributes:
         name: Path relative to the folder of the corpus; the name of a folder ends in "/".
@@ -56,7 +59,10 @@ class CorpusFile:
 
 @dataclass(frozen=True, slots=True)
 class Corpus:
-    """One entry of the registry; the head of ``corpora/registry.toml`` explains the fields."""
+    """Entry of the corpus registry.
+
+    The head of ``corpora/registry.toml`` explains the fields.
+    """
 
     name: str
     title: str
@@ -76,12 +82,15 @@ class Corpus:
 
     @property
     def all_label_names(self) -> dict[str, str | None]:
-        """``label_names`` for `herdner.text.labels.rename_labels`; all labels that are not listed are removed."""
+        """New names of all labels, for `herdner.text.labels.rename_labels`.
+
+        Labels that are not in ``label_names`` are removed.
+        """
         return {**self.label_names, "*": None}
 
 
 def load_registry(path: str | os.PathLike[str] | None = None) -> dict[str, Corpus]:
-    """Read a registry file.
+    """Read the corpus registry from a file.
 
     Args:
         path: The file; by default herdner's registry.
@@ -114,7 +123,7 @@ def load_registry(path: str | os.PathLike[str] | None = None) -> dict[str, Corpu
 
 
 def info(name: str, registry: str | os.PathLike[str] | Mapping[str, Corpus] | None = None) -> Corpus:
-    """Return one entry of the registry.
+    """Return the registry entry of the corpus ``name``.
 
     Args:
         name: Name of the corpus.
@@ -187,7 +196,10 @@ def _table(entry: object, where: str) -> dict[str, Any]:
 
 
 def _values(entry: object, required: Mapping[str, type], defaults: Mapping[str, object], where: str) -> dict[str, Any]:
-    """Check names and types of the fields of a table and add defaults; None is the default of an optional string."""
+    """Check the names and types of the fields of a registry table, and add defaults.
+
+    The default of an optional string is None.
+    """
     table = _table(entry, where)
     if unknown := [key for key in table if key not in required and key not in defaults]:
         raise ValueError(f"{where}: unknown field {', '.join(unknown)}")

@@ -19,7 +19,7 @@ _N_SHOWN = 24  # number of characters that an error message shows of each text
 
 @dataclass(frozen=True)
 class AlignedDocuments:
-    """Predicted documents with the text, tokens and sentences of the gold documents, in their order.
+    """Predicted documents, converted to the text, tokens and sentences of the gold documents.
 
     Attributes:
         documents: Gold documents with the predicted entities and without tags.
@@ -34,7 +34,7 @@ class AlignedDocuments:
     n_dropped: int
 
     def warnings(self) -> list[str]:
-        """Return one line for each kind of change that the alignment made."""
+        """Return one line of text for each kind of change that the alignment has made."""
         lines = (
             (self.n_retokenized, "documents have other tokens than the gold documents"),
             (self.n_widened, "entities were widened to the boundaries of gold tokens"),
@@ -132,7 +132,7 @@ def _match_documents(gold: Sequence[Document], predicted: list[Document], name: 
 def _move_entities(
     entities: Sequence[Entity], guess: Document, reference: Document, name: str
 ) -> tuple[list[Entity], int]:
-    """Return the entities at their positions in the gold text, and the number of entities without visible text."""
+    """Return the entities with their positions in the gold text, and the number of entities without visible text."""
     if guess.text == reference.text:
         return list(entities), 0
     source, target = _visible_positions(guess.text), _visible_positions(reference.text)
@@ -147,14 +147,14 @@ def _move_entities(
 
 
 def _visible_positions(text: str) -> NDArray[np.int64]:
-    """Return the positions of the characters that are not white space."""
+    """Return the indices of all characters of a text that are not white space."""
     return np.flatnonzero([not character.isspace() for character in text])
 
 
 def _check_text(
     guess: Document, reference: Document, source: NDArray[np.int64], target: NDArray[np.int64], name: str
 ) -> None:
-    """Raise `ValueError` with the first difference of the texts, unless they are equal except for white space."""
+    """Raise `ValueError` with the first difference of two texts, unless they are equal except for white space."""
     a, b = ("".join(document.text.split()) for document in (guess, reference))
     if a == b:
         return

@@ -23,7 +23,7 @@ Binning = Literal["width", "mass"]
 
 
 class EntityConfidences(NamedTuple):
-    """Confidences of M predicted entities.
+    """Confidences of M predicted entities, and whether each entity is correct.
 
     Attributes:
         confidence: float64[M], in [0, 1].
@@ -71,7 +71,7 @@ def entity_confidences(gold: Sequence[Document], predicted: Sequence[Document]) 
 
 
 def bin_indices(confidence: Floats, binning: Binning, n_bins: int = N_BINS) -> NDArray[np.int64]:
-    """Return the bin of each confidence.
+    """Return the bin index of each confidence.
 
     Args:
         confidence: float64[M], in [0, 1].
@@ -91,6 +91,8 @@ def bin_indices(confidence: Floats, binning: Binning, n_bins: int = N_BINS) -> N
 def ece(sample: EntityConfidences, binning: Binning, n_bins: int = N_BINS) -> float:
     """Return the expected calibration error: ``sum over bins of |sum of (confidence - is_correct)| / M``.
 
+    M is the number of entities.
+
     Args:
         sample: Confidences of M entities.
         binning: Kind of bins.
@@ -105,7 +107,7 @@ def ece(sample: EntityConfidences, binning: Binning, n_bins: int = N_BINS) -> fl
 
 
 def expected_ece(sample: EntityConfidences, binning: Binning, n_bins: int = N_BINS) -> float:
-    """Return the approximate mean of `ece` under perfect calibration.
+    """Return the approximate mean of the expected calibration error (`ece`) of a perfectly calibrated tagger.
 
     If each entity is correct with the probability of its confidence p, the gap of a bin is approximately normal with
     variance ``sum of p (1 - p)``. Its mean absolute value is ``sqrt(2 / pi)`` standard deviations.
@@ -124,7 +126,7 @@ def expected_ece(sample: EntityConfidences, binning: Binning, n_bins: int = N_BI
 
 
 def brier_score(sample: EntityConfidences) -> float:
-    """Return the mean squared difference between the confidence and the correctness (Brier 1950).
+    """Return the mean squared difference between the confidence (0 to 1) and the correctness (0 or 1; Brier 1950).
 
     Args:
         sample: Confidences of M entities.
@@ -136,7 +138,7 @@ def brier_score(sample: EntityConfidences) -> float:
 
 
 def log_loss(sample: EntityConfidences) -> float:
-    """Return the mean negative log-likelihood of the correctness.
+    """Return the mean negative log-likelihood of the correctness of entities under their confidences.
 
     Args:
         sample: Confidences of M entities. They are clipped to [1e-6, 1 - 1e-6].
@@ -149,7 +151,7 @@ def log_loss(sample: EntityConfidences) -> float:
 
 
 def overconfidence(sample: EntityConfidences) -> float:
-    """Return the mean confidence minus the precision.
+    """Return the mean confidence of the entities minus their precision.
 
     Args:
         sample: Confidences of M entities.

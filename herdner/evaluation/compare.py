@@ -53,7 +53,9 @@ class LabelComparison:
 
 @dataclass(frozen=True, slots=True)
 class Comparison(Tabulated):
-    """Result of `compare`. Differences are B minus A; p-values are two-sided unless stated otherwise.
+    """Result of `compare`, a significance test of two taggers A and B.
+
+    Differences are B minus A; p-values are two-sided unless stated otherwise.
 
     Attributes:
         name_a: Name of A.
@@ -94,11 +96,11 @@ class Comparison(Tabulated):
         return self.micro.difference
 
     def rows(self) -> list[tuple[str, ...]]:
-        """Return the cells of one row for each label, and of a last row for all entities."""
+        """Return the rows of the comparison table: one for each label, and the last one for all entities."""
         return [_cells(row) for row in (*self.per_label, self.micro)]
 
     def summary(self) -> str:
-        """Return the names, the difference, its interval, the p-values and the speeds in one line."""
+        """Return the comparison as one line: names, difference with its interval, p-values and speeds."""
         low, high, level = self.interval.low, self.interval.high, self.interval.level
         parts = [
             f"A is {self.name_a}, B is {self.name_b}",
@@ -123,7 +125,7 @@ def compare(
     n_resamples: int = 10_000, level: float = 0.95, unit: ResamplingUnit | None = None,
     names: tuple[str, str] = ("A", "B"), tokens_per_second: tuple[float | None, float | None] = (None, None),
 ) -> Comparison:  # fmt: skip
-    """Test whether one of two taggers has a higher micro F1 on the same gold documents.
+    """Test whether one of two taggers A and B has a higher micro F1 on the same gold documents.
 
     Two tests are made. The paired bootstrap draws units with replacement and scores both taggers on the same sample
     (Efron & Tibshirani 1993, ch. 13; Koehn 2004; Berg-Kirkpatrick, Burkett & Klein 2012). Approximate randomisation
@@ -197,7 +199,10 @@ def _compare_labels(
     labels: Sequence[str], counts_a: NDArray[np.int64], counts_b: NDArray[np.int64], pairs_a: Sequence[DocumentSpans],
     pairs_b: Sequence[DocumentSpans],
 ) -> tuple[LabelComparison, tuple[LabelComparison, ...]]:  # fmt: skip
-    """Return the micro row and the rows of the labels, from counts ``int64[n_units, n_labels, 3]``."""
+    """Return the comparison for all labels together ("micro"), and the comparison for each label.
+
+    The counts are ``int64[n_units, n_labels, 3]``.
+    """
     only_a, only_b = _count_exclusive(pairs_a, pairs_b), _count_exclusive(pairs_b, pairs_a)
 
     def row(label: str, sums_a: NDArray[np.int64], sums_b: NDArray[np.int64], *exclusive: int) -> LabelComparison:
@@ -210,7 +215,7 @@ def _compare_labels(
 
 
 def _count_exclusive(pairs: Sequence[DocumentSpans], others: Sequence[DocumentSpans]) -> Counter[str]:
-    """Count, by label, the gold entities that only the first prediction contains."""
+    """Count, for each label, the gold entities that only the first of two predictions contains."""
     return Counter(
         span.label
         for pair, other in zip(pairs, others, strict=True)
@@ -221,7 +226,7 @@ def _count_exclusive(pairs: Sequence[DocumentSpans], others: Sequence[DocumentSp
 def bootstrap_differences(
     counts_a: NDArray[np.int64], counts_b: NDArray[np.int64], rng: np.random.Generator, n_resamples: int
 ) -> NDArray[np.float64]:
-    """Return the difference in F1 in each bootstrap sample.
+    """Return the difference in F1 between taggers B and A in each bootstrap sample.
 
     Args:
         counts_a: int64[n_units, 3], correct, predicted and gold entities of A.
@@ -241,7 +246,9 @@ def bootstrap_differences(
 def swapped_differences(
     counts_a: NDArray[np.int64], counts_b: NDArray[np.int64], rng: np.random.Generator, n_resamples: int
 ) -> Iterator[NDArray[np.float64]]:
-    """Yield the difference in F1 after random swaps of the outputs of A and B.
+    """Yield the differences in F1 between taggers B and A after random swaps of their outputs.
+
+    Swaps are made unit by unit.
 
     Each unit is swapped with probability 1/2. Units with equal counts are ignored, because swapping them changes
     nothing. Units with the same difference in counts, up to its sign, are drawn together: the number of swapped units

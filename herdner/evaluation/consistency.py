@@ -20,7 +20,7 @@ SHORT_FORM_WORD: Mapping[str, int] = {"ORG": 0, "PER": -1}
 
 
 class RepeatedName(NamedTuple):
-    """A name that occurs at least twice in a document and is tagged at least once.
+    """Name that occurs at least twice in a document and is tagged at least once.
 
     Attributes:
         document: Index of the document.
@@ -37,18 +37,20 @@ class RepeatedName(NamedTuple):
 
     @property
     def n_mentions(self) -> int:
-        """Number of tagged mentions."""
+        """Number of tagged mentions of the name."""
         return sum(self.labels.values())
 
     @property
     def has_several_labels(self) -> bool:
-        """True if the mentions have different labels."""
+        """True if the mentions of the name have different labels."""
         return len(self.labels) > 1
 
 
 @dataclass(frozen=True, slots=True)
 class RepeatedNameCounts:
-    """Counts of repeated names. A name is counted once for each document in which it is repeated.
+    """Counts of repeated names.
+
+    A name is counted once for each document in which it is repeated.
 
     Attributes:
         n_repeated: Names with at least two tagged mentions in a document.
@@ -69,21 +71,24 @@ class RepeatedNameCounts:
 
     @property
     def share_differing(self) -> float:
-        """``n_differing / n_repeated``, in [0, 1]; 0 if no name is repeated."""
+        """Share of repeated names with several labels: ``n_differing / n_repeated``; 0 if no name is repeated."""
         return self.n_differing / max(1, self.n_repeated)
 
     @property
     def share_correct(self) -> float | None:
-        """``n_correct / n_repeated``, in [0, 1]; 0 if no name is repeated; None without reference."""
+        """Share of repeated names that are correct: ``n_correct / n_repeated``; 0 if no name is repeated.
+
+        None without reference.
+        """
         return None if self.n_correct is None else self.n_correct / max(1, self.n_repeated)
 
     @property
     def share_partly_missed(self) -> float:
-        """``n_partly_missed / n_occurring``, in [0, 1]; 0 if no name occurs twice."""
+        """Share of names with an untagged mention: ``n_partly_missed / n_occurring``; 0 if no name occurs twice."""
         return self.n_partly_missed / max(1, self.n_occurring)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the counts and the shares by name."""
+        """Return the counts and shares of repeated names as a dict."""
         shares = {name: getattr(self, name) for name in ("share_differing", "share_partly_missed", "share_correct")}
         return {**asdict(self), **shares}
 
@@ -119,7 +124,7 @@ def count_repeated_names(
 
 @dataclass(frozen=True, slots=True)
 class InconsistentName:
-    """A name to which the prediction gives several labels in one document.
+    """Name to which a prediction gives several labels in one document.
 
     Attributes:
         document: Id of the document.
@@ -137,12 +142,12 @@ class InconsistentName:
 
     @property
     def n_mentions(self) -> int:
-        """Number of predicted mentions."""
+        """Number of predicted mentions of the name."""
         return sum(n for label, n in self.labels.items() if label != "-")
 
 
 def find_inconsistent_names(gold: Sequence[Document], predicted: Sequence[Document], n: int) -> list[InconsistentName]:
-    """Find the most frequent names to which the prediction gives several labels in one document.
+    """Find the most frequent names to which a prediction gives several labels in one document.
 
     Args:
         gold: Gold documents.
@@ -174,7 +179,7 @@ def _sorted_labels(name: RepeatedName | None) -> dict[str, int]:
 def _count_correct_mentions(
     documents: Sequence[Document], reference: Sequence[Document]
 ) -> Counter[tuple[int, NameTokens]]:
-    """Count the mentions of each document and name that are entities of the reference."""
+    """Count, for each document and name, the mentions that are also entities of the reference."""
     counts: Counter[tuple[int, NameTokens]] = Counter()
     for i, (document, gold) in enumerate(zip(documents, reference, strict=True)):
         for start, end, _ in set(document.spans or ()) & set(gold.spans or ()):
@@ -209,7 +214,10 @@ def find_repeated_names(documents: Sequence[Document]) -> list[RepeatedName]:
 def _untagged_occurrences(
     document: Document, names: Mapping[NameTokens, object], spans: Sequence[tuple[int, int]]
 ) -> Iterator[NameTokens]:
-    """Yield the occurrences of names that touch no span; of overlapping occurrences of one name only the first."""
+    """Yield the name at each place where one of ``names`` occurs outside all spans.
+
+    An occurrence that overlaps an earlier one of the same name is left out.
+    """
     lengths: dict[str, set[int]] = defaultdict(set)  # lengths of the names that begin with a token
     for name in names:
         lengths[name[0]].add(len(name))
@@ -225,7 +233,10 @@ def _untagged_occurrences(
 
 
 def _untagged_ends(document: Document, spans: Sequence[tuple[int, int]]) -> list[int]:
-    """Return the end of the untagged range that begins at each token; for tokens inside a span, their own index."""
+    """Return, for each token, the index behind the untagged tokens that begin with it; its own index inside a span.
+
+    Untagged tokens end at the next span or at the end of the sentence.
+    """
     ends = [0] * document.n_tokens
     for start, end in zip(document.sentence_offsets[:-1].tolist(), document.sentence_offsets[1:].tolist(), strict=True):
         ends[start:end] = [end] * (end - start)
@@ -242,7 +253,7 @@ def _untagged_ends(document: Document, spans: Sequence[tuple[int, int]]) -> list
 
 @dataclass(frozen=True, slots=True)
 class ShortFormCounts:
-    """Counts of the short forms of one label.
+    """Counts of the short forms of names with one label, such as "Winam" for "Winam Ferries".
 
     Attributes:
         label: Entity label.
@@ -256,18 +267,18 @@ class ShortFormCounts:
 
     @property
     def share_correct(self) -> float:
-        """``n_correct / n``, in [0, 1]; 0 if there is no short form."""
+        """Share of short forms that are correct: ``n_correct / n``; 0 if there is no short form."""
         return self.n_correct / max(1, self.n)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the counts and the share by name."""
+        """Return the counts and the share of correct short forms as a dict."""
         return {**asdict(self), "share_correct": self.share_correct}
 
 
 def count_short_forms(
     gold: Sequence[Document], predicted: Sequence[Document], words: Mapping[str, int] = SHORT_FORM_WORD
 ) -> dict[str, ShortFormCounts]:
-    """Count the short forms in gold documents, and how many of them were predicted correctly.
+    """Count the short forms of names in gold documents, and the correctly predicted ones among them.
 
     Args:
         gold: Gold documents.
@@ -287,7 +298,9 @@ def count_short_forms(
 
 
 def find_short_forms(document: Document, words: Mapping[str, int] = SHORT_FORM_WORD) -> Iterator[Span]:
-    """Yield the one-word mentions that shorten a longer, earlier name ("Winam" after "Winam Ferries").
+    """Yield the one-word mentions of a document that shorten an earlier longer name.
+
+    An example is "Winam" after "Winam Ferries".
 
     Words are separated by white space, so that "Coca-Cola" is one word. Upper and lower case differ.
 
@@ -324,7 +337,7 @@ class InconsistentNames(Tabulated):
     names: tuple[InconsistentName, ...]
 
     def rows(self) -> list[tuple[str, ...]]:
-        """Return the cells of one row for each name."""
+        """Return the rows of the table: one for each inconsistent name."""
         return [
             (name.name, name.document or "", _label_counts(name.labels), _label_counts(name.gold_labels),
              f"{name.n_correct} of {name.n_mentions}")
@@ -332,7 +345,7 @@ class InconsistentNames(Tabulated):
         ]  # fmt: skip
 
     def summary(self) -> str:
-        """Return an explanation of the columns."""
+        """Return the line below the table, which explains its columns."""
         title = "Names with several labels" if self.names else "No name has several labels"
         return (
             f"{title}, {self.prediction}; '-' counts occurrences that touch no entity, 'correct' counts mentions that"
@@ -364,7 +377,7 @@ class Consistency(Tabulated):
     inconsistent_names: InconsistentNames
 
     def rows(self) -> list[tuple[str, ...]]:
-        """Return the cells of one row for the gold documents and one for each prediction."""
+        """Return the rows of the table: one for the gold documents, and one for each prediction."""
         rows: list[tuple[str, ...]] = []
         for name, names in self.repeated_names.items():
             cells = [name, f"{names.n_repeated:,}", f"{names.n_differing:,}"]
@@ -379,7 +392,7 @@ class Consistency(Tabulated):
         return rows
 
     def summary(self) -> str:
-        """Return an explanation of the columns."""
+        """Return the lines below the table, which explain its columns."""
         return (
             "Repeated names have at least two mentions in a document; all correct: every mention has the gold"
             " boundaries and label; partly missed: tagged at one occurrence and untagged at another. A short form is a"
@@ -387,7 +400,7 @@ class Consistency(Tabulated):
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all counts by name."""
+        """Return all counts of repeated names and short forms as a dict."""
         return {
             "repeated_names": {name: counts.to_dict() for name, counts in self.repeated_names.items()},
             "short_forms": {

@@ -20,7 +20,7 @@ MATCH_KINDS: tuple[MatchKind, ...] = get_args(MatchKind)
 
 
 class SpanMatch(NamedTuple):
-    """A gold span and the predicted span that is matched with it.
+    """Gold span and the predicted span that is matched with it; None where there is no such span.
 
     Attributes:
         gold: Gold span; None if the predicted span is spurious.
@@ -32,7 +32,7 @@ class SpanMatch(NamedTuple):
 
     @property
     def kind(self) -> MatchKind:
-        """Kind of the match."""
+        """Kind of the match, such as "missed" or "spurious"."""
         if self.gold is None:
             return "spurious"
         if self.predicted is None:
@@ -44,7 +44,7 @@ class SpanMatch(NamedTuple):
 
 
 class DocumentMatch(NamedTuple):
-    """A match and the index of its document.
+    """Match of a gold span and a predicted span, and the index of their document.
 
     Attributes:
         document: Index of the document.
@@ -86,7 +86,7 @@ def match_spans(gold: Sequence[Span], predicted: Sequence[Span]) -> list[SpanMat
 
 
 def _overlaps(gold: Sequence[Span], predicted: Sequence[Span]) -> Iterator[tuple[int, int]]:
-    """Yield the indices of spans that share tokens."""
+    """Yield the index pairs of gold and predicted spans that share tokens."""
     i = j = 0
     while i < len(gold) and j < len(predicted):
         if gold[i].start < predicted[j].end and predicted[j].start < gold[i].end:
@@ -98,7 +98,7 @@ def _overlaps(gold: Sequence[Span], predicted: Sequence[Span]) -> Iterator[tuple
 
 
 def match_documents(gold: Sequence[Document], predicted: Sequence[Document]) -> list[DocumentMatch]:
-    """Match the gold and predicted spans of all documents, read as `evaluate` reads them.
+    """Match the gold spans and predicted spans of all documents, after reading them as `evaluate` does.
 
     Args:
         gold: Gold documents.
@@ -143,7 +143,7 @@ def find_fixed_errors(before: Iterable[DocumentMatch], after: Iterable[DocumentM
 
 @dataclass(frozen=True, slots=True)
 class Confusion:
-    """Counts of entities by gold label and predicted label.
+    """Numbers of entities for each pair of gold label and predicted label.
 
     Attributes:
         labels: L labels of the gold and predicted entities, sorted.
@@ -158,20 +158,20 @@ class Confusion:
 
     @property
     def counts(self) -> NDArray[np.int64]:
-        """Counts for all boundaries, int64[L + 1, L + 1]."""
+        """Numbers of entities by gold and predicted label, with equal or other boundaries, int64[L + 1, L + 1]."""
         total = np.array(self.same_boundaries)
         total[:-1, :-1] += self.other_boundaries
         return total
 
     def kinds(self) -> dict[MatchKind, int]:
-        """Return the number of matches of each kind."""
+        """Return the number of matches of each kind, such as "missed", as a dict."""
         same, other = self.same_boundaries, self.other_boundaries
         n_correct, n_shifted = int(np.trace(same[:-1, :-1])), int(np.trace(other))
         matched = (n_correct, int(same[:-1, :-1].sum()) - n_correct, n_shifted, int(other.sum()) - n_shifted)
         return dict(zip(MATCH_KINDS, (*matched, int(same[:, -1].sum()), int(same[-1].sum())), strict=True))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return labels, counts and kinds as plain values."""
+        """Return the confusion as a dict: labels, counts of entities, and number of matches of each kind."""
         return {
             "labels": list(self.labels),
             "same_boundaries": self.same_boundaries.tolist(),
@@ -181,7 +181,7 @@ class Confusion:
 
 
 def count_confusion(matches: Iterable[DocumentMatch]) -> Confusion:
-    """Count matches by gold label and predicted label.
+    """Count the matches for each pair of gold label and predicted label.
 
     Args:
         matches: Result of `match_documents`.
@@ -203,7 +203,7 @@ def count_confusion(matches: Iterable[DocumentMatch]) -> Confusion:
 
 @dataclass(frozen=True, slots=True)
 class ErrorExample:
-    """One occurrence of an error in its context.
+    """Occurrence of an error, with the text around it.
 
     Attributes:
         document: Id of the document.
@@ -220,7 +220,9 @@ class ErrorExample:
 
 @dataclass(frozen=True, slots=True)
 class FrequentError:
-    """An error and its occurrences. Errors are equal if their kind, texts and labels are equal.
+    """Error and its occurrences.
+
+    Errors are equal if their kind, texts and labels are equal.
 
     Attributes:
         kind: Kind of the error.
@@ -247,7 +249,7 @@ def find_frequent_errors(
     matches: Iterable[DocumentMatch], documents: Sequence[Document], *, n: int | None = 20, n_examples: int = 3,
     n_context: int = 45,
 ) -> list[FrequentError]:  # fmt: skip
-    """Find the most frequent errors.
+    """Find the most frequent errors of a prediction.
 
     Args:
         matches: Result of `match_documents`.
@@ -275,7 +277,7 @@ def _error_key(document: Document, match: SpanMatch) -> tuple[str | None, ...]:
 
 
 def span_text(document: Document, span: Span) -> str:
-    """Return the text of a span with single spaces.
+    """Return the text of a span, in which one space replaces each run of white space.
 
     Args:
         document: Document of the span.

@@ -18,7 +18,7 @@ MATCHING_SCHEMES: tuple[MatchingScheme, ...] = get_args(MatchingScheme)
 
 @dataclass(frozen=True, slots=True)
 class PartialRow:
-    """Counts and scores of one matching scheme, in the terms of SemEval-2013.
+    """Counts and scores of a prediction under one matching scheme of SemEval-2013.
 
     Attributes:
         matching: Matching scheme.
@@ -45,7 +45,7 @@ class PartialRow:
 
 @dataclass(frozen=True, slots=True)
 class PartialScores:
-    """Scores under four matching schemes.
+    """Scores of a prediction under the four matching schemes of SemEval-2013.
 
     A predicted entity is correct under a scheme if:
 
@@ -64,7 +64,7 @@ class PartialScores:
 
 
 def partial_scores(gold: Sequence[Document], predicted: Sequence[Document]) -> PartialScores:
-    """Score predicted documents under four matching schemes.
+    """Score predicted documents under the four matching schemes of SemEval-2013.
 
     Args:
         gold: Gold documents.
@@ -90,7 +90,9 @@ def partial_scores(gold: Sequence[Document], predicted: Sequence[Document]) -> P
 
 
 def _sentence_groups(pair: DocumentSpans) -> Iterator[tuple[list[Span], list[Span]]]:
-    """Yield the gold and predicted spans of each sentence; sentences that share a span form one group.
+    """Yield the gold and predicted spans of each sentence.
+
+    Sentences that a span joins stay together.
 
     nervaluate takes quadratic time in the length of its input. Groups make the time linear and do not change the
     result, because only overlapping spans are matched.
@@ -110,7 +112,7 @@ def _sentence_groups(pair: DocumentSpans) -> Iterator[tuple[list[Span], list[Spa
 
 
 def _records(spans: Sequence[Span]) -> list[dict[str, Any]]:
-    """Return the spans in the form of nervaluate, with inclusive ends."""
+    """Convert spans to the dicts that nervaluate expects, in which the end is the index of the last token."""
     return [{"label": span.label, "start": span.start, "end": span.end - 1} for span in spans]
 
 

@@ -20,7 +20,7 @@ _MAX_CELLS = 1 << 22  # array elements that resampling may hold in memory at onc
 
 @dataclass(frozen=True, slots=True)
 class LabelScores:
-    """Scores of one label, of all entities together ("micro"), or the mean over the labels ("macro").
+    """Precision, recall and F1 for one label, for all entities ("micro") or averaged over the labels ("macro").
 
     Attributes:
         label: Entity label, "micro" or "macro".
@@ -39,7 +39,7 @@ class LabelScores:
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """Percentile bootstrap interval of the micro F1, or of the difference between two micro F1.
+    """Percentile bootstrap interval of a micro F1, or of the difference between two micro F1 values.
 
     Attributes:
         low: Lower bound.
@@ -58,7 +58,7 @@ class Interval:
 
 @dataclass(frozen=True, slots=True)
 class Scores(Tabulated):
-    """Result of `evaluate`.
+    """Result of `evaluate`: precision, recall and F1 of each label and in total.
 
     Attributes:
         micro: Scores of all entities together.
@@ -88,7 +88,7 @@ class Scores(Tabulated):
     unknown_labels: Mapping[str, int] = field(default_factory=dict[str, int])
 
     def rows(self) -> list[tuple[str, ...]]:
-        """Return one row for each label, then the macro average, the average over known labels and the micro average.
+        """Return the rows of the score table: one for each label, then macro, known-label and micro averages.
 
         Returns:
             Cells of each row. The average over known labels is present only if some gold label is unknown.
@@ -99,7 +99,7 @@ class Scores(Tabulated):
         return [*labels, *map(_cells, averages)]
 
     def summary(self) -> str:
-        """Return the sizes, the interval and the speed in one line."""
+        """Return one line with the sizes of the data, the bootstrap interval and the speed."""
         parts: list[str] = []
         if self.unknown_labels:
             counts = ", ".join(f"{n:,} {label}" for label, n in self.unknown_labels.items())
@@ -230,7 +230,7 @@ def pair_documents(
 def _label_scores(
     labels: Sequence[str], totals: NDArray[np.int64]
 ) -> tuple[LabelScores, LabelScores, tuple[LabelScores, ...]]:
-    """Return the micro, macro and label scores from counts ``int64[n_labels, 3]``."""
+    """Return the micro average, the macro average and the scores of each label, from counts ``int64[n_labels, 3]``."""
 
     def scores(label: str, counts: NDArray[np.int64]) -> LabelScores:
         n_correct, n_predicted, n_gold = counts.tolist()
@@ -246,7 +246,7 @@ def _label_scores(
 
 
 def count_entities(pairs: Sequence[DocumentSpans], unit: str = "document") -> tuple[list[str], NDArray[np.int64]]:
-    """Count the correct, predicted and gold entities of each unit and label.
+    """Count the correct, predicted and gold entities of each label in each unit (document or sentence).
 
     Args:
         pairs: Spans of each document.
@@ -271,7 +271,7 @@ def count_entities(pairs: Sequence[DocumentSpans], unit: str = "document") -> tu
 
 
 def f1_from_counts(counts: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Return the F1 of counts.
+    """Return the F1 for counts of correct, predicted and gold entities.
 
     Args:
         counts: int64[..., 3], numbers of correct, predicted and gold entities.
@@ -286,7 +286,7 @@ def f1_from_counts(counts: NDArray[np.int64]) -> NDArray[np.float64]:
 def bootstrap_interval(
     pairs: Sequence[DocumentSpans], rng: np.random.Generator, n_resamples: int = 1000, level: float = 0.95
 ) -> Interval | None:
-    """Return the percentile bootstrap interval of the micro F1 (Efron & Tibshirani 1993, ch. 13).
+    """Return the percentile bootstrap interval of the micro F1 of a prediction (Efron & Tibshirani 1993, ch. 13).
 
     Args:
         pairs: Spans of each document. The sentences of a single document are resampled.
@@ -309,7 +309,7 @@ def bootstrap_interval(
 def bootstrap_sums(
     counts: NDArray[np.int64], rng: np.random.Generator, n_resamples: int
 ) -> Iterator[NDArray[np.int64]]:
-    """Yield the sums of counts over units drawn with replacement.
+    """Yield the column sums of bootstrap samples of ``counts``, whose rows are units drawn with replacement.
 
     The numbers of units with equal counts are drawn from a multinomial distribution. The distribution of the sums is
     the same, and the computation is fast even for very many units.
@@ -328,7 +328,7 @@ def bootstrap_sums(
 
 
 def distinct_rows(rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the distinct rows in the order of their first occurrence, and the number of occurrences of each.
+    """Return the distinct rows of an array in the order of their first occurrence, and how often each row occurs.
 
     Args:
         rows: int64[n, n_columns].
@@ -342,7 +342,7 @@ def distinct_rows(rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[n
 
 
 def batch_sizes(n_resamples: int, width: int) -> Iterator[int]:
-    """Yield the sizes of batches of resamples that fit into memory.
+    """Divide bootstrap samples into batches that fit into memory: yield the size of each batch.
 
     Args:
         n_resamples: Total number of resamples.

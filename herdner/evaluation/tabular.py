@@ -13,7 +13,9 @@ if TYPE_CHECKING:
 
 
 class Tabulated(ABC):
-    """Base class of frozen dataclasses that can be shown as a table. The last row of the table is a total.
+    """Base class of frozen dataclasses that can be shown as a table.
+
+    The last row of the table is a total.
 
     Attributes:
         header: Titles of the columns.
@@ -24,22 +26,25 @@ class Tabulated(ABC):
 
     @abstractmethod
     def rows(self) -> list[tuple[str, ...]]:
-        """Return the cells of each row; the first column holds names."""
+        """Return the rows of the table, each as a tuple of cells.
+
+        The first column holds names.
+        """
 
     @abstractmethod
     def summary(self) -> str:
-        """Return the line below the table."""
+        """Return the line of text below the table."""
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the fields as plain values."""
+        """Return the fields of the result as a dict of plain Python values."""
         return asdict(self)  # type: ignore[call-overload]
 
     def to_json(self) -> str:
-        """Return the fields as one JSON object."""
+        """Return the fields of the result as one JSON object."""
         return json.dumps(self.to_dict(), ensure_ascii=False)
 
     def to_table(self) -> Table:
-        """Return a table for the console of rich."""
+        """Return the result as a table of the package rich, for the console."""
         from rich.table import Table
         from rich.text import Text
 
@@ -52,12 +57,14 @@ class Tabulated(ABC):
         return table
 
     def to_markdown(self) -> str:
-        """Return a Markdown table with the summary below."""
+        """Return the result as a Markdown table with a summary below."""
         return markdown_table(self.header, self.rows(), self.summary())
 
 
 def markdown_table(header: Sequence[str], rows: Sequence[Sequence[str]], caption: str = "") -> str:
-    """Return a Markdown table. The first column is aligned to the left, the others to the right.
+    """Return a Markdown table.
+
+    The first column is aligned to the left, the others to the right.
 
     Args:
         header: Titles of the columns.
@@ -73,7 +80,7 @@ def markdown_table(header: Sequence[str], rows: Sequence[Sequence[str]], caption
 
 
 def percent(share: float) -> str:
-    """Return a share as a percentage without sign; 0.5 becomes "50.00".
+    """Return a share in [0, 1] as a percentage without sign: 0.5 becomes "50.00".
 
     Args:
         share: Number in [0, 1].
@@ -85,7 +92,7 @@ def percent(share: float) -> str:
 
 
 def points(difference: float) -> str:
-    """Return the difference of two shares in percentage points, with its sign unless it is zero.
+    """Return the difference of two shares in percentage points as text, with its sign unless it is zero.
 
     Args:
         difference: Number in [-1, 1].

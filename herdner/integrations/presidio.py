@@ -27,7 +27,7 @@ ENTITIES: Mapping[str, str] = {"PER": "PERSON", "LOC": "LOCATION", "ORG": "ORGAN
 
 
 class HerdnerRecognizer(EntityRecognizer):
-    """Recognizer of people, places and organisations, whose labels are consistent within each text.
+    """Presidio recognizer of people, places and organisations, whose labels are consistent within each text.
 
     Args:
         model: A shipped model, a model file or a `Tagger`.
@@ -50,7 +50,7 @@ class HerdnerRecognizer(EntityRecognizer):
         name: str = "herdner",
         **options: Any,
     ) -> None:
-        """Load the model."""
+        """Load the model of the recognizer."""
         self.tagger = model if isinstance(model, Tagger) else load(model)
         self.inference = self.tagger.inference(**options)
         self.entities = {label: entities.get(label, label) for label in self.tagger.labels}
@@ -58,10 +58,10 @@ class HerdnerRecognizer(EntityRecognizer):
         initialize(supported_entities=sorted(set(self.entities.values())), name=name, supported_language=language)
 
     def load(self) -> None:
-        """Do nothing: the constructor has loaded the model."""
+        """Do nothing, because the constructor has already loaded the model."""
 
     def analyze(self, text: str, entities: Sequence[str] | None = None, nlp_artifacts: object = None) -> list[Any]:
-        """Find entities in a text.
+        """Find the entities of a text for Presidio.
 
         Args:
             text: The text.

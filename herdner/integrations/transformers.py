@@ -37,7 +37,7 @@ NO_PIECE_SCORE = -20.0  # score of all labels but O for a word without a piece, 
 
 
 class ConsistentClassifier:
-    """A token classifier with a consistency layer, from texts to documents.
+    """Token classifier with a consistency layer, which converts texts to annotated documents.
 
     Args:
         tokenizer: The model's tokenizer: a fast tokenizer of ``transformers``, which returns the offsets of its pieces.
@@ -65,7 +65,7 @@ class ConsistentClassifier:
         stride: int = 128,
         batch_size: int = 8,
     ) -> None:
-        """Check the arguments."""
+        """Check that the tokenizer, model and layer fit together."""
         if not tokenizer.is_fast:
             raise ValueError(
                 "the tokenizer must be a fast one, which returns offsets of pieces; load it by use_fast=True"
@@ -87,7 +87,7 @@ class ConsistentClassifier:
 
     @classmethod
     def from_pipeline(cls, pipeline: Any, **options: Any) -> ConsistentClassifier:
-        """Build a classifier from the model and tokenizer of a pipeline.
+        """Build a classifier from the model and tokenizer of a transformers pipeline.
 
         Args:
             pipeline: A token-classification pipeline of ``transformers``.
@@ -103,7 +103,7 @@ class ConsistentClassifier:
         return cls(tokenizer, torch_function(model), labels_of(model.config.id2label), **options)
 
     def __call__(self, text: str) -> Document:
-        """Tag one text.
+        """Tag one text, and return the annotated document.
 
         Args:
             text: The text, of any length.
@@ -114,7 +114,7 @@ class ConsistentClassifier:
         return next(self.pipe([text]))
 
     def pipe(self, texts: Iterable[str]) -> Iterator[Document]:
-        """Tag several texts lazily.
+        """Tag several texts lazily, and yield the annotated documents.
 
         Args:
             texts: The texts.
@@ -131,7 +131,7 @@ class ConsistentClassifier:
             yield document.with_spans(result.spans, confidences=result.confidences)
 
     def word_scores(self, document: Document) -> Floats:
-        """Return the logits of the first piece of each word.
+        """Return the logits of the first token piece of each word of a document.
 
         Args:
             document: A document with tokens.
@@ -164,7 +164,7 @@ class ConsistentClassifier:
 
 
 def first_pieces(document: Document, offsets: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Find the piece that scores each word of a document.
+    """Return, for each word of a document, the window and the index of the token piece whose logits score the word.
 
     This is the first piece that overlaps the word. If several windows contain the piece, the window is chosen whose
     ends are farthest from the piece; ends at the beginning and end of the text are ignored.
@@ -196,7 +196,7 @@ def first_pieces(document: Document, offsets: NDArray[np.int64]) -> tuple[NDArra
 
 
 def labels_of(id2label: Mapping[int, str]) -> list[str]:
-    """Return the labels of a model's configuration in the order of its logits.
+    """Return the labels in the configuration of a model, in the order of its logits.
 
     Args:
         id2label: The label of each index.
@@ -208,7 +208,7 @@ def labels_of(id2label: Mapping[int, str]) -> list[str]:
 
 
 def torch_function(model: Any) -> ModelFunction:
-    """Return a function that runs a model in PyTorch.
+    """Return a function that computes logits with a PyTorch model.
 
     Args:
         model: A model of ``transformers`` or Optimum. It stays on its device.
@@ -227,7 +227,7 @@ def torch_function(model: Any) -> ModelFunction:
 
 
 def onnx_function(session: Any) -> ModelFunction:
-    """Return a function that runs a model in ONNX Runtime.
+    """Return a function that computes logits with an ONNX Runtime session.
 
     Args:
         session: An ``onnxruntime.InferenceSession`` whose first output is the logits. Missing inputs are 0.

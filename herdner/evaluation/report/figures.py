@@ -32,7 +32,7 @@ _STYLE: Any = {
 
 
 def draw_figures(report: Report) -> dict[str, str]:
-    """Draw the figures of a report.
+    """Draw the figures of a report as SVG.
 
     Args:
         report: The report.
@@ -72,22 +72,28 @@ def _svg(report: Report, draw: Callable[[Axes, Report], None], height: float, wi
 
 
 def _short(name: str) -> str:
-    """Return the name, shortened to leave room for the bars."""
+    """Return a name of a prediction, shortened to leave room for the bars."""
     return name if len(name) <= _MAX_NAME else f"{name[: _MAX_NAME - 1]}\N{HORIZONTAL ELLIPSIS}"
 
 
 def _colour(i: int, report: Report) -> str:
-    """Return the colour of a system. A single system has the colour of the second of two."""
+    """Return the colour of the i-th prediction.
+
+    A single prediction has the colour of the second of two.
+    """
     return SYSTEMS[1] if len(report.systems) == 1 else SYSTEMS[i % len(SYSTEMS)]
 
 
 def _bar_positions(i: int, n: int, n_groups: int) -> list[float]:
-    """Return the position of the i-th of n bars in each group. Groups are 1 apart, bars 0.8 / n."""
+    """Return the position of the i-th of n bars in each of the groups.
+
+    The distance between groups is 1, and the width of a bar 0.8 / n.
+    """
     return [group + (i - (n - 1) / 2) * 0.8 / n for group in range(n_groups)]
 
 
 def _finish(ax: Axes, names: Sequence[str], xlabel: str, n_columns: int) -> None:
-    """Put the names of the groups at the left, the first at the top, and the legend above."""
+    """Label the groups of bars and the x-axis, put the first group at the top, and draw the legend above the bars."""
     ax.set_yticks(range(len(names)), names)
     ax.invert_yaxis()
     ax.set_xlabel(xlabel)
@@ -97,7 +103,10 @@ def _finish(ax: Axes, names: Sequence[str], xlabel: str, n_columns: int) -> None
 
 
 def _f1(ax: Axes, report: Report) -> None:
-    """Draw the F1 of each label and the micro F1, whose whiskers are the interval."""
+    """Draw the F1 of each label and the micro F1.
+
+    The whisker of the micro F1 is the bootstrap interval.
+    """
     n, labels = len(report.systems), report_labels(report)
     for i, system in enumerate(report.systems):
         values = {row.label: row.f1 for row in system.scores.per_label}
@@ -136,7 +145,7 @@ def _consistency(ax: Axes, report: Report) -> None:
 
 
 def _kinds(ax: Axes, report: Report) -> None:
-    """Draw one stacked bar of errors for each system."""
+    """Draw one bar for each prediction, stacked from the numbers of errors of each kind."""
     counts = [system.confusion.kinds() for system in report.systems]
     left = [0] * len(counts)
     widest = max(1, *(sum(kinds.values()) - kinds["correct"] for kinds in counts))

@@ -11,7 +11,7 @@ from herdner.evaluation.report.values import Report
 
 
 def missing_packages() -> list[str]:
-    """Return one line for each package without which an HTML report is incomplete.
+    """Return one line of text for each missing package without which an HTML report is incomplete.
 
     Returns:
         Lines for the warnings of the report.
@@ -28,7 +28,9 @@ def missing_packages() -> list[str]:
 
 
 def to_html(report: Report) -> str:
-    """Return a report as an HTML page, without figures if Matplotlib is not installed.
+    """Return a report as an HTML page.
+
+    It has no figures if Matplotlib is not installed.
 
     Args:
         report: The report.

@@ -26,7 +26,9 @@ _SPECIAL = re.compile(r"([\\`*_\[\]<>#&~|])")
 
 
 def to_markdown(report: Report) -> str:
-    """Return a report as Markdown. All text from files is escaped.
+    """Return a report as Markdown.
+
+    All text from files is escaped.
 
     Args:
         report: The report.

@@ -15,13 +15,16 @@ from herdner.evaluation.tabular import percent, points
 
 
 class Paragraph(NamedTuple):
-    """A paragraph of text."""
+    """Paragraph of text in a report."""
 
     text: str
 
 
 class ReportTable(NamedTuple):
-    """A table. The first ``n_names`` columns hold names, the others numbers; the last ``n_totals`` rows are totals."""
+    """Table in a report.
+
+    The first ``n_names`` columns hold names, the others numbers; the last ``n_totals`` rows are totals.
+    """
 
     header: Sequence[str]
     rows: Sequence[Sequence[str]]
@@ -30,9 +33,9 @@ class ReportTable(NamedTuple):
 
 
 class ConfusionCell(NamedTuple):
-    """Numbers of entities with the same and with other boundaries for a gold and a predicted label.
+    """Numbers of entities with one gold label and one predicted label, by boundaries.
 
-    ``share`` is the share of the row, in [0, 1].
+    ``share`` is their share of the row, in [0, 1].
     """
 
     same: int
@@ -41,20 +44,23 @@ class ConfusionCell(NamedTuple):
 
 
 class ConfusionGrid(NamedTuple):
-    """Counts by gold label (rows) and predicted label (columns). The cell in the last row and column is None."""
+    """Confusion matrix: numbers of entities by gold label (rows) and predicted label (columns).
+
+    The cell of spurious and missed entities is None.
+    """
 
     header: Sequence[str]
     rows: Sequence[tuple[str, Sequence[ConfusionCell | None]]]
 
 
 class ErrorList(NamedTuple):
-    """A list of frequent errors."""
+    """List of frequent errors in a report."""
 
     errors: Sequence[FrequentError]
 
 
 class ReportFigure(NamedTuple):
-    """A figure in SVG, which only HTML shows."""
+    """Figure in SVG, which only HTML reports show."""
 
     svg: str
     caption: str
@@ -64,7 +70,7 @@ Block = Paragraph | ReportTable | ConfusionGrid | ErrorList | ReportFigure
 
 
 class Section(NamedTuple):
-    """A section (``level`` 2) or a subsection (``level`` 3)."""
+    """Section (``level`` 2) or subsection (``level`` 3) of a report."""
 
     level: int
     title: str
@@ -72,7 +78,7 @@ class Section(NamedTuple):
 
 
 class Card(NamedTuple):
-    """An important number, which HTML shows large, and the lines below it."""
+    """Important number of a report, which HTML shows large, and the lines below it."""
 
     title: str
     figure: str
@@ -81,7 +87,7 @@ class Card(NamedTuple):
 
 
 def headline(report: Report) -> str:
-    """Return the sizes of the gold documents in one line.
+    """Return one line with the name of the gold file and the sizes of the gold documents.
 
     Args:
         report: The report.
@@ -96,7 +102,7 @@ def headline(report: Report) -> str:
 
 
 def cards(report: Report) -> list[Card]:
-    """Return the F1 of each prediction, and the differences in F1.
+    """Return a card with the F1 of each prediction, and a card for each difference in F1.
 
     Args:
         report: The report.
@@ -259,7 +265,7 @@ def _consistency(report: Report) -> list[Block]:
 
 
 def _short_forms(systems: Sequence[SystemResult]) -> list[Block]:
-    """Return a table of short forms, or no block if the gold documents have none."""
+    """Return an explanation and a table of short forms, or an empty list if the gold documents contain none."""
     labels = [label for label, counts in systems[0].short_forms.items() if counts.n]
     rows = [
         [s.name, *(f"{n:,}" for label in labels for n in (s.short_forms[label].n, s.short_forms[label].n_correct))]
@@ -289,7 +295,7 @@ def _errors(system: SystemResult) -> list[Section]:
 
 
 def confusion_grid(confusion: Confusion) -> ConfusionGrid:
-    """Return the counts of a confusion as a grid.
+    """Convert the counts of a confusion matrix to a grid for display.
 
     Args:
         confusion: Counts by gold and predicted label.
@@ -322,7 +328,7 @@ def _calibration(report: Report) -> ReportTable:
 
 
 def describe_error(error: FrequentError) -> str:
-    """Return an error in words.
+    """Return a one-line description of an error: its kind, gold entity and predicted entity.
 
     Args:
         error: The error.
@@ -339,7 +345,7 @@ def describe_error(error: FrequentError) -> str:
 
 
 def document_count(error: FrequentError) -> str:
-    """Return the number of documents of an error, in words.
+    """Return the number of documents in which an error occurs as text, such as "2 documents".
 
     Args:
         error: The error.
@@ -351,7 +357,7 @@ def document_count(error: FrequentError) -> str:
 
 
 def split_example(example: ErrorExample) -> list[tuple[str, str]]:
-    """Split the text of an example at the boundaries of its entities.
+    """Split the text of an example at the entity boundaries.
 
     Args:
         example: The example.

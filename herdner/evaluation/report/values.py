@@ -35,7 +35,7 @@ from herdner.text.document import Document
 
 @dataclass(frozen=True)
 class ReportSettings:
-    """Settings of a report.
+    """Settings of an evaluation report.
 
     Attributes:
         seed: Seed of the bootstrap and of the random swaps.
@@ -52,11 +52,14 @@ class ReportSettings:
     n_examples: int = 3
 
     def rng(self) -> np.random.Generator:
-        """Return a new random generator. Every measurement uses its own."""
+        """Return a new random number generator with the seed of the report.
+
+        Every measurement uses a new generator.
+        """
         return np.random.default_rng(self.seed)
 
     def frequent_errors(self, matches: Sequence[DocumentMatch], gold: Sequence[Document]) -> list[FrequentError]:
-        """Return the most frequent errors.
+        """Return the most frequent errors among the matches of a prediction.
 
         Args:
             matches: Matches of one prediction.
@@ -70,7 +73,7 @@ class ReportSettings:
 
 @dataclass(frozen=True)
 class Prediction:
-    """Predictions of one tagger.
+    """Predicted documents of one tagger, with the name and file of the prediction.
 
     Attributes:
         name: Name of the prediction.
@@ -85,7 +88,7 @@ class Prediction:
 
 @dataclass(frozen=True)
 class CalibrationResult:
-    """Calibration of one prediction.
+    """Calibration measures of one prediction, and the points of its reliability diagram.
 
     Attributes:
         n_entities: Number of predicted entities.
@@ -104,7 +107,7 @@ class CalibrationResult:
 
 @dataclass(frozen=True)
 class SystemResult:
-    """Evaluation of one prediction.
+    """Evaluation of one prediction: scores, confusion, errors, consistency and calibration.
 
     Attributes:
         name: Name of the prediction.
@@ -131,7 +134,7 @@ class SystemResult:
     calibration: CalibrationResult | None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the fields as plain values."""
+        """Return the evaluation of the prediction as a dict of plain Python values."""
         return {
             **asdict(self), "confusion": self.confusion.to_dict(), "consistency": self.consistency.to_dict(),
             "short_forms": {label: counts.to_dict() for label, counts in self.short_forms.items()},
@@ -140,7 +143,7 @@ class SystemResult:
 
 @dataclass(frozen=True)
 class SystemChange:
-    """Comparison of two predictions.
+    """Comparison of two predictions: a significance test, fixed errors and new errors.
 
     Attributes:
         before: Name of the first prediction.
@@ -163,7 +166,7 @@ class SystemChange:
 
 @dataclass(frozen=True)
 class Report:
-    """Evaluation of one or more predictions.
+    """Evaluation report of one or more predictions on the same gold documents.
 
     Attributes:
         gold: File of the gold documents.
@@ -188,7 +191,7 @@ class Report:
     warnings: list[str]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the report as plain values.
+        """Return the report as a dict of plain Python values.
 
         Returns:
             The version of herdner, a mapping "gold" of the source, sizes and consistency of the gold documents, and the

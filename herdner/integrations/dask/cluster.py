@@ -73,7 +73,10 @@ def _local_client(jobs: int) -> Generator[Client]:
 
 
 class _IgnoreInterrupts(WorkerPlugin):
-    """Plugin that makes workers ignore Ctrl-C, which a terminal sends to all processes; the main process ends them."""
+    """Worker plugin that makes workers ignore Ctrl-C, because the main process ends them.
+
+    A terminal sends Ctrl-C to all processes.
+    """
 
     def setup(self, worker: Any) -> None:
         if threading.current_thread() is threading.main_thread():
@@ -81,7 +84,7 @@ class _IgnoreInterrupts(WorkerPlugin):
 
 
 def check_workers(client: Client, timeout: float = TIMEOUT) -> None:
-    """Wait for a worker, and check that all workers have this version of herdner.
+    """Wait until the cluster has a worker, and check that all workers have this version of herdner.
 
     Args:
         client: Client of the cluster.
@@ -105,5 +108,5 @@ def check_workers(client: Client, timeout: float = TIMEOUT) -> None:
 
 
 def worker_version() -> str:
-    """Return the version of herdner on the worker that runs the function."""
+    """Return the version of herdner on the Dask worker that runs this function."""
     return herdner.__version__

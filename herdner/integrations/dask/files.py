@@ -33,7 +33,7 @@ class OutputError(OSError):
 
 @dataclass(frozen=True)
 class RunInput:
-    """An input file.
+    """Input file of a run on a cluster.
 
     Attributes:
         path: Path or URL, as fsspec accepts it.
@@ -51,7 +51,7 @@ class RunInput:
 def find_files(
     inputs: Iterable[str], format: str | None = None, storage_options: Mapping[str, Any] | None = None
 ) -> list[RunInput]:
-    """List the files of paths, folders and glob patterns.
+    """List the files that paths, folders and glob patterns name.
 
     Args:
         inputs: Paths, folders or patterns. A folder is expanded to its files with an extension of `INPUT_FORMATS`.
@@ -106,7 +106,7 @@ def _list(fs: Any, path: str, format: str | None) -> list[dict[str, Any]]:
 
 
 class OutputFolder:
-    """A folder without subfolders, on any file system to which fsspec can write.
+    """Folder for output files, without subfolders, on any file system to which fsspec can write.
 
     Args:
         url: Path or URL of the folder. It need not exist.
@@ -117,7 +117,7 @@ class OutputFolder:
     """
 
     def __init__(self, url: str, storage_options: Mapping[str, Any] | None = None) -> None:
-        """Connect to the file system."""
+        """Connect to the file system of the output folder."""
         self.url: str = url
         self.fs: Any
         self.path: str
@@ -130,7 +130,9 @@ class OutputFolder:
             self.url = self.path  # absolute, because workers may have another working directory
 
     def sizes(self) -> dict[str, int]:
-        """Return the size in bytes of each file, by name; empty if the folder does not exist.
+        """Return the size in bytes of each file in the folder, by file name.
+
+        The dict is empty if the folder does not exist.
 
         Raises:
             OutputError: The folder cannot be read.
@@ -149,7 +151,7 @@ class OutputFolder:
         return {name: size for name, size in sizes.items() if not name.startswith(".")}
 
     def read(self, name: str) -> bytes:
-        """Return the content of a file.
+        """Return the content of a file in the folder.
 
         Args:
             name: Name of the file in the folder.
@@ -162,7 +164,9 @@ class OutputFolder:
 
     @contextmanager
     def write(self, name: str) -> Generator[Any]:
-        """Open a stream whose bytes appear as a file, all at once, when the ``with`` block ends without an error.
+        """Open a binary stream to write a file of the folder.
+
+        The file appears when the ``with`` block ends without an error.
 
         On a local disk a temporary file is renamed. Elsewhere a temporary local file is uploaded as one object.
 
@@ -189,7 +193,7 @@ class OutputFolder:
                 self.fs.put_file(stream.name, f"{self.path}/{name}")
 
     def remove_temporary_files(self) -> None:
-        """Remove the incomplete files of processes that were killed."""
+        """Remove the incomplete files that killed processes have left in the folder."""
         if self.is_local:
             for path in Path(self.path).glob(".[pm]*.part"):
                 path.unlink(missing_ok=True)
@@ -213,15 +217,15 @@ class HashingStream(io.RawIOBase):
     """
 
     def __init__(self, stream: IO[bytes]) -> None:
-        """Wrap a stream."""
+        """Wrap the stream to which all bytes are forwarded."""
         self.stream, self.size, self.digest = stream, 0, hashlib.sha256()
 
     def writable(self) -> bool:
-        """Return True."""
+        """Return True, because the stream is writable."""
         return True
 
     def write(self, data: Any) -> int:
-        """Write bytes.
+        """Write bytes to the wrapped stream, and update their count and checksum.
 
         Args:
             data: The bytes.
@@ -236,5 +240,5 @@ class HashingStream(io.RawIOBase):
         return n_bytes
 
     def tell(self) -> int:
-        """Return the number of bytes so far."""
+        """Return the number of bytes that have been written so far."""
         return self.size

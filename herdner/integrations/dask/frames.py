@@ -38,7 +38,7 @@ def tag_bag(
     seed: int = 0,
     **options: Any,
 ) -> db.Bag:
-    """Tag the texts of a bag lazily.
+    """Tag the texts of a Dask bag lazily.
 
     >>> import dask.bag
     >>> from herdner.integrations.dask import tag_bag
@@ -76,7 +76,7 @@ def tag_frame(
     seed: int = 0,
     **options: Any,
 ) -> dd.DataFrame:
-    """Tag the texts of a data frame lazily.
+    """Tag the texts in a column of a Dask data frame lazily.
 
     >>> import dask.dataframe, pandas
     >>> from herdner.integrations.dask import tag_frame

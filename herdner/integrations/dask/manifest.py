@@ -19,7 +19,7 @@ MAX_FAILURES = 1000  # messages that the manifest keeps for each part
 
 @dataclass(frozen=True)
 class RunSettings:
-    """Settings that, together with the inputs, determine the content of the parts.
+    """Settings of a run on a cluster: everything except the inputs that determines the content of the output.
 
     Attributes:
         herdner: Version of herdner.
@@ -46,7 +46,7 @@ class RunSettings:
 
 @dataclass(frozen=True)
 class InputSlice:
-    """Consecutive documents of a file.
+    """Consecutive documents of an input file.
 
     Attributes:
         path: Path or URL of the file.
@@ -72,7 +72,7 @@ class InputSlice:
 
 @dataclass(frozen=True)
 class WrittenPart:
-    """The output file of a part.
+    """Output file of a part, with its size, checksum and document counts.
 
     Attributes:
         name: Name of the file.
@@ -97,7 +97,7 @@ class WrittenPart:
 
 @dataclass
 class OutputPart:
-    """The input of one task, and its output once it is written.
+    """Part of the output: the input of one task, and the output file once it is written.
 
     Attributes:
         first_document: Index of the first document of the part among all documents of the run.
@@ -111,13 +111,13 @@ class OutputPart:
 
     @property
     def n_documents(self) -> int:
-        """Number of documents, including those that cannot be read."""
+        """Number of documents in the part, including those that cannot be read."""
         return sum(piece.n_documents for piece in self.slices)
 
 
 @dataclass
 class Manifest:
-    """The state of a run.
+    """Manifest of an output folder, the state of a run: settings, inputs and parts.
 
     Attributes:
         settings: Settings of the run.
@@ -131,36 +131,36 @@ class Manifest:
 
     @property
     def written(self) -> list[WrittenPart]:
-        """Output files that are written, in the order of the documents."""
+        """Output files that have been written so far, in the order of the documents."""
         return [part.output for part in self.parts if part.output is not None]
 
     @property
     def missing(self) -> list[tuple[int, OutputPart]]:
-        """Index and part of all parts that are not written."""
+        """Index and part for each part that has not been written yet."""
         return [(index, part) for index, part in enumerate(self.parts) if part.output is None]
 
     @property
     def complete(self) -> bool:
-        """True if all parts are written."""
+        """True if all parts of the run have been written."""
         return not self.missing
 
     @property
     def documents(self) -> int:
-        """Number of tagged documents so far."""
+        """Number of documents that the run has tagged so far."""
         return sum(part.documents for part in self.written)
 
     @property
     def failed(self) -> int:
-        """Number of documents so far that could not be read or tagged."""
+        """Number of documents that the run could not read or tag so far."""
         return sum(part.failed for part in self.written)
 
     @property
     def names(self) -> list[str]:
-        """Names of the written files, in the order of the documents."""
+        """Names of the output files that have been written so far, in the order of the documents."""
         return [part.name for part in self.written]
 
     def save(self, folder: OutputFolder) -> None:
-        """Write ``manifest.json`` atomically.
+        """Write the manifest to ``manifest.json`` in the output folder; a reader never sees an incomplete file.
 
         Args:
             folder: The output folder.
@@ -172,7 +172,7 @@ class Manifest:
             stream.write(json.dumps(self.to_dict(), indent=1, ensure_ascii=False).encode("utf-8", "replace") + b"\n")
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain data for JSON."""
+        """Return the manifest as a dict for JSON."""
         counts = {"complete": self.complete, "documents": self.documents, "failed": self.failed}
         return {"format": FORMAT, "version": VERSION, **counts, **asdict(self)}
 
@@ -215,7 +215,7 @@ def load_manifest(folder: OutputFolder) -> Manifest:
 
 
 def check_same_run(manifest: Manifest, settings: RunSettings, inputs: Sequence[RunInput], folder: OutputFolder) -> None:
-    """Check that a run with these arguments can continue the run of a manifest.
+    """Check that a run with these settings and inputs can continue the run that a manifest describes.
 
     Args:
         manifest: Manifest of the earlier run.

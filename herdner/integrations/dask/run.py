@@ -118,7 +118,7 @@ def tag_files(
 
 
 class _Callbacks:
-    """The caller's functions for failures and progress."""
+    """Callbacks of the caller for failures and for progress."""
 
     def __init__(self, fail: Callable[[str], object] | None, progress: Callable[[int, int], object] | None) -> None:
         self.fail: Callable[[str], object] = fail or (lambda _: None)
@@ -141,7 +141,7 @@ def _run(
     connection: AbstractContextManager[Client],
     callbacks: _Callbacks,
 ) -> Manifest:
-    """Start a run, or continue the one in the folder."""
+    """Tag the files on the cluster: start a run, or continue the run in the output folder."""
     manifest = _earlier_run(folder, job.settings, files)
     if manifest is not None:
         for part in manifest.written:
@@ -178,7 +178,10 @@ def _earlier_run(folder: OutputFolder, settings: RunSettings, files: Sequence[Ru
 
 @contextmanager
 def _registered(client: Client, job: TagJob) -> Generator[None]:
-    """Register the job on all workers, including those that start later, for the duration of the block."""
+    """Register the job on all workers for the duration of a ``with`` block.
+
+    This includes workers that start later.
+    """
     client.register_plugin(JobPlugin(job))
     try:
         yield
@@ -188,7 +191,10 @@ def _registered(client: Client, job: TagJob) -> Generator[None]:
 
 
 def _plan(client: Client, job: TagJob, files: Sequence[RunInput]) -> list[OutputPart]:
-    """Divide the inputs into parts. The workers read all inputs once to count lines, rows and documents."""
+    """Divide the input files into parts.
+
+    The workers read all input files once to count lines, rows and documents.
+    """
     part_bytes = job.settings.part_bytes
     batches = plan_scans(files, part_bytes, job.read_options)
     slices: dict[int, list[InputSlice]] = {}
@@ -233,7 +239,9 @@ def _tag_missing(client: Client, job: TagJob, manifest: Manifest, folder: Output
 def _results(
     client: Client, job: TagJob, function: Callable[..., Any], arguments: Sequence[tuple[Any, ...]]
 ) -> Generator[tuple[int, Any], None, None]:
-    """Run a function on the cluster; yield the index and the result, or exception, of each call when it finishes.
+    """Call a function on the cluster for each item of ``arguments``.
+
+    Yield the index and the result, or exception, of each call when it finishes.
 
     The number of submitted tasks is limited (`TASKS_PER_THREAD`) to save memory in the scheduler and in this process.
     If a worker dies, another one runs its tasks.

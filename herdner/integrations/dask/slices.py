@@ -29,7 +29,9 @@ FILES_PER_SCAN = 200
 
 
 class ReadOptions(NamedTuple):
-    """Options of reading, which are the same for all files of a run.
+    """Options for reading the input files of a run.
+
+    They apply to all files.
 
     Attributes:
         encoding: Encoding of text files.
@@ -54,7 +56,7 @@ class FileScan(NamedTuple):
 
 
 def plan_scans(files: Iterable[RunInput], part_bytes: int, options: ReadOptions) -> list[list[FileScan]]:
-    """Divide files into scans.
+    """Divide input files into batches of scans, which are ranges of files for one task.
 
     Args:
         files: The files.
@@ -83,7 +85,7 @@ def plan_scans(files: Iterable[RunInput], part_bytes: int, options: ReadOptions)
 
 
 def scan_slices(batch: Sequence[FileScan], options: ReadOptions) -> list[InputSlice]:
-    """Read the files of a batch and divide them into slices.
+    """Read the file ranges of a batch and divide them into slices of consecutive documents.
 
     Args:
         batch: The scans.
@@ -96,7 +98,7 @@ def scan_slices(batch: Sequence[FileScan], options: ReadOptions) -> list[InputSl
 
 
 def locate_slices(slices: Iterable[InputSlice]) -> Iterator[InputSlice]:
-    """Convert positions within scans to positions within files.
+    """Convert the line and byte counts of slices, which begin with their scan, to counts from the start of the file.
 
     Args:
         slices: Slices of `scan_slices`, in the order of the files.
@@ -160,7 +162,10 @@ def _scan(scan: FileScan, options: ReadOptions) -> list[InputSlice]:
 
 
 def _text_pieces(file: RunInput, options: ReadOptions) -> list[InputSlice]:
-    """Return a slice for each piece of a long text; an empty list for a short, compressed or undecodable text."""
+    """Divide a long text file into pieces, and return a slice for each piece.
+
+    The list is empty if the file is one document or cannot be divided at bytes.
+    """
     if file.size <= PIECE_CHARACTERS or not by_line(options.encoding):
         return []
     slices: list[InputSlice] = []
@@ -203,7 +208,7 @@ def _row_groups(file: RunInput, options: ReadOptions) -> list[InputSlice]:
 
 
 def read_part(part: OutputPart, formats: Mapping[str, str], options: ReadOptions) -> Iterator[Document | Failure]:
-    """Read the documents of a part.
+    """Read the documents of one part of a run.
 
     Args:
         part: The part.

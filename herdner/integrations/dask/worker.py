@@ -29,18 +29,21 @@ from herdner.text.io.parquet import write_parquet
 
 @dataclass(frozen=True)
 class ModelBytes:
-    """The content of a model file; models with equal SHA-256 are equal."""
+    """Content of a model file and its SHA-256.
+
+    Two objects with equal SHA-256 are equal.
+    """
 
     sha256: str
     data: bytes = field(repr=False, compare=False)
 
     def __dask_tokenize__(self) -> str:
-        """Return the SHA-256, so that Dask does not hash the content."""
+        """Return the SHA-256 of the model as its token for Dask, so that Dask does not hash the content."""
         return self.sha256
 
 
 def model_bytes(model: str | os.PathLike[str]) -> ModelBytes:
-    """Read a model file, which need not exist on other machines.
+    """Read the content of a model file, to send it to machines that do not have the file.
 
     Args:
         model: Name of a shipped model, or path of a file.
@@ -61,7 +64,10 @@ _loading = Lock()
 
 
 def tagger_of(model: ModelBytes) -> Tagger:
-    """Return the tagger of a model; all threads of the process share it."""
+    """Return the tagger of a model.
+
+    All threads of the process share it.
+    """
     with _loading:
         return _load_tagger(model)
 
@@ -73,7 +79,7 @@ def _load_tagger(model: ModelBytes) -> Tagger:
 
 @dataclass(frozen=True)
 class TagJob:
-    """Values that all parts of a run share.
+    """Job for all workers of a run: model, settings and output folder.
 
     Attributes:
         name: Unique name of the run on the cluster.
@@ -93,7 +99,7 @@ class TagJob:
 
     @property
     def read_options(self) -> ReadOptions:
-        """Options of reading."""
+        """Options for reading the input files, according to the settings of the run."""
         return ReadOptions(self.settings.encoding, self.settings.column, self.storage_options)
 
 
@@ -101,19 +107,21 @@ _jobs: dict[str, TagJob] = {}
 
 
 class JobPlugin(WorkerPlugin):
-    """Plugin that sends a job, with its model, once to each worker, including workers that start later.
+    """Worker plugin that sends a job, with its model, once to each worker.
+
+    This includes workers that start later.
 
     Args:
         job: The job.
     """
 
     def __init__(self, job: TagJob) -> None:
-        """Store the job under its name."""
+        """Store the job. The name of the job becomes the name of the plugin."""
         self.name = job.name
         self.job = job
 
     def setup(self, worker: Any) -> None:
-        """Register the job on a worker.
+        """Make the job available to the tasks that run on a worker.
 
         Args:
             worker: The worker; it is not used.
@@ -121,7 +129,7 @@ class JobPlugin(WorkerPlugin):
         _jobs[self.job.name] = self.job
 
     def teardown(self, worker: Any) -> None:
-        """Remove the job from a worker.
+        """Remove the job from a worker when the plugin is unregistered.
 
         Args:
             worker: The worker; it is not used.
@@ -130,7 +138,9 @@ class JobPlugin(WorkerPlugin):
 
 
 def tag_part(job_name: str, index: int, part: OutputPart, formats: Mapping[str, str]) -> WrittenPart:
-    """Tag a part and write its file. Equal parts yield equal bytes on any worker.
+    """Tag one part of a run, and write the output file of the part.
+
+    Equal parts yield equal bytes on any worker.
 
     Args:
         job_name: Name of a registered job.
@@ -164,12 +174,15 @@ def tag_part(job_name: str, index: int, part: OutputPart, formats: Mapping[str, 
 
 
 def part_name(index: int, format: str) -> str:
-    """Return the file name of a part. Sorted names are in the order of the documents, up to ten million parts."""
+    """Return the file name of the part with this index.
+
+    Names sort in the order of the documents, up to ten million parts.
+    """
     return f"part-{index:07}.{format}"
 
 
 class _Counter:
-    """Counts of a stream of documents, and the messages of its failures."""
+    """Counts of documents, tokens, entities and failures in a stream of documents, and the failure messages."""
 
     def __init__(self) -> None:
         self.documents = self.tokens = self.entities = self.failed = 0

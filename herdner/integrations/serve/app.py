@@ -100,7 +100,7 @@ def create_app(
     limits: Limits | None = None,
     hosts: Iterable[str] = (),
 ) -> FastAPI:
-    """Build the ASGI application.
+    """Build the ASGI application of the web service.
 
     It starts ``limits.n_workers`` processes and waits until the first one has loaded the model. They end with the
     application's lifespan. The processes are spawned, so a script must call this function below
@@ -153,7 +153,10 @@ def create_app(
 
 
 def _add_pages(app: FastAPI) -> None:
-    """Add all pages, scripts and styles, which are read once at the start."""
+    """Add routes for all pages, scripts and styles to the application.
+
+    The files are read once.
+    """
     folder = files("herdner.integrations.serve") / "pages"
     sources: list[tuple[Any, dict[str, str], str | None]] = [(folder, _PAGES, None)]
     if find_spec("fastapi_swagger") is not None:
@@ -194,7 +197,7 @@ def _add_service(app: FastAPI, pool: Pool, info: ServiceInfo, metrics: Metrics) 
         "/api/tag", response_model=TagResponse | TextsResponse, responses=_ERRORS, summary="Tag texts", tags=["service"]
     )
     async def post_tag(request: TagRequest, http: Request) -> Response:
-        """Tag one or several texts by one or more backends.
+        """Tag one or several texts with one or more backends.
 
         The time limit applies to all texts and backends together. If one backend fails, the whole request fails. The
         entities equal those of `Tagger.tag` with the same backend, options and seed.
@@ -207,7 +210,7 @@ def _add_service(app: FastAPI, pool: Pool, info: ServiceInfo, metrics: Metrics) 
         "/api/explain", response_model=ExplainResponse, responses=_ERRORS, summary="Explain a label", tags=["service"]
     )
     async def post_explain(request: ExplainRequest, http: Request) -> Response:
-        """Explain the label of an entity.
+        """Explain the label of an entity in a text.
 
         The response contains the terms of the log-odds of the label: features, transitions and links. They equal those
         of `Tagger.explain` with the same backend, options and seed.
@@ -227,7 +230,7 @@ def _add_service(app: FastAPI, pool: Pool, info: ServiceInfo, metrics: Metrics) 
 
 
 async def _respond(pool: Pool, request: TagRequest | ExplainRequest | FileRequest, http: Request) -> Response:
-    """Return a worker's response, or raise an HTTPException.
+    """Return the response of a worker process to a request, or raise an HTTPException.
 
     A thread waits for the worker, while this coroutine waits for the client to disconnect.
     """
@@ -290,7 +293,10 @@ def _service_info(pool: Pool, default_backends: list[str]) -> ServiceInfo:
 
 
 async def _validation_error(_: Request, error: Exception) -> JSONResponse:
-    """Describe an invalid request in one line that does not repeat its content."""
+    """Return a response with a one-line description of an invalid request.
+
+    It does not repeat the content of the request.
+    """
     assert isinstance(error, RequestValidationError)
     first = error.errors()[0]
     if first["type"] == "json_invalid":

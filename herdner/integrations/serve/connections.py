@@ -27,16 +27,16 @@ class Connection(H11Protocol):
 
     @property
     def address(self) -> str | None:
-        """Address of the client."""
+        """Network address of the client."""
         return self.client[0] if self.client else None
 
     @property
     def is_idle(self) -> bool:
-        """True if no request is being processed."""
+        """True if the connection is not processing a request."""
         return self.cycle is None or self.cycle.response_complete  # pyright: ignore[reportUnnecessaryComparison]
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Start the timer, and close another connection if there are too many.
+        """Start the timer of a new connection; close another connection if there are too many.
 
         Args:
             transport: The connection's transport.
@@ -52,7 +52,7 @@ class Connection(H11Protocol):
             min(idle, key=lambda each: each.idle_since, default=self).transport.abort()
 
     def data_received(self, data: bytes) -> None:
-        """Process received bytes.
+        """Process the bytes that the connection has received.
 
         Args:
             data: The bytes.
@@ -61,7 +61,7 @@ class Connection(H11Protocol):
         self._update_timer()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Stop the timer.
+        """Stop the timer, because the connection has been closed.
 
         Args:
             exc: The reason, if the connection was not closed regularly.
@@ -70,7 +70,10 @@ class Connection(H11Protocol):
         self._stop_timer()
 
     def _update_timer(self) -> None:
-        """Run the timer while the connection is idle; further bytes of a request's headers do not restart it."""
+        """Run the timer while the connection is idle.
+
+        Further bytes of a request's headers do not restart it.
+        """
         if not self.is_idle:
             self._stop_timer()
         elif self._timer is None:
@@ -89,7 +92,7 @@ class Connection(H11Protocol):
 
 
 def server_config(app: ASGIApp) -> uvicorn.Config:
-    """Return the configuration with which ``herdner serve`` runs uvicorn.
+    """Return the uvicorn configuration of ``herdner serve``.
 
     uvicorn's warnings about invalid requests are turned off: clients could fill the log with them.
 

@@ -42,7 +42,7 @@ class _ClientDisconnected(Exception):
 
 
 class RequestGuard:
-    """Middleware that checks requests before the application, and adds security headers to all responses.
+    """Middleware that checks requests before they reach the application, and adds security headers to all responses.
 
     Hosts: a foreign web page can let its own host name resolve to this machine (DNS rebinding) and then read
     responses. Its host name is in the Host header, so only ``hosts`` and IP addresses are accepted. Starlette's
@@ -61,12 +61,12 @@ class RequestGuard:
     """
 
     def __init__(self, app: ASGIApp, hosts: Iterable[str], body_bytes: int, seconds: float) -> None:
-        """Store the application and the limits."""
+        """Store the wrapped application and the limits of requests."""
         self.app, self.body_bytes, self.seconds = app, body_bytes, seconds
         self.hosts = {host.lower() for host in hosts}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Process a request."""
+        """Check a request, and pass it to the application unless it is refused."""
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
@@ -144,10 +144,10 @@ def _replay(body: bytes, receive: Receive) -> Receive:
 
 
 class Metrics:
-    """Prometheus metrics of one application: requests, their duration, and tagged characters."""
+    """Prometheus metrics of the service: numbers and durations of requests, and numbers of tagged characters."""
 
     def __init__(self) -> None:
-        """Register the metrics."""
+        """Create the metrics in a registry of their own."""
         self.registry = CollectorRegistry()
         self.requests = Counter("herdner_requests", "Requests answered.", ["path", "status"], registry=self.registry)
         self.seconds = Histogram(
@@ -157,12 +157,12 @@ class Metrics:
         self.characters = Counter("herdner_characters", "Characters of tagged texts.", registry=self.registry)
 
     def text(self) -> bytes:
-        """Return all metrics in Prometheus's text format."""
+        """Return all metrics of the service in the text format of Prometheus."""
         return generate_latest(self.registry)
 
 
 class RequestMetrics:
-    """Middleware that counts requests, including refused ones.
+    """Middleware that updates the metrics for each request, including refused ones.
 
     Args:
         app: The application.
@@ -171,11 +171,11 @@ class RequestMetrics:
     """
 
     def __init__(self, app: ASGIApp, metrics: Metrics, paths: Collection[str]) -> None:
-        """Store the application and the metrics."""
+        """Store the wrapped application and the metrics."""
         self.app, self.metrics, self.paths = app, metrics, frozenset(paths)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Process a request and count it."""
+        """Pass a request to the application, and update the metrics."""
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return

@@ -36,7 +36,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Limits of requests.
+    """Limits that the service sets to requests, such as their size and duration.
 
     Attributes:
         characters: Maximum length of a text.
@@ -54,7 +54,7 @@ class Limits:
     n_waiting: int = 16
 
     def __post_init__(self) -> None:
-        """Check the attributes."""
+        """Check the values of the limits."""
         for name, minimum in (("characters", 1), ("n_workers", 1), ("n_waiting", 0)):
             check_integer(getattr(self, name), name, minimum)
         if not (math.isfinite(self.seconds) and self.seconds > 0):
@@ -62,7 +62,7 @@ class Limits:
 
     @property
     def body_bytes(self) -> int:
-        """Maximum size of a request's body, in bytes."""
+        """Maximum size of the body of a request, in bytes."""
         return self.characters * _BYTES_PER_CHARACTER + _BYTES_BESIDE_TEXT
 
 
@@ -91,7 +91,7 @@ class WorkerEnded(WorkerFault):
 
 
 class Worker:
-    """A worker process and the pipe to it.
+    """Worker process of the service, and the pipe to the process.
 
     Args:
         source: The model.
@@ -99,7 +99,7 @@ class Worker:
     """
 
     def __init__(self, source: ModelSource, names: Names | None = None) -> None:
-        """Start the process."""
+        """Start the worker process, which loads the model."""
         context = multiprocessing.get_context("spawn")  # a fork would copy locks of other threads
         self._pipe, other_end = context.Pipe()
         self.process = context.Process(
@@ -122,7 +122,9 @@ class Worker:
         return json.loads(self._receive())
 
     def answer(self, request: bytes, deadline: float, client_gone: threading.Event) -> bytes:
-        """Send a request and return the answer. The process must be idle.
+        """Send a request to the process, and return its answer.
+
+        The process must be idle.
 
         Args:
             request: The request in JSON.
@@ -149,7 +151,10 @@ class Worker:
         return self._receive()
 
     def end(self) -> None:
-        """Kill the process. A thread that waits for its answer gets a `WorkerEnded` error."""
+        """Kill the process.
+
+        A thread that waits for its answer gets a `WorkerEnded` error.
+        """
         self.process.kill()
         self.process.join()
 
@@ -167,7 +172,9 @@ class Worker:
 
 
 class Pool:
-    """Workers that have loaded the same model. All methods are thread-safe.
+    """Pool of worker processes that have loaded the same model.
+
+    All methods are thread-safe.
 
     The constructor waits until the first worker has loaded the model; the others start in the background.
 
@@ -206,7 +213,7 @@ class Pool:
         self.idle.put(first)
 
     def run(self, request: bytes, *, is_long: bool = False, client_gone: threading.Event | None = None) -> bytes:
-        """Return a worker's answer to a request.
+        """Return the answer of a worker process to a request.
 
         Args:
             request: The request in JSON.
@@ -258,7 +265,10 @@ class Pool:
             return None
 
     def _replace(self, worker: Worker, until_replaced: ExitStack) -> None:
-        """End a worker and start another one; close ``until_replaced`` when the new worker is ready."""
+        """End a worker process and start another one.
+
+        The context ``until_replaced`` is closed when the new process is ready.
+        """
         with self._lock:
             self.workers.discard(worker)
         worker.end()
@@ -271,7 +281,10 @@ class Pool:
         thread.start()
 
     def _add_worker(self, until_ready: ExitStack) -> None:
-        """Start a worker, add it to the idle ones when it has loaded the model, and then close ``until_ready``."""
+        """Start a worker process, and add it to the idle ones when it has loaded the model.
+
+        Then the context ``until_ready`` is closed.
+        """
         with until_ready:
             while not self._closed:
                 try:
@@ -294,7 +307,7 @@ class Pool:
 
 
 def _wait(deadline: float, client_gone: threading.Event, wait: Callable[[float], T | None]) -> T:
-    """Call ``wait`` with short time limits until its result is true.
+    """Call ``wait`` with short time limits until its result is true, and return the result.
 
     Raises `PoolBusy` at the deadline, and `ClientGone` if the client has disconnected.
     """

@@ -65,7 +65,7 @@ class BackendChoice(RequestModel):
 
     @property
     def sweeps(self) -> int:
-        """Approximate number of sweeps."""
+        """Approximate number of sweeps of the backend."""
         return self.options.n_sweeps or TYPICAL_SWEEPS
 
 
@@ -130,12 +130,12 @@ class TagRequest(RequestModel):
 
     @property
     def characters(self) -> int:
-        """Number of characters of all texts."""
+        """Number of characters of all texts in the request."""
         return sum(map(len, self.texts or [self.text or ""]))
 
     @property
     def cost(self) -> int:
-        """Characters times sweeps."""
+        """Estimated cost of the request: number of characters times number of sweeps."""
         return self.characters * sum(choice.sweeps for choice in self.backends)
 
 
@@ -144,7 +144,7 @@ class _OneText(RequestModel):
 
     @property
     def characters(self) -> int:
-        """Number of characters of the text."""
+        """Number of characters of the text in the request."""
         return len(self.text)
 
 
@@ -165,7 +165,7 @@ class ExplainRequest(_OneText):
 
     @property
     def cost(self) -> int:
-        """Characters times sweeps."""
+        """Estimated cost of the request: number of characters times number of sweeps."""
         return self.characters * self.backend.sweeps
 
 
@@ -196,19 +196,19 @@ class FileRequest(_OneText):
 
     @property
     def cost(self) -> int:
-        """Characters."""
+        """Estimated cost of the request: number of characters of the text."""
         return self.characters
 
 
 class CharacterSpan(BaseModel):
-    """A span of the text, in characters (Unicode code points)."""
+    """Span of a text, in characters (Unicode code points)."""
 
     start: int = Field(description="Offset of the first character, from 0.")
     end: int = Field(description="Offset behind the last character.")
 
 
 class TaggedEntity(CharacterSpan):
-    """An entity."""
+    """Entity that a backend has found in a text."""
 
     label: str = Field(description="The label, such as PER, LOC or ORG.", examples=["ORG"])
     text: str = Field(description="The characters.")
@@ -218,7 +218,7 @@ class TaggedEntity(CharacterSpan):
 
 
 class TaggedLink(BaseModel):
-    """A link between two tokens."""
+    """Link between two tokens of a text."""
 
     rule: str = Field(description="Rule that links them.", examples=["same-word"])
     log_potential: float = Field(
@@ -230,7 +230,7 @@ class TaggedLink(BaseModel):
 
 
 class BackendResult(BaseModel):
-    """The result of one backend."""
+    """Entities and links of a text, as one backend has tagged it."""
 
     backend: str | None = Field(description="As in the request.")
     options: BackendOptions = Field(description="As in the request.")
@@ -241,7 +241,7 @@ class BackendResult(BaseModel):
 
 
 class TagResponse(BaseModel):
-    """A tagged text."""
+    """Tagged text: its size, and the entities and links of each backend."""
 
     model: str = Field(description="Name of the model.")
     n_characters: int = Field(description="Number of characters.")
@@ -251,13 +251,13 @@ class TagResponse(BaseModel):
 
 
 class TextsResponse(BaseModel):
-    """Several tagged texts."""
+    """Response to a request with several texts: the tagged texts."""
 
     documents: list[TagResponse] = Field(description="One for each of `texts`, in their order.")
 
 
 class ExplainedPart(BaseModel):
-    """One term of the log-odds of an entity."""
+    """Term of the log-odds of an entity, such as the weight of a feature or a link."""
 
     kind: str = Field(description="feature, transition, link or name (a known name).", examples=["link"])
     value: float | None = Field(description="The term; positive values support the label. null is infinite.")
@@ -266,7 +266,7 @@ class ExplainedPart(BaseModel):
 
 
 class ExplainResponse(CharacterSpan):
-    """The log-odds of an entity against another label, with all other tags unchanged, and their terms."""
+    """Log-odds of an entity against another label, with all other tags unchanged, and the terms of their sum."""
 
     text: str = Field(description="The characters.")
     label: str = Field(description="The label.")
@@ -280,7 +280,7 @@ class ExplainResponse(CharacterSpan):
 
 
 class BackendInfo(BaseModel):
-    """A backend."""
+    """Name and description of a backend."""
 
     name: str
     summary: str = Field(description="Description in one line.")
@@ -289,7 +289,7 @@ class BackendInfo(BaseModel):
 
 
 class LimitsInfo(BaseModel):
-    """Limits of a request."""
+    """Limits that the service sets to a request."""
 
     characters: int = Field(description="Characters of a text.")
     body_bytes: int = Field(description="Bytes of a body.")
@@ -300,7 +300,7 @@ class LimitsInfo(BaseModel):
 
 
 class ServiceInfo(BaseModel):
-    """The model and the service."""
+    """Description of the model and of the service."""
 
     version: str = Field(description="Version of herdner.")
     model: str = Field(description="Name of the model.")
@@ -313,7 +313,7 @@ class ServiceInfo(BaseModel):
 
 
 class Health(BaseModel):
-    """State of the service."""
+    """State of the service: whether it is ready for requests."""
 
     status: str = Field(description="ok", examples=["ok"])
     version: str = Field(description="Version of herdner.")
@@ -321,6 +321,6 @@ class Health(BaseModel):
 
 
 class ErrorResponse(BaseModel):
-    """The reason why a request has failed."""
+    """Response to a request that has failed, with the reason."""
 
     detail: str = Field(description="Message of one line.")

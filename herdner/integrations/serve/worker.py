@@ -34,7 +34,7 @@ DONE, REFUSED, FAULT = b"d", b"r", b"f"
 
 
 def run_worker(connection: Connection, source: ModelSource, names: Names | None = None) -> None:
-    """Send a description of the model, then answer requests until the other end of the connection is closed.
+    """Run a worker process: load the model, describe it, and answer requests until the connection is closed.
 
     Args:
         connection: Pipe for requests and answers.
@@ -57,7 +57,7 @@ def run_worker(connection: Connection, source: ModelSource, names: Names | None 
 
 
 class RequestHandler:
-    """A tagger that answers the requests of the service.
+    """Handler that answers the requests of the service with one tagger.
 
     Args:
         tagger: The tagger.
@@ -66,7 +66,7 @@ class RequestHandler:
     """
 
     def __init__(self, tagger: Tagger, name: str, names: Names | None = None) -> None:
-        """Compile the model and tag a short text."""
+        """Prepare the tagger: compile the model and tag a short text."""
         self.tagger, self.name, self.names = tagger, name, names
         self.tokenizer = Tokenizer(tagger.model_.tokenizer)
         self.state_of = {tag: state for state, tag in enumerate(tagger.classes_)}
@@ -79,7 +79,7 @@ class RequestHandler:
         return {"model": self.name, "labels": list(self.tagger.labels), "rules": rules}
 
     def answer(self, request: bytes) -> bytes:
-        """Answer a request.
+        """Answer a request of the service.
 
         Args:
             request: JSON of a `TagRequest`, `ExplainRequest` or `FileRequest`.
@@ -106,7 +106,7 @@ class RequestHandler:
         return self.tag(**request) if "backends" in request else self.explain(**request)
 
     def write_file(self, text: str, entities: Sequence[Mapping[str, Any]], format: str) -> dict[str, Any]:
-        """Return a file with a text and its entities, encoded in base 64.
+        """Return the bytes of a file with a text and its entities, encoded in base 64.
 
         Args:
             text: The text.

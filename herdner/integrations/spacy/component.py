@@ -45,12 +45,15 @@ SCORER = {"@scorers": "spacy.ner_scorer.v1"}
 
 
 class ComponentError(ValueError):
-    """Error in a component's configuration or input; its one-line message begins with the component's name."""
+    """Error in the configuration or input of a component.
+
+    The message is one line and begins with the component's name.
+    """
 
 
 @contextmanager
 def errors_name(component: str) -> Generator[None]:
-    """Convert each `ValueError` in the block to a `ComponentError` that begins with the component's name."""
+    """Convert each `ValueError` in the ``with`` block to a `ComponentError` that begins with the component's name."""
     try:
         yield
     except ComponentError:
@@ -60,15 +63,15 @@ def errors_name(component: str) -> Generator[None]:
 
 
 class Savable(Protocol):
-    """A value that can write itself to a path or stream."""
+    """Protocol for a value that can write itself to a path or stream."""
 
     def save(self, path: Any, /) -> None:
-        """Write the value."""
+        """Write the value to a path or stream."""
         ...
 
 
 class SavedPart(NamedTuple):
-    """A value that is saved with the component.
+    """Value that is saved with a component, as a pair of functions that return it and read it.
 
     Attributes:
         value: Function that returns the value, or None if there is nothing to save.
@@ -80,7 +83,7 @@ class SavedPart(NamedTuple):
 
 
 class EntityPipe(Pipe):
-    """Base class of components that predict entities.
+    """Base class of spaCy components that predict entities.
 
     Attributes:
         name: Name of the component in its pipeline.
@@ -92,11 +95,14 @@ class EntityPipe(Pipe):
 
     @abstractmethod
     def _predict(self, docs: Sequence[Doc]) -> list[Any]:
-        """Return the prediction for each ``Doc`` without changing it."""
+        """Return the predicted entities of each ``Doc``.
+
+        The ``Doc`` objects are not changed.
+        """
 
     @abstractmethod
     def set_annotations(self, docs: Iterable[Doc], predictions: Sequence[Any]) -> None:
-        """Write predictions into their ``Doc``.
+        """Write the predicted entities into each ``Doc``.
 
         Args:
             docs: The ``Doc`` of each prediction.
@@ -105,10 +111,10 @@ class EntityPipe(Pipe):
 
     @abstractmethod
     def _saved_parts(self) -> dict[str, SavedPart]:
-        """Return the values to save, by file name."""
+        """Return the values that are saved with the component, as a dict from file name to value."""
 
     def __call__(self, doc: Doc) -> Doc:
-        """Annotate one ``Doc`` in place.
+        """Write predicted entities into one ``Doc``, in place.
 
         Args:
             doc: The ``Doc``.
@@ -121,7 +127,7 @@ class EntityPipe(Pipe):
         return doc  # the pipeline's error handler did not raise
 
     def pipe(self, stream: Iterable[Doc], *, batch_size: int = 128) -> Iterator[Doc]:
-        """Annotate each ``Doc`` of a stream in place.
+        """Write predicted entities into each ``Doc`` of a stream, in place, and yield it.
 
         Args:
             stream: The ``Doc`` objects.
@@ -185,7 +191,7 @@ class EntityPipe(Pipe):
         return to_bytes({name: partial(content, value) for name, value in self._values().items()}, list(exclude))
 
     def from_bytes(self, data: bytes, *, exclude: Iterable[str] = ()) -> Self:
-        """Read the bytes of `to_bytes`.
+        """Restore everything that the component had learned or read from the bytes that `to_bytes` returns.
 
         Args:
             data: The bytes.
@@ -215,7 +221,7 @@ class EntityPipe(Pipe):
         to_disk(path, {name: value.save for name, value in self._values().items()}, list(exclude))
 
     def from_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> Self:
-        """Read the folder of `to_disk`.
+        """Restore everything that the component had learned or read from the folder that `to_disk` writes.
 
         Args:
             path: The folder.
@@ -267,7 +273,7 @@ def add_requirement(nlp: Language) -> None:
 
 
 def configured_backend(backend: str | Mapping[str, Any] | None) -> Backend | None:
-    """Return the backend of a configuration.
+    """Return the inference backend that a component's configuration describes.
 
     Args:
         backend: Its name, or a mapping with the key "name" and its options.
@@ -290,7 +296,7 @@ def configured_backend(backend: str | Mapping[str, Any] | None) -> Backend | Non
 def configured_names(
     names: ConfiguredNames | None, saved: Path | io.BytesIO | None = None, *, missing_ok: bool = False
 ) -> Names | None:
-    """Return the known names of a configuration.
+    """Return the known names that a component's configuration describes.
 
     Args:
         names: A file, a list of spaCy's patterns, or a mapping with the key "file" or "patterns" and options.

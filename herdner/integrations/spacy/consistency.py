@@ -77,7 +77,7 @@ DEFAULT_CONFIG = {"rules": RULES, "ignore_labels": IGNORE_LABELS, "scorer": SCOR
 
 
 class _TrainingPair(NamedTuple):
-    """A ``Doc`` with predicted entities, and its gold names as spans of the task's tokens."""
+    """Training pair of a ``Doc`` with predicted entities, and the gold names as spans of the task's tokens."""
 
     doc: Doc
     entities: DocEntities
@@ -87,7 +87,9 @@ class _TrainingPair(NamedTuple):
 
 @factory("herdner_consistency", requires=["doc.ents"], default_config=DEFAULT_CONFIG)
 class HerdnerConsistency(EntityPipe):
-    """Component that links the mentions of one name in a ``Doc``; any other component may have predicted the entities.
+    """Component that makes the entities of a ``Doc`` consistent by linking the mentions of each name.
+
+    Any component may have predicted the entities.
 
     It adds missed mentions and changes labels where the links to other mentions outweigh the entity's own score
     (`herdner.SkipChainLayer`). A mention without links does not change.
@@ -132,7 +134,7 @@ class HerdnerConsistency(EntityPipe):
         seed: int = 0,
         scorer: Callable[..., dict[str, Any]] | None = None,
     ) -> None:
-        """Check the options and load the layer, if its file exists."""
+        """Check the options of the component, and load its layer if the layer's file exists."""
         add_requirement(nlp)
         self.nlp, self.vocab, self.name = nlp, nlp.vocab, name
         self.ignore_labels, self.use_ner_scores, self.drop = frozenset(ignore_labels), use_ner_scores, drop
@@ -156,7 +158,9 @@ class HerdnerConsistency(EntityPipe):
     # --- entities ---------------------------------------------------------------------------------------------------
 
     def set_annotations(self, docs: Iterable[Doc], predictions: Sequence[ConsistentEntities]) -> None:
-        """Replace the earlier entities by predicted ones. Unchanged spans keep their ids.
+        """Replace the entities of each ``Doc`` by the predicted ones.
+
+        They are written to where the earlier ones were read. Unchanged spans keep their ids.
 
         Args:
             docs: The ``Doc`` of each prediction.
@@ -204,7 +208,7 @@ class HerdnerConsistency(EntityPipe):
         return read_group(doc, self.spans_key, self.scores_key, self.overlaps)
 
     def _parser_probabilities(self, doc: Doc) -> ParserProbabilities | None:
-        """Return the function that computes the preceding parser's probabilities in a ``Doc``; None without parser."""
+        """Return a function that computes the probabilities of the preceding entity parser; None without parser."""
         use_parser = self.use_ner_scores and self.spans_key is None
         parser = preceding_parser(self.nlp, self) if use_parser else None
         return None if parser is None else partial(begin_probabilities, parser, doc)
@@ -213,7 +217,7 @@ class HerdnerConsistency(EntityPipe):
 
     @property
     def layer(self) -> SkipChainLayer | None:
-        """The trained layer; None if an untrained one is in use.
+        """Trained skip-chain layer of the component; None if an untrained one is in use.
 
         Raises:
             ComponentError: The configured file is missing or invalid.
@@ -263,7 +267,9 @@ class HerdnerConsistency(EntityPipe):
         learn: bool = True,
         l2: float = 2.0,
     ) -> None:
-        """Learn the link tables from examples, by comparing ``predicted`` with the entities of ``reference``.
+        """Learn the link tables from examples.
+
+        The entities of ``predicted`` are compared with those of ``reference``.
 
         If ``predicted`` has no entities, the earlier components of the pipeline add them. Components that are trained
         at the same time are left out, because they cannot predict yet. Therefore ``spacy train`` learns the tables only
@@ -292,7 +298,7 @@ class HerdnerConsistency(EntityPipe):
             self._learn(pairs, tuple(sorted(labels - self.ignore_labels)), l2)
 
     def _trained_before(self, nlp: Language) -> list[Callable[[Doc], Doc]]:
-        """Return the earlier components that can predict while the pipeline is initialised."""
+        """Return the components before this one that can predict while the pipeline is initialised."""
         components: list[Callable[[Doc], Doc]] = []
         for name, pipe in nlp.components:
             if pipe is self:
@@ -302,7 +308,7 @@ class HerdnerConsistency(EntityPipe):
         return []
 
     def _pair(self, example: Example, components: Sequence[Callable[[Doc], Doc]]) -> _TrainingPair | None:
-        """Return the training pair of an example; None if even the components set no entities in its ``Doc``."""
+        """Return the training pair of an example, or None if no component sets entities in its ``Doc``."""
         doc, key = example.predicted, self.spans_key
 
         def has_entities(doc: Doc) -> bool:

@@ -27,7 +27,7 @@ Existing = Literal["keep", "overwrite", "replace"]
 
 
 class AlignedDocument(NamedTuple):
-    """A document and the position of its tokens in the ``Doc``.
+    """Document converted from a ``Doc``, and the index in the ``Doc`` of each token of the document.
 
     Attributes:
         document: A document of n tokens.
@@ -38,12 +38,18 @@ class AlignedDocument(NamedTuple):
     doc_tokens: NDArray[np.int64]
 
     def to_doc_spans(self, spans: Sequence[Span]) -> list[Span]:
-        """Convert spans of the document's tokens to spans of the ``Doc``'s tokens; white space inside is included."""
+        """Convert spans of the document's tokens to spans of the ``Doc``'s tokens.
+
+        White space inside a span is included.
+        """
         tokens = self.doc_tokens
         return [Span(int(tokens[start]), int(tokens[end - 1]) + 1, label) for start, end, label in spans]
 
     def to_document_range(self, start: int, end: int) -> tuple[int, int]:
-        """Return the range of the document's tokens among the tokens ``start:end`` of the ``Doc``; it may be empty."""
+        """Convert the range ``start:end`` of tokens of the ``Doc`` to a range of tokens of the document.
+
+        The range may be empty, because white space is not a token of the document.
+        """
         first, last = np.searchsorted(self.doc_tokens, (start, end)).tolist()
         return first, last
 
@@ -84,7 +90,7 @@ def document_of(
 
 
 def _sentence_starts(doc: Doc, starts_sentence: NDArray[np.uint64]) -> NDArray[np.bool_] | None:
-    """Return whether each token begins a sentence of ``doc.sents``; None if the ``Doc`` has no sentences."""
+    """Return a mask of the tokens that begin a sentence of ``doc.sents``; None if the ``Doc`` has no sentences."""
     if "sents" in doc.user_hooks:
         starts = np.zeros(len(doc), np.bool_)
         starts[[sentence.start for sentence in doc.sents]] = True
@@ -93,7 +99,7 @@ def _sentence_starts(doc: Doc, starts_sentence: NDArray[np.uint64]) -> NDArray[n
 
 
 def register_extension() -> bool:
-    """Register ``span._.confidence`` if it does not exist, and return whether it can be set.
+    """Register the attribute ``span._.confidence`` if it does not exist, and return whether it can be set.
 
     It cannot be set if another library has registered an extension of this name with a getter.
     """
@@ -147,13 +153,13 @@ def set_entities(
 
 
 def blocked_tokens(doc: Doc) -> list[DocSpan]:
-    """Return the tokens that must not be part of an entity."""
+    """Return the tokens of a ``Doc`` that must not be part of an entity."""
     iob, label = doc.to_array([ENT_IOB, ENT_TYPE]).T
     return [doc[i : i + 1] for i in np.flatnonzero((iob == BEGIN) & (label == 0)).tolist()]
 
 
 def _token_mask(n_tokens: int, spans: Sequence[DocSpan]) -> NDArray[np.bool_]:
-    """Return bool[n_tokens], true for tokens inside a span."""
+    """Return a mask bool[n_tokens] of the tokens that at least one of the spans contains."""
     mask = np.zeros(n_tokens, np.bool_)
     for span in spans:
         mask[span.start : span.end] = True

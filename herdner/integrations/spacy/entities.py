@@ -24,7 +24,7 @@ OVERLAPS = ("error", "best")
 
 
 class DocEntities(NamedTuple):
-    """Entities of a ``Doc``.
+    """Entities of a ``Doc``, and the confidence of each entity.
 
     Attributes:
         spans: Disjoint spans in the order of the text.
@@ -36,7 +36,7 @@ class DocEntities(NamedTuple):
 
 
 def read_ents(doc: Doc) -> DocEntities:
-    """Return ``doc.ents`` and their ``ent._.confidence``.
+    """Return the entities in ``doc.ents``, with the confidences in ``ent._.confidence``.
 
     Raises:
         ValueError: No component has set entities, or a confidence is not a probability.
@@ -52,7 +52,7 @@ def read_ents(doc: Doc) -> DocEntities:
 
 
 def read_group(doc: Doc, key: str, scores_key: str, overlaps: str) -> DocEntities:
-    """Return the spans of ``doc.spans[key]`` and the scores in its ``attrs[scores_key]``.
+    """Return the spans in ``doc.spans[key]``, with the scores in ``doc.spans[key].attrs[scores_key]``.
 
     Args:
         doc: The ``Doc``.
@@ -99,7 +99,10 @@ def read_group(doc: Doc, key: str, scores_key: str, overlaps: str) -> DocEntitie
 
 
 def _best_spans(spans: Sequence[DocSpan], confidences: Sequence[float | None]) -> list[int]:
-    """Return indices of disjoint spans: the most probable first, or the longest if a confidence is unknown."""
+    """Return indices of disjoint spans. Of overlapping spans, the most probable one is selected.
+
+    If a confidence is unknown, the longest one is selected.
+    """
     if any(confidence is None for confidence in confidences):
         kept = {id(span) for span in filter_spans(spans)}
         return sorted((i for i, span in enumerate(spans) if id(span) in kept), key=lambda i: spans[i].start)
@@ -124,7 +127,7 @@ def _probability(score: Any, span: DocSpan) -> float | None:
 
 
 def preceding_parser(nlp: Language, component: Any) -> Any:
-    """Return the last ``ner`` or ``beam_ner`` before the component in its pipeline, or None."""
+    """Return the last ``ner`` or ``beam_ner`` that precedes the component in its pipeline, or None."""
     parser = None
     for _, pipe in nlp.pipeline:
         if pipe is component:
@@ -135,7 +138,7 @@ def preceding_parser(nlp: Language, component: Any) -> Any:
 
 
 def begin_probabilities(parser: Any, doc: Doc, labels: Sequence[str], tokens: NDArray[np.int64]) -> Floats:
-    """Compute the probabilities that a transition parser begins an entity (Lample et al. 2016).
+    """Return the probabilities with which a transition parser begins an entity at each token (Lample et al. 2016).
 
     The parser runs on the single ``Doc``, so that results do not depend on other documents.
 
@@ -166,9 +169,9 @@ def begin_probabilities(parser: Any, doc: Doc, labels: Sequence[str], tokens: ND
 
 
 def _action_columns(parser: Any, labels: Sequence[str]) -> NDArray[np.int64]:
-    """Return a column for each action of the parser.
+    """Return, for each action of the parser, the index of the probability to which the action contributes.
 
-    The column is the index of the label that the action begins, K for no entity, K + 1 for a label not in ``labels``,
+    It is the index of the label that the action begins, K for no entity, K + 1 for a label not in ``labels``,
     and -1 for actions that do not begin an entity.
     """
     index = {label: k for k, label in enumerate(labels)}
@@ -184,7 +187,10 @@ def _action_columns(parser: Any, labels: Sequence[str]) -> NDArray[np.int64]:
 
 
 def _begin_probabilities(scores: NDArray[np.float32], columns: NDArray[np.int64], n_labels: int) -> Floats:
-    """Return [K + 1]: the softmax of the actions' scores, summed by column."""
+    """Return the probability of each of K labels and of no entity, [K + 1], from the scores of the parser's actions.
+
+    It is the softmax of the scores, summed over the actions of each column.
+    """
     actions = columns >= 0
     odds = np.exp(scores[actions].astype(np.float64) - float(scores[actions].max()))
     return np.bincount(columns[actions], odds, n_labels + 2)[: n_labels + 1] / odds.sum()

@@ -46,7 +46,7 @@ class _Losses:
 def training_documents(
     examples: Iterable[Example], rules: SentenceRules, spans_key: str | None, name: str
 ) -> list[Document]:
-    """Convert examples to training documents.
+    """Convert spaCy's training examples to training documents.
 
     The tokens are those of ``predicted``, the entities those of ``reference``. The sentences are those of
     ``predicted``, or else of ``reference``, or else of the ``rules``. Entities that begin or end within a token are
@@ -103,7 +103,7 @@ def _document(example: Example, rules: SentenceRules, spans_key: str | None, los
 
 
 def _entity(span: DocSpan, example: Example, aligned: AlignedDocument, losses: _Losses) -> Entity | None:
-    """Project a span of the reference to the document's tokens; return None if it contains none of them."""
+    """Convert a reference span to an entity of the document, or return None if it contains no token of it."""
     document = aligned.document
     first, last = _token_range(span.start, span.end, example, aligned)
     if first == last:
@@ -121,7 +121,10 @@ def _token_range(start: int, end: int, example: Example, aligned: AlignedDocumen
 
 
 def _sentence_starts(example: Example) -> NDArray[np.bool_] | None:
-    """Return the sentence starts of the reference at the tokens of ``predicted``; None if ``predicted`` has its own."""
+    """Return a mask of the ``predicted`` tokens that begin a sentence of ``reference``.
+
+    Return None if ``predicted`` has sentences of its own, or ``reference`` has none.
+    """
     predicted, reference = example.predicted, example.reference
     if predicted.has_annotation("SENT_START") or not reference.has_annotation("SENT_START"):
         return None
@@ -138,7 +141,10 @@ def _column(doc: Doc, attribute: int) -> NDArray[Any]:
 def _annotated_sentences(
     document: Document, tags: Sequence[str], unannotated: Sequence[tuple[int, int]], losses: _Losses
 ) -> Document:
-    """Return the sentences without unannotated tokens; ``unannotated`` are ranges of tokens."""
+    """Return a document of the sentences that contain no unannotated token.
+
+    ``unannotated`` are ranges of tokens.
+    """
     mask = np.zeros(document.n_tokens, np.bool_)
     for start, end in unannotated:
         mask[start:end] = True

@@ -50,7 +50,7 @@ from herdner.text.tokenize import TokenizerSettings
 
 
 class TaggedSpans(NamedTuple):
-    """Entities of one ``Doc``: spans of its tokens in the order of the text, and their confidences."""
+    """Entities of one ``Doc``, as spans of its tokens in the order of the text, and the confidence of each entity."""
 
     spans: list[Span]
     confidences: list[float]
@@ -107,7 +107,7 @@ class HerdnerTagger(EntityPipe):
         overwrite_ents: bool = False,
         scorer: Callable[..., dict[str, Any]] | None = None,
     ) -> None:
-        """Check the options and load the model, if its file exists."""
+        """Check the options of the component, and load its model if the model's file exists."""
         add_requirement(nlp)
         self.vocab, self.name = nlp.vocab, name
         self.links, self.seed, self.scorer = links, seed, scorer
@@ -133,7 +133,7 @@ class HerdnerTagger(EntityPipe):
     # --- tagging ----------------------------------------------------------------------------------------------------
 
     def set_annotations(self, docs: Iterable[Doc], predictions: Sequence[TaggedSpans]) -> None:
-        """Write predicted entities into each ``Doc``.
+        """Write the predicted entities into each ``Doc``.
 
         Args:
             docs: The ``Doc`` of each prediction.
@@ -172,7 +172,7 @@ class HerdnerTagger(EntityPipe):
 
     @property
     def tagger(self) -> Tagger:
-        """The tagger in use.
+        """Tagger of the component; its model is loaded on first use.
 
         Raises:
             ComponentError: There is no model yet, or it cannot be read.
@@ -190,7 +190,7 @@ class HerdnerTagger(EntityPipe):
 
     @property
     def names(self) -> Names | None:
-        """The known names, if there are any.
+        """Known names of the component; None if it has none.
 
         Raises:
             ValueError: Their file is missing.
@@ -232,7 +232,7 @@ class HerdnerTagger(EntityPipe):
         min_freq: int = 2,
         max_iterations: int = 80,
     ) -> None:
-        """Train chain and links on examples.
+        """Train the chain and the links of the model on examples.
 
         The training is complete: ``spacy train`` does not update the component later. The entities are
         ``reference.ents``, or ``reference.spans[spans_key]`` if only this group is written. They are projected to the

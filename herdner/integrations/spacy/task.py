@@ -52,7 +52,7 @@ class NoiseModel:
     outside_bias: float = 1.5
 
     def span_scores(self, n_labels: int, label: int, confidence: float | None = None) -> Floats:
-        """Return the log-potentials of a predicted span.
+        """Return the log-potential of each label, and of no name, for a predicted span.
 
         Args:
             n_labels: Number of labels K.
@@ -69,7 +69,7 @@ class NoiseModel:
         return np.log(probabilities)
 
     def outside_scores(self, n_labels: int) -> Floats:
-        """Return the log-potentials [n_labels + 1] of a token outside all spans."""
+        """Return the log-potential of each label, and of no name, for a token outside all spans, [n_labels + 1]."""
         return np.log(np.append(np.full(n_labels, self.missed / n_labels), 1 - self.missed))
 
     def parser_scores(self, probabilities: Floats) -> Floats:
@@ -85,7 +85,7 @@ def tags_of(labels: Iterable[str]) -> list[str]:
 
 
 def layer_labels(layer: SkipChainLayer) -> tuple[str, ...]:
-    """Return the labels of a layer whose tags are `tags_of` these labels."""
+    """Return the labels of a layer whose tags are those of `tags_of`."""
     return tuple(tag[2:] for tag in layer.labels if tag.startswith("B-"))
 
 
@@ -100,7 +100,7 @@ def token_scores(
     *,
     unchanged: float = -np.inf,
 ) -> Floats:
-    """Return log-potentials of all tags of all tokens.
+    """Return the log-potential of each tag at each token.
 
     Each token of a span has the scores of the span. Spans without a linked token keep their tags. Tokens that are
     neither in a span nor in ``outside`` keep the tag O.
@@ -144,13 +144,13 @@ def linked_tokens(n_tokens: int, links: Iterable[NDArray[np.int32]]) -> NDArray[
 
 
 def offsets_outside(spans: Iterable[Span], offsets: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the sentence offsets that are not inside a span."""
+    """Return the sentence offsets without those inside a span, so that no span crosses a sentence border."""
     inside = {t for span in spans for t in range(span.start + 1, span.end)}
     return np.array([offset for offset in offsets.tolist() if offset not in inside], np.int64)
 
 
 class ConsistentEntities(NamedTuple):
-    """Entities of one ``Doc`` after the layer.
+    """Entities of one ``Doc`` as the consistency layer has predicted them.
 
     Attributes:
         spans: Spans of the ``Doc``'s tokens in the order of the text.
@@ -164,12 +164,14 @@ class ConsistentEntities(NamedTuple):
 
     @classmethod
     def unchanged(cls, entities: DocEntities) -> ConsistentEntities:
-        """Return the entities without changes."""
+        """Return the entities of a ``Doc`` as the result of a layer that changes nothing."""
         return cls([_plain(span) for span in entities.spans], list(entities.confidences), list(entities.spans))
 
 
 class ConsistencyTask(NamedTuple):
-    """The names of a ``Doc`` that the layer may change, over tokens without white space.
+    """Input of the consistency layer for one ``Doc``: its tokens, and the names that may change.
+
+    White space is not a token.
 
     Attributes:
         aligned: The document of n tokens.
@@ -191,7 +193,7 @@ class ConsistencyTask(NamedTuple):
     def of(
         cls, doc: Doc, entities: DocEntities, ignore_labels: Collection[str], labels: Collection[str] | None
     ) -> ConsistencyTask:
-        """Build the task.
+        """Build the input of the consistency layer from a ``Doc`` and its entities.
 
         Args:
             doc: The ``Doc``.
@@ -229,7 +231,7 @@ class ConsistencyTask(NamedTuple):
         drop: bool = True,
         unchanged: float = -np.inf,
     ) -> tuple[Floats, list[float | None]]:
-        """Return the scores of the tokens and the tagger's confidence in each name.
+        """Return the log-potentials of the tokens, and the tagger's confidence in each name.
 
         Args:
             entities: The entities of the ``Doc``.
@@ -282,7 +284,7 @@ class ConsistencyTask(NamedTuple):
         linked: NDArray[np.bool_],
         tagger_confidences: Sequence[float | None],
     ) -> ConsistentEntities:
-        """Combine the names that the layer found with the entities that must not change.
+        """Combine the names that the layer has predicted with the entities that must not change.
 
         Args:
             entities: The entities before the layer.
