@@ -140,7 +140,7 @@ class FeaturePlan:
     def _split_templates(self) -> tuple[list[_Template], list[_Template]]:
         """Return two lists: templates that consist of a single attribute of a word, and all other templates."""
         if len(set(self.elsewhere)) < len(self.elsewhere):
-            raise ValueError("feature plan: the attributes of elsewhere must be distinct")
+            raise ValueError(f"feature plan: the attributes of elsewhere must be distinct, got {self.elsewhere!r:.80}")
         attributes = {name: i for i, name in enumerate(self.attributes)}
         singles: list[_Template] = []
         conjunctions: list[_Template] = []

@@ -352,7 +352,10 @@ class SkipChainLayer(Estimator):
             forbidden = document.unary[np.arange(len(own)), own] == -np.inf
             if forbidden.any():
                 t = int(forbidden.argmax())
-                raise ValueError(f"document {i}: the score of the gold tag of token {t}, {gold[i][t]!r}, is -inf")
+                raise ValueError(
+                    f"document {i}: the score of the gold tag of token {t}, {gold[i][t]!r}, is -inf; correct the tag or"
+                    " the score"
+                )
         score = None if development is None else self._development(labels, development)
         examples, curve = join_examples(model, documents, [document.unary for document in documents], states), None
         if model.link_tables or self.learner.joint:
