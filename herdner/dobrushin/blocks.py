@@ -165,6 +165,7 @@ def block_influence(graph: Graph, spans: Sequence[VariableSpan] = ()) -> BlockIn
 
     Raises:
         ValueError: A factor has more than two variables, or a span is not in the graph.
+        ImpossibleGraph: A factor without variables is -inf.
     """
     compiled = compile_tables(graph)
     chains = compiled.require(

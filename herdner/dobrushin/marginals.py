@@ -61,6 +61,7 @@ def marginal_bounds(graph: Graph) -> MarginalBounds:
 
     Raises:
         ValueError: A factor has more than two variables, or a chain forbids all its joint states.
+        ImpossibleGraph: A factor without variables is -inf.
     """
     chains = compile_tables(graph).require(LinkedChains, "marginal_bounds needs factors of at most two variables")
     linked = LinkedBoxes.of(chains)
