@@ -496,7 +496,7 @@ class Tagger(Estimator):
         return explain(self._model, work.decoder, document, name, against, offsets, evidence)
 
     def finder(self, names: NamesLike) -> Finder:
-        """Return a `Finder` of known names that is compiled for this model and cached for each `Names` object.
+        """Return a ``Finder`` of known names that is compiled for this model and cached for each `Names` object.
 
         Args:
             names: Known names in any form that `Names.of` accepts.
