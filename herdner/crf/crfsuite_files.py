@@ -146,7 +146,7 @@ def chain_weights(model: CRFsuiteWeights) -> ChainWeights:
         ValueError: The model has too many tags.
     """
     if len(model.labels) > MOST_TAGS:
-        raise ValueError(f"a model can have at most {MOST_TAGS} tags, got {len(model.labels)}; join some labels")
+        raise ValueError(f"a model can have at most {MOST_TAGS} tags, got {len(model.labels)}; merge some labels")
     keys = np.array([int(name) for name in model.attribute_names], np.uint64)
     return ChainWeights.grouped(
         tuple(model.labels),

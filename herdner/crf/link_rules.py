@@ -65,7 +65,7 @@ class Tokenized(Protocol):
 
 @runtime_checkable
 class Rule(Protocol):
-    """Interface of rules that link tokens. A rule is a frozen dataclass whose fields are its options."""
+    """Interface of rules that link tokens. The options of a rule are the fields of a frozen dataclass."""
 
     name: ClassVar[str]
 

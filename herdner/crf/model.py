@@ -76,7 +76,7 @@ class SkipChainModel:
         return cls(np.where(allowed.follow, transition, -np.inf), start, end, link_tables)
 
     def unroll(self, unary: NDArray[np.float64], sentence_offsets: NDArray[np.int64], links: Links = ()) -> FactorGraph:
-        """Build the factor graph of a document.
+        """Build the factor graph of a document from the tables of the model.
 
         Args:
             unary: float64[n, K], log-potentials of the tags of each token.

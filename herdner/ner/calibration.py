@@ -59,7 +59,7 @@ class CalibrationInputs(NamedTuple):
         )
 
     def regressors(self) -> tuple[Floats, Floats, Floats, Floats]:
-        """Return the inputs of the regression, each float64[M].
+        """Return the inputs of the calibration's logistic regression for M entities, each float64[M].
 
         Returns:
             Log-odds with links and without, clipped to finite values; number of tokens after the first, at most three;

@@ -48,7 +48,9 @@ def decode(
     backend: Backend | None,
     rng: np.random.Generator,
 ) -> Decoded:
-    """Return the tags and marginals of n tokens by a backend. Samplers start at the best tags of the chain.
+    """Compute the tags and marginals of n tokens with an inference backend.
+
+    Samplers start at the most probable tags of the chain.
 
     Args:
         crf: Transition table and tables of links.

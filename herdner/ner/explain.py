@@ -249,7 +249,7 @@ class _Explainer:
     evidence: Evidence
 
     def explanations(self, selected: Sequence[int], against: str | None) -> Iterator[Explanation]:
-        """Yield explanations of the selected spans."""
+        """Yield an explanation of the label of each selected span."""
         alternatives = [list(self._alternatives(i, against)) for i in selected]
         sources, describer = self._sources({t for each in alternatives for _, other in each for t in other})
         without_links = self._confidences_without_links().tolist()
@@ -436,7 +436,7 @@ class _Explainer:
 
 
 def weights_of(weights: ChainWeights, keys: NDArray[np.uint64], states: Sequence[int]) -> Floats:
-    """Return the weights of F features for S tags.
+    """Return the model weights of F features for S tags, float64[F, S].
 
     Args:
         weights: Weights of a model.

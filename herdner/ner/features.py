@@ -32,7 +32,7 @@ _Template = tuple[str, list[tuple[int, int]]]  # text of the template, and its i
 
 
 class CompiledTemplate(NamedTuple):
-    """Compiled feature template.
+    """Compiled feature template: the attributes and token offsets that the template reads.
 
     Attributes:
         items: Column of the attribute and offset of each item.

@@ -84,5 +84,8 @@ def resolve_backend(backend: object, options: dict[str, Any] | None = None) -> B
             f"`backend` must be a name that `herdner backends` lists, or a Backend such as Gibbs(), got {backend!r}"
         )
     if options:
-        raise ValueError(f"options {', '.join(options)} need the name of a backend, got {backend!r}, which has its own")
+        raise ValueError(
+            f"options {', '.join(options)} need the name of a backend, got the object {backend!r}; set the options"
+            " of this object"
+        )
     return backend

@@ -292,7 +292,7 @@ class SkipChainLayer(Estimator):
         tokens: Sequence[Sequence[str]],
         sentence_offsets: Sequence[SentenceOffsets] | None,
     ) -> Iterator[ScoredDocument]:
-        """Yield checked documents."""
+        """Check the scores, tokens and offsets of each document, and yield it as a `ScoredDocument`."""
         kind = check_kind(self.scores)
         offsets = [None] * len(tokens) if sentence_offsets is None else sentence_offsets
         if not len(scores) == len(tokens) == len(offsets):

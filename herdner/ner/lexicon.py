@@ -139,7 +139,7 @@ class Gazetteers:
         return Gazetteers(tuple(lists), WordValues.of(keys, np.fromiter(values.values(), np.uint32, len(values))))
 
     def union(self, other: Gazetteers) -> Gazetteers:
-        """Return gazetteers with the lists of these and of other gazetteers.
+        """Return gazetteers that contain the lists of this object and of another object.
 
         Args:
             other: Gazetteers whose lists have other names.
@@ -148,7 +148,7 @@ class Gazetteers:
             ValueError: Both have a list of the same name, or there are too many lists.
         """
         if both := set(self.names) & set(other.names):
-            raise ValueError(f"both sets of gazetteers have a list named {min(both)}; rename one of them")
+            raise ValueError(f"two lists of gazetteers are named {min(both)}; rename one of them")
         if len(self.names) + len(other.names) > MAX_GAZETTEERS:
             n_lists = len(self.names) + len(other.names)
             raise ValueError(f"there can be at most {MAX_GAZETTEERS} gazetteers, got {n_lists}")
@@ -185,7 +185,7 @@ class Topics:
 
     @cached_property
     def biases(self) -> NDArray[np.float32]:
-        """Minus half of the squared length of each centre, float32[96].
+        """Minus half of the squared norm of each cluster centre, float32[96].
 
         The centre nearest to a document has the largest sum of its bias and its inner product with the document.
         """

@@ -138,7 +138,7 @@ def _model(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Tag
     topics = Topics(arrays["topics"]) if "topics" in arrays else None
     names = parse_strings(header["gazetteers"], "gazetteers")
     if plan.gazetteers != names:
-        raise ValueError(f"its plan reads the gazetteers {plan.gazetteers}, but it contains {names}")
+        raise ValueError(f"the feature plan reads the gazetteers {plan.gazetteers}, but the file contains {names}")
     gazetteers = Gazetteers(names, _unpacked("gazetteers", arrays)) if names else None
     return TaggerModel(
         weights=_weights(labels, arrays),
@@ -161,7 +161,7 @@ def parse_strings(value: object, name: str) -> tuple[str, ...]:
     """
     items = cast(list[object], value) if isinstance(value, list) else [None]
     if not all(isinstance(item, str) for item in items):
-        raise ValueError(f"its {name} are not a list of strings")
+        raise ValueError(f"the value of {name} must be a list of strings")
     return tuple(map(str, items))
 
 
@@ -199,7 +199,7 @@ def link_tables_from(
     tables = arrays["link_tables"]
     if tables.shape != (len(headers), n_labels, n_labels):
         raise ValueError(
-            f"its tables of links must have shape {(len(headers), n_labels, n_labels)}, got {tables.shape}"
+            f"the tables of links must have shape {(len(headers), n_labels, n_labels)}, got {tables.shape}"
         )
     return tuple(
         LinkTable(SkipChain.from_dict(header["template"]), table) for header, table in zip(headers, tables, strict=True)
@@ -214,20 +214,20 @@ def _weights(labels: tuple[str, ...], arrays: Mapping[str, NDArray[Any]]) -> Cha
     keys = _ascending(arrays["feature_keys"])
     starts = np.append(0, np.cumsum(sizes))
     if not 1 <= len(labels) <= MOST_TAGS or len(set(labels)) != len(labels):
-        raise ValueError(f"it must have 1 to {MOST_TAGS} distinct tags")
+        raise ValueError(f"a model must have 1 to {MOST_TAGS} distinct tags")
     if transition.shape != (len(labels), len(labels)):
-        raise ValueError(f"its transition table must have shape {(len(labels),) * 2}, got {transition.shape}")
+        raise ValueError(f"the transition table must have shape {(len(labels),) * 2}, got {transition.shape}")
     if len(keys) != len(sizes) or starts[-1] != len(entry_labels) or len(entry_labels) != len(entry_weights):
-        raise ValueError("its feature arrays differ in length")
+        raise ValueError("the arrays of features must have equal lengths")
     if len(entry_labels) and entry_labels.max() >= len(labels):
-        raise ValueError("its feature weights refer to tags that do not exist")
+        raise ValueError("some feature weights refer to tags that do not exist")
     return ChainWeights(labels, transition, keys, starts.astype(np.uint32), entry_labels, entry_weights)
 
 
 def _unpacked(name: str, arrays: Mapping[str, NDArray[Any]]) -> WordValues:
     keys, values = _ascending(arrays[f"{name}_keys"]), arrays[f"{name}_values"]
     if keys.shape != values.shape:
-        raise ValueError(f"the keys and values of its {name} differ in length")
+        raise ValueError(f"the keys and values of {name} must have equal lengths")
     return WordValues(keys, values)
 
 
@@ -235,5 +235,5 @@ def _ascending(differences: NDArray[Any]) -> NDArray[np.uint64]:
     """Return ascending feature keys from their differences; raise `ValueError` unless all differences are positive."""
     keys = np.cumsum(differences, dtype=np.uint64)
     if len(keys) and (keys[0] == 0 or (keys[1:] <= keys[:-1]).any()):
-        raise ValueError("its keys are not strictly ascending")
+        raise ValueError("the keys must be strictly ascending")
     return keys

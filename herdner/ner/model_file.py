@@ -89,10 +89,10 @@ def read_model(where: Where, format: str = FORMAT) -> ModelFile:
         raise ModelError(f"{path}: cannot be read: {error.strerror or error}") from None
     if sorted(arrays) != header.get("arrays"):
         raise ModelError(
-            f"{path}: damaged model (its arrays differ from the list in its header); train or copy it again"
+            f"{path}: damaged model (the arrays differ from the list in the header); train or copy it again"
         )
     if header.pop("checksum", None) != checksum(header, arrays):
-        raise ModelError(f"{path}: damaged model (its checksum differs from its contents); train or copy it again")
+        raise ModelError(f"{path}: damaged model (the checksum does not match the contents); train or copy it again")
     return ModelFile(header, arrays)
 
 
@@ -135,9 +135,9 @@ def check_arrays(arrays: Mapping[str, NDArray[Any]], known: Mapping[str, tuple[s
     for name, array in arrays.items():
         types, n_axes = known.get(name, ("", 0))
         if array.dtype.str not in types.split() or array.ndim != n_axes:
-            raise ValueError(f"its array {name} of {array.dtype} with {array.ndim} axes is not expected")
+            raise ValueError(f"unexpected array {name} of type {array.dtype} with {array.ndim} axes")
         if array.dtype.kind == "f" and not (np.abs(array) <= np.float64(LARGEST_WEIGHT)).all():
-            raise ValueError(f"its array {name} has values that are not finite or exceed {LARGEST_WEIGHT:g}")
+            raise ValueError(f"the array {name} has values that are not finite or exceed {LARGEST_WEIGHT:g}")
 
 
 def name_of(where: Where) -> str:
@@ -149,10 +149,10 @@ def _read_header(data: bytes, path: str, format: str) -> dict[str, Any]:
     try:
         header: object = json.loads(data)
     except (ValueError, RecursionError):
-        raise ModelError(f"{path}: not a herdner model, or damaged (its header is not JSON)") from None
+        raise ModelError(f"{path}: not a herdner model, or damaged (the header is not JSON)") from None
     values = cast(dict[str, Any], header) if isinstance(header, dict) else {}
     if values.get("format") not in tuple(LOADERS):
-        raise ModelError(f"{path}: not a herdner model (its header does not name the format {format})")
+        raise ModelError(f"{path}: not a herdner model (the header does not name the format {format})")
     if values["format"] != format:
         raise ModelError(f"{path}: contains {LOADERS[values['format']]}")
     version = values.get("format_version")

@@ -96,7 +96,7 @@ class Recaser:
         return np.append(self._usual, np.uint64(0))[at] == hashes
 
     def _mark_names(self, lower: list[str], tokens: list[str], start: int, end: int) -> None:
-        """Capitalise names of two or more words, from left to right and the longest at each word.
+        """Capitalise gazetteer names of two or more words, from left to right; prefer the longest name at each word.
 
         Short words after the first word of a name stay unchanged.
         """

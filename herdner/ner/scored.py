@@ -56,7 +56,7 @@ class ScoredDocument(NamedTuple):
 
 @contextmanager
 def error_prefix(prefix: str) -> Generator[None]:
-    """Add a prefix to the message of a ValueError that the block raises."""
+    """Add a prefix to the message of a ValueError that the body of a ``with`` statement raises."""
     try:
         yield
     except ValueError as error:
@@ -64,7 +64,7 @@ def error_prefix(prefix: str) -> Generator[None]:
 
 
 def check_kind(kind: str) -> ScoreKind:
-    """Return the kind of scores; raise ValueError if it is unknown."""
+    """Return the kind of scores, "log-potentials" or "marginals"; raise ValueError for any other text."""
     for valid in get_args(ScoreKind):
         if kind == valid:
             return valid
@@ -88,7 +88,7 @@ def check_labels(labels: Sequence[str]) -> tuple[str, ...]:
 
 
 def infer_scheme(labels: Sequence[str]) -> Scheme:
-    """Infer the tag scheme of a set of tags.
+    """Infer the tag scheme, such as IOB2, from a set of tags.
 
     Tags with E or S are IOBES, tags with L or U are BILOU, other tags with B are IOB2, and tags with only I are IOB1.
 

@@ -59,7 +59,7 @@ class NotFittedError(ValueError, AttributeError):
 
 
 class Tagger(Estimator):
-    """Named-entity tagger: a linear-chain CRF for each sentence, and links between the mentions of one name.
+    """Named-entity tagger: a linear-chain CRF for each sentence, and links between the mentions of the same name.
 
     Args:
         plan: Features (`FeaturePlan`). None selects `default_plan`, with topic features where topics can be learned.
@@ -242,7 +242,7 @@ class Tagger(Estimator):
 
     @property
     def classes_(self) -> tuple[str, ...]:
-        """Tags of the chain, in the order of its tables and of the columns of `predict_marginals`."""
+        """Tags of the linear chain, in the order of the transition table and of the columns of `predict_marginals`."""
         return self._model.weights.labels
 
     @property
@@ -433,7 +433,7 @@ class Tagger(Estimator):
         first: int = 0,
         **options: Any,
     ) -> AsyncIterator[Document]:
-        """Tag texts or documents in asyncio; the event loop keeps running while threads tag.
+        """Tag texts or documents asynchronously: threads tag while the asyncio event loop keeps running.
 
         Args:
             sources: Texts and documents, in a synchronous or an asynchronous iterable.

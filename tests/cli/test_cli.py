@@ -252,7 +252,7 @@ def test_known_names_go_to_all_processes(call: Call, model: str, tmp_path: Path)
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("", "names.tsv: has no names; expected a name, a tab and a label"),
+        ("", "names.tsv: the file contains no names; expected a name, a tab and a label"),
         ("Kibo\tORG\n\nWinam\tBANK\n", "names.tsv:3: the model has no label 'BANK'; it has LOC, ORG, PER"),
         ("Kibo\tORG\nWinam\n", "names.tsv:2: no tab in 'Winam'"),
     ],

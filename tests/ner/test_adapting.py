@@ -147,7 +147,11 @@ def test_a_base_that_does_not_fit_is_refused_in_one_line(base):
         (Tagger(tokenizer=TokenizerSettings("nl")), {"base": base}, "language of the base, 'en', got 'nl'"),
         (Tagger(trainer="crfsuite"), {"base": base}, "use trainer='herdner'"),
         (Tagger(), {"base": Tagger()}, "not trained"),
-        (Tagger(plan=herdner.FeaturePlan(("word[0]",))), {"start": base}, "other features"),
+        (
+            Tagger(plan=herdner.FeaturePlan(("word[0]",))),
+            {"start": base},
+            "must be a model with the feature plan and the gazetteers of this training",
+        ),
         (Tagger(), {"document_weights": [1.0]}, "`document_weights` must have shape"),
         (Tagger(), {"document_weights": [1.0, -1.0]}, "at least 0"),
     ]

@@ -82,8 +82,8 @@ def test_what_spacys_entity_ruler_writes(tmp_path):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("", ": has no names; expected a name, a tab and a label"),
-        ("# only a comment\n\n", ": has no names"),
+        ("", ": the file contains no names; expected a name, a tab and a label"),
+        ("# only a comment\n\n", ": the file contains no names"),
         ("Winam\tORG\nKibo\n", r":2: no tab in 'Kibo'; expected a name, a tab and a label"),
         ("Winam\tORG\nKibo\t\n", ":2: no label; expected a label such as ORG"),
         ("\tORG\n", ":1: no name; expected a name"),

@@ -132,7 +132,7 @@ def test_what_is_altered_and_packed_again_is_refused(model, data):
     [{"card": {}}, {"scheme": "iob2"}, {"constrained": False}, {"links": [{}]}, {"more": 1}, {"checksum": "0"}],
 )
 def test_a_header_that_says_something_else_is_refused(model, change):
-    with pytest.raises(ModelError, match="checksum differs from its contents"):
+    with pytest.raises(ModelError, match="checksum does not match the contents"):
         TaggerModel.load(io.BytesIO(altered(bytes_of(model), header_with(**change), summed=False)))
 
 
@@ -142,7 +142,7 @@ def test_a_file_without_a_checksum_is_refused(model):
         del header["checksum"]
         members["header.json"] = json.dumps(header).encode()
 
-    with pytest.raises(ModelError, match="checksum differs from its contents"):
+    with pytest.raises(ModelError, match="checksum does not match the contents"):
         TaggerModel.load(io.BytesIO(altered(bytes_of(model), without, summed=False)))
 
 
@@ -245,11 +245,11 @@ BREAKAGES = {
     "gazetteers one text": (header_with(gazetteers="city"), "list of strings"),
     "elsewhere twice": (header_with(plan={**PLAN, "elsewhere": ["lower"] * 1000}), "must be distinct"),
     "transition shape": (array_as("transition", np.zeros((4, 5))), "transition"),
-    "label out of range": (array_as("feature_tags", np.full(1, 9, np.uint8)), "differ in length"),
+    "label out of range": (array_as("feature_tags", np.full(1, 9, np.uint8)), "must have equal lengths"),
     "sizes below 0": (array_as("feature_sizes", np.array([-1, 2] * 20)), "feature_sizes of int64"),
     "sizes that make up for one below 0": (sizes_that_still_add_up, "feature_sizes of int64"),
     "sizes that wrap": (sizes_that_wrap, "feature_sizes of uint64"),
-    "sizes that do not add up": (array_as("feature_sizes", np.full(40, 65535, np.uint16)), "differ in length"),
+    "sizes that do not add up": (array_as("feature_sizes", np.full(40, 65535, np.uint16)), "must have equal lengths"),
     "keys repeat": (array_as("feature_keys", np.zeros(40, np.uint64)), "ascend"),
     "keys wrap": (array_as("feature_keys", np.full(40, 2**63, np.uint64)), "ascend"),
 }  # fmt: skip

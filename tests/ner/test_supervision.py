@@ -133,7 +133,7 @@ def test_annotation_that_cannot_be_is_refused_in_one_line(documents, message):
 def test_more_classes_than_a_model_holds_are_refused_before_training(mark):
     most = 255 if mark[0] == "B" else 63  # IOBES has four tags of each class that may be open
     documents = [document(["B-Y", "O"]), *(document([mark.format(i), "O"]) for i in range(most + 1))]
-    with pytest.raises(ValueError, match=r"at most 256 tags, but [\d,]+ labels need [\d,]+ tags; join some labels"):
+    with pytest.raises(ValueError, match=r"at most 256 tags, but [\d,]+ labels need [\d,]+ tags; merge some labels"):
         Tagger().fit(documents)
 
 

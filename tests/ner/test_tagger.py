@@ -309,7 +309,7 @@ def test_a_plan_of_ones_own_is_a_backend_too(tagger):
     plan = herdner.Gibbs(50, sharing=bin_sharing(16), annealing=linear_annealing(0.5, 2.0))
     document = news("dev")[0]
     assert tagger.tag(document, backend=plan).entities == tagger.tag(document).entities
-    with pytest.raises(ValueError, match="options n_sweeps need the name of a backend, got Gibbs"):
+    with pytest.raises(ValueError, match="options n_sweeps need the name of a backend, got the object Gibbs"):
         tagger.tag(document, backend=plan, n_sweeps=3)
 
 

@@ -104,7 +104,7 @@ class SpanEncoder:
         return None if -1 in states else states
 
     def _fixed(self, spans: Sequence[Span], sentence_offsets: NDArray[np.int64]) -> dict[int, int]:
-        """Return the index of the tag of each token in the spans.
+        """Return the tag index of each token in the spans, as a dict from token to tag index.
 
         The spans are encoded together, because the tags of adjacent IOB1 spans depend on each other.
         """

@@ -69,7 +69,7 @@ def read_known_names(path: Path | IO[Any], encoding: str = "utf-8") -> Iterator[
             raise FormatError(str(error)) from None
         is_empty = False
     if is_empty:
-        raise FormatError(f"{source.name}: has no names; {FORMS}")
+        raise FormatError(f"{source.name}: the file contains no names; {FORMS}")
 
 
 def _lines(source: Source, encoding: str) -> Iterator[tuple[int, str]]:

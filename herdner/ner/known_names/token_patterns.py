@@ -70,7 +70,7 @@ class TokenPatterns:
 
 
 def _check(pattern: Sequence[Mapping[str, Any]], place: str) -> None:
-    """Raise ValueError if a pattern has an attribute that only components of a pipeline set."""
+    """Raise ValueError if a token pattern has an attribute that only components of a spaCy pipeline set."""
     for token in pattern:
         for key in token:
             if str(key).upper() not in ATTRIBUTES:

@@ -53,9 +53,13 @@ def without_weights(
         ValueError: The tagger has another plan, lexicon, scheme or language, to which the weights do not apply.
     """
     if plan is not None and plan != base.plan:
-        raise ValueError("`plan` must be None if a base with another feature plan is adapted; its own plan is used")
+        raise ValueError(
+            "`plan` must be None if a base with another feature plan is adapted; training uses the plan of the base"
+        )
     if lexicon is not None and lexicon is not base.lexicon:
-        raise ValueError("`lexicon` must be None if a base is adapted; its own word classes and gazetteers are used")
+        raise ValueError(
+            "`lexicon` must be None if a base is adapted; training uses the word classes and gazetteers of the base"
+        )
     if scheme != base.scheme:
         raise ValueError(f"`scheme` must be {base.scheme!r} as in the base, got {scheme!r}")
     if tokenizer is not None and tokenizer.language != base.tokenizer.language:
@@ -116,7 +120,7 @@ def check_start(start: TaggerModel, plan: FeaturePlan, lexicon: Lexicon, tags: S
         ValueError: The model has other features, or tags that the training lacks.
     """
     if start.plan != plan or _gazetteer_names(start.lexicon) != _gazetteer_names(lexicon):
-        raise ValueError("the model to start from has other features; give one with the same plan and lexicon")
+        raise ValueError("`start` must be a model with the feature plan and the gazetteers of this training")
     if unknown := sorted(set(start.weights.labels) - set(tags)):
         raise ValueError(
             f"the model to start from has the tag {unknown[0]!r}, which the documents lack; give another model, or give"

@@ -112,7 +112,7 @@ def prepare_corpus(
     if len(all_tags) > MOST_TAGS:
         raise ValueError(
             f"a model can have at most {MOST_TAGS} tags, but {len(labels_of(all_tags)):,} labels need"
-            f" {len(all_tags):,} tags; join some labels"
+            f" {len(all_tags):,} tags; merge some labels"
         )
     if borders is None:
         allowed = counted = [allowed_tags(sequence, all_tags) for sequence in gold]

@@ -39,7 +39,7 @@ class Regularisation(NamedTuple):
 def regularisation(
     c1: float = 0.0, c2: float | None = None, min_freq: int | None = None, *, has_base: bool = False
 ) -> Regularisation:
-    """Build a regularisation; arguments that are None get their defaults.
+    """Build regularisation options, in which arguments that are None get default values.
 
     Args:
         c1: Weight of the L1 norm.
