@@ -32,7 +32,7 @@ _NEGLIGIBLE = 60.0  # e^-60 is far below the allowance for rounding
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BlockInfluence:
-    """Bounds of the influence between blocks, for spans of variables.
+    """Bounds of the influence of one block of variables on another, for spans of variables.
 
     Attributes:
         ranges: int32[B, 2], the first and the last variable of each block, overlapping (see
@@ -58,7 +58,7 @@ class BlockInfluence:
     theorem: str = field(default="Dobrushin's condition for blocks")
 
     def __post_init__(self) -> None:
-        """Check and convert the fields."""
+        """Copy the arrays to their types, and check them."""
         what = "a block influence"
         for name in ("ranges", "rows", "targets", "starts", "sources", "values"):
             dtype = {"ranges": np.int32, "values": np.float64}.get(name, np.int64)
@@ -81,12 +81,12 @@ class BlockInfluence:
 
     @property
     def total(self) -> float:
-        """Largest row sum. Below 1, the bounds of longer scans over all blocks tend to 0."""
+        """Largest row sum of the influence matrix. Below 1, the bounds of longer scans over all blocks tend to 0."""
         sums = np.add.reduceat(np.append(self.values, 0.0), self.starts[:-1]) * (np.diff(self.starts) > 0)
         return float(sums.max(initial=0.0))
 
     def steps(self, order: Iterable[int]) -> Int64s:
-        """Return the blocks of an order as int64[T].
+        """Check an order of blocks, and return it as int64[T].
 
         Args:
             order: The block of each step.
@@ -101,7 +101,7 @@ class BlockInfluence:
         return blocks
 
     def step(self, p: Floats, block: int) -> Floats:
-        """Return the bounds of a block's own spans after a step of the block.
+        """Return the new bounds of the spans in ``block`` after a step of this block.
 
         Args:
             p: float64[spans], bounds of the probability that each span differs.
@@ -179,10 +179,10 @@ def block_influence(graph: Graph, spans: Sequence[VariableSpan] = ()) -> BlockIn
 
 
 class _Block:
-    """One block: its links, its tracked variables, and boxes of its forward and backward sums."""
+    """One block of variables: its links, its tracked variables, and bounds of its forward and backward sums."""
 
     def __init__(self, linked: LinkedBoxes, messages: Box, ends: tuple[int, int], extra: Sequence[int]) -> None:
-        """Build the block of the variables ``ends``, tracking the variables ``extra`` too.
+        """Build the block of the variables ``ends[0]`` to ``ends[1]``, and track ``extra`` and all link ends.
 
         Args:
             linked: The chains and links.
@@ -207,32 +207,32 @@ class _Block:
         self.unbounded = bool(linked.unbounded[self.slots].any()) or not np.isfinite(law.low).any()
 
     def table(self, t: int) -> Floats:
-        """Return the log-potentials [K, K] of the edge from variable t - 1 to t."""
+        """Return the log-potentials [K, K] of the edge from variable t - 1 to variable t."""
         form = self.linked.form
         return form.tables[0 if form.edge_table is None else form.edge_table[t]]
 
     def before(self, v: int) -> Box:
-        """Return the box of the variables up to v, without the links of v."""
+        """Return bounds of the forward log-sums at variable v: all variables up to v, without the links of v."""
         return self.alpha.at(v - self.first)
 
     def behind(self, v: int) -> Box:
-        """Return the box of the variables after v."""
+        """Return bounds of the backward log-sums at variable v: all variables after v."""
         return self.beta.at(v - self.first)
 
     def from_here(self, v: int) -> Box:
-        """Return the box of variable v and the variables after it."""
+        """Return bounds of the log-sums over all variables after v, plus the unary factor and the links of v."""
         own = self.linked.form.unary[v]
         return self.behind(v) + self.messages.at(v) + Box(own, own)
 
     def between(self, v: int, w: int) -> Floats:
-        """Return the log-sums [K, K] over the joint states between two variables, for each state of both."""
+        """Return the log-sums [K, K] over the states of the variables between v and w, for each state of v and of w."""
         sums = self.table(v + 1)
         for t in range(v + 1, w):
             sums = log_sums((sums + self.linked.form.unary[t])[:, :, None] + self.table(t + 1))
         return sums
 
     def entries(self) -> Iterator[tuple[int, int, InfluenceQuery]]:
-        """Yield (variable in the block, variable outside, query for tau) for each link and outside neighbour."""
+        """Yield (block variable, outside variable, influence query) for each link and each chain neighbour."""
         ends, possible = self.linked.ends, self.linked.possible
         for slot in self.slots.tolist():
             v, other = int(ends.variable[slot]), int(ends.other[slot])
@@ -249,7 +249,7 @@ class _Block:
             yield self.last, self.right, InfluenceQuery(rest, self.table(self.right).T, possible[self.right])
 
     def passages(self) -> Iterator[tuple[InfluenceQuery, InfluenceQuery]]:
-        """Yield the queries for D from each tracked variable to the next one, and back."""
+        """Yield, for each two consecutive tracked variables, the queries for their influence on each other."""
         possible = self.linked.possible
         for v, w in pairwise(self.tracked):
             table = self.between(v, w)
@@ -258,7 +258,7 @@ class _Block:
 
 
 class InfluenceQuery(NamedTuple):
-    """Query for the largest change of a law between two rows of a table.
+    """Query for the largest total variation change of a law in ``box`` between two possible rows of ``table``.
 
     Attributes:
         box: Bounds of the logarithm of the law without the table, [K].
@@ -272,7 +272,7 @@ class InfluenceQuery(NamedTuple):
 
 
 def query_answers(questions: Sequence[InfluenceQuery]) -> Floats:
-    """Return the largest change in total variation of each query.
+    """Return the largest total variation distance that each query allows, float64[N].
 
     Args:
         questions: N queries.
@@ -314,13 +314,13 @@ def _exceeding_doubles(low: Floats, high: Floats, tables: Floats, possible: NDAr
 
 
 def _span(x: Floats) -> Floats:
-    """Return the largest difference between the finite numbers of a row of x [N, U, K], for each n."""
+    """Return the largest difference between finite numbers within a row of x [N, U, K], float64[N]."""
     lowest = np.where(np.isneginf(x), np.inf, x).min(axis=2)
     return np.maximum(x.max(axis=2) - lowest, 0.0).max(axis=1)
 
 
 def _blocks(linked: LinkedBoxes, ranges: Int32s, spans: Sequence[VariableSpan]) -> list[_Block]:
-    """Build all blocks."""
+    """Build the blocks of all ranges, with the variables of ``spans`` among those that they track."""
     extra = sorted({v for first, last in spans for v in range(first, last + 1)})
     messages, results = linked.sum_by_variable(linked.messages), list[_Block]()
     for first, last in ranges.tolist():
@@ -330,7 +330,7 @@ def _blocks(linked: LinkedBoxes, ranges: Int32s, spans: Sequence[VariableSpan]) 
 
 
 def _assemble(blocks: Sequence[_Block], spans: Sequence[VariableSpan]) -> BlockInfluence:
-    """Answer all queries of the blocks at once and build the rows."""
+    """Answer the queries of all blocks in one call, and build the matrix of block influences from the answers."""
     entries = [list(block.entries()) for block in blocks]
     passages = [list(block.passages()) for block in blocks]
     asked = [q for own in entries for _, _, q in own] + [q for own in passages for both in own for q in both]
@@ -363,7 +363,7 @@ def _assemble(blocks: Sequence[_Block], spans: Sequence[VariableSpan]) -> BlockI
 
 
 def _reach(block: _Block, distance_pairs: Sequence[tuple[float, float]]) -> Callable[[int, int, int], float]:
-    """Return a function (entry, v, w): a bound of the probability that a difference at ``entry`` reaches v .. w."""
+    """Return a function (entry, v, w) that bounds how likely a difference at ``entry`` reaches variables v to w."""
     at = {v: k for k, v in enumerate(block.tracked)}
 
     def reach(entry: int, v: int, w: int) -> float:
@@ -424,7 +424,7 @@ def optimise_blocks(influence: BlockInfluence, order: Iterable[int], importance:
 def certify_block_order(
     influence: BlockInfluence, importance: Floats, n_steps: int, broken: tuple[str, ...] = ()
 ) -> tuple[Int64s, Certificate]:
-    """Return an optimised order of blocks with its certificate.
+    """Optimise an order of blocks, and return it with its certificate.
 
     If a row sum is 1 or more, Algorithm 2 works with all influences scaled down by one factor, which is a heuristic.
     The certificate uses the original influences. The systematic scan is returned if it is at least as good.
@@ -456,7 +456,7 @@ def certify_block_order(
 
 
 def _best(influence: BlockInfluence, owners: Int64s, p: Floats, weight: Floats) -> int:
-    """Return the block whose step lowers weight . p most."""
+    """Return the block whose step most reduces the weighted sum of the bounds p."""
     after = np.bincount(owners, influence.values * p[influence.sources], len(influence.targets))
     gain = weight[influence.targets] * (np.minimum(after, 1.0) - p[influence.targets])
     totals = np.concatenate([[0.0], np.cumsum(gain)])[influence.rows]

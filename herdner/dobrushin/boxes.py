@@ -22,7 +22,7 @@ from herdner.graph.linked_chains import LinkedChains
 
 
 class Box(NamedTuple):
-    """Elementwise bounds of log-functions: float64[.., K] each, -inf <= low <= high < inf."""
+    """Elementwise lower and upper bounds of logarithms: float64[.., K] each, -inf <= low <= high < inf."""
 
     low: Floats
     high: Floats
@@ -32,7 +32,7 @@ class Box(NamedTuple):
         return Box(self.low + other.low, self.high + other.high)
 
     def at(self, where: int | slice | Int64s) -> Box:
-        """Return the boxes of some rows.
+        """Return the boxes of the rows ``where``.
 
         Args:
             where: Index, slice or indices of the first axis.
@@ -40,7 +40,7 @@ class Box(NamedTuple):
         return Box(self.low[where], self.high[where])
 
     def without(self, part: Box) -> Box:
-        """Return the box without one of the boxes of which it is the sum.
+        """Return the box of a sum after removal of the term ``part``.
 
         Args:
             part: The box to subtract.
@@ -50,7 +50,7 @@ class Box(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LinkEnds:
-    """The ends of E links: slot 2e is the end at ``scopes[e, 0]``, slot 2e + 1 the end at ``scopes[e, 1]``.
+    """Ends of E links: slot 2e is the end at ``scopes[e, 0]``, and slot 2e + 1 the end at ``scopes[e, 1]``.
 
     Attributes:
         variable: int32[2E], the variable of the slot.
@@ -66,7 +66,7 @@ class LinkEnds:
 
     @classmethod
     def of(cls, chains: LinkedChains) -> LinkEnds:
-        """Build the link ends of linked chains.
+        """Build the ends of all links of a graph of linked chains.
 
         Args:
             chains: The chains and links.
@@ -80,7 +80,7 @@ class LinkEnds:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LinkedBoxes:
-    """Chains with links, and the box of each link's message for all states of its other end.
+    """Chains with links, and bounds of the message along each link for all states of the sending variable.
 
     Attributes:
         form: The chains.
@@ -102,7 +102,7 @@ class LinkedBoxes:
 
     @classmethod
     def of(cls, chains: LinkedChains) -> LinkedBoxes:
-        """Build the boxes of linked chains.
+        """Build the message bounds of linked chains.
 
         Args:
             chains: The chains and links.
@@ -117,7 +117,7 @@ class LinkedBoxes:
         return cls(form, ends, possible, reference, messages, unbounded, np.argsort(ends.variable, kind="stable"))
 
     def slots_of(self, first: int, last: int) -> Int64s:
-        """Return the slots of the links of a range of variables, sorted by variable.
+        """Return the slots of the link ends at variables ``first`` to ``last``.
 
         Args:
             first: First variable.
@@ -130,7 +130,7 @@ class LinkedBoxes:
         return self.in_order[np.searchsorted(owners, first) : np.searchsorted(owners, last, "right")]
 
     def sum_by_variable(self, messages: Box) -> Box:
-        """Return the sum of the boxes of each variable's slots.
+        """Return boxes [V, K], the sum of the boxes of all link ends at each variable.
 
         Args:
             messages: The box of each slot, [2E, K].
@@ -145,7 +145,7 @@ class LinkedBoxes:
 
 
 def _possible_states(form: ChainForm) -> NDArray[np.bool_]:
-    """Return the states that occur in some allowed joint state of their chain, bool[V, K].
+    """Return a mask bool[V, K] of the states that occur in some allowed joint state of their chain.
 
     Marginals cannot decide this, because the probability of a possible state can underflow.
     """
@@ -172,7 +172,7 @@ def _nodes(form: ChainForm) -> Floats:
 
 
 def _link_messages(ends: LinkEnds, possible: NDArray[np.bool_], reference: Int64s) -> tuple[Box, NDArray[np.bool_]]:
-    """Return the box of the message to each end, 0 at its reference state, and the ends without a box."""
+    """Return bounds of the message to each link end (0 at its reference state), and the mask of unbounded ends."""
     n_states = possible.shape[1]
     low, high = np.zeros((len(ends.variable), n_states)), np.zeros((len(ends.variable), n_states))
     unbounded = np.zeros(len(ends.variable), np.bool_)
@@ -194,7 +194,7 @@ def _link_messages(ends: LinkEnds, possible: NDArray[np.bool_], reference: Int64
 def chain_sums(
     form: ChainForm, first: int, last: int, field: Box, forwards: bool, beyond: Floats | None = None
 ) -> Floats:
-    """Return bounds of the forward or backward log-sums of a part of a chain.
+    """Return bounds of the forward or backward log-sums for a range of variables in a chain.
 
     The log-sum at a variable runs over joint states of the variables before it, or after it. The unary factor of the
     variable itself is included forwards only, and its ``field`` never.
@@ -228,7 +228,7 @@ def chain_sums(
 
 
 def log_sums(x: Floats) -> Floats:
-    """Return the log of the sum of exponentials over the last axis but one.
+    """Return log sum exp over the second-last axis.
 
     Args:
         x: float64[.., U, K].
@@ -244,7 +244,7 @@ def log_sums(x: Floats) -> Floats:
 
 
 def bounding_box(sums: Floats, reference: Int64s) -> Box:
-    """Return the smallest boxes [n, K] that contain the log-sums for all states outside.
+    """Return boxes [n, K] that contain the log-sums for every state outside the range of variables.
 
     Args:
         sums: float64[n, U, 2, K], from `chain_sums`. The upper log-sum of the reference state is shifted to 0.

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Certificate:
-    """A guarantee for a Gibbs sampler by Dobrushin variation (DoGS17, Theorem 8).
+    """Upper bound on the error of a Gibbs sampler after a scan, the scan's Dobrushin variation (DoGS17, Theorem 8).
 
     Let d_i be the importance of variable i. Take any function of the final state that changes by at most d_i when
     variable i changes. Its mean under the sampler is within ``bound`` of its mean under the target, for every initial
@@ -34,16 +34,16 @@ class Certificate:
 
     @property
     def vacuous(self) -> bool:
-        """True if the certificate gives no information."""
+        """True if the certificate gives no information about the error of the sampler."""
         return bool(self.broken) or not self.bound < self.trivial
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        """Assumptions of the theorem."""
+        """Assumptions of the certificate's theorem, as texts."""
         return "states are drawn from their full conditionals (c = infinity)", "constant inverse temperature (beta = 1)"
 
     def __str__(self) -> str:
-        """Return a one-line summary."""
+        """Return the certificate as a one-line summary."""
         if self.broken:
             return f"no guarantee: {'; '.join(self.broken)}"
         bound = f"after {self.n_steps} updates the weighted total variation is at most {self.bound:.4g}"

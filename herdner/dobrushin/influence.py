@@ -31,7 +31,7 @@ _POWER_TOLERANCE = 1e-6
 
 @dataclass(frozen=True)
 class Influence:
-    """An entrywise upper bound of Dobrushin's matrix C, in sparse rows.
+    """Entrywise upper bound of Dobrushin's influence matrix C (DoGS17, Definition 6), in sparse rows.
 
     Row i has the entries ``starts[i]`` to ``starts[i + 1] - 1``: ``values`` bounds the influence C_ij of each variable
     j in ``sources``. All other entries of the row are 0. The pattern is symmetric: entry (i, j) is stored if (j, i) is,
@@ -63,7 +63,7 @@ class Influence:
 
     @classmethod
     def of_matrix(cls, matrix: ArrayLike | csr_array, theorem: str = "user-supplied") -> Influence:
-        """Return the influence bound with the entries of a matrix.
+        """Build the influence bound from a matrix.
 
         Args:
             matrix: [V, V], dense or sparse. Entry [i, j] bounds the influence of variable j on variable i.
@@ -87,7 +87,7 @@ class Influence:
 
     @classmethod
     def _of_entries(cls, n: int, rows: Int64s, columns: Int64s, values: Floats, theorem: str) -> Influence:
-        """Build the matrix from distinct entries; missing mirror images become 0."""
+        """Build the influence bound from distinct entries; set (j, i) to 0 if only (i, j) is listed."""
         keys = np.concatenate([rows, columns]) * n + np.concatenate([columns, rows])
         keys, at = np.unique(keys, return_inverse=True)
         complete = np.zeros(len(keys))
@@ -97,12 +97,12 @@ class Influence:
         return cls(starts, sources.astype(np.int32), complete, theorem)
 
     def _keys(self) -> Int64s:
-        """Return an integer for each entry that identifies its pair (i, j)."""
+        """Return an integer key for each entry that identifies its pair (i, j)."""
         owners = np.repeat(np.arange(self.n_variables), np.diff(self.starts))
         return owners * self.n_variables + self.sources
 
     def smaller(self, other: Influence) -> Influence:
-        """Return the entrywise minimum of two bounds for one graph.
+        """Return the entrywise minimum of this bound and another bound for one graph.
 
         Args:
             other: Another bound. Entries that it does not store are 0.
@@ -114,17 +114,17 @@ class Influence:
 
     @property
     def n_variables(self) -> int:
-        """Number of variables, V."""
+        """Number of variables of the graph, V."""
         return len(self.starts) - 1
 
     def to_scipy(self) -> csr_array:
-        """Return the matrix [V, V] as a SciPy sparse array."""
+        """Return the influence matrix [V, V] as a SciPy sparse array."""
         from scipy.sparse import csr_array  # pyright: ignore[reportMissingTypeStubs]
 
         return csr_array((self.values, self.sources, self.starts), (self.n_variables, self.n_variables))
 
     def scaled(self, factor: float) -> Influence:
-        """Return the matrix times ``factor``.
+        """Return the influence matrix times ``factor``.
 
         Args:
             factor: At least 0. The product is a looser bound for factors above 1 (DoGS17, Sec. 5.6), and no bound for
@@ -139,11 +139,11 @@ class Influence:
 
     @cached_property
     def total(self) -> TotalInfluence:
-        """Norms of the matrix."""
+        """Norms of the influence matrix."""
         return TotalInfluence(self._largest_sum(False), self._largest_sum(True), self._spectral())
 
     def total_rows(self) -> float:
-        """Return the infinity norm, without the cost of the other norms."""
+        """Return the infinity norm of the influence matrix, its largest row sum."""
         return self._largest_sum(True)
 
     def _largest_sum(self, of_rows: bool) -> float:
@@ -153,7 +153,7 @@ class Influence:
         return float(sums.max(initial=0.0))
 
     def _spectral(self) -> float:
-        """Return an upper bound of the spectral norm by power iteration.
+        """Return an upper bound of the matrix's spectral norm, by power iteration.
 
         For any x > 0, the largest (C^T C x)_i / x_i bounds the eigenvalues of C^T C (Collatz and Wielandt).
         """
@@ -209,11 +209,11 @@ class TotalInfluence:
 
     @property
     def smallest(self) -> float:
-        """The smallest norm."""
+        """The smallest of the matrix norms."""
         return min(self.one, self.infinity, self.spectral)
 
     def __str__(self) -> str:
-        """Return a one-line summary."""
+        """Return the matrix norms as a one-line summary."""
         norms = f"1-norm {self.one:.4g}, infinity norm {self.infinity:.4g}, spectral norm {self.spectral:.4g}"
         if self.smallest < 1:
             return f"total influence is below 1 ({norms}): systematic and uniform random scans converge geometrically"
@@ -221,7 +221,7 @@ class TotalInfluence:
 
 
 def pairwise_bound(graph: Graph) -> Influence:
-    """Return the bound of DoGS17, Theorem 10, for any numbers of states.
+    """Return the influence bound of DoGS17, Theorem 10, for variables with any number of states.
 
     C_ij <= tanh(R / 4), where R is the largest (t[a, x] - t[a, y]) - (t[b, x] - t[b, y]) of the table t. The theorem
     does not cover factors of more than two variables. Here their other variables are fixed at the states that make R
@@ -238,7 +238,7 @@ def pairwise_bound(graph: Graph) -> Influence:
 
 
 def binary_pairwise_bound(graph: Graph) -> Influence:
-    """Return the bound of DoGS17, Theorem 11, for binary variables and factors of at most two variables.
+    """Return the influence bound of DoGS17, Theorem 11, for binary variables and factors of at most two variables.
 
     Entries are exact unless b = 1 in the theorem. Pair tables of any form are split into couplings and fields of the
     spins -1 (state 0) and +1 (state 1). Time O(factors), with one exponential per entry.
@@ -263,7 +263,7 @@ def binary_pairwise_bound(graph: Graph) -> Influence:
 
 
 def binary_bound(graph: Graph, *, as_printed: bool = True) -> Influence:
-    """Return the bound of DoGS17, Theorem 12, for binary variables and factors of any arity.
+    """Return the influence bound of DoGS17, Theorem 12, for binary variables and factors of any arity.
 
     Args:
         graph: A graph of binary variables.
@@ -281,7 +281,7 @@ def binary_bound(graph: Graph, *, as_printed: bool = True) -> Influence:
 
 
 def exact_influence(graph: Graph, max_states: int = 2**16) -> Influence:
-    """Return Dobrushin's matrix itself (Definition 6), by enumeration of each variable's Markov blanket.
+    """Return the exact influence matrix (DoGS17, Definition 6), by enumeration of each variable's Markov blanket.
 
     A condition that forbids all states of a variable counts as different from every other condition (influence 1). With
     hard constraints, bounds of scans need this, since their proof passes through such conditions.
@@ -305,7 +305,7 @@ def exact_influence(graph: Graph, max_states: int = 2**16) -> Influence:
 
 
 def tightest_influence(graph: Graph, exact_states: int = 0) -> Influence:
-    """Return the entrywise minimum of all bounds that apply to the graph.
+    """Return the entrywise minimum of all influence bounds that apply to the graph.
 
     Args:
         graph: Any graph of table factors.
@@ -329,7 +329,7 @@ def tightest_influence(graph: Graph, exact_states: int = 0) -> Influence:
 
 
 def _sealed(compiled: TableGraph, starts: Int64s, sources: Int32s, values: Floats, theorem: str) -> Influence:
-    """Build the matrix from arrays that nothing else refers to, without a copy."""
+    """Build an `Influence` from arrays without a copy; no other object may refer to the arrays."""
     return Influence(sealed(starts), sealed(sources), sealed(values), theorem, compiled)
 
 
@@ -344,7 +344,7 @@ def _check_binary(compiled: TableGraph) -> None:
 
 
 def _rows(n: int, pairs: Int32s, strength: Floats) -> tuple[Int64s, Int32s, Floats]:
-    """Return the symmetric matrix of the pairs in sparse rows; strengths of repeated pairs are added."""
+    """Return a symmetric matrix in sparse rows: the strength of each pair, summed over repeated pairs."""
     starts = np.zeros(n + 1, np.int64)
     loops.count_pairs(pairs, starts)
     np.cumsum(starts, out=starts)
@@ -355,7 +355,7 @@ def _rows(n: int, pairs: Int32s, strength: Floats) -> tuple[Int64s, Int32s, Floa
 
 
 def _interaction_rows(compiled: TableGraph) -> tuple[Int64s, Int32s, Floats, Floats]:
-    """Return, for Theorem 12, the sum of |theta_S| over the sets S with both variables of each pair, and the fields.
+    """Return, for DoGS17, Theorem 12, the sum of all |theta_S| with both variables of a pair in S, and all fields.
 
     A bound over sets S with i but not j is the difference of two sums: over all S with i, and over all S with i and j.
     The compiled loop takes the row sum as the first of these, which is right for pairs; the fields contain the
@@ -419,7 +419,7 @@ def overwrite_exact_entries(
 
 
 def _local_factors(compiled: TableGraph, variables: Sequence[int]) -> list[_Local]:
-    """Return the factors of each of the variables."""
+    """Return, for each of the variables, the factors that contain it."""
     place = {i: at for at, i in enumerate(variables)}
     local: list[_Local] = [[] for _ in variables]
     for group in compiled.factors:
@@ -434,7 +434,7 @@ def _local_factors(compiled: TableGraph, variables: Sequence[int]) -> list[_Loca
 def _conditional(
     n_states: int, sizes: list[int], blanket: list[int], factors: _Local
 ) -> tuple[Floats, NDArray[np.bool_]]:
-    """Return the probabilities [blanket states .., K], and for each blanket state whether any state is possible."""
+    """Return the full conditionals [blanket states .., K], and a mask of the blanket states that allow a state."""
     log_p = np.zeros((*sizes, n_states))
     for others, values in factors:
         place = {j: a for a, j in enumerate(blanket)}
@@ -448,7 +448,7 @@ def _conditional(
 
 
 def _influence(p: Floats, possible: NDArray[np.bool_]) -> float:
-    """Return the largest total variation distance between conditionals that differ along the first axis only."""
+    """Return the largest total variation distance between full conditionals that differ only along the first axis."""
     largest = 0.0
     for x in range(len(p)):
         for y in range(x):

@@ -15,7 +15,7 @@ from herdner.graph.tables import TableGraph
 
 
 def log_ranges(factors: Sequence[TableFactors]) -> tuple[Int32s, Floats]:
-    """Return each pair of variables in each factor and its range R of DoGS17, Theorem 10.
+    """Return the variable pairs of each factor with their ranges R (DoGS17, Theorem 10).
 
     R is the largest (t[a, x] - t[a, y]) - (t[b, x] - t[b, y]) of the table t. It is infinite if the table holds -inf.
     If several two-variable factors have the same pair, R is computed for the sum of their tables. The first of these
@@ -45,7 +45,7 @@ def log_ranges(factors: Sequence[TableFactors]) -> tuple[Int32s, Floats]:
 
 
 def pair_couplings(factors: Sequence[TableFactors]) -> tuple[Int32s, Floats]:
-    """Return the pair and the coupling theta_ij of each factor of two binary variables (DoGS17, eq. 3).
+    """Return the variable pair of each binary two-variable factor and its coupling theta_ij (DoGS17, eq. 3).
 
     Args:
         factors: Groups of table factors over binary variables.
@@ -97,7 +97,7 @@ def binary_fields(compiled: TableGraph) -> Floats:
 
 
 def interactions(compiled: TableGraph) -> tuple[list[tuple[Int32s, Floats]], Floats]:
-    """Return the interaction sets and fields of a binary graph, in the form of DoGS17, Theorem 12.
+    """Return the interaction sets S with their strengths theta_S, and the fields, of a binary graph (DoGS17, Thm. 12).
 
     Each table is expanded into products of spins -1 and +1. An infinite entry makes all theta_S of its table infinite.
 
@@ -131,7 +131,7 @@ def interactions(compiled: TableGraph) -> tuple[list[tuple[Int32s, Floats]], Flo
 
 
 def _products(tables: Floats) -> Floats:
-    """Return spin-product coefficients [T, 2, ..]; cell (s_1, ..) belongs to the product of the spins with s = 1."""
+    """Return the coefficients of all spin products, [T, 2, ..]; cell (s_1, ..) belongs to the spins with s = 1."""
     infinite = ~np.isfinite(tables).all(axis=tuple(range(1, tables.ndim)))
     parts = np.where(np.isfinite(tables), tables, 0.0)
     for axis in range(1, parts.ndim):
@@ -147,7 +147,7 @@ def _products(tables: Floats) -> Floats:
 
 
 def _ranges(tables: Floats) -> Floats:
-    """Return the range R of each table [T, K, L]."""
+    """Return the log-range R (DoGS17, Theorem 10) of each table in [T, K, L]."""
     largest = np.zeros(len(tables))
     with np.errstate(invalid="ignore"):
         for x in range(tables.shape[2]):
@@ -158,7 +158,7 @@ def _ranges(tables: Floats) -> Floats:
 
 
 def _merge_repeated(groups: Sequence[TableFactors], pairs: Int32s, ranges: Floats) -> None:
-    """Replace the first range of a repeated pair by the range of the summed table, and the others by 0, in place."""
+    """Replace the first range of a repeated pair by that of its summed tables, and its others by 0, in place."""
     keys = pair_keys(pairs)
     order = np.argsort(keys, kind="stable")
     again = np.flatnonzero(keys[order][1:] == keys[order][:-1])

@@ -17,7 +17,7 @@ _SLACK = 1e-10  # allowance for rounding
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MarginalBounds:
-    """Elementwise bounds of marginals.
+    """Lower and upper bounds of the marginals of a graph.
 
     Attributes:
         lower: float64[V, K], lower bounds.
@@ -42,7 +42,7 @@ class MarginalBounds:
 
 
 def marginal_bounds(graph: Graph) -> MarginalBounds:
-    """Return bounds of the marginals of chains with links.
+    """Return lower and upper bounds of the marginals of chains with links.
 
     Remove a chain A from the graph. The remaining graph contributes a function F of the states at the ends of A's
     links. If one of these states changes and the others stay fixed, F changes by a ratio of means: the mean of
@@ -79,7 +79,7 @@ def marginal_bounds(graph: Graph) -> MarginalBounds:
 
 
 def _worst_messages(linked: LinkedBoxes, inside: NDArray[np.bool_]) -> Box:
-    """Return boxes of the messages to each end that hold for all states of the other end.
+    """Return bounds of the message to each link end that hold for all states of the sending variable.
 
     A link within a chain sends its table, divided by the row of the reference state at its first end, to the first end.
     It sends that row to the second end.
@@ -95,7 +95,7 @@ def _worst_messages(linked: LinkedBoxes, inside: NDArray[np.bool_]) -> Box:
 
 
 def _laws(linked: LinkedBoxes, total: Box, first: int, last: int) -> Box:
-    """Return the boxes [n, K] of the laws of a chain's variables."""
+    """Return boxes [n, K] that bound the unnormalised log-marginals of a chain's variables."""
     reference = linked.reference[first : last + 1]
     before = bounding_box(chain_sums(linked.form, first, last, total, True), reference)
     behind = bounding_box(chain_sums(linked.form, first, last, total, False), reference)
@@ -103,7 +103,7 @@ def _laws(linked: LinkedBoxes, total: Box, first: int, last: int) -> Box:
 
 
 def _shares(box: Box) -> tuple[Floats, Floats]:
-    """Return the smallest and the largest probability of each state in boxes [n, K]."""
+    """Return the smallest and the largest probability of each state, for boxes [n, K] of log-potentials."""
     with np.errstate(over="ignore", invalid="ignore"):
         least = 1 / (1 + np.exp(_of_others(box.high) - box.low))
         most = 1 / (1 + np.exp(_of_others(box.low) - box.high))
@@ -112,12 +112,12 @@ def _shares(box: Box) -> tuple[Floats, Floats]:
 
 
 def _of_others(x: Floats) -> Floats:
-    """Return log sum exp over all states but one, [n, K], without the cancellation of a difference."""
+    """Return, for each state, log sum exp of x over all other states, [n, K], computed without cancellation."""
     return np.stack([np.logaddexp.reduce(np.delete(x, k, axis=1), axis=1) for k in range(x.shape[1])], axis=1)
 
 
 def _messages(linked: LinkedBoxes, messages: Box, worst: Box, here: Int64s, there: Int64s) -> Box:
-    """Return boxes of the messages to each end from the chain of its other end.
+    """Return bounds of the message to each link end, computed from the chain of the sending variable.
 
     The sending chain receives ``messages`` on its own links, except for links to the chain of the receiving end. On
     these it receives ``worst``, which holds for all states.
@@ -143,7 +143,7 @@ def _messages(linked: LinkedBoxes, messages: Box, worst: Box, here: Int64s, ther
 
 
 def _message(linked: LinkedBoxes, slot: int, q: Box) -> Box:
-    """Return the box of a link's message when its other end has a law in the box ``q``; 0 at the reference state."""
+    """Return bounds of a link's message (0 at the reference state) if the sender's distribution is in the box ``q``."""
     v, other = int(linked.ends.variable[slot]), int(linked.ends.other[slot])
     states, reference = np.flatnonzero(linked.possible[other]), linked.reference[v]
     rows = linked.ends.tables[linked.ends.table[slot]][states]  # [U, K]
@@ -156,7 +156,7 @@ def _message(linked: LinkedBoxes, slot: int, q: Box) -> Box:
 
 
 def _mean_range(values: Floats, weights: Box) -> tuple[float, float]:
-    """Return the smallest and the largest weighted mean of ``values`` [U] for log-weights in a box."""
+    """Return the smallest and the largest weighted mean of ``values`` [U], for log-weights in a box."""
     order = np.argsort(values)
     v, (low, high) = values[order], weights.at(order)
     least = _threshold_means(v, high, low).min()
@@ -173,5 +173,5 @@ def _threshold_means(v: Floats, front: Floats, back: Floats) -> Floats:
 
 
 def _sums_before(x: Floats) -> Floats:
-    """Return log sum exp of the first 0, 1, .. U elements, [U + 1]."""
+    """Return log sum exp of the first 0, 1, .., U elements of x [U], float64[U + 1]."""
     return np.concatenate([[-np.inf], np.logaddexp.accumulate(x)])

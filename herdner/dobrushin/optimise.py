@@ -31,7 +31,7 @@ _CONVERGED = 1e-9  # Algorithm 2 is not repeated after a smaller relative gain
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OptimisedScan:
-    """An optimised scan and its bound.
+    """Scan that was optimised for a small Dobrushin variation, and its bound.
 
     Attributes:
         order: int32[T], the variable of each step.
@@ -52,7 +52,7 @@ class OptimisedScan:
 
     @property
     def n_steps(self) -> int:
-        """Number of steps, T."""
+        """Number of steps in the optimised scan, T."""
         return self.n_random + len(self.order)
 
 
@@ -65,7 +65,7 @@ def optimise_scan(
     epsilon: float = 0.0,
     iterations: int = 1,
 ) -> OptimisedScan:
-    """Improve a scan by coordinate descent on its Dobrushin variation, from the last step to the first (Algorithm 2).
+    """Improve a scan by coordinate descent on its Dobrushin variation, from last to first step (DoGS17, Algorithm 2).
 
     The bound of the result is never above the bound of the input. Among equally good variables, the smallest index is
     taken. A step takes O(m log V + m^2) time for rows of m entries, independently of V; it takes O(V + entries) if the
@@ -106,7 +106,7 @@ def shortest_scan(
     *,
     refine: bool = False,
 ) -> OptimisedScan | None:
-    """Search for a short scan with Dobrushin variation at most ``epsilon``, by doubling (DoGS17, Sec. 5.2).
+    """Search for a short scan with Dobrushin variation at most ``epsilon`` by doubling its length (DoGS17, Sec. 5.2).
 
     Algorithm 2 runs on the first 2, 4, 8, .. steps of a scan until the bound of the result is at most ``epsilon``. The
     result omits steps that cannot influence an important variable; this does not change its bound. The search visits
@@ -152,7 +152,7 @@ def shortest_scan(
 
 
 class ScanSearch:
-    """Runs of Algorithm 2 on one influence matrix for one importance, with shared working memory.
+    """Working memory for runs of Algorithm 2 of DoGS17 on one influence matrix and one importance vector.
 
     Attributes:
         influence: The influence bound.
@@ -160,7 +160,7 @@ class ScanSearch:
     """
 
     def __init__(self, influence: Influence, importance: Importance) -> None:
-        """Set up the search.
+        """Allocate working memory for an influence matrix and an importance vector.
 
         Args:
             influence: The influence bound.
@@ -174,7 +174,7 @@ class ScanSearch:
         self._descent = descent.Descent(influence)
 
     def run(self, order: Int32s, epsilon: float) -> tuple[Int32s, float, int]:
-        """Run Algorithm 2 once.
+        """Improve the scan ``order`` by one run of Algorithm 2 of DoGS17.
 
         Args:
             order: int32[T], the variable of each step.
@@ -189,7 +189,7 @@ class ScanSearch:
         return new, before, unchanged
 
     def bound(self, order: Int32s) -> float:
-        """Return the Dobrushin variation of an order.
+        """Return the Dobrushin variation of the scan ``order``.
 
         Args:
             order: int32[T], the variable of each step.
@@ -199,7 +199,7 @@ class ScanSearch:
         return bound
 
     def without_idle_steps(self, order: Int32s) -> Int32s:
-        """Return the order without steps whose variable is drawn again before it influences an important variable.
+        """Remove steps from a scan if their variable is drawn again before it influences an important variable.
 
         The bound does not depend on these steps.
 
@@ -213,7 +213,7 @@ class ScanSearch:
         return order[reach.view(bool)]
 
     def _checked(self, order: Int32s) -> Int32s:
-        """Return the order; raise `ValueError` unless it is a list of variables."""
+        """Return the scan ``order``; raise `ValueError` unless it is a list of variables."""
         variables = ScanSteps.of(order, self.influence).order
         if variables is None:
             raise ValueError("`order` must be a list of variables, not distributions")
@@ -221,7 +221,7 @@ class ScanSearch:
 
 
 def _iterated(search: ScanSearch, order: Int32s, epsilon: float, iterations: int, began: float) -> OptimisedScan:
-    """Run Algorithm 2 until the bound stops improving, and return the best order."""
+    """Repeat Algorithm 2 of DoGS17 until the bound stops improving, and return the best scan."""
     first = best = search.bound(order)
     n_runs = 0
     while n_runs < iterations and best > epsilon:
@@ -239,7 +239,7 @@ def _iterated(search: ScanSearch, order: Int32s, epsilon: float, iterations: int
 def _from_random(
     search: ScanSearch, q: Floats, d: Floats, epsilon: float, iterations: int, began: float
 ) -> OptimisedScan:
-    """Run Algorithm 2 on a scan that draws its variables, and any further runs on its result."""
+    """Improve a scan of random variables by Algorithm 2 of DoGS17, and its result by further runs."""
     influence = search.influence
     first = dobrushin_variation(influence, q, d)
     order, unchanged = _descend_random(influence, q, d.copy(), epsilon)
@@ -257,7 +257,7 @@ def _from_random(
 
 
 def _descend_random(influence: Influence, q: Floats, d: Floats, epsilon: float) -> tuple[Int32s, int]:
-    """Return the order, and the number of its first steps that are not set; overwrite ``d``.
+    """Return the scan after descent, and the number of initial steps that remain random; overwrite ``d``.
 
     The descent needs b before each step, from the last step to the first. b is stored at every ``length``-th step and
     recomputed from there, which needs memory for 2 sqrt(T) vectors instead of T.
@@ -284,7 +284,7 @@ def _descend_random(influence: Influence, q: Floats, d: Floats, epsilon: float) 
 
 
 def _reaching(search: ScanSearch, steps: ScanSteps, importance: Importance, epsilon: float) -> OptimisedScan | None:
-    """Run Algorithm 2 once on these steps, and return the result if its bound is at most epsilon."""
+    """Improve ``steps`` by one run of Algorithm 2 of DoGS17; return None if the bound remains above epsilon."""
     if steps.distributions is not None:
         d = dense_importance(search.influence.n_variables, importance)
         result = _from_random(search, steps.distributions, d, epsilon, 1, perf_counter())
@@ -306,7 +306,7 @@ def _check_goal(epsilon: float) -> None:
 
 @dataclass(frozen=True, slots=True)
 class InfluenceEstimate:
-    """Influence between variables in the states of a sample, instead of the worst possible states.
+    """Estimated influence between variables, in sampled states instead of the worst possible states.
 
     Bounds of influence hold for the worst state, which the sampler may never visit. This estimate is at most the exact
     influence, and it is no upper bound. It yields an order only, and functions that compute bounds refuse it. The
@@ -321,7 +321,7 @@ class InfluenceEstimate:
 
     @classmethod
     def of(cls, graph: Graph, samples: ArrayLike, largest: bool = False) -> InfluenceEstimate:
-        """Estimate the influence from sampled states.
+        """Estimate the influence between the variables of a graph from sampled states.
 
         For a state and a pair (i, j) that shares a factor, consider the full conditionals of i for all states of j,
         with the other variables as sampled. The influence is the largest total variation distance between two of them.
@@ -360,7 +360,7 @@ class InfluenceEstimate:
         n_steps: int | None = None,
         iterations: int = 1,
     ) -> Int32s:
-        """Return the result of Algorithm 2 with the estimated influence, int32[T].
+        """Improve a scan by Algorithm 2 of DoGS17 with the estimated influence, and return it, int32[T].
 
         Args:
             scan: See `optimise_scan`.
@@ -375,7 +375,7 @@ class InfluenceEstimate:
 
 
 def _factors_of(compiled: TableGraph, variable: int) -> tuple[FactorGraph, Int32s]:
-    """Return the graph of one variable and its Markov blanket, and the variables of that graph."""
+    """Return the subgraph of a variable and its Markov blanket, and the variables of that subgraph."""
     members = np.union1d(compiled.graph.blanket(variable), np.array([variable], np.int32)).astype(np.int32)
     local: list[TableFactors] = []
     for group in compiled.factors:
@@ -386,7 +386,7 @@ def _factors_of(compiled: TableGraph, variable: int) -> tuple[FactorGraph, Int32
 
 
 def _influences(local: FactorGraph, states: Int64s, i: tuple[int, int], j: tuple[int, int]) -> Floats:
-    """Return the influence of j on i in each state [S, blanket]; i and j are (column, number of states)."""
+    """Return the influence of j on i in each sampled state [S, blanket]; i and j are (column, number of states)."""
     (at_i, n_i), (at_j, n_j) = i, j
     changed = np.repeat(states[:, None], n_j * n_i, axis=1)
     changed[:, :, at_j], changed[:, :, at_i] = np.divmod(np.arange(n_j * n_i), n_i)

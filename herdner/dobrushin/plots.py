@@ -17,7 +17,7 @@ _MAX_POINTS = 4000  # of a curve; no screen shows more
 
 
 def plot_guarantees(ax: Axes, curves: Mapping[str, Floats]) -> Axes:
-    """Plot Dobrushin variation against steps, with the smallest value of each scan in the legend (DoGS17, Fig. 1).
+    """Plot the Dobrushin variation of scans against their steps, with each scan's minimum as legend (DoGS17, Fig. 1).
 
     Args:
         ax: Matplotlib axes to draw on.
@@ -36,7 +36,7 @@ def plot_guarantees(ax: Axes, curves: Mapping[str, Floats]) -> Axes:
 
 
 def plot_distances(ax: Axes, order: ArrayLike, shape: Sequence[int], target: int, *, wrap: bool = False) -> Axes:
-    """Plot the number of updates by Manhattan distance from a target variable of a grid (DoGS17, Fig. 4).
+    """Plot the number of updates at each Manhattan distance from a target variable of a grid (DoGS17, Fig. 4).
 
     Args:
         ax: Matplotlib axes to draw on.

@@ -30,7 +30,7 @@ _CHUNK = 2**20  # array elements in a chunk of a random scan
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ScanSteps:
-    """The steps of a scan, one by one.
+    """Steps of a scan, either a list of variables or a list of distributions over variables.
 
     Attributes:
         order: int32[T], the variable of each step; None if the steps draw their variables.
@@ -42,13 +42,13 @@ class ScanSteps:
     distributions: Floats | None = None
 
     def __len__(self) -> int:
-        """Return the number of steps."""
+        """Return the number of steps in the scan."""
         steps = self.distributions if self.order is None else self.order
         return 0 if steps is None else len(steps)
 
     @classmethod
     def of(cls, scan: Scan | ArrayLike, influence: Influence, n_steps: int | None = None) -> ScanSteps:
-        """Return the first steps of a scan.
+        """Convert a scan to a list of ``n_steps`` steps.
 
         Args:
             scan: A `Scan`, which takes its order from the graph of ``influence``; the variables of the steps, int[T];
@@ -121,7 +121,7 @@ Importance = Union[ArrayLike, Mapping[int, float], None]  # noqa: UP007 - evalua
 
 
 def dense_importance(n_variables: int, importance: Importance = None) -> Floats:
-    """Return the importance of each variable.
+    """Return the importance of every variable as a vector.
 
     Args:
         n_variables: Number of variables, V.
@@ -140,7 +140,7 @@ def dense_importance(n_variables: int, importance: Importance = None) -> Floats:
 
 
 def sparse_importance(n_variables: int, importance: Importance) -> tuple[Int32s, Floats]:
-    """Return the variables with non-zero importance, in order, and their importances.
+    """Return the variables with non-zero importance in ascending order, and their importances.
 
     Args:
         n_variables: Number of variables, V.
@@ -169,7 +169,7 @@ def sparse_importance(n_variables: int, importance: Importance) -> tuple[Int32s,
 
 
 def unit_importance(n_variables: int, variables: Iterable[int | slice]) -> dict[int, float]:
-    """Return importance 1 for some variables, and 0 for all others.
+    """Return a vector with importance 1 for ``variables`` and 0 for all others.
 
     Args:
         n_variables: Number of variables.
@@ -189,7 +189,7 @@ def unit_importance(n_variables: int, variables: Iterable[int | slice]) -> dict[
 def dobrushin_variation(
     influence: Influence, scan: Scan | ArrayLike, importance: Importance = None, n_steps: int | None = None
 ) -> float:
-    """Return the Dobrushin variation V(q_1, .., q_T; d, C) of a scan (Definition 7).
+    """Return the Dobrushin variation of a scan, V(q_1, .., q_T; d, C) in DoGS17, Definition 7.
 
     It bounds the d-weighted total variation after the scan. A value above the sum of d gives no information. Time is
     O(T x row entries), or O(T x entries) for scans that draw their variables.
@@ -207,7 +207,7 @@ def dobrushin_variation(
 def variation_curve(
     influence: Influence, scan: Scan | ArrayLike, importance: Importance = None, n_steps: int | None = None
 ) -> Floats:
-    """Return the Dobrushin variation after 0, 1, .., T steps.
+    """Return the Dobrushin variation of the first 0, 1, .., T steps of a scan.
 
     Args:
         influence: The influence bound.
@@ -233,7 +233,7 @@ def variation_curve(
 
 
 def coupling_bounds(influence: Influence, scan: Scan | ArrayLike, n_steps: int | None = None) -> Floats:
-    """Return an upper bound of each variable's probability of not being coupled with the target (DoGS17, Sec. 4).
+    """Return, for each variable, an upper bound of the probability of no coupling with the target (DoGS17, Sec. 4).
 
     The bound also holds for the total variation distance of the variable's marginal.
 
@@ -251,7 +251,7 @@ def coupling_bounds(influence: Influence, scan: Scan | ArrayLike, n_steps: int |
 def marginal_bound(
     influence: Influence, scan: Scan | ArrayLike, variables: Iterable[int], n_steps: int | None = None
 ) -> float:
-    """Return a bound of the total variation distance of a joint marginal (Definition 2), at most 1.
+    """Return a bound, at most 1, of the total variation distance of a joint marginal (DoGS17, Definition 2).
 
     Args:
         influence: The influence bound.
@@ -266,7 +266,7 @@ def marginal_bound(
 def weighted_bound(
     influence: Influence, scan: Scan | ArrayLike, importance: Importance, n_steps: int | None = None
 ) -> float:
-    """Return a bound of the d-weighted total variation (Definition 4), at most the sum of d.
+    """Return a bound, at most the sum of d, of the total variation weighted by importance d (DoGS17, Definition 4).
 
     It bounds the error in the mean of any function that changes by at most d_i when variable i changes.
 
@@ -281,7 +281,7 @@ def weighted_bound(
 
 
 def coupling_vector(influence: Influence, steps: ScanSteps) -> Floats:
-    """Return b_T, float64[V], by the recurrence of Definition 7. Entries may exceed 1.
+    """Return the coupling vector b_T, float64[V], of DoGS17, Definition 7. Its entries may exceed 1.
 
     Args:
         influence: The influence bound.
@@ -297,7 +297,7 @@ def coupling_vector(influence: Influence, steps: ScanSteps) -> Floats:
 
 
 def _coupling_rows(influence: Influence, steps: ScanSteps) -> Iterator[Floats]:
-    """Yield b after each step of a random scan, in chunks; each chunk starts with the last row of the previous one."""
+    """Yield the coupling vector b after each step of a random scan, in chunks that overlap by one row."""
     assert steps.distributions is not None
     length = max(1, _CHUNK // max(1, influence.n_variables))
     b = np.ones(influence.n_variables)
@@ -311,7 +311,7 @@ def _coupling_rows(influence: Influence, steps: ScanSteps) -> Iterator[Floats]:
 
 
 def _repeated(rows: NDArray[T], n: int | None) -> NDArray[T]:
-    """Return the first ``n`` rows, repeating the rows if they are fewer."""
+    """Return the first ``n`` rows; if there are fewer, repeat all rows until there are ``n``."""
     if n is None or n == len(rows):
         return rows
     if n < len(rows):
@@ -398,7 +398,7 @@ class TargetVariables:
 
     @classmethod
     def from_text(cls, text: str) -> TargetVariables:
-        """Parse ``all``, ``variables(0, 5)`` or ``uncertain(0.05)``.
+        """Parse target variables such as ``all``, ``variables(0, 5)`` or ``uncertain(0.05)``.
 
         Args:
             text: The text to parse.
@@ -410,7 +410,7 @@ class TargetVariables:
         return parse_call(text, functions, "targets", cls.SYNTAX)
 
     def __str__(self) -> str:
-        """Return a one-line summary."""
+        """Return the target variables as a text that `TargetVariables.from_text` parses."""
         if self.kind == "variables":
             return f"variables({', '.join(map(str, self.variables))})"
         return f"uncertain({self.probability:g})" if self.kind == "uncertain" else "all"

@@ -16,7 +16,7 @@ from herdner.graph.graph import ImpossibleGraph, UnsupportedGraph
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ChainForm:
-    """A graph whose components are paths of variables, in the layout of ``herdner.inference.linear_chain``.
+    """Graph whose components are paths of variables, in the layout of ``herdner.inference.linear_chain``.
 
     States that a variable does not have are forbidden by -inf.
 
@@ -38,7 +38,7 @@ class ChainForm:
 
 
 def chain_form(sizes: Int32s, factors: Sequence[TableFactors]) -> ChainForm:
-    """Return the chain form of a graph.
+    """Convert a graph of table factors to chain form.
 
     Args:
         sizes: int32[V], the number of states of each variable.
@@ -69,7 +69,7 @@ def chain_form(sizes: Int32s, factors: Sequence[TableFactors]) -> ChainForm:
 
 
 def edge_groups(factors: Sequence[TableFactors]) -> list[tuple[int, TableFactors]]:
-    """Return the non-empty groups of factors of two variables, with their indices.
+    """Return the non-empty groups of factors of two variables, with their indices among all groups.
 
     Args:
         factors: Groups of factors.
@@ -84,7 +84,7 @@ def edge_groups(factors: Sequence[TableFactors]) -> list[tuple[int, TableFactors
 
 
 def check_width(sizes: Int32s, needs_table: bool) -> None:
-    """Raise `UnsupportedGraph` if arrays [V, K] with the largest number of states K need too much memory.
+    """Raise `UnsupportedGraph` if arrays [V, K] for V variables of at most K states need too much memory.
 
     Args:
         sizes: int32[V], the number of states of each variable.
@@ -99,7 +99,7 @@ def check_width(sizes: Int32s, needs_table: bool) -> None:
 
 
 def constant_term(factors: Sequence[TableFactors]) -> float:
-    """Return the sum of the factors of no variables.
+    """Return the sum of the factors with an empty scope.
 
     Args:
         factors: Groups of factors.
@@ -138,7 +138,7 @@ def unary_table(sizes: Int32s, factors: Sequence[TableFactors]) -> Floats:
 def edge_tables(
     groups: Sequence[TableFactors], order: Int64s | None, n_edges: int, n_variables: int, n_states: int
 ) -> tuple[Floats, Int32s | None]:
-    """Return the tables of the edges of paths, oriented along the paths.
+    """Return the tables of the edges of paths, with the state of the earlier variable first.
 
     Edges with the same terms share a table. If all edges use one table of the graph, it is not copied.
 
@@ -173,13 +173,13 @@ def edge_tables(
 
 
 def _is_tied(group: TableFactors, n_states: int) -> bool:
-    """Return whether all factors use one unscaled table and list their smaller variable first."""
+    """Return True if all factors use a single unscaled table and list their smaller variable first."""
     whole = group.tables.shape == (1, n_states, n_states) and group.unscaled
     return whole and bool((group.scopes[:, 0] < group.scopes[:, 1]).all())
 
 
 def _describe_edge(pairs: Sequence[tuple[int, TableFactors]], factor: int) -> str:
-    """Return the text that names a factor, counted over all groups of pairs."""
+    """Return the text that names a factor by its index among the factors of all two-variable groups."""
     for g, group in pairs:
         if factor < len(group):
             return describe_factor(g, group, factor)

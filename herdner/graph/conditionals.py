@@ -20,7 +20,7 @@ _CACHED = 2**17  # number of doubles that fit into a cache, so that their order 
 
 @dataclass(frozen=True, eq=False)
 class Conditionals:
-    """The conditionals log p(x_i | all others): a unary row for each variable, and rows for its larger factors.
+    """Full conditionals log p(x_i | all others): a unary row for each variable, and rows for its larger factors.
 
     A row of a two-state variable holds one double, the log-odds of state 0 against state 1. A row of any other variable
     holds the log-potentials of its states minus their maximum, padded with -inf to a multiple of 4 doubles.
@@ -59,7 +59,7 @@ class Conditionals:
 
     @cached_property
     def blankets(self) -> tuple[Int64s, Int32s]:
-        """Markov blankets as (starts int64[V + 1], members int32), each in ascending order."""
+        """Markov blankets of all variables as (starts int64[V + 1], members int32), each blanket in ascending order."""
         starts = self.starts.copy() if self.others_at is None else self.others_at[self.starts]
         members = self.others.copy()
         length = loops.sort_distinct(starts, members)
@@ -82,7 +82,7 @@ class Conditionals:
 
 
 def add_edges(blankets: tuple[Int64s, Int32s], edges: Int32s) -> tuple[Int64s, Int32s]:
-    """Return the neighbours of all variables after adding edges.
+    """Return the Markov blankets of all variables after adding edges.
 
     Args:
         blankets: (starts int64[V + 1], members int32), the neighbours of each variable.
@@ -116,7 +116,7 @@ def greedy_colouring(blankets: tuple[Int64s, Int32s]) -> Int32s:
 
 
 def conditionals(sizes: Int32s, factors: Sequence[TableFactors]) -> Conditionals:
-    """Return the full conditionals of a graph.
+    """Build the full conditionals of a graph of table factors.
 
     Args:
         sizes: int32[V], the number of states of each variable.
@@ -171,7 +171,7 @@ def conditionals(sizes: Int32s, factors: Sequence[TableFactors]) -> Conditionals
 
 
 def unary_rows(sizes: Int32s, widths: Int32s, factors: Sequence[TableFactors]) -> tuple[Floats, Int64s, Floats]:
-    """Return the unary rows of all variables.
+    """Return the sum of the unary factors of each variable as rows, one row per variable.
 
     Args:
         sizes: int32[V], the number of states of each variable.
@@ -198,7 +198,7 @@ def unary_rows(sizes: Int32s, widths: Int32s, factors: Sequence[TableFactors]) -
 
 @dataclass(frozen=True)
 class _FactorRows:
-    """The rows of one group of factors.
+    """Log-potential rows of one group of factors.
 
     Attributes:
         factors: The group.
@@ -212,7 +212,7 @@ class _FactorRows:
 
     @classmethod
     def of(cls, group: TableFactors) -> _FactorRows:
-        """Lay out the rows of a non-empty group."""
+        """Build the log-potential rows of a non-empty group of factors."""
         values, term_of_factor = scaled_tables(group)
         blocks = [_rows(np.moveaxis(values, a + 1, -1)) for a in range(group.arity)]
         if len(blocks) == 2 and np.array_equal(blocks[0], blocks[1], equal_nan=True):
@@ -220,7 +220,7 @@ class _FactorRows:
         return cls(group, term_of_factor, tuple(blocks))
 
     def place(self, rows: list[Floats], at: int) -> tuple[Int64s, int]:
-        """Append the blocks to ``rows``, whose next position is ``at``.
+        """Append the row blocks to the list ``rows``, whose next position is ``at``; return the blocks' positions.
 
         Returns:
             int64[a, 2], the position of each block and the number of doubles of one term; and the next position.
@@ -234,7 +234,7 @@ class _FactorRows:
         return np.array([[starts[id(block)], block[0].size] for block in self.blocks]), at
 
     def places(self) -> Int32s:
-        """Return the distance between consecutive states of scope position b in the rows of position a, int32[a, b]."""
+        """Return int32[a, b], the stride of the states of scope position b in the rows of scope position a."""
         arity, sizes = self.factors.arity, self.factors.tables.shape[1:]
         places = np.zeros((arity, arity), np.int32)
         for a in range(arity):
@@ -246,13 +246,13 @@ class _FactorRows:
         return places
 
     def spreads(self) -> Floats:
-        """Return the largest finite difference between two states for each position and table, float64[a, terms]."""
+        """Return the largest finite log-potential difference of two states, for each scope position and table."""
         finite = [np.where(np.isfinite(block), np.abs(block), 0.0) for block in self.blocks]
         return np.array([block.max(axis=(1, 2), initial=0.0) for block in finite])
 
 
 def _rows(values: Floats) -> Floats:
-    """Return log-potentials [terms, others.., K] as rows [terms, joint states of the others, width].
+    """Convert log-potentials [terms, others.., K] to rows [terms, joint states of the others, width].
 
     Rows without an allowed state are NaN.
     """

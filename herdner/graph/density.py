@@ -31,11 +31,11 @@ class Reals:
         check_integer(self.n, "the number of real variables", 0)
 
     def __len__(self) -> int:
-        """Return the number of variables."""
+        """Return the number of variables of the domains."""
         return int(self.n)
 
     def points(self, x: ArrayLike) -> Floats:
-        """Check the values of all variables, and return them as rows.
+        """Check points, the values of all variables, and return them as rows.
 
         Args:
             x: float[V], or float[P, V] for P points.
@@ -58,7 +58,7 @@ class Reals:
         return points
 
     def select(self, variables: Int64s) -> Reals:
-        """Return the domains of some variables.
+        """Return the domains of the given variables only.
 
         Args:
             variables: int64[N], the variables in the order of the result.
@@ -68,7 +68,7 @@ class Reals:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DensityFactors:
-    """F factors over a real variables each, with one log-density for all.
+    """Group of F factors over a real variables each, with one log-density function for all factors.
 
     The functions map P points to P rows; a row of the result must depend on its point only.
 
@@ -118,7 +118,7 @@ class DensityFactors:
             object.__setattr__(self, "grad", grad)
 
     def __len__(self) -> int:
-        """Return the number of factors."""
+        """Return the number of factors in the group."""
         return len(self.scopes)
 
     def check(self, domains: Domains) -> None:
@@ -136,7 +136,7 @@ class DensityFactors:
             )
 
     def log_potential(self, points: Floats, terms: Int64s | None = None) -> Floats:
-        """Return the sum of the factors at each point, float64[P].
+        """Return the sum of the group's factors at each point, float64[P].
 
         Args:
             points: float64[P, V], the values of all variables.
@@ -154,7 +154,7 @@ class DensityFactors:
         return values.reshape(len(points), len(self)).sum(axis=1)
 
     def add_gradient(self, points: Floats, out: Floats, terms: Int64s | None = None, by: float = 1) -> None:
-        """Add the gradient at each point to ``out``.
+        """Add the gradient of the sum of factors at each point to ``out``.
 
         Args:
             points: float64[P, V], the values of all variables.
@@ -185,7 +185,7 @@ class DensityFactors:
     def condition(
         self, values: NDArray[np.integer | np.floating], observed: NDArray[np.bool_], renumber: Int32s
     ) -> list[DensityFactors]:
-        """Return the factors with the observed variables fixed, one group for each set of observed scope positions.
+        """Fix the observed variables; return one group for each set of observed scope positions.
 
         Args:
             values: float[V], the values of the observed variables; other entries are ignored.
@@ -207,7 +207,7 @@ class DensityFactors:
         return groups
 
     def _arguments(self, points: Floats) -> Floats:
-        """Return the arguments of the functions, float64[P * F, A]."""
+        """Return the inputs of the log-density function at all factors, float64[P * F, A]."""
         if self._plain:
             return points[:, : self.scopes.shape[1]]
         free = points[:, self.scopes]
@@ -223,7 +223,7 @@ class DensityFactors:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DensityGraph:
-    """A graph of real variables for samplers, with batched log-density and gradient.
+    """A graph of real variables in the form that samplers use: a log-density and a gradient for batches of points.
 
     Attributes:
         graph: The factor graph.
@@ -241,7 +241,7 @@ class DensityGraph:
         return self.graph.n_variables
 
     def log_density(self, x: ArrayLike) -> Floats:
-        """Return the unnormalised log-density, float64[P].
+        """Return the unnormalised log-density of the graph at each point, float64[P].
 
         Args:
             x: float[d], or float[P, d] for P points.
@@ -253,7 +253,7 @@ class DensityGraph:
         return sum((group.log_potential(points) for group in self.factors), np.zeros(len(points)))
 
     def grad(self, x: ArrayLike, terms: Int64s | None = None, block: NDArray[np.integer] | None = None) -> Floats:
-        """Return the gradient of the log-density at each point.
+        """Return the gradient of the graph's log-density at each point.
 
         Samplers call it in loops, so it checks shapes but not values.
 
@@ -281,7 +281,7 @@ class DensityGraph:
         return out if block is None else out[:, block]
 
     def _touching(self, block: NDArray[np.integer] | None) -> Sequence[DensityFactors]:
-        """Return the factors with a variable of ``block``."""
+        """Return the factors that contain a variable of ``block``."""
         if block is None or len(block) == self.dim:
             return self.factors
         in_block = np.zeros(self.dim, bool)
@@ -298,7 +298,7 @@ class DensityGraph:
 
 
 def compile_density(graph: FactorGraph | DensityGraph) -> DensityGraph:
-    """Return the compiled form of a graph of real variables.
+    """Compile a graph of real variables for samplers.
 
     Args:
         graph: A graph of `Reals` and `DensityFactors`; a compiled graph is returned as it is.
@@ -324,7 +324,7 @@ def compile_density(graph: FactorGraph | DensityGraph) -> DensityGraph:
 
 
 def differentiated(log_density: Callable[..., Any]) -> tuple[Callable[..., Floats], Callable[..., Floats]]:
-    """Return a batched log-density that uses `jax.numpy`, compiled in 64 bits, and its gradient.
+    """Compile a batched `jax.numpy` log-density in 64 bits; return it and its gradient.
 
     Args:
         log_density: Function from [P, a] to [P].

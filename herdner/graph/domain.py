@@ -12,14 +12,14 @@ from herdner.base.arrays import Int32s, Int64s, frozen
 
 
 class Domains(Protocol):
-    """The domains of all variables of a graph; `FactorGraph` uses only these three methods."""
+    """Interface of the domains of all variables of a graph; `FactorGraph` uses only these three methods."""
 
     def __len__(self) -> int:
-        """Return the number of variables."""
+        """Return the number of variables of the domains."""
         ...
 
     def points(self, x: ArrayLike) -> NDArray[Any]:
-        """Check the values of all variables, and return them as rows.
+        """Check points, the values of all variables, and return them as rows.
 
         Args:
             x: One point [V], or P points [P, V].
@@ -33,7 +33,7 @@ class Domains(Protocol):
         ...
 
     def select(self, variables: Int64s) -> Domains:
-        """Return the domains of some variables.
+        """Return the domains of the given variables only.
 
         Args:
             variables: int64[N], the variables in the order of the result.
@@ -52,7 +52,7 @@ class Discrete:
     sizes: Int32s
 
     def __init__(self, sizes: ArrayLike) -> None:
-        """Copy and check the numbers of states.
+        """Copy and check ``sizes``, the number of states of each variable.
 
         Args:
             sizes: int[V], the number of states of each variable.
@@ -70,11 +70,11 @@ class Discrete:
         object.__setattr__(self, "sizes", sizes)
 
     def __len__(self) -> int:
-        """Return the number of variables."""
+        """Return the number of variables of the domains."""
         return len(self.sizes)
 
     def points(self, x: ArrayLike) -> NDArray[np.integer]:
-        """Check the states of all variables, and return them as rows.
+        """Check joint states, the states of all variables, and return them as rows.
 
         Args:
             x: int[V], or int[P, V] for P points.
@@ -98,7 +98,7 @@ class Discrete:
         return points
 
     def select(self, variables: Int64s) -> Discrete:
-        """Return the domains of some variables.
+        """Return the domains of the given variables only.
 
         Args:
             variables: int64[N], the variables in the order of the result.

@@ -19,7 +19,7 @@ Term = tuple[int, int, float, bool]
 
 
 def is_near(group: TableFactors) -> NDArray[np.bool_]:
-    """Return a mask of the factors of two consecutive variables.
+    """Return a mask of the factors in a group that join two consecutive variables.
 
     Args:
         group: A group of factors of two variables.
@@ -75,7 +75,7 @@ def edge_recipes(
     flipped: Sequence[NDArray[np.bool_]],
     n_edges: int,
 ) -> tuple[Int32s, list[tuple[Term, ...]]]:
-    """Return the recipe of each edge: the list of the factors whose sum is the edge's table.
+    """Return the recipe of each edge, a list of the factors whose sum is the edge's table.
 
     Edges with equal terms in the order of the groups share a recipe, so that tied tables stay tied.
 
@@ -101,7 +101,7 @@ def edge_recipes(
 
 
 def recipe_table(groups: Sequence[TableFactors], recipe: Sequence[Term]) -> Floats:
-    """Return the log-potentials of an edge, the sum of its terms in their order.
+    """Return the log-potentials of an edge by adding the terms of a recipe in their order.
 
     Args:
         groups: The groups from which the recipe was made.
@@ -115,7 +115,7 @@ def recipe_table(groups: Sequence[TableFactors], recipe: Sequence[Term]) -> Floa
 
 
 def _recipes(n_edges: int, edge: NDArray[np.integer], term: Int64s) -> tuple[Int32s, list[tuple[int, ...]]]:
-    """Return the recipe of each edge, and the distinct recipes as lists of terms."""
+    """Return the recipe index of each edge, and the distinct recipes as lists of terms."""
     by_edge = np.argsort(edge, kind="stable")
     edge, term = edge[by_edge], term[by_edge]
     starts = np.flatnonzero(np.r_[True, edge[1:] != edge[:-1]])
@@ -131,7 +131,7 @@ def _recipes(n_edges: int, edge: NDArray[np.integer], term: Int64s) -> tuple[Int
 
 
 def merge_parallel_factors(factors: Sequence[TableFactors]) -> Sequence[TableFactors]:
-    """Merge factors of the same two variables into one factor, because they would form a cycle for message passing.
+    """Merge all factors of a pair of variables into one, because several would form a cycle for message passing.
 
     Args:
         factors: Groups of factors.
@@ -164,7 +164,7 @@ def merge_parallel_factors(factors: Sequence[TableFactors]) -> Sequence[TableFac
 
 
 def scaled_tables(group: TableFactors) -> tuple[Floats, Int32s]:
-    """Return the distinct scaled tables of a group.
+    """Return the distinct tables of a group after scaling.
 
     Args:
         group: A non-empty group of F factors.

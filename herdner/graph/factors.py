@@ -19,7 +19,7 @@ LARGEST = 1e300
 
 
 class Factors(Protocol):
-    """A group of factors over scopes of one size; `FactorGraph` uses only these members."""
+    """Interface of a group of factors with scopes of equal size; `FactorGraph` uses only these members."""
 
     @property
     def scopes(self) -> Int32s:
@@ -35,7 +35,7 @@ class Factors(Protocol):
         ...
 
     def log_potential(self, points: NDArray[Any]) -> Floats:
-        """Return the sum of the factors at each point, float64[P].
+        """Return the sum of the group's factors at each point, float64[P].
 
         Args:
             points: [P, V], the values of all variables.
@@ -43,7 +43,7 @@ class Factors(Protocol):
         ...
 
     def condition(self, values: NDArray[Any], observed: NDArray[np.bool_], renumber: Int32s) -> Sequence[Factors]:
-        """Return the factors of the other variables, with the observed variables fixed.
+        """Fix the observed variables, and return the factors of the remaining variables.
 
         Args:
             values: [V], the values of the observed variables; other entries are ignored.
@@ -55,7 +55,7 @@ class Factors(Protocol):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TableFactors:
-    """F factors over a variables each, given by tables of log-potentials.
+    """Group of F factors over a variables each, defined by tables of log-potentials.
 
     The log-potential of factor f is ``scale[f] * tables[table_of_factor[f]]``. Factors that use the same table are
     tied. Factors over no variables (``scopes`` of shape [F, 0]) are constants. A table entry of -inf forbids its
@@ -85,7 +85,7 @@ class TableFactors:
         table_of_factor: ArrayLike | None = None,
         scale: ArrayLike | None = None,
     ) -> None:
-        """Copy and check the arrays.
+        """Copy and check the scopes and tables.
 
         Args:
             scopes: int[F, a], the distinct variables of each factor.
@@ -125,7 +125,7 @@ class TableFactors:
         object.__setattr__(self, "reach", reach)
 
     def __len__(self) -> int:
-        """Return the number of factors."""
+        """Return the number of factors in the group."""
         return len(self.scopes)
 
     @property
@@ -135,11 +135,11 @@ class TableFactors:
 
     @property
     def rows(self) -> Floats:
-        """The tables as rows of cells, float64[T, K1 * .. * Ka]."""
+        """The tables of log-potentials as flat rows, float64[T, K1 * .. * Ka]."""
         return self.tables.reshape(len(self.tables), math.prod(self.tables.shape[1:]))
 
     def part(self, factors: NDArray[np.bool_] | NDArray[np.integer]) -> TableFactors:
-        """Return a group of some of the factors, with the same tables.
+        """Return a group of selected factors that uses all tables of this group.
 
         Args:
             factors: bool[F], a mask, or int[N], indices.
@@ -147,7 +147,7 @@ class TableFactors:
         return TableFactors(self.scopes[factors], self.tables, self.table_of_factor[factors], self.scale[factors])
 
     def _fault(self, kind: str, at: int) -> str:
-        """Return the error message for a fault that ``find_fault`` reports."""
+        """Return the error message for a fault code of ``find_fault``."""
         if kind == "entry":
             return f"table {at} holds NaN or +inf; log-potentials must be finite or -inf"
         scope, table, scale = self.scopes[at].tolist(), int(self.table_of_factor[at]), float(self.scale[at])
@@ -166,7 +166,7 @@ class TableFactors:
         return messages[kind]
 
     def check(self, domains: Domains) -> None:
-        """Raise ``ValueError`` if a variable does not exist or has another number of states than a table's axis.
+        """Raise ``ValueError`` if a variable does not exist, or if its number of states differs from the table's axis.
 
         Args:
             domains: The domains of the graph's variables, `Discrete`.
@@ -184,7 +184,7 @@ class TableFactors:
         raise ValueError(f"factor {f}: variable {i} has {sizes[i]} states, but axis {a + 1} of its table has {width}")
 
     def log_potential(self, points: NDArray[np.integer]) -> Floats:
-        """Return the sum of the factors at each joint state, float64[P].
+        """Return the sum of the group's factors at each joint state, float64[P].
 
         Args:
             points: int[P, V], the states of all variables.
@@ -195,7 +195,7 @@ class TableFactors:
     def condition(
         self, values: NDArray[np.integer], observed: NDArray[np.bool_], renumber: Int32s
     ) -> list[TableFactors]:
-        """Return the factors with the observed variables fixed, one group for each set of observed scope positions.
+        """Fix the observed variables; return one group for each set of observed scope positions.
 
         Equal slices of a table are stored once.
 

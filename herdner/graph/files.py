@@ -34,7 +34,7 @@ class GraphFileError(ValueError):
 
 
 def save_graph(path: str | os.PathLike[str], graph: FactorGraph) -> None:
-    """Write a graph of discrete variables to a file; after an error, a previous file remains unchanged.
+    """Write a graph of discrete variables to a file; if an error occurs, an existing file remains unchanged.
 
     Args:
         path: Path of the file, usually with the extension ``.npz``.
@@ -54,7 +54,7 @@ def save_graph(path: str | os.PathLike[str], graph: FactorGraph) -> None:
 
 
 def load_graph(path: str | os.PathLike[str]) -> FactorGraph:
-    """Read a graph file.
+    """Read a graph from a file that `save_graph` has written.
 
     Only arrays that the file holds in full are read, so that a file cannot claim more memory than its size.
 

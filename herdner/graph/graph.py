@@ -24,7 +24,7 @@ class UnsupportedGraph(ValueError):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class FactorGraph:
-    """A factor graph: log p(x) is the sum of all factors at x, minus log Z.
+    """A factor graph: the log-probability of a joint state x is the sum of all factors at x, minus log Z.
 
     Attributes:
         domains: The domains of the V variables, such as `Discrete`.
@@ -35,7 +35,7 @@ class FactorGraph:
     factors: tuple[Factors, ...]
 
     def __init__(self, domains: Domains | ArrayLike, factors: Sequence[Factors]) -> None:
-        """Check that the factors fit the domains.
+        """Check that the factors fit the domains, and store them.
 
         Args:
             domains: The domains of the variables, or int[V], the number of states of each variable.
@@ -65,11 +65,11 @@ class FactorGraph:
 
     @property
     def n_variables(self) -> int:
-        """Number of variables, V."""
+        """Number of variables in the graph, V."""
         return len(self.domains)
 
     def log_potential(self, x: ArrayLike) -> Floats:
-        """Return the sum of all factors, the log-probability plus log Z.
+        """Return the sum of all factors at x, which is the log-probability of x plus log Z.
 
         Args:
             x: The values of all variables, [V], or P points [P, V].
@@ -87,7 +87,7 @@ class FactorGraph:
         return total if np.ndim(x) == 2 else total[0]
 
     def blanket(self, variable: int) -> Int32s:
-        """Return the Markov blanket of a variable: all others that share a factor with it, in ascending order.
+        """Return the Markov blanket of a variable: all variables that share a factor with it, in ascending order.
 
         Args:
             variable: Index of the variable.
@@ -101,7 +101,7 @@ class FactorGraph:
         return together[together != variable]
 
     def condition(self, observed: Mapping[int, float]) -> FactorGraph:
-        """Return the graph of the unobserved variables, in their order, with the observed variables fixed.
+        """Fix the observed variables, and return the graph of the remaining variables in their order.
 
         Its log-potential at a point equals that of this graph at the point completed by the observed values: factors
         whose variables are all observed become constants.

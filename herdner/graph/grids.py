@@ -15,7 +15,7 @@ from herdner.graph.graph import ImpossibleGraph, UnsupportedGraph
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GridForm:
-    """A grid of two-state variables in row-major order; the engine reads it by these names (engine/fields.h).
+    """Grid of two-state variables in row-major order; the engine accesses the fields by name (engine/fields.h).
 
     Attributes:
         rows: Number of rows.
@@ -35,7 +35,7 @@ class GridForm:
 
 
 def grid_form(sizes: Int32s, factors: Sequence[TableFactors]) -> GridForm:
-    """Return the grid form of a graph such as `ising` builds, of at least 3 x 3 variables.
+    """Convert a graph such as `ising` builds, of at least 3 x 3 variables, to grid form.
 
     Args:
         sizes: int32[V], the number of states of each variable.

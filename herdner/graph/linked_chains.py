@@ -20,7 +20,7 @@ _MOST_TABLES = 62  # largest number of link tables: a bit mask has one bit for e
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LinkedChains:
-    """A graph of pairs laid out as chains and E links.
+    """A graph of pairs, divided into chains and E links.
 
     Attributes:
         form: The chains, runs of consecutive variables.
@@ -36,7 +36,7 @@ class LinkedChains:
 
 
 def linked_chains(sizes: Int32s, factors: Sequence[TableFactors]) -> LinkedChains:
-    """Return the chains and links of a graph.
+    """Divide a graph of pairs into chains and links.
 
     Args:
         sizes: int32[V], the number of states of each variable.
@@ -59,7 +59,7 @@ def linked_chains(sizes: Int32s, factors: Sequence[TableFactors]) -> LinkedChain
 def tied_linked_chains(
     unary: Floats, transition: Floats, offsets: Int64s, links: Sequence[tuple[Int32s, Floats]]
 ) -> LinkedChains | None:
-    """Return the linked chains of sequences with one transition table, without building their graph.
+    """Build the linked chains of sequences with one transition table, without building a factor graph.
 
     The result stands for the same graph as that of `linked_chains`, in a hundredth of the time. A link from the last
     variable of a sequence to the first variable of the next makes the two sequences one chain.
@@ -98,14 +98,14 @@ def tied_linked_chains(
 
 
 def _part(group: TableFactors, mask: NDArray[np.bool_]) -> list[TableFactors]:
-    """Return the masked factors as a group, or no group if there are none."""
+    """Return the factors that ``mask`` selects as a list of one group, or an empty list if it selects none."""
     if mask.all():
         return [group]
     return [group.part(mask)] if mask.any() else []
 
 
 def _runs(sizes: Int32s, factors: Sequence[TableFactors], near: Sequence[TableFactors], n_states: int) -> ChainForm:
-    """Return the chains: runs of variables each of which is joined to the one before it."""
+    """Return the chains of a graph; each chain is a run of variables joined to their predecessors."""
     n = len(sizes)
     offsets = np.empty(n + 1, np.int64)
     n_runs = layout.forward_paths(near[0].scopes, n, offsets) if len(near) == 1 else -1
@@ -121,7 +121,7 @@ def _runs(sizes: Int32s, factors: Sequence[TableFactors], near: Sequence[TableFa
 
 
 def _links(groups: Sequence[TableFactors], n_states: int) -> tuple[Int32s, Int32s, Floats]:
-    """Return the links [E, 2], the table of each, and the tables [T, K, K].
+    """Return the links [E, 2], the table index of each link, and the tables [T, K, K].
 
     The links of several groups are sorted by their variables, so that sums over links are added in one order and have
     the same bits.
@@ -146,7 +146,7 @@ def _links(groups: Sequence[TableFactors], n_states: int) -> tuple[Int32s, Int32
 
 
 def _squares(tables: Floats, n_states: int) -> Floats:
-    """Return the tables padded to [T, K, K] with -inf for states that a variable does not have."""
+    """Pad tables to [T, K, K], with -inf for states that a variable does not have."""
     n_rows, n_columns = tables.shape[1:]
     if n_rows == n_columns == n_states:
         return tables

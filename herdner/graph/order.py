@@ -14,7 +14,7 @@ from herdner.graph.tables import Graph, TableGraph, compile_tables
 
 
 def sweep_order(scan: Scan, graph: Graph) -> Int32s:
-    """Return the variables that one sweep of Gibbs sampling updates, in their order.
+    """Return the variables that one sweep of Gibbs sampling updates, in the order of their updates.
 
     The bounds of a scan in `herdner.dobrushin` hold for this order.
 
@@ -39,7 +39,7 @@ def sweep_order(scan: Scan, graph: Graph) -> Int32s:
 
 
 def checkerboard_colours(compiled: TableGraph, neighbours: tuple[Int64s, Int32s] | None = None) -> Int32s:
-    """Return a colouring in which dependent variables have different colours.
+    """Return a colour for each variable so that dependent variables have different colours.
 
     Args:
         compiled: The graph.
@@ -58,7 +58,7 @@ def checkerboard_colours(compiled: TableGraph, neighbours: tuple[Int64s, Int32s]
 
 
 def order_by_colour(colours: Int32s) -> tuple[Int32s, Int64s]:
-    """Sort the variables by colour, in ascending order within a colour.
+    """Return the variables sorted by colour, and in ascending order within a colour.
 
     Args:
         colours: int32[V], the colour of each variable.
@@ -71,7 +71,7 @@ def order_by_colour(colours: Int32s) -> tuple[Int32s, Int64s]:
 
 
 def block_ranges(compiled: TableGraph, overlapping: bool = False) -> Int32s:
-    """Return the first and the last variable of each block of a graph of pairs, from left to right.
+    """Return the first and the last variable of each block of a graph of pairs, in ascending order.
 
     A block is a run of consecutive variables, each joined to the one before it and to no other variable of the block.
     If both variables of another pair lie in one run, the run is cut before the later one.
@@ -105,7 +105,7 @@ def block_ranges(compiled: TableGraph, overlapping: bool = False) -> Int32s:
 
 
 def block_steps(ranges: Int32s, order: NDArray[np.integer]) -> tuple[Int32s, Int32s]:
-    """Return the steps of a sweep over blocks; each step updates one variable.
+    """Return the steps of a sweep over blocks, each of which updates one variable.
 
     Args:
         ranges: int32[B, 2], the first and the last variable of each block.

@@ -19,7 +19,7 @@ ScanKind = Literal["systematic", "random", "checkerboard", "jacobi", "fixed"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Scan:
-    """The order of one sweep; the functions of this module build it.
+    """Rule for the order of the updates of one sweep; the functions of this module build it.
 
     Attributes:
         kind: Rule that determines the order.
@@ -32,7 +32,7 @@ class Scan:
     SYNTAX: ClassVar[str] = "systematic, random, checkerboard, jacobi or an order such as fixed(0, 2, 1)"
 
     def __post_init__(self) -> None:
-        """Raise ``ValueError`` for an unknown kind or an order that does not fit it."""
+        """Raise ``ValueError`` if the kind is unknown or the order does not fit it."""
         if self.kind not in ENUMERATIONS["scan"]:
             raise ValueError(f"scan must be {self.SYNTAX}, not {self.kind!r}")
         if (self.kind == "fixed") != (self.order is not None):
@@ -64,7 +64,7 @@ class Scan:
         return parse_call(text, functions, "scan", cls.SYNTAX)
 
     def check(self, n_variables: int) -> None:
-        """Raise ``ValueError`` if the order names a variable that does not exist.
+        """Raise ``ValueError`` if the scan's order names a variable that does not exist.
 
         Args:
             n_variables: Number of variables of the graph.
@@ -73,30 +73,30 @@ class Scan:
             check_variables(self.order, n_variables, "the scan names")
 
     def __eq__(self, other: object) -> bool:
-        """Return whether both scans have the same kind and order."""
+        """Return True if two scans have equal kinds and orders."""
         return isinstance(other, Scan) and self.kind == other.kind and np.array_equal(self.order, other.order)  # type: ignore[arg-type]
 
     def __hash__(self) -> int:
-        """Return a hash of kind and order."""
+        """Return a hash of the scan's kind and order."""
         return hash((self.kind, None if self.order is None else self.order.tobytes()))
 
     def __str__(self) -> str:
-        """Return the text that `from_text` parses."""
+        """Return the scan as a text that `Scan.from_text` parses."""
         return self.kind if self.order is None else f"fixed({', '.join(map(str, self.order))})"
 
 
 def systematic_scan() -> Scan:
-    """Return the scan that updates the variables 0 to V - 1 in this order."""
+    """Return the scan that updates the variables in the order 0 to V - 1."""
     return Scan()
 
 
 def random_scan() -> Scan:
-    """Return the scan that makes V updates of variables drawn uniformly with replacement."""
+    """Return the scan that draws V variables uniformly with replacement, and updates them."""
     return Scan("random")
 
 
 def checkerboard_scan() -> Scan:
-    """Return the scan that goes colour by colour through a greedy colouring of the graph.
+    """Return the scan that updates the variables colour by colour, for a greedy colouring of the graph.
 
     Variables of one colour share no factor, so several threads can share a sweep. On a grid that does not wrap around
     the colours are those of a checkerboard.
@@ -105,7 +105,7 @@ def checkerboard_scan() -> Scan:
 
 
 def jacobi_scan() -> Scan:
-    """Return the scan that updates all variables at once, given the state before the sweep.
+    """Return the scan that updates all variables at once, each given the state before the sweep.
 
     For study only: where variables share factors, its stationary distribution is not that of the graph (conclusions of
     HG13 and HG16).
@@ -114,7 +114,7 @@ def jacobi_scan() -> Scan:
 
 
 def fixed_scan(order: ArrayLike) -> Scan:
-    """Return the scan that updates the listed variables in their order; other variables keep their states.
+    """Return the scan that updates only the variables listed in ``order``, in this order.
 
     Args:
         order: int[n], variables; they may repeat.

@@ -23,7 +23,7 @@ _LAYOUTS: dict[type, Callable[..., Any]] = {ChainForm: chain_form, GridForm: gri
 
 @dataclass(frozen=True, eq=False)
 class TableGraph:
-    """A compiled graph of `Discrete` variables and `TableFactors`; results never depend on the form a loop uses.
+    """Compiled graph of `Discrete` variables and `TableFactors`; results never depend on the form that a loop uses.
 
     The graph and each of its forms are lazily initialised.
 
@@ -40,7 +40,7 @@ class TableGraph:
 
     @cached_property
     def graph(self) -> FactorGraph:
-        """The factor graph."""
+        """The factor graph from which this compiled graph was built."""
         return self.source()
 
     @property
@@ -55,12 +55,12 @@ class TableGraph:
 
     @cached_property
     def factors(self) -> tuple[TableFactors, ...]:
-        """Groups of factors."""
+        """Groups of factors of the graph."""
         return _tables(self.graph)
 
     @cached_property
     def conditionals(self) -> Conditionals:
-        """Full conditionals of all variables.
+        """Full conditionals of all variables of the graph.
 
         Raises:
             ImpossibleGraph: The unary factors of a variable forbid all its states.
@@ -68,7 +68,7 @@ class TableGraph:
         return conditionals(self.sizes, self.factors)
 
     def find(self, form: type[Form]) -> Form | None:
-        """Return a form of the graph, or None if the graph does not have it.
+        """Return the graph in the layout ``form``, or None if it has no such layout.
 
         Args:
             form: ``ChainForm``, ``GridForm`` or ``LinkedChains``.
@@ -83,7 +83,7 @@ class TableGraph:
         return None if isinstance(layout, str) else layout
 
     def require(self, form: type[Form], advice: str) -> Form:
-        """Return a form of the graph, or raise `UnsupportedGraph` if the graph does not have it.
+        """Return the graph in the layout ``form``; raise `UnsupportedGraph` if it has no such layout.
 
         Args:
             form: ``ChainForm``, ``GridForm`` or ``LinkedChains``.

@@ -30,7 +30,7 @@ _KINDS = ("MARKOV", "BAYES")
 
 
 class _Tokens:
-    """The tokens of a file, numbers and words, read one after the other; error messages name the line."""
+    """Tokens of a file (numbers and words), read one after the other; error messages name the line."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = str(path)
@@ -46,28 +46,28 @@ class _Tokens:
         self.place = 0
 
     def error(self, message: str, place: int | None = None) -> GraphFileError:
-        """Return an error that names the line of token ``place``, by default of the token that was read last."""
+        """Return an error that names the line of the token with index ``place``, by default of the latest token."""
         index = self.place - 1 if place is None else place
         match = next(islice(re.finditer(r"\S+", self.text), index, None), None) if index >= 0 else None
         line = self.text.count("\n", 0, match.start() if match else None) + 1
         return GraphFileError(f"{self.path}:{line}: {message}")
 
     def word(self, what: str) -> str:
-        """Return the next token."""
+        """Return the next token of the file as text."""
         if self.place >= len(self.tokens):
             raise self.error(f"the file ends where {what} should be")
         self.place += 1
         return self.tokens[self.place - 1]
 
     def integer(self, what: str, least: int, most: int) -> int:
-        """Return the next token as an integer from ``least`` to ``most``."""
+        """Return the next token of the file as an integer from ``least`` to ``most``."""
         word = self.word(what)
         if not re.fullmatch(r"\d{1,18}", word) or not least <= int(word) <= most:
             raise self.error(f"{what} must be an integer from {least} to {most}, got {word[:40]!r}")
         return int(word)
 
     def numbers(self, count: int, what: str) -> Floats:
-        """Return the next ``count`` tokens as numbers of at least 0."""
+        """Return the next ``count`` tokens of the file as numbers of at least 0."""
         first, self.place = self.place, self.place + count
         if self.place > len(self.tokens):
             self.place = len(self.tokens)
@@ -83,13 +83,13 @@ class _Tokens:
         return values
 
     def end(self) -> None:
-        """Raise an error if tokens remain."""
+        """Raise an error if the file has further tokens."""
         if self.place < len(self.tokens):
             raise self.error(f"expected the end of the file, got {self.tokens[self.place][:40]!r}", self.place)
 
 
 def _number(word: str) -> float:
-    """Return the value of a number, NaN for any other word."""
+    """Convert a word to a number, or to NaN if it is not a number."""
     try:
         return float(word)
     except ValueError:
@@ -138,7 +138,7 @@ def read_uai(path: str | os.PathLike[str]) -> FactorGraph:
 
 
 def _scope(tokens: _Tokens, n: int) -> list[int]:
-    """Return the scope of the next factor: its number of variables, then the variables, of ``n`` in all."""
+    """Read the scope of a factor: the number of its variables, then the variables, each below ``n``."""
     arity = tokens.integer("the number of variables of a factor", 0, min(n, 32))
     scope = [tokens.integer("a variable", 0, n - 1) for _ in range(arity)]
     if len(set(scope)) < arity:
@@ -147,7 +147,7 @@ def _scope(tokens: _Tokens, n: int) -> list[int]:
 
 
 def write_uai(path: str | os.PathLike[str], graph: FactorGraph) -> None:
-    """Write a graph to a ``.uai`` file of type MARKOV; an error leaves an existing file unchanged.
+    """Write a graph to a ``.uai`` file of type MARKOV; if an error occurs, an existing file remains unchanged.
 
     Args:
         path: Path of the file.
@@ -225,7 +225,7 @@ def write_evidence(path: str | os.PathLike[str], evidence: Mapping[int, int]) ->
 
 
 def format_marginals(marginals: Floats, sizes: Int32s) -> str:
-    """Return marginals as text in the competition's format MAR.
+    """Format marginals as text in the UAI competition's format MAR.
 
     Args:
         marginals: float64[V, K], the probability of each state of each variable.
@@ -238,7 +238,7 @@ def format_marginals(marginals: Floats, sizes: Int32s) -> str:
 
 
 def format_log_z(log_z: float) -> str:
-    """Return log Z as text in the competition's format PR, which uses logarithms to base 10.
+    """Format log Z as text in the UAI competition's format PR, which uses logarithms to base 10.
 
     Args:
         log_z: Natural logarithm of the partition function.
@@ -247,7 +247,7 @@ def format_log_z(log_z: float) -> str:
 
 
 def format_state(state: Sequence[int]) -> str:
-    """Return a joint state as text in the competition's format MPE.
+    """Format a joint state as text in the UAI competition's format MPE.
 
     Args:
         state: int[V], the state of each variable.
@@ -256,7 +256,7 @@ def format_state(state: Sequence[int]) -> str:
 
 
 def read_marginals(path: str | os.PathLike[str]) -> list[Floats]:
-    """Read marginals in the competition's format MAR.
+    """Read marginals from a file in the UAI competition's format MAR.
 
     Args:
         path: Path of the file, possibly compressed.

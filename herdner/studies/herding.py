@@ -17,7 +17,7 @@ _OPERATIONS = 2**26  # per call of a compiled loop, so that Ctrl-C can interrupt
 
 @dataclass(frozen=True, slots=True, eq=False)
 class HerdingResult:
-    """Samples of herding and its final weights.
+    """Samples of a herding run, and its final weights.
 
     The moments of T samples minus the target moments are (initial weights - final weights) / T.
 
@@ -33,7 +33,7 @@ class HerdingResult:
 def herd(
     features: ArrayLike, moments: ArrayLike, n_samples: int, weights: ArrayLike | None = None, seed: Seed = None
 ) -> HerdingResult:
-    """Herd samples with any feature map.
+    """Herd samples from a finite set of points so that their mean features match given moments.
 
     Sample x maximises <weights, features[x]>; then the weights become weights + moments - features[x]. Among equal
     maxima, the first point is taken. If the moments lie in the convex hull of the features, the weights stay bounded
@@ -110,7 +110,7 @@ def herd_categorical(
 
 
 def _random_weights(shares: Int64s, unit: int, rng: np.random.Generator) -> Int64s:
-    """Draw uniformly from the simplex {w >= p - 1, sum of w = 0} of the possible states, which herding never leaves."""
+    """Draw initial herding weights uniformly from the simplex {w >= p - 1, sum of w = 0} of the possible states."""
     possible = np.flatnonzero(shares)
     above = np.rint((len(possible) - 1) * unit * rng.dirichlet(np.ones(len(possible)))).astype(np.int64)
     weights = np.zeros_like(shares)
@@ -120,7 +120,7 @@ def _random_weights(shares: Int64s, unit: int, rng: np.random.Generator) -> Int6
 
 
 def _fill_samples(n_samples: int, cost: int, fill: Callable[[Int64s], None]) -> Int64s:
-    """Fill the samples in parts, so that Ctrl-C can interrupt."""
+    """Fill the array of samples in parts, so that Ctrl-C can interrupt the run."""
     if n_samples < 0:
         raise ValueError(f"`n_samples` must be at least 0, got {n_samples}")
     samples = np.empty(n_samples, np.int64)
@@ -131,7 +131,7 @@ def _fill_samples(n_samples: int, cost: int, fill: Callable[[Int64s], None]) -> 
 
 
 def _row(values: ArrayLike, n: int, name: str) -> Floats:
-    """Return ``values`` as float64[n]; raise `ValueError` otherwise."""
+    """Convert ``values`` to float64[n]; raise `ValueError` for other shapes."""
     array = finite(values, name)
     if array.shape != (n,):
         raise ValueError(f"`{name}` must have shape [{n}], got {array.shape}")

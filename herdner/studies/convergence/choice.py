@@ -22,7 +22,7 @@ _MIN_FALL = 0.25  # exponent of 1 / T; Gibbs sampling has 1 / 2, a bias has 0
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ErrorBoundChoice:
-    """Result of `choose_error_bound`.
+    """Error bound that `choose_error_bound` selects, and the errors of all error bounds that it tried.
 
     Attributes:
         error_bound: The smallest candidate c whose difference from Gibbs sampling still decreases at the end of the
@@ -50,7 +50,7 @@ def choose_error_bound(
     runs: int = 8,
     seed: Seed = None,
 ) -> ErrorBoundChoice:
-    """Choose the error bound c of bounded-error Gibbs for a run of ``n_sweeps``.
+    """Choose the error bound c of bounded-error Gibbs for a run of ``n_sweeps`` sweeps (HGW19, Sec. 5.4).
 
     Each candidate is compared with Gibbs sampling. The difference of their marginals decreases like 1 / sqrt(T) until
     it is about as large as the bias of c; then it stops decreasing (HGW19, Sec. 5.4: "then we have to increase c"). The

@@ -33,7 +33,7 @@ _NOTHING = Record(best=False, marginals=False)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class VisitCounts:
-    """Counts of the visited states in one run.
+    """Counts of the states that one run visited.
 
     Attributes:
         focus: The variable X, the states z of the others, and the herding weights.
@@ -50,12 +50,12 @@ class VisitCounts:
 
     @property
     def errors(self) -> list[ErrorParts]:
-        """Parts of the error after each length."""
+        """Parts of the error after each run length."""
         return [ErrorParts.of(visits, self.focus) for visits in self.visits]
 
     @property
     def correlation(self) -> CorrelationEstimate:
-        """Estimate of D^cor for T to infinity from the returns (HGW19); the run must be a long Gibbs run.
+        """Estimate of the error part D^cor for infinitely many samples (HGW19); the run must be a long Gibbs run.
 
         Raises:
             ValueError: The weights see several probabilities (bins), or a variable is not binary.
@@ -95,7 +95,7 @@ class CountingTables:
 
     @classmethod
     def of(cls, n: int, plan: Plan, focus: int, groups: Int32s) -> CountingTables:
-        """Allocate the tables.
+        """Allocate the tables of the counting loop.
 
         Args:
             n: Number of binary variables.
@@ -128,7 +128,7 @@ def count_visits(
     sharing: Sharing | None = None,
     start: ArrayLike | None = None,
 ) -> VisitCounts:
-    """Run a sampler once and count the visited states.
+    """Run a sampler once, and count the states that it visits.
 
     Each sweep updates all variables in order, starting after ``variable``, so that states are counted right after the
     update of ``variable``. The scan, number of sweeps, record, and number of chains of the plan are ignored. Binary
@@ -182,7 +182,7 @@ def count_visits(
 
 
 def focus_variable(graph: Graph, sharing: Sharing | None = None, variable: int = -1) -> Focus:
-    """Return the focus on one variable of a small graph.
+    """Return the focus (distribution and herding weights) of one variable of a small graph.
 
     Args:
         graph: A small graph.
@@ -200,7 +200,7 @@ def focus_variable(graph: Graph, sharing: Sharing | None = None, variable: int =
 
 
 def _checked(compiled: TableGraph, plan: Gibbs, lengths: list[int], variable: int) -> tuple[int, int]:
-    """Return the number of variables and the index of ``variable``; raise `ValueError` if counting is impossible."""
+    """Return the number of variables and the index of ``variable``; raise `ValueError` if states cannot be counted."""
     n = len(compiled.sizes)
     if not 1 <= n <= loops.COUNTED_LIMIT and not (compiled.sizes != 2).any():
         raise ValueError(f"counting needs 1 to {loops.COUNTED_LIMIT} binary variables, got {n}")
@@ -213,14 +213,14 @@ def _checked(compiled: TableGraph, plan: Gibbs, lengths: list[int], variable: in
 
 
 def _plan_for_counting(plan: Gibbs, n_sweeps: int, last: int, n: int) -> Gibbs:
-    """Return the plan without records, with sweeps that end with variable ``last``."""
+    """Return a copy of the plan that records nothing and updates variable ``last`` at the end of each sweep."""
     order = [(last + 1 + k) % n for k in range(n)]
     scan = plan.scan if plan.scan.kind == "systematic" and last == n - 1 else fixed_scan(order)
     return replace(plan, n_sweeps=n_sweeps, burn_in=0, scan=scan, n_chains=1, n_threads=None, record=_NOTHING)
 
 
 def _focus(compiled: TableGraph, plan: Gibbs, sharing: Sharing | None, variable: int) -> tuple[Focus, Int32s]:
-    """Return the focus, and the group of each joint state, int32[2^V]."""
+    """Return the focus on ``variable``, and the index of its herding weight in each joint state, int32[2^V]."""
     n = len(compiled.sizes)
     sharing = blanket_sharing() if sharing is None else sharing
     dummies = plan.dummy_edges if sharing.kind == "blanket" else None
@@ -236,7 +236,7 @@ def _focus(compiled: TableGraph, plan: Gibbs, sharing: Sharing | None, variable:
 
 
 def _advance(run: Run, done: int, end: int) -> int:
-    """Count sweeps ``done`` to ``end`` - 1."""
+    """Run the sweeps ``done`` to ``end - 1`` of a sampler, count the states, and return ``end``."""
     if run.driver is not None:
         steps = run.setup.n_steps
         run.engine.set_uniforms(run.driver(done * steps, end * steps), done * steps)

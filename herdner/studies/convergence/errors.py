@@ -13,7 +13,7 @@ from herdner.studies.convergence.exact import Focus, conditional
 
 @dataclass(frozen=True, slots=True)
 class ErrorParts:
-    """Parts of the error of T samples that were taken right after updates of X (HGW19, Sec. 4.3 and 6.5).
+    """Parts of the error of T samples, each recorded right after an update of X (HGW19, Sec. 4.3 and 6.5).
 
     ``all`` is at most the sum of the other parts. ``bin`` weighs each z by its frequency P(z), as eq. 5 and the
     authors' program do. With pi(z) instead, as Sec. 6.5 prints it, the sum of the parts would be no bound.
@@ -36,7 +36,7 @@ class ErrorParts:
 
     @classmethod
     def of(cls, visits: ArrayLike, focus: Focus) -> ErrorParts:
-        """Compute the parts of the error from counts.
+        """Compute the parts of the error from visit counts.
 
         Args:
             visits: [L, Z, K], the number of samples of x and z by weight of z; L = 1 may be omitted.
@@ -76,7 +76,7 @@ class ErrorParts:
 
 @dataclass(frozen=True, slots=True)
 class Lambdas:
-    """Largest weights of the error parts in the expectation of one function f(x, z) (HGW19, eq. 8).
+    """Largest weights of the error parts in the error of the mean of f(x, z), for one function f (HGW19, eq. 8).
 
     Attributes:
         cor: Weight of the part of this name.
@@ -94,7 +94,7 @@ class Lambdas:
 
     @classmethod
     def of(cls, f: ArrayLike, focus: Focus) -> Lambdas:
-        """Compute the weights by splitting f into a function of x, a function of z, a constant, and a rest.
+        """Split f into a function of x, a function of z, a constant, and a rest; return their largest weights.
 
         A norm is half a range if a constant does not matter. P(z | y) is not known in advance, so the norm of the rest
         replaces the norm of its conditional expectation; the bound then holds for any samples.
@@ -111,7 +111,7 @@ class Lambdas:
         return cls(residual, residual + own, residual + own, residual + own, float(np.ptp(over_x)) / 2)
 
     def bound(self, errors: ErrorParts) -> float:
-        """Return a bound of ``|mean of f over the samples - E f|`` (HGW19, eq. 8).
+        """Return a bound of the absolute error of the mean of f over the samples (HGW19, eq. 8).
 
         Args:
             errors: The parts of the error.
@@ -121,12 +121,12 @@ class Lambdas:
 
 
 def _counts(visits: ArrayLike, focus: Focus) -> Floats:
-    """Return the counts as [L, Z, K]."""
+    """Return the visit counts as float64[L, Z, K]."""
     return np.asarray(visits, np.float64).reshape(*focus.keys.shape, focus.target.shape[1])
 
 
 def expectation_error(f: ArrayLike, visits: ArrayLike, focus: Focus) -> float:
-    """Return the mean of f over the samples minus its expectation.
+    """Return the error of an expectation: the mean of f over the samples minus the exact expectation of f.
 
     Args:
         f: The function, float64[Z, K].
@@ -139,7 +139,7 @@ def expectation_error(f: ArrayLike, visits: ArrayLike, focus: Focus) -> float:
 
 
 def rao_blackwell_error(f: ArrayLike, visits: ArrayLike, focus: Focus) -> float:
-    """Return the mean of E[f | z] over the samples minus the expectation of f (HGW19, eq. 12).
+    """Return the error of a Rao-Blackwellised mean: that of E[f | z] minus the expectation of f (HGW19, eq. 12).
 
     Args:
         f: The function, float64[Z, K].
@@ -151,7 +151,7 @@ def rao_blackwell_error(f: ArrayLike, visits: ArrayLike, focus: Focus) -> float:
 
 
 def rao_blackwell_bound(f: ArrayLike, visits: ArrayLike, focus: Focus) -> float:
-    """Return a bound of the size of `rao_blackwell_error` (HGW19, eq. 13).
+    """Return an upper bound of the absolute value of `rao_blackwell_error` (HGW19, eq. 13).
 
     E[f | z] is split into one function per other variable and a rest. The function of a variable is the mean over the
     states of the others, minus the overall mean. The bound is the sum of two terms: the marginal errors of the
@@ -174,14 +174,14 @@ def rao_blackwell_bound(f: ArrayLike, visits: ArrayLike, focus: Focus) -> float:
 
 
 def _integrated(f: ArrayLike, visits: ArrayLike, focus: Focus) -> tuple[Floats, Floats]:
-    """Return E[f | z] and the frequency of z minus pi(z), float64[Z] each."""
+    """Return E[f | z] and, for each joint state z of the other variables, its visit frequency minus its probability."""
     counts = _counts(visits, focus).sum(axis=(0, 2))
     values = np.asarray(f, np.float64).reshape(focus.target.shape)
     return (conditional(focus.target) * values).sum(axis=1), counts / counts.sum() - focus.target.sum(axis=1)
 
 
 def herding_bound(n_sweeps: ArrayLike, n_weights: int, error_bound: float = 0.0, width: float | None = None) -> Floats:
-    """Return 2 c B / T, a bound of D^herding for binary variables (HGW19, eq. 10).
+    """Return 2 c B / T, a bound of the error part D^herding for binary variables (HGW19, eq. 10).
 
     B is the number of weights, T the number of sweeps, and c = 1 + error bound + width.
 
@@ -215,7 +215,7 @@ def herding_bound(n_sweeps: ArrayLike, n_weights: int, error_bound: float = 0.0,
 
 
 def approx_bound(n_bins: int) -> float:
-    """Return 2 / B, a bound of D^approx for DHG(B) (HGW19, eq. 11).
+    """Return 2 / B, a bound of the error part D^approx of DHG with B bins (HGW19, eq. 11).
 
     Args:
         n_bins: B.
@@ -224,7 +224,7 @@ def approx_bound(n_bins: int) -> float:
 
 
 def best_bins(n_sweeps: float, error_bound: float = 0.0, ratio: float = 1.0) -> float:
-    """Return the B that minimises the weighted sum of the bounds of D^herding and D^approx (HGW19, Sec. 6.4).
+    """Return the number of bins B that minimises a weighted sum of error bounds of DHG (HGW19, Sec. 6.4).
 
     B = sqrt(T ratio / c), where c = 1 + error bound.
 
@@ -244,7 +244,7 @@ def best_bins(n_sweeps: float, error_bound: float = 0.0, ratio: float = 1.0) -> 
 
 
 def choose_bins(n_sweeps: int, error_bound: float = 0.0, ratio: float = 1.0, most: int = 2**16) -> int:
-    """Return `best_bins` as an integer between 1 and ``most``.
+    """Return the number of bins of `best_bins`, as an integer between 1 and ``most``.
 
     The two bounds cover only two parts of the error. If full conditionals hardly vary, fewer bins are better. On a
     graph of degree d, more than 2^d bins do not reduce the error further.

@@ -19,7 +19,7 @@ MAX_KERNEL = 2**11  # joint states of a kernel matrix
 
 
 def joint_distribution(graph: Graph) -> Floats:
-    """Return the probability of every joint state, by enumeration.
+    """Return the probability of every joint state of a graph, by enumeration.
 
     Args:
         graph: A graph with at most 2^16 joint states.
@@ -46,7 +46,7 @@ def joint_distribution(graph: Graph) -> Floats:
 
 
 def full_conditional(joint: Floats, variable: int) -> Floats:
-    """Return pi(x_i | the others), or a uniform distribution if the others are impossible.
+    """Return the full conditional of a variable, or uniform probabilities if the other states are impossible.
 
     Args:
         joint: The joint distribution, float64[K1, .., KV].
@@ -62,7 +62,7 @@ def full_conditional(joint: Floats, variable: int) -> Floats:
 
 
 def gibbs_kernel(graph: Graph, order: Sequence[int] | None = None) -> Floats:
-    """Return the transition probabilities of one Gibbs sweep between all joint states.
+    """Return the matrix of transition probabilities of one Gibbs sweep between all joint states.
 
     Args:
         graph: A graph with at most 2^11 joint states.
@@ -93,7 +93,7 @@ def check_kernel(joint: Floats) -> None:
 
 
 def sweep_kernel(joint: Floats, order: Sequence[int]) -> Floats:
-    """Return the `gibbs_kernel` of a joint distribution.
+    """Return the matrix of `gibbs_kernel` for a joint distribution.
 
     Args:
         joint: The joint distribution, float64[K1, .., KV].
@@ -133,7 +133,7 @@ T = TypeVar("T", bound=np.generic)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Focus:
-    """One variable X of K states, the joint state Z of the others, and the herding weight Y (HGW19, Sec. 4.1).
+    """One variable X of K states, the joint state Z of the other variables, and X's herding weight Y (HGW19, Sec. 4.1).
 
     The last of the other variables is the fastest in z. An update of X in z uses one weight (L = 1), or draws one of up
     to K (L > 1, `random_bin_sharing`). There are Y weights in all.
@@ -157,7 +157,7 @@ class Focus:
 
     @classmethod
     def of(cls, joint: Floats, variable: int, keys: Int64s, sharing: Sharing) -> Focus:
-        """Build the focus from the keys of a sampler.
+        """Build the focus on a variable from the herding keys of a sampler.
 
         Args:
             joint: The joint distribution, float64[K1, .., KV].
@@ -179,12 +179,12 @@ class Focus:
 
     @property
     def n_weights(self) -> int:
-        """Number of weights, Y."""
+        """Number of herding weights, Y."""
         return int(self.keys.max()) + 1 if self.aims is None else len(self.aims)
 
 
 def by_other_states(joint: NDArray[T], variable: int) -> NDArray[T]:
-    """Return [K1, .., KV] as [Z, K]: the states of the other variables flattened, the variable last.
+    """Reshape a joint distribution [K1, .., KV] to [Z, K]: Z joint states of the other variables, K states of one.
 
     Args:
         joint: An array [K1, .., KV].
@@ -194,7 +194,7 @@ def by_other_states(joint: NDArray[T], variable: int) -> NDArray[T]:
 
 
 def conditional(target: Floats) -> Floats:
-    """Return pi(x | z), or 1 / K if z is impossible.
+    """Return pi(x | z), the probability of state x given the other variables' state z; 1 / K if z is impossible.
 
     Args:
         target: float64[Z, K], pi(x, z).

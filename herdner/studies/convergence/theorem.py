@@ -20,7 +20,7 @@ from herdner.studies.convergence.exact import (
 
 @dataclass(frozen=True, slots=True)
 class Convergence:
-    """Constants and bounds of complete herded Gibbs in a fixed order; d_v is half the L1 distance.
+    """Constants and error bounds of complete herded Gibbs with a fixed scan; d_v is half the L1 distance (HG16).
 
     The paths of HG16, Proposition 5 have t* = N tau* steps.
 
@@ -39,7 +39,7 @@ class Convergence:
 
     @classmethod
     def of(cls, graph: Graph) -> Convergence:
-        """Compute the constants of a graph.
+        """Compute the constants of the convergence theorem for a graph.
 
         Args:
             graph: A graph of binary variables with at most 2^11 joint states.
@@ -62,7 +62,7 @@ class Convergence:
 
     @property
     def l(self) -> float:  # noqa: E743 - the paper's letter
-        """l = p_min^t*: T sweeps visit each possible joint state at least l T - B times (HG16, Proposition 5, eq. 34).
+        """Lower bound l = p_min^t*: T sweeps visit each possible joint state l T - B times or more (HG16, eq. 34).
 
         If all joint states are possible, t* = N (eq. 15).
         """
@@ -70,13 +70,13 @@ class Convergence:
 
     @property
     def b(self) -> float:
-        """B = tau* p_min^t* + the sum of p_min^j 2^min(N, j) over j < t* (HG16, eq. 34)."""
+        """Constant B = tau* p_min^t* + the sum of p_min^j 2^min(N, j) over j < t* (HG16, Proposition 5, eq. 34)."""
         j = np.arange(self.n_variables * self.n_sweeps)
         return self.n_sweeps * self.l + float(np.sum(self.p_min**j * 2.0 ** np.minimum(self.n_variables, j)))
 
     @property
     def rate(self) -> float:
-        """lambda = 2 N (1 + eta) / (l (1 - eta)), where d_v(P_T, pi) is at most lambda / T (HG16, eq. 13).
+        """Rate lambda = 2 N (1 + eta) / (l (1 - eta)); the error d_v(P_T, pi) is at most lambda / T (HG16, eq. 13).
 
         Raises:
             ValueError: eta is 1.
@@ -87,11 +87,11 @@ class Convergence:
 
     @property
     def shortest(self) -> float:
-        """T* = 2 B / l, the smallest number of sweeps for which the bounds hold."""
+        """Smallest number of sweeps for which the error bounds hold, T* = 2 B / l (HG16, Theorem 3)."""
         return 2 * self.b / self.l
 
     def burn_in(self, n_sweeps: float) -> float:
-        """Return tau*(T), the number of burn-in sweeps after which the bound lambda / T holds.
+        """Return tau*(T), the number of burn-in sweeps after which the error bound lambda / T holds (HG16, Theorem 3).
 
         tau*(T) is the logarithm of (1 - eta) l T / (4 N) to the base 2 / (1 + eta).
 
@@ -102,7 +102,7 @@ class Convergence:
         return math.log(ratio) / math.log(2 / (1 + self.eta)) if self.eta < 1 and ratio > 0 else math.inf
 
     def bound(self, n_sweeps: float) -> float:
-        """Return a bound of d_v(P_T, pi) after the burn-in, at most 1 (Theorem 3).
+        """Return a bound, at most 1, of the error d_v(P_T, pi) of T sweeps after the burn-in (HG16, Theorem 3).
 
         It is lambda / T, and 1 if T is below T*.
 
@@ -115,7 +115,7 @@ class Convergence:
         return min(1.0, self.rate / n_sweeps) if n_sweeps >= self.shortest else 1.0
 
     def bound_from_start(self, n_sweeps: float) -> float:
-        """Return a bound of d_v(P_T, pi) without burn-in, at most 1 (Corollary 4).
+        """Return a bound, at most 1, of the error d_v(P_T, pi) of T sweeps without burn-in (HG16, Corollary 4).
 
         It is (lambda + tau*(T)) / T, and 1 if T is below T* + tau*(T*).
 
@@ -131,7 +131,7 @@ class Convergence:
 
 
 def _sweeps_between_all(joint: Floats, at: Int64s) -> int:
-    """Return tau*. A joint state can always stay unchanged, so that additional sweeps never reach fewer states."""
+    """Return tau* of HG16, the number of sweeps in which each possible joint state can reach every other one."""
     n, most = joint.ndim, 1
     for first in range(n):
         kernel = sweep_kernel(joint, [(first + k) % n for k in range(n)])[np.ix_(at, at)] > 0

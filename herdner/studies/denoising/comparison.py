@@ -26,7 +26,7 @@ _WRONG = (220, 30, 30)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ComparisonTile:
-    """The result of one denoiser in a comparison.
+    """Result of one denoising method in a comparison.
 
     Attributes:
         title: Name and statistics of the denoiser.
@@ -40,7 +40,7 @@ class ComparisonTile:
 
 
 def comparison_methods(n_sweeps: int) -> dict[str, tuple[Backend, str]]:
-    """Return the denoisers to compare, with their estimates: those of HG16, Table 2 and HGW19, Fig. 11, and ICM.
+    """Return the methods of HG16, Table 2 and HGW19, Fig. 11, and ICM, each with the estimate that it computes.
 
     Args:
         n_sweeps: Number of sweeps of the samplers.
@@ -65,7 +65,7 @@ def comparison_methods(n_sweeps: int) -> dict[str, tuple[Backend, str]]:
 def compare_methods(
     observed: Observation, noise: Noise, coupling: float, n_sweeps: int, truth: Int32s | None, seed: int
 ) -> list[ComparisonTile]:
-    """Denoise an observation with every method, and mark pixels.
+    """Denoise an observation with every comparison method, and mark the pixels that differ.
 
     The marked pixels are the errors against ``truth`` or, without it, the pixels that the method changed. Methods that
     raise `ValueError` are skipped with a warning in the log.
@@ -107,7 +107,9 @@ def compare_methods(
 
 
 def comparison_sheet(observed: Observation, noise: Noise, tiles: list[ComparisonTile]) -> Image.Image:
-    """Draw the noisy picture, then each method above the map of its marked pixels. Large pictures are scaled down.
+    """Draw the noisy picture, and each denoised picture above a map of its marked pixels.
+
+    Large pictures are scaled down.
 
     Args:
         observed: The observation.

@@ -62,7 +62,7 @@ def estimate_parameters(
     refit_levels: bool = False,
     seed: Seed = None,
 ) -> tuple[Noise, float]:
-    """Estimate the noise and the coupling of a picture.
+    """Estimate the noise model and the coupling of a noisy picture.
 
     The method is Monte Carlo EM on the central 512 x 512 pixels. A few sweeps of herded Gibbs give marginals, to which
     the noise is fitted, and a sample, whose pseudo-likelihood gives the coupling. The coupling stays at most 1: smooth
@@ -109,7 +109,7 @@ def _centre(y: NDArray[Any]) -> NDArray[Any]:
 
 
 def _neighbour_counts(x: NDArray[Any], n_labels: int) -> NDArray[np.uint8]:
-    """Return the number of neighbours with each label, of up to four, for each pixel, [V, K]."""
+    """Count, for each pixel, its neighbours (at most four) with each label, int[V, K]."""
     padded = np.full((x.shape[0] + 2, x.shape[1] + 2), -1, np.int32)
     padded[1:-1, 1:-1] = x
     sides = (padded[:-2, 1:-1], padded[2:, 1:-1], padded[1:-1, :-2], padded[1:-1, 2:])

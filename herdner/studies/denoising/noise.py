@@ -39,16 +39,16 @@ class GaussianNoise:
         object.__setattr__(self, "levels", levels)
 
     def __str__(self) -> str:
-        """Return a one-line summary."""
+        """Return the noise model as a one-line summary."""
         return f"Gaussian noise of sigma {self.sigma:.4g}"
 
     @property
     def n_labels(self) -> int:
-        """Number of labels, K."""
+        """Number of pixel labels, K."""
         return len(self.levels)
 
     def log_likelihood(self, y: Floats) -> Floats:
-        """Return log p(y | label).
+        """Return the log-probability density of the observation y for each possible label of each pixel.
 
         Args:
             y: float64[P].
@@ -63,7 +63,7 @@ class GaussianNoise:
         return table
 
     def most_likely(self, y: Floats) -> Int32s:
-        """Return the label with the nearest level for each observation.
+        """Return, for each pixel, the label with the nearest level, int32 in the shape of ``y``.
 
         Args:
             y: Observations, float64 of any shape.
@@ -76,7 +76,7 @@ class GaussianNoise:
         return order[np.searchsorted((levels[order][1:] + levels[order][:-1]) / 2, y)].astype(np.int32)
 
     def observe(self, labels: NDArray[np.integer], rng: np.random.Generator) -> Floats:
-        """Draw a noisy observation.
+        """Draw a noisy observation of ``labels``.
 
         Args:
             labels: The true labels.
@@ -85,7 +85,7 @@ class GaussianNoise:
         return np.array(self.levels)[labels] + rng.normal(0.0, self.sigma, labels.shape)
 
     def refit(self, y: Floats, q: Floats, levels_too: bool) -> GaussianNoise:
-        """Return the noise of maximum likelihood.
+        """Return the maximum-likelihood estimate of the noise model, given label probabilities ``q``.
 
         Args:
             y: float64[P], the observations.
@@ -103,7 +103,7 @@ class GaussianNoise:
 
 @dataclass(frozen=True, slots=True)
 class FlipNoise:
-    """Flip noise: with probability ``p``, the observed label is another one, uniformly drawn (HGW19, Sec. 7).
+    """Flip noise: with probability ``p``, the observed label is drawn uniformly from the other labels (HGW19, Sec. 7).
 
     Attributes:
         p: Probability of a wrong label.
@@ -121,18 +121,18 @@ class FlipNoise:
             raise ValueError(f"`n_labels` must be between 2 and {2**15}, got {self.n_labels}")
 
     def __str__(self) -> str:
-        """Return a one-line summary."""
+        """Return the noise model as a one-line summary."""
         return f"flips with probability {self.p:.4g}"
 
     @property
     def table(self) -> Floats:
-        """log p(observed label | true label), float64[K, K], one row per true label."""
+        """Table of log p(observed label | true label), float64[K, K], one row per true label."""
         table = np.full((self.n_labels, self.n_labels), math.log(self.p / (self.n_labels - 1)))
         np.fill_diagonal(table, math.log1p(-self.p))
         return table
 
     def log_likelihood(self, y: NDArray[np.integer]) -> Floats:
-        """Return log p(observed | label).
+        """Return the log-probability of the observed label for each possible true label of each pixel.
 
         Args:
             y: int[P].
@@ -143,7 +143,7 @@ class FlipNoise:
         return self.table.T[y]
 
     def most_likely(self, y: NDArray[np.integer]) -> Int32s:
-        """Return the observed labels as int32.
+        """Return the most likely true label of each pixel, its observed label, as int32.
 
         Args:
             y: Observed labels.
@@ -151,7 +151,7 @@ class FlipNoise:
         return np.asarray(y, np.int32)
 
     def observe(self, labels: NDArray[np.integer], rng: np.random.Generator) -> Int32s:
-        """Draw a noisy observation.
+        """Draw a noisy observation of ``labels``.
 
         Args:
             labels: The true labels.
@@ -161,7 +161,7 @@ class FlipNoise:
         return np.where(rng.random(labels.shape) < self.p, flipped % self.n_labels, labels).astype(np.int32)
 
     def refit(self, y: NDArray[np.integer], q: Floats, levels_too: bool) -> FlipNoise:
-        """Return the noise of maximum likelihood.
+        """Return the maximum-likelihood estimate of the noise model, given label probabilities ``q``.
 
         Args:
             y: int[P], the observations.
@@ -177,7 +177,7 @@ Noise = GaussianNoise | FlipNoise
 
 
 def estimate_gaussian_noise(y: ArrayLike, n_labels: int, levels: tuple[float, ...] | None) -> GaussianNoise:
-    """Fit Gaussian noise by EM for a mixture of normal distributions, with independent pixels.
+    """Fit Gaussian noise to a picture by EM for a mixture of normal distributions, with independent pixels.
 
     At most 2^16 evenly spaced pixels are used.
 
@@ -209,7 +209,7 @@ def estimate_gaussian_noise(y: ArrayLike, n_labels: int, levels: tuple[float, ..
 
 
 def estimate_flip_noise(y: NDArray[np.integer], n_labels: int) -> FlipNoise:
-    """Estimate flip noise from neighbours that differ, as if all neighbours were equal in the true picture.
+    """Estimate flip noise from the share of differing neighbours, as if neighbours were always equal without noise.
 
     Args:
         y: int[rows, columns], observed labels.

@@ -25,7 +25,7 @@ _GREY_TOLERANCE = 24  # largest difference of channels (of 255) in a grey pixel;
 
 
 class PictureError(ValueError):
-    """Error for files that are no picture that can be denoised; the message is one line."""
+    """Error for a file that holds no picture that can be denoised; the message is one line."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -43,7 +43,7 @@ class Picture:
 
     @property
     def grey(self) -> Floats:
-        """The values as greys; colours of a palette as their luma."""
+        """Grey values of the picture; colours of a palette are converted to luma."""
         if self.palette is None:
             return self.values
         colours = np.frombuffer(self.palette, np.uint8).reshape(-1, 3) @ np.array([0.299, 0.587, 0.114]) / 255
@@ -51,7 +51,7 @@ class Picture:
 
     @property
     def distinct_values(self) -> Floats:
-        """The distinct values in increasing order."""
+        """Distinct values of the picture in increasing order."""
         few = np.unique(self.values.ravel()[:4096])
         if len(few) <= 16:
             covered = self.values == few[0]
@@ -64,7 +64,7 @@ class Picture:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Observation:
-    """The observation to denoise.
+    """A noisy picture, converted to the numbers or labels that denoising uses.
 
     Attributes:
         y: [rows, columns], numbers (black -1, white +1) for Gaussian noise, else labels.
@@ -85,7 +85,7 @@ class Observation:
         return estimate_flip_noise(self.y, self.n_labels)
 
     def picture(self, labels: Int32s, noise: Noise) -> Picture:
-        """Return labels as a picture.
+        """Convert labels to a picture.
 
         Args:
             labels: int32[rows, columns].
@@ -97,7 +97,7 @@ class Observation:
         return Picture(self.appearance[labels], self.palette)
 
     def soft_picture(self, mean: Floats | None, noise: Noise) -> Picture:
-        """Return posterior means as greys between those of the labels.
+        """Convert posterior means to a picture, with greys between those of the labels.
 
         Args:
             mean: float64[rows, columns], from `DenoisedPicture`.
@@ -115,7 +115,7 @@ class Observation:
 
 
 def read_picture(path: str | os.PathLike[str]) -> Picture:
-    """Read one picture of at most 2^26 pixels in any format of Pillow, rotated by its EXIF data.
+    """Read one picture of at most 2^26 pixels in any format that Pillow reads, rotated by its EXIF data.
 
     Greys of any depth and palettes are read. Colours are accepted if all channels are equal, and alpha if all pixels
     are opaque.
@@ -159,7 +159,7 @@ def read_picture(path: str | os.PathLike[str]) -> Picture:
 
 
 def make_observation(picture: Picture, flips: bool | None, n_labels: int, name: str) -> Observation:
-    """Interpret a picture as an observation with flip or Gaussian noise.
+    """Convert a picture to an observation with flip noise or Gaussian noise.
 
     With two labels and more than two values, greys are split in the middle between black and white.
 
@@ -200,12 +200,12 @@ def make_observation(picture: Picture, flips: bool | None, n_labels: int, name: 
 
 
 def _two_sided(grey: Floats) -> bool:
-    """Return whether few pixels lie between black and white; lossy formats blur pictures of two levels a little."""
+    """Return True if few pixels lie between black and white, as in two-level pictures blurred by lossy formats."""
     return float((np.abs(grey - 0.5) < 0.25).mean()) < 0.05
 
 
 def picture_format(path: str | os.PathLike[str]) -> str:
-    """Return Pillow's name of the format for a file extension.
+    """Return Pillow's name of the file format for the extension of ``path``.
 
     Args:
         path: The file to write.
@@ -225,7 +225,7 @@ def picture_format(path: str | os.PathLike[str]) -> str:
 
 
 def encode_image(image: Image.Image, file_format: str) -> bytes:
-    """Return an image as the bytes of a file.
+    """Encode an image in a file format, and return the bytes.
 
     Args:
         image: The image.
@@ -243,7 +243,7 @@ def encode_image(image: Image.Image, file_format: str) -> bytes:
 
 
 def to_image(picture: Picture) -> Image.Image:
-    """Return a picture as an image of Pillow, with 256 greys or with its palette.
+    """Convert a picture to a Pillow image with 256 greys or with its palette.
 
     Args:
         picture: The picture.

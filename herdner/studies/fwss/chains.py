@@ -33,7 +33,7 @@ def sgld(
     start: Points | None = None,
     seed: Seed = None,
 ) -> Points:
-    """Sample by stochastic gradient Langevin dynamics.
+    """Sample from a target by stochastic gradient Langevin dynamics (SGLD).
 
     A step is x += e_t / 2 grad + N(0, e_t) with e_t = step_size (1 + t)^-decay. Samples of the chains alternate in the
     result. Its history holds step_size and t.
@@ -103,7 +103,7 @@ def hmc(
     start: Points | None = None,
     seed: Seed = None,
 ) -> Points:
-    """Sample by Hamiltonian Monte Carlo.
+    """Sample from a target by Hamiltonian Monte Carlo (HMC).
 
     During the warm-up, dual averaging fits the step size to an acceptance of 0.8, unless the step size is given. After
     the first half of the warm-up, the scales of the variables are those of the states so far. Samples of the chains
@@ -160,7 +160,7 @@ def hmc(
 
 
 class _Dynamics:
-    """States x [C, d] of the chains, the step size, and the scales [d] of the variables."""
+    """State of parallel HMC chains: positions x [C, d], the step size, and the scales [d] of the variables."""
 
     def __init__(self, density: DensityGraph, x: Floats, n_leapfrog: int, rng: np.random.Generator) -> None:
         self._density, self._n_leapfrog, self._rng = density, n_leapfrog, rng
@@ -168,7 +168,7 @@ class _Dynamics:
         self._values, self._slopes = density.log_density(x), self._grad(x)
 
     def step(self) -> Floats:
-        """Run one trajectory with its decision, and return the probabilities of acceptance [C]."""
+        """Run and accept or reject one trajectory per chain, and return the acceptance probabilities [C]."""
         momentum = self._rng.normal(size=self.x.shape)
         n = max(1, round(self._n_leapfrog * self._rng.uniform(0.8, 1.2)))
         x, slopes, p, size = self.x, self._slopes, momentum, self.size * self.scale
@@ -190,7 +190,7 @@ class _Dynamics:
         return chance
 
     def warm_up(self, n: int, step_size: float | None) -> None:
-        """Fit the step size twice: for equal scales, then for the scales of the second quarter of the states."""
+        """Fit the step size for equal scales, then fit the scales to sampled states, and the step size again."""
         if step_size is not None:
             self.size = step_size
         seen: list[Floats] = []
@@ -222,7 +222,7 @@ class _Dynamics:
 def _states(
     target: Target, previous: Points, n: int, init: Literal["prior"] | ArrayLike, rng: np.random.Generator
 ) -> tuple[Floats, bool]:
-    """Return the initial states [n, d] of the chains, and whether they continue an earlier run."""
+    """Return the initial states [n, d] of the chains, and True if they continue an earlier run."""
     if len(previous):
         if len(previous) < n:
             raise ValueError(f"`start` must have at least {n} samples, one per chain, got {len(previous)}")

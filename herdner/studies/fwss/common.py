@@ -22,7 +22,7 @@ Mover = Callable[[Floats], Floats]
 
 
 class Diverged(ArithmeticError):
-    """Error for a sampler whose numbers are no longer finite.
+    """Error for a sampler whose points are no longer finite.
 
     Attributes:
         particle: Index of the first such particle.
@@ -63,10 +63,10 @@ def check_finite(x: Floats, sampler: str, step: int, first: int = 0) -> None:
 
 
 class Optimiser(Protocol):
-    """Rule that converts directions into moves of particles."""
+    """Optimisation rule that converts gradient directions to displacements of particles."""
 
     def begin(self, n_steps: int) -> Mover:
-        """Return a function that maps directions [P, d] to moves [P, d].
+        """Start a run, and return a function that maps directions [P, d] to displacements of the particles [P, d].
 
         Args:
             n_steps: Number of steps of the run.
@@ -76,7 +76,7 @@ class Optimiser(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Adam:
-    """Adam (Kingma and Ba).
+    """The Adam optimiser (Kingma and Ba).
 
     Attributes:
         rate: Learning rate.
@@ -99,7 +99,7 @@ class Adam:
             _check_rate("final", self.final)
 
     def begin(self, n_steps: int) -> Mover:
-        """Return a function that maps directions [P, d] to moves [P, d].
+        """Start a run, and return a function that maps directions [P, d] to displacements of the particles [P, d].
 
         Args:
             n_steps: Number of steps of the run.
@@ -127,7 +127,7 @@ class Adam:
 
 @dataclass(frozen=True, slots=True)
 class GradientAscent:
-    """Gradient ascent: moves of ``rate`` times the direction.
+    """Gradient ascent: each displacement is ``rate`` times the direction.
 
     Attributes:
         rate: Learning rate.
@@ -140,7 +140,7 @@ class GradientAscent:
         _check_rate("rate", self.rate)
 
     def begin(self, n_steps: int) -> Mover:
-        """Return a function that maps directions [P, d] to moves [P, d].
+        """Start a run, and return a function that maps directions [P, d] to displacements of the particles [P, d].
 
         Args:
             n_steps: Number of steps of the run.
@@ -154,14 +154,14 @@ def _check_rate(name: str, value: float) -> None:
 
 
 class GradientBatches:
-    """Gradients of a density, from all data or from a new mini-batch at each call.
+    """Gradients of a log-density, computed from all data or from a new mini-batch at each call.
 
     Attributes:
         n_gradients: Number of gradients computed so far.
     """
 
     def __init__(self, density: DensityGraph, batch_size: int | None, rng: np.random.Generator) -> None:
-        """Set up the gradients.
+        """Set up the source of gradients.
 
         Args:
             density: The density.
@@ -179,7 +179,7 @@ class GradientBatches:
         self.n_gradients = 0
 
     def with_rng(self, rng: np.random.Generator) -> GradientBatches:
-        """Return the same gradients with another generator of mini-batches, and a new counter.
+        """Return a copy with another random generator for mini-batches, and a new counter.
 
         Args:
             rng: Random generator.
@@ -187,7 +187,7 @@ class GradientBatches:
         return GradientBatches(self._density, self._size, rng)
 
     def grad(self, x: Floats, block: NDArray[np.integer] | None = None) -> Floats:
-        """Return the gradients at points; with mini-batches, an unbiased estimate.
+        """Return the gradients of the log-density at points, or unbiased estimates of them from a mini-batch.
 
         Args:
             x: float64[P, d].
@@ -201,7 +201,7 @@ class GradientBatches:
         return self._density.grad(x, terms, block)
 
     def exact(self, x: Floats) -> Floats:
-        """Return the gradients from all data.
+        """Return the gradients of the log-density at points, computed from all data.
 
         Args:
             x: float64[P, d].
@@ -232,7 +232,7 @@ def check_start(density: DensityGraph, x: Floats) -> None:
 
 
 def check_points(x: Points | ArrayLike, target: Target, name: str) -> Floats:
-    """Return points at which the density is finite.
+    """Check that the density is positive and finite at points, and return them.
 
     Args:
         x: Points, float64[N, d].
@@ -250,7 +250,7 @@ def check_points(x: Points | ArrayLike, target: Target, name: str) -> Floats:
 
 
 def first_points(init: ArrayLike, target: Target, n: int, rng: np.random.Generator) -> Floats:
-    """Return the initial points: those of ``init``, then draws of the prior.
+    """Return the initial points of a sampler: the points in ``init``, then draws from the prior.
 
     Args:
         init: Points [M, d], or "prior".
@@ -273,7 +273,7 @@ def first_points(init: ArrayLike, target: Target, n: int, rng: np.random.Generat
 
 
 def resume_points(start: Points | None, target: Target, n: int, name: str = "n_particles") -> Points:
-    """Return the points from which a run continues, with scores; none by default.
+    """Return the points and scores from which a run continues; none if ``start`` is None.
 
     Args:
         start: Result of an earlier run.
@@ -298,7 +298,7 @@ def resume_points(start: Points | None, target: Target, n: int, name: str = "n_p
 
 
 def resolve_bandwidth(rule: float | str, x: Floats, scores: Floats) -> float:
-    """Return the bandwidth that a rule gives for points; a number stays unchanged.
+    """Return the bandwidth that a rule computes for points; a number is returned unchanged.
 
     Args:
         rule: "median", "ksd", or a number.
@@ -311,7 +311,7 @@ def resolve_bandwidth(rule: float | str, x: Floats, scores: Floats) -> float:
 
 
 def resolve_kernel_mean(kernel_mean: KernelMean | ArrayLike | str | None, target: Target) -> KernelMean | None:
-    """Return a kernel mean, or None to estimate it from scores.
+    """Convert a kernel mean or samples to a kernel mean; return None if scores are to be used instead.
 
     Args:
         kernel_mean: A kernel mean, samples, None for the kernel mean of the target, or "stein" to estimate it.
@@ -330,7 +330,7 @@ def resolve_kernel_mean(kernel_mean: KernelMean | ArrayLike | str | None, target
 
 
 def find_mode(target: Target, x: Floats, batches: GradientBatches, n_steps: int) -> Floats:
-    """Return a maximum of the density near a point, by L-BFGS with all data.
+    """Search for a maximum of the density near a point, by L-BFGS with all data.
 
     Args:
         target: The target.

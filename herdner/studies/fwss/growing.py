@@ -37,7 +37,7 @@ _HISTORY = ("seconds", "bandwidth", "step", "gap", "jitter")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FwssOptions:
-    """Options of `herdner.studies.fwss.fwss`, which describes them.
+    """Options of the sampler `herdner.studies.fwss.fwss`, whose documentation describes them.
 
     Attributes:
         step: See `fwss`.
@@ -73,10 +73,10 @@ class FwssOptions:
 
 
 class ParticleRun:
-    """The particles of a run, in buffers of the final number of particles."""
+    """Particles of one run, in buffers that have room for the final number of particles."""
 
     def __init__(self, target: Target, plan: FwssOptions, start: Points | None, n: int, seed: Seed) -> None:
-        """Set up the run.
+        """Set up the run, with the particles of an earlier run if ``start`` is given.
 
         Args:
             target: The target.
@@ -111,7 +111,7 @@ class ParticleRun:
 
     @property
     def x(self) -> Floats:
-        """The particles, float64[n, d]."""
+        """The particles of the run, float64[n, d]."""
         return self._x[: self.n]
 
     @property
@@ -121,11 +121,11 @@ class ParticleRun:
 
     @property
     def seconds(self) -> float:
-        """Wall time so far, including the run that it continues."""
+        """Wall time of the run in seconds, including the earlier run that it continues."""
         return time.perf_counter() - self._began
 
     def pull(self, n_new: int) -> Floats:
-        """Return the particles' weights in the field that moves new particles.
+        """Return the weights of the existing particles in the Stein field that moves new particles.
 
         Args:
             n_new: Number of new particles, which have the weight 1 / (n + n_new) each.
@@ -138,7 +138,7 @@ class ParticleRun:
         return weights * (self.n / (self.n + n_new))
 
     def field(self, n_new: int) -> SteinField | None:
-        """Return the field of the particles that moves new ones; None if there are no particles.
+        """Return the Stein field that moves new particles, or None if there are no particles yet.
 
         Args:
             n_new: Number of new particles.
@@ -170,11 +170,11 @@ class ParticleRun:
         return x
 
     def mode(self) -> Floats:
-        """Return the mode that L-BFGS reaches from a draw of the prior, float64[1, d]."""
+        """Return a mode of the density, from L-BFGS started at a draw of the prior, float64[1, d]."""
         return find_mode(self.target, self._starting_point(0), self.batches, self.plan.mode_steps)
 
     def refresh_bandwidth(self, x: Floats) -> None:
-        """Apply the bandwidth rule if the number of particles has grown by a quarter.
+        """Recompute the bandwidth by its rule if the number of particles has grown by a quarter.
 
         Args:
             x: The initial positions of new particles, float64[B, d], which the rule uses too.
@@ -189,7 +189,7 @@ class ParticleRun:
         self.weights = self.rule.restart(self.x, self.scores, self.bandwidth, self.weights)
 
     def keep(self, x: Floats) -> None:
-        """Add particles and compute all weights.
+        """Append new particles to the run, and update the weights of all particles.
 
         Args:
             x: float64[B, d].
@@ -212,7 +212,7 @@ class ParticleRun:
                 self.history[name].append(value)
 
     def points(self) -> Points:
-        """Return the particles with their weights, scores, and history."""
+        """Return the particles of the run with their weights, scores, and history."""
         history = {name: np.array(values) for name, values in self.history.items()}
         x, scores = self.x.copy(), self.scores.copy()
         return Points(x, self.weights.copy(), scores, history, self.batches.n_gradients, self.seconds)
@@ -224,7 +224,7 @@ Oracle = Callable[[ParticleRun, Floats, int], Floats]
 def add_particles(
     run: ParticleRun, n: int, oracle: Oracle, start_at: Callable[[ParticleRun, int], Floats] | None = None
 ) -> Points:
-    """Add particles until there are ``n``.
+    """Add particles to a run until it has ``n`` particles.
 
     Args:
         run: The run.
@@ -243,7 +243,7 @@ def add_particles(
 
 
 def approximate_lmo(run: ParticleRun, x: Floats, seed: int) -> Floats:
-    """Move particles along the field of all particles (FWSS18, Alg. 2).
+    """Move points along the Stein field of all particles (FWSS18, Algorithm 2), and return them.
 
     Args:
         run: The run.
@@ -257,7 +257,7 @@ def approximate_lmo(run: ParticleRun, x: Floats, seed: int) -> Floats:
 
 
 def move_along_field(run: ParticleRun, x: Floats, field: Callable[[Floats], Floats] | None, seed: int) -> Floats:
-    """Move particles along a field and their own scores.
+    """Move points along a Stein field plus the term of their own scores, and return them.
 
     Args:
         run: The run.
@@ -275,10 +275,10 @@ def move_along_field(run: ParticleRun, x: Floats, field: Callable[[Floats], Floa
 
 
 class Ascent:
-    """Moves of new particles, or of one block of their variables, with one optimiser and one stream of mini-batches."""
+    """Optimiser for the positions of new particles, or of one block of their variables."""
 
     def __init__(self, run: ParticleRun, seed: int, block: NDArray[np.intp] | None = None) -> None:
-        """Set up the moves.
+        """Set up the optimiser for new particles.
 
         Args:
             run: The run.
@@ -290,7 +290,7 @@ class Ascent:
         self._move = run.plan.optimiser.begin(run.plan.n_steps)
 
     def go(self, x: Floats, field: Callable[[Floats], Floats] | None, n_steps: int) -> Floats:
-        """Move particles and return the variables of the block.
+        """Move particles along a Stein field, and return their values of the block's variables.
 
         Each of the B moving particles has the weight 1 / (n + B). With B = 1, it is moved by its own score and the
         field.
@@ -321,7 +321,7 @@ class Ascent:
 
 
 def block_field(run: ParticleRun, x: Floats, block: NDArray[np.intp]) -> SteinField | None:
-    """Return the field of a block of variables, with the kernel's factor of the other variables fixed (FWSS18, eq. 28).
+    """Return the Stein field of a block of variables, for fixed values of the other variables (FWSS18, eq. 28).
 
     Args:
         run: The run.
@@ -337,5 +337,5 @@ def block_field(run: ParticleRun, x: Floats, block: NDArray[np.intp]) -> SteinFi
 
 
 def _growth_steps(n: int) -> int:
-    """Return the number of times that 1 can grow by a quarter without exceeding ``n``."""
+    """Return how many times a count can grow by a quarter, from 1 up to n."""
     return int(np.log(n) / np.log(1.25) + 1e-9)

@@ -16,10 +16,10 @@ _MEDIAN_POINTS = 512
 
 
 class KernelMean(Protocol):
-    """The mean mu_p of the kernel under a distribution p, on which MMD and quadrature weights depend."""
+    """Mean mu_p of the kernel under a distribution p, on which MMD and quadrature weights depend."""
 
     def at(self, x: Floats, bandwidth: float) -> Floats:
-        """Return the integral of k(x, y) p(y) dy at points.
+        """Return the kernel mean at points x, the integral over y of k(x, y) p(y).
 
         Args:
             x: float64[M, d].
@@ -31,7 +31,7 @@ class KernelMean(Protocol):
         ...
 
     def squared_norm(self, bandwidth: float) -> float:
-        """Return the double integral of k(x, y) p(x) p(y) dx dy.
+        """Return the squared norm of the kernel mean, the double integral of k(x, y) p(x) p(y).
 
         Args:
             bandwidth: h.
@@ -41,7 +41,7 @@ class KernelMean(Protocol):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SampleMean:
-    """Kernel mean of a weighted sample.
+    """Kernel mean of weighted samples.
 
     Attributes:
         samples: float64[M, d].
@@ -62,7 +62,7 @@ class SampleMean:
         object.__setattr__(self, "weights", weights)
 
     def at(self, x: Floats, bandwidth: float) -> Floats:
-        """Return the kernel mean at points, see ``KernelMean``.
+        """Return the kernel mean at points; see `KernelMean.at`.
 
         Args:
             x: float64[N, d].
@@ -73,7 +73,7 @@ class SampleMean:
         return np.concatenate([np.empty(0), *parts])
 
     def squared_norm(self, bandwidth: float) -> float:
-        """Return the squared norm of the kernel mean, see ``KernelMean``.
+        """Return the squared norm of the kernel mean; see `KernelMean.squared_norm`.
 
         Args:
             bandwidth: h.
@@ -96,7 +96,7 @@ class MixtureMean:
     covariances: Floats
 
     def at(self, x: Floats, bandwidth: float) -> Floats:
-        """Return the kernel mean at points, see ``KernelMean``.
+        """Return the kernel mean at points; see `KernelMean.at`.
 
         Args:
             x: float64[N, d].
@@ -106,7 +106,7 @@ class MixtureMean:
         return sum((w * _smoothed(x - mean, s, bandwidth) for w, mean, s in parts), np.zeros(len(x)))
 
     def squared_norm(self, bandwidth: float) -> float:
-        """Return the squared norm of the kernel mean, see ``KernelMean``.
+        """Return the squared norm of the kernel mean; see `KernelMean.squared_norm`.
 
         Args:
             bandwidth: h.
@@ -121,7 +121,7 @@ class MixtureMean:
 
 
 def _smoothed(difference: Floats, covariance: Floats, bandwidth: float) -> Floats:
-    """Return the integral of k(x, y) N(y; x - difference, covariance) dy, [M]."""
+    """Return the integral over y of k(x, y) times the density of N(x - difference, covariance) at y, [M]."""
     d = difference.shape[1]
     total = covariance + bandwidth**2 * np.eye(d)
     distance = (difference * np.linalg.solve(total, difference.T).T).sum(axis=1)
@@ -129,7 +129,7 @@ def _smoothed(difference: Floats, covariance: Floats, bandwidth: float) -> Float
 
 
 def as_kernel_mean(truth: KernelMean | ArrayLike) -> KernelMean:
-    """Return a kernel mean, or the kernel mean of samples.
+    """Convert samples to their kernel mean; return a kernel mean unchanged.
 
     Args:
         truth: A kernel mean, or samples [M, d].
@@ -138,7 +138,9 @@ def as_kernel_mean(truth: KernelMean | ArrayLike) -> KernelMean:
 
 
 def squared_distances(x: Floats, y: Floats) -> Floats:
-    """Return squared distances by one matrix product, relative to the mean of ``y`` to reduce cancellation.
+    """Return the squared distances between two sets of points, from one matrix product.
+
+    Points are taken relative to the mean of ``y``, which reduces cancellation.
 
     Args:
         x: float64[N, d].
@@ -156,7 +158,7 @@ def squared_distances(x: Floats, y: Floats) -> Floats:
 
 
 def rbf(x: Floats, y: Floats, bandwidth: float) -> Floats:
-    """Return the kernel between points.
+    """Return the Gaussian (RBF) kernel k(x_i, y_j) between two sets of points.
 
     Args:
         x: float64[N, d].
@@ -172,7 +174,7 @@ def rbf(x: Floats, y: Floats, bandwidth: float) -> Floats:
 
 
 def gram(x: Floats, bandwidth: float) -> Floats:
-    """Return the Gram matrix of points, with an exact unit diagonal.
+    """Return the Gram matrix k(x_i, x_j) of points, with exact ones on the diagonal.
 
     Args:
         x: float64[N, d].
@@ -187,7 +189,7 @@ def gram(x: Floats, bandwidth: float) -> Floats:
 
 
 def median_bandwidth(x: ArrayLike) -> float:
-    """Return the bandwidth of the median heuristic: h^2 = med^2 / (2 log(N + 1)) with the median distance med.
+    """Return the bandwidth h of the median heuristic: h^2 = m^2 / (2 log(N + 1)) for the median distance m.
 
     The kernels of a point with the other points then sum to about 1 (Liu and Wang 2016, in the parametrisation of
     FWSS18). Beyond 512 points, 512 evenly spaced points are used. The result is 1 if all points are equal.
@@ -207,7 +209,7 @@ def median_bandwidth(x: ArrayLike) -> float:
 
 
 def check_bandwidth(bandwidth: float | str, rules: Sequence[str] = ("median", "ksd")) -> float | str:
-    """Return a positive bandwidth, or the name of a rule.
+    """Check a bandwidth, and return it: a positive number or the name of a rule.
 
     Args:
         bandwidth: A number or a name.
@@ -227,7 +229,7 @@ def check_bandwidth(bandwidth: float | str, rules: Sequence[str] = ("median", "k
 
 
 def fixed_bandwidth(bandwidth: float) -> float:
-    """Return a positive bandwidth.
+    """Check that a bandwidth is a positive number, and return it.
 
     Args:
         bandwidth: The bandwidth.
@@ -241,7 +243,7 @@ def fixed_bandwidth(bandwidth: float) -> float:
 
 
 def evenly_spaced(n: int, most: int) -> Int64s:
-    """Return at most ``most`` evenly spaced indices among n.
+    """Return at most ``most`` evenly spaced indices from 0 to n - 1.
 
     Args:
         n: Number of elements.
@@ -254,7 +256,7 @@ def evenly_spaced(n: int, most: int) -> Int64s:
 
 
 def as_points(x: ArrayLike, name: str) -> Floats:
-    """Return points as float64[N, d].
+    """Convert points to float64[N, d]; raise `ValueError` for other shapes.
 
     Args:
         x: The points.

@@ -33,7 +33,7 @@ def lazy_fwss(
     seed: Seed = None,
     **options: Any,
 ) -> Points:
-    """Sample by lazy FWSS (FWSS18, Alg. 9 and 10).
+    """Sample from a target by lazy Frank-Wolfe Stein sampling (FWSS18, Algorithms 9 and 10).
 
     A point of the cache becomes a particle unchanged if its duality gap is at least Phi / ``accuracy``. If there is no
     such point, the cached LMO (Alg. 7) moves a point. If the gap of the moved point is too small as well, Phi is
@@ -81,7 +81,7 @@ def lazy_fwss(
 
 
 class _LazySampler:
-    """The run, the candidate points, mu_p at each, and the index of its particle for each (-1 if it is none yet)."""
+    """State of lazy FWSS: candidate points, the kernel mean at each, and the index of the particle that each became."""
 
     def __init__(self, run: ParticleRun, points: Floats, scores: Floats, accuracy: float) -> None:
         assert run.mean is not None
@@ -96,13 +96,13 @@ class _LazySampler:
         self.phis = [np.nan] * run.n
 
     def gaps(self, k: Floats, z: Floats) -> Floats:
-        """Return the duality gaps <mu - mu_p, mu - k(x, .)> of points with kernels k [M, n] and kernel means z [M]."""
+        """Return the duality gaps <mu - mu_p, mu - k(x, .)> of points x with kernels [M, n] and kernel means [M]."""
         w, embedding = self.run.weights, self.rule.embedding
         own = embedding.system.matrix @ w - embedding.at_particles()[0]
         return float(w @ own) - k @ w + z
 
     def candidate_gaps(self) -> Floats:
-        """Return the duality gaps of the candidates [M], adding the kernel columns of new particles."""
+        """Return the duality gaps of the candidates [M], after adding the kernel columns of new particles."""
         k, run = self.k, self.run
         if k.shape[1] < run.n:
             k = np.hstack([k, rbf(self.points[: len(k)], run.x[k.shape[1] :], run.bandwidth)])
@@ -132,7 +132,7 @@ class _LazySampler:
         return replace(points, history={**points.history, "phi": np.array(self.phis)})
 
     def take(self, candidate: int) -> None:
-        """Take a step towards a candidate, which may already be a particle."""
+        """Take a step towards a candidate point, and make it a particle if it is not one yet."""
         run = self.run
         if self.particle[candidate] >= 0:
             run.weights = run.rule.towards(int(self.particle[candidate]))
@@ -141,7 +141,7 @@ class _LazySampler:
         self.particle[candidate] = run.n - 1
 
     def improve(self, phi: float) -> bool:
-        """Move the candidate with the smallest field (cached LMO); return False if the result is not good enough."""
+        """Move the candidate with the smallest Stein field; return False if its duality gap remains too small."""
         run = self.run
         free = np.flatnonzero(self.particle < 0)
         if len(free):

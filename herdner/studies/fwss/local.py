@@ -31,7 +31,7 @@ class LaplaceApproximation:
     root: Floats
 
     def points(self, z: Floats) -> Floats:
-        """Return the points of whitened points; standard normal z give exact draws.
+        """Transform whitened points z to points; standard normal z yield exact draws from the approximation.
 
         Args:
             z: float64[N, d].
@@ -42,7 +42,7 @@ class LaplaceApproximation:
         return self.mode + z @ self.root.T
 
     def whitened(self, target: Target) -> Target:
-        """Return the target as a function of whitened points z.
+        """Return the target's density as a function of whitened points z.
 
         It is close to a standard normal distribution: all directions have equal scales, and no variables correlate to
         second order.
@@ -64,7 +64,7 @@ class LaplaceApproximation:
 def fit_laplace(
     target: Target, start: ArrayLike, *, step: float = 1e-4, mode_steps: int = 2000
 ) -> LaplaceApproximation:
-    """Fit a Laplace approximation.
+    """Fit a Laplace approximation to a target's density.
 
     The mode is found by L-BFGS, and the curvature by d differences of the gradient.
 
@@ -103,7 +103,7 @@ def local_fwss(
     start: Points | None = None,
     seed: Seed = None,
 ) -> Points:
-    """Sample by `fwss` with equal weights, moving each variable by the field of a kernel over that variable only.
+    """Sample by `fwss` with equal weights; the Stein field of each variable uses a kernel of this variable only.
 
     It suits many variables with little dependence, such as those of `LaplaceApproximation.whitened`. One kernel over
     all variables fails there: its particles lie too close together, especially with few particles per variable (Ba et
@@ -146,10 +146,10 @@ def local_fwss(
 
 
 class LocalField:
-    """`SteinField` for each variable: phi_i(x) = sum_l w_l [k_i(x_li, x_i) s_li + d/dx_li k_i(x_li, x_i)]."""
+    """Stein field with one kernel per variable: phi_i(x) = sum_l w_l [k_i(x_li, x_i) s_li + d/dx_li k_i(x_li, x_i)]."""
 
     def __init__(self, points: Floats, weights: Floats, scores: Floats, bandwidths: Floats) -> None:
-        """Set up the field.
+        """Store the points, weights, scores and bandwidths that define the field.
 
         Args:
             points: float64[N, d].
@@ -160,7 +160,7 @@ class LocalField:
         self._points, self._weights, self._scores, self._squares = points, weights, scores, bandwidths**2
 
     def __call__(self, x: Floats) -> Floats:
-        """Return the field at points.
+        """Return the Stein field at points.
 
         Args:
             x: float64[M, d].
@@ -178,7 +178,7 @@ class LocalField:
 
 
 def bandwidths(x: Floats) -> Floats:
-    """Return `median_bandwidth` of each variable, from at most 64 points.
+    """Return the median-heuristic bandwidth of each variable, computed from at most 64 points.
 
     Args:
         x: float64[N, d].

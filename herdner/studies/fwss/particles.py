@@ -46,7 +46,7 @@ def svgd(
     seed: Seed = None,
     watch: Callable[[int, Floats], object] | None = None,
 ) -> Points:
-    """Sample by Stein variational gradient descent.
+    """Sample from a target by Stein variational gradient descent (SVGD).
 
     Each iteration moves all particles along the field of all, in O(N^2 d). With one particle, this is gradient ascent
     on the log-density. A bandwidth rule is applied every 10 iterations. The history holds the bandwidth of each
@@ -116,7 +116,7 @@ def stein_points(
     start: Points | None = None,
     seed: Seed = None,
 ) -> Points:
-    """Sample Stein points: each new point minimises KSD greedily, without its gradient (FWSS18, App. H).
+    """Sample Stein points: each new point minimises the KSD greedily, without its gradient (FWSS18, App. H).
 
     The next point minimises k_s(x, x) / 2 + sum_i k_s(x_i, x); "herding" omits the first term. The first point is the
     mode, or with "grid" the node with the smallest score. The history holds seconds and n_gradients after each point.
@@ -177,13 +177,13 @@ def stein_points(
 
 
 class _GreedyObjective:
-    """The points so far, and the objective for another one."""
+    """Objective of the next Stein point given the points so far."""
 
     def __init__(self, x: Floats, scores: Floats, bandwidth: float, batches: GradientBatches, own: float) -> None:
         self.x, self.scores, self.bandwidth, self.own, self._batches = x, scores, bandwidth, own, batches
 
     def values(self, x: Floats) -> tuple[Floats, Floats]:
-        """Return the objective [M] and the scores [M, d] at points [M, d]."""
+        """Return the objective of the next point [M] and the scores [M, d] at candidate points [M, d]."""
         scores = self._batches.exact(x)
         own = self.own * (x.shape[1] / self.bandwidth**2 + (scores * scores).sum(axis=1))
         if len(self.x):
@@ -196,7 +196,7 @@ class _GreedyObjective:
 
 
 class _GridSearch:
-    """Grid nodes with the current objective at each node; a new point costs O(M d)."""
+    """Grid search for Stein points, with the current objective at each node; a new point costs O(M d)."""
 
     def __init__(self, objective: _GreedyObjective, nodes: Floats) -> None:
         self._objective, self._nodes, self._counted = objective, nodes, len(objective.x)
@@ -216,7 +216,7 @@ class _GridSearch:
 def _candidates(
     objective: _GreedyObjective, n: int, scale: float, limits: Floats | None, rng: np.random.Generator
 ) -> Floats:
-    """Draw earlier points moved by N(0, scale^2), truncated to the limits by the inverse CDF (FWSS18, App. H)."""
+    """Return candidates: earlier points plus N(0, scale^2) noise that is truncated to the limits (FWSS18, App. H)."""
     base = objective.x[rng.integers(len(objective.x), size=n)]
     if limits is None:
         return base + scale * rng.normal(size=base.shape)

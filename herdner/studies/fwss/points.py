@@ -38,7 +38,7 @@ class Points:
         return len(self.x)
 
     def expect(self, f: Callable[[Floats], NDArray[Any]]) -> Floats:
-        """Return the weighted sum of a function.
+        """Return the weighted sum of f over the points, an estimate of the expectation of f.
 
         Args:
             f: Maps points [N, d] to values [N] or [N, ..].
@@ -56,7 +56,7 @@ class Points:
 
 
 def mmd2(x: ArrayLike, truth: KernelMean | ArrayLike, bandwidth: float, weights: ArrayLike | None = None) -> float:
-    """Return MMD^2 between weighted points and a reference (FWSS18, Sec. 2.1).
+    """Return the squared MMD between weighted points and a reference distribution (FWSS18, Sec. 2.1).
 
     The computation is in blocks, with O(N + M) memory. Rounding can cause tiny negative values.
 
@@ -75,7 +75,7 @@ def mmd2(x: ArrayLike, truth: KernelMean | ArrayLike, bandwidth: float, weights:
 
 
 def effective_sample_size(weights: ArrayLike) -> float:
-    """Return ``(sum |w|)^2 / sum w^2``: N for equal weights, 1 if one point has all the weight.
+    """Return the effective sample size of weights, (sum |w|)^2 / sum w^2: N if equal, 1 if one has all the weight.
 
     Args:
         weights: float64[N].

@@ -14,10 +14,11 @@ from herdner.studies.fwss.quadrature import refuse_duplicates
 
 @dataclass(frozen=True, slots=True)
 class MarginalPolytope:
-    """The convex hull of the kernels k(x_i, .) of finitely many points, which contains mu_p (FWSS18).
+    """Convex hull of the kernels k(x_i, .) of the points x_i of a discrete distribution p (FWSS18).
 
-    The bound of the kernel, which the paper also calls R (Sec. 3.1), is 1. Under a density, the hull has infinitely
-    many dimensions and contains no ball (App. E); then R is 0 and the theorems give no information.
+    The hull contains mu_p, the kernel mean of p. The bound of the kernel, also called R in the paper (Sec. 3.1), is 1.
+    Under a density, the hull has infinitely many dimensions and contains no ball (App. E); then R is 0 and the theorems
+    give no information.
 
     Attributes:
         diameter: D, the largest distance between two of the kernels.
@@ -30,7 +31,7 @@ class MarginalPolytope:
 
     @classmethod
     def of(cls, x: ArrayLike, chances: ArrayLike, bandwidth: float) -> MarginalPolytope:
-        """Compute the constants of a distribution in O(M^4).
+        """Compute the constants of a discrete distribution's polytope, in O(M^4) for M points.
 
         The kernels of M points are the corners of a simplex. The distance of mu_p from the side opposite corner i is
         probability i times the distance of that corner.
@@ -56,7 +57,7 @@ class MarginalPolytope:
         return cls(float(np.sqrt(2 - 2 * matrix.min())), float((p * heights).min()))
 
     def bound(self, n_particles: int, step: str = "line-search", accuracy: float = 1.0) -> float:
-        """Return a bound of MMD after N particles (FWSS18, Theorems 1 and 3).
+        """Return a bound of the MMD of FWSS after N particles (FWSS18, Theorems 1 and 3).
 
         The bound is 2 d^2 / (R delta N) for "constant". It is sqrt(2) d exp(-R^2 delta^2 N / (2 d^2)) for
         "line-search", "away" and "fully-corrective". The weights of "away" and "fully-corrective" steps may leave the
@@ -81,7 +82,7 @@ class MarginalPolytope:
         return float(np.sqrt(2) * self.diameter * np.exp(-share * n_particles / 2))
 
     def contraction(self, n_particles: int, gamma: float, step: str = "line-search", accuracy: float = 1.0) -> float:
-        """Return a bound of the posterior probability that an integral is further than gamma from the truth.
+        """Return a bound of the posterior probability that an integral differs from its true value by more than gamma.
 
         This applies to the integral of f with ``|f| <= 1``, if Bayesian quadrature weights the particles (FWSS18,
         Theorems 2 and 4; the exponent of Theorem 4 lacks delta). The bound is sqrt(2 / pi) s / gamma exp(-gamma^2 / (2
@@ -122,7 +123,7 @@ class MarginalPolytope:
         return float(np.sqrt(2) * self.diameter * np.exp(-share * n_particles / 2))
 
     def lazy_contraction(self, n_particles: int, gamma: float, phi: float, accuracy: float = 2.0) -> float:
-        """Return the `contraction` of `lazy_fwss`, with `lazy_bound` as s (FWSS18, Theorem 6).
+        """Return the bound of `contraction` for `lazy_fwss`, computed from `lazy_bound` (FWSS18, Theorem 6).
 
         Args:
             n_particles: N.
@@ -137,7 +138,7 @@ class MarginalPolytope:
 
 
 def _tail(spread: float, gamma: float) -> float:
-    """Return a bound of the probability that a normal variable of this deviation is beyond gamma from its mean."""
+    """Return a bound of the probability that a normal variable differs from its mean by more than gamma."""
     if not spread < np.inf:
         return 1.0
     inner = -((gamma / spread) ** 2) / 2
@@ -145,7 +146,7 @@ def _tail(spread: float, gamma: float) -> float:
 
 
 def _plane_distance(point: Floats, others: Floats) -> float:
-    """Return the distance of a point from the plane through others [K, n]."""
+    """Return the distance of ``point`` from the plane through the points ``others`` [K, n]."""
     if not len(others):
         return 0.0
     frame = np.linalg.qr((others[1:] - others[0]).T)[0]  # orthonormal directions within the plane

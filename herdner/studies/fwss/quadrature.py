@@ -17,14 +17,14 @@ _REFINEMENTS, _RESIDUAL = 20, 1e-9
 
 
 class GramSystem:
-    """A growing Gram matrix with its Cholesky root; a new row costs O(N^2).
+    """Growing Gram matrix of points with its Cholesky factor; each added row costs O(N^2).
 
     Attributes:
         jitter: The number added to the diagonal; it grows tenfold if rounding makes the root fail.
     """
 
     def __init__(self, matrix: Floats) -> None:
-        """Set up the system.
+        """Factorise the initial Gram matrix.
 
         Args:
             matrix: float64[N, N].
@@ -38,11 +38,11 @@ class GramSystem:
 
     @property
     def matrix(self) -> Floats:
-        """The matrix without the jitter, float64[N, N]."""
+        """The Gram matrix without the jitter, float64[N, N]."""
         return self._matrix[: self._n, : self._n]
 
     def append(self, row: Floats) -> None:
-        """Add a point.
+        """Append the row and column of a new point.
 
         Args:
             row: float64[N + 1], the kernel between the new point and the others and, last, itself.
@@ -78,7 +78,7 @@ class GramSystem:
         return w
 
     def _factor(self) -> None:
-        """Update the root row by row, or recompute it with more jitter if that fails."""
+        """Extend the Cholesky factor row by row, or recompute it with more jitter if that fails."""
         if self._factored and all(self._extend(n) for n in range(self._factored, self._n)):
             return
         n, matrix = self._n, self.matrix
@@ -96,7 +96,7 @@ class GramSystem:
                     ) from None
 
     def _extend(self, n: int) -> bool:
-        """Compute row ``n`` of the root; return False if rounding exceeds the jitter."""
+        """Compute row ``n`` of the Cholesky factor; return False if rounding errors exceed the jitter."""
         row = self._matrix[n, : n + 1]
         part = cast(Floats, solve_triangular(self._root[:n, :n], row[:n], lower=True, check_finite=False))
         pivot = row[n] + self.jitter - part @ part
@@ -109,7 +109,7 @@ class GramSystem:
 
 
 def refuse_duplicates(x: Floats, what: str = "points", n_new: int | None = None) -> None:
-    """Raise `ValueError` if a new point equals an earlier one.
+    """Raise `ValueError` if one of the newest points equals an earlier point.
 
     Args:
         x: float64[N, d].
@@ -132,7 +132,7 @@ def refuse_duplicates(x: Floats, what: str = "points", n_new: int | None = None)
 
 
 def quadrature_weights(x: ArrayLike, truth: KernelMean | ArrayLike, bandwidth: float) -> tuple[Floats, float]:
-    """Return the weights that minimise MMD, with K w = z (FWSS18, eq. 11).
+    """Return the Bayesian quadrature weights w, which minimise the MMD and solve K w = z (FWSS18, eq. 11).
 
     The weights can be negative, and their sum can differ from 1.
 
@@ -152,7 +152,7 @@ def quadrature_weights(x: ArrayLike, truth: KernelMean | ArrayLike, bandwidth: f
 
 
 def quadrature_variance(x: ArrayLike, truth: KernelMean | ArrayLike, bandwidth: float) -> float:
-    """Return the posterior variance of an integral by Bayesian quadrature, ``|mu_p|^2 - z' K^-1 z`` (FWSS18, eq. 46).
+    """Return the posterior variance of an integral in Bayesian quadrature, |mu_p|^2 - z' K^-1 z (FWSS18, eq. 46).
 
     The integral is that of f under p, where f is drawn from a Gaussian process with the kernel and its values at the
     points are given. The paper prints the first term, the double integral of k, without p. The variance equals the
@@ -171,14 +171,14 @@ def quadrature_variance(x: ArrayLike, truth: KernelMean | ArrayLike, bandwidth: 
 
 
 def _system(x: ArrayLike, truth: KernelMean | ArrayLike, bandwidth: float) -> tuple[KernelMean, Floats, GramSystem]:
-    """Return mu_p, z [N], and K after checking the points."""
+    """Check the points, and return the kernel mean mu_p, its values z [N] at them, and their Gram matrix K."""
     points, h, mean = as_points(x, "points"), fixed_bandwidth(bandwidth), as_kernel_mean(truth)
     refuse_duplicates(points)
     return mean, mean.at(points, h), GramSystem(gram(points, h))
 
 
 def stein_weights(x: ArrayLike, scores: ArrayLike, bandwidth: float) -> Floats:
-    """Return the weights with sum 1 that minimise KSD (Liu and Lee 2017, but of any sign).
+    """Return the weights with sum 1, positive or negative, that minimise the KSD (Liu and Lee 2017).
 
     They need no integral of p: sum_j w_j k(x_j, .) estimates mu_p by control functionals.
 
@@ -200,7 +200,7 @@ def stein_weights(x: ArrayLike, scores: ArrayLike, bandwidth: float) -> Floats:
 
 
 def least_ksd(system: GramSystem) -> Floats:
-    """Return the weights with sum 1 that minimise w' K w.
+    """Return the weights w with sum 1 that minimise w' K w for the Gram matrix K.
 
     Args:
         system: The Gram matrix K of the Stein kernel.

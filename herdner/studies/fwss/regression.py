@@ -20,7 +20,7 @@ _CHUNK = 2**18  # hidden-unit values per piece, which fit a cache
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LogisticRegression:
-    """Bayesian logistic regression.
+    """Bayesian logistic regression of outputs 0 or 1.
 
     p(y = 1 | x) = sigmoid(w . x + b), with w, b ~ N(0, 1 / alpha) and alpha ~ Gamma(shape, rate). The D + 2 variables
     are w, b and log alpha.
@@ -47,7 +47,7 @@ class LogisticRegression:
 
     @property
     def target(self) -> Target:
-        """The posterior distribution, which supports mini-batches."""
+        """Posterior distribution of the regression as a target, which supports mini-batches."""
         n = self.inputs.shape[1]
         gamma = GammaOfExp(self.shape, self.rate)
         factors = [
@@ -58,7 +58,7 @@ class LogisticRegression:
         return Target(FactorGraph(Reals(n + 1), factors), self.draw_prior)
 
     def draw_prior(self, rng: np.random.Generator, size: int) -> Floats:
-        """Draw from the prior.
+        """Draw points from the prior of the regression.
 
         Args:
             rng: Random generator.
@@ -72,7 +72,7 @@ class LogisticRegression:
         return np.column_stack([weights, np.log(alpha)])
 
     def predict(self, x: Floats, weights: Floats, inputs: ArrayLike) -> Floats:
-        """Return the probability of y = 1, averaged over weighted points.
+        """Return the probability of output 1 for each input, averaged over weighted points.
 
         Args:
             x: Points, float64[P, D + 2].
@@ -134,12 +134,12 @@ class NeuralRegression:
 
     @property
     def n_weights(self) -> int:
-        """Number of variables without the two precisions."""
+        """Number of weights in the network, without the two precisions."""
         return (self.inputs.shape[1] + 2) * self.units + 1
 
     @property
     def target(self) -> Target:
-        """The posterior distribution, which supports mini-batches."""
+        """Posterior distribution of the regression as a target, which supports mini-batches."""
         n = self.n_weights
         gamma = GammaOfExp(self.shape, self.rate)
         weights_and_lambda = np.append(np.arange(n), n + 1).astype(np.int32)
@@ -151,7 +151,7 @@ class NeuralRegression:
         return Target(FactorGraph(Reals(n + 2), factors), self.draw_start)
 
     def draw_start(self, rng: np.random.Generator, size: int) -> Floats:
-        """Draw initial points.
+        """Draw initial points of the network's weights and precisions.
 
         Weights are drawn as usual for networks from N(0, 1 / (inputs + 1)), with offsets 0, and lambda is drawn from
         its prior. gamma fits the residuals of these weights, as in the program of SVGD's authors.
@@ -173,7 +173,7 @@ class NeuralRegression:
         return x
 
     def with_noise_fitted(self, x: Floats, inputs: ArrayLike, outputs: ArrayLike) -> Floats:
-        """Return the points with gamma fitted to held-out residuals if that increases the held-out likelihood.
+        """Fit the noise precision gamma of each point to held-out residuals; keep it if held-out likelihood increases.
 
         This is the last step of the program of SVGD's authors. Each point is fitted separately.
 
@@ -195,7 +195,7 @@ class NeuralRegression:
         return out
 
     def predict(self, x: Floats, inputs: ArrayLike) -> tuple[Floats, Floats]:
-        """Return the mean and standard deviation of y for each point, in the units of y.
+        """Return the mean and standard deviation of the output y for each point, in the units of y.
 
         Args:
             x: Points, float64[P, d].
@@ -230,7 +230,7 @@ class NeuralRegression:
         return (inputs - middle) / spread
 
     def _parts(self, x: Floats) -> tuple[Floats, Floats, Floats, Floats]:
-        """Return first-layer weights [D, P * H] and offsets [P, H], second-layer weights [P, H] and offsets [P, 1]."""
+        """Return the network's first-layer weights [D, P * H] and offsets, and second-layer weights and offsets."""
         inputs, units = self.inputs.shape[1], self.units
         first = x[:, : inputs * units].reshape(len(x), inputs, units)
         at = inputs * units
@@ -238,14 +238,14 @@ class NeuralRegression:
         return columns, x[:, at : at + units], x[:, at + units : at + 2 * units], x[:, at + 2 * units, None]
 
     def _forward(self, x: Floats, inputs: Floats) -> tuple[Floats, Floats]:
-        """Return the predictions [P, M] and the hidden units [P, M, H]."""
+        """Return the network's predictions [P, M] and its hidden units [P, M, H]."""
         first, offsets, second, offset = self._parts(x)
         hidden = np.moveaxis((inputs @ first).reshape(len(inputs), len(x), -1), 1, 0) + offsets[:, None]
         np.maximum(hidden, 0, out=hidden)
         return (hidden @ second[:, :, None])[..., 0] + offset, hidden
 
     def _pieces(self, n_points: int, terms: Terms):
-        """Yield inputs and outputs of all data terms, or of some, in pieces that fit a cache."""
+        """Yield inputs and outputs of the data terms ``terms`` (None: all) in pieces that fit into a cache."""
         inputs, outputs = (self.inputs, self.outputs) if terms is None else (self.inputs[terms], self.outputs[terms])
         step = max(1, _CHUNK // (n_points * self.units))
         for i in range(0, len(inputs), step):

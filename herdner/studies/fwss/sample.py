@@ -43,7 +43,7 @@ def fwss(
     start: Points | None = None,
     seed: Seed = None,
 ) -> Points:
-    """Sample by Frank-Wolfe Stein sampling: each new particle moves along `SteinField`, and earlier ones stay.
+    """Sample by Frank-Wolfe Stein sampling: each new particle moves along a `SteinField`, and earlier ones stay.
 
     The new particle's own score has the weight 1 / (n + 1). With quadrature weights, the field still has equal weights:
     the field of well-weighted particles is almost 0 near any of them, and every new particle would go to a mode. The
@@ -98,7 +98,7 @@ def block_fwss(
     seed: Seed = None,
     **options: Any,
 ) -> Points:
-    """Sample by PBC-FWSS (Alg. 4): blocks of a particle's variables move in parallel threads, and are then joined.
+    """Sample by PBC-FWSS (FWSS18, Algorithm 4), which moves blocks of a particle's variables in parallel threads.
 
     The result does not depend on the number of workers. With one block, this is `fwss`.
 
@@ -157,7 +157,7 @@ def cached_fwss(
     seed: Seed = None,
     **options: Any,
 ) -> Points:
-    """Sample by Cache-FWSS (Alg. 7 and 8): each particle starts at the cached point with the smallest field.
+    """Sample by Cache-FWSS (FWSS18, Algorithms 7 and 8); particles start at the cached point of the smallest field.
 
     From there, a few moves suffice (``n_steps`` is 10 by default, as in the paper).
 
@@ -192,7 +192,7 @@ def cached_fwss(
 
 
 def field_norms(run: ParticleRun, x: Floats, scores: Floats) -> Floats:
-    """Return the squared lengths of the directions in which a new particle at each point would first move.
+    """Return, for each point, the squared norm of the first step direction of a new particle placed there.
 
     Args:
         run: The run.
@@ -208,7 +208,7 @@ def field_norms(run: ParticleRun, x: Floats, scores: Floats) -> Floats:
 
 
 def _partition(blocks: int | Sequence[ArrayLike], dim: int) -> list[NDArray[np.intp]]:
-    """Return lists of variables that together contain each variable once; raise `ValueError` otherwise."""
+    """Return the blocks as lists of variables; raise `ValueError` unless they contain each variable once."""
     if isinstance(blocks, int | np.integer):
         if not 1 <= check_integer(blocks, "blocks") <= dim:
             raise ValueError(f"`blocks` must be at most the number of variables, {dim}, got {blocks}")

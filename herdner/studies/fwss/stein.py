@@ -13,7 +13,7 @@ _BANDWIDTH_POINTS = 512
 
 
 class SteinField:
-    """The field phi(x) = sum_l w_l [k(x_l, x) s_l + grad_{x_l} k(x_l, x)] of fixed points x_l with scores s_l.
+    """Stein field phi(x) = sum_l w_l [k(x_l, x) s_l + grad_{x_l} k(x_l, x)] of points x_l, weights w_l, scores s_l.
 
     Let mu be the mean of the kernel at the points. The field is minus the gradient of the MMD objective <mu - mu_p,
     k(., x)> at x. By Stein's identity, grad mu_p(x) = E_p[k(., x) grad log p], which is estimated at the same points.
@@ -23,7 +23,7 @@ class SteinField:
     """
 
     def __init__(self, points: Floats, weights: Floats, scores: Floats, bandwidth: float) -> None:
-        """Set up the field.
+        """Store the points, weights, scores and bandwidth that define the field.
 
         Args:
             points: float64[N, d].
@@ -41,7 +41,7 @@ class SteinField:
         self._right = np.hstack([weights[:, None] * scores - spread * shifted, spread])
 
     def kernel(self, x: Floats) -> Floats:
-        """Return the kernel between points and the particles.
+        """Return the kernel between points x and the particles of the field.
 
         Args:
             x: float64[M, d], relative to the mean of the particles.
@@ -57,7 +57,7 @@ class SteinField:
         return np.exp(k, out=k)
 
     def __call__(self, x: Floats) -> Floats:
-        """Return the field at points.
+        """Return the Stein field at points x.
 
         Args:
             x: float64[M, d].
@@ -73,7 +73,7 @@ class SteinField:
 
 
 def stein_kernel(x: Floats, scores_x: Floats, y: Floats, scores_y: Floats, bandwidth: float) -> Floats:
-    """Return the Stein kernel k_s(x, y), whose mean under p is 0, by matrix products (FWSS18, eq. 30).
+    """Return the Stein kernel k_s(x, y) of a distribution p, whose mean under p is 0 (FWSS18, eq. 30).
 
     Args:
         x: float64[N, d].
@@ -89,7 +89,7 @@ def stein_kernel(x: Floats, scores_x: Floats, y: Floats, scores_y: Floats, bandw
 
 
 def _stein_parts(x: Floats, sx: Floats, y: Floats, sy: Floats, bandwidth: float) -> tuple[Floats, Floats]:
-    """Return k_s and its derivative by log h."""
+    """Return the Stein kernel k_s between points, and its derivative with respect to log h (h: bandwidth)."""
     d, h2 = x.shape[1], bandwidth**2
     middle = y.mean(axis=0)
     x, y = x - middle, y - middle
@@ -101,7 +101,7 @@ def _stein_parts(x: Floats, sx: Floats, y: Floats, sy: Floats, bandwidth: float)
 
 
 def ksd(x: ArrayLike, scores: ArrayLike, bandwidth: float, weights: ArrayLike | None = None) -> float:
-    """Return the kernelised Stein discrepancy sqrt(w' K_s w) of weighted points, in blocks with O(N d) memory.
+    """Return the kernelised Stein discrepancy sqrt(w' K_s w) of weighted points, with memory O(N d).
 
     Args:
         x: float64[N, d].
@@ -118,7 +118,7 @@ def ksd(x: ArrayLike, scores: ArrayLike, bandwidth: float, weights: ArrayLike | 
 def _ksd_squared(
     x: Floats, scores: ArrayLike, bandwidth: float, weights: ArrayLike | None = None
 ) -> tuple[float, float]:
-    """Return KSD^2 and its derivative by log h."""
+    """Return the squared KSD of weighted points, and its derivative with respect to log h (h: bandwidth)."""
     s = np.asarray(scores, float)
     if s.shape != x.shape:
         raise ValueError(f"`scores` must have the shape of the points, {x.shape}, got {s.shape}")
@@ -134,7 +134,7 @@ def _ksd_squared(
 
 
 def ksd_bandwidth(x: ArrayLike, scores: ArrayLike, n_steps: int = 30, rate: float = 0.1) -> float:
-    """Return the bandwidth by gradient descent on log KSD^2, from the median (FWSS18, App. G.2, third choice).
+    """Optimise the bandwidth by gradient descent on log KSD^2, from the median heuristic (FWSS18, App. G.2).
 
     The bandwidth stays within a factor of 4 of the median bandwidth. As h grows, KSD tends to ``|mean score|``, which
     is almost 0 for points near balance, so that the minimum alone has no meaning. Beyond 512 points, 512 of them are

@@ -14,7 +14,7 @@ from herdner.studies.fwss.stein import stein_kernel
 
 
 class StepResult(NamedTuple):
-    """Result of the steps towards m new particles.
+    """Result of the Frank-Wolfe steps towards m new particles.
 
     Attributes:
         weights: float64[N], all weights after the steps.
@@ -28,7 +28,7 @@ class StepResult(NamedTuple):
 
 
 class StepRule(Protocol):
-    """Rule for the weights of particles that arrive a few at a time.
+    """Frank-Wolfe step rule: computes the weights of all particles when new particles arrive.
 
     Attributes:
         jitter: The number that the last solve added to the diagonal.
@@ -37,7 +37,7 @@ class StepRule(Protocol):
     jitter: float
 
     def restart(self, x: Floats, scores: Floats, bandwidth: float, weights: Floats) -> Floats:
-        """Start from particles, or with another bandwidth, and return the weights.
+        """Start from existing particles, or continue with another bandwidth, and return the weights.
 
         Args:
             x: float64[N, d].
@@ -48,7 +48,7 @@ class StepRule(Protocol):
         ...
 
     def add(self, x: Floats, scores: Floats, bandwidth: float, n_new: int) -> StepResult:
-        """Take the steps towards new particles.
+        """Take the steps towards new particles, and return the new weights.
 
         Args:
             x: float64[N, d], all particles, the new ones last.
@@ -59,7 +59,7 @@ class StepRule(Protocol):
         ...
 
     def towards(self, particle: int) -> Floats:
-        """Return the weights after a step towards an existing particle.
+        """Return the weights of all particles after a step towards an existing particle.
 
         Args:
             particle: Index of the particle.
@@ -68,7 +68,7 @@ class StepRule(Protocol):
 
 
 class Embedding:
-    """The Gram matrix K of the particles and z = mu_p at them, which grow with each particle.
+    """Gram matrix K of the particles and kernel mean mu_p at them; both grow with each particle.
 
     If mu_p is unknown, it is estimated from the particles and their scores by control functionals: z = K w with the
     weights w of least KSD. FWSS18 (App. B) estimates it by the particles with their current weights. Then K^-1 z equals
@@ -76,7 +76,7 @@ class Embedding:
     """
 
     def __init__(self, mean: KernelMean | None) -> None:
-        """Set up the embedding.
+        """Set up an embedding without particles.
 
         Args:
             mean: The kernel mean, or None to estimate it.
@@ -84,7 +84,7 @@ class Embedding:
         self._mean = mean
 
     def restart(self, x: Floats, scores: Floats, bandwidth: float) -> None:
-        """Start from particles, or with another bandwidth.
+        """Start from existing particles, or continue with another bandwidth.
 
         Args:
             x: float64[N, d].
@@ -98,7 +98,7 @@ class Embedding:
             self._z = self._mean.at(x, bandwidth)
 
     def add(self, x: Floats, scores: Floats, bandwidth: float, n_new: int) -> None:
-        """Add new particles.
+        """Add new particles to the Gram matrix and the kernel means.
 
         Args:
             x: float64[N, d], all particles, the new ones last.
@@ -119,7 +119,7 @@ class Embedding:
             self._stein.append(stein[i, : first + i + 1])
 
     def at_particles(self) -> tuple[Floats, Floats | None, float]:
-        """Return z [N], the quadrature weights K^-1 z if they need no solve (else None), and the jitter."""
+        """Return the kernel mean z [N] at the particles, the weights K^-1 z if they need no solve, and the jitter."""
         if self._mean is not None:
             return self._z, None, self.system.jitter
         weights = least_ksd(self._stein)
@@ -127,32 +127,33 @@ class Embedding:
 
 
 class ConstantStep:
-    """Equal weights: lambda = 1 / (n + 1)."""
+    """Step rule of equal weights: the step size is lambda = 1 / (n + 1) for n earlier particles."""
 
     jitter = 0.0
 
     def restart(self, x: Floats, scores: Floats, bandwidth: float, weights: Floats) -> Floats:
-        """Return ``weights``, see `StepRule.restart`."""
+        """Return ``weights`` unchanged; see `StepRule.restart`."""
         return weights
 
     def add(self, x: Floats, scores: Floats, bandwidth: float, n_new: int) -> StepResult:
-        """Give all particles equal weights, see `StepRule.add`."""
+        """Give all particles equal weights; see `StepRule.add`."""
         n = len(x)
         return StepResult(np.full(n, 1 / n), 1 / np.arange(n - n_new + 1.0, n + 1), np.full(n_new, np.nan))
 
     def towards(self, particle: int) -> Floats:
-        """Raise `ValueError`, as equal weights allow no such step."""
+        """Raise `ValueError`, because equal weights allow no step towards a single particle."""
         raise ValueError("step='constant' gives equal weights; this sampler needs 'line-search'")
 
 
 class LineSearch:
-    """Line search: lambda = <mu - mu_p, mu - g> / |mu - g|^2, limited to [0, 1], where g is the new particle's kernel.
+    """Step rule that minimises the MMD along the line to the new particle, with step size lambda in [0, 1].
 
-    FWSS18, eq. 10 prints another denominator.
+    The step size is lambda = <mu - mu_p, mu - g> / |mu - g|^2, limited to [0, 1]. Here mu is the current mean, mu_p
+    the kernel mean of the target, and g the kernel at the new particle. FWSS18, eq. 10 prints another denominator.
     """
 
     def __init__(self, mean: KernelMean | None) -> None:
-        """Set up the rule.
+        """Set up the step rule.
 
         Args:
             mean: The kernel mean, or None to estimate it.
@@ -161,13 +162,13 @@ class LineSearch:
         self._weights = np.empty(0)
 
     def restart(self, x: Floats, scores: Floats, bandwidth: float, weights: Floats) -> Floats:
-        """Start from particles, see `StepRule.restart`."""
+        """Start from existing particles; see `StepRule.restart`."""
         self.embedding.restart(x, scores, bandwidth)
         self._weights = weights
         return weights
 
     def add(self, x: Floats, scores: Floats, bandwidth: float, n_new: int) -> StepResult:
-        """Take the steps towards new particles, see `StepRule.add`."""
+        """Take the steps towards new particles; see `StepRule.add`."""
         self.embedding.add(x, scores, bandwidth, n_new)
         self._weights = np.append(self._weights, np.zeros(n_new))
         z, _, self.jitter = self.embedding.at_particles()
@@ -176,16 +177,16 @@ class LineSearch:
         return StepResult(self._weights, steps, gaps)
 
     def towards(self, particle: int) -> Floats:
-        """Take a step towards an existing particle, see `StepRule.towards`."""
+        """Take a step towards an existing particle; see `StepRule.towards`."""
         self._towards(particle, self.embedding.at_particles()[0])
         return self._weights
 
     def _add_weight(self, particle: int, z: Floats) -> tuple[float, float]:
-        """Give a new particle its first weight; return (lambda, gap)."""
+        """Take the first step towards a new particle; return the step size lambda and the duality gap."""
         return self._towards(particle, z)
 
     def _towards(self, particle: int, z: Floats) -> tuple[float, float]:
-        """Take the step; return (lambda, gap)."""
+        """Take a step towards a particle; return the step size lambda and the duality gap."""
         gap, squared = gap_to(self.embedding.system.matrix, z, self._weights, particle)
         step = min(max(gap / squared, 0.0), 1.0) if squared > 0 else 0.0
         self._weights = (1 - step) * self._weights
@@ -193,12 +194,12 @@ class LineSearch:
         return step, gap
 
     def _worst(self, slope: Floats) -> int:
-        """Return the weighted particle with the largest <mu - mu_p, .>, to step away from."""
+        """Return the worst particle with positive weight, the one with the largest ``slope``."""
         support = np.flatnonzero(self._weights > 0)
         return int(support[np.argmax(slope[support])])
 
     def _along(self, direction: Floats, slope: Floats, leaves: int, most: float) -> float:
-        """Move the weights along a direction to the least MMD, or until ``leaves`` has no weight; return lambda."""
+        """Move the weights along ``direction`` to the smallest MMD, at most ``most``; return the step size lambda."""
         curvature = float(direction @ (self.embedding.system.matrix @ direction))
         step = min(max(-float(slope @ direction) / curvature, 0.0), most) if curvature > 0 else 0.0
         self._weights = self._weights + step * direction
@@ -208,7 +209,7 @@ class LineSearch:
 
 
 class AwaySteps(LineSearch):
-    """Line search with steps away from the worst particle (Lacoste-Julien and Jaggi 2015, Alg. 1).
+    """Line search with steps away from the worst particle if they improve more (Lacoste-Julien and Jaggi 2015, Alg. 1).
 
     FWSS18 names the variants of its reference [20] as future work. The rate is geometric even if mu_p is on the
     boundary of the hull of the particles' kernels, where line search zigzags. Before the step towards a new particle,
@@ -252,10 +253,10 @@ class PairwiseSteps(LineSearch):
 
 
 class FullyCorrective:
-    """All weights by Bayesian quadrature after each particle: K w = z (FWSS18, eq. 11)."""
+    """Step rule that recomputes all weights by Bayesian quadrature after each particle (FWSS18, eq. 11)."""
 
     def __init__(self, mean: KernelMean | None) -> None:
-        """Set up the rule.
+        """Set up the step rule.
 
         Args:
             mean: The kernel mean, or None to estimate it.
@@ -264,14 +265,14 @@ class FullyCorrective:
         self._weights = np.empty(0)
 
     def restart(self, x: Floats, scores: Floats, bandwidth: float, weights: Floats) -> Floats:
-        """Start from particles, see `StepRule.restart`."""
+        """Start from existing particles; see `StepRule.restart`."""
         refuse_duplicates(x, "particles")
         self.embedding.restart(x, scores, bandwidth)
         self._weights = self._solved()[0]
         return self._weights
 
     def add(self, x: Floats, scores: Floats, bandwidth: float, n_new: int) -> StepResult:
-        """Recompute all weights, see `StepRule.add`."""
+        """Recompute the weights of all particles; see `StepRule.add`."""
         refuse_duplicates(x, "particles", n_new)
         self.embedding.add(x, scores, bandwidth, n_new)
         before = np.append(self._weights, np.zeros(n_new))
@@ -281,7 +282,7 @@ class FullyCorrective:
         return StepResult(self._weights, self._weights[new.start :], gaps)
 
     def towards(self, particle: int) -> Floats:
-        """Return the weights unchanged, since they are optimal already."""
+        """Return the weights unchanged, because they are already optimal."""
         return self._weights
 
     def _solved(self) -> tuple[Floats, Floats]:
@@ -293,7 +294,7 @@ class FullyCorrective:
 
 
 def gap_to(matrix: Floats, z: Floats, weights: Floats, particle: int) -> tuple[float, float]:
-    """Return <mu - mu_p, mu - g> (FWSS18, eq. 31) and |mu - g|^2, where g is the kernel at a particle.
+    """Return the duality gap <mu - mu_p, mu - g> (FWSS18, eq. 31) and |mu - g|^2 for the kernel g at a particle.
 
     Args:
         matrix: float64[N, N], the Gram matrix.

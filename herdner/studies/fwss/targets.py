@@ -19,7 +19,7 @@ Draw = Callable[[np.random.Generator, int], Floats]
 
 @dataclass(frozen=True, eq=False)
 class Target:
-    """A distribution to sample from.
+    """A continuous distribution to sample from.
 
     Attributes:
         graph: The factor graph of its density, over `Reals`.
@@ -60,7 +60,7 @@ def density_target(
     prior: Draw | None = None,
     n_terms: int = 0,
 ) -> Target:
-    """Return a target with any density over real variables.
+    """Build a target from any density over real variables.
 
     Args:
         log_density: Maps points [P, d] to log-densities [P]. With ``n_terms``, the indices of data terms are its second
@@ -76,7 +76,7 @@ def density_target(
 
 
 def as_target(target: Target | FactorGraph | DensityGraph) -> Target:
-    """Return a target, or the target of a graph, with a standard normal prior.
+    """Convert a graph of real variables to a target with a standard normal prior; return a target unchanged.
 
     Args:
         target: A target or a graph.
@@ -92,7 +92,7 @@ def as_target(target: Target | FactorGraph | DensityGraph) -> Target:
 
 
 def gaussian_mixture(weights: ArrayLike, means: ArrayLike, covariances: ArrayLike) -> Target:
-    """Return a mixture of C Gaussians as a target with exact kernel mean and samples.
+    """Build a mixture of C Gaussians as a target with exact kernel mean and exact samples.
 
     The prior is a Gaussian with twice the spread of the mixture.
 
@@ -136,7 +136,7 @@ def gaussian_mixture(weights: ArrayLike, means: ArrayLike, covariances: ArrayLik
 
 
 def eleven_gaussians() -> Target:
-    """Return a mixture of 11 Gaussians in the plane, for FWSS18, App. G.2 (Fig. 3 to 5, 10, 11).
+    """Build the mixture of 11 Gaussians in the plane of FWSS18, App. G.2 (Fig. 3 to 5, 10, 11).
 
     The paper specifies only their number. Here they have equal weights and standard deviation 0.35, and lie on a
     spiral.
@@ -149,7 +149,10 @@ def eleven_gaussians() -> Target:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Mixture:
-    """log sum_c exp(constants[c] - |inverse_c x - shifts_c|^2 / 2), with one matrix product for all components."""
+    """Log-density of a Gaussian mixture, computed with one matrix product for all components.
+
+    The log-density is log sum_c exp(constants[c] - |inverse_c x - shifts_c|^2 / 2).
+    """
 
     constants: Floats
     inverses: Floats  # [C * d, d]: the inverse roots of the covariances
@@ -164,7 +167,7 @@ class _Mixture:
         return _Mixture(constants, inverses.reshape(-1, d), shifts.ravel())
 
     def _parts(self, x: Floats) -> tuple[Floats, Floats]:
-        """Return the log-densities of the components [P, C], and the whitened differences [P, C, d]."""
+        """Return the log-densities of the mixture components [P, C], and the whitened differences [P, C, d]."""
         whitened = (x @ self.inverses.T - self.shifts).reshape(len(x), len(self.constants), x.shape[1])
         return self.constants - 0.5 * (whitened * whitened).sum(axis=2), whitened
 
@@ -192,7 +195,7 @@ class GammaOfExp:
     rate: float
 
     def log_density(self, x: Floats) -> Floats:
-        """Return the log-density up to a constant.
+        """Return the log-density at points x, up to a constant.
 
         Args:
             x: float64[P, 1].
@@ -203,7 +206,7 @@ class GammaOfExp:
         return self.shape * x[:, 0] - self.rate * np.exp(x[:, 0])
 
     def grad(self, x: Floats) -> Floats:
-        """Return the gradient of `log_density`.
+        """Return the gradient of the log-density at points x.
 
         Args:
             x: float64[P, 1].
@@ -228,7 +231,7 @@ def log_scaled_normal(x: Floats) -> Floats:
 
 
 def grad_scaled_normal(x: Floats) -> Floats:
-    """Return the gradient of `log_scaled_normal`.
+    """Return the gradient of `log_scaled_normal` at points x.
 
     Args:
         x: float64[P, a].
@@ -242,7 +245,7 @@ def grad_scaled_normal(x: Floats) -> Floats:
 
 
 def check_data(inputs: ArrayLike, outputs: ArrayLike) -> tuple[Floats, Floats]:
-    """Return data of a regression as float64[N, D] and float64[N].
+    """Check the data of a regression, and return inputs float64[N, D] and outputs float64[N].
 
     Args:
         inputs: [N, D].
