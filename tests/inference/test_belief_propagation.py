@@ -72,5 +72,8 @@ def test_auto_propagates_beliefs_where_the_graph_is_too_wide():
 def test_the_time_of_auto_is_positive(seconds):
     with pytest.raises(ValueError, match="seconds must be a positive number"):
         Auto(seconds=seconds)
+
+
+def test_the_time_limit_of_belief_propagation_is_positive():
     with pytest.raises(ValueError, match="seconds must be a positive number or None, got 0"):
         make_backend("belief-propagation", seconds=0)
