@@ -68,7 +68,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
     Every failure that bad input can cause prints one line on stderr.
 
     Args:
-        arguments: Arguments of the command line; None stands for those of the process.
+        arguments: Arguments of the command line; None: the arguments of the process.
 
     Returns:
         Exit code.
@@ -102,7 +102,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Run the ``herdner`` command, and end the process with the exit code of the command.
 
     Args:
-        arguments: Arguments of the command line; None stands for those of the process.
+        arguments: Arguments of the command line; None: the arguments of the process.
     """
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:  # closed by the caller

@@ -189,7 +189,7 @@ def parse_names(path: str | None, strength: float | None, hard: bool, fold_case:
 def open_output(output: str | None) -> Generator[IO[Any]]:
     """Open standard output or a text file for writing.
 
-    The file appears when it is complete. It is compressed if its extension is that of a compression format.
+    The file appears when it is complete. It is compressed if it has the file extension of a compression format.
 
     Args:
         output: Path of the file; None and "-" are standard output.

@@ -107,7 +107,7 @@ def _formats(paths: list[Path]) -> dict[Path, str]:
 def _check_options(
     noise: str | None, sigma: float | None, p: float | None, coupling: float | None, soft: bool, estimate: str
 ) -> None:
-    """Raise a usage error for options that contradict each other, whatever the picture is."""
+    """Raise a usage error for options that contradict each other."""
     from herdner.studies.denoising.noise import FlipNoise, GaussianNoise
 
     if sigma is not None and (p is not None or noise == "flip"):

@@ -178,7 +178,7 @@ def encoding_option(source: FileAndFormat, encoding: str | None) -> dict[str, st
 
     Args:
         source: File and format.
-        encoding: Encoding; None stands for that of the format.
+        encoding: Encoding; None: the default of the format.
 
     Returns:
         Keyword arguments; empty if the reader has no such option.
@@ -201,7 +201,7 @@ def read_gold(
         sources: Files and their formats.
         tokenizer: Tokenizer of running text.
         core_labels: Whether to rename the labels of known corpora to `CORE_LABELS`.
-        encoding: Encoding of the files; None stands for that of the format.
+        encoding: Encoding of the files; None: the default of the format.
         renames: New name of each label, applied afterwards.
         strict: Whether to refuse dubious input, such as an entity that ends within a token or an unannotated document.
 

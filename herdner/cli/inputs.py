@@ -221,7 +221,7 @@ def read_inputs(
         **options: Options of the readers.
 
     Yields:
-        Documents, and failures in place of documents or files that cannot be read.
+        Documents, and a failure for each document or file that cannot be read.
     """
     from herdner.corpora.formats import read_items
     from herdner.text.document import Failure

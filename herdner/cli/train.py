@@ -40,7 +40,7 @@ WeightOption = Annotated[list[float] | None, typer.Option(
     "--weight", min=0, help="Weight of the documents of a --train; one for each, in their order.")]
 GuidelineOption = Annotated[str | None, typer.Option(
     "--guideline", metavar="FILE", help="The --train files follow different annotation guidelines: learn from all, and "
-    "tag by those of this file.")]
+    "tag by the guidelines of this file.")]
 LexiconOption = Annotated[str | None, typer.Option(
     "--lexicon", metavar="MODEL", help="Model from which to take word classes and gazetteers, or none [default: en for "
     "English, else none].")]
@@ -108,7 +108,7 @@ def train(
     """Train a model on annotated files, and score it on others.
 
     The chain is trained first. Then the links between mentions of one name are learned from the held-out predictions of
-    chains that were trained without the documents. With --dev, the links are those of the iteration that scores best.
+    chains that were trained without the documents. With --dev, the links of the iteration with the best score are kept.
 
     If one file has a label that another file never has, the other file counts as not annotated with this label: tokens
     outside its entities may have it. In columns, the tag ? allows any tag, and PER|ORG any tag of these labels. JSON

@@ -159,11 +159,11 @@ def _check_text(
     if a == b:
         return
     at = next((i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
-    shown: list[tuple[int, str]] = []
+    excerpts: list[tuple[int, str]] = []
     for document, visible in ((guess, source), (reference, target)):
         start = int(visible[at]) if at < len(visible) else len(document.text)
-        shown.append((start, document.text[start : start + _N_SHOWN]))
-    (start, text), (position, expected) = shown
+        excerpts.append((start, document.text[start : start + _N_SHOWN]))
+    (start, text), (position, expected) = excerpts
     token = int(np.searchsorted(reference.token_ends, position, side="right")) + 1
     raise ValueError(
         f"{name}: document {guess.id!r} must have the text of gold document {reference.id!r}, but has {text!r} instead "

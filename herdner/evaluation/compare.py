@@ -137,7 +137,7 @@ def compare(
     Args:
         gold: Gold documents.
         a: Documents predicted by A, with the gold tokens and in the same order.
-        b: Documents predicted by B, likewise.
+        b: Documents predicted by B, with the gold tokens and in the same order.
         rng: Random generator. Equal generators give equal results.
         n_resamples: Number of bootstrap samples, and of random swaps.
         level: Confidence level of the interval, in (0, 1).

@@ -117,7 +117,7 @@ class Tokenizer:
         """Tokenize an iterable of texts lazily, one text at a time.
 
         Args:
-            texts: The texts; none is read ahead.
+            texts: The texts, which are read one at a time.
 
         Returns:
             An iterator over the documents.

@@ -298,5 +298,5 @@ def _change(
     except ValueError as error:  # the documents are aligned, so there are too few units
         warnings.append(f"{a.name}, {b.name}: {error}")
     fixed, new = find_fixed_errors(matches_a, matches_b), find_fixed_errors(matches_b, matches_a)
-    shown = (settings.frequent_errors(matches, gold) for matches in (fixed, new))
-    return SystemChange(a.name, b.name, comparison, len(fixed), len(new), *shown)
+    frequent = (settings.frequent_errors(matches, gold) for matches in (fixed, new))
+    return SystemChange(a.name, b.name, comparison, len(fixed), len(new), *frequent)

@@ -300,7 +300,7 @@ def configured_names(
 
     Args:
         names: A file, a list of spaCy's patterns, or a mapping with the key "file" or "patterns" and options.
-        saved: File or stream of a saved pipeline from which to read the names. The options are those of ``names``.
+        saved: File or stream of a saved pipeline from which to read the names. The options are taken from ``names``.
         missing_ok: Return None for a file that does not exist; a saved pipeline may contain the names.
 
     Returns:

@@ -74,7 +74,7 @@ def _extracted(page: str, tokens: Any) -> tuple[str, list[SourceRun]]:
     """
     line_starts: list[int] = [0, *(match.end() for match in _LINE_END.finditer(page))]
     output = _Output()
-    hidden, depth, pre = "", 0, 0  # the hidden element, its nesting depth, and that of pre
+    hidden, depth, pre = "", 0, 0  # the hidden element, its nesting depth, and the nesting depth of pre
     text: tuple[int, str] | None = None  # start and data of the last text token, which ends at this token
     for token in tokens:
         position = line_starts[int(token.line) - 1] + int(token.col)

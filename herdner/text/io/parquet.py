@@ -172,7 +172,7 @@ def write_parquet(documents: Iterable[Document], stream: IO[bytes]) -> None:
 def write_table(documents: Iterable[Document], stream: IO[Any], *, column: str = "text") -> None:
     """Write documents to a Parquet file with the columns id, text and entities, and one column for each document field.
 
-    The types of the fields are those of the first documents (8 million characters).
+    The first documents (8 million characters) determine the types of the fields.
 
     Args:
         documents: The documents.

@@ -302,7 +302,7 @@ def json_line(record: dict[str, Any]) -> str:
 
 
 def utf8(stream: IO[Any]) -> Callable[[str], object]:
-    """Return a function that writes strings to a stream in UTF-8, whatever the locale is."""
+    """Return a function that writes strings to a stream in UTF-8, independently of the locale."""
     binary = getattr(stream, "buffer", None)
     if binary is None and isinstance(stream, io.TextIOBase):
         return stream.write

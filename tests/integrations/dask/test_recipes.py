@@ -15,7 +15,7 @@ TEXTS = ["Ada Lovelace met Charles Babbage in London.", "In Kenya.", ""]
 
 def recipe(heading: str) -> str:
     page = (REPOSITORY / "docs" / "pages" / "distributed.md").read_text(encoding="utf-8")
-    found = re.search(rf"^## {heading}\n\n```py\n(.*?)```$", page, re.M | re.S)
+    found = re.search(rf"^## {heading}\n\n[^\n]+\n\n```py\n(.*?)```$", page, re.M | re.S)
     assert found
     assert sum(bool(line.strip()) for line in found[1].splitlines()) <= 20
     return found[1]
