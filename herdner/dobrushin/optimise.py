@@ -239,7 +239,7 @@ def _iterated(search: ScanSearch, order: Int32s, epsilon: float, iterations: int
 def _from_random(
     search: ScanSearch, q: Floats, d: Floats, epsilon: float, iterations: int, began: float
 ) -> OptimisedScan:
-    """Improve a scan of random variables by Algorithm 2 of DoGS17, and its result by further runs."""
+    """Improve a scan of random variables by one or more runs of Algorithm 2 of DoGS17."""
     influence = search.influence
     first = dobrushin_variation(influence, q, d)
     order, unchanged = _descend_random(influence, q, d.copy(), epsilon)

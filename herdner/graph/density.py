@@ -319,7 +319,9 @@ def compile_density(graph: FactorGraph | DensityGraph) -> DensityGraph:
         raise ValueError(f"density samplers need density factors, not {type(other).__name__}")
     sizes = sorted({group.n_terms for group in factors} - {0})
     if len(sizes) > 1:
-        raise ValueError(f"groups with data must have the same number of terms, not {sizes[0]} and {sizes[-1]}")
+        raise ValueError(
+            f"factor groups with data terms must have equal numbers of terms, not {sizes[0]} and {sizes[-1]}"
+        )
     return DensityGraph(graph, factors, sizes[0] if sizes else 0)
 
 

@@ -105,7 +105,7 @@ def block_ranges(compiled: TableGraph, overlapping: bool = False) -> Int32s:
 
 
 def block_steps(ranges: Int32s, order: NDArray[np.integer]) -> tuple[Int32s, Int32s]:
-    """Return the steps of a sweep over blocks, each of which updates one variable.
+    """Return the steps of a sweep over blocks; each step updates one variable.
 
     Args:
         ranges: int32[B, 2], the first and the last variable of each block.

@@ -123,7 +123,7 @@ def compile_tables(graph: Graph) -> TableGraph:
 
 def _domains(graph: FactorGraph) -> Discrete:
     if not isinstance(graph.domains, Discrete):
-        raise ValueError(f"table loops need variables with Discrete domains, not {type(graph.domains).__name__}")
+        raise ValueError(f"discrete backends need variables with Discrete domains, not {type(graph.domains).__name__}")
     return graph.domains
 
 
@@ -131,7 +131,7 @@ def _tables(graph: FactorGraph) -> tuple[TableFactors, ...]:
     factors = tuple(group for group in graph.factors if isinstance(group, TableFactors))
     if len(factors) < len(graph.factors):
         other = next(group for group in graph.factors if not isinstance(group, TableFactors))
-        raise ValueError(f"table loops need table factors, not {type(other).__name__}")
+        raise ValueError(f"discrete backends need table factors, not {type(other).__name__}")
     if not sum(group.reach for group in factors) <= LARGEST:
         g = max(range(len(factors)), key=lambda g: factors[g].reach)
         raise ValueError(

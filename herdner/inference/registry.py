@@ -58,7 +58,7 @@ class OptionDescription:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class BackendDescription:
-    """Summary of a backend, and its options.
+    """Summary and options of a backend.
 
     Attributes:
         name: Name of the backend.

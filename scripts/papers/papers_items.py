@@ -62,10 +62,10 @@ herdner, and whether they agree. `python scripts/papers/all.py` writes the page.
   digits. The others have the paper's sizes, or the sizes that the item names.
 * If "agrees" means less than the claim of the paper, the item says so.
 
-HG13: Bornn et al., *Herded Gibbs Sampling* (2013). HG16: Chen et al., the same in JMLR 17 (2016). DoGS17:
-Mitliagkas and Mackey, *Improving Gibbs Sampler Scan Quality with DoGS* (2017). FWSS18: Futami et al., *Frank-Wolfe
-Stein Sampling* (2018). HGW19: Yamashita and Suzuki, *Convergence analysis of herded-Gibbs-type sampling algorithms*
-(2019).
+HG13: Bornn et al., *Herded Gibbs Sampling* (2013). HG16: Chen et al., *Herded Gibbs Sampling*, the journal version
+(JMLR 17, 2016). DoGS17: Mitliagkas and Mackey, *Improving Gibbs Sampler Scan Quality with DoGS* (2017).
+FWSS18: Futami et al., *Frank-Wolfe Stein Sampling* (2018).
+HGW19: Yamashita and Suzuki, *Convergence analysis of herded-Gibbs-type sampling algorithms* (2019).
 """
 PAPERS = {
     "HG": "Herded Gibbs sampling (HG13, HG16)",

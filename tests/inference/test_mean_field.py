@@ -199,7 +199,7 @@ def test_no_trace_is_the_same_result():
 
 
 def test_bad_graphs():
-    with pytest.raises(ImpossibleGraph, match="no variables is -inf"):
+    with pytest.raises(ImpossibleGraph, match="with an empty scope is -inf"):
         make_backend("mean-field").infer(FactorGraph([2], [TableFactors([[]], [-np.inf])]))
     with pytest.raises(ValueError, match=r"^variable 1: its unary factors forbid every state"):
         make_backend("mean-field").infer(FactorGraph([2, 2], [TableFactors([[1]], [[-np.inf, -np.inf]])]))

@@ -329,7 +329,7 @@ def test_bad_graphs():
     decided = TableFactors([[0]], [[0.0, -np.inf]])
     with pytest.raises(ImpossibleGraph, match=r"forbid every joint state of the chain of variable \d"):
         backend.infer(FactorGraph([2] * 5, [ring, decided]))
-    with pytest.raises(ImpossibleGraph, match="no variables is -inf"):
+    with pytest.raises(ImpossibleGraph, match="with an empty scope is -inf"):
         backend.infer(FactorGraph([2] * 5, [ring, TableFactors([[]], [-np.inf])]))
 
 

@@ -212,7 +212,7 @@ def bounded_error_gibbs(
 def qmc_gibbs(
     n_sweeps: int = 1000, burn_in: int = 0, driving: Driving = _REGISTER, **options: Unpack[GibbsOptions]
 ) -> Gibbs:
-    """Return quasi-Monte Carlo Gibbs, with a driving sequence for random numbers (HG16, Sec. 4.1; HGW19, Sec. 7).
+    """Return quasi-Monte Carlo Gibbs, which uses a driving sequence as random numbers (HG16, Sec. 4.1; HGW19, Sec. 7).
 
     Args:
         n_sweeps: Number of sweeps.

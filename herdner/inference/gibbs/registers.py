@@ -137,7 +137,7 @@ class RegisterNumbers:
 
 
 def _byte_tables(images: list[int]) -> NDArray[np.uint32]:
-    """Return, for each byte value of a register state, its contribution to the state after a jump, uint32[4, 256]."""
+    """Return the contribution of each byte of a register state to the state after a jump, uint32[4, 256]."""
     images = images + [0] * (WORD - len(images))
     tables: list[NDArray[np.uint32]] = []
     for byte in range(WORD // 8):

@@ -112,7 +112,7 @@ def _check(focus: Focus) -> None:
     if focus.target.shape[1] != 2:
         raise ValueError(f"the estimate of D^cor needs a binary variable, got {focus.target.shape[1]} states")
     if len(focus.keys) > 1:
-        raise ValueError("the estimate of D^cor needs weights that z determines; random bins are not supported")
+        raise ValueError("the estimate of D^cor does not support random bins; use another sharing")
     possible = focus.target.sum(axis=1) > 0
     y, p = focus.keys[0][possible], conditional(focus.target)[possible, 1]
     least, most = np.full(focus.n_weights, np.inf), np.full(focus.n_weights, -np.inf)
@@ -120,6 +120,6 @@ def _check(focus: Focus) -> None:
     np.maximum.at(most, y, p)
     if (most - least).max() > _TOLERANCE:
         raise ValueError(
-            "the estimate of D^cor needs weights that see one probability each; use blanket, complete or neighbour-sum"
+            "the estimate of D^cor needs one probability per herding weight; use blanket, complete or neighbour-sum"
             " sharing instead of bins"
         )

@@ -143,7 +143,7 @@ class FlipNoise:
         return self.table.T[y]
 
     def most_likely(self, y: NDArray[np.integer]) -> Int32s:
-        """Return the most likely true label of each pixel, its observed label, as int32.
+        """Return the observed labels, which are the most likely true labels, as int32.
 
         Args:
             y: Observed labels.

@@ -104,13 +104,13 @@ class Observation:
             noise: The noise model, for its levels.
 
         Raises:
-            PictureError: The picture has a palette, whose colours have no means.
+            PictureError: The picture has a palette, whose colours cannot be averaged.
         """
         assert mean is not None
         if isinstance(noise, GaussianNoise):
             return Picture((mean + 1) / 2)
         if self.appearance is None or self.palette is not None:
-            raise PictureError("colours of a palette have no means; omit --soft")
+            raise PictureError("colours of a palette cannot be averaged; omit --soft")
         return Picture(np.interp(mean, np.arange(len(self.appearance)), self.appearance))
 
 

@@ -245,7 +245,7 @@ def _limits(box: ArrayLike | None, dim: int) -> Floats | None:
 
 def _grid(limits: Floats | None, resolution: int) -> Floats:
     if limits is None:
-        raise ValueError("search='grid' needs `box`, the ends of the grid [d, 2]")
+        raise ValueError("search='grid' needs `box`, the lower and upper limits of the grid, [d, 2]")
     n = check_integer(resolution, "resolution", 2)
     if n ** len(limits) > _MOST_NODES:
         raise ValueError(

@@ -142,7 +142,9 @@ class ConstantStep:
 
     def towards(self, particle: int) -> Floats:
         """Raise `ValueError`, because equal weights allow no step towards a single particle."""
-        raise ValueError("step='constant' gives equal weights; this sampler needs 'line-search'")
+        raise ValueError(
+            "step='constant' gives equal weights, which this sampler does not support; use step='line-search'"
+        )
 
 
 class LineSearch:

@@ -258,5 +258,5 @@ def check_data(inputs: ArrayLike, outputs: ArrayLike) -> tuple[Floats, Floats]:
     if x.ndim != 2 or y.shape != (len(x),) or not x.size:
         raise ValueError(f"data must have inputs [N, D] and outputs [N], got {x.shape} and {y.shape}")
     if not (np.isfinite(x).all() and np.isfinite(y).all()):
-        raise ValueError("data must be finite; fill in or drop missing values")
+        raise ValueError("data must be finite; replace or remove missing values")
     return x, y
