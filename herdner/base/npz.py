@@ -116,7 +116,7 @@ def read_arrays(
             if name == member.filename and name in texts:
                 continue
             if name in arrays or name == member.filename:
-                raise NpzError(f"its member {member.filename!r} is not an array, or occurs twice")
+                raise NpzError(f"the member {member.filename!r} of the archive is not an array, or occurs twice")
             arrays[name] = _array(_bytes(archive, member, packed), f"its array {name}")
     return arrays
 
@@ -140,7 +140,7 @@ def _check_size(archive: zipfile.ZipFile, largest: int | None) -> None:
         most += _MAX_RATIO * archive.fp.seek(0, os.SEEK_END)
     most = most if largest is None else min(most, largest)
     if size > most:
-        raise NpzError(f"it would unpack to {size >> 20} MiB; expected at most {most >> 20} MiB")
+        raise NpzError(f"the archive would unpack to {size >> 20} MiB; expected at most {most >> 20} MiB")
 
 
 def _bytes(archive: zipfile.ZipFile, member: zipfile.ZipInfo, packed: bool) -> bytes:
@@ -149,9 +149,11 @@ def _bytes(archive: zipfile.ZipFile, member: zipfile.ZipInfo, packed: bool) -> b
     The module zipfile checks the length and the CRC-32.
     """
     if not packed and member.compress_type != zipfile.ZIP_STORED:
-        raise NpzError(f"its member {member.filename} is compressed; store it plain, as numpy.savez does")
+        raise NpzError(
+            f"the member {member.filename} of the archive is compressed; store it plain, as numpy.savez does"
+        )
     if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) or member.flag_bits & 0x1:
-        raise NpzError(f"its member {member.filename} has an unknown compression method, or is encrypted")
+        raise NpzError(f"the member {member.filename} has an unknown compression method, or is encrypted")
     return archive.read(member)
 
 

@@ -175,7 +175,7 @@ def parse_names(path: str | None, strength: float | None, hard: bool, fold_case:
     if path is None:
         for option, value in values.items():
             if value:
-                raise UsageError(f"{option}: also needs --names FILE")
+                raise UsageError(f"{option} requires --names FILE; add it")
         return None
     if hard and strength is not None:
         raise UsageError("--names-strength: has no effect with --names-hard; leave out one of them")

@@ -111,11 +111,11 @@ def _check_options(
     from herdner.studies.denoising.noise import FlipNoise, GaussianNoise
 
     if sigma is not None and (p is not None or noise == "flip"):
-        raise UsageError("--sigma: only for Gaussian noise; for flips give --p")
+        raise UsageError("--sigma applies only to Gaussian noise; for flip noise use --p")
     if p is not None and noise == "gaussian":
-        raise UsageError("--p: only for flips; for Gaussian noise give --sigma")
+        raise UsageError("--p applies only to flip noise; for Gaussian noise use --sigma")
     if soft and estimate == "map":
-        raise UsageError("--soft: writes posterior means; leave out --estimate map")
+        raise UsageError("--soft writes posterior means; leave out --estimate map")
     try:
         if sigma is not None:
             GaussianNoise(sigma)

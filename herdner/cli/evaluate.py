@@ -68,7 +68,7 @@ def evaluate(
     gold_files = GoldFiles(parse_sources(files), rename_labels, parse_renames(rename), case, strict)
     if compare is None:
         if unit is not None:
-            raise UsageError("--unit: also needs --compare")
+            raise UsageError("--unit requires --compare; add it")
         n_resamples = 1000 if resamples is None else resamples
         tables = _score_model(gold_files, model, backend, set_, seed, n_resamples, consistency)
     else:
@@ -91,7 +91,7 @@ def _score_model(
     gold_files: GoldFiles, model: str, backend: str | None, set_: list[str] | None, seed: int, resamples: int,
     consistency: bool,
 ) -> list[Tabulated]:  # fmt: skip
-    """Return the scores of one model and, on request, its consistency."""
+    """Return the scores of one model on the gold files and, if requested, the consistency of its predictions."""
     import numpy as np
 
     import herdner

@@ -78,7 +78,7 @@ def _make_backend(name: str, pairs: list[str] | None, seconds: float, task: Infe
         return parse_backend(name, {"seconds": seconds, **options})
     if task == "samples":
         if name not in ("auto", "exact"):
-            raise UsageError(f"--task samples: needs --backend exact, not {name}")
+            raise UsageError(f"--task samples requires --backend exact, got {name}")
         return parse_backend("exact", {"n_samples": n_samples, **options})
     return parse_backend(name, options)
 

@@ -214,11 +214,11 @@ def _check_cluster_files(
     if not files or "-" in files:
         raise UsageError("--cluster cannot read standard input; name files, folders or patterns")
     if jobs is not None and cluster != "local":
-        raise UsageError(f"--jobs: only with --cluster local; the cluster at {cluster} has its own workers")
+        raise UsageError(f"--jobs requires --cluster local; the cluster at {cluster} determines the number of workers")
     if format not in ("jsonl", "parquet"):
-        raise UsageError(f"--format {format!r}: with --cluster expected jsonl or parquet")
+        raise UsageError(f"--format must be jsonl or parquet with --cluster, got {format!r}")
     if input_format not in (None, "text", "jsonl", "parquet"):
-        raise UsageError(f"--input {input_format!r}: with --cluster expected text, jsonl or parquet")
+        raise UsageError(f"--input must be text, jsonl or parquet with --cluster, got {input_format!r}")
 
 
 def _check_cluster_options(

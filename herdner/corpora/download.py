@@ -136,7 +136,7 @@ class _Redirects(request.HTTPRedirectHandler):
         try:
             check_url(newurl, after=req.full_url)
         except ValueError as problem:
-            raise DownloadError(f"{req.full_url}: refused a redirect: {problem}") from None
+            raise DownloadError(f"{req.full_url}: the redirect was refused, because {problem}") from None
         return super().redirect_request(req, fp, code, msg, headers, newurl)
 
 

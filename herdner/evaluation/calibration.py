@@ -174,7 +174,7 @@ MEASURES: dict[str, Callable[[EntityConfidences], float]] = {
 
 
 def reliability_curve(sample: EntityConfidences, binning: Binning) -> tuple[Floats, Floats, NDArray[np.int64]]:
-    """Return the points of a reliability diagram.
+    """Return the points of a reliability diagram: mean confidence and precision of the entities in each bin.
 
     Args:
         sample: Confidences of M entities.

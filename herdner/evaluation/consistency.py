@@ -359,7 +359,7 @@ def _label_counts(labels: Mapping[str, int]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Consistency(Tabulated):
-    """Result of `measure_consistency`.
+    """Result of `measure_consistency`: how consistently and correctly predictions tag repeated names and short forms.
 
     Attributes:
         repeated_names: Counts of repeated names, of the gold documents ("gold") and of each prediction.

@@ -115,7 +115,7 @@ def match_documents(gold: Sequence[Document], predicted: Sequence[Document]) -> 
 
 
 def find_fixed_errors(before: Iterable[DocumentMatch], after: Iterable[DocumentMatch]) -> list[DocumentMatch]:
-    """Find the errors of one prediction that another prediction does not make.
+    """Find the errors of one prediction that another prediction of the same documents does not contain.
 
     A missed or wrongly predicted gold span is fixed if the other prediction is correct. A spurious span is fixed if
     the other prediction does not contain it.

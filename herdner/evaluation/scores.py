@@ -190,7 +190,7 @@ def evaluate(
 def pair_documents(
     gold: Sequence[Document], predicted: Sequence[Document], scheme: Scheme | None = None
 ) -> Iterator[DocumentSpans]:
-    """Yield the gold and predicted spans of each document, read as `evaluate` reads them.
+    """Yield the gold and predicted spans of each document, after reading the documents as `evaluate` does.
 
     Args:
         gold: Gold documents.

@@ -338,7 +338,7 @@ class Document:
         return replace(self, spans=spans, entities=ordered, is_proposal=False, scheme=scheme, source_tags=None)
 
     def with_proposals(self, entities: Iterable[Entity]) -> Document:
-        """Return the document with proposed entities instead of an annotation.
+        """Return the document with proposals of a model or tool as its entities, and without annotation.
 
         Args:
             entities: Names with character offsets, in any order.
@@ -366,7 +366,7 @@ class Document:
         return replace(self, partial=partial)
 
     def without_annotation(self) -> Document:
-        """Return the document without spans, entities, tags and partial annotation."""
+        """Return a copy of the document without annotation: no spans, entities, tags or partial annotation."""
         return replace(self, spans=None, entities=(), partial=None, is_proposal=False, source_tags=None)
 
     def __eq__(self, other: object) -> bool:

@@ -51,7 +51,7 @@ class PartialAnnotation:
             raise ValueError(f"the annotated labels name {duplicates[0]} twice; name it once")
 
     def conflict(self, entities: Iterable[tuple[int, int, str]]) -> str | None:
-        """Describe the first entity that contradicts this annotation.
+        """Describe the first entity that contradicts this partial annotation.
 
         Args:
             entities: Start, end and label of each entity.

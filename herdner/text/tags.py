@@ -25,7 +25,7 @@ _TO_BILOU = {"E": "L", "S": "U"}
 
 
 class Span(NamedTuple):
-    """A labelled span of tokens.
+    """Labelled span of tokens, such as an entity in a document.
 
     Attributes:
         start: Index of the first token.

@@ -149,7 +149,7 @@ def test_a_file_that_exists_is_taken_as_it_is(call: Call, odd_model: Path) -> No
         (["--compare", "en", "en", "--resamples", "0"], 2, "needs at least 1 bootstrap sample"),
         (["--compare", "en", "en", "--resamples", "99999999999"], 2, "10000000"),
         (["--compare", "en", "en", "--unit", "token"], 2, "'token' is not one of 'document', 'sentence'"),
-        (["--unit", "document"], 2, "also needs --compare"),
+        (["--unit", "document"], 2, "--unit requires --compare"),
         (["--compare", "en", "nowhere.model"], 1, "FILE:FORMAT"),
         (["--compare", "en", "en:gibbs"], 1, "MODEL@BACKEND"),
         (["--compare", "en", "nowhere.conll"], 1, "nowhere.conll"),

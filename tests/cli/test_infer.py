@@ -57,7 +57,7 @@ def test_wrong_calls_are_one_line(call, files, tmp_path):
         (["infer", str(tmp_path / "none.uai")], 1, "no such file"),
         (["infer", uai, "--evidence", uai], 1, "must be an integer"),
         (["infer", uai, "--task", "PR", "--backend", "gibbs"], 2, "does not compute the partition function"),
-        (["infer", uai, "--task", "samples", "--backend", "gibbs"], 2, "needs --backend exact"),
+        (["infer", uai, "--task", "samples", "--backend", "gibbs"], 2, "requires --backend exact"),
         (["infer", uai, "--seconds", "0"], 2, "seconds must be a positive number"),
         (["infer", uai, "--backend", "gibs"], 2, "gibs"),
     ]:

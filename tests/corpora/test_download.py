@@ -165,7 +165,9 @@ def test_redirects_are_followed_but_not_for_ever_nor_off_the_web(server: Threadi
     assert "answered 302" in fails("loop", server, tmp_path / "loop")
     assert len(server.asked) == download.MAX_REDIRECTS + 1  # type: ignore[attr-defined]
     assert "not allowed" in fails("to-file", server, tmp_path / "file")
-    assert "refused a redirect: 'ftp://127.0.0.1/x' is not an http" in fails("to-ftp", server, tmp_path / "ftp")
+    assert "the redirect was refused, because 'ftp://127.0.0.1/x' is not an http" in fails(
+        "to-ftp", server, tmp_path / "ftp"
+    )
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ __all__ = ["WRITERS", "Prediction", "Report", "ReportSettings", "make_report", "
 
 
 def to_json(report: Report) -> str:
-    """Return a report as one JSON object.
+    """Return an evaluation report as text that contains one JSON object.
 
     Args:
         report: The report.

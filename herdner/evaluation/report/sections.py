@@ -185,7 +185,7 @@ def _scores(report: Report) -> ReportTable:
 
 
 def report_labels(report: Report) -> list[str]:
-    """Return the labels of the gold documents and of all predictions.
+    """Return all labels that occur in the gold documents or in the predictions of a report.
 
     Args:
         report: The report.

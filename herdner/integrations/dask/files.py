@@ -96,7 +96,7 @@ def _files_of(path_or_pattern: str, format: str | None, options: Mapping[str, An
 
 
 def _list(fs: Any, path: str, format: str | None) -> list[dict[str, Any]]:
-    """Return fsspec's entries for the files of a path, pattern or folder."""
+    """Return the entries (dicts of fsspec) of the files that a path, pattern or folder names."""
     if glob.has_magic(path) and not fs.exists(path):
         return [info for info in fs.glob(path, detail=True).values() if info["type"] == "file"]
     if not fs.isdir(path):

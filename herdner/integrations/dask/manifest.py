@@ -238,18 +238,18 @@ def check_same_run(manifest: Manifest, settings: RunSettings, inputs: Sequence[R
     old_files, new_files = ({file.path: file for file in files} for files in (manifest.inputs, inputs))
     for path in [*old_files, *new_files]:
         if path not in new_files:
-            raise different(f"{path} was an input of that run")
+            raise different(f"{path} was an input of that run, but is not one now")
         if path not in old_files:
-            raise different(f"{path} was not an input of that run")
+            raise different(f"{path} is an input now, but was not one of that run")
         if old_files[path] != new_files[path]:
             raise ValueError(f"{path} has changed since the run in {folder.url} began; use another folder")
     if manifest.inputs != list(inputs):
-        raise different("its inputs were in another order")
+        raise different("the inputs of that run were in another order")
 
 
 def _setting_difference(name: str, old: RunSettings, new: RunSettings) -> str:
     if name == "sha256":
-        return f"its model was another file ({old.model}, now {new.model})"
+        return f"the model of that run was another file ({old.model}, now {new.model})"
     if name == "herdner":
-        return f"its version of herdner was {old.herdner}, now it is {new.herdner}"
+        return f"the version of herdner was {old.herdner}, now it is {new.herdner}"
     return f"{name.replace('_', ' ')} was {json.dumps(getattr(old, name))}, now it is {json.dumps(getattr(new, name))}"

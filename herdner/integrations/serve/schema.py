@@ -87,7 +87,7 @@ _End = Annotated[int, Field(ge=0, description="Offset behind the last character.
 
 
 class TagRequest(RequestModel):
-    """One or several texts, and the backends that tag them."""
+    """Request to tag one or several texts with one or more backends."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -149,7 +149,7 @@ class _OneText(RequestModel):
 
 
 class ExplainRequest(_OneText):
-    """An entity of a text, and the backend that has tagged it."""
+    """Request to explain the label that a backend has given to an entity of a text."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"text": EXAMPLE, "start": 70, "end": 76}]})
 
@@ -181,7 +181,7 @@ class RequestEntity(BaseModel):
 
 
 class FileRequest(_OneText):
-    """A text with its entities, and the format of a file."""
+    """Request to write a text with its entities as a file in some format."""
 
     model_config = ConfigDict(
         json_schema_extra={

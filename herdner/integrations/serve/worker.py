@@ -74,7 +74,7 @@ class RequestHandler:
         tagger.tag("Ada lives in Kenya. Ada sings.", names=names)  # triggers all lazy initialisation
 
     def about(self) -> dict[str, Any]:
-        """Return the description of the model for ``GET /api/about``."""
+        """Return a description of the model (name, labels and link rules) for ``GET /api/about``."""
         rules = [each.template.name for each in self.crf.link_tables]
         return {"model": self.name, "labels": list(self.tagger.labels), "rules": rules}
 
@@ -179,7 +179,7 @@ class RequestHandler:
         explanations = self.tagger.explain(text, inference, offsets=(start, end), against=against, seed=seed)
         if not explanations:
             raise ValueError(
-                f"{text[start:end]!r} has the label {against} or cannot have it; compare with another label"
+                f"{text[start:end]!r} has the label {against} or cannot have it; name another label in `against`"
             )
         return explanations[0].to_dict()
 

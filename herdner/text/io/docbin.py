@@ -122,13 +122,16 @@ def _columns(message: dict[str, Any]) -> Iterator[_Columns]:
     spaces = np.frombuffer(message["spaces"], bool)
     table = np.reshape(np.frombuffer(message["tokens"], np.dtype("<u8")), (-1, len(attrs)))
     if lengths.min(initial=0) < 0 or lengths.sum() != len(table) or len(spaces) != len(table):
-        raise ValueError(f"lengths of {lengths.sum()} tokens for {len(table)} tokens and {len(spaces)} spaces")
+        raise ValueError(
+            f"the document lengths, whose sum is {lengths.sum()}, must be at least 0 and fit"
+            f" {len(table)} tokens and {len(spaces)} spaces"
+        )
     if orth not in attrs:
         raise ValueError("it contains no words")
     words = {int(get_string_id(word)): word for word in map(str, message["strings"])} | {0: ""}
     flags: list[dict[str, Any]] = message.get("flags") or [{}] * len(lengths)
     if len(flags) != len(lengths):
-        raise ValueError(f"{len(flags)} flags for {len(lengths)} documents")
+        raise ValueError(f"there are {len(lengths)} documents but {len(flags)} flags")
     begin = 0
     for length, flag in zip(lengths.tolist(), flags, strict=True):
         rows = table[begin : begin + length]
@@ -143,7 +146,7 @@ def _strings(column: NDArray[np.uint64], words: dict[int, str]) -> list[str]:
     try:
         return [words[code] for code in column.tolist()]
     except KeyError as error:
-        raise ValueError(f"no string with the hash {error}") from None
+        raise ValueError(f"there is no string with the hash {error}") from None
 
 
 def _document(columns: _Columns, id: str) -> Document:

@@ -173,7 +173,7 @@ def record_document(
 
 
 def parse_record(line: str) -> tuple[dict[str, Any], list[str]]:
-    """Parse the JSON object of a line.
+    """Parse a line that contains a JSON object, and collect warnings about it.
 
     Args:
         line: The line.

@@ -71,7 +71,7 @@ def _tasks(source: Source, encoding: str) -> list[Any]:
 
 def _document(task: object, id: str, warn: Warn) -> Document:
     if not isinstance(task, dict):
-        raise ValueError(f"is {json.dumps(task)[:40]}; expected an object with data and annotations")
+        raise ValueError(f"the task is {json.dumps(task)[:40]}; expected an object with data and annotations")
     values = cast("dict[str, Any]", task)
     if not isinstance(values.get("data"), dict):
         return _flat(values, id, warn)
@@ -113,7 +113,7 @@ def _text_key(data: Mapping[str, Any]) -> str:
         key for key, value in data.items() if isinstance(value, str) and key not in ("id", "created_at", "updated_at")
     ]
     if len(strings) != 1:
-        raise ValueError(f"no text in its data ({', '.join(data) or 'none'}); expected a string named text")
+        raise ValueError(f"no text in the data of the task ({', '.join(data) or 'none'}); expected a string named text")
     return strings[0]
 
 
@@ -155,7 +155,7 @@ def _spans(results: Iterable[Any], warn: Warn) -> Iterator[MarkedSpan]:
             warn("of several labels of a region the first is read")
         if isinstance(region.get("start"), str):
             raise ValueError(
-                "its regions have positions in HTML (XPath); expected a Text control, whose offsets are numbers"
+                "the regions of the task have positions in HTML (XPath); expected the numeric ones of a Text control"
             )
         confidence = result.get("score", region.get("score"))
         yield MarkedSpan(region.get("start"), region.get("end"), labels[0], region.get("text"), confidence)

@@ -31,7 +31,7 @@ _UNIT = re.compile(
 
 
 def read_html(where: Input, *, encoding: str = "utf-8") -> Iterator[Document]:
-    """Read the text of HTML pages.
+    """Read documents from HTML pages: the visible text of each page.
 
     A blank line separates paragraphs, headings, cells and list items; ``<br>`` is a line break, and other white space
     is one space. Scripts, styles, titles and forms are left out. turbohtml parses tags and references such as

@@ -64,6 +64,6 @@ class ParseWarnings:
     def __exit__(
         self, type: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Log the collected warnings."""
+        """Log the collected warnings at the end of the ``with`` block."""
         for message, (first, count) in self.first_and_count.items():
             logger.warning("%s: %s%s", first, message, f", {count} in all" if count > 1 else "")

@@ -268,7 +268,7 @@ def _raw(source: Source) -> AbstractContextManager[Any]:
 
 
 def read_chunks(source: Source, encoding: str = "utf-8") -> Iterator[str]:
-    """Decode a text file in pieces of about a megabyte.
+    """Decode a text file, and yield the text in pieces of about a megabyte.
 
     Args:
         source: A file or stream, possibly compressed.
@@ -334,7 +334,7 @@ def _guess(error: UnicodeError, encoding: str, n_bytes: int) -> str:
 
 
 def read_lines(source: Source, encoding: str = "utf-8") -> Iterator[tuple[int, str]]:
-    """Read the lines of a text file.
+    """Read the lines of a text file, and yield each line with its number.
 
     Args:
         source: A file or stream, possibly compressed.
@@ -351,7 +351,7 @@ def read_lines(source: Source, encoding: str = "utf-8") -> Iterator[tuple[int, s
 
 
 def read_raw_lines(source: Source, encoding: str = "utf-8") -> Iterator[str]:
-    """Read the lines of a text file as `read_lines` does, but keep their line ends."""
+    """Read the lines of a text file as `read_lines` does, but keep the line feeds at their ends."""
     number, length = 0, 0
     parts: list[str] = []  # parts of the current line; joining them once takes linear time for chunks of any size
     for chunk in read_chunks(source, encoding):

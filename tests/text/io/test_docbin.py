@@ -98,11 +98,11 @@ def altered(**values) -> bytes:
         (altered(attrs=[65, 66, 67]), "damaged DocBin"),
         (altered(strings=["Ada"]), "document|no string with the hash"),
         (altered(strings=7), "damaged DocBin"),
-        (altered(lengths=np.array([-1, 4], "i4").tobytes()), "lengths of 3 tokens"),
-        (altered(lengths=np.array([2**30], "i4").tobytes()), "lengths of 1073741824 tokens"),
+        (altered(lengths=np.array([-1, 4], "i4").tobytes()), "document lengths, whose sum is 3, must be"),
+        (altered(lengths=np.array([2**30], "i4").tobytes()), "document lengths, whose sum is 1073741824, must be"),
         (altered(lengths=b"123"), "damaged DocBin"),
         (altered(spaces=b""), "0 spaces"),
-        (altered(flags=[{}, {}]), "2 flags for 1 documents"),
+        (altered(flags=[{}, {}]), "there are 1 documents but 2 flags"),
     ],
 )
 def test_damaged_files_are_one_line(data, says):
