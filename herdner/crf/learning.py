@@ -149,7 +149,7 @@ class LearningCurve:
 
 @dataclass
 class _BestModel:
-    """Record of all iterations, and of the best model: that with the best score or, without scores, the last one."""
+    """Record of all iterations, and of the model with the best score (or the last model, if there are no scores)."""
 
     patience: int
     n_tokens: int

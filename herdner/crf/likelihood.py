@@ -143,7 +143,7 @@ class ChainLikelihood:
 
 
 def _parts(offsets: NDArray[np.int64], weights: Floats) -> Sequence[tuple[int, int]]:
-    """Split the sentences into `_PARTS` ranges with similar numbers of tokens of positive weight."""
+    """Split the sentences into `_PARTS` ranges that have similar numbers of tokens with a positive weight."""
     sizes = np.cumsum(np.diff(offsets) * (weights != 0))
     total = sizes[-1] if len(sizes) else 0
     cuts = np.searchsorted(sizes, [total * k / _PARTS for k in range(1, _PARTS)])

@@ -197,7 +197,7 @@ def _table_gradient(links: _TiedLinks, y: NDArray[np.int32], excess: Floats) -> 
 
 
 def _chain_gradient(model: SkipChainModel, examples: Examples, unary: Floats) -> tuple[float, Floats, Floats]:
-    """Return the loss of the linear chains, their marginals, and the gradient by the transition table."""
+    """Return the loss and the marginals of the linear chains, and the gradient of the loss by the transition table."""
     y = examples.states
     left, right = y[examples.neighbours].T
     chains = forward_backward(unary, model.transition, examples.sentence_offsets, transition_counts=True)

@@ -86,7 +86,7 @@ def span_confidences(
     ends: NDArray[np.int64],
     overwrite_unary: bool = False,
 ) -> Floats:
-    """Return the probability of each of M spans: that its tokens form exactly one entity with the span's label.
+    """Return, for each of M spans, the probability that exactly the tokens of the span form an entity with its label.
 
     The probability is computed under the chain of the sentence. Each link adds to the log-potentials of a token the
     expectation of its table over the tags of the other token. These are distributed as the decoded marginals or, if
@@ -127,7 +127,7 @@ def span_beliefs(
     starts: Sequence[int] | Int64s = (0,),
     overwrite_unary: bool = False,
 ) -> CalibrationInputs:
-    """Return the inputs of the calibration for each span, such as its probabilities with and without links.
+    """Return the inputs of the calibration for each span, such as the probabilities with and without links.
 
     Args:
         crf: Transition table and tables of links.
@@ -208,7 +208,7 @@ class Decoder:
 
     @classmethod
     def of(cls, model: TaggerModel) -> Decoder:
-        """Compile the trained model of a tagger to a decoder.
+        """Build a decoder from the trained model of a tagger.
 
         Args:
             model: Trained model of a tagger.

@@ -51,7 +51,7 @@ class NoSuchName(ValueError):
     """
 
     def __init__(self, message: str, is_in_text: bool) -> None:
-        """Store the message, and the flag whether the text contains the name."""
+        """Store the message, and a flag that is True if the text contains the name."""
         self.is_in_text = is_in_text
         super().__init__(message)
 
@@ -76,13 +76,13 @@ class ExplanationPart(NamedTuple):
         return {"kind": self.kind, "value": _finite(self.value), "words": self.words, "token": self.token}
 
     def __str__(self) -> str:
-        """Return the English description of the part, after the token if the part has one."""
+        """Return the English description of the part, preceded by the token if the part belongs to one token."""
         return f"{self.token}: {self.words}" if self.token else self.words
 
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """Explanation of the label of a mention: its log-odds, and the contributions that add up to them.
+    """Explanation of the label of a mention: log-odds of the label, and contributions that add up to the log-odds.
 
     Attributes:
         mention: The mention with its label and confidence.
@@ -271,10 +271,9 @@ class _Explainer:
                 yield label, other
 
     def _alternative(self, i: int, label: str | None) -> dict[int, int] | None:
-        """Return the tags that change if span i gets another label, as a dict from token to tag index, or None.
+        """Return the tags that change if span i gets another label, as a dict; None if the model lacks one of the tags.
 
-        If ``label`` is None, the tokens of the span get the tag O. Returns None if the model lacks one of the
-        tags.
+        If ``label`` is None, the tokens of the span get the tag O.
 
         In IOB1, the tags of a span depend on the adjacent span before it. So the next adjacent span may change as well.
         """

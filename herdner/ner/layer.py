@@ -190,7 +190,7 @@ class SkipChainLayer(Estimator):
         links: Sequence[NDArray[np.int32]] | None = None,
         seed: int | None = 0,
     ) -> LayerResult:
-        """Compute the tags of one document from its scores and links.
+        """Compute the tags of one document from scores and links.
 
         Args:
             scores: Numbers [n, K], a row for each token and a column for each label; -inf forbids a label.
@@ -234,7 +234,7 @@ class SkipChainLayer(Estimator):
         *,
         seed: int | None = 0,
     ) -> list[list[str]]:
-        """Compute the tags of several documents from their scores and links.
+        """Compute the tags of several documents from scores and links.
 
         Args:
             scores: Scores of each document, as in `apply`.
@@ -469,7 +469,7 @@ def _apply(
     rng: np.random.Generator,
     ends: Sequence[NDArray[np.int32]] | None = None,
 ) -> LayerResult:
-    """Tag one checked document; ``ends`` are its links, or None to compute them."""
+    """Tag one checked document. ``ends`` are the links of the document, or None to compute the links."""
     unary, tokens, offsets = document
     if not tokens:
         return LayerResult([], [], unary, np.empty((0, 2), np.int32), np.zeros(0, np.bool_), np.zeros(0))

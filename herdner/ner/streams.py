@@ -36,7 +36,7 @@ class Batch(NamedTuple):
     failure: Failure | None = None
 
     def halves(self) -> list[Batch]:
-        """Split the batch into two halves, unless it is so short that this saves no time."""
+        """Split the batch into two halves, unless the batch is too short for a split to save time."""
         middle = len(self.sources) // 2
         if not middle or sum(map(_length, self.sources)) < BATCH_CHARACTERS // 2:
             return [self]
@@ -132,7 +132,7 @@ class BatchTagger:
 
 
 def without_uncertain(document: Document, min_confidence: float) -> Document:
-    """Return the document without the entities whose confidence is below ``min_confidence``."""
+    """Return a document without the entities whose confidence is below ``min_confidence``."""
     selected: list[tuple[Span, float]] = []
     for span, entity in zip(document.spans or (), document.entities, strict=True):
         if entity.confidence is not None and entity.confidence >= min_confidence:

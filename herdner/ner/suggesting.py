@@ -45,7 +45,7 @@ class Suggestion(NamedTuple):
 
 
 def suggest(tagger: Tagger, documents: Iterable[Document]) -> list[Suggestion]:
-    """Tag documents, and return them in the order in which they should be annotated. All are kept in memory.
+    """Tag documents, and return them in the order in which they should be annotated. All documents are kept in memory.
 
     Args:
         tagger: Tagger whose uncertainty is measured.
@@ -100,7 +100,7 @@ def _by_word(document: Document, uncertainty: Floats) -> dict[str, float]:
 
 
 def greedy_order(values: Sequence[dict[str, float]], costs: Sequence[float]) -> list[tuple[int, float]]:
-    """Order documents greedily by their gain per cost, the largest ratio first; ties keep the input order.
+    """Order documents greedily by the ratio of gain to cost, largest ratio first; ties keep the input order.
 
     Args:
         values: Value of each word of each document. The gain of a document is the sum, over its words, of the increase

@@ -25,7 +25,7 @@ class NameMatch(NamedTuple):
 
 
 class Finder:
-    """Known names, compiled to find them in documents for the tags of one model. Threads may share it.
+    """Compiled search for known names in documents, for the tags of one model. Threads may share it.
 
     Args:
         names: The known names.
@@ -97,7 +97,7 @@ class Finder:
         return (match for match in matches if match.end <= ends[np.searchsorted(ends, match.start, side="right")])
 
     def _trie(self, own_tokens: bool) -> Trie:
-        """Return the lazily initialised trie of the known names, tokenized by the rules for the document."""
+        """Return a trie of the known names, which are tokenized like the document; the trie is lazily initialised."""
         if own_tokens not in self._tries:
             trie = Trie()
             for index, entry in enumerate(self._entries):

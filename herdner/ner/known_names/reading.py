@@ -73,7 +73,7 @@ def read_known_names(path: Path | IO[Any], encoding: str = "utf-8") -> Iterator[
 
 
 def _lines(source: Source, encoding: str) -> Iterator[tuple[int, str]]:
-    """Yield line numbers and lines of a file of known names; encoding errors get advice for known names."""
+    """Yield the line numbers and lines of a file of known names; raise `FormatError` if the encoding is wrong."""
     number = 0
     try:
         for number, line in read_lines(source, encoding):

@@ -123,7 +123,7 @@ def _tags_of(prefix: str, label: str, scheme: Scheme, marks_ends: bool) -> list[
 
 
 def _tag(label: str, begins: bool, ends: bool, scheme: Scheme) -> str:
-    """Return the tag of a token with the label, according to whether it begins and whether it ends an entity.
+    """Return the tag of a token of an entity with this label, which the token may begin, end, both or neither.
 
     In IOB1 the tag is I. Only an entity directly after another one would begin with B, and this is not known here.
     """

@@ -114,7 +114,7 @@ def _is_base_weight(data: ChainData, base: ChainWeights, origin: NDArray[np.floa
 
 
 class CRFsuiteTrainer:
-    """Trainer of linear chains by CRFsuite; no training starts from earlier weights.
+    """Trainer of linear chains by CRFsuite, which always starts from weights of 0.
 
     Args:
         features: Features of each document.

@@ -91,7 +91,7 @@ class TrainingOptions:
 
     @property
     def uses_own_trainer(self) -> bool:
-        """True if `herdner.crf.trainer` trains the linear chains; False if CRFsuite does, as L1 penalties require."""
+        """True if `herdner.crf.trainer` trains the linear chains, False if CRFsuite does (L1 needs CRFsuite)."""
         return self.trainer == "herdner" and not self.c1
 
     def link_templates(self, base: TaggerModel | None) -> list[SkipChain]:
