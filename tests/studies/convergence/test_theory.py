@@ -175,7 +175,7 @@ def test_bins_have_no_such_estimate():
     for sharing, words in ((random_bin_sharing(3), "random bins"), (bin_sharing(3), "one probability each")):
         with pytest.raises(ValueError, match=words):
             CorrelationEstimate.exact(joint_distribution(graph), focus_variable(graph, sharing))
-    with pytest.raises(ValueError, match="one probability each"):
+    with pytest.raises(ValueError, match="one probability per herding weight"):
         _ = count_visits(graph, plain_gibbs(), [100], seed=1, sharing=bin_sharing(3)).correlation
 
 
