@@ -172,7 +172,10 @@ def test_herding_comes_to_the_estimate():
 def test_bins_have_no_such_estimate():
     """It would leave out that a weight remembers the probabilities it saw: several times too small."""
     graph = ring(1, n=5)
-    for sharing, words in ((random_bin_sharing(3), "random bins"), (bin_sharing(3), "one probability each")):
+    for sharing, words in (
+        (random_bin_sharing(3), "random bins"),
+        (bin_sharing(3), "one probability per herding weight"),
+    ):
         with pytest.raises(ValueError, match=words):
             CorrelationEstimate.exact(joint_distribution(graph), focus_variable(graph, sharing))
     with pytest.raises(ValueError, match="one probability per herding weight"):
