@@ -235,8 +235,9 @@ def check_offsets(sentence_offsets: SentenceOffsets | None, n_tokens: int) -> ND
     if valid and not n_tokens and not offsets.any():
         return np.zeros(1, np.int64)
     if not valid or offsets[-1] != n_tokens or not (np.diff(offsets.astype(np.int64)) > 0).all():
+        got = " ".join(repr(sentence_offsets).split())
         raise ValueError(
-            f"sentence_offsets must rise from 0 to the number of tokens, {n_tokens}, got"
-            f" {sentence_offsets!r:.80}; leave empty sentences out"
+            f"sentence_offsets must rise from 0 to the number of tokens, {n_tokens}, got {got:.80}; leave empty"
+            " sentences out"
         )
     return offsets.astype(np.int64)

@@ -70,7 +70,7 @@ def test_regression_is_held_against_the_paper(tmp_path) -> None:
     done = run("fwss_neural.py", "--quick", "--data", "naval", "--splits", "1", "--out", str(tmp_path))
     assert done.returncode == 0, done.stderr
     (told,) = (line for line in done.stdout.splitlines() if line.startswith("Table 2, naval: FWSS RMSE "))
-    assert told.endswith("departs (the paper: FWSS RMSE 4.2e-4, LL 6.00; SVGD 4.9e-4, 6.08)")
+    assert told.endswith("departs (the paper: FWSS: RMSE 4.2e-4, LL 6.00; SVGD: 4.9e-4, 6.08)")
     found = json.loads((tmp_path / "fwss_neural_naval.json").read_text())["results"]["naval"]
     assert {name: len(rows) for name, rows in found.items()} == dict.fromkeys(found, 1)
 

@@ -62,7 +62,7 @@ class SampleMean:
         object.__setattr__(self, "weights", weights)
 
     def at(self, x: Floats, bandwidth: float) -> Floats:
-        """Return the kernel mean at points; see `KernelMean.at`.
+        """Return the kernel mean at points; see ``KernelMean.at``.
 
         Args:
             x: float64[N, d].
@@ -73,7 +73,7 @@ class SampleMean:
         return np.concatenate([np.empty(0), *parts])
 
     def squared_norm(self, bandwidth: float) -> float:
-        """Return the squared norm of the kernel mean; see `KernelMean.squared_norm`.
+        """Return the squared norm of the kernel mean; see ``KernelMean.squared_norm``.
 
         Args:
             bandwidth: h.
@@ -96,7 +96,7 @@ class MixtureMean:
     covariances: Floats
 
     def at(self, x: Floats, bandwidth: float) -> Floats:
-        """Return the kernel mean at points; see `KernelMean.at`.
+        """Return the kernel mean at points; see ``KernelMean.at``.
 
         Args:
             x: float64[N, d].
@@ -106,7 +106,7 @@ class MixtureMean:
         return sum((w * _smoothed(x - mean, s, bandwidth) for w, mean, s in parts), np.zeros(len(x)))
 
     def squared_norm(self, bandwidth: float) -> float:
-        """Return the squared norm of the kernel mean; see `KernelMean.squared_norm`.
+        """Return the squared norm of the kernel mean; see ``KernelMean.squared_norm``.
 
         Args:
             bandwidth: h.

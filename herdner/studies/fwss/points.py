@@ -75,7 +75,9 @@ def mmd2(x: ArrayLike, truth: KernelMean | ArrayLike, bandwidth: float, weights:
 
 
 def effective_sample_size(weights: ArrayLike) -> float:
-    """Return the effective sample size of weights, (sum |w|)^2 / sum w^2: N if equal, 1 if one has all the weight.
+    """Return the effective sample size of N weights: N for equal weights, 1 if one particle has all the weight.
+
+    The size is ``(sum |w|)^2 / sum w^2``.
 
     Args:
         weights: float64[N].
