@@ -307,7 +307,7 @@ class Document:
         confidences: Sequence[float] | NDArray[np.floating[Any]] | None = None,
         source_tags: Sequence[str] | None = None,
     ) -> Document:
-        """Return the document with these valid token spans as its annotation. A partial annotation is kept.
+        """Return a copy of the document with these valid token spans and its own partial annotation.
 
         Args:
             spans: Spans in the order of the text; no two overlap. They are not checked.

@@ -46,7 +46,7 @@ def herdner_run(path: Path) -> dict[str, float]:
 
 def pyagrum_run(path: Path) -> dict[str, float]:
     """Return the seconds of pyAgrum's junction tree."""
-    import pyagrum
+    import pyagrum  # pyright: ignore[reportMissingImports]
 
     graph = pyagrum.loadMRF(str(path))
     evidence = read_evidence(path.with_name(path.name + ".evid"))

@@ -193,7 +193,7 @@ def bounded_error_gibbs(
     weight_memory: int = 2**30,
     **options: Unpack[GibbsOptions],
 ) -> Gibbs:
-    """Return bounded-error Gibbs (HGW19, Algorithms 7 and 8), which herds where a weight exceeds the error bound.
+    """Return a bounded-error Gibbs sampler (HGW19, Algorithms 7 and 8), which herds if a weight exceeds the bound.
 
     Args:
         n_sweeps: Number of sweeps.

@@ -154,9 +154,10 @@ def quadrature_weights(x: ArrayLike, truth: KernelMean | ArrayLike, bandwidth: f
 def quadrature_variance(x: ArrayLike, truth: KernelMean | ArrayLike, bandwidth: float) -> float:
     """Return the posterior variance of an integral in Bayesian quadrature (FWSS18, eq. 46).
 
-    The variance is ``|mu_p|^2 - z' K^-1 z``. The integral is that of f under p, where f is drawn from a Gaussian process with the kernel and its values at the
-    points are given. The paper prints the first term, the double integral of k, without p. The variance equals the
-    MMD^2 of `quadrature_weights`, the least of all weights (eq. 47). Negative values by rounding become 0.
+    The variance is ``|mu_p|^2 - z' K^-1 z``. The integral is that of f under p, where f is from a Gaussian process
+    with the kernel and its values at the points are given. The paper prints the first term, the double integral of k,
+    without p. The variance equals the MMD^2 of `quadrature_weights`, the least of all weights (eq. 47). Negative values
+    by rounding become 0.
 
     Args:
         x: Points, float64[N, d].
