@@ -44,7 +44,7 @@ def test_viterbi_is_the_enumerated_joint_on_any_paths(graph):
     oracle = Oracle.of_graph(graph)
     backend = make_backend("viterbi", marginals=True)
     if oracle.impossible:
-        with pytest.raises(ImpossibleGraph, match=r"allow a state|no variables"):
+        with pytest.raises(ImpossibleGraph, match=r"allow a state|empty scope is -inf"):
             backend.infer(graph)
         return
     check_expectations(backend.infer(graph), graph, oracle)
