@@ -53,7 +53,7 @@ def test_viterbi_is_the_enumerated_joint_on_any_paths(graph):
 @examples(100)
 @given(path_graphs(integers=True, forbidden=(0.0,)))
 def test_ties_follow_the_stated_rule(graph):
-    """Integers add up without rounding, so ties are exact; viterbi has a rule for them, exact returns one of the best."""
+    """Integers add up without rounding, so ties are exact; viterbi has a rule for them, exact has none."""
     best = Oracle.of_graph(graph).best()
     assert graph.log_potential(make_backend("exact").infer(graph).state) == graph.log_potential(best)
     form = compile_tables(graph).find(ChainForm)
