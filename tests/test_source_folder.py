@@ -29,8 +29,10 @@ def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run(clone: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    # Without the options and workers of the surrounding test run: a worker would capture what the inner test prints.
+    outer = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
     return subprocess.run(
-        [sys.executable, *arguments], cwd=clone, env={**os.environ, **environment}, capture_output=True, text=True
+        [sys.executable, *arguments], cwd=clone, env={**outer, **environment}, capture_output=True, text=True
     )
 
 

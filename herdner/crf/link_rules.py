@@ -413,7 +413,13 @@ class Company:
 
 
 RULES: Mapping[str, type[Any]] = MappingProxyType(
-    {rule.name: rule for rule in (SameWord, SameStem, Acronym, LastName, Company)}
+    {
+        "same-word": SameWord,
+        "same-stem": SameStem,
+        "acronym": Acronym,
+        "last-name": LastName,
+        "company": Company,
+    }
 )
 
 
