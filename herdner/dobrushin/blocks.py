@@ -32,7 +32,9 @@ _NEGLIGIBLE = 60.0  # e^-60 is far below the allowance for rounding
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BlockInfluence:
-    """Bounds of the influence of one block of variables on another, for spans of variables.
+    """Bounds of the influence between blocks of variables.
+
+    The influence is tracked for spans of variables, such as the ends of links.
 
     Attributes:
         ranges: int32[B, 2], the first and the last variable of each block, overlapping (see
@@ -58,7 +60,7 @@ class BlockInfluence:
     theorem: str = field(default="Dobrushin's condition for blocks")
 
     def __post_init__(self) -> None:
-        """Copy the arrays to their types, and check them."""
+        """Convert the arrays to their types, and check their shapes and values."""
         what = "a block influence"
         for name in ("ranges", "rows", "targets", "starts", "sources", "values"):
             dtype = {"ranges": np.int32, "values": np.float64}.get(name, np.int64)
@@ -81,12 +83,15 @@ class BlockInfluence:
 
     @property
     def total(self) -> float:
-        """Largest row sum of the influence matrix. Below 1, the bounds of longer scans over all blocks tend to 0."""
+        """Largest row sum of the influence matrix.
+
+        If it is below 1, the bounds of longer scans over all blocks tend to 0.
+        """
         sums = np.add.reduceat(np.append(self.values, 0.0), self.starts[:-1]) * (np.diff(self.starts) > 0)
         return float(sums.max(initial=0.0))
 
     def steps(self, order: Iterable[int]) -> Int64s:
-        """Check an order of blocks, and return it as int64[T].
+        """Check that all blocks of an order exist, and return the order as int64[T].
 
         Args:
             order: The block of each step.
@@ -101,7 +106,9 @@ class BlockInfluence:
         return blocks
 
     def step(self, p: Floats, block: int) -> Floats:
-        """Return the new bounds of the spans in ``block`` after a step of this block.
+        """Return the bounds of the spans that a step of ``block`` updates, after this step.
+
+        A bound limits the probability that two coupled runs differ at the span.
 
         Args:
             p: float64[spans], bounds of the probability that each span differs.
@@ -116,7 +123,7 @@ class BlockInfluence:
         return np.minimum(np.bincount(row, self.values[at:end] * p[self.sources[at:end]], last - first), 1.0)
 
     def coupling_bounds(self, order: Iterable[int]) -> Floats:
-        """Return a bound of each span's total variation distance from the target after steps of blocks.
+        """Return a bound of the total variation distance of each span from the target after steps of blocks.
 
         The distance is that between the law of the span's joint state, from any possible initial state, and the target.
 
@@ -179,10 +186,15 @@ def block_influence(graph: Graph, spans: Sequence[VariableSpan] = ()) -> BlockIn
 
 
 class _Block:
-    """One block of variables: its links, its tracked variables, and bounds of its forward and backward sums."""
+    """One block of variables with its links, and bounds of its forward and backward sums.
+
+    The block tracks the variables that other blocks or spans depend on.
+    """
 
     def __init__(self, linked: LinkedBoxes, messages: Box, ends: tuple[int, int], extra: Sequence[int]) -> None:
-        """Build the block of the variables ``ends[0]`` to ``ends[1]``, and track ``extra`` and all link ends.
+        """Build the block of the variables ``ends[0]`` to ``ends[1]``.
+
+        The block tracks ``extra`` and all variables with links.
 
         Args:
             linked: The chains and links.
@@ -212,27 +224,30 @@ class _Block:
         return form.tables[0 if form.edge_table is None else form.edge_table[t]]
 
     def before(self, v: int) -> Box:
-        """Return bounds of the forward log-sums at variable v: all variables up to v, without the links of v."""
+        """Return bounds of the forward log-sums at variable v.
+
+        They include all variables up to v, and exclude the links of v.
+        """
         return self.alpha.at(v - self.first)
 
     def behind(self, v: int) -> Box:
-        """Return bounds of the backward log-sums at variable v: all variables after v."""
+        """Return bounds of the backward log-sums at variable v, over all variables after v."""
         return self.beta.at(v - self.first)
 
     def from_here(self, v: int) -> Box:
-        """Return bounds of the log-sums over all variables after v, plus the unary factor and the links of v."""
+        """Return bounds of the backward log-sums at variable v, plus the unary factor and the links of v."""
         own = self.linked.form.unary[v]
         return self.behind(v) + self.messages.at(v) + Box(own, own)
 
     def between(self, v: int, w: int) -> Floats:
-        """Return the log-sums [K, K] over the states of the variables between v and w, for each state of v and of w."""
+        """Sum over the states of the variables between v and w; return log-sums [K, K] for the states of v and of w."""
         sums = self.table(v + 1)
         for t in range(v + 1, w):
             sums = log_sums((sums + self.linked.form.unary[t])[:, :, None] + self.table(t + 1))
         return sums
 
     def entries(self) -> Iterator[tuple[int, int, InfluenceQuery]]:
-        """Yield (block variable, outside variable, influence query) for each link and each chain neighbour."""
+        """Yield (block variable, outside variable, query for its influence), for each link and each chain neighbour."""
         ends, possible = self.linked.ends, self.linked.possible
         for slot in self.slots.tolist():
             v, other = int(ends.variable[slot]), int(ends.other[slot])
@@ -249,7 +264,7 @@ class _Block:
             yield self.last, self.right, InfluenceQuery(rest, self.table(self.right).T, possible[self.right])
 
     def passages(self) -> Iterator[tuple[InfluenceQuery, InfluenceQuery]]:
-        """Yield, for each two consecutive tracked variables, the queries for their influence on each other."""
+        """Yield two queries for each pair (v, w) of consecutive tracked variables: v's influence on w, and w's on v."""
         possible = self.linked.possible
         for v, w in pairwise(self.tracked):
             table = self.between(v, w)
@@ -258,7 +273,10 @@ class _Block:
 
 
 class InfluenceQuery(NamedTuple):
-    """Query for the largest total variation change of a law in ``box`` between two possible rows of ``table``.
+    """Query for an upper bound of the influence of one variable on another, in total variation.
+
+    The conditional of the influenced variable is proportional to exp(``box`` + a row of ``table``). The influence is
+    the largest distance between the conditionals of two possible rows.
 
     Attributes:
         box: Bounds of the logarithm of the law without the table, [K].
@@ -272,7 +290,7 @@ class InfluenceQuery(NamedTuple):
 
 
 def query_answers(questions: Sequence[InfluenceQuery]) -> Floats:
-    """Return the largest total variation distance that each query allows, float64[N].
+    """Return, for each of N queries, the largest total variation distance that the query allows, float64[N].
 
     Args:
         questions: N queries.
@@ -295,7 +313,7 @@ def query_answers(questions: Sequence[InfluenceQuery]) -> Floats:
 
 
 def _exceeding_doubles(low: Floats, high: Floats, tables: Floats, possible: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Return a mask of the queries whose log-potentials span more than doubles can resolve, bool[N].
+    """Return a mask bool[N] of the queries whose range of log-potentials exceeds the precision of doubles.
 
     In queries of a large span, states that have a negligible weight everywhere in the box are first removed in place.
     """
@@ -314,13 +332,16 @@ def _exceeding_doubles(low: Floats, high: Floats, tables: Floats, possible: NDAr
 
 
 def _span(x: Floats) -> Floats:
-    """Return the largest difference between finite numbers within a row of x [N, U, K], float64[N]."""
+    """Return, for each query, the largest difference of finite numbers within one row of x [N, U, K], float64[N]."""
     lowest = np.where(np.isneginf(x), np.inf, x).min(axis=2)
     return np.maximum(x.max(axis=2) - lowest, 0.0).max(axis=1)
 
 
 def _blocks(linked: LinkedBoxes, ranges: Int32s, spans: Sequence[VariableSpan]) -> list[_Block]:
-    """Build the blocks of all ranges, with the variables of ``spans`` among those that they track."""
+    """Build the blocks of all ranges.
+
+    The variables of ``spans`` are among the variables that the blocks track.
+    """
     extra = sorted({v for first, last in spans for v in range(first, last + 1)})
     messages, results = linked.sum_by_variable(linked.messages), list[_Block]()
     for first, last in ranges.tolist():
@@ -330,7 +351,10 @@ def _blocks(linked: LinkedBoxes, ranges: Int32s, spans: Sequence[VariableSpan]) 
 
 
 def _assemble(blocks: Sequence[_Block], spans: Sequence[VariableSpan]) -> BlockInfluence:
-    """Answer the queries of all blocks in one call, and build the matrix of block influences from the answers."""
+    """Build the matrix of block influences.
+
+    The queries of all blocks are answered in one call.
+    """
     entries = [list(block.entries()) for block in blocks]
     passages = [list(block.passages()) for block in blocks]
     asked = [q for own in entries for _, _, q in own] + [q for own in passages for both in own for q in both]
@@ -363,7 +387,10 @@ def _assemble(blocks: Sequence[_Block], spans: Sequence[VariableSpan]) -> BlockI
 
 
 def _reach(block: _Block, distance_pairs: Sequence[tuple[float, float]]) -> Callable[[int, int, int], float]:
-    """Return a function (entry, v, w) that bounds how likely a difference at ``entry`` reaches variables v to w."""
+    """Return a function f(entry, v, w) that bounds the probability that a difference at ``entry`` spreads to v .. w.
+
+    The difference is between the states of two coupled runs at the variable ``entry`` of the block.
+    """
     at = {v: k for k, v in enumerate(block.tracked)}
 
     def reach(entry: int, v: int, w: int) -> float:
@@ -424,7 +451,7 @@ def optimise_blocks(influence: BlockInfluence, order: Iterable[int], importance:
 def certify_block_order(
     influence: BlockInfluence, importance: Floats, n_steps: int, broken: tuple[str, ...] = ()
 ) -> tuple[Int64s, Certificate]:
-    """Optimise an order of blocks, and return it with its certificate.
+    """Optimise an order of blocks; return it with a certificate, an upper bound of the sampler's error.
 
     If a row sum is 1 or more, Algorithm 2 works with all influences scaled down by one factor, which is a heuristic.
     The certificate uses the original influences. The systematic scan is returned if it is at least as good.
@@ -456,7 +483,7 @@ def certify_block_order(
 
 
 def _best(influence: BlockInfluence, owners: Int64s, p: Floats, weight: Floats) -> int:
-    """Return the block whose step most reduces the weighted sum of the bounds p."""
+    """Return the block whose step most reduces the sum of the bounds p, weighted by ``weight``."""
     after = np.bincount(owners, influence.values * p[influence.sources], len(influence.targets))
     gain = weight[influence.targets] * (np.minimum(after, 1.0) - p[influence.targets])
     totals = np.concatenate([[0.0], np.cumsum(gain)])[influence.rows]
@@ -464,5 +491,5 @@ def _best(influence: BlockInfluence, owners: Int64s, p: Floats, weight: Floats) 
 
 
 def _rows(influence: BlockInfluence, block: int) -> slice:
-    """Return the rows that a step of a block updates."""
+    """Return the matrix rows that belong to a block, as a slice."""
     return slice(int(influence.rows[block]), int(influence.rows[block + 1]))

@@ -22,7 +22,10 @@ from herdner.graph.linked_chains import LinkedChains
 
 
 class Box(NamedTuple):
-    """Elementwise lower and upper bounds of logarithms: float64[.., K] each, -inf <= low <= high < inf."""
+    """Box of logarithms: elementwise lower and upper bounds.
+
+    Both are float64[.., K], with -inf <= low <= high < inf.
+    """
 
     low: Floats
     high: Floats
@@ -32,7 +35,7 @@ class Box(NamedTuple):
         return Box(self.low + other.low, self.high + other.high)
 
     def at(self, where: int | slice | Int64s) -> Box:
-        """Return the boxes of the rows ``where``.
+        """Return the boxes of the rows ``where``, an index, a slice or an array of indices.
 
         Args:
             where: Index, slice or indices of the first axis.
@@ -40,7 +43,7 @@ class Box(NamedTuple):
         return Box(self.low[where], self.high[where])
 
     def without(self, part: Box) -> Box:
-        """Return the box of a sum after removal of the term ``part``.
+        """Subtract the box ``part``, one term of the sum, from this box.
 
         Args:
             part: The box to subtract.
@@ -50,7 +53,7 @@ class Box(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LinkEnds:
-    """Ends of E links: slot 2e is the end at ``scopes[e, 0]``, and slot 2e + 1 the end at ``scopes[e, 1]``.
+    """Ends of E links. Link e has the slots 2e, its end at ``scopes[e, 0]``, and 2e + 1, its end at ``scopes[e, 1]``.
 
     Attributes:
         variable: int32[2E], the variable of the slot.
@@ -66,7 +69,7 @@ class LinkEnds:
 
     @classmethod
     def of(cls, chains: LinkedChains) -> LinkEnds:
-        """Build the ends of all links of a graph of linked chains.
+        """Build the list of link ends of a graph of linked chains.
 
         Args:
             chains: The chains and links.
@@ -80,7 +83,9 @@ class LinkEnds:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LinkedBoxes:
-    """Chains with links, and bounds of the message along each link for all states of the sending variable.
+    """Chains with links, and bounds of the message along each link.
+
+    The bounds hold for all states of the variable that sends the message.
 
     Attributes:
         form: The chains.
@@ -117,7 +122,7 @@ class LinkedBoxes:
         return cls(form, ends, possible, reference, messages, unbounded, np.argsort(ends.variable, kind="stable"))
 
     def slots_of(self, first: int, last: int) -> Int64s:
-        """Return the slots of the link ends at variables ``first`` to ``last``.
+        """Return the indices (slots) of the link ends at the variables ``first`` to ``last``.
 
         Args:
             first: First variable.
@@ -130,7 +135,7 @@ class LinkedBoxes:
         return self.in_order[np.searchsorted(owners, first) : np.searchsorted(owners, last, "right")]
 
     def sum_by_variable(self, messages: Box) -> Box:
-        """Return boxes [V, K], the sum of the boxes of all link ends at each variable.
+        """Sum the boxes of all link ends at each variable.
 
         Args:
             messages: The box of each slot, [2E, K].
@@ -145,7 +150,9 @@ class LinkedBoxes:
 
 
 def _possible_states(form: ChainForm) -> NDArray[np.bool_]:
-    """Return a mask bool[V, K] of the states that occur in some allowed joint state of their chain.
+    """Return a mask bool[V, K] of the possible states.
+
+    A state is possible if some allowed joint state of its chain contains it.
 
     Marginals cannot decide this, because the probability of a possible state can underflow.
     """
@@ -172,7 +179,10 @@ def _nodes(form: ChainForm) -> Floats:
 
 
 def _link_messages(ends: LinkEnds, possible: NDArray[np.bool_], reference: Int64s) -> tuple[Box, NDArray[np.bool_]]:
-    """Return bounds of the message to each link end (0 at its reference state), and the mask of unbounded ends."""
+    """Return bounds of the message to each link end, and a mask of the ends whose messages have no bounds.
+
+    A message is 0 at the reference state of the end.
+    """
     n_states = possible.shape[1]
     low, high = np.zeros((len(ends.variable), n_states)), np.zeros((len(ends.variable), n_states))
     unbounded = np.zeros(len(ends.variable), np.bool_)
@@ -228,7 +238,7 @@ def chain_sums(
 
 
 def log_sums(x: Floats) -> Floats:
-    """Return log sum exp over the second-last axis.
+    """Return log sum exp of x over the second-last axis.
 
     Args:
         x: float64[.., U, K].
@@ -244,7 +254,7 @@ def log_sums(x: Floats) -> Floats:
 
 
 def bounding_box(sums: Floats, reference: Int64s) -> Box:
-    """Return boxes [n, K] that contain the log-sums for every state outside the range of variables.
+    """Return a box for each of n variables that contains its log-sums for every state outside the range, [n, K].
 
     Args:
         sums: float64[n, U, 2, K], from `chain_sums`. The upper log-sum of the reference state is shifted to 0.

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Certificate:
-    """Upper bound on the error of a Gibbs sampler after a scan, the scan's Dobrushin variation (DoGS17, Theorem 8).
+    """Upper bound on the error of a Gibbs sampler after a scan: the scan's Dobrushin variation (DoGS17, Theorem 8).
 
     Let d_i be the importance of variable i. Take any function of the final state that changes by at most d_i when
     variable i changes. Its mean under the sampler is within ``bound`` of its mean under the target, for every initial
@@ -34,12 +34,12 @@ class Certificate:
 
     @property
     def vacuous(self) -> bool:
-        """True if the certificate gives no information about the error of the sampler."""
+        """True if the bound is so large that it gives no information about the error of the sampler."""
         return bool(self.broken) or not self.bound < self.trivial
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        """Assumptions of the certificate's theorem, as texts."""
+        """Assumptions under which the bound holds, one sentence each."""
         return "states are drawn from their full conditionals (c = infinity)", "constant inverse temperature (beta = 1)"
 
     def __str__(self) -> str:

@@ -31,7 +31,7 @@ _POWER_TOLERANCE = 1e-6
 
 @dataclass(frozen=True)
 class Influence:
-    """Entrywise upper bound of Dobrushin's influence matrix C (DoGS17, Definition 6), in sparse rows.
+    """Entrywise upper bound of Dobrushin's influence matrix C (DoGS17, Definition 6), stored as sparse rows.
 
     Row i has the entries ``starts[i]`` to ``starts[i + 1] - 1``: ``values`` bounds the influence C_ij of each variable
     j in ``sources``. All other entries of the row are 0. The pattern is symmetric: entry (i, j) is stored if (j, i) is,
@@ -63,7 +63,7 @@ class Influence:
 
     @classmethod
     def of_matrix(cls, matrix: ArrayLike | csr_array, theorem: str = "user-supplied") -> Influence:
-        """Build the influence bound from a matrix.
+        """Build the influence bound from a dense or sparse matrix.
 
         Args:
             matrix: [V, V], dense or sparse. Entry [i, j] bounds the influence of variable j on variable i.
@@ -87,7 +87,10 @@ class Influence:
 
     @classmethod
     def _of_entries(cls, n: int, rows: Int64s, columns: Int64s, values: Floats, theorem: str) -> Influence:
-        """Build the influence bound from distinct entries; set (j, i) to 0 if only (i, j) is listed."""
+        """Build the influence bound from distinct entries.
+
+        If an entry (i, j) is listed and (j, i) is not, the entry (j, i) is stored as 0.
+        """
         keys = np.concatenate([rows, columns]) * n + np.concatenate([columns, rows])
         keys, at = np.unique(keys, return_inverse=True)
         complete = np.zeros(len(keys))
@@ -97,12 +100,12 @@ class Influence:
         return cls(starts, sources.astype(np.int32), complete, theorem)
 
     def _keys(self) -> Int64s:
-        """Return an integer key for each entry that identifies its pair (i, j)."""
+        """Return one integer for each stored entry (i, j), different for different pairs."""
         owners = np.repeat(np.arange(self.n_variables), np.diff(self.starts))
         return owners * self.n_variables + self.sources
 
     def smaller(self, other: Influence) -> Influence:
-        """Return the entrywise minimum of this bound and another bound for one graph.
+        """Return the entrywise minimum of this bound and another bound for the same graph.
 
         Args:
             other: Another bound. Entries that it does not store are 0.
@@ -153,7 +156,7 @@ class Influence:
         return float(sums.max(initial=0.0))
 
     def _spectral(self) -> float:
-        """Return an upper bound of the matrix's spectral norm, by power iteration.
+        """Return an upper bound of the spectral norm of the influence matrix, by power iteration.
 
         For any x > 0, the largest (C^T C x)_i / x_i bounds the eigenvalues of C^T C (Collatz and Wielandt).
         """
@@ -209,11 +212,11 @@ class TotalInfluence:
 
     @property
     def smallest(self) -> float:
-        """The smallest of the matrix norms."""
+        """The smallest of the norms of the influence matrix."""
         return min(self.one, self.infinity, self.spectral)
 
     def __str__(self) -> str:
-        """Return the matrix norms as a one-line summary."""
+        """Return the norms of the influence matrix as a one-line summary."""
         norms = f"1-norm {self.one:.4g}, infinity norm {self.infinity:.4g}, spectral norm {self.spectral:.4g}"
         if self.smallest < 1:
             return f"total influence is below 1 ({norms}): systematic and uniform random scans converge geometrically"
@@ -329,7 +332,7 @@ def tightest_influence(graph: Graph, exact_states: int = 0) -> Influence:
 
 
 def _sealed(compiled: TableGraph, starts: Int64s, sources: Int32s, values: Floats, theorem: str) -> Influence:
-    """Build an `Influence` from arrays without a copy; no other object may refer to the arrays."""
+    """Build an `Influence` without copying the arrays; the caller must keep no reference to them."""
     return Influence(sealed(starts), sealed(sources), sealed(values), theorem, compiled)
 
 
@@ -344,7 +347,7 @@ def _check_binary(compiled: TableGraph) -> None:
 
 
 def _rows(n: int, pairs: Int32s, strength: Floats) -> tuple[Int64s, Int32s, Floats]:
-    """Return a symmetric matrix in sparse rows: the strength of each pair, summed over repeated pairs."""
+    """Return a symmetric matrix as sparse rows. The value of a pair is the sum of the strengths of its repetitions."""
     starts = np.zeros(n + 1, np.int64)
     loops.count_pairs(pairs, starts)
     np.cumsum(starts, out=starts)
@@ -355,7 +358,7 @@ def _rows(n: int, pairs: Int32s, strength: Floats) -> tuple[Int64s, Int32s, Floa
 
 
 def _interaction_rows(compiled: TableGraph) -> tuple[Int64s, Int32s, Floats, Floats]:
-    """Return, for DoGS17, Theorem 12, the sum of all |theta_S| with both variables of a pair in S, and all fields.
+    """Return the sum of |theta_S| over all sets S with both variables of a pair, and the fields (DoGS17, Theorem 12).
 
     A bound over sets S with i but not j is the difference of two sums: over all S with i, and over all S with i and j.
     The compiled loop takes the row sum as the first of these, which is right for pairs; the fields contain the
@@ -386,7 +389,7 @@ _Local = list[tuple[list[int], Floats]]
 def overwrite_exact_entries(
     compiled: TableGraph, starts: Int64s, sources: Int32s, values: Floats, max_states: int
 ) -> int:
-    """Overwrite the rows of variables with small Markov blankets by their exact influences (DoGS17, eq. 1).
+    """Overwrite the influences on variables with small Markov blankets by their exact values (DoGS17, eq. 1).
 
     A condition that forbids all states counts as different from every condition that allows one.
 
@@ -419,7 +422,7 @@ def overwrite_exact_entries(
 
 
 def _local_factors(compiled: TableGraph, variables: Sequence[int]) -> list[_Local]:
-    """Return, for each of the variables, the factors that contain it."""
+    """Return, for each variable in ``variables``, the factors that contain the variable."""
     place = {i: at for at, i in enumerate(variables)}
     local: list[_Local] = [[] for _ in variables]
     for group in compiled.factors:
@@ -448,7 +451,11 @@ def _conditional(
 
 
 def _influence(p: Floats, possible: NDArray[np.bool_]) -> float:
-    """Return the largest total variation distance between full conditionals that differ only along the first axis."""
+    """Return the influence of the variable of axis 0 on the variable of the last axis of p.
+
+    The array p holds full conditionals [states of the blanket .., K]. The influence is the largest total variation
+    distance between two conditionals whose condition differs on axis 0 only.
+    """
     largest = 0.0
     for x in range(len(p)):
         for y in range(x):

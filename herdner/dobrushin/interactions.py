@@ -15,7 +15,7 @@ from herdner.graph.tables import TableGraph
 
 
 def log_ranges(factors: Sequence[TableFactors]) -> tuple[Int32s, Floats]:
-    """Return the variable pairs of each factor with their ranges R (DoGS17, Theorem 10).
+    """Return the variable pairs of all factors, and the log-range R of each pair (DoGS17, Theorem 10).
 
     R is the largest (t[a, x] - t[a, y]) - (t[b, x] - t[b, y]) of the table t. It is infinite if the table holds -inf.
     If several two-variable factors have the same pair, R is computed for the sum of their tables. The first of these
@@ -45,7 +45,7 @@ def log_ranges(factors: Sequence[TableFactors]) -> tuple[Int32s, Floats]:
 
 
 def pair_couplings(factors: Sequence[TableFactors]) -> tuple[Int32s, Floats]:
-    """Return the variable pair of each binary two-variable factor and its coupling theta_ij (DoGS17, eq. 3).
+    """Return the variables and the coupling theta_ij of each factor of two binary variables (DoGS17, eq. 3).
 
     Args:
         factors: Groups of table factors over binary variables.
@@ -97,7 +97,9 @@ def binary_fields(compiled: TableGraph) -> Floats:
 
 
 def interactions(compiled: TableGraph) -> tuple[list[tuple[Int32s, Floats]], Floats]:
-    """Return the interaction sets S with their strengths theta_S, and the fields, of a binary graph (DoGS17, Thm. 12).
+    """Expand the tables of a binary graph into products of spins; return the coefficients theta_S (DoGS17, Theorem 12).
+
+    The coefficients of single spins are returned as fields.
 
     Each table is expanded into products of spins -1 and +1. An infinite entry makes all theta_S of its table infinite.
 
@@ -131,7 +133,10 @@ def interactions(compiled: TableGraph) -> tuple[list[tuple[Int32s, Floats]], Flo
 
 
 def _products(tables: Floats) -> Floats:
-    """Return the coefficients of all spin products, [T, 2, ..]; cell (s_1, ..) belongs to the spins with s = 1."""
+    """Return the coefficients of all products of spins, float64[T, 2, ..].
+
+    Cell (s_1, .., s_a) is the coefficient of the product of the spins with s = 1.
+    """
     infinite = ~np.isfinite(tables).all(axis=tuple(range(1, tables.ndim)))
     parts = np.where(np.isfinite(tables), tables, 0.0)
     for axis in range(1, parts.ndim):
@@ -147,7 +152,7 @@ def _products(tables: Floats) -> Floats:
 
 
 def _ranges(tables: Floats) -> Floats:
-    """Return the log-range R (DoGS17, Theorem 10) of each table in [T, K, L]."""
+    """Return the log-range R (DoGS17, Theorem 10) of each of T tables, float64[T]."""
     largest = np.zeros(len(tables))
     with np.errstate(invalid="ignore"):
         for x in range(tables.shape[2]):
@@ -158,7 +163,10 @@ def _ranges(tables: Floats) -> Floats:
 
 
 def _merge_repeated(groups: Sequence[TableFactors], pairs: Int32s, ranges: Floats) -> None:
-    """Replace the first range of a repeated pair by that of its summed tables, and its others by 0, in place."""
+    """Merge the ranges R of repeated pairs, in place.
+
+    The first range of a repeated pair becomes the range of the sum of its tables, and the others become 0.
+    """
     keys = pair_keys(pairs)
     order = np.argsort(keys, kind="stable")
     again = np.flatnonzero(keys[order][1:] == keys[order][:-1])

@@ -17,7 +17,7 @@ _SLACK = 1e-10  # allowance for rounding
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MarginalBounds:
-    """Lower and upper bounds of the marginals of a graph.
+    """Lower and upper bounds of the marginal probabilities of a graph.
 
     Attributes:
         lower: float64[V, K], lower bounds.
@@ -95,7 +95,7 @@ def _worst_messages(linked: LinkedBoxes, inside: NDArray[np.bool_]) -> Box:
 
 
 def _laws(linked: LinkedBoxes, total: Box, first: int, last: int) -> Box:
-    """Return boxes [n, K] that bound the unnormalised log-marginals of a chain's variables."""
+    """Return bounds of the unnormalised log-marginals of the variables ``first`` to ``last`` of a chain, [n, K]."""
     reference = linked.reference[first : last + 1]
     before = bounding_box(chain_sums(linked.form, first, last, total, True), reference)
     behind = bounding_box(chain_sums(linked.form, first, last, total, False), reference)
@@ -103,7 +103,10 @@ def _laws(linked: LinkedBoxes, total: Box, first: int, last: int) -> Box:
 
 
 def _shares(box: Box) -> tuple[Floats, Floats]:
-    """Return the smallest and the largest probability of each state, for boxes [n, K] of log-potentials."""
+    """Return the smallest and the largest possible probability of each state.
+
+    ``box`` has bounds of the log-potentials of n variables, [n, K].
+    """
     with np.errstate(over="ignore", invalid="ignore"):
         least = 1 / (1 + np.exp(_of_others(box.high) - box.low))
         most = 1 / (1 + np.exp(_of_others(box.low) - box.high))
@@ -112,7 +115,10 @@ def _shares(box: Box) -> tuple[Floats, Floats]:
 
 
 def _of_others(x: Floats) -> Floats:
-    """Return, for each state, log sum exp of x over all other states, [n, K], computed without cancellation."""
+    """Return, for each state, the log sum exp of x over all other states of its row, [n, K].
+
+    The sums are computed without cancellation.
+    """
     return np.stack([np.logaddexp.reduce(np.delete(x, k, axis=1), axis=1) for k in range(x.shape[1])], axis=1)
 
 
@@ -143,7 +149,11 @@ def _messages(linked: LinkedBoxes, messages: Box, worst: Box, here: Int64s, ther
 
 
 def _message(linked: LinkedBoxes, slot: int, q: Box) -> Box:
-    """Return bounds of a link's message (0 at the reference state) if the sender's distribution is in the box ``q``."""
+    """Return bounds of the message to the link end ``slot``.
+
+    The log-marginals of the sending variable without this link lie in the box ``q``. The message is 0 at the
+    reference state.
+    """
     v, other = int(linked.ends.variable[slot]), int(linked.ends.other[slot])
     states, reference = np.flatnonzero(linked.possible[other]), linked.reference[v]
     rows = linked.ends.tables[linked.ends.table[slot]][states]  # [U, K]
@@ -156,7 +166,10 @@ def _message(linked: LinkedBoxes, slot: int, q: Box) -> Box:
 
 
 def _mean_range(values: Floats, weights: Box) -> tuple[float, float]:
-    """Return the smallest and the largest weighted mean of ``values`` [U], for log-weights in a box."""
+    """Return the smallest and the largest log(sum of w exp(v) / sum of w) if log w lies in the box ``weights``.
+
+    The sums are over the elements v of ``values``, float64[U].
+    """
     order = np.argsort(values)
     v, (low, high) = values[order], weights.at(order)
     least = _threshold_means(v, high, low).min()
@@ -165,7 +178,10 @@ def _mean_range(values: Floats, weights: Box) -> tuple[float, float]:
 
 
 def _threshold_means(v: Floats, front: Floats, back: Floats) -> Floats:
-    """Return the means of v with the weights ``front`` up to each threshold and ``back`` after it."""
+    """Return the logarithm of the weighted mean of exp(v) for each threshold.
+
+    Elements up to the threshold have the log-weights ``front``, and elements after it have ``back``.
+    """
     up = np.logaddexp(_sums_before(front + v), _sums_before((back + v)[::-1])[::-1])
     down = np.logaddexp(_sums_before(front), _sums_before(back[::-1])[::-1])
     there = down > -np.inf
@@ -173,5 +189,5 @@ def _threshold_means(v: Floats, front: Floats, back: Floats) -> Floats:
 
 
 def _sums_before(x: Floats) -> Floats:
-    """Return log sum exp of the first 0, 1, .., U elements of x [U], float64[U + 1]."""
+    """Return log sum exp of the first 0, 1, .., U elements of x, float64[U + 1]."""
     return np.concatenate([[-np.inf], np.logaddexp.accumulate(x)])

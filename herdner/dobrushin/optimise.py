@@ -31,7 +31,7 @@ _CONVERGED = 1e-9  # Algorithm 2 is not repeated after a smaller relative gain
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OptimisedScan:
-    """Scan that was optimised for a small Dobrushin variation, and its bound.
+    """Scan that was optimised for a small Dobrushin variation, with this variation as its bound.
 
     Attributes:
         order: int32[T], the variable of each step.
@@ -106,7 +106,7 @@ def shortest_scan(
     *,
     refine: bool = False,
 ) -> OptimisedScan | None:
-    """Search for a short scan with Dobrushin variation at most ``epsilon`` by doubling its length (DoGS17, Sec. 5.2).
+    """Search for a short scan with Dobrushin variation at most ``epsilon``: double its length (DoGS17, Sec. 5.2).
 
     Algorithm 2 runs on the first 2, 4, 8, .. steps of a scan until the bound of the result is at most ``epsilon``. The
     result omits steps that cannot influence an important variable; this does not change its bound. The search visits
@@ -152,7 +152,7 @@ def shortest_scan(
 
 
 class ScanSearch:
-    """Working memory for runs of Algorithm 2 of DoGS17 on one influence matrix and one importance vector.
+    """Working memory for Algorithm 2 of DoGS17 with one influence matrix and one importance vector.
 
     Attributes:
         influence: The influence bound.
@@ -199,7 +199,9 @@ class ScanSearch:
         return bound
 
     def without_idle_steps(self, order: Int32s) -> Int32s:
-        """Remove steps from a scan if their variable is drawn again before it influences an important variable.
+        """Remove steps without effect from a scan.
+
+        A step has no effect if its variable is drawn again before it influences an important variable.
 
         The bound does not depend on these steps.
 
@@ -213,7 +215,7 @@ class ScanSearch:
         return order[reach.view(bool)]
 
     def _checked(self, order: Int32s) -> Int32s:
-        """Return the scan ``order``; raise `ValueError` unless it is a list of variables."""
+        """Convert ``order`` to int32[T]; raise `ValueError` unless it is a list of existing variables."""
         variables = ScanSteps.of(order, self.influence).order
         if variables is None:
             raise ValueError("`order` must be a list of variables, not distributions")
@@ -239,7 +241,7 @@ def _iterated(search: ScanSearch, order: Int32s, epsilon: float, iterations: int
 def _from_random(
     search: ScanSearch, q: Floats, d: Floats, epsilon: float, iterations: int, began: float
 ) -> OptimisedScan:
-    """Improve a scan of random variables by one or more runs of Algorithm 2 of DoGS17."""
+    """Improve a scan whose steps draw random variables, by one or more runs of Algorithm 2 of DoGS17."""
     influence = search.influence
     first = dobrushin_variation(influence, q, d)
     order, unchanged = _descend_random(influence, q, d.copy(), epsilon)
@@ -257,7 +259,9 @@ def _from_random(
 
 
 def _descend_random(influence: Influence, q: Floats, d: Floats, epsilon: float) -> tuple[Int32s, int]:
-    """Return the scan after descent, and the number of initial steps that remain random; overwrite ``d``.
+    """Choose variables for the steps of a random scan, from last to first; stop at the bound ``epsilon``.
+
+    Returns the scan, and the number of initial steps that remain random. The vector ``d`` is overwritten.
 
     The descent needs b before each step, from the last step to the first. b is stored at every ``length``-th step and
     recomputed from there, which needs memory for 2 sqrt(T) vectors instead of T.
@@ -284,7 +288,7 @@ def _descend_random(influence: Influence, q: Floats, d: Floats, epsilon: float) 
 
 
 def _reaching(search: ScanSearch, steps: ScanSteps, importance: Importance, epsilon: float) -> OptimisedScan | None:
-    """Improve ``steps`` by one run of Algorithm 2 of DoGS17; return None if the bound remains above epsilon."""
+    """Improve ``steps`` by one run of Algorithm 2 of DoGS17; return None if the bound remains above ``epsilon``."""
     if steps.distributions is not None:
         d = dense_importance(search.influence.n_variables, importance)
         result = _from_random(search, steps.distributions, d, epsilon, 1, perf_counter())
@@ -306,7 +310,7 @@ def _check_goal(epsilon: float) -> None:
 
 @dataclass(frozen=True, slots=True)
 class InfluenceEstimate:
-    """Estimated influence between variables, in sampled states instead of the worst possible states.
+    """Estimate of the influence between variables, from sampled states instead of the worst possible states.
 
     Bounds of influence hold for the worst state, which the sampler may never visit. This estimate is at most the exact
     influence, and it is no upper bound. It yields an order only, and functions that compute bounds refuse it. The
@@ -375,7 +379,7 @@ class InfluenceEstimate:
 
 
 def _factors_of(compiled: TableGraph, variable: int) -> tuple[FactorGraph, Int32s]:
-    """Return the subgraph of a variable and its Markov blanket, and the variables of that subgraph."""
+    """Return the graph of a variable, its factors and its Markov blanket; and the indices of these variables."""
     members = np.union1d(compiled.graph.blanket(variable), np.array([variable], np.int32)).astype(np.int32)
     local: list[TableFactors] = []
     for group in compiled.factors:
@@ -386,7 +390,10 @@ def _factors_of(compiled: TableGraph, variable: int) -> tuple[FactorGraph, Int32
 
 
 def _influences(local: FactorGraph, states: Int64s, i: tuple[int, int], j: tuple[int, int]) -> Floats:
-    """Return the influence of j on i in each sampled state [S, blanket]; i and j are (column, number of states)."""
+    """Return the influence of variable j on variable i in each sampled state.
+
+    ``i`` and ``j`` are (column in ``states``, number of states).
+    """
     (at_i, n_i), (at_j, n_j) = i, j
     changed = np.repeat(states[:, None], n_j * n_i, axis=1)
     changed[:, :, at_j], changed[:, :, at_i] = np.divmod(np.arange(n_j * n_i), n_i)

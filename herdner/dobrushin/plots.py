@@ -17,7 +17,9 @@ _MAX_POINTS = 4000  # of a curve; no screen shows more
 
 
 def plot_guarantees(ax: Axes, curves: Mapping[str, Floats]) -> Axes:
-    """Plot the Dobrushin variation of scans against their steps, with each scan's minimum as legend (DoGS17, Fig. 1).
+    """Plot the Dobrushin variation of scans against the number of steps, as in DoGS17, Fig. 1.
+
+    The legend has the smallest value of each scan.
 
     Args:
         ax: Matplotlib axes to draw on.
@@ -36,7 +38,7 @@ def plot_guarantees(ax: Axes, curves: Mapping[str, Floats]) -> Axes:
 
 
 def plot_distances(ax: Axes, order: ArrayLike, shape: Sequence[int], target: int, *, wrap: bool = False) -> Axes:
-    """Plot the number of updates at each Manhattan distance from a target variable of a grid (DoGS17, Fig. 4).
+    """Plot the number of updates against the Manhattan distance from a target variable of a grid (DoGS17, Fig. 4).
 
     Args:
         ax: Matplotlib axes to draw on.
@@ -55,7 +57,7 @@ def plot_distances(ax: Axes, order: ArrayLike, shape: Sequence[int], target: int
 
 
 def grid_distances(shape: Sequence[int], target: int, *, wrap: bool = False) -> Int64s:
-    """Return the Manhattan distance of each variable of a grid to one variable.
+    """Return the Manhattan distance of each variable of a grid from the variable ``target``.
 
     Args:
         shape: Side lengths of the grid.

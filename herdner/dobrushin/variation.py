@@ -121,7 +121,7 @@ Importance = Union[ArrayLike, Mapping[int, float], None]  # noqa: UP007 - evalua
 
 
 def dense_importance(n_variables: int, importance: Importance = None) -> Floats:
-    """Return the importance of every variable as a vector.
+    """Return the importance of every variable as a dense vector.
 
     Args:
         n_variables: Number of variables, V.
@@ -169,7 +169,7 @@ def sparse_importance(n_variables: int, importance: Importance) -> tuple[Int32s,
 
 
 def unit_importance(n_variables: int, variables: Iterable[int | slice]) -> dict[int, float]:
-    """Return a vector with importance 1 for ``variables`` and 0 for all others.
+    """Return a vector with importance 1 for the variables ``variables`` and 0 for all others.
 
     Args:
         n_variables: Number of variables.
@@ -189,7 +189,7 @@ def unit_importance(n_variables: int, variables: Iterable[int | slice]) -> dict[
 def dobrushin_variation(
     influence: Influence, scan: Scan | ArrayLike, importance: Importance = None, n_steps: int | None = None
 ) -> float:
-    """Return the Dobrushin variation of a scan, V(q_1, .., q_T; d, C) in DoGS17, Definition 7.
+    """Return the Dobrushin variation V(q_1, .., q_T; d, C) of a scan (DoGS17, Definition 7).
 
     It bounds the d-weighted total variation after the scan. A value above the sum of d gives no information. Time is
     O(T x row entries), or O(T x entries) for scans that draw their variables.
@@ -207,7 +207,7 @@ def dobrushin_variation(
 def variation_curve(
     influence: Influence, scan: Scan | ArrayLike, importance: Importance = None, n_steps: int | None = None
 ) -> Floats:
-    """Return the Dobrushin variation of the first 0, 1, .., T steps of a scan.
+    """Return the Dobrushin variation of a scan after 0, 1, .., T steps.
 
     Args:
         influence: The influence bound.
@@ -233,7 +233,9 @@ def variation_curve(
 
 
 def coupling_bounds(influence: Influence, scan: Scan | ArrayLike, n_steps: int | None = None) -> Floats:
-    """Return, for each variable, an upper bound of the probability of no coupling with the target (DoGS17, Sec. 4).
+    """Return, for each variable, an upper bound of the probability that it differs from the target (DoGS17, Sec. 4).
+
+    The probability is that of a coupling of the sampler with a run at the target distribution.
 
     The bound also holds for the total variation distance of the variable's marginal.
 
@@ -251,7 +253,9 @@ def coupling_bounds(influence: Influence, scan: Scan | ArrayLike, n_steps: int |
 def marginal_bound(
     influence: Influence, scan: Scan | ArrayLike, variables: Iterable[int], n_steps: int | None = None
 ) -> float:
-    """Return a bound, at most 1, of the total variation distance of a joint marginal (DoGS17, Definition 2).
+    """Return an upper bound of the total variation distance of a joint marginal from the target (DoGS17, Definition 2).
+
+    The bound is at most 1.
 
     Args:
         influence: The influence bound.
@@ -266,7 +270,9 @@ def marginal_bound(
 def weighted_bound(
     influence: Influence, scan: Scan | ArrayLike, importance: Importance, n_steps: int | None = None
 ) -> float:
-    """Return a bound, at most the sum of d, of the total variation weighted by importance d (DoGS17, Definition 4).
+    """Return an upper bound of the total variation distance weighted by the importance d (DoGS17, Definition 4).
+
+    The bound is at most the sum of d.
 
     It bounds the error in the mean of any function that changes by at most d_i when variable i changes.
 
@@ -281,7 +287,7 @@ def weighted_bound(
 
 
 def coupling_vector(influence: Influence, steps: ScanSteps) -> Floats:
-    """Return the coupling vector b_T, float64[V], of DoGS17, Definition 7. Its entries may exceed 1.
+    """Return the vector b_T of bounds for single variables, float64[V] (DoGS17, Definition 7); entries may exceed 1.
 
     Args:
         influence: The influence bound.
@@ -297,7 +303,10 @@ def coupling_vector(influence: Influence, steps: ScanSteps) -> Floats:
 
 
 def _coupling_rows(influence: Influence, steps: ScanSteps) -> Iterator[Floats]:
-    """Yield the coupling vector b after each step of a random scan, in chunks that overlap by one row."""
+    """Yield the bounds of all variables after each step of a random scan, in chunks of steps.
+
+    A chunk begins with the last row of the previous chunk.
+    """
     assert steps.distributions is not None
     length = max(1, _CHUNK // max(1, influence.n_variables))
     b = np.ones(influence.n_variables)
@@ -311,7 +320,7 @@ def _coupling_rows(influence: Influence, steps: ScanSteps) -> Iterator[Floats]:
 
 
 def _repeated(rows: NDArray[T], n: int | None) -> NDArray[T]:
-    """Return the first ``n`` rows; if there are fewer, repeat all rows until there are ``n``."""
+    """Return the first ``n`` rows; if there are fewer, repeat all rows in order until there are ``n``."""
     if n is None or n == len(rows):
         return rows
     if n < len(rows):
@@ -322,7 +331,7 @@ def _repeated(rows: NDArray[T], n: int | None) -> NDArray[T]:
 
 
 def rate_bound(influence: Influence, scan: Scan, n_steps: int, importance: Importance = None) -> float:
-    """Return a closed-form bound of a standard scan's Dobrushin variation (DoGS17, Proposition 9, after Hayes 2006).
+    """Return a closed-form upper bound of the Dobrushin variation of a scan (DoGS17, Proposition 9, after Hayes 2006).
 
     The bound is at most the sum of the importances d, and tends to 0 if a norm of C is below 1. `dobrushin_variation`
     is never larger and takes O(n_steps); this bound takes O(entries).
@@ -431,7 +440,7 @@ def selected_variables(*variables: int) -> TargetVariables:
 
 
 def uncertain_variables(probability: float = 0.05) -> TargetVariables:
-    """Select variables whose most probable state is uncertain.
+    """Select the variables whose most probable state is uncertain, as targets.
 
     The probabilities are the marginals of the chains without links: of unary factors and factors of two consecutive
     variables.

@@ -25,7 +25,9 @@ def chain_graph(
     start: ArrayLike | None = None,
     end: ArrayLike | None = None,
 ) -> FactorGraph:
-    """Build linear chains with one shared transition table; the graph of a document under a chain CRF has this form.
+    """Build linear chains that share one transition table.
+
+    The graph of a document under a chain CRF has this form.
 
     Many short documents are decoded fastest as the sequences of one graph.
 
@@ -66,7 +68,7 @@ def chain_graph(
 
 
 def ising(J: ArrayLike, h: ArrayLike = 0.0, shape: Sequence[int] | None = None, *, wrap: bool = False) -> FactorGraph:
-    """Build an Ising model on a grid: log p(s) = sum of J_ij s_i s_j over the edges + sum of h_i s_i, minus log Z.
+    """Build an Ising model on a grid: log p(s) = sum of J_ij s_i s_j over the edges + sum of h_i s_i - log Z.
 
     The spin s_i is -1 in state 0 and +1 in state 1.
 
@@ -97,7 +99,7 @@ def ising(J: ArrayLike, h: ArrayLike = 0.0, shape: Sequence[int] | None = None, 
 def boltzmann(
     weights: ArrayLike, biases: ArrayLike, states: tuple[float, float] = (0, 1), edges: ArrayLike | None = None
 ) -> FactorGraph:
-    """Build a Boltzmann machine: log p(x) = sum of w_ij x_i x_j over the edges + sum of b_i x_i, minus log Z.
+    """Build a Boltzmann machine: log p(x) = sum of w_ij x_i x_j over the edges + sum of b_i x_i - log Z.
 
     Args:
         weights: float[V, V], symmetric with zero diagonal; its non-zero entries are the edges. With ``edges``:
@@ -130,7 +132,7 @@ def boltzmann(
 
 
 def complete_graph(J: ArrayLike, h: ArrayLike = 0.0, n_variables: int | None = None) -> FactorGraph:
-    """Build an Ising model (s = -1, +1) in which every pair of variables is an edge, even with coupling 0.
+    """Build an Ising model with an edge between every two variables, even if its coupling is 0; spins are -1, +1.
 
     Args:
         J: Coupling of all edges, or float[V, V], symmetric with zero diagonal.
@@ -164,7 +166,7 @@ def complete_graph(J: ArrayLike, h: ArrayLike = 0.0, n_variables: int | None = N
 
 
 def potts(J: ArrayLike, unary: ArrayLike, edges: ArrayLike | None = None, *, wrap: bool = False) -> FactorGraph:
-    """Build a Potts model of K states, with a term J_ij for each edge of equal states and a term unary_i[x_i].
+    """Build a Potts model of K states: a term J_ij for each edge with equal states, and a term unary[i, x_i].
 
     Args:
         J: Coupling of all edges; or float[E] with ``edges``; or one array per axis of a grid, as in `ising`.
@@ -206,7 +208,7 @@ def potts(J: ArrayLike, unary: ArrayLike, edges: ArrayLike | None = None, *, wra
 
 
 def from_joint(probabilities: ArrayLike) -> FactorGraph:
-    """Build a graph with a single factor that holds a joint distribution.
+    """Build a graph with a single factor, the table of a joint distribution.
 
     Args:
         probabilities: float[K1, .., KV], at least 0, not all 0; they need not sum to 1.
@@ -226,7 +228,7 @@ def from_joint(probabilities: ArrayLike) -> FactorGraph:
 
 
 def _spins(nodes: Int32s, edges: Int32s, couplings: Floats, fields: Floats, states: tuple[float, float]) -> FactorGraph:
-    """Build a graph of two-state variables with the terms field x value and coupling x value x value."""
+    """Build a graph of two-state variables: field x value for each variable, coupling x value x value for each edge."""
     values = np.array(states)
     fields = fields.reshape(-1) if any(fields.strides) else constant(fields.flat[0], fields.size, np.float64)
     factors = [
@@ -237,7 +239,7 @@ def _spins(nodes: Int32s, edges: Int32s, couplings: Floats, fields: Floats, stat
 
 
 def _nodes(n: int, edges_each: int = 0) -> Int32s:
-    """Return int32 indices 0 to n - 1, read-only; raise an error if they and the edges do not fit into memory."""
+    """Return the read-only indices 0 to n - 1, int32[n]; check that the indices and the edges fit into memory."""
     if n > np.iinfo(np.int32).max:
         raise ValueError(f"a graph can have {np.iinfo(np.int32).max} variables (indices have 32 bits), not {n}")
     _check_size(n, n * edges_each)
@@ -245,7 +247,7 @@ def _nodes(n: int, edges_each: int = 0) -> Int32s:
 
 
 def _check_size(n: int, n_edges: float, copies: int = 1) -> None:
-    """Raise `NotEnoughMemory` unless the variable indices and ``copies`` copies of the edges fit into memory."""
+    """Raise `NotEnoughMemory` unless the variable indices and ``copies`` copies of the edge list fit into memory."""
     check_memory(8 * (n + copies * n_edges), f"a graph of {n:,} variables and {n_edges:,.0f} edges", "make it smaller")
 
 
@@ -267,7 +269,7 @@ def _sides(shape: Sequence[int], wrap: bool) -> tuple[int, ...]:
 
 
 def _grid_edges(nodes: Int32s, sides: tuple[int, ...], wrap: bool) -> tuple[Int32s, list[int]]:
-    """Return the edges [E, 2] of a grid and the number of edges along each axis, in the order of the axes."""
+    """Return the edges of a grid [E, 2], sorted by axis, and the number of edges along each axis."""
     counts = [len(nodes) if wrap else len(nodes) // side * (side - 1) for side in sides]
     edges, end = np.empty((sum(counts), 2), np.int32), 0
     grid = nodes.reshape(sides)

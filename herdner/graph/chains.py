@@ -9,14 +9,16 @@ import numpy as np
 
 from herdner._ext import layout
 from herdner.base.arrays import Floats, Int32s, Int64s
-from herdner.graph.edges import MOST_CELLS, check_cells, describe_factor, edge_recipes, recipe_table
+from herdner.graph.edges import MOST_CELLS, check_cells, describe_factor, edge_terms, sum_terms
 from herdner.graph.factors import TableFactors
 from herdner.graph.graph import ImpossibleGraph, UnsupportedGraph
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ChainForm:
-    """Graph whose components are paths of variables, in the layout of ``herdner.inference.linear_chain``.
+    """Graph in which every connected component is a path of variables.
+
+    The arrays have the layout of ``herdner.inference.linear_chain``.
 
     States that a variable does not have are forbidden by -inf.
 
@@ -69,7 +71,7 @@ def chain_form(sizes: Int32s, factors: Sequence[TableFactors]) -> ChainForm:
 
 
 def edge_groups(factors: Sequence[TableFactors]) -> list[tuple[int, TableFactors]]:
-    """Return the non-empty groups of factors of two variables, with their indices among all groups.
+    """Return the non-empty groups of two-variable factors, with the index of each of these groups among all groups.
 
     Args:
         factors: Groups of factors.
@@ -84,7 +86,7 @@ def edge_groups(factors: Sequence[TableFactors]) -> list[tuple[int, TableFactors
 
 
 def check_width(sizes: Int32s, needs_table: bool) -> None:
-    """Raise `UnsupportedGraph` if arrays [V, K] for V variables of at most K states need too much memory.
+    """Raise `UnsupportedGraph` if an array [V, K] of V variables with at most K states needs too much memory.
 
     Args:
         sizes: int32[V], the number of states of each variable.
@@ -99,7 +101,7 @@ def check_width(sizes: Int32s, needs_table: bool) -> None:
 
 
 def constant_term(factors: Sequence[TableFactors]) -> float:
-    """Return the sum of the factors with an empty scope.
+    """Return the sum of all factors without variables.
 
     Args:
         factors: Groups of factors.
@@ -138,7 +140,7 @@ def unary_table(sizes: Int32s, factors: Sequence[TableFactors]) -> Floats:
 def edge_tables(
     groups: Sequence[TableFactors], order: Int64s | None, n_edges: int, n_variables: int, n_states: int
 ) -> tuple[Floats, Int32s | None]:
-    """Return the tables of the edges of paths, with the state of the earlier variable first.
+    """Return the tables of the edges of paths. Rows are the states of the earlier variable.
 
     Edges with the same terms share a table. If all edges use one table of the graph, it is not copied.
 
@@ -161,25 +163,25 @@ def edge_tables(
     if order is not None:
         position[order] = np.arange(n_variables)
     ends = [position[group.scopes].T for group in groups]
-    edge_table, recipes = edge_recipes(
+    edge_table, term_lists = edge_terms(
         groups, [np.maximum(*both) for both in ends], [left > right for left, right in ends], n_variables
     )
-    check_cells(len(recipes), n_states)
-    tables = np.zeros((len(recipes), n_states, n_states))
-    for target, recipe in zip(tables, recipes, strict=True):
-        values = recipe_table(groups, recipe)
+    check_cells(len(term_lists), n_states)
+    tables = np.zeros((len(term_lists), n_states, n_states))
+    for target, terms in zip(tables, term_lists, strict=True):
+        values = sum_terms(groups, terms)
         target[: values.shape[0], : values.shape[1]] = values
     return tables, (edge_table if len(tables) > 1 else None)
 
 
 def _is_tied(group: TableFactors, n_states: int) -> bool:
-    """Return True if all factors use a single unscaled table and list their smaller variable first."""
+    """Return True if all factors share one unscaled table and each lists its smaller variable first."""
     whole = group.tables.shape == (1, n_states, n_states) and group.unscaled
     return whole and bool((group.scopes[:, 0] < group.scopes[:, 1]).all())
 
 
 def _describe_edge(pairs: Sequence[tuple[int, TableFactors]], factor: int) -> str:
-    """Return the text that names a factor by its index among the factors of all two-variable groups."""
+    """Return the words that name a two-variable factor in an error message, such as its index and its variables."""
     for g, group in pairs:
         if factor < len(group):
             return describe_factor(g, group, factor)

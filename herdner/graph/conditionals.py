@@ -20,7 +20,9 @@ _CACHED = 2**17  # number of doubles that fit into a cache, so that their order 
 
 @dataclass(frozen=True, eq=False)
 class Conditionals:
-    """Full conditionals log p(x_i | all others): a unary row for each variable, and rows for its larger factors.
+    """Full conditionals log p(x_i | all others), stored as rows of log-potentials.
+
+    Each variable has a unary row, and rows for its factors of two or more variables.
 
     A row of a two-state variable holds one double, the log-odds of state 0 against state 1. A row of any other variable
     holds the log-potentials of its states minus their maximum, padded with -inf to a multiple of 4 doubles.
@@ -67,7 +69,9 @@ class Conditionals:
 
     @cached_property
     def padded(self) -> Conditionals:
-        """The conditionals of a two-state graph of pairs, padded with neutral pairs to a multiple of 4 per variable.
+        """The conditionals of a two-state graph of pairs, with a multiple of 4 factors per variable.
+
+        Factors that do not change the conditionals are added.
 
         Loops read four pairs at a time, which saves mispredicted branches. If the rows do not fit into a cache, they
         are copied in the order in which the loops read them.
@@ -160,7 +164,7 @@ def conditionals(sizes: Int32s, factors: Sequence[TableFactors]) -> Conditionals
     for group in groups:
         blocks, at = group.place(rows, at)
         loops.fill_incidences(
-            group.factors.scopes, group.term_of_factor, blocks, group.places(), group.spreads(), cursor,
+            group.factors.scopes, group.term_of_factor, blocks, group.strides(), group.spreads(), cursor,
             row_at, others_at, others, places, spread,
         )  # fmt: skip
     if others_at is None:
@@ -171,7 +175,7 @@ def conditionals(sizes: Int32s, factors: Sequence[TableFactors]) -> Conditionals
 
 
 def unary_rows(sizes: Int32s, widths: Int32s, factors: Sequence[TableFactors]) -> tuple[Floats, Int64s, Floats]:
-    """Return the sum of the unary factors of each variable as rows, one row per variable.
+    """Return the sum of the unary factors of each variable, concatenated to one array.
 
     Args:
         sizes: int32[V], the number of states of each variable.
@@ -198,7 +202,7 @@ def unary_rows(sizes: Int32s, widths: Int32s, factors: Sequence[TableFactors]) -
 
 @dataclass(frozen=True)
 class _FactorRows:
-    """Log-potential rows of one group of factors.
+    """Log-potentials of one group of factors, stored as one row per joint state of the other variables.
 
     Attributes:
         factors: The group.
@@ -212,7 +216,7 @@ class _FactorRows:
 
     @classmethod
     def of(cls, group: TableFactors) -> _FactorRows:
-        """Build the log-potential rows of a non-empty group of factors."""
+        """Build the rows of a non-empty group of factors."""
         values, term_of_factor = scaled_tables(group)
         blocks = [_rows(np.moveaxis(values, a + 1, -1)) for a in range(group.arity)]
         if len(blocks) == 2 and np.array_equal(blocks[0], blocks[1], equal_nan=True):
@@ -220,7 +224,9 @@ class _FactorRows:
         return cls(group, term_of_factor, tuple(blocks))
 
     def place(self, rows: list[Floats], at: int) -> tuple[Int64s, int]:
-        """Append the row blocks to the list ``rows``, whose next position is ``at``; return the blocks' positions.
+        """Append the blocks of rows to the list ``rows``, and return the position of each block.
+
+        The list has ``at`` numbers before.
 
         Returns:
             int64[a, 2], the position of each block and the number of doubles of one term; and the next position.
@@ -233,26 +239,30 @@ class _FactorRows:
                 at += block.size
         return np.array([[starts[id(block)], block[0].size] for block in self.blocks]), at
 
-    def places(self) -> Int32s:
-        """Return int32[a, b], the stride of the states of scope position b in the rows of scope position a."""
+    def strides(self) -> Int32s:
+        """Return the strides of the rows, int32[a, b].
+
+        In the rows of the variable at scope position a, consecutive states of the variable at scope position b are
+        [a, b] numbers apart.
+        """
         arity, sizes = self.factors.arity, self.factors.tables.shape[1:]
-        places = np.zeros((arity, arity), np.int32)
+        strides = np.zeros((arity, arity), np.int32)
         for a in range(arity):
             step = self.blocks[a].shape[-1]
             for b in reversed(range(arity)):
                 if b != a:
-                    places[a, b] = step
+                    strides[a, b] = step
                     step *= sizes[b]
-        return places
+        return strides
 
     def spreads(self) -> Floats:
-        """Return the largest finite log-potential difference of two states, for each scope position and table."""
+        """Return the largest finite difference of two states' log-potentials, float64[scope positions, tables]."""
         finite = [np.where(np.isfinite(block), np.abs(block), 0.0) for block in self.blocks]
         return np.array([block.max(axis=(1, 2), initial=0.0) for block in finite])
 
 
 def _rows(values: Floats) -> Floats:
-    """Convert log-potentials [terms, others.., K] to rows [terms, joint states of the others, width].
+    """Convert log-potentials [tables, states of the others.., K] to rows [tables, joint states of the others, width].
 
     Rows without an allowed state are NaN.
     """

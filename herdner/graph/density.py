@@ -35,7 +35,7 @@ class Reals:
         return int(self.n)
 
     def points(self, x: ArrayLike) -> Floats:
-        """Check points, the values of all variables, and return them as rows.
+        """Check points [P, V] or [V], the values of all variables, and return them as rows [P, V].
 
         Args:
             x: float[V], or float[P, V] for P points.
@@ -58,7 +58,7 @@ class Reals:
         return points
 
     def select(self, variables: Int64s) -> Reals:
-        """Return the domains of the given variables only.
+        """Return the domains of the variables ``variables``.
 
         Args:
             variables: int64[N], the variables in the order of the result.
@@ -68,7 +68,7 @@ class Reals:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DensityFactors:
-    """Group of F factors over a real variables each, with one log-density function for all factors.
+    """Group of F factors of ``a`` real variables each, which share one log-density function.
 
     The functions map P points to P rows; a row of the result must depend on its point only.
 
@@ -122,7 +122,7 @@ class DensityFactors:
         return len(self.scopes)
 
     def check(self, domains: Domains) -> None:
-        """Raise ``ValueError`` unless the domains are `Reals` that hold all scopes.
+        """Raise ``ValueError`` unless the domains are `Reals` and contain all variables of the scopes.
 
         Args:
             domains: The domains of the graph's variables.
@@ -136,7 +136,7 @@ class DensityFactors:
             )
 
     def log_potential(self, points: Floats, terms: Int64s | None = None) -> Floats:
-        """Return the sum of the group's factors at each point, float64[P].
+        """Return the sum of the group's factors at each of P points, float64[P].
 
         Args:
             points: float64[P, V], the values of all variables.
@@ -154,7 +154,7 @@ class DensityFactors:
         return values.reshape(len(points), len(self)).sum(axis=1)
 
     def add_gradient(self, points: Floats, out: Floats, terms: Int64s | None = None, by: float = 1) -> None:
-        """Add the gradient of the sum of factors at each point to ``out``.
+        """Add the gradient of the sum of the group's factors at each point to ``out``.
 
         Args:
             points: float64[P, V], the values of all variables.
@@ -185,7 +185,9 @@ class DensityFactors:
     def condition(
         self, values: NDArray[np.integer | np.floating], observed: NDArray[np.bool_], renumber: Int32s
     ) -> list[DensityFactors]:
-        """Fix the observed variables; return one group for each set of observed scope positions.
+        """Fix the observed variables, and return the factors of the remaining variables.
+
+        Factors with the same scope positions observed form one group.
 
         Args:
             values: float[V], the values of the observed variables; other entries are ignored.
@@ -207,7 +209,7 @@ class DensityFactors:
         return groups
 
     def _arguments(self, points: Floats) -> Floats:
-        """Return the inputs of the log-density function at all factors, float64[P * F, A]."""
+        """Return the inputs of the log-density function for all F factors at P points, float64[P * F, A]."""
         if self._plain:
             return points[:, : self.scopes.shape[1]]
         free = points[:, self.scopes]
@@ -223,7 +225,7 @@ class DensityFactors:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DensityGraph:
-    """A graph of real variables in the form that samplers use: a log-density and a gradient for batches of points.
+    """Graph of real variables with a log-density and a gradient for batches of points, as samplers need them.
 
     Attributes:
         graph: The factor graph.
@@ -241,7 +243,7 @@ class DensityGraph:
         return self.graph.n_variables
 
     def log_density(self, x: ArrayLike) -> Floats:
-        """Return the unnormalised log-density of the graph at each point, float64[P].
+        """Return the unnormalised log-density of the graph at each of P points, float64[P].
 
         Args:
             x: float[d], or float[P, d] for P points.
@@ -281,7 +283,7 @@ class DensityGraph:
         return out if block is None else out[:, block]
 
     def _touching(self, block: NDArray[np.integer] | None) -> Sequence[DensityFactors]:
-        """Return the factors that contain a variable of ``block``."""
+        """Return the factors that contain at least one variable of ``block``."""
         if block is None or len(block) == self.dim:
             return self.factors
         in_block = np.zeros(self.dim, bool)
@@ -298,7 +300,7 @@ class DensityGraph:
 
 
 def compile_density(graph: FactorGraph | DensityGraph) -> DensityGraph:
-    """Compile a graph of real variables for samplers.
+    """Compile a graph of real variables to a `DensityGraph`, which evaluates batches of points.
 
     Args:
         graph: A graph of `Reals` and `DensityFactors`; a compiled graph is returned as it is.
@@ -326,7 +328,7 @@ def compile_density(graph: FactorGraph | DensityGraph) -> DensityGraph:
 
 
 def differentiated(log_density: Callable[..., Any]) -> tuple[Callable[..., Floats], Callable[..., Floats]]:
-    """Compile a batched `jax.numpy` log-density in 64 bits; return it and its gradient.
+    """Compile a batched `jax.numpy` log-density in 64 bits, and return it with its gradient function.
 
     Args:
         log_density: Function from [P, a] to [P].

@@ -12,7 +12,10 @@ from herdner.base.arrays import Int32s, Int64s, frozen
 
 
 class Domains(Protocol):
-    """Interface of the domains of all variables of a graph; `FactorGraph` uses only these three methods."""
+    """Interface of a graph's domains, the sets of values of its variables.
+
+    `FactorGraph` uses only these three methods.
+    """
 
     def __len__(self) -> int:
         """Return the number of variables of the domains."""
@@ -33,7 +36,7 @@ class Domains(Protocol):
         ...
 
     def select(self, variables: Int64s) -> Domains:
-        """Return the domains of the given variables only.
+        """Return the domains of the variables ``variables``.
 
         Args:
             variables: int64[N], the variables in the order of the result.
@@ -74,7 +77,7 @@ class Discrete:
         return len(self.sizes)
 
     def points(self, x: ArrayLike) -> NDArray[np.integer]:
-        """Check joint states, the states of all variables, and return them as rows.
+        """Check joint states [P, V] or [V], and return them as rows [P, V].
 
         Args:
             x: int[V], or int[P, V] for P points.
@@ -98,7 +101,7 @@ class Discrete:
         return points
 
     def select(self, variables: Int64s) -> Discrete:
-        """Return the domains of the given variables only.
+        """Return the domains of the variables ``variables``.
 
         Args:
             variables: int64[N], the variables in the order of the result.

@@ -13,8 +13,8 @@ from herdner.graph.graph import UnsupportedGraph
 
 MOST_CELLS = 2**28  # largest number of doubles in all edge tables together
 
-# One factor of an edge: index of its group, its table, its scale, and true if its scope lists the edge's second
-# variable first.
+# One factor of an edge: the index of its group, the index of its table, its scale, and True if its scope lists the
+# edge's second variable first.
 Term = tuple[int, int, float, bool]
 
 
@@ -31,7 +31,7 @@ def is_near(group: TableFactors) -> NDArray[np.bool_]:
 
 
 def pair_keys(scopes: Int32s) -> Int64s:
-    """Return an integer that identifies each pair of variables, in either direction.
+    """Return one integer for each pair of variables; (i, j) and (j, i) have the same integer.
 
     Args:
         scopes: int32[E, 2], pairs of variables.
@@ -43,7 +43,7 @@ def pair_keys(scopes: Int32s) -> Int64s:
 
 
 def describe_factor(g: int, group: TableFactors, factor: int = 0) -> str:
-    """Return the text that names a factor in error messages.
+    """Return the words that name a factor in error messages.
 
     Args:
         g: Index of the group.
@@ -69,15 +69,16 @@ def check_cells(n_tables: int, n_states: int) -> None:
         )
 
 
-def edge_recipes(
+def edge_terms(
     groups: Sequence[TableFactors],
     edges: Sequence[NDArray[np.integer]],
     flipped: Sequence[NDArray[np.bool_]],
     n_edges: int,
 ) -> tuple[Int32s, list[tuple[Term, ...]]]:
-    """Return the recipe of each edge, a list of the factors whose sum is the edge's table.
+    """Return the terms of each edge: the factors that join its two variables.
 
-    Edges with equal terms in the order of the groups share a recipe, so that tied tables stay tied.
+    The sum of the terms is the edge's table of log-potentials. The terms are in the order of the groups. Edges with
+    equal terms share one list, so that tied tables stay tied.
 
     Args:
         groups: Groups of factors of two variables.
@@ -86,7 +87,7 @@ def edge_recipes(
         n_edges: Number of edges.
 
     Returns:
-        int32[n_edges], the index of each edge's recipe; and the distinct recipes.
+        int32[n_edges], the index of each edge's list of terms; and the distinct lists.
     """
     terms: list[Int64s] = []
     distinct_terms: list[Term] = []
@@ -96,42 +97,42 @@ def edge_recipes(
         distinct, inverse = np.unique(key, return_inverse=True)
         terms.append(inverse.reshape(-1) + len(distinct_terms))
         distinct_terms.extend((g, *term) for term in distinct.tolist())
-    recipe_of, recipes = _recipes(n_edges, np.concatenate(edges), np.concatenate(terms))
-    return recipe_of, [tuple(distinct_terms[k] for k in recipe) for recipe in recipes]
+    list_of_edge, term_lists = _distinct_lists(n_edges, np.concatenate(edges), np.concatenate(terms))
+    return list_of_edge, [tuple(distinct_terms[k] for k in indices) for indices in term_lists]
 
 
-def recipe_table(groups: Sequence[TableFactors], recipe: Sequence[Term]) -> Floats:
-    """Return the log-potentials of an edge by adding the terms of a recipe in their order.
+def sum_terms(groups: Sequence[TableFactors], terms: Sequence[Term]) -> Floats:
+    """Return the table of log-potentials of an edge, the sum of ``terms``.
 
     Args:
-        groups: The groups from which the recipe was made.
-        recipe: The terms of the edge.
+        groups: The groups that the terms refer to.
+        terms: The terms of the edge, which are added in this order.
 
     Returns:
         float64[K, L].
     """
-    parts = [groups[g].tables[table] * scale for g, table, scale, _ in recipe]
-    return sum(part.T if term[3] else part for part, term in zip(parts, recipe, strict=True))  # type: ignore[return-value]
+    parts = [groups[g].tables[table] * scale for g, table, scale, _ in terms]
+    return sum(part.T if term[3] else part for part, term in zip(parts, terms, strict=True))  # type: ignore[return-value]
 
 
-def _recipes(n_edges: int, edge: NDArray[np.integer], term: Int64s) -> tuple[Int32s, list[tuple[int, ...]]]:
-    """Return the recipe index of each edge, and the distinct recipes as lists of terms."""
+def _distinct_lists(n_edges: int, edge: NDArray[np.integer], term: Int64s) -> tuple[Int32s, list[tuple[int, ...]]]:
+    """Return the distinct lists of terms, and for each edge the index of its list."""
     by_edge = np.argsort(edge, kind="stable")
     edge, term = edge[by_edge], term[by_edge]
     starts = np.flatnonzero(np.r_[True, edge[1:] != edge[:-1]])
-    recipe_of = np.zeros(n_edges, np.int32)
+    list_of_edge = np.zeros(n_edges, np.int32)
     if len(starts) == len(edge):
         distinct, inverse = np.unique(term, return_inverse=True)
-        recipe_of[edge] = inverse.reshape(-1)
-        return recipe_of, [(int(k),) for k in distinct]
-    recipes: dict[tuple[int, ...], int] = {}
+        list_of_edge[edge] = inverse.reshape(-1)
+        return list_of_edge, [(int(k),) for k in distinct]
+    term_lists: dict[tuple[int, ...], int] = {}
     for at, terms in zip(edge[starts], np.split(term, starts[1:]), strict=True):
-        recipe_of[at] = recipes.setdefault(tuple(terms.tolist()), len(recipes))
-    return recipe_of, list(recipes)
+        list_of_edge[at] = term_lists.setdefault(tuple(terms.tolist()), len(term_lists))
+    return list_of_edge, list(term_lists)
 
 
 def merge_parallel_factors(factors: Sequence[TableFactors]) -> Sequence[TableFactors]:
-    """Merge all factors of a pair of variables into one, because several would form a cycle for message passing.
+    """Merge all factors of one pair of variables into a single factor, because parallel factors form a cycle.
 
     Args:
         factors: Groups of factors.
@@ -150,21 +151,21 @@ def merge_parallel_factors(factors: Sequence[TableFactors]) -> Sequence[TableFac
     scopes = scopes[first]
     edges = np.split(edge.reshape(-1), np.cumsum([len(group) for group in pairs])[:-1])
     flipped = [group.scopes[:, 0] != scopes[to, 0] for group, to in zip(pairs, edges, strict=True)]
-    recipe_of, recipes = edge_recipes(pairs, edges, flipped, len(first))
-    check_cells(len(recipes), max(max(group.tables.shape[1:]) for group in pairs))
-    tables = [recipe_table(pairs, recipe) for recipe in recipes]
+    list_of_edge, term_lists = edge_terms(pairs, edges, flipped, len(first))
+    check_cells(len(term_lists), max(max(group.tables.shape[1:]) for group in pairs))
+    tables = [sum_terms(pairs, terms) for terms in term_lists]
     merged = [group for group in factors if group.arity != 2]
     for shape in sorted({table.shape for table in tables}):
         alike = [r for r, table in enumerate(tables) if table.shape == shape]
         renumber = np.full(len(tables), -1, np.int32)
         renumber[alike] = np.arange(len(alike))
-        mine = renumber[recipe_of] >= 0
-        merged.append(TableFactors(scopes[mine], np.stack([tables[r] for r in alike]), renumber[recipe_of[mine]]))
+        mine = renumber[list_of_edge] >= 0
+        merged.append(TableFactors(scopes[mine], np.stack([tables[r] for r in alike]), renumber[list_of_edge[mine]]))
     return merged
 
 
 def scaled_tables(group: TableFactors) -> tuple[Floats, Int32s]:
-    """Return the distinct tables of a group after scaling.
+    """Return the distinct tables of a group, multiplied by the scales of their factors.
 
     Args:
         group: A non-empty group of F factors.

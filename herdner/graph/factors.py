@@ -35,7 +35,7 @@ class Factors(Protocol):
         ...
 
     def log_potential(self, points: NDArray[Any]) -> Floats:
-        """Return the sum of the group's factors at each point, float64[P].
+        """Return the sum of the group's factors at each of P points, float64[P].
 
         Args:
             points: [P, V], the values of all variables.
@@ -55,7 +55,7 @@ class Factors(Protocol):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TableFactors:
-    """Group of F factors over a variables each, defined by tables of log-potentials.
+    """Group of F factors of ``a`` variables each, defined by tables of log-potentials.
 
     The log-potential of factor f is ``scale[f] * tables[table_of_factor[f]]``. Factors that use the same table are
     tied. Factors over no variables (``scopes`` of shape [F, 0]) are constants. A table entry of -inf forbids its
@@ -135,11 +135,11 @@ class TableFactors:
 
     @property
     def rows(self) -> Floats:
-        """The tables of log-potentials as flat rows, float64[T, K1 * .. * Ka]."""
+        """The T tables of log-potentials, each as one row, float64[T, K1 * .. * Ka]."""
         return self.tables.reshape(len(self.tables), math.prod(self.tables.shape[1:]))
 
     def part(self, factors: NDArray[np.bool_] | NDArray[np.integer]) -> TableFactors:
-        """Return a group of selected factors that uses all tables of this group.
+        """Return the group of the selected factors, with all tables of the original group.
 
         Args:
             factors: bool[F], a mask, or int[N], indices.
@@ -147,7 +147,7 @@ class TableFactors:
         return TableFactors(self.scopes[factors], self.tables, self.table_of_factor[factors], self.scale[factors])
 
     def _fault(self, kind: str, at: int) -> str:
-        """Return the error message for a fault code of ``find_fault``."""
+        """Return the error message for a fault code of the compiled function ``find_fault``."""
         if kind == "entry":
             return f"table {at} holds NaN or +inf; log-potentials must be finite or -inf"
         scope, table, scale = self.scopes[at].tolist(), int(self.table_of_factor[at]), float(self.scale[at])
@@ -166,7 +166,7 @@ class TableFactors:
         return messages[kind]
 
     def check(self, domains: Domains) -> None:
-        """Raise ``ValueError`` if a variable does not exist, or if its number of states differs from the table's axis.
+        """Raise ``ValueError`` if a variable does not exist, or has a number of states other than its table axis.
 
         Args:
             domains: The domains of the graph's variables, `Discrete`.
@@ -184,7 +184,7 @@ class TableFactors:
         raise ValueError(f"factor {f}: variable {i} has {sizes[i]} states, but axis {a + 1} of its table has {width}")
 
     def log_potential(self, points: NDArray[np.integer]) -> Floats:
-        """Return the sum of the group's factors at each joint state, float64[P].
+        """Return the sum of the group's factors at each of P joint states, float64[P].
 
         Args:
             points: int[P, V], the states of all variables.
@@ -195,7 +195,9 @@ class TableFactors:
     def condition(
         self, values: NDArray[np.integer], observed: NDArray[np.bool_], renumber: Int32s
     ) -> list[TableFactors]:
-        """Fix the observed variables; return one group for each set of observed scope positions.
+        """Fix the observed variables, and return the factors of the remaining variables.
+
+        Factors with the same scope positions observed form one group.
 
         Equal slices of a table are stored once.
 

@@ -30,7 +30,7 @@ _ARRAYS = {"scopes": "i4", "tables": "f8", "table_of_factor": "i4", "scale": "f8
 
 
 class GraphFileError(ValueError):
-    """Error: a file does not hold a graph. The message names the fault in one line."""
+    """Error: a file does not contain a valid graph. The message names the fault in one line."""
 
 
 def save_graph(path: str | os.PathLike[str], graph: FactorGraph) -> None:

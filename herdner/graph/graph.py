@@ -35,7 +35,7 @@ class FactorGraph:
     factors: tuple[Factors, ...]
 
     def __init__(self, domains: Domains | ArrayLike, factors: Sequence[Factors]) -> None:
-        """Check that the factors fit the domains, and store them.
+        """Store the domains and the factors; check that the factors fit the domains.
 
         Args:
             domains: The domains of the variables, or int[V], the number of states of each variable.
@@ -69,7 +69,7 @@ class FactorGraph:
         return len(self.domains)
 
     def log_potential(self, x: ArrayLike) -> Floats:
-        """Return the sum of all factors at x, which is the log-probability of x plus log Z.
+        """Return the unnormalised log-probability of x: the sum of all factors at x.
 
         Args:
             x: The values of all variables, [V], or P points [P, V].
@@ -101,7 +101,7 @@ class FactorGraph:
         return together[together != variable]
 
     def condition(self, observed: Mapping[int, float]) -> FactorGraph:
-        """Fix the observed variables, and return the graph of the remaining variables in their order.
+        """Fix the observed variables, and return the graph of the remaining variables in their original order.
 
         Its log-potential at a point equals that of this graph at the point completed by the observed values: factors
         whose variables are all observed become constants.

@@ -15,7 +15,9 @@ from herdner.graph.graph import ImpossibleGraph, UnsupportedGraph
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GridForm:
-    """Grid of two-state variables in row-major order; the engine accesses the fields by name (engine/fields.h).
+    """Grid of two-state variables in row-major order.
+
+    The compiled engine reads the fields by name (engine/fields.h).
 
     Attributes:
         rows: Number of rows.
@@ -35,7 +37,7 @@ class GridForm:
 
 
 def grid_form(sizes: Int32s, factors: Sequence[TableFactors]) -> GridForm:
-    """Convert a graph such as `ising` builds, of at least 3 x 3 variables, to grid form.
+    """Convert a grid of at least 3 x 3 two-state variables, such as `ising` builds, to a `GridForm`.
 
     Args:
         sizes: int32[V], the number of states of each variable.

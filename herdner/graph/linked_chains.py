@@ -20,7 +20,7 @@ _MOST_TABLES = 62  # largest number of link tables: a bit mask has one bit for e
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LinkedChains:
-    """A graph of pairs, divided into chains and E links.
+    """Graph with factors of one and two variables, divided into chains and E links between their variables.
 
     Attributes:
         form: The chains, runs of consecutive variables.
@@ -36,7 +36,7 @@ class LinkedChains:
 
 
 def linked_chains(sizes: Int32s, factors: Sequence[TableFactors]) -> LinkedChains:
-    """Divide a graph of pairs into chains and links.
+    """Divide a graph of one- and two-variable factors into chains and links.
 
     Args:
         sizes: int32[V], the number of states of each variable.
@@ -59,7 +59,7 @@ def linked_chains(sizes: Int32s, factors: Sequence[TableFactors]) -> LinkedChain
 def tied_linked_chains(
     unary: Floats, transition: Floats, offsets: Int64s, links: Sequence[tuple[Int32s, Floats]]
 ) -> LinkedChains | None:
-    """Build the linked chains of sequences with one transition table, without building a factor graph.
+    """Build the linked chains of sequences that share one transition table, without building a factor graph.
 
     The result stands for the same graph as that of `linked_chains`, in a hundredth of the time. A link from the last
     variable of a sequence to the first variable of the next makes the two sequences one chain.
@@ -98,14 +98,17 @@ def tied_linked_chains(
 
 
 def _part(group: TableFactors, mask: NDArray[np.bool_]) -> list[TableFactors]:
-    """Return the factors that ``mask`` selects as a list of one group, or an empty list if it selects none."""
+    """Return a list of one group with the factors that ``mask`` selects; the list is empty if ``mask`` selects none."""
     if mask.all():
         return [group]
     return [group.part(mask)] if mask.any() else []
 
 
 def _runs(sizes: Int32s, factors: Sequence[TableFactors], near: Sequence[TableFactors], n_states: int) -> ChainForm:
-    """Return the chains of a graph; each chain is a run of variables joined to their predecessors."""
+    """Return the chains of a graph.
+
+    Each chain is a run of consecutive variables, each joined to its predecessor.
+    """
     n = len(sizes)
     offsets = np.empty(n + 1, np.int64)
     n_runs = layout.forward_paths(near[0].scopes, n, offsets) if len(near) == 1 else -1
@@ -146,7 +149,7 @@ def _links(groups: Sequence[TableFactors], n_states: int) -> tuple[Int32s, Int32
 
 
 def _squares(tables: Floats, n_states: int) -> Floats:
-    """Pad tables to [T, K, K], with -inf for states that a variable does not have."""
+    """Pad tables to [T, K, K]; states that a variable does not have get -inf."""
     n_rows, n_columns = tables.shape[1:]
     if n_rows == n_columns == n_states:
         return tables

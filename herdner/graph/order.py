@@ -71,7 +71,7 @@ def order_by_colour(colours: Int32s) -> tuple[Int32s, Int64s]:
 
 
 def block_ranges(compiled: TableGraph, overlapping: bool = False) -> Int32s:
-    """Return the first and the last variable of each block of a graph of pairs, in ascending order.
+    """Divide the variables of a graph of pairs into blocks, and return the first and the last variable of each block.
 
     A block is a run of consecutive variables, each joined to the one before it and to no other variable of the block.
     If both variables of another pair lie in one run, the run is cut before the later one.
@@ -105,7 +105,7 @@ def block_ranges(compiled: TableGraph, overlapping: bool = False) -> Int32s:
 
 
 def block_steps(ranges: Int32s, order: NDArray[np.integer]) -> tuple[Int32s, Int32s]:
-    """Return the steps of a sweep over blocks; each step updates one variable.
+    """Return the steps of a sweep over blocks of variables; each step updates one variable of a block.
 
     Args:
         ranges: int32[B, 2], the first and the last variable of each block.

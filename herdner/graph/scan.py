@@ -19,7 +19,9 @@ ScanKind = Literal["systematic", "random", "checkerboard", "jacobi", "fixed"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Scan:
-    """Rule for the order of the updates of one sweep; the functions of this module build it.
+    """Rule for the order in which one sweep updates the variables.
+
+    The functions of this module build scans.
 
     Attributes:
         kind: Rule that determines the order.
@@ -32,7 +34,7 @@ class Scan:
     SYNTAX: ClassVar[str] = "systematic, random, checkerboard, jacobi or an order such as fixed(0, 2, 1)"
 
     def __post_init__(self) -> None:
-        """Raise ``ValueError`` if the kind is unknown or the order does not fit it."""
+        """Raise ``ValueError`` if the kind of the scan is unknown, or if ``order`` does not fit the kind."""
         if self.kind not in ENUMERATIONS["scan"]:
             raise ValueError(f"scan must be {self.SYNTAX}, not {self.kind!r}")
         if (self.kind == "fixed") != (self.order is not None):
@@ -91,12 +93,12 @@ def systematic_scan() -> Scan:
 
 
 def random_scan() -> Scan:
-    """Return the scan that draws V variables uniformly with replacement, and updates them."""
+    """Return the scan that draws V variables uniformly with replacement and updates each when it is drawn."""
     return Scan("random")
 
 
 def checkerboard_scan() -> Scan:
-    """Return the scan that updates the variables colour by colour, for a greedy colouring of the graph.
+    """Return the scan that updates the variables of one colour after another, for a greedy colouring of the graph.
 
     Variables of one colour share no factor, so several threads can share a sweep. On a grid that does not wrap around
     the colours are those of a checkerboard.
@@ -105,7 +107,7 @@ def checkerboard_scan() -> Scan:
 
 
 def jacobi_scan() -> Scan:
-    """Return the scan that updates all variables at once, each given the state before the sweep.
+    """Return the scan that updates all variables simultaneously, each given the states before the sweep.
 
     For study only: where variables share factors, its stationary distribution is not that of the graph (conclusions of
     HG13 and HG16).

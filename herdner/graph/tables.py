@@ -23,7 +23,9 @@ _LAYOUTS: dict[type, Callable[..., Any]] = {ChainForm: chain_form, GridForm: gri
 
 @dataclass(frozen=True, eq=False)
 class TableGraph:
-    """Compiled graph of `Discrete` variables and `TableFactors`; results never depend on the form that a loop uses.
+    """Compiled graph of `Discrete` variables and `TableFactors`, with several array layouts (forms) for compiled loops.
+
+    Results never depend on the form that a loop uses.
 
     The graph and each of its forms are lazily initialised.
 
@@ -68,7 +70,7 @@ class TableGraph:
         return conditionals(self.sizes, self.factors)
 
     def find(self, form: type[Form]) -> Form | None:
-        """Return the graph in the layout ``form``, or None if it has no such layout.
+        """Convert the graph to the layout ``form``, such as a grid; return None if the graph has no such layout.
 
         Args:
             form: ``ChainForm``, ``GridForm`` or ``LinkedChains``.
@@ -83,7 +85,7 @@ class TableGraph:
         return None if isinstance(layout, str) else layout
 
     def require(self, form: type[Form], advice: str) -> Form:
-        """Return the graph in the layout ``form``; raise `UnsupportedGraph` if it has no such layout.
+        """Convert the graph to the layout ``form``; raise `UnsupportedGraph` if the graph has no such layout.
 
         Args:
             form: ``ChainForm``, ``GridForm`` or ``LinkedChains``.
@@ -103,7 +105,7 @@ Graph = FactorGraph | TableGraph
 
 
 def compile_tables(graph: Graph) -> TableGraph:
-    """Return the compiled form of a graph of discrete variables.
+    """Compile a graph of discrete variables and tables to a `TableGraph`.
 
     Args:
         graph: A graph of `Discrete` variables and `TableFactors`; a compiled graph is returned as it is.

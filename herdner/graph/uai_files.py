@@ -30,7 +30,7 @@ _KINDS = ("MARKOV", "BAYES")
 
 
 class _Tokens:
-    """Tokens of a file (numbers and words), read one after the other; error messages name the line."""
+    """Tokens (numbers and words) of a file, read one after the other; error messages name the line of the token."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = str(path)
@@ -46,7 +46,10 @@ class _Tokens:
         self.place = 0
 
     def error(self, message: str, place: int | None = None) -> GraphFileError:
-        """Return an error that names the line of the token with index ``place``, by default of the latest token."""
+        """Return an error that names the line of a token.
+
+        ``place`` is the index of the token; the default is the latest token that was read.
+        """
         index = self.place - 1 if place is None else place
         match = next(islice(re.finditer(r"\S+", self.text), index, None), None) if index >= 0 else None
         line = self.text.count("\n", 0, match.start() if match else None) + 1
@@ -67,7 +70,7 @@ class _Tokens:
         return int(word)
 
     def numbers(self, count: int, what: str) -> Floats:
-        """Return the next ``count`` tokens of the file as numbers of at least 0."""
+        """Return the next ``count`` tokens of the file as numbers; each must be at least 0."""
         first, self.place = self.place, self.place + count
         if self.place > len(self.tokens):
             self.place = len(self.tokens)
@@ -83,7 +86,7 @@ class _Tokens:
         return values
 
     def end(self) -> None:
-        """Raise an error if the file has further tokens."""
+        """Raise an error if the file has more tokens."""
         if self.place < len(self.tokens):
             raise self.error(f"expected the end of the file, got {self.tokens[self.place][:40]!r}", self.place)
 
@@ -225,7 +228,7 @@ def write_evidence(path: str | os.PathLike[str], evidence: Mapping[int, int]) ->
 
 
 def format_marginals(marginals: Floats, sizes: Int32s) -> str:
-    """Format marginals as text in the UAI competition's format MAR.
+    """Format marginals as text in the format MAR of the UAI competition.
 
     Args:
         marginals: float64[V, K], the probability of each state of each variable.
@@ -238,7 +241,7 @@ def format_marginals(marginals: Floats, sizes: Int32s) -> str:
 
 
 def format_log_z(log_z: float) -> str:
-    """Format log Z as text in the UAI competition's format PR, which uses logarithms to base 10.
+    """Format log Z as text in the format PR of the UAI competition, which uses logarithms to base 10.
 
     Args:
         log_z: Natural logarithm of the partition function.
@@ -247,7 +250,7 @@ def format_log_z(log_z: float) -> str:
 
 
 def format_state(state: Sequence[int]) -> str:
-    """Format a joint state as text in the UAI competition's format MPE.
+    """Format a joint state as text in the format MPE of the UAI competition.
 
     Args:
         state: int[V], the state of each variable.
@@ -256,7 +259,7 @@ def format_state(state: Sequence[int]) -> str:
 
 
 def read_marginals(path: str | os.PathLike[str]) -> list[Floats]:
-    """Read marginals from a file in the UAI competition's format MAR.
+    """Read marginals from a file in the format MAR of the UAI competition.
 
     Args:
         path: Path of the file, possibly compressed.

@@ -16,18 +16,21 @@ from herdner.inference.result import Result
 
 
 class UnsupportedRecord(ValueError):
-    """Error: a backend cannot record what was requested. The message names it and an alternative."""
+    """Error: a backend cannot record a requested result.
+
+    The message names the result and an alternative.
+    """
 
 
 class Interrupted(KeyboardInterrupt):
-    """Error: Ctrl-C stopped a run.
+    """Error: Ctrl-C stopped a run. The attribute ``result`` has the result before the interruption.
 
     Attributes:
         result: The result of the updates before the interruption.
     """
 
     def __init__(self, result: Result) -> None:
-        """Store ``result``, the result of the sweeps before the interruption.
+        """Store ``result``, the result of the updates before the interruption.
 
         Args:
             result: The result of the updates before the interruption.
@@ -38,7 +41,7 @@ class Interrupted(KeyboardInterrupt):
 
 @dataclass(frozen=True, slots=True)
 class Capabilities:
-    """The arguments of ``infer`` that a backend supports.
+    """Optional arguments of ``infer`` that a backend supports.
 
     Attributes:
         start: "state" if the backend begins at a joint state and draws one if none is passed; "option" if one of its
@@ -52,7 +55,7 @@ class Capabilities:
     linked: bool = True
 
     def require(self, record: Record | None, backend: str) -> None:
-        """Raise `UnsupportedRecord` if a record has fields that the backend cannot record.
+        """Raise `UnsupportedRecord` if ``record`` asks for results that the backend cannot record.
 
         Args:
             record: The requested record, or None.
@@ -74,7 +77,10 @@ SAMPLER_CAPABILITIES = Capabilities("state", frozenset(each.name for each in fie
 
 @runtime_checkable
 class Backend(Protocol):
-    """An inference algorithm with its options: a frozen dataclass in which every option has a default."""
+    """Inference algorithm with its options.
+
+    Each backend is a frozen dataclass in which every option has a default.
+    """
 
     capabilities: ClassVar[Capabilities]
 

@@ -21,7 +21,7 @@ _LEAST_DRAWS = 8  # ArviZ requires 4 in each half
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Diagnostics:
-    """Convergence diagnostics of the runs of a sampler, for each of N variables.
+    """Convergence diagnostics of the runs of a sampler for N variables.
 
     Attributes:
         variables: int64[N], the variables.
@@ -40,7 +40,7 @@ class Diagnostics:
 
 
 def to_arviz(samples: Int32s, log_potentials: Floats | None) -> InferenceData:
-    """Convert samples to an ArviZ data set.
+    """Convert samples to a data set of ArviZ.
 
     Args:
         samples: int32[C, S, V], recorded joint states.
@@ -82,7 +82,7 @@ def diagnose(samples: Int32s, variables: ArrayLike | None) -> Diagnostics:
 
 
 def _diagnose_variable(arviz: Any, draws: Int32s) -> tuple[float, float, bool]:
-    """Return R-hat, the effective sample size, and True if all draws [C, S] of a variable are equal."""
+    """Return R-hat and the effective sample size of a variable, and True if all its draws [C, S] are equal."""
     states = np.unique(draws)
     if len(states) < 2:
         return 1.0, float(draws.size), True
@@ -94,7 +94,7 @@ def _diagnose_variable(arviz: Any, draws: Int32s) -> tuple[float, float, bool]:
 
 
 def _diagnose_indicator(arviz: Any, draws: Floats) -> tuple[float, float]:
-    """Return R-hat and the effective sample size of a 0/1 sequence [C, S] that is not constant."""
+    """Return R-hat and the effective sample size of a sequence [C, S] of 0 and 1 that is not constant."""
     half = draws.shape[1] // 2
     # Split here because ArviZ refuses to split a single run.
     halves = np.concatenate([draws[:, :half], draws[:, -half:]])

@@ -37,7 +37,7 @@ _SLICE_BLOCKS = 4096  # blocks per call of the C loop, which takes a fraction of
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ReducedGraph:
-    """A graph without impossible states and without variables that have a single possible state.
+    """Graph after the removal of impossible states and of variables with a single possible state.
 
     Attributes:
         states: int64[k] for each variable of the original graph, its possible states.
@@ -59,7 +59,7 @@ class ReducedGraph:
 
 
 def reduce_graph(sizes: Int32s, groups: Sequence[TableFactors]) -> ReducedGraph:
-    """Remove impossible states, fix variables with one possible state, and merge factors into larger ones.
+    """Remove impossible states and variables with a single possible state, and merge factors into larger factors.
 
     A state is impossible if some factor has only entries of -inf at that state, among the possible states of its other
     variables (generalised arc consistency).
@@ -103,7 +103,7 @@ def reduce_graph(sizes: Int32s, groups: Sequence[TableFactors]) -> ReducedGraph:
 
 
 def _single_factors(groups: Sequence[TableFactors]) -> tuple[list[tuple[int, ...]], list[Floats]]:
-    """Return the scope and the log-potentials of each single factor of all groups."""
+    """Return the scope and the table of log-potentials of every factor of all groups."""
     scopes: list[tuple[int, ...]] = []
     tables: list[Floats] = []
     for group in groups:
@@ -141,7 +141,7 @@ def _possible_states(sizes: Int32s, scopes: list[tuple[int, ...]], tables: list[
 
 
 def _absorb(merged: dict[tuple[int, ...], Floats], n_variables: int) -> dict[tuple[int, ...], tuple[int, ...]]:
-    """Add each table to one with a larger scope if there is one; map each removed scope to that larger scope."""
+    """Add each table to a table with a larger scope, if one exists; return the larger scope for each removed scope."""
     containing: list[list[tuple[int, ...]]] = [[] for _ in range(n_variables)]
     hosts: dict[tuple[int, ...], tuple[int, ...]] = {}
     for scope in sorted(merged, key=lambda key: (-len(key), key)):
@@ -161,7 +161,7 @@ def _absorb(merged: dict[tuple[int, ...], Floats], n_variables: int) -> dict[tup
 
 @dataclass(frozen=True, slots=True, eq=False)
 class EliminationOrder:
-    """An elimination order and its cost.
+    """Order in which variables are eliminated, and the cost of this order.
 
     Attributes:
         order: int32[n], the variables in the order of their elimination.
@@ -178,7 +178,7 @@ class EliminationOrder:
 
     @classmethod
     def of(cls, order: Int32s, is_small: bool, sizes: Int32s, scopes: Sequence[tuple[int, ...]]) -> EliminationOrder:
-        """Compute the cost of an elimination order.
+        """Compute the cost of an elimination order, and return the order with its cost.
 
         Args:
             order: int32[n], the variables in the order of their elimination.
@@ -253,7 +253,9 @@ def find_elimination_order(sizes: Int32s, scopes: Sequence[tuple[int, ...]], see
 
 
 def _eliminate_leaves(n: int, scopes: Sequence[tuple[int, ...]]) -> tuple[list[int], set[tuple[int, int]]]:
-    """Eliminate variables with at most one neighbour while there are any. This is always optimal.
+    """Eliminate variables with at most one neighbour until none is left.
+
+    This is always optimal.
 
     Returns:
         The eliminated variables in order, and the pairs of neighbours among the others, each pair in both directions.
@@ -280,7 +282,7 @@ def _eliminate_leaves(n: int, scopes: Sequence[tuple[int, ...]]) -> tuple[list[i
 
 @dataclass(slots=True, eq=False)
 class BucketTable:
-    """A table of potentials or of their logarithms, scaled so that the largest potential is 1.
+    """Table of potentials or of their logarithms, scaled to a largest potential of 1.
 
     Attributes:
         values: float64[cells], potentials with maximum 1 or logarithms with maximum 0, as a flat array.
@@ -325,7 +327,7 @@ class BucketTable:
 
 @dataclass(slots=True, eq=False)
 class BucketNode:
-    """Elimination step of one variable: the variable, its separator, and the sources of the tables it multiplies.
+    """Elimination step of one variable: the variable, its separator, and the tables to multiply.
 
     Attributes:
         variable: The variable that is eliminated.
@@ -343,7 +345,10 @@ class BucketNode:
 
 
 class BucketTree:
-    """The buckets of an elimination order (one per variable), with the factors of each bucket."""
+    """Buckets of an elimination order, one for each variable.
+
+    A bucket has the factors that are multiplied when its variable is eliminated.
+    """
 
     def __init__(self, reduced: ReducedGraph, order: EliminationOrder, n_threads: int = 1) -> None:
         """Assign the factors of a reduced graph to the buckets of an elimination order.
@@ -367,7 +372,7 @@ class BucketTree:
         self._build(order.order)
 
     def _build(self, order: Int32s) -> None:
-        """Assign each factor to the bucket of its first variable, and lay out all buckets."""
+        """Assign each factor to the bucket of its first variable in the order; compute the strides of all buckets."""
         earliest: list[list[int]] = [[] for _ in range(len(order))]
         for number, scope in enumerate(self.reduced.scopes):
             earliest[int(min(self.position[v] for v in scope))].append(number)
@@ -394,7 +399,7 @@ class BucketTree:
                 waiting[int(self.position[separator[-1]])].append((-1 - place, separator))
 
     def _combined_factors(self, numbers: list[int], most_rows: int) -> list[tuple[int, tuple[int, ...]]]:
-        """Merge the factors of a bucket into few tables; a merged table has at most ``most_rows`` cells.
+        """Merge the factors of a bucket into few tables; each merged table has at most ``most_rows`` cells.
 
         Returns:
             Index in ``factors`` and scope of each new table; the scope is sorted like the separator of a bucket.
@@ -427,7 +432,7 @@ class BucketTree:
         return tables
 
     def factor_belief(self, tables: Sequence[Floats | None], factor: int, axes: tuple[int, ...]) -> Floats:
-        """Return the joint marginal of some variables of a factor of the reduced graph.
+        """Return the joint marginal of some of the variables of a factor of the reduced graph.
 
         Args:
             tables: Beliefs of the tables in ``factors``, as `Messages.distribute` returns them.
@@ -448,7 +453,7 @@ class BucketTree:
         return marginal.transpose(np.argsort(np.argsort(kept)))
 
     def collect(self, maximise: bool = False) -> Messages:
-        """Eliminate all variables in order, and return the messages.
+        """Eliminate all variables in order, and return the messages of all buckets.
 
         Args:
             maximise: Take maxima in place of sums, so that the total is the largest log-potential in place of log Z.
@@ -467,7 +472,7 @@ class BucketTree:
 
 @dataclass(slots=True, eq=False)
 class Messages:
-    """The messages of one pass over the buckets in elimination order.
+    """Messages of one pass over the buckets in elimination order.
 
     Attributes:
         tree: The buckets.
@@ -484,11 +489,11 @@ class Messages:
     total: float = field(init=False)
 
     def __post_init__(self) -> None:
-        """Create empty lists of messages."""
+        """Create the empty lists for the messages."""
         self.tables, self.offsets, self.total = [], [], self.tree.offset
 
     def collect(self, node: BucketNode) -> None:
-        """Compute the message of the next bucket in elimination order, and append it.
+        """Compute the message of the next bucket in elimination order, and append it to the messages.
 
         Args:
             node: The next bucket.
@@ -509,7 +514,7 @@ class Messages:
         self.total += offset
 
     def inputs(self, node: BucketNode) -> list[BucketTable]:
-        """Return the tables that a bucket multiplies: its factors and the messages to it.
+        """Return the tables that a bucket multiplies: its factors, and the messages from earlier buckets.
 
         Args:
             node: The bucket; the messages of earlier buckets must exist.
@@ -517,7 +522,7 @@ class Messages:
         return [self.tree.factors[source] if source >= 0 else self.tables[-1 - source] for source in node.sources]
 
     def _run(self, work: Callable[[tuple[int, int]], None], pieces: list[tuple[int, int]]) -> None:
-        """Call ``work`` on the block range of each piece of a bucket, in threads if there is more than one piece."""
+        """Call ``work`` on each range of blocks in ``pieces``, in threads if there is more than one range."""
         if self.tree.n_threads == 1 or len(pieces) == 1:
             for piece in pieces:
                 work(piece)
@@ -527,7 +532,7 @@ class Messages:
                 future.result()
 
     def distribute(self, with_factors: bool) -> tuple[list[Floats], list[Floats | None]]:
-        """Compute marginals by a second pass, in the reverse of the elimination order.
+        """Compute the marginals by a second pass over the buckets, in reverse elimination order.
 
         Args:
             with_factors: Compute the marginals of the tables of factors too.
@@ -561,7 +566,7 @@ class Messages:
         self, node: BucketNode, inputs: list[BucketTable], in_logs: bool, beliefs: list[Floats | None], place: int,
         probability: Floats,
     ) -> Floats:  # fmt: skip
-        """Add a bucket's marginals to ``beliefs``, one array per table; return the marginal of its variable."""
+        """Add the marginals of a bucket's tables to ``beliefs``; return the marginal of the bucket's variable."""
         sizes = self.tree.sizes
         bucket = _bucket(inputs, in_logs, node, sizes, beliefs)
         own = self.tables[place]
@@ -587,7 +592,9 @@ class Messages:
         return sums.sum(axis=0)
 
     def log_rows(self, place: int, states: Int32s) -> Floats:
-        """Return the log-potentials of a bucket's variable given ``states``, up to a constant per row.
+        """Return the log-potentials of the states of a bucket's variable, given the states of its separator.
+
+        Each row has an unknown additive constant.
 
         Args:
             place: Index of the bucket in elimination order.
@@ -606,7 +613,7 @@ class Messages:
 
 
 def best_states(messages: Messages, n_best: int) -> Int32s:
-    """Search best-first for the ``n_best`` joint states of largest log-potential, and return them in descending order.
+    """Search best-first for the ``n_best`` joint states of largest log-potential; return the best state first.
 
     The search sets the variables in the opposite order of elimination. Messages that are maxima give the exact value of
     the best completion of each partial state, so the search expands only partial states of results.
@@ -646,7 +653,7 @@ def best_states(messages: Messages, n_best: int) -> Int32s:
 
 
 def draw_states(messages: Messages, n_samples: int, rng: np.random.Generator) -> Int32s:
-    """Draw independent exact samples from the messages of an elimination.
+    """Draw independent exact samples from the messages of an elimination of all variables.
 
     Args:
         messages: Messages that are sums.
@@ -668,7 +675,7 @@ def draw_states(messages: Messages, n_samples: int, rng: np.random.Generator) ->
 
 
 def _need_logs(inputs: Sequence[BucketTable]) -> bool:
-    """Return True if the product of the tables could underflow when computed outside the log domain."""
+    """Return True if the product of the tables could underflow without logarithms."""
     return any(table.in_logs for table in inputs) or sum(table.span for table in inputs) > BUCKET_RANGE
 
 
@@ -676,7 +683,7 @@ def _bucket(
     inputs: Sequence[BucketTable], in_logs: bool, node: BucketNode, sizes: Int32s,
     beliefs: list[Floats | None] | None = None,
 ) -> loops.Bucket:  # fmt: skip
-    """Return the compiled form of a bucket; a bucket without tables gets a table of ones."""
+    """Convert a bucket to its compiled form. A bucket without tables gets a table of ones."""
     tables = [table.as_logs() if in_logs else table.values for table in inputs]
     widths = np.array([sizes[u] for u in node.separator], np.int32)
     if not tables:
@@ -686,11 +693,11 @@ def _bucket(
 
 
 def _pieces(n: int, length: int) -> list[tuple[int, int]]:
-    """Divide the range from 0 to ``n`` into ranges (first, end) of at most ``length``."""
+    """Divide the range from 0 to ``n`` into ranges (first, end) of at most ``length`` elements."""
     return [(first, min(first + length, n)) for first in range(0, n, length)]
 
 
 def _log(values: Floats) -> Floats:
-    """Return the logarithms of ``values``, with -inf for 0."""
+    """Return the natural logarithms of ``values``, with -inf for 0."""
     with np.errstate(divide="ignore"):
         return np.log(values)

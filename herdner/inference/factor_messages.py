@@ -14,7 +14,7 @@ from herdner.inference.elimination import ReducedGraph
 
 @dataclass(slots=True, eq=False)
 class FactorGroup:
-    """Factors of a graph whose tables have equal shapes.
+    """Factors of a graph whose tables have the same shape.
 
     Attributes:
         scopes: int64[F, a], the variables of each factor.
@@ -30,7 +30,7 @@ class FactorGroup:
 
 @dataclass(slots=True, eq=False)
 class FactorMessages:
-    """Sum-product messages on a reduced graph; each sweep updates all messages at once.
+    """Sum-product messages on a reduced graph (see `reduce_graph`); each sweep updates all messages simultaneously.
 
     The messages are finite, because a reduced graph has no impossible states.
 
@@ -47,7 +47,7 @@ class FactorMessages:
     sizes: list[int] = field(init=False)
 
     def __post_init__(self) -> None:
-        """Group the factors by the shapes of their tables, and set all messages to uniform."""
+        """Group the factors by the shapes of their tables, and set all messages to uniform distributions."""
         self.sizes = [len(self.reduced.states[int(v)]) for v in self.reduced.variables]
         shapes: dict[tuple[int, ...], list[int]] = {}
         for number, table in enumerate(self.reduced.tables):
@@ -84,7 +84,7 @@ class FactorMessages:
         return sums / sums.sum(axis=1, keepdims=True)
 
     def log_z(self) -> float:
-        """Return the Bethe approximation of log Z (Yedidia, Freeman and Weiss 2005), exact on trees."""
+        """Return the Bethe approximation of log Z (Yedidia, Freeman and Weiss 2005), which is exact on trees."""
         beliefs = self.beliefs()
         entropy = -np.sum(beliefs * np.log(np.where(beliefs > 0, beliefs, 1.0)), axis=1)
         degrees = np.zeros(len(self.sizes))
@@ -101,7 +101,7 @@ class FactorMessages:
         return value - float(((degrees - 1) * entropy).sum())
 
     def _sums(self) -> Floats:
-        """Return the sum of the messages to each variable, [n, K], with -inf for states that it does not have."""
+        """Return the sum of the messages to each variable, [n, K]; states that a variable does not have get -inf."""
         widest = max(self.sizes, default=1)
         sums = np.zeros((len(self.sizes), widest))
         sums[np.arange(widest) >= np.array(self.sizes, int).reshape(-1, 1)] = -np.inf
@@ -130,7 +130,7 @@ class FactorMessages:
 
 
 def _log_sum(total: Floats, axis: int) -> Floats:
-    """Return log sum exp over all axes of a table except the first axis and ``axis``."""
+    """Return log sum exp of a table over all axes except the first axis and ``axis``."""
     rows = np.moveaxis(total, axis, 1).reshape(total.shape[0], total.shape[axis], -1)
     top = rows.max(axis=2)
     return top + np.log(np.exp(rows - top[:, :, None]).sum(axis=2))

@@ -28,7 +28,7 @@ _OUT_OF_RANGE = f"holds NaN, +inf or numbers beyond {LARGEST:g}; log-potentials 
 
 
 class ImpossibleChain(ValueError):
-    """Error for a sequence whose labellings all have log-potential -inf.
+    """Error: every state sequence of a chain has log-potential -inf.
 
     Attributes:
         sequence: Index of the sequence.
@@ -51,7 +51,7 @@ class ImpossibleChain(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class ChainMarginals:
-    """Result of forward-backward; fields that were not requested are None.
+    """Result of forward-backward. Fields that were not requested are None.
 
     Attributes:
         log_z: float64[S], the logarithm of each sequence's partition function.
@@ -69,7 +69,7 @@ class ChainMarginals:
 def viterbi(
     unary: ArrayLike, transition: ArrayLike, offsets: ArrayLike, edge_table: ArrayLike | None = None
 ) -> tuple[Int32s, Floats]:
-    """Return the states of largest log-potential, int32[N], and the log-potential of each sequence, float64[S].
+    """Return the best states of all sequences, int32[N], and the log-potential of each sequence, float64[S].
 
     Among equally good labellings it prefers the smallest state of the last token of a sequence, then of the token
     before, and so on, as CRFsuite does.
@@ -88,7 +88,7 @@ def viterbi(
 
 
 def decode(unary: Floats, tables: Floats, offsets: Int64s, edge_table: Int32s | None) -> tuple[Int32s, Floats]:
-    """Return the result of `viterbi` for arrays that are already checked and converted.
+    """Run `viterbi` on arrays that are already checked and converted.
 
     Args:
         unary: float64[N, K], log-potentials of states.
@@ -114,7 +114,7 @@ def forward_backward(
     transition_counts: bool = False,
     edges: bool = False,
 ) -> ChainMarginals:
-    """Return log Z and, on request, marginals and expected transition counts (Rabiner 1989, Sec. III).
+    """Return log Z of each sequence and, on request, marginals and expected transition counts (Rabiner 1989, Sec. III).
 
     Args:
         unary: float64[N, K], log-potentials of states.
@@ -147,7 +147,7 @@ def smooth(
     edges: bool = False,
     edges_out: Floats | None = None,
 ) -> ChainMarginals:
-    """Return the result of `forward_backward` for arrays that are already checked and converted.
+    """Run `forward_backward` on arrays that are already checked and converted.
 
     Args:
         unary: float64[N, K], log-potentials of states.
@@ -182,7 +182,7 @@ def span_log_probability(
     span_ends: ArrayLike,
     edge_table: ArrayLike | None = None,
 ) -> Floats:
-    """Return the log-probability that all tokens of each span have the states in ``states``, float64[M].
+    """Return, for each of M spans, the log-probability that its tokens have the states in ``states``, float64[M].
 
     For the span of an entity, this is the logarithm of the confidence. Only sequences that hold a span are computed.
 
@@ -229,7 +229,7 @@ def span_log_probability(
 
 
 def _checked(unary: ArrayLike, transition: ArrayLike, offsets: ArrayLike, edge_table: ArrayLike | None):
-    """Convert the four arrays to the types of the compiled loops; raise ``ValueError`` if they do not fit."""
+    """Convert the arrays of a chain to the types of the compiled loops; raise ``ValueError`` if they do not fit."""
     unary = np.ascontiguousarray(unary, np.float64)
     tables = np.ascontiguousarray(transition, np.float64)
     offsets = np.ascontiguousarray(offsets, np.int64)
@@ -256,7 +256,7 @@ def _checked(unary: ArrayLike, transition: ArrayLike, offsets: ArrayLike, edge_t
 
 
 def _raise_fault(fault: int, offsets: Int64s) -> None:
-    """Raise the error that belongs to the fault code of a compiled loop."""
+    """Raise the error for a fault code of a compiled loop."""
     if fault == -2:
         raise ValueError(f"unary {_OUT_OF_RANGE}")
     if fault >= 0:

@@ -23,7 +23,7 @@ _MOST_BARS = 50  # largest number of variables that are drawn by default
 
 
 def plot_trace(trace: Floats, best: float, ax: Axes | None) -> Axes:
-    """Plot the log-potential of each run after each sweep; of a long trace, plot every k-th sweep.
+    """Plot the log-potential of each run after each sweep. A long trace is thinned to every k-th sweep.
 
     Args:
         trace: float64[C, n_sweeps], log-potentials.
@@ -115,7 +115,7 @@ def _image(ax: Axes, marginals: Floats, state: int | None) -> Axes:
 
 
 def _colours(n: int) -> Any:
-    """Return a colour for each of n states."""
+    """Return a colour for each of ``n`` states."""
     from matplotlib import colormaps
 
     return colormaps["tab10"].colors[:n] if n <= 10 else colormaps["turbo"](np.linspace(0.05, 0.95, n))  # type: ignore

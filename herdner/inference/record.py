@@ -10,7 +10,7 @@ from typing import ClassVar
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """Selection of the results that a run records; best state and marginals by default.
+    """Selection of the results that a run records. The default is the best state and the marginals.
 
     Attributes:
         best: The joint state of largest log-potential among the start and the ends of all sweeps. States within a sweep

@@ -121,7 +121,7 @@ def _factory(name: str) -> Callable[..., Backend]:
 
 @cache
 def _options(name: str) -> dict[str, tuple[object, object]]:
-    """Return the type and the default of each option."""
+    """Return the name, the type and the default of each option of a backend."""
     make = _factory(name)
     hints = typing.get_type_hints(make)
     if isinstance(make, type):

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
 class Result:
-    """The result of ``backend.infer``; fields that were not requested or that a backend cannot compute are None.
+    """Result of ``backend.infer``. Fields are None if they were not requested or the backend cannot compute them.
 
     V is the number of variables, K their largest number of states, C the number of runs.
 
@@ -68,7 +68,7 @@ class Result:
     best_log_potentials: Floats | None = None
 
     def __repr__(self) -> str:
-        """Return the numbers of the result and the shapes of its arrays in one line."""
+        """Return a one-line summary: the numbers of the result and the shapes of its arrays."""
         parts: list[str] = []
         for each in fields(self):
             value: Any = getattr(self, each.name)
@@ -83,7 +83,7 @@ class Result:
         return f"Result({', '.join(parts)})"
 
     def to_arviz(self) -> InferenceData:
-        """Convert the samples for ArviZ (extra ``evaluate``): posterior variable "x" [chain, draw, variable].
+        """Convert the samples to an ArviZ data set with the variable "x" [chain, draw, variable] (extra ``evaluate``).
 
         If the log-potentials of the samples were recorded, ``sample_stats`` holds them as "lp" [chain, draw].
 
@@ -98,7 +98,7 @@ class Result:
         return to_arviz(samples, log_potentials)
 
     def diagnostics(self, variables: ArrayLike | None = None) -> Diagnostics:
-        """Return split R-hat and effective sample size of each variable (extra ``evaluate``).
+        """Return split R-hat and the effective sample size of each variable (extra ``evaluate``).
 
         It takes about 0.2 ms per variable and state for 2000 draws.
 
@@ -134,7 +134,7 @@ class Result:
         shape: Sequence[int] | None = None,
         state: int | None = None,
     ) -> Axes:
-        """Plot the marginals, Rao-Blackwellised if available (extra ``evaluate``).
+        """Plot the marginals; Rao-Blackwellised marginals are preferred if available (extra ``evaluate``).
 
         Args:
             ax: Axes to draw on; None creates a figure.

@@ -27,7 +27,7 @@ MEMORY_SHARE = 0.8  # largest part of the free memory that exact inference may u
 
 @dataclass(frozen=True, slots=True)
 class Auto:
-    """Backend that runs exact inference if its predicted time is short, else belief propagation within a time limit.
+    """Backend that chooses exact inference if its predicted time is short, else belief propagation within a time limit.
 
     The prediction is the cost from `Exact.plan`. Belief propagation starts again with more damping as long as it does
     not converge. Annealed Gibbs sampling then searches for a state of larger log-potential. The chosen method is logged
@@ -95,7 +95,7 @@ class Auto:
         return result, "belief propagation, not converged"
 
     def _improve(self, compiled: TableGraph, result: Result, seed: Seed, method: str, began: float) -> Result:
-        """Search for a state of larger log-potential by annealed Gibbs sampling; double the sweeps in each round."""
+        """Search for a state of larger log-potential by annealed Gibbs sampling; double the sweeps after each round."""
         n_sweeps, generation = 100, 0
         while perf_counter() - began < 0.9 * self.seconds and n_sweeps < 2**24:
             round_began = perf_counter()

@@ -22,7 +22,9 @@ from herdner.inference.result import Result
 
 @dataclass(frozen=True, slots=True)
 class BeliefPropagation:
-    """Loopy belief propagation for factors of any arity. Each sweep updates all messages at once, in the log domain.
+    """Loopy belief propagation for factors of any arity.
+
+    Each sweep updates all messages simultaneously, in the log domain.
 
     The result is exact on trees. Impossible states (-inf entries) are removed first. `SumProduct` is faster on graphs
     whose factors have at most two variables.

@@ -42,7 +42,7 @@ from herdner.inference.result import Result
 
 @dataclass(frozen=True, slots=True)
 class DoGS:
-    """Gibbs sampling with a scan that is optimised for target variables, and with a certificate (DoGS17).
+    """Gibbs sampling with a scan that is optimised for target variables, and with a certified error bound (DoGS17).
 
     The certificate is vacuous if the bounds of influence add up to 1 or more, as they do under hard constraints without
     ``blocks``. The scan is then optimised for influences that are all divided by one factor, which is a heuristic.
@@ -83,7 +83,7 @@ class DoGS:
     capabilities: ClassVar[Capabilities] = SAMPLER_CAPABILITIES
 
     def __post_init__(self) -> None:
-        """Parse options that are texts, and raise ``ValueError`` for options out of range."""
+        """Convert options that are texts, and raise ``ValueError`` for options out of range."""
         check_integer(self.steps_per_target, "steps_per_target")
         check_integer(self.iterations, "iterations")
         check_integer(self.exact_states, "exact_states", 0)
@@ -114,7 +114,7 @@ class DoGS:
         record: Record | None = None,
         importance: Importance = None,
     ) -> Result:
-        """Bound the influences of one graph, optimise a scan, and sample with it, in time O(factors + updates).
+        """Optimise a scan for one graph and sample with this scan, in time O(factors + updates).
 
         Args:
             graph: A graph of discrete variables.
@@ -150,7 +150,7 @@ class DoGS:
         return replace(result, certificate=certificate)
 
     def _block_scan(self, compiled: TableGraph, weights: Floats) -> tuple[Int32s, Certificate, Blocks | None]:
-        """Optimise a scan of blocks, and return its order of variables, its certificate, and its blocks."""
+        """Optimise a scan of blocks; return the order of its variables, an upper bound of its error, and the blocks."""
         targets = np.flatnonzero(weights)
         influence = block_influence(compiled, [(v, v) for v in targets.tolist()])
         n_steps = self.n_steps
@@ -171,7 +171,7 @@ class DoGS:
         return violations
 
     def _variable_scan(self, compiled: TableGraph, weights: Floats) -> tuple[Int32s, Certificate, None]:
-        """Return the optimised scan of single variables and its certificate."""
+        """Optimise a scan of single variables; return its order, an upper bound of its error, and None (no blocks)."""
         influence = tightest_influence(compiled, self.exact_states)
         n_steps = self.steps_per_target * int(np.count_nonzero(weights)) if self.n_steps is None else self.n_steps
         n_steps = n_steps if weights.any() else 0
@@ -194,7 +194,7 @@ class DoGS:
         return order, certificate, None
 
     def _importance(self, compiled: TableGraph) -> Mapping[int, float] | None:
-        """Return the importance of each variable from the option ``targets``; None means importance 1 for all."""
+        """Return the importance of each variable according to the option ``targets``; None means 1 for each."""
         if self.targets.kind == "all":
             return None
         if self.targets.kind == "variables":
@@ -204,7 +204,9 @@ class DoGS:
 
 
 def chain_marginals(compiled: TableGraph) -> Floats:
-    """Return the exact marginals float64[V, K] of a graph's chains, without links and factors of 3 or more variables.
+    """Return the exact marginals [V, K] of the chains of a graph.
+
+    Links and factors of three or more variables are left out.
 
     Args:
         compiled: The graph; its factors of one variable and of two consecutive variables form the chains.

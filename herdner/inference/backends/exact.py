@@ -40,7 +40,7 @@ _LARGE = 30.0  # log2 of the number of cells above which the cost is logged: the
 
 @dataclass(frozen=True, slots=True)
 class EliminationPlan:
-    """Predicted cost of exact inference on a graph.
+    """Predicted time and memory of exact inference on a graph.
 
     Attributes:
         n_variables: Number of variables that remain after impossible states and fixed variables are removed.
@@ -88,7 +88,7 @@ class Exact:
             check_integer(self.n_threads, "n_threads")
 
     def plan(self, graph: Graph) -> EliminationPlan:
-        """Return the cost of exact inference on a graph without running it.
+        """Predict the cost of exact inference on a graph.
 
         Args:
             graph: A graph of discrete variables and tables.
@@ -147,7 +147,7 @@ class Exact:
         )
 
     def _check(self, plan: EliminationPlan) -> None:
-        """Raise an error unless the cost is accepted and the messages fit into memory; log a large cost."""
+        """Raise an error if the predicted cost or the memory for messages exceeds its limit; log a large cost."""
         if plan.log2_cells > self.max_log2_cells:
             cost = f"2^{plan.log2_cells:.1f}" if math.isfinite(plan.log2_cells) else "more than 2^60"
             raise UnsupportedGraph(
@@ -161,7 +161,7 @@ class Exact:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Run:
-    """Working data of one run of exact inference: a graph, its reduced form and an elimination order."""
+    """Data of one run of exact inference: a graph, its reduced form and an elimination order."""
 
     compiled: TableGraph
     reduced: ReducedGraph
@@ -181,19 +181,22 @@ class _Run:
         )
 
     def original(self, states: Int32s) -> Int32s:
-        """Convert states [N, n] of the reduced graph to states [N, V] of the original graph."""
+        """Convert joint states [N, n] of the reduced graph to joint states [N, V] of the original graph."""
         whole_states = np.tile(np.array([possible[0] for possible in self.reduced.states], np.int32), (len(states), 1))
         for column, v in enumerate(self.reduced.variables.tolist()):
             whole_states[:, v] = self.reduced.states[v][states[:, column]]
         return whole_states
 
     def best(self, messages: Messages, n_best: int) -> tuple[Int32s, list[float]]:
-        """Return the ``n_best`` best states [N, V] and their log-potentials; after sum messages, any possible state."""
+        """Return the ``n_best`` states of largest log-potential [N, V], and their log-potentials.
+
+        If the messages are sums, the result is a probable state, not always the best one.
+        """
         states = self.original(best_states(messages, n_best))
         return states, [float(self.compiled.graph.log_potential(state)) for state in states]
 
     def samples(self, messages: Messages, n_samples: int, seed: Seed) -> Int32s:
-        """Draw exact samples, and return them as states [1, n_samples, V]."""
+        """Draw exact samples, int32[1, n_samples, V]."""
         return self.original(draw_states(messages, n_samples, generator(seed)))[None]
 
     def marginals(self, messages: Messages, with_counts: bool) -> tuple[Floats, tuple[Floats, ...] | None]:
@@ -208,7 +211,7 @@ class _Run:
         return marginals, self._counts(messages.tree, tables) if with_counts else None
 
     def _counts(self, tree: BucketTree, tables: Sequence[Floats | None]) -> tuple[Floats, ...]:
-        """Return the expected counts of each group's table cells, in the shape of the group's tables."""
+        """Return the expected count of each table cell, in one array per group with the shape of the group's tables."""
         counts = tuple(np.zeros(group.tables.shape) for group in self.compiled.factors)
         number = 0
         for group, total in zip(self.compiled.factors, counts, strict=True):
@@ -220,7 +223,10 @@ class _Run:
     def _add_counts(
         self, tree: BucketTree, tables: Sequence[Floats | None], number: int, group: TableFactors, f: int, total: Floats
     ) -> None:
-        """Add the marginal of factor ``f`` of a group to ``total``; ``number`` is its index in the whole graph."""
+        """Add the marginal of factor ``f`` of a group to ``total``.
+
+        ``number`` is the index of the factor among all factors of the graph.
+        """
         states: list[NDArray[np.integer]] = [self.reduced.states[v] for v in group.scopes[f].tolist()]
         belief = tree.factor_belief(tables, *self.reduced.hosts[number])
         cells = np.ix_(group.table_of_factor[f : f + 1], *states)

@@ -31,7 +31,10 @@ _BLANKET, _RISING, _REGISTER = blanket_sharing(), linear_annealing(0.1, 4.0), LF
 
 @dataclass(frozen=True, slots=True)
 class Gibbs(Plan):
-    """Gibbs sampling and herded Gibbs sampling in all variants; `herdner.inference.gibbs.Plan` lists the options."""
+    """Gibbs sampling and herded Gibbs sampling in all variants.
+
+    The options are those of `herdner.inference.gibbs.Plan`.
+    """
 
     capabilities: ClassVar[Capabilities] = SAMPLER_CAPABILITIES
 
@@ -65,7 +68,7 @@ class Gibbs(Plan):
 
 
 class GibbsOptions(TypedDict, total=False):
-    """Options that every preset function, such as `plain_gibbs`, passes on to `Gibbs`."""
+    """Options of `Gibbs` that every preset function, such as `plain_gibbs`, accepts."""
 
     scan: Scan
     n_chains: int
@@ -74,7 +77,7 @@ class GibbsOptions(TypedDict, total=False):
 
 
 class HerdingOptions(GibbsOptions, total=False):
-    """Options that `herded_gibbs` passes on to `Gibbs`."""
+    """Options of `Gibbs` that `herded_gibbs` accepts."""
 
     form: Literal["circular", "threshold"]
     weight_memory: int
@@ -95,7 +98,7 @@ def plain_gibbs(n_sweeps: int = 1000, burn_in: int = 0, **options: Unpack[GibbsO
 
 
 def annealed_gibbs(n_sweeps: int = 1000, annealing: Annealing = _RISING, **options: Unpack[GibbsOptions]) -> Gibbs:
-    """Return annealed Gibbs, which samples at rising inverse temperatures to find the best state (HG16, Sec. 4.4).
+    """Return annealed Gibbs, which samples at decreasing temperatures to find the best state (HG16, Sec. 4.4).
 
     Args:
         n_sweeps: Number of sweeps.
@@ -111,7 +114,7 @@ def annealed_gibbs(n_sweeps: int = 1000, annealing: Annealing = _RISING, **optio
 def herded_gibbs(
     n_sweeps: int = 1000, burn_in: int = 0, sharing: Sharing = _BLANKET, **options: Unpack[HerdingOptions]
 ) -> Gibbs:
-    """Return herded Gibbs (HG16), which selects each state by herding weights, one per state of the Markov blanket.
+    """Return herded Gibbs (HG16), which selects states by herding weights: one for each state of the Markov blanket.
 
     Args:
         n_sweeps: Number of sweeps.
@@ -132,7 +135,9 @@ def dhg(
     form: Literal["circular", "threshold"] = "threshold",
     **options: Unpack[GibbsOptions],
 ) -> Gibbs:
-    """Return discretized herded Gibbs (HGW19, Algorithm 5), with one herding weight per bin of the probability.
+    """Return discretized herded Gibbs (HGW19, Algorithm 5).
+
+    Conditional probabilities are divided into bins, and each bin has one herding weight.
 
     The state is 1 if the weight of the bin is positive. The probability is then added to the weight, so within a bin it
     affects later states only. With one bin this is HG-1bin (HGW19 Sec. 7). In `circular_dhg` the exact probability also
@@ -193,7 +198,9 @@ def bounded_error_gibbs(
     weight_memory: int = 2**30,
     **options: Unpack[GibbsOptions],
 ) -> Gibbs:
-    """Return a bounded-error Gibbs sampler (HGW19, Algorithms 7 and 8), which herds if a weight exceeds the bound.
+    """Return a bounded-error Gibbs sampler (HGW19, Algorithms 7 and 8).
+
+    A state is drawn at random, unless a herding weight exceeds the error bound; then herding selects the state.
 
     Args:
         n_sweeps: Number of sweeps.
@@ -212,7 +219,9 @@ def bounded_error_gibbs(
 def qmc_gibbs(
     n_sweeps: int = 1000, burn_in: int = 0, driving: Driving = _REGISTER, **options: Unpack[GibbsOptions]
 ) -> Gibbs:
-    """Return quasi-Monte Carlo Gibbs, which uses a driving sequence as random numbers (HG16, Sec. 4.1; HGW19, Sec. 7).
+    """Return quasi-Monte Carlo Gibbs (HG16, Sec. 4.1; HGW19, Sec. 7).
+
+    A driving sequence, such as Sobol' points, replaces the random numbers.
 
     Args:
         n_sweeps: Number of sweeps.

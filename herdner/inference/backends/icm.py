@@ -24,7 +24,7 @@ from herdner.inference.result import Result
 
 @dataclass(frozen=True, slots=True)
 class ICM:
-    """Iterated conditional modes (ICM): sets one variable after another to its best state, given all other variables.
+    """Iterated conditional modes (ICM): each variable in turn is set to its best state, given all other variables.
 
     See Besag 1986, Sec. 2.5. Factors have any number of variables and states. The log-potential never decreases. A run
     ends when a sweep changes no variable, or after ``n_sweeps``. A variable keeps its state if no other state is
@@ -112,7 +112,10 @@ class ICM:
         return result
 
     def _climb(self, conditionals: Conditionals, state: Int32s, trace: list[float]) -> None:
-        """Improve ``state`` in place by sweeps of ICM; append the log-potential after each sweep to ``trace``."""
+        """Improve ``state`` in place by sweeps of ICM until no variable changes.
+
+        The log-potential after each sweep is appended to ``trace``.
+        """
         loop = Ascent(conditionals, state)
         for _ in range(self.n_sweeps):
             at = 0
@@ -124,5 +127,5 @@ class ICM:
 
 
 def _draw_states(unary: Floats, rng: np.random.Generator) -> Int64s:
-    """Draw a state for each variable, uniformly from the states whose entry in ``unary`` [V, K] is above -inf."""
+    """Draw a state for each variable, uniformly from its states with a unary log-potential above -inf."""
     return np.where(unary > -np.inf, rng.random(unary.shape), -1.0).argmax(axis=1)

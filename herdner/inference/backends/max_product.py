@@ -28,7 +28,7 @@ T = TypeVar("T", bound=np.generic)
 
 @dataclass(frozen=True, slots=True)
 class MaxProduct:
-    """Loopy max-product: message passing in the log domain for the best state, exact on trees.
+    """Loopy max-product: message passing in the log domain for the best state. It is exact on trees.
 
     See Pearl 1988; Wainwright and Jordan 2008, Sec. 8.2. Factors have any number of variables and states. A sweep
     updates the messages variable by variable: towards the variable of largest index in each component in one sweep, and
@@ -59,7 +59,7 @@ class MaxProduct:
     def infer(
         self, graph: Graph, seed: Seed = None, *, start: ArrayLike | None = None, record: Record | None = None
     ) -> Result:
-        """Run max-product on one graph; a sweep takes time O(cells of all tables x variables of each table).
+        """Run max-product on one graph. A sweep takes O(cells of all tables x variables of a table).
 
         Args:
             graph: A graph of discrete variables.
@@ -120,7 +120,10 @@ class MaxProduct:
 
 
 def _check_variable(variable: int) -> None:
-    """Raise `ImpossibleGraph` if ``variable``, an index from the engine, is not negative: it has no allowed state."""
+    """Raise `ImpossibleGraph`, with the name of ``variable`` in the message, unless ``variable`` is -1.
+
+    The compiled loop returns the index of a variable without allowed states, or -1.
+    """
     if variable >= 0:
         raise ImpossibleGraph(
             f"-inf entries forbid every state of variable {variable}; allow a state for each variable and a"
@@ -130,7 +133,9 @@ def _check_variable(variable: int) -> None:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Slots:
-    """Arrays of all factors of two or more variables for the compiled loop; a slot is one variable of one factor.
+    """Arrays of all factors of two or more variables, for the compiled loop.
+
+    A slot is one variable of one factor.
 
     Attributes:
         sizes: int32[V], the number of states of each variable.
@@ -169,7 +174,7 @@ class Slots:
         groups = [group for group in merge_parallel_factors(factors) if group.arity > 1 and len(group)]
         scope = _concatenate([group.scopes.ravel() for group in groups], np.int32)
         arities = _concatenate([np.full(len(group), group.arity) for group in groups], np.int64)
-        factor_at = _borders(arities)
+        factor_at = _cumulative_sums(arities)
         factor_of = np.repeat(np.arange(len(arities), dtype=np.int32), arities)
         tables: list[Floats] = []
         table_at: list[Int64s] = []
@@ -180,7 +185,7 @@ class Slots:
             table_at.append(end + positions)
             end += len(values)
         slots = np.argsort(scope, kind="stable").astype(np.int32)
-        starts = _borders(np.bincount(scope, minlength=len(sizes)))
+        starts = _cumulative_sums(np.bincount(scope, minlength=len(sizes)))
         order = np.empty(len(sizes), np.int32)
         loops.traverse(scope, factor_of, factor_at, starts, slots, order)
         return cls(
@@ -188,7 +193,7 @@ class Slots:
             scope=scope,
             factor_of=factor_of,
             factor_at=factor_at,
-            message_at=_borders(sizes[scope]),
+            message_at=_cumulative_sums(sizes[scope]),
             table_at=_concatenate(table_at, np.int64),
             tables=_concatenate(tables, np.float64),
             scale=_concatenate([group.scale for group in groups], np.float64),
@@ -199,7 +204,10 @@ class Slots:
 
 
 def _tables(group: TableFactors) -> tuple[Floats, Int64s]:
-    """Return the tables of a group (for pairs with their transposes appended) and each slot's position in them."""
+    """Return the tables of a group as one array, and the position of each slot's table in the array.
+
+    The tables of pairs are followed by their transposes.
+    """
     cells = group.rows.shape[1]
     positions = np.repeat(group.table_of_factor.astype(np.int64) * cells, group.arity)
     if group.arity > 2:
@@ -212,6 +220,6 @@ def _concatenate(parts: Sequence[NDArray[T]], dtype: type[T]) -> NDArray[T]:
     return np.concatenate([np.empty(0, dtype), *parts]).astype(dtype, copy=False)
 
 
-def _borders(lengths: NDArray[np.integer]) -> Int64s:
-    """Return 0 followed by the cumulative sums of ``lengths``."""
+def _cumulative_sums(lengths: NDArray[np.integer]) -> Int64s:
+    """Return the cumulative sums of ``lengths``, with a 0 in front."""
     return np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])

@@ -24,7 +24,7 @@ from herdner.inference.result import Result
 
 @dataclass(frozen=True, slots=True)
 class MeanField:
-    """Naive mean field with damping: approximates a graph by independent distributions q, and bounds log Z from below.
+    """Naive mean field with damping: it approximates a graph by independent distributions, and bounds log Z from below.
 
     The variables are updated in their order (Murphy 2012, Sec. 21.3; HG16 Table 2): q_i <- (1 - damping) q_i +
     damping * b_i, where b_i is the best distribution of variable i given the others. Factors have any number of
@@ -64,7 +64,7 @@ class MeanField:
     def infer(
         self, graph: Graph, seed: Seed = None, *, start: ArrayLike | None = None, record: Record | None = None
     ) -> Result:
-        """Optimise the distributions q for one graph; a sweep takes time O(cells of all tables + states).
+        """Optimise the distributions of all variables of one graph. A sweep takes O(cells of all tables + states).
 
         Args:
             graph: A graph of discrete variables.
@@ -122,7 +122,7 @@ class MeanField:
         return result
 
     def _start(self, compiled: TableGraph, seed: Seed) -> Floats:
-        """Return the initial distributions float64[V, K] that the option ``start`` selects."""
+        """Return the initial distributions of the variables, float64[V, K], according to the option ``start``."""
         unary = unary_table(compiled.sizes, compiled.factors)
         if self.start == "unary":
             q = np.exp(unary - unary.max(axis=1, keepdims=True))
@@ -134,7 +134,7 @@ class MeanField:
 
 
 def _point_mass(compiled: TableGraph, start: ArrayLike) -> Floats:
-    """Return distributions float64[V, K] that give probability 1 to the states of ``start``."""
+    """Return distributions [V, K] that give the states of ``start`` probability 1."""
     state = check_start(compiled, start)
     q = np.zeros((len(state), compiled.n_states))
     q[np.arange(len(state)), state] = 1.0
@@ -142,7 +142,7 @@ def _point_mass(compiled: TableGraph, start: ArrayLike) -> Floats:
 
 
 def lower_bound(compiled: TableGraph, q: Floats) -> float:
-    """Return the expected log-potential under q plus the entropy of q, a lower bound of log Z (Murphy 2012, eq. 21.24).
+    """Return a lower bound of log Z: the mean log-potential under q plus the entropy of q (Murphy 2012, eq. 21.24).
 
     Factors of no variables are left out.
 

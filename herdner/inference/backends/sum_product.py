@@ -31,7 +31,7 @@ BLOCK = 1 << 16  # variables decoded at a time
 
 @dataclass(frozen=True, slots=True)
 class SumProduct:
-    """Loopy sum-product: marginals of chains with links by message passing, exact on graphs without cycles.
+    """Loopy sum-product: marginals of chains with links by message passing. It is exact on graphs without cycles.
 
     Edges between consecutive variables form chains, which are smoothed exactly by forward-backward. All other edges
     are links, which pass messages between the chains (Sutton and McCallum 2004, Sec. 3; tree-based reparametrisation of
@@ -93,7 +93,7 @@ class SumProduct:
         return self._infer(graph, record)[0]
 
     def infer_chains(self, graph: Graph, record: Record | None = None) -> tuple[Result, ChainForm]:
-        """Run `infer`; return its result, and the chains with the link messages added to their unary log-potentials.
+        """Run `infer`; return the result, and the chains with the link messages added to their unary log-potentials.
 
         `herdner.inference.linear_chain.span_log_probability` computes probabilities of spans from these chains.
 
@@ -112,7 +112,10 @@ class SumProduct:
         return result, chains if loop is None else _add_messages(chains, loop)
 
     def _infer(self, graph: Graph, record: Record | None) -> tuple[Result, ChainForm, loops.SumProduct | None]:
-        """Return the result, the chains, and the loop that holds the link messages (None for a graph without links)."""
+        """Run sum-product; return the result, the chains, and the compiled loop that has the link messages.
+
+        The loop is None for a graph without links.
+        """
         began = perf_counter()
         self.capabilities.require(record, "sum-product")
         table_counts = self.table_counts if record is None else record.table_counts
@@ -139,7 +142,7 @@ class SumProduct:
     def _pass_messages(
         self, compiled: TableGraph, chains: LinkedChains, table_counts: bool, began: float
     ) -> tuple[Result, loops.SumProduct]:
-        """Run all sweeps, and return the result and the loop that holds the link messages."""
+        """Run all sweeps; return the result, and the compiled loop that has the link messages."""
         constant = chains.form.constant
         loop, interrupted = loops.SumProduct(chains, self.damping, self.tolerance), False
         try:
@@ -173,7 +176,7 @@ class SumProduct:
 
 
 def _advance(loop: loops.SumProduct, chains: LinkedChains, n_sweeps: int, send: bool) -> None:
-    """Run ``n_sweeps`` sweeps over the chains, and update the messages along the links if ``send`` is true."""
+    """Run ``n_sweeps`` sweeps over the chains, and update the messages along the links if ``send`` is True."""
     at, end = 0, n_sweeps * (len(chains.form.offsets) - 1)
     while at < end:
         at = loop.advance(at, n_sweeps, send)
@@ -190,7 +193,10 @@ def _add_messages(form: ChainForm, loop: loops.SumProduct) -> ChainForm:
 
 
 def _best_state(form: ChainForm, loop: loops.SumProduct) -> Int32s:
-    """Return the best state of the chains with the link messages added, decoded in parts to save memory."""
+    """Return the best state of the chains with the link messages added.
+
+    Parts of the chains are decoded one after the other, to save memory.
+    """
     state = np.empty(len(form.unary), np.int32)
     n_chains = len(form.offsets) - 1
     cuts = np.searchsorted(form.offsets[:-1], np.arange(0, len(form.unary), BLOCK)).tolist()

@@ -26,7 +26,7 @@ def check_options(*, tolerance: float = 0.0, damping: float = 1.0, **counts: int
 
 
 def check_message_memory(compiled: TableGraph, backend: str, per_state: int, per_message: int) -> None:
-    """Raise `NotEnoughMemory` unless the message arrays of a backend fit into memory.
+    """Raise `NotEnoughMemory` unless the memory for all messages of a backend can be allocated.
 
     Args:
         compiled: The graph.

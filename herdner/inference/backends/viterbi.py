@@ -25,7 +25,7 @@ T = TypeVar("T", bound=np.generic)
 
 @dataclass(frozen=True, slots=True)
 class Viterbi:
-    """Exact best state of chains by Viterbi decoding, with marginals by forward-backward.
+    """Viterbi decoding for the exact best state of chains, with marginals by forward-backward.
 
     It supports discrete graphs whose components are paths, with the variables in any order and any number of factors
     per edge. Among equally good states it prefers the smallest state of the last variable of a path, then of the one
@@ -81,7 +81,7 @@ class Viterbi:
 
 
 def add_marginals(result: Result, compiled: TableGraph, form: ChainForm, table_counts: bool) -> Result:
-    """Run forward-backward; add log_z, marginals and, if requested, table_counts to a result.
+    """Run forward-backward, and return the result with log_z, marginals and, if requested, table_counts.
 
     Args:
         result: Result without these fields.
@@ -127,7 +127,7 @@ def group_counts(
     edge: Int64s | None = None,
     flipped: NDArray[np.bool_] | None = None,
 ) -> Floats:
-    """Return the expected counts of a group's table cells: the sum of its factors' marginals times their scales.
+    """Return the expected counts of the table cells of a group: the sum of its factors' marginals times their scales.
 
     The group has factors of at most two variables. The last three arguments are needed for pairs only; without them the
     counts of pairs are 0.
@@ -158,7 +158,7 @@ def group_counts(
 
 
 def _by_variable(form: ChainForm, rows: NDArray[T]) -> NDArray[T]:
-    """Reorder rows from chain positions to variable indices."""
+    """Convert rows in the order of the chains to rows in the order of the variables."""
     if form.order is None:
         return rows
     result = np.empty_like(rows)
@@ -167,7 +167,7 @@ def _by_variable(form: ChainForm, rows: NDArray[T]) -> NDArray[T]:
 
 
 def _impossible_path(form: ChainForm, path: int) -> ImpossibleGraph:
-    """Return the error for a chain whose joint states are all impossible."""
+    """Return the error that names a chain whose joint states are all impossible."""
     first, last = form.offsets[path], form.offsets[path + 1] - 1
     if form.order is not None:
         first, last = form.order[first], form.order[last]

@@ -15,7 +15,10 @@ from herdner.base.options import parse_call
 
 
 class Annealing(ABC):
-    """Schedule of the inverse temperature over the sweeps; beta = 1 is the distribution of the graph."""
+    """Schedule of the inverse temperature over the sweeps.
+
+    At the inverse temperature 1, the target is the distribution of the graph.
+    """
 
     __slots__ = ()
     SYNTAX: ClassVar[str] = "linear(start, end) or geometric(start, end)"
@@ -33,7 +36,7 @@ class Annealing(ABC):
 
     @classmethod
     def from_text(cls, text: str) -> Annealing:
-        """Parse an annealing such as ``linear(0.1, 1)`` or ``geometric``.
+        """Parse an annealing schedule such as ``linear(0.1, 1)`` or ``geometric``.
 
         Args:
             text: Kind of the schedule, with start and end in parentheses unless the defaults are wanted.
@@ -46,7 +49,7 @@ class Annealing(ABC):
 
 @dataclass(frozen=True, slots=True)
 class InterpolatedAnnealing(Annealing):
-    """Inverse temperatures that rise or fall from a start value to an end value.
+    """Annealing schedule that interpolates between a start and an end inverse temperature.
 
     Attributes:
         kind: "linear" for equal steps (HG16 Sec. 4.4), "geometric" for equal ratios.
@@ -67,7 +70,7 @@ class InterpolatedAnnealing(Annealing):
                 raise ValueError(f"geometric: {name} must be above 0, not {beta}; linear allows 0")
 
     def __str__(self) -> str:
-        """Return the annealing as a text that `Annealing.from_text` parses."""
+        """Return the schedule as a text that `Annealing.from_text` parses."""
         return f"{self.kind}({self.start}, {self.end})"
 
     def betas(self, n_sweeps: int) -> Floats:
@@ -83,7 +86,7 @@ class InterpolatedAnnealing(Annealing):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ListedAnnealing(Annealing):
-    """Annealing with an explicit list of one inverse temperature per sweep.
+    """Annealing schedule that lists one inverse temperature per sweep.
 
     Attributes:
         values: float64[n_sweeps], finite and at least 0.
@@ -123,7 +126,7 @@ class ListedAnnealing(Annealing):
 
 
 def linear_annealing(start: float = 0.1, end: float = 1.0) -> Annealing:
-    """Return an annealing whose inverse temperature changes in equal steps (HG16, Sec. 4.4).
+    """Return an annealing schedule whose inverse temperature changes in equal steps (HG16, Sec. 4.4).
 
     Args:
         start: Inverse temperature of the first sweep, finite and at least 0.
@@ -136,7 +139,7 @@ def linear_annealing(start: float = 0.1, end: float = 1.0) -> Annealing:
 
 
 def geometric_annealing(start: float = 0.1, end: float = 1.0) -> Annealing:
-    """Return an annealing whose inverse temperature changes by equal ratios.
+    """Return an annealing schedule whose inverse temperature changes by equal ratios.
 
     Args:
         start: Inverse temperature of the first sweep, finite and above 0.
@@ -149,7 +152,7 @@ def geometric_annealing(start: float = 0.1, end: float = 1.0) -> Annealing:
 
 
 def as_annealing(value: Annealing | ArrayLike | str | None) -> Annealing:
-    """Convert a text, a list of inverse temperatures or an `Annealing` to an `Annealing`.
+    """Convert a text, a list of inverse temperatures or an annealing schedule to an `Annealing`.
 
     Args:
         value: An annealing, its text, one constant beta, a list of betas [n_sweeps], or None for beta = 1.

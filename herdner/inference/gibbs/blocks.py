@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from herdner.base.arrays import Floats, Int32s
 from herdner.graph.chains import edge_groups
-from herdner.graph.edges import check_cells, edge_recipes, is_near, recipe_table
+from herdner.graph.edges import check_cells, edge_terms, is_near, sum_terms
 from herdner.graph.order import block_ranges, block_steps
 from herdner.graph.tables import TableGraph
 from herdner.inference.backend import UnsupportedGraph
@@ -17,7 +17,9 @@ from herdner.inference.backend import UnsupportedGraph
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Blocks:
-    """Blocks that blocked Gibbs updates in a sweep; the engine accesses the fields by name (engine/fields.h).
+    """Blocks of variables that one sweep of blocked Gibbs updates.
+
+    The compiled engine reads the fields by name (engine/fields.h).
 
     Attributes:
         first: int32[n_steps], the first variable of the block of each step; a step updates one variable.
@@ -38,7 +40,7 @@ class Blocks:
 
     @property
     def n_states(self) -> int:
-        """Largest number of states of a variable."""
+        """Largest number of states of a variable, K."""
         return self.tables.shape[1]
 
     @property
@@ -74,9 +76,9 @@ class Blocks:
         if inner:
             ends = [group.scopes.max(axis=1) for group in inner]
             flipped = [group.scopes[:, 0] > group.scopes[:, 1] for group in inner]
-            edge_table, recipes = edge_recipes(inner, ends, flipped, len(is_inner))
-            check_cells(len(recipes), compiled.n_states)
-            values = [recipe_table(inner, recipe) for recipe in recipes]
+            edge_table, term_lists = edge_terms(inner, ends, flipped, len(is_inner))
+            check_cells(len(term_lists), compiled.n_states)
+            values = [sum_terms(inner, terms) for terms in term_lists]
         width = max(2, int(compiled.conditionals.widths.max()))
         tables = np.full((max(1, len(values)), compiled.n_states, width), -np.inf)
         for target, value in zip(tables, values, strict=False):

@@ -23,10 +23,10 @@ _SHUFFLED = 16  # number of chunks whose points are shuffled together
 
 
 class Uniforms(Protocol):
-    """Function that returns the driving numbers of one run, for use by one thread."""
+    """Function that returns the driving numbers of one run. Only one thread may call it."""
 
     def __call__(self, first: int, last: int) -> Floats:
-        """Return the driving numbers of the updates ``first`` to ``last - 1``, float64[last - first] in [0, 1).
+        """Return the driving numbers in [0, 1) of the updates ``first`` to ``last - 1``, float64[last - first].
 
         Args:
             first: Index of the first update, counted through all sweeps.
@@ -36,7 +36,7 @@ class Uniforms(Protocol):
 
 
 class Driving(ABC):
-    """A driving sequence, which supplies one number in [0, 1) for each of the ``n_steps`` updates of each sweep."""
+    """Driving sequence: numbers in [0, 1) that replace random numbers. Each update of a variable uses one number."""
 
     __slots__ = ()
     SYNTAX: ClassVar[str] = "sobol, lfsr or lfsr(degree) with a degree from 2 to 32"
@@ -77,7 +77,7 @@ class Driving(ABC):
 
 @dataclass(frozen=True, slots=True)
 class LFSR(Driving):
-    """Driving sequence of a linear feedback shift register, repeated after each period.
+    """Driving sequence of a linear-feedback shift register (LFSR). It repeats after each period.
 
     A register of degree m has the period N = 2^m - 1. Sweep t uses the numbers t n_steps, t n_steps + 1, .. modulo N.
     If n_steps and N have a common factor c, one number is skipped after every N / c sweeps (Tribble 2007; Chen et al.
@@ -138,7 +138,9 @@ class LFSR(Driving):
 
 @dataclass(frozen=True, slots=True)
 class Sobol(Driving):
-    """Driving sequence of scrambled Sobol' points: one point per sweep, one dimension per update, at most 21201.
+    """Driving sequence of scrambled Sobol' points.
+
+    Each sweep uses one point, and each update one dimension of it; 21201 dimensions are available.
 
     The points are shuffled (Liao 1998), as a Markov chain requires (Tribble & Owen 2008): in their own order every
     second point is in the same half, and the chain converges to a wrong distribution. All points of a run are shuffled
@@ -185,10 +187,10 @@ Numbers = Floats | NDArray[np.uint32]
 
 
 class _Chunks:
-    """A number sequence that is computed in chunks of ``size`` numbers; the latest chunk is cached."""
+    """Sequence of numbers that is computed in chunks of ``size`` numbers. The latest chunk is cached."""
 
     def __init__(self, make: Callable[[int], Numbers], size: int) -> None:
-        """Store ``make``, the function that computes chunk n of the sequence."""
+        """Store ``make``, the function that computes the n-th chunk of the sequence."""
         self._make, self._size = make, size
         self._number = -1
         self._values: Numbers = np.empty(0)

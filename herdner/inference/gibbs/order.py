@@ -13,7 +13,7 @@ from herdner.inference.gibbs.plan import Plan
 
 
 def sampling_order(plan: Plan, compiled: TableGraph) -> tuple[Int32s | None, Int64s]:
-    """Return the variables that a sweep of a plan updates, in their order.
+    """Return the variables that one sweep of a plan updates, in the order of the updates.
 
     For a plan that draws at random this is `herdner.graph.order.sweep_order`. Herding weights can make more variables
     dependent than the graph does, which changes the colours of a checkerboard.
@@ -36,7 +36,9 @@ def sampling_order(plan: Plan, compiled: TableGraph) -> tuple[Int32s | None, Int
 
 
 def dependencies(plan: Plan, compiled: TableGraph) -> tuple[Int64s, Int32s]:
-    """Return the variables on which each herded update depends: the Markov blanket and dummy edges of its variable.
+    """Return the variables on which each herded update depends.
+
+    They are the Markov blanket of the updated variable and the variables joined to it by dummy edges.
 
     Args:
         plan: The plan.

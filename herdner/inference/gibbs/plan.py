@@ -30,7 +30,7 @@ MOST_THREADS = 1024  # threads that share a sweep wait for each other, so all mu
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Options of a sampler of the Gibbs family.
+    """Options of Gibbs sampling and herded Gibbs sampling.
 
     Attributes:
         n_sweeps: Number of sweeps.
@@ -74,7 +74,7 @@ class Plan:
     loop: Literal["auto", "general"] = "auto"
 
     def __post_init__(self) -> None:
-        """Parse options that are texts; raise ``ValueError`` for options that are out of range or inconsistent."""
+        """Convert options that are texts; raise ``ValueError`` for options that are out of range or inconsistent."""
         _check_counts(self)
         for name, words in (("form", ENUMERATIONS["form"]), ("loop", ("auto", "general"))):
             if getattr(self, name) not in words:
@@ -110,7 +110,7 @@ class Plan:
 
     @property
     def herds(self) -> bool:
-        """True if updates may use herding weights; false for plain Gibbs sampling."""
+        """True if updates may use herding weights; False for plain Gibbs sampling."""
         return self.sharing is not None and self.error_bound < math.inf
 
     @property
@@ -120,12 +120,12 @@ class Plan:
 
     @property
     def threads(self) -> int:
-        """Number of threads that the plan uses."""
+        """Number of threads for the runs and sweeps of the plan."""
         return self.n_threads or (min(self.n_chains, os.cpu_count() or 1) if self.n_chains > 1 else 1)
 
 
 def _check_counts(plan: Plan) -> None:
-    """Raise ``ValueError`` for counts out of range."""
+    """Raise ``ValueError`` if a number of sweeps, chains or threads is out of range."""
     least_values = {"n_sweeps": 0, "burn_in": 0, "n_chains": 1, "weight_memory": 1}
     if plan.n_threads is not None:
         least_values["n_threads"] = 1

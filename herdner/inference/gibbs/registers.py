@@ -56,7 +56,7 @@ REGISTERS: dict[int | str, tuple[Polynomial, int]] = {
 
 
 def power_of_x(n: int, polynomial: Polynomial) -> int:
-    """Return the remainder of x^n modulo a polynomial with coefficients 0 and 1.
+    """Return the remainder of x^n modulo a polynomial over the integers modulo 2.
 
     Args:
         n: Exponent, at least 0.
@@ -72,7 +72,7 @@ def power_of_x(n: int, polynomial: Polynomial) -> int:
 
 
 def _product(a: int, b: int, polynomial: Polynomial) -> int:
-    """Return the remainder of a times b modulo a polynomial, for polynomials with coefficients 0 and 1."""
+    """Return the remainder of a times b modulo a polynomial; all three are polynomials over the integers modulo 2."""
     result, modulus, degree = 0, sum(1 << e for e in polynomial), polynomial[-1]
     while b:
         if b & 1:
@@ -85,7 +85,9 @@ def _product(a: int, b: int, polynomial: Polynomial) -> int:
 
 
 class RegisterNumbers:
-    """The 32-bit numbers of a shift register: number i consists of the bits b_{gi}, b_{gi+1}, .. for the offset g.
+    """Sequence of 32-bit numbers from a shift register.
+
+    Number i consists of 32 consecutive bits of the register's sequence b, from bit b_{gi} on, where g is the offset.
 
     The highest bit comes first. The first bits of the sequence, as many as the degree, are 0, .., 0, 1.
     """
@@ -123,7 +125,9 @@ class RegisterNumbers:
         return numbers
 
     def _images(self, number: int) -> list[int]:
-        """Return number ``number`` for each unit start state; in start state j, bit j is 1 and all other bits are 0.
+        """Return the number at index ``number`` for each unit start state of the register.
+
+        In start state j, bit j is 1 and all other bits are 0.
 
         For any other first bits, the number is the exclusive or of the entries j with b_j = 1.
         """
@@ -137,7 +141,7 @@ class RegisterNumbers:
 
 
 def _byte_tables(images: list[int]) -> NDArray[np.uint32]:
-    """Return the contribution of each byte of a register state to the state after a jump, uint32[4, 256]."""
+    """Return lookup tables for a jump of the register: the contribution of each byte of its state, uint32[4, 256]."""
     images = images + [0] * (WORD - len(images))
     tables: list[NDArray[np.uint32]] = []
     for byte in range(WORD // 8):

@@ -40,7 +40,7 @@ def sample(
     began: float,
     blocks: Blocks | None = None,
 ) -> Result:
-    """Run all chains of a plan on a compiled graph, and return the result.
+    """Run a plan on a compiled graph, all chains to their end, and return the result.
 
     Args:
         plan: The plan.
@@ -86,7 +86,7 @@ def sample(
 
 
 def compile_samplable(graph: Graph) -> TableGraph:
-    """Compile a graph for samplers; raise ``ValueError`` if it has no variables.
+    """Compile a graph for samplers; raise ``ValueError`` if the graph has no variables.
 
     Args:
         graph: A graph of discrete variables and tables.
@@ -101,7 +101,7 @@ def compile_samplable(graph: Graph) -> TableGraph:
 
 
 def _footprint(setup: Setup) -> float:
-    """Return the approximate number of bytes that the arrays of all runs and their result need."""
+    """Return the approximate number of bytes that the arrays of all runs and of their result need."""
     plan, record, weights = setup.plan, setup.plan.record, setup.weights
     n, n_unary = len(setup.compiled.sizes), len(setup.form.unary)
     n_rows = 0 if isinstance(setup.form, GridForm) else len(setup.form.rows)
@@ -115,7 +115,7 @@ def _footprint(setup: Setup) -> float:
 
 
 def begin_runs(setup: Setup, rng: np.random.Generator, first: NDArray[np.uint16] | None) -> list[Run]:
-    """Allocate all runs of a setup.
+    """Allocate all runs of a setup, one for each chain.
 
     Args:
         setup: The setup.
@@ -154,7 +154,9 @@ def _on_threads(runs: list[Run], n_threads: int) -> None:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Arrays:
-    """Arrays of one run of a sampler; the engine accesses them by these names (engine/fields.h).
+    """Arrays of one run of a sampler.
+
+    The compiled engine reads the fields by name (engine/fields.h).
 
     An array that the plan does not need is None. Arrays of records are initially 0.
 
@@ -208,7 +210,7 @@ class Arrays:
         plan, form, record, n = setup.plan, setup.form, setup.plan.record, len(state)
         rows = None if isinstance(form, GridForm) else np.empty_like(form.rows)
         fractions, dense = setup.weights.arrays(int(keys[2]), n)
-        n_states, joint_multipliers = _joint_places(setup.compiled.sizes) if record.joint else (0, None)
+        n_states, joint_multipliers = _joint_strides(setup.compiled.sizes) if record.joint else (0, None)
         return cls(
             keys=keys,
             state=state,
@@ -231,7 +233,9 @@ class Arrays:
 
 
 class Run:
-    """One run of a sampler (a Markov chain), which the caller advances in pieces.
+    """One run of a sampler (a Markov chain).
+
+    The caller advances it by a number of updates at a time.
 
     Attributes:
         setup: The setup that all runs share.
@@ -277,7 +281,7 @@ class Run:
         return self.n_updates == self.setup.n_steps * self.setup.plan.n_sweeps
 
     def advance(self, pool: ThreadPoolExecutor | None = None) -> None:
-        """Run the next piece of updates, and adapt the piece length to the time between checks for Ctrl-C.
+        """Make the next updates; adapt their number so that Ctrl-C is checked regularly.
 
         Args:
             pool: Threads that share each sweep, or None.
@@ -302,7 +306,7 @@ class Run:
         self.piece = max(1, int(piece * min(4.0, aim / seconds)))
 
     def release(self) -> None:
-        """Free the herding weights and cached exponentials, so that the averages fit into memory."""
+        """Free the herding weights and the cached exponentials, so that enough memory is left for the averages."""
         self.engine.flush()
         del self.engine
         self.arrays = replace(
@@ -310,7 +314,7 @@ class Run:
         )
 
     def check(self, fault: int, variable: int) -> None:
-        """Raise the error that belongs to a fault code of the engine.
+        """Raise the error that belongs to a fault code of the compiled engine.
 
         Args:
             fault: Code of the fault; 0 is success.
@@ -341,7 +345,7 @@ class Run:
             raise MemoryError("no memory is left for herding weights; use dhg, or a smaller n_chains")
 
     def _weight_advice(self, variable: int) -> str:
-        """Return the last part of the error message for too many herding weights: the reason and the remedies."""
+        """Return the end of the error message for too many herding weights: the reason and the remedies."""
         if self.setup.blocks is not None:
             return (
                 "each joint state of the neighbours of a block has its own weights; raise weight_memory, or use fewer"
@@ -359,20 +363,23 @@ class Run:
         )
 
 
-def _joint_places(sizes: Int32s) -> tuple[int, Int64s]:
-    """Return the number of joint states, and each variable's stride in the index of a joint state (last one 1)."""
+def _joint_strides(sizes: Int32s) -> tuple[int, Int64s]:
+    """Return the number of joint states, and the stride of each variable in the index of a joint state.
+
+    The stride of the last variable is 1.
+    """
     states = float(np.prod(sizes.astype(np.float64)))
     if states > _MOST_JOINT:
         raise ValueError(
             f"record.joint supports at most {_MOST_JOINT} joint states, but this graph has {states:.3g};"
             " record marginals, or every=K, instead"
         )
-    places = np.concatenate([[1], np.cumprod(sizes[:0:-1], dtype=np.int64)])[::-1]
-    return int(states), np.ascontiguousarray(places)
+    strides = np.concatenate([[1], np.cumprod(sizes[:0:-1], dtype=np.int64)])[::-1]
+    return int(states), np.ascontiguousarray(strides)
 
 
 def _result(setup: Setup, runs: list[Run], began: float) -> Result:
-    """Return the result of all runs up to now."""
+    """Return the result of all updates that the runs have made."""
     record = setup.plan.record
     n_kept, n_samples = sum(run.engine.n_recorded for run in runs), min(run.engine.n_samples for run in runs)
     best = max(runs, key=lambda run: run.engine.best_log_potential) if record.best else runs[0]
@@ -400,7 +407,7 @@ def _result(setup: Setup, runs: list[Run], began: float) -> Result:
 
 
 class _Averages(TypedDict, total=False):
-    """Averages over sweeps and runs, for the fields of a result that hold averages."""
+    """Fields of a result that are averages over sweeps and runs."""
 
     marginals: Floats
     rao_blackwell: Floats
@@ -409,7 +416,7 @@ class _Averages(TypedDict, total=False):
 
 
 def _averages(setup: Setup, runs: list[Arrays], n_kept: int) -> _Averages:
-    """Return the averages over the ``n_kept`` recorded sweeps of all runs."""
+    """Return the averages over all sweeps and runs; ``n_kept`` is the number of recorded sweeps."""
     record, form, sizes = setup.plan.record, setup.form, setup.compiled.sizes
     averages = _Averages()
     if record.marginals:
@@ -433,7 +440,7 @@ def _averages(setup: Setup, runs: list[Arrays], n_kept: int) -> _Averages:
 
 
 def _total(parts: Sequence[Floats | NDArray[np.uint32] | None]) -> Floats:
-    """Return the sum of those arrays that are not None; at least one must not be."""
+    """Return the sum of the arrays that are not None. At least one must not be None."""
     recorded = [part for part in parts if part is not None]
     total = recorded[0].astype(np.float64)
     for part in recorded[1:]:
@@ -442,7 +449,10 @@ def _total(parts: Sequence[Floats | NDArray[np.uint32] | None]) -> Floats:
 
 
 def _by_state(sizes: Int32s, form: Conditionals | GridForm, rows: Floats) -> Floats:
-    """Convert unary rows to probabilities [V, K]; the row of a two-state variable holds only P(state 1)."""
+    """Convert concatenated rows of the variables to probabilities [V, K].
+
+    The row of a two-state variable has only the probability of state 1.
+    """
     result = np.zeros((len(sizes), int(sizes.max())))
     two = sizes == 2
     if isinstance(form, GridForm) or two.all():

@@ -27,7 +27,9 @@ Loop = Literal["general", "binary", "categorical", "grid"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Setup:
-    """Data that all runs of a plan on a graph share; the engine accesses it by these names (engine/fields.h).
+    """Data that all runs of a plan on one graph share.
+
+    The compiled engine reads the fields by name (engine/fields.h).
 
     Attributes:
         plan: The plan.
@@ -60,7 +62,7 @@ class Setup:
 
     @classmethod
     def of(cls, plan: Plan, compiled: TableGraph, blocks: Blocks | None = None) -> Setup:
-        """Choose the graph form and the compiled loop, and lay out the herding weights.
+        """Choose the layout of the graph and the compiled loop, and compute the layout of the herding weights.
 
         Args:
             plan: The plan.
@@ -110,12 +112,12 @@ class Setup:
 
     @property
     def scan(self) -> str:
-        """Name of the scan's kind, such as "systematic"."""
+        """Kind of the scan, such as "systematic"."""
         return self.plan.scan.kind
 
     @property
     def beta_step(self) -> float:
-        """Increase of the inverse temperature per sweep; 0 unless all increases are equal and positive."""
+        """Increase of the inverse temperature per sweep, or 0 unless all increases are equal and positive."""
         if self.betas is None or len(self.betas) < 2 or self.betas[1] <= self.betas[0]:
             return 0.0
         steps = np.diff(self.betas)
@@ -123,7 +125,7 @@ class Setup:
 
 
 def _loop(form: Conditionals | GridForm) -> Loop:
-    """Return the fastest compiled loop that supports a graph form."""
+    """Return the name of the fastest compiled loop that supports the layout ``form`` of the graph."""
     if isinstance(form, GridForm):
         return "grid"
     if form.others_at is not None or form.sizes.min() != form.sizes.max() or form.sizes[0] < 2:

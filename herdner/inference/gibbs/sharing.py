@@ -14,7 +14,9 @@ MOST_BINS = 2**30
 
 @dataclass(frozen=True, slots=True)
 class Sharing:
-    """Rule that selects the herding weight of an update; the functions of this module build it.
+    """Rule that selects the herding weight of an update.
+
+    The functions of this module build rules.
 
     Attributes:
         kind: Quantity that two updates of a variable must agree on to use the same weight.
@@ -54,17 +56,20 @@ class Sharing:
 
 
 def complete_sharing() -> Sharing:
-    """Return complete sharing, one weight per joint state of all other variables (HGW19, Sec. 3.1), error O(1/T)."""
+    """Return complete sharing: one weight for each joint state of all other variables (HGW19, Sec. 3.1).
+
+    The error after T sweeps is O(1/T).
+    """
     return Sharing("complete")
 
 
 def blanket_sharing() -> Sharing:
-    """Return blanket sharing, one weight per joint state of the Markov blanket: herded Gibbs (HG16, Algorithm 1)."""
+    """Return blanket sharing: one weight for each joint state of the Markov blanket, as in HG16, Algorithm 1."""
     return Sharing("blanket")
 
 
 def neighbour_sum_sharing() -> Sharing:
-    """Return neighbour-sum sharing, with one weight per sum of the neighbours' states ("shared" in HG16, Sec. 4.3).
+    """Return neighbour-sum sharing: one weight for each sum of the neighbours' states ("shared" in HG16, Sec. 4.3).
 
     With more than two states, the key is the number of neighbours in each state. All pairs of a variable must have the
     same table, which is checked when the sampler starts.
@@ -73,7 +78,7 @@ def neighbour_sum_sharing() -> Sharing:
 
 
 def bin_sharing(n_bins: int) -> Sharing:
-    """Return bin sharing, with one herding weight per bin of the probability of state 1.
+    """Return bin sharing: one herding weight for each bin of the probability of state 1.
 
     In the threshold form this is DHG (HGW19 Algorithm 5), and with one bin HG-1bin. In the circular form, the default
     of a plan, it is `herdner.circular_dhg`. For K > 2 states, which the paper does not define, the key is the bins of
@@ -89,7 +94,9 @@ def bin_sharing(n_bins: int) -> Sharing:
 
 
 def random_bin_sharing(n_bins: int) -> Sharing:
-    """Return random-bin sharing (RDHG; HGW19, Algorithm 9), with probabilities rounded at random to multiples of 1 / B.
+    """Return random-bin sharing (RDHG; HGW19, Algorithm 9).
+
+    Probabilities are rounded at random to multiples of 1 / ``n_bins``, and each multiple has one weight.
 
     The mean of the rounded probability is the probability. For K > 2 states, which the paper does not define, the K
     probabilities are rounded together by systematic sampling; for two states this equals the algorithm.

@@ -41,7 +41,7 @@ def check_start(compiled: TableGraph, start: ArrayLike) -> NDArray[np.uint16]:
 
 
 def random_start(compiled: TableGraph, key: int) -> NDArray[np.uint16]:
-    """Return a uniformly random joint state, repaired if -inf entries forbid it.
+    """Draw a joint state uniformly; change it to an allowed one if -inf entries forbid it.
 
     Args:
         compiled: The graph.

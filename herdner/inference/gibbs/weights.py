@@ -25,7 +25,9 @@ _DENSE_SHARE = 8  # signed weights use a dense table up to 1/8 of the memory; be
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """Layout of the herding weights; the engine accesses the fields by name (engine/fields.h).
+    """Layout of the herding weights in memory.
+
+    The compiled engine reads the fields by name (engine/fields.h).
 
     The key of an update selects its weight. The key of variable i is:
 
@@ -95,7 +97,7 @@ class Weights:
 
 
 def lay_out(plan: Plan, compiled: TableGraph, form: Conditionals | GridForm, loop: str) -> Weights:
-    """Return the layout of the herding weights of a plan on a graph.
+    """Compute the layout of the herding weights of a plan on a graph.
 
     Args:
         plan: The plan.
@@ -153,13 +155,13 @@ def lay_out(plan: Plan, compiled: TableGraph, form: Conditionals | GridForm, loo
 
 
 def _is_packed(plan: Plan, keys: Weights, sizes: Int32s) -> bool:
-    """Return True if a specialised loop can index the weight rows by the joint states of the neighbours."""
+    """Return True if a specialised loop can address the weights by the joint states of the neighbours."""
     steady_bins = keys.draw == "bins" and keys.n_bins > 1 and plan.annealing is None
     return (keys.draw == "blanket" or steady_bins) and 2 < int(sizes.max()) <= loops.PACKED_LIMIT
 
 
 def block_weights(plan: Plan, sizes: Int32s) -> Weights:
-    """Return the layout of the herding weights for blocked Gibbs: a hash table of rows.
+    """Return the layout of the herding weights for blocked Gibbs sampling: a hash table of rows.
 
     A variable has a row for each pair of a state to its right and a joint state outside its block that occurs.
 
@@ -175,7 +177,9 @@ def block_weights(plan: Plan, sizes: Int32s) -> Weights:
 
 
 def _slots(bits: Floats, n_variables: int, most: int, some: bool = False) -> tuple[int, int, Int64s | None]:
-    """Return the number of keys per variable, the number of dense rows, and the first key of each variable.
+    """Return the number of keys per variable, the number of rows of the dense table, and each variable's first key.
+
+    A key identifies the herding weights of an update.
 
     If all variables have equally many keys, the first keys are None, else the number of keys is 0. The number of rows
     is 0 if the table would exceed ``most`` rows. ``bits`` is log2 of the number of keys, [V], or [1] if it is the same
@@ -198,7 +202,10 @@ def _slots(bits: Floats, n_variables: int, most: int, some: bool = False) -> tup
 
 
 def _grid_bits(kind: str, form: GridForm) -> Floats:
-    """Return log2 of the number of keys of a grid variable: 16 joint states of 4 neighbours, or 5 sums of them."""
+    """Return log2 of the number of keys of a grid variable.
+
+    Its 4 neighbours have 16 joint states and 5 sums; ``kind`` says which of them are keys.
+    """
     if kind == "blanket":
         return np.array([4.0])
     if (form.sides != form.sides[0]).any():
@@ -210,7 +217,7 @@ def _grid_bits(kind: str, form: GridForm) -> Floats:
 
 
 def _long_keys(bits: Floats) -> NDArray[np.uint8] | None:
-    """Return 1 for each variable whose keys must be hashed, and 0 for the others, or None if no keys are hashed."""
+    """Return 1 for each variable whose keys must be hashed and 0 for the others; None if no keys are hashed."""
     return (bits > _LONG).astype(np.uint8) if bits.max() > _LONG else None
 
 
@@ -233,7 +240,7 @@ def _sum_keys(form: Conditionals) -> tuple[Floats, Weights]:
 
 
 def _check_equal_couplings(form: Conditionals, n_neighbours: int) -> None:
-    """Raise ``ValueError`` unless the sum of the neighbours' states determines each full conditional."""
+    """Raise ``ValueError`` unless each full conditional depends only on the sum of the neighbours' states."""
     advice = "use sharing=blanket or bins(B)"
     if form.others_at is not None or n_neighbours < len(form.others):
         raise ValueError(f"sharing=neighbour-sum needs variables joined in pairs, each pair by one factor; {advice}")
@@ -254,14 +261,17 @@ def _check_equal_couplings(form: Conditionals, n_neighbours: int) -> None:
 
 
 def _bin_multipliers(n_bins: int, n_states: int) -> NDArray[np.uint64]:
-    """Return a multiplier per state for the bin key: digits of base B + 1 if they fit the key, else a linear hash."""
+    """Return the multiplier of each state in the bin key, uint64[n_states].
+
+    The multipliers are powers of ``n_bins`` + 1 if the key has enough bits, else coefficients of a linear hash.
+    """
     if n_states * math.log2(n_bins + 1) <= _LONG:
         return np.array([(n_bins + 1) ** k for k in range(n_states)], np.uint64)
     return _odd_numbers(n_states)
 
 
 def _odd_numbers(n: int) -> NDArray[np.uint64]:
-    """Return ``n`` odd multipliers of a linear hash, which are equal in every run."""
+    """Return ``n`` odd multipliers of a linear hash; they are the same in every run."""
     return np.random.default_rng(0).integers(0, 2**63, n, dtype=np.uint64) * np.uint64(2) + np.uint64(1)
 
 
@@ -274,7 +284,7 @@ def _complete_keys(sizes: Int32s) -> tuple[Floats, Weights]:
 
 
 def _bin_bits(n_bins: int, kind: str, sizes: Int32s) -> Floats:
-    """Return log2 of the number of keys of each variable under bin sharing."""
+    """Return log2 of the number of herding weights of each variable under bin sharing, float64[V]."""
     two = math.log2(n_bins + (kind == "random-bins"))
     more = 0.0 if n_bins == 1 and kind == "bins" else 2 * _LONG  # hashed: the key encodes the bins of all states
     return np.where(sizes == 2, two, more)
