@@ -135,9 +135,7 @@ def dhg(
     form: Literal["circular", "threshold"] = "threshold",
     **options: Unpack[GibbsOptions],
 ) -> Gibbs:
-    """Return discretized herded Gibbs (HGW19, Algorithm 5).
-
-    Conditional probabilities are divided into bins, and each bin has one herding weight.
+    """Return discretized herded Gibbs (HGW19, Algorithm 5): one herding weight for each bin of probabilities.
 
     The state is 1 if the weight of the bin is positive. The probability is then added to the weight, so within a bin it
     affects later states only. With one bin this is HG-1bin (HGW19 Sec. 7). In `circular_dhg` the exact probability also
@@ -198,9 +196,10 @@ def bounded_error_gibbs(
     weight_memory: int = 2**30,
     **options: Unpack[GibbsOptions],
 ) -> Gibbs:
-    """Return a bounded-error Gibbs sampler (HGW19, Algorithms 7 and 8).
+    """Return bounded-error Gibbs sampling (HGW19, Algorithms 7 and 8), which draws at random and limits the error.
 
-    A state is drawn at random, unless a herding weight exceeds the error bound; then herding selects the state.
+    Each update draws a state at random, unless a herding weight exceeds the error bound. Then herding selects the
+    state.
 
     Args:
         n_sweeps: Number of sweeps.
@@ -219,9 +218,9 @@ def bounded_error_gibbs(
 def qmc_gibbs(
     n_sweeps: int = 1000, burn_in: int = 0, driving: Driving = _REGISTER, **options: Unpack[GibbsOptions]
 ) -> Gibbs:
-    """Return quasi-Monte Carlo Gibbs (HG16, Sec. 4.1; HGW19, Sec. 7).
+    """Return quasi-Monte Carlo Gibbs, with a driving sequence as random numbers (HG16, Sec. 4.1; HGW19, Sec. 7).
 
-    A driving sequence, such as Sobol' points, replaces the random numbers.
+    A driving sequence is, for example, a sequence of Sobol' points.
 
     Args:
         n_sweeps: Number of sweeps.
