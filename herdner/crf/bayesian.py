@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def table_parameters(model: SkipChainModel) -> Parameters:
-    """Return the variables of the posterior of a skip-chain model: allowed transitions and entries of link tables.
+    """Return the parameters of the posterior of a skip-chain model: its allowed transitions and its link tables.
 
     Args:
         model: Model whose tables are the mean of the prior.
@@ -77,7 +77,7 @@ def table_posterior(
 
 
 class _Likelihood:
-    """Log-likelihood of P parameter vectors, float64[P, d], and the gradient.
+    """Log-likelihood of P parameter vectors [P, d], and its gradient.
 
     One pass computes both, so the last result is cached.
     """

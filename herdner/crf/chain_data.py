@@ -70,7 +70,7 @@ class ChainData:
         base: ChainWeights | None = None,
         counted: Sequence[NDArray[np.uint8]] | None = None,
     ) -> ChainData:
-        """Build the training data of a linear chain from the features and allowed tags of documents.
+        """Build the training data of a linear chain from the features and the allowed tags of documents.
 
         A feature has a weight for each tag with which it occurs at least ``min_freq`` times. A pair of adjacent tags
         has a weight if it occurs at least ``min_freq`` times. CRFsuite uses the same rules. Weights of ``base`` are
@@ -126,18 +126,21 @@ class ChainData:
 
     @property
     def n_features(self) -> int:
-        """Number of feature weights in a weight vector, without transition weights."""
+        """Number of feature weights in a weight vector. Transition weights are not counted."""
         return int(self.dense.sum()) + len(self.entry_labels)
 
     @cached_property
     def entries(self) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
-        """Column and tag of each feature weight, in the order of a weight vector."""
+        """Column and tag index of each feature weight, in the order of a weight vector.
+
+        A column is a set of features that occur at the same tokens.
+        """
         rows, tags = np.nonzero(self.dense)
         others = np.repeat(np.arange(len(self.entry_starts) - 1), np.diff(self.entry_starts)) + len(self.dense)
         return np.concatenate([rows, others]), np.concatenate([tags.astype(np.uint8), self.entry_labels])
 
     def occurring(self, documents: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """Return a mask of the weights whose features and tags occur in a selection of the documents.
+        """Return a mask of the weights that occur in the selected documents, bool[d].
 
         Args:
             documents: bool[D], True for these documents.
@@ -154,7 +157,9 @@ class ChainData:
         return np.concatenate([dense[self.dense], others, np.ones(int(self.transitions.sum()), np.bool_)])
 
     def vector_of(self, weights: ChainWeights) -> NDArray[np.float64]:
-        """Convert weights of features to a weight vector, which has the sum over the features of each column.
+        """Convert the weights of a model to a weight vector, in which features of one column share one entry.
+
+        The entry is the sum of their weights.
 
         Args:
             weights: Weights whose tags are a subset of `labels`.
@@ -203,7 +208,9 @@ def _columns(
     starts: NDArray[np.int64],
     n_features: int,
 ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-    """Group features into columns: return the column of each feature, and the index of one feature of each column.
+    """Group features that occur at the same tokens into columns.
+
+    Return the column of each feature, and the index of one feature of each column.
 
     All features of a column have the same tags. Dense columns come first; among dense and among other columns, frequent
     columns come first.
@@ -221,7 +228,7 @@ def _columns(
 
 
 def _joined_starts(starts: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
-    """Concatenate the start offsets of documents to the offsets of one long document."""
+    """Join the start offsets of several documents to the start offsets of their concatenation."""
     return np.concatenate([np.zeros(1, np.int64), *(np.diff(each) for each in starts)]).cumsum()
 
 
@@ -252,7 +259,7 @@ def _indices(labels: Sequence[str], among: Sequence[str]) -> NDArray[np.int64]:
 def _neighbours(
     states: NDArray[np.int32], allowed: NDArray[np.uint8], offsets: NDArray[np.int64], min_freq: int
 ) -> NDArray[np.bool_]:
-    """Return a mask of the pairs of adjacent tags that get a transition weight, bool[K, K].
+    """Return a mask bool[K, K] of the pairs of adjacent tags that get a transition weight.
 
     A pair is counted at adjacent tokens that have these two tags, or may have them.
     """

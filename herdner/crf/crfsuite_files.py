@@ -33,7 +33,7 @@ _STATE, _TRANSITION = 0, 1
 
 @dataclass(frozen=True)
 class CRFsuiteWeights:
-    """Weights in a CRFsuite model file, with the names of attributes and tags.
+    """Weights of a CRFsuite model file, with the names of its attributes and tags.
 
     Attributes:
         labels: Names of the K labels, in the order of their indices.
@@ -85,7 +85,7 @@ def read_crfsuite(path: str | Path) -> CRFsuiteWeights:
 
 
 def _strings(data: bytes, start: int, count: int) -> list[str]:
-    """Read the strings of a CQDB database, as in CRFsuite model files, in the order of their indices."""
+    """Return the strings of a string table in a CRFsuite model file (a CQDB database), in the order of their indices."""
     _size, _flag, byte_order, n_links, links_at = np.frombuffer(data, "<u4", 5, start + 4).tolist()
     if data[start : start + 4] != b"CQDB" or byte_order != 0x62445371 or n_links < count:
         raise ValueError("damaged table of strings")
@@ -137,7 +137,9 @@ def check_crfsuite() -> None:
 
 
 def chain_weights(model: CRFsuiteWeights) -> ChainWeights:
-    """Convert the weights of a CRFsuite model, whose attribute names are feature keys as decimal numbers.
+    """Convert the weights of a CRFsuite model to weights of a linear chain.
+
+    The attribute names of the model must be feature keys, written as decimal numbers.
 
     Args:
         model: Weights of the model file.
@@ -160,7 +162,9 @@ def chain_weights(model: CRFsuiteWeights) -> ChainWeights:
 def crfsuite_sequences(
     features: Sequence[Keys], sentence_offsets: Sequence[NDArray[np.int64]]
 ) -> Iterator[list[list[str]]]:
-    """Yield the attribute names of each sentence in the form that CRFsuite reads; equal keys share one string.
+    """Yield, for each sentence, the attribute names of each token, as CRFsuite reads them.
+
+    Equal keys share one string.
 
     Args:
         features: Features of each document.

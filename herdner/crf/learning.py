@@ -39,7 +39,7 @@ def _blocked_gibbs() -> Backend:
 
 @dataclass(frozen=True)
 class MCMCLikelihood:
-    """Maximum-likelihood objective with expected counts from Gibbs samples (Geyer 1991; DoGS17 Sec. 5.3).
+    """Maximum-likelihood objective with expected counts estimated by Gibbs sampling (Geyer 1991; DoGS17, Sec. 5.3).
 
     The learned tables are averages over the second half of the iterations.
 
@@ -65,7 +65,7 @@ class MCMCLikelihood:
 
 @dataclass(frozen=True)
 class Learner:
-    """Settings for learning the transition table and the link tables of a skip-chain model.
+    """Settings for learning the link tables, and optionally the transition table, of a skip-chain model.
 
     Attributes:
         objective: "pseudo-likelihood" (blocks are sentences), "token-pseudo-likelihood", "piecewise"
@@ -87,7 +87,7 @@ class Learner:
     patience: int = 15
 
     def __post_init__(self) -> None:
-        """Raise `ValueError` if a learning setting is invalid."""
+        """Raise `ValueError` if a setting is out of range or unknown."""
         if isinstance(self.objective, str) and self.objective not in OBJECTIVES:
             names = ", ".join(OBJECTIVES)
             raise ValueError(f"`objective` must be one of {names}, or an MCMCLikelihood, got {self.objective!r}")
@@ -100,7 +100,7 @@ class Learner:
 
 @dataclass(frozen=True, slots=True)
 class LearningStep:
-    """Objective and development score of one iteration of table learning.
+    """Objective and score on development data after one iteration of table learning.
 
     Attributes:
         iteration: Index of the iteration; 0 is the starting point.
@@ -115,7 +115,7 @@ class LearningStep:
 
 @dataclass(frozen=True)
 class LearningCurve:
-    """Objective and development score of each iteration of table learning.
+    """Objective and score on development data after each iteration of table learning.
 
     Attributes:
         steps: All iterations.
@@ -126,7 +126,7 @@ class LearningCurve:
     best_iteration: int
 
     def plot(self, ax: Axes | None = None) -> Axes:
-        """Plot the objective and the development score of each iteration (needs the extra ``evaluate``).
+        """Plot the objective and the score on development data of each iteration (needs the extra ``evaluate``).
 
         Args:
             ax: Axes to draw on; None creates new axes.
@@ -149,7 +149,10 @@ class LearningCurve:
 
 @dataclass
 class _BestModel:
-    """Record of all iterations, and of the model with the best score (or the last model, if there are no scores)."""
+    """History of all iterations, with the best model.
+
+    The best model is the one with the best score, or the last one if there are no scores.
+    """
 
     patience: int
     n_tokens: int
@@ -160,7 +163,7 @@ class _BestModel:
     iteration: int = 0
 
     def update(self, value: float, model: SkipChainModel) -> bool:
-        """Record an iteration, and return True if learning should stop."""
+        """Record an iteration; return True if learning should stop, because the score has not improved for long."""
         score = None if self.score is None else self.score(model)
         step = LearningStep(len(self.steps), value / max(self.n_tokens, 1), score)
         self.steps.append(step)
@@ -235,7 +238,7 @@ def _ascend(
     rng: np.random.Generator,
     best: _BestModel,
 ) -> None:
-    """Maximise the likelihood by Adam with sampled gradients, and average the second half of the iterations."""
+    """Maximise the likelihood by Adam with sampled gradients. The result is the mean over the last half of the iterations."""
     backend, start = likelihood.backend, examples.states
     vector, mean = parameters.start, parameters.start
     first, second = np.zeros_like(vector), np.zeros_like(vector)
@@ -256,7 +259,7 @@ def _ascend(
 def _sampled_gradient(
     model: SkipChainModel, examples: Examples, backend: Backend, rng: np.random.Generator, start: NDArray[np.int32]
 ) -> tuple[LossGradient, NDArray[np.int32]]:
-    """Return the sampled gradient (expected minus observed counts of tags), and the last state of the sampler."""
+    """Return a sampled gradient of the loss (expected minus observed tag counts), and the sampler's last state."""
     without_borders = model.without_borders()  # the examples' log-potentials include the borders
     graph = without_borders.unroll(examples.unary, examples.sentence_offsets, examples.links)
     result = backend.infer(graph, rng, start=start, record=_COUNTS)

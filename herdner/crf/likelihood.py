@@ -19,14 +19,14 @@ _PARTS = 4  # results of so many parts are added in order, so that sums do not d
 
 
 class ImpossibleTags(ValueError):
-    """Error raised if the tag scheme forbids all tag sequences that a sentence may have.
+    """Error: the tag scheme forbids all tag sequences that a sentence may have.
 
     Args:
         document: Index of the document.
     """
 
     def __init__(self, document: int) -> None:
-        """Store the index of the document for which the tag scheme forbids all tag sequences."""
+        """Store the index of the document with the impossible sentence, and build the error message."""
         self.document = document
         super().__init__(
             f"document {document}: the tag scheme forbids all tag sequences that a sentence may have; correct its tags"
@@ -35,7 +35,7 @@ class ImpossibleTags(ValueError):
 
 @dataclass(frozen=True, eq=False)
 class Borders:
-    """Log-potentials that forbid tag sequences: -inf for forbidden transitions and sentence borders, else 0.
+    """Log-potentials of transitions and of sentence borders that are -inf if the tag scheme forbids them, else 0.
 
     Attributes:
         transition: float64[K, K], adjacent tags.
@@ -49,7 +49,7 @@ class Borders:
 
     @staticmethod
     def free(n_labels: int) -> Borders:
-        """Return log-potentials of 0, which forbid no tag sequence.
+        """Return log-potentials of 0, which allow every tag sequence.
 
         Args:
             n_labels: Number of tags.
@@ -58,7 +58,7 @@ class Borders:
 
 
 class ChainLikelihood:
-    """Training loss of a linear chain as a function of d weights: negative log-likelihood plus a penalty.
+    """Training loss of a linear chain as a function of its d weights: the negative log-likelihood plus a penalty.
 
     The likelihood sums over all tag sequences that the tokens may have (Tsuboi et al. 2008). If each token has a single
     tag, this is the likelihood of Lafferty, McCallum and Pereira 2001. The penalty is ``c2`` times the squared distance
@@ -83,7 +83,7 @@ class ChainLikelihood:
         borders: Borders | None = None,
         n_threads: int | None = None,
     ) -> None:
-        """Store the training data and the options, and split the sentences for several threads."""
+        """Store the training data and the options, and divide the sentences among threads."""
         self.data = data
         self.n_weights = data.n_features + int(data.transitions.sum())
         columns, _ = data.entries
@@ -102,7 +102,7 @@ class ChainLikelihood:
         self.dense_shape, self.dense_places = padded.shape, np.flatnonzero(padded)
 
     def __call__(self, vector: Floats) -> tuple[float, Floats]:
-        """Return the training loss at a weight vector, and the gradient of the loss.
+        """Return the training loss for a weight vector, and the gradient of the loss.
 
         Args:
             vector: float64[d], weights.
@@ -143,7 +143,10 @@ class ChainLikelihood:
 
 
 def _parts(offsets: NDArray[np.int64], weights: Floats) -> Sequence[tuple[int, int]]:
-    """Split the sentences into `_PARTS` ranges that have similar numbers of tokens with a positive weight."""
+    """Divide the sentences into `_PARTS` ranges with similar numbers of tokens.
+
+    Only tokens of documents with a positive weight are counted.
+    """
     sizes = np.cumsum(np.diff(offsets) * (weights != 0))
     total = sizes[-1] if len(sizes) else 0
     cuts = np.searchsorted(sizes, [total * k / _PARTS for k in range(1, _PARTS)])

@@ -65,7 +65,10 @@ class Tokenized(Protocol):
 
 @runtime_checkable
 class Rule(Protocol):
-    """Interface of rules that link tokens. The options of a rule are the fields of a frozen dataclass."""
+    """Interface of rules that link tokens.
+
+    A rule is a frozen dataclass, and its fields are the options of the rule.
+    """
 
     name: ClassVar[str]
 
@@ -128,7 +131,9 @@ class SameWord:
     def links_of_all(
         self, documents: Sequence[Tokenized], spellings: TokenSpellings, starts: Int64s, sentence_offsets: Int64s
     ) -> NDArray[np.int32]:
-        """Return the links between the tokens of concatenated documents, none of which joins two documents.
+        """Return the links between the tokens of concatenated documents.
+
+        No link joins two documents.
 
         See `herdner.crf.templates.SkipChain.links_of_all`.
 
@@ -260,7 +265,10 @@ class Acronym:
     def _expansions(
         self, tokens: list[str], borders: list[int], initials: Mapping[int, str], acronyms: Iterable[str]
     ) -> dict[str, list[list[int]]]:
-        """Return the possible expansions of each acronym as lists of tokens, in the order of their last tokens."""
+        """Return the possible expansions of each acronym; each expansion is a list of token indices.
+
+        The expansions of an acronym are in the order of their last tokens.
+        """
         acronyms = set(acronyms)
         beginnings = {acronym[:n] for acronym in acronyms for n in range(1, len(acronym) + 1)}
         expansions: defaultdict[str, list[list[int]]] = defaultdict(list)
@@ -288,7 +296,7 @@ class Acronym:
 
 @dataclass(frozen=True)
 class LastName:
-    """Rule that links a single capitalised word to the last word of full names that occur earlier.
+    """Rule that links a single capitalised word to the last word of earlier full names, "Clinton" to "Bill Clinton".
 
     A full name is a run of two to four capitalised words: "Clinton" is linked to "President Bill Clinton". `SameWord`
     links these words only if the full name is among the nearest mentions. This rule finds the nearest full names, even
@@ -339,7 +347,7 @@ class LastName:
 
 @dataclass(frozen=True)
 class Company:
-    """Rule that links the short form of a company name to the words that the short form shares with the full name.
+    """Rule that links the short form of a company name to the equal words of the full name.
 
     "Winam" is linked to "Winam Ferries Ltd." A full name is a run of capitalised words before one of ``DESIGNATORS``,
     optionally separated by "," or "&". A short form is a run of capitalised words with which a full name begins. At the
@@ -378,7 +386,9 @@ class Company:
     def links_of_all(
         self, documents: Sequence[Tokenized], spellings: TokenSpellings, starts: Int64s, sentence_offsets: Int64s
     ) -> NDArray[np.int32]:
-        """Return the links between the tokens of concatenated documents, none of which joins two documents.
+        """Return the links between the tokens of concatenated documents.
+
+        No link joins two documents.
 
         See `herdner.crf.templates.SkipChain.links_of_all`.
 
@@ -424,7 +434,7 @@ RULES: Mapping[str, type[Any]] = MappingProxyType(
 
 
 def check_links(value: object, n_tokens: int, name: str) -> NDArray[np.int32]:
-    """Validate the links that a custom rule or a user provides, and return them sorted and without duplicates.
+    """Check links from a custom rule or a user, and return them sorted and without duplicates.
 
     Args:
         value: Links of shape [F, 2].
@@ -453,7 +463,7 @@ def check_links(value: object, n_tokens: int, name: str) -> NDArray[np.int32]:
 
 
 def _ascending(links: NDArray[np.int32]) -> bool:
-    """Return True if the rows of links are in ascending order and distinct."""
+    """Return True if the links are in strictly ascending order."""
     steps = np.diff(links, axis=0)
     return bool(((steps[:, 0] > 0) | ((steps[:, 0] == 0) & (steps[:, 1] > 0))).all())
 
@@ -530,12 +540,12 @@ def _check(rule: Any) -> None:
 
 
 def _rows(pairs: list[tuple[int, int]]) -> NDArray[np.int32]:
-    """Convert pairs of tokens to sorted, distinct links, int32[F, 2]."""
+    """Convert pairs of token indices to sorted, distinct links, int32[F, 2]."""
     return np.array(sorted(set(pairs)), np.int32).reshape(-1, 2)
 
 
 def _runs(names: list[int], borders: Container[int]) -> Iterator[tuple[int, int]]:
-    """Yield the first token and the end index of each run of adjacent names within a sentence."""
+    """Yield (first, end) of each run of adjacent capitalised tokens within a sentence."""
     begin = end = -1
     for token in names:
         if token != end or token in borders:
@@ -548,7 +558,7 @@ def _runs(names: list[int], borders: Container[int]) -> Iterator[tuple[int, int]
 
 
 def _prefix_pairs(tokens: list[str], earlier: range, later: range, short: range) -> Iterator[tuple[int, int]]:
-    """Yield pairs of equal words of two company names if the longer name begins with all words of the shorter one."""
+    """Yield the pairs of equal words of two company names if one name is a prefix of the other."""
     pairs = list(zip(earlier, later, strict=False))
     if len(pairs) == len(short) and all(tokens[i].casefold() == tokens[j].casefold() for i, j in pairs):
         yield from pairs
@@ -576,7 +586,7 @@ def _stemmer(language: str) -> Callable[[str], str]:
 
 
 def _acronym(word: str) -> str:
-    """Return the letters of an acronym, or an empty string if the word is not an acronym."""
+    """Return the letters of an acronym without dots, or an empty string if the word is not an acronym."""
     if len(word) > 2 * LONGEST_ACRONYM:
         return ""
     letters = word.replace(".", "")

@@ -22,7 +22,7 @@ Links = Sequence[NDArray[np.int32]]
 
 @dataclass(frozen=True, eq=False)
 class LinkTable:
-    """Link template with the table of log-potentials that all links of the template share.
+    """Link template with its table of log-potentials, which all links of the template share.
 
     Attributes:
         template: Template that finds the links.
@@ -35,7 +35,9 @@ class LinkTable:
 
 @dataclass(frozen=True, eq=False)
 class SkipChainModel:
-    """Skip-chain CRF over K tags: tables of log-potentials for transitions and links, in which -inf forbids tags.
+    """Skip-chain CRF over K tags: tables of log-potentials for transitions and links.
+
+    Entries of -inf forbid tags.
 
     Without links the model is a linear-chain CRF (Lafferty, McCallum and Pereira 2001), with links a skip-chain CRF
     (Sutton and McCallum 2004).
@@ -76,7 +78,7 @@ class SkipChainModel:
         return cls(np.where(allowed.follow, transition, -np.inf), start, end, link_tables)
 
     def unroll(self, unary: NDArray[np.float64], sentence_offsets: NDArray[np.int64], links: Links = ()) -> FactorGraph:
-        """Build the factor graph of a document from the tables of the model.
+        """Build the factor graph of a document with the tables of the model.
 
         Args:
             unary: float64[n, K], log-potentials of the tags of each token.
@@ -94,7 +96,9 @@ class SkipChainModel:
         return FactorGraph(graph.domains, [*graph.factors, *factors])
 
     def compile(self, unary: NDArray[np.float64], sentence_offsets: NDArray[np.int64], links: Links = ()) -> TableGraph:
-        """Compile the factor graph of a document; the full graph is built only if a backend needs it.
+        """Compile the factor graph of a document.
+
+        The factor graph itself is built only if a backend needs it.
 
         The result for a document must not depend on the documents that are decoded together with it. Therefore links
         are never merged into the chains, even if the graph of one document is a single path.
@@ -112,7 +116,7 @@ class SkipChainModel:
         return TableGraph(graph, partial(tied_linked_chains, unary, self.transition, sentence_offsets, linked))
 
     def links(self, tokens: Sequence[str], sentence_offsets: NDArray[np.int64]) -> list[NDArray[np.int32]]:
-        """Return the links between the tokens of a document for each link table.
+        """Return the links between the tokens of a document, one array for each link table.
 
         Args:
             tokens: Tokens of the document.
@@ -124,7 +128,7 @@ class SkipChainModel:
         return [each.template.links(tokens, sentence_offsets) for each in self.link_tables]
 
     def chain_marginals(self, unary: NDArray[np.float64], sentence_offsets: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Return the marginals of the tags under the linear chain without links.
+        """Return the marginals of the tags if the links are ignored.
 
         Args:
             unary: float64[n, K], log-potentials of the tags of each token.
@@ -139,7 +143,9 @@ class SkipChainModel:
         return nodes
 
     def best_chain(self, unary: NDArray[np.float64], sentence_offsets: NDArray[np.int64]) -> NDArray[np.int32]:
-        """Return the most probable tags under the chain without links, by Viterbi. Samplers start at these tags.
+        """Return the most probable tags if the links are ignored, by Viterbi decoding.
+
+        Samplers start at these tags.
 
         Args:
             unary: float64[n, K], log-potentials of the tags of each token.
@@ -153,7 +159,7 @@ class SkipChainModel:
     def with_borders(
         self, unary: NDArray[np.float64], sentence_offsets: NDArray[np.int64], overwrite_unary: bool = False
     ) -> NDArray[np.float64]:
-        """Return log-potentials to which the start and end log-potentials of each sentence are added.
+        """Add the start and end log-potentials to the unary log-potentials of the first and last token of each sentence.
 
         Args:
             unary: float64[n, K], log-potentials of the tags of each token.
@@ -172,7 +178,10 @@ class SkipChainModel:
         return unary
 
     def without_borders(self) -> SkipChainModel:
-        """Return the model with start and end log-potentials of 0, for use with log-potentials that include them."""
+        """Return a copy of the model with start and end log-potentials of 0.
+
+        The copy is for unary log-potentials that include them already.
+        """
         return replace(self, start=np.zeros_like(self.start), end=np.zeros_like(self.end))
 
     def with_expected_links(
@@ -182,7 +191,7 @@ class SkipChainModel:
         marginals: NDArray[np.float64],
         overwrite_unary: bool = False,
     ) -> NDArray[np.float64]:
-        """Return log-potentials to which the expected log-potentials of links are added.
+        """Add the expected log-potentials of links to the unary log-potentials of the tokens that they join.
 
         The expectation of a link at one end is taken under the marginals of its other end, as in naive mean field
         (Wainwright and Jordan 2008, Sec. 5.3).

@@ -21,7 +21,7 @@ _CELLS = 1 << 22  # maximum number of entries of an array that has one table for
 
 @dataclass(frozen=True, eq=False)
 class Examples:
-    """Concatenated documents with gold tags, from which tables are learned.
+    """Concatenated documents with gold tags, the training data for transition and link tables.
 
     Attributes:
         unary: float64[n, K], log-potentials of tags, including those of sentence borders.
@@ -59,7 +59,10 @@ class LossGradient(NamedTuple):
 
 
 class _TiedLinks(NamedTuple):
-    """Links between the tokens ``ends``, int[F, 2], that share one table, float64[K, K]."""
+    """Links that share one table of log-potentials, float64[K, K].
+
+    Link f joins the tokens ``ends[f]``.
+    """
 
     table: Floats
     ends: NDArray[Any]
@@ -70,7 +73,9 @@ Objective = Callable[[SkipChainModel, Examples], LossGradient]
 
 @dataclass(frozen=True)
 class PseudoLikelihood:
-    """Pseudo-likelihood: product of the probabilities of blocks, given the gold tags of all other tokens (Besag 1975).
+    """Pseudo-likelihood objective: the product of the probabilities of blocks of tokens, given all other gold tags.
+
+    The source is Besag (1975).
 
     Attributes:
         blocks: "sentence" or "token". With "sentence", a block is the chain of a sentence, given the gold tags at the
@@ -89,7 +94,7 @@ class PseudoLikelihood:
             raise ValueError(f"`blocks` must be 'sentence' or 'token', got {self.blocks!r}")
 
     def __call__(self, model: SkipChainModel, examples: Examples) -> LossGradient:
-        """Return the negative log pseudo-likelihood of the gold tags, and the gradient by the tables.
+        """Return the negative log pseudo-likelihood of the gold tags, and its gradient with respect to the tables.
 
         Args:
             model: Tables at which the loss is evaluated.
@@ -125,7 +130,7 @@ class PseudoLikelihood:
 
 @dataclass(frozen=True)
 class Piecewise:
-    """Piecewise likelihood: product of the likelihoods of each chain and each link (Sutton and McCallum 2005).
+    """Piecewise likelihood: the product of the likelihoods of all chains and all links (Sutton and McCallum 2005).
 
     The probability of a link's tags (a, b) is proportional to p(i, a) p(j, b) exp(table[a, b]), where p are the
     marginals of the chain. The objective is exact for two sentences joined by one link. If tokens have many links, it
@@ -133,7 +138,7 @@ class Piecewise:
     """
 
     def __call__(self, model: SkipChainModel, examples: Examples) -> LossGradient:
-        """Return the negative log piecewise likelihood of the gold tags, and the gradient by the tables.
+        """Return the negative log piecewise likelihood of the gold tags, and its gradient with respect to the tables.
 
         Args:
             model: Tables at which the loss is evaluated.
@@ -162,7 +167,7 @@ def _tied_links(model: SkipChainModel, examples: Examples) -> list[_TiedLinks]:
 
 
 def _link_gradient(links: _TiedLinks, examples: Examples) -> tuple[float, Floats]:
-    """Return the piecewise loss of links that share a table, and the gradient of the loss by this table."""
+    """Return the piecewise loss of links that share a table, and its gradient with respect to the table."""
     earlier, later = links.ends.T
     a, b = examples.states[earlier], examples.states[later]
     joint = examples.chain_marginals[earlier][:, :, None] * examples.chain_marginals[later][:, None, :]  # [F, K, K]
@@ -175,20 +180,26 @@ def _link_gradient(links: _TiedLinks, examples: Examples) -> tuple[float, Floats
 
 
 def _add_gold_tags(logits: Floats, links: _TiedLinks, y: NDArray[np.int32]) -> None:
-    """Add the log-potentials of links to ``logits``, given the gold tag of the token at the other end of each link."""
+    """Add the log-potentials of links to ``logits`` [n, K]; the tag at the other end of each link is the gold tag."""
     earlier, later = links.ends.T
     np.add.at(logits, later, links.table[y[earlier]])
     np.add.at(logits, earlier, links.table.T[y[later]])
 
 
 def _subtract_gold_tags(probabilities: Floats, y: NDArray[np.int32]) -> Floats:
-    """Subtract 1 at the gold tags, and return the resulting gradient of the loss by log-potentials, float64[n, K]."""
+    """Return the gradient of the loss with respect to unary log-potentials: the probabilities minus 1 at gold tags.
+
+    The array ``probabilities`` is overwritten.
+    """
     probabilities[np.arange(len(y)), y] -= 1
     return probabilities
 
 
 def _table_gradient(links: _TiedLinks, y: NDArray[np.int32], excess: Floats) -> Floats:
-    """Return the gradient of the loss by a table [K, K], from the gradient ``excess`` by the tokens' log-potentials."""
+    """Return the gradient of the loss with respect to a table [K, K].
+
+    ``excess`` is the gradient with respect to the unary log-potentials.
+    """
     earlier, later = links.ends.T
     table, transposed = np.zeros_like(links.table), np.zeros_like(links.table)
     np.add.at(table, y[earlier], excess[later])
@@ -197,7 +208,7 @@ def _table_gradient(links: _TiedLinks, y: NDArray[np.int32], excess: Floats) -> 
 
 
 def _chain_gradient(model: SkipChainModel, examples: Examples, unary: Floats) -> tuple[float, Floats, Floats]:
-    """Return the loss and the marginals of the linear chains, and the gradient of the loss by the transition table."""
+    """Return the loss of the linear chains, their marginals, and the gradient with respect to the transition table."""
     y = examples.states
     left, right = y[examples.neighbours].T
     chains = forward_backward(unary, model.transition, examples.sentence_offsets, transition_counts=True)

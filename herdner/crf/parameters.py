@@ -40,7 +40,7 @@ class Parameters:
         return len(self.origin)
 
     def vector(self, transition: Floats, tables: Sequence[Floats]) -> Floats:
-        """Convert tables, or gradients by tables, to a vector of the learned entries.
+        """Return the learned entries of tables, or of gradients with respect to the tables, as one vector.
 
         Args:
             transition: float64[K, K].
@@ -52,7 +52,7 @@ class Parameters:
         return np.concatenate([transition[self.is_free], *(table.ravel() for table in tables)])
 
     def to_model(self, vector: Floats) -> SkipChainModel:
-        """Return the model with the learned table entries replaced by those of a vector.
+        """Return a copy of the model with the learned table entries from ``vector``.
 
         Args:
             vector: float64[d].
@@ -65,7 +65,7 @@ class Parameters:
         return replace(model, transition=transition, link_tables=linked)
 
     def loss(self, vector: Floats, objective: Objective, examples: Examples, l2: float) -> tuple[float, Floats]:
-        """Return the penalised training loss at a parameter vector, and the gradient of the loss.
+        """Return the penalised training loss for a parameter vector, and the gradient of the loss.
 
         Args:
             vector: float64[d], entries at which the loss is evaluated.

@@ -34,7 +34,7 @@ class LinearChain:
     name = "linear-chain"
 
     def links(self, tokens: Sequence[str], sentence_offsets: NDArray[np.int64]) -> NDArray[np.int32]:
-        """Return the pairs of adjacent tokens in the sentences of a document.
+        """Return all pairs of adjacent tokens of the sentences of a document.
 
         Args:
             tokens: Tokens of a document.
@@ -60,7 +60,7 @@ class SkipChain:
 
     @property
     def name(self) -> str:
-        """Name of the link rule."""
+        """Name of the link rule of the template."""
         return self.rule.name
 
     def links(self, tokens: Sequence[str], sentence_offsets: NDArray[np.int64]) -> NDArray[np.int32]:
@@ -82,7 +82,9 @@ class SkipChain:
     def links_of_all(
         self, documents: Sequence[Tokenized], spellings: TokenSpellings, starts: Int64s, sentence_offsets: Int64s
     ) -> NDArray[np.int32]:
-        """Return the links between the tokens of concatenated documents, none of which joins two documents.
+        """Return the links between the tokens of concatenated documents.
+
+        No link joins two documents.
 
         Args:
             documents: D documents with tokens.

@@ -23,7 +23,7 @@ _FREQUENCY_POWER, _FREQUENCY_SHARE = 0.2, 0.1
 
 @dataclass(frozen=True)
 class StoppingRule:
-    """Rule that ends training by a maximum number of iterations or a small decrease of the loss.
+    """Rule that stops training after a maximum number of iterations, or if the loss hardly decreases.
 
     Attributes:
         max_iterations: Maximum number of iterations.
@@ -36,7 +36,7 @@ class StoppingRule:
     period: int = 5
 
     def is_met(self, losses: list[float]) -> bool:
-        """Return True if training should stop, because the loss has decreased too little in the last iterations.
+        """Return True if the loss decreased so little in the last iterations that training should stop.
 
         Args:
             losses: Losses of all iterations so far.
@@ -104,7 +104,10 @@ def train_chain(
 
 
 def _scales(data: ChainData, penalty: Floats) -> Floats:
-    """Return the scale of each weight for L-BFGS, float64[d], derived from the approximate curvature of the loss."""
+    """Return a scale for each weight, float64[d]: L-BFGS converges faster if weights are divided by these scales.
+
+    The scales approximate the curvature of the loss.
+    """
     columns, _ = data.entries
     pairs = np.ones(int(data.transitions.sum()))
     sizes, counts = np.append(data.sizes[columns], pairs), np.append(data.occurrences[columns], data.n_tokens * pairs)

@@ -41,7 +41,7 @@ class ChainWeights:
         entry_labels: NDArray[np.uint8],
         entry_weights: NDArray[np.float64],
     ) -> ChainWeights:
-        """Build chain weights from entries in any order; entries of one feature keep their order.
+        """Group entries in any order by feature, and build chain weights; entries of one feature keep their order.
 
         Args:
             labels: The K tags.
@@ -57,7 +57,7 @@ class ChainWeights:
 
     @staticmethod
     def empty() -> ChainWeights:
-        """Return chain weights without tags and features."""
+        """Return chain weights that have no tags and no features."""
         nothing = np.empty(0, np.uint64)
         return ChainWeights(
             (), np.empty((0, 0)), nothing, np.zeros(1, np.uint32), nothing.astype(np.uint8), np.empty(0)
@@ -65,11 +65,11 @@ class ChainWeights:
 
     @property
     def entry_keys(self) -> NDArray[np.uint64]:
-        """Feature key of each weight entry, uint64[m]."""
+        """Feature key of each weight entry, uint64[m]. An entry is the weight of one feature for one tag."""
         return np.repeat(self.keys, np.diff(self.starts.astype(np.int64)))
 
     def entries_of(self, keys: NDArray[np.uint64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return the weight entries of a selection of features.
+        """Return the indices of the weight entries of the features ``keys``.
 
         Args:
             keys: Keys of features. Features without weights have no entries.
@@ -87,7 +87,7 @@ class ChainWeights:
         return np.repeat(present, sizes), entries
 
     def select(self, mask: NDArray[np.bool_]) -> ChainWeights:
-        """Select weight entries, and remove features without entries.
+        """Keep the selected weight entries; remove features that have no entries left.
 
         Args:
             mask: bool[m], True for the selected entries.
@@ -97,7 +97,7 @@ class ChainWeights:
         )
 
     def add_to(self, base: ChainWeights) -> ChainWeights:
-        """Add the weights of another model (``base``) to these weights.
+        """Return the sums of these weights and the weights of another model, ``base``.
 
         Args:
             base: Weights whose tags are a subset of `labels`.
@@ -116,7 +116,7 @@ class ChainWeights:
 
     @staticmethod
     def mean(several: Sequence[ChainWeights]) -> ChainWeights:
-        """Return the mean of the weights of several chains, where a missing weight counts as 0.
+        """Return the mean weights of several chains. A weight that a chain does not have counts as 0.
 
         Args:
             several: Weights with the same tags.
@@ -136,7 +136,7 @@ class ChainWeights:
         )
 
     def prune(self, smallest: float) -> ChainWeights:
-        """Remove weight entries with a small absolute value.
+        """Return the weights without entries of small absolute value.
 
         Args:
             smallest: Smallest absolute value that is kept.
@@ -151,7 +151,7 @@ def _summed(
     of_tags: Sequence[NDArray[np.uint8]],
     of_weights: Sequence[NDArray[np.float64]],
 ) -> ChainWeights:
-    """Add up the weights of entries with equal key and tag."""
+    """Add the weights of entries that have the same key and the same tag."""
     keys, tags, weights = np.concatenate(of_keys), np.concatenate(of_tags), np.concatenate(of_weights)
     order = np.lexsort((tags, keys))
     first = np.append(True, (np.diff(keys[order]) != 0) | (np.diff(tags[order]) != 0))[: len(order)]
