@@ -159,7 +159,7 @@ class SkipChainModel:
     def with_borders(
         self, unary: NDArray[np.float64], sentence_offsets: NDArray[np.int64], overwrite_unary: bool = False
     ) -> NDArray[np.float64]:
-        """Add the start and end log-potentials to the unary log-potentials of the first and last token of each sentence.
+        """Add the start and end log-potentials to the unary log-potentials of each sentence's first and last token.
 
         Args:
             unary: float64[n, K], log-potentials of the tags of each token.
