@@ -159,7 +159,7 @@ class Machine:
         all_of_it, idle, own = (now - before for now, before in zip(self._now(), self._before, strict=True))
         others = max(0.0, 1 - (idle + own) / all_of_it)
         about = f"{psutil.cpu_count()} processors ({platform.machine()}), Python {platform.python_version()}"
-        return f"{about}; other programs took {others:.0%} of them meanwhile, these benchmarks {own / all_of_it:.0%}"
+        return f"{about}; meanwhile the benchmarks used {own / all_of_it:.0%} of the processor time and other programs {others:.0%}"
 
 
 HEAD = """# Speed
@@ -168,8 +168,9 @@ HEAD = """# Speed
 $ python scripts/benchmarks/bench_all.py --corpus eng.testa:conll2003 --page docs/pages/speed.md
 ```
 
-This command writes this page. Each number is the median of {rounds} runs, followed by the lowest and the highest.
-The programs take turns, and a ratio compares two programs of one run. Times depend on the machine, so compare ratios.
+The command above measures all numbers of this page and writes the page. Each number is the median of {rounds} runs;
+the last column shows the lowest and the highest run. The compared programs take turns, and a ratio compares two
+programs of the same run. Times depend on the machine, so compare ratios.
 An *exp* is one call of the C library's `exp`, {exp:.1f} ns on this machine. Machine: {machine}.
 """
 

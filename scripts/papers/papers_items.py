@@ -50,8 +50,8 @@ class Item:
 
 HEAD = """# The papers, item by item
 
-This page lists every table and figure of the five papers behind herdner: the result of the paper, the result of
-herdner, and whether they agree. `python scripts/papers/all.py` writes the page.
+This page lists every table and figure of the five papers that herdner implements: the result of the paper, the result
+of herdner, and whether both results agree. The command `python scripts/papers/all.py` writes this page.
 
 * The columns "here" and "agrees" are computed from the results of the command, by the conditions in
   `papers_items.py`. A condition tests the order of methods or the law that the paper states. It tests digits only
