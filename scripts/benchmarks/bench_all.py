@@ -159,7 +159,8 @@ class Machine:
         all_of_it, idle, own = (now - before for now, before in zip(self._now(), self._before, strict=True))
         others = max(0.0, 1 - (idle + own) / all_of_it)
         about = f"{psutil.cpu_count()} processors ({platform.machine()}), Python {platform.python_version()}"
-        return f"{about}; meanwhile the benchmarks used {own / all_of_it:.0%} of the processor time and other programs {others:.0%}"
+        used = f"the benchmarks used {own / all_of_it:.0%} of the processor time and other programs {others:.0%}"
+        return f"{about}; meanwhile {used}"
 
 
 HEAD = """# Speed
