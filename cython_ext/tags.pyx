@@ -116,5 +116,6 @@ def make_entities(type kind not None, list spans not None, str text not None, co
         PyObject_GenericSetAttr(entity, "label", (<tuple> span)[2])
         PyObject_GenericSetAttr(entity, "text", PyUnicode_Substring(text, begin, stop))
         PyObject_GenericSetAttr(entity, "confidence", None if confidences is None else confidences[i])
+        PyObject_GenericSetAttr(entity, "name_id", None)
         entities.append(entity)
     return tuple(entities)

@@ -44,6 +44,7 @@ from .ner.tagger import Tagger as Tagger
 from .ner.tagger import load as load
 from .text.document import Document as Document
 from .text.entity import Entity as Entity
+from .text.entity import Name as Name
 from .text.io.source import FormatError as FormatError
 from .text.tokenize import Tokenizer as Tokenizer
 

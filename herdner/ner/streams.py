@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from herdner.base.seeds import child
 from herdner.ner.decode import Decoder
+from herdner.ner.identity import with_names
 from herdner.ner.inference import Inference
 from herdner.ner.known_names import Finder
 from herdner.text.document import Document, Failure
-from herdner.text.tags import Span
 from herdner.text.tokenize import Tokenizer, with_tokens
 
 if TYPE_CHECKING:
@@ -121,6 +121,7 @@ class BatchTagger:
                 pairs = zip(documents, sources, strict=True)
                 evidence = [self.finder(document, own_tokens=document is not source) for document, source in pairs]
             tagged = self.decoder.tag(documents, self.inference.backend, child(self.seed, first), evidence)
+            tagged = list(map(with_names, tagged))
             if least := self.inference.min_confidence:
                 tagged = [without_uncertain(document, least) for document in tagged]
             return [*tagged]
@@ -133,11 +134,13 @@ class BatchTagger:
 
 def without_uncertain(document: Document, min_confidence: float) -> Document:
     """Return a document without the entities whose confidence is below ``min_confidence``."""
-    selected: list[tuple[Span, float]] = []
-    for span, entity in zip(document.spans or (), document.entities, strict=True):
-        if entity.confidence is not None and entity.confidence >= min_confidence:
-            selected.append((span, entity.confidence))
-    return document.with_spans([span for span, _ in selected], confidences=[confidence for _, confidence in selected])
+    selected = [
+        (span, entity)
+        for span, entity in zip(document.spans or (), document.entities, strict=True)
+        if entity.confidence is not None and entity.confidence >= min_confidence
+    ]
+    remaining = document.with_spans([span for span, _ in selected])
+    return replace(remaining, entities=tuple(entity for _, entity in selected))
 
 
 def ordered(

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from herdner._ext.tags import make_entities
 from herdner._ext.text import find_offset_fault
-from herdner.text.entity import Entity, to_frame
+from herdner.text.entity import Entity, Name, names_of, to_frame
 from herdner.text.partial import PartialAnnotation, UnannotatedRange, is_ambiguous
 from herdner.text.plain_data import DocumentParts, parse_object
 from herdner.text.show import to_html
@@ -228,6 +228,14 @@ class Document:
         if self.spans is None or self.is_proposal or self.source_tags is not None:
             return self.source_tags
         return tags_from_spans(self.spans, self.n_tokens, self.scheme, self.sentence_offsets)
+
+    @cached_property
+    def names(self) -> tuple[Name, ...]:
+        """Names in the document, each with all its mentions, in the order of their first mentions.
+
+        Entities whose `name_id` is None belong to no name.
+        """
+        return names_of(self.entities)
 
     def unannotated_tokens(self) -> dict[int, str]:
         """Return the undecided tokens of a partial annotation: a dict from token index to the possible tags."""

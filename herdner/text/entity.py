@@ -1,8 +1,8 @@
-"""Entities, and their export to data frames."""
+"""Entities, the names that they mention, and their export to data frames."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -19,6 +19,7 @@ class Entity:
         label: Entity type, such as "PER".
         text: ``document.text[start:end]``.
         confidence: Probability in [0, 1] that span and label are right; None if unknown.
+        name_id: Identifier of the name in its document, shared by all mentions of the name; None if unknown.
     """
 
     start: int
@@ -26,6 +27,56 @@ class Entity:
     label: str
     text: str
     confidence: float | None = None
+    name_id: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """Person, place, organisation or other bearer of a name in a document, with all its mentions.
+
+    Attributes:
+        id: The `name_id` of the mentions.
+        label: Label with the largest sum of confidences among the mentions in the fullest form.
+        text: Fullest form: the mention with the most words, the longest of these, the first of these.
+        mentions: Indices of the mentions among the entities of the document, ascending.
+        confidence: Mean confidence of the mentions, the expected share of right ones; None if one is unknown.
+    """
+
+    id: int
+    label: str
+    text: str
+    mentions: tuple[int, ...]
+    confidence: float | None = None
+
+
+def names_of(entities: Sequence[Entity]) -> tuple[Name, ...]:
+    """Collect the names of entities by their `name_id`.
+
+    Args:
+        entities: Entities of one document, in the order of the text. Those without `name_id` belong to no name.
+
+    Returns:
+        The names, in the order of their first mentions.
+    """
+    mentions: dict[int, list[int]] = {}
+    for index, entity in enumerate(entities):
+        if entity.name_id is not None:
+            mentions.setdefault(entity.name_id, []).append(index)
+    return tuple(_name(id, indices, entities) for id, indices in mentions.items())
+
+
+def _name(id: int, indices: Sequence[int], entities: Sequence[Entity]) -> Name:
+    """Build the name whose mentions are the entities at ``indices``."""
+    mentions = [entities[index] for index in indices]
+    forms = dict.fromkeys(mention.text for mention in mentions)
+    fullest = max(forms, key=lambda text: (len(text.split()), len(text)))
+    weights: dict[str, float] = {}
+    for mention in mentions:
+        if mention.text == fullest:
+            weights[mention.label] = weights.get(mention.label, 0.0) + (mention.confidence or 0.0)
+    confidences = [mention.confidence for mention in mentions if mention.confidence is not None]
+    confidence = sum(confidences) / len(mentions) if len(confidences) == len(mentions) else None
+    return Name(id, max(weights, key=weights.__getitem__), " ".join(fullest.split()), tuple(indices), confidence)
 
 
 class WithEntities(Protocol):

@@ -98,6 +98,8 @@ def _entity(value: Any, text: str) -> Entity:
     entity, label = Entity(**value), cast(object, value["label"])
     if type(entity.start) is not int or type(entity.end) is not int or not isinstance(label, str):
         raise ValueError(f"not a document: {entity} must have integer offsets and a label")
+    if entity.name_id is not None and type(entity.name_id) is not int:
+        raise ValueError(f"not a document: `name_id` must be an integer or None, got {entity.name_id!r}")
     if text[entity.start : entity.end] != entity.text:
         raise ValueError(f"not a document: an entity has the text {entity.text!r}, but the document differs there")
     return entity
