@@ -23,7 +23,7 @@ _LONGEST = 4  # number of tokens; a longer entity is treated as an entity of thi
 
 
 class CalibrationInputs(NamedTuple):
-    """Properties of M predicted entities from which their calibrated confidence is computed.
+    """Properties of M predicted entities, the inputs of the calibration of their confidence.
 
     Attributes:
         confidence: float64[M], probabilities under the CRF with links.
@@ -59,7 +59,7 @@ class CalibrationInputs(NamedTuple):
         )
 
     def regressors(self) -> tuple[Floats, Floats, Floats, Floats]:
-        """Return the inputs of the calibration's logistic regression for M entities, each float64[M].
+        """Return the regressors of the calibration, a logistic regression, for M entities; each is float64[M].
 
         Returns:
             Log-odds with links and without, clipped to finite values; number of tokens after the first, at most three;
@@ -74,7 +74,7 @@ class CalibrationInputs(NamedTuple):
 
 @dataclass(frozen=True)
 class Calibration:
-    """Map from the probabilities of a CRF to calibrated confidences of entities.
+    """Map from the probabilities that a CRF computes to calibrated confidences of entities.
 
     The calibrated log-odds are linear in the log-odds of the CRF. Weights of log-odds are at least 0, so a larger
     probability never lowers the confidence.
@@ -98,7 +98,7 @@ class Calibration:
     document: float = 0.0
 
     def __post_init__(self) -> None:
-        """Raise `ValueError` if a number of the calibration is invalid."""
+        """Raise `ValueError` if a coefficient of the calibration is invalid."""
         if len(self.linked) != 3 or len(self.unlinked) != 2:
             raise ValueError(
                 f"`linked` must have 3 numbers and `unlinked` 2, got {len(self.linked)} and {len(self.unlinked)}"
@@ -185,7 +185,7 @@ class Calibration:
 def _regression(
     x: Floats, is_correct: NDArray[np.bool_], weights: Floats, origin: Sequence[float], n_nonnegative: int
 ) -> list[float]:
-    """Return the coefficients of a penalised logistic regression on the columns of ``x``, float64[M, D].
+    """Return the coefficients of a penalised logistic regression of ``is_correct`` on the D columns of ``x`` [M, D].
 
     The first ``n_nonnegative`` coefficients are at least 0.
     """
@@ -203,5 +203,5 @@ def _regression(
 
 
 def _probability(odds: Floats) -> Floats:
-    """Return the probability 1 / (1 + exp(-odds)) for each value of the log-odds, without overflow."""
+    """Return the probability 1 / (1 + exp(-x)) for each value x of ``odds``, without overflow."""
     return np.exp(-np.logaddexp(0, -odds))

@@ -29,7 +29,7 @@ States = NDArray[np.int32]
 
 
 class Decoded(NamedTuple):
-    """Tags that an inference backend has computed for n tokens, and their marginals.
+    """Tags that an inference backend computed for n tokens, and the marginals of the tags.
 
     Attributes:
         states: int32[n], indices of the tags.
@@ -86,7 +86,9 @@ def span_confidences(
     ends: NDArray[np.int64],
     overwrite_unary: bool = False,
 ) -> Floats:
-    """Return, for each of M spans, the probability that exactly the tokens of the span form an entity with its label.
+    """Return, for each of M spans, the probability that its tokens form one entity with its label, float64[M].
+
+    An entity with other borders does not count.
 
     The probability is computed under the chain of the sentence. Each link adds to the log-potentials of a token the
     expectation of its table over the tags of the other token. These are distributed as the decoded marginals or, if
@@ -127,7 +129,7 @@ def span_beliefs(
     starts: Sequence[int] | Int64s = (0,),
     overwrite_unary: bool = False,
 ) -> CalibrationInputs:
-    """Return the inputs of the calibration for each span, such as the probabilities with and without links.
+    """Return the inputs of the calibration for all predicted spans, such as the probabilities with and without links.
 
     Args:
         crf: Transition table and tables of links.
@@ -188,7 +190,7 @@ def concatenate(
 
 @dataclass(frozen=True, eq=False)
 class Decoder:
-    """Compiled tagger model that tags tokenized documents. Threads may share it.
+    """Compiled form of a tagger model, which tags tokenized documents. Threads may share it.
 
     Attributes:
         tags: Tags of the model, in the order of its tables.
@@ -218,7 +220,7 @@ class Decoder:
         return cls(model.weights.labels, scheme, model.extractor(), model.crf(), read, model.calibration)
 
     def without_links(self) -> Decoder:
-        """Return a decoder that uses only the linear chain of each sentence, and no links."""
+        """Return a copy of the decoder that ignores links and uses only the linear chain of each sentence."""
         return replace(self, crf=replace(self.crf, link_tables=()))
 
     @cached_property
@@ -226,12 +228,12 @@ class Decoder:
         return self.crf.without_borders()
 
     def chain_marginals(self, document: Document) -> Floats:
-        """Return the marginals of the tags under the linear chain without links, float64[tokens, tags]."""
+        """Return the marginals of the tags if the links are ignored, float64[tokens, tags]."""
         unary = self.extractor.scores(self.read(document).tokens, document.sentence_offsets)
         return self.crf.chain_marginals(unary, document.sentence_offsets)
 
     def links(self, document: Document) -> dict[str, NDArray[np.int32]]:
-        """Return the linked tokens of a document, as a dict from the name of each link rule to an array of its links.
+        """Return the linked tokens of a document, as a dict from the name of a link rule to an array of token pairs.
 
         Args:
             document: Document with tokens.
@@ -252,7 +254,9 @@ class Decoder:
         rng: np.random.Generator,
         evidence: Sequence[Evidence] = (),
     ) -> list[Document]:
-        """Tag documents by decoding them as one graph, in which no link joins two documents.
+        """Tag documents.
+
+        They are decoded as one graph, in which no link joins two documents.
 
         If ``backend`` is None, the result for a document does not depend on the other documents, bit for bit.
 
@@ -305,7 +309,9 @@ class Decoder:
         chunks: Chunks,
         starts: Sequence[int] | Int64s = (0,),
     ) -> Floats:
-        """Return the confidence of each span, float64[M], calibrated if the model has a calibration.
+        """Return the confidence of each predicted span, float64[M].
+
+        Confidences are calibrated if the model has a calibration.
 
         ``unary`` is overwritten.
 

@@ -50,7 +50,7 @@ def brief(word: str, longest: int) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Describer:
-    """English descriptions of the features, transitions and links of one tagged document.
+    """Descriptions, in English, of the features, transitions and links of a tagged document.
 
     Attributes:
         tokens: Tokens of the document.
@@ -100,7 +100,7 @@ class Describer:
         return f"{_subject(offset)} {self.attribute(column, at)}"
 
     def attribute(self, column: int, token: int) -> str:
-        """Describe an attribute of a token by an English predicate such as "is 'at'".
+        """Describe the value of an attribute at a token by an English predicate, such as "is 'at'".
 
         Args:
             column: Index of the attribute.
@@ -112,7 +112,7 @@ class Describer:
     # --- transitions and links --------------------------------------------------------------------------------------
 
     def transition(self, token: int) -> str:
-        """Describe the transition from the previous token to a token.
+        """Describe in English the transition from the previous token to ``token``.
 
         Args:
             token: Index of the second token.
@@ -124,7 +124,7 @@ class Describer:
         return f"transition from {pair}"
 
     def border(self, token: int, start: bool) -> str:
-        """Describe the transition at the start or the end of a sentence.
+        """Describe in English the start or the end of a sentence.
 
         Args:
             token: Index of the first or last token of the sentence.
@@ -149,7 +149,7 @@ class Describer:
         return f"link to '{text}' in sentence {self.sentence(other)}, {tagged} ({rule})"
 
     def known_name(self, is_constraint: bool) -> str:
-        """Describe in English the evidence of known names for a token.
+        """Describe in English the effect of known names on a token.
 
         Args:
             is_constraint: Whether a constraint forbids the alternative.
@@ -159,7 +159,7 @@ class Describer:
     # --- the document -----------------------------------------------------------------------------------------------
 
     def sentence(self, token: int) -> int:
-        """Return the number of the sentence that contains a token, starting at 1."""
+        """Return the number of the sentence that contains a token. The first sentence has number 1."""
         return self._sentence_numbers[token]
 
     @cached_property
@@ -168,7 +168,7 @@ class Describer:
         return np.repeat(np.arange(1, len(lengths) + 1), lengths).tolist()
 
     def borders(self, token: int) -> tuple[int, int]:
-        """Return the first token of a token's sentence, and the index after the last token of the sentence."""
+        """Return the token range (first, end) of the sentence that contains a token."""
         number = self.sentence(token)
         return self._borders[number - 1], self._borders[number]
 
@@ -185,7 +185,7 @@ class Describer:
         return {token: span for span in self.spans for token in range(span.start, span.end)}
 
     def examples(self, column: int, token: int) -> list[str]:
-        """Return examples of other words that share a token's value of the attribute ``column``, common words first."""
+        """Return other words that have the same value of the attribute ``column`` as a token, common words first."""
         value, own = int(self.attributes[token, column]), self.tokens[token].casefold()
         if (column, value) not in self._shared:
             well_known = (WELL_KNOWN[i] for i in np.flatnonzero(self.well_known[:, column] == value).tolist())
@@ -200,7 +200,10 @@ class Describer:
         return {}
 
     def word_of(self, column: int, token: int) -> str:
-        """Return the nearest word of the token's sentence whose lower-case form is the attribute's value, or ""."""
+        """Return the word nearest to ``token`` in its sentence from which the attribute was computed, or "".
+
+        The attribute is the hash of a lower-case word.
+        """
         first, end = self.borders(token)
         same = first + np.flatnonzero(self.attributes[first:end, _LOWER] == self.attributes[token, column])
         return self.tokens[int(same[np.abs(same - token).argmin()])] if len(same) else ""
@@ -217,7 +220,7 @@ def _subject(offset: int) -> str:
 
 
 def _outside(offset: int) -> str:
-    """Describe in English a token position outside the sentence."""
+    """Describe in English the position of a token that lies outside the sentence."""
     distance = abs(offset)
     if distance == 1:
         return "it begins the sentence" if offset < 0 else "it ends the sentence"

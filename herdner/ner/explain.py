@@ -44,7 +44,7 @@ _START, _END = 0, 1  # values of `_Term.at` for the transitions at the start and
 
 
 class NoSuchName(ValueError):
-    """Error raised if no mention in the text matches the name to explain.
+    """Error: no mention in the text matches the name to explain.
 
     Attributes:
         is_in_text: Whether the text contains the name outside its mentions.
@@ -57,7 +57,7 @@ class NoSuchName(ValueError):
 
 
 class ExplanationPart(NamedTuple):
-    """One contribution, such as that of a feature or of a link, to the log-odds of a mention's label.
+    """One contribution to the log-odds of a mention's label, such as the contribution of a feature or a link.
 
     Attributes:
         kind: "feature", "transition", "link", "name" (a known name), or "rest" (a sum of small parts).
@@ -76,13 +76,13 @@ class ExplanationPart(NamedTuple):
         return {"kind": self.kind, "value": _finite(self.value), "words": self.words, "token": self.token}
 
     def __str__(self) -> str:
-        """Return the English description of the part, preceded by the token if the part belongs to one token."""
+        """Return the contribution in English, preceded by its token if it belongs to a single token."""
         return f"{self.token}: {self.words}" if self.token else self.words
 
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """Explanation of the label of a mention: log-odds of the label, and contributions that add up to the log-odds.
+    """Explanation of the label of a mention: the log-odds of the label, and contributions that sum to the log-odds.
 
     Attributes:
         mention: The mention with its label and confidence.
@@ -101,7 +101,7 @@ class Explanation:
     confidence_without_links: float
 
     def total(self, kind: PartKind) -> float:
-        """Return the sum of the contributions of all parts of one kind, in log-odds.
+        """Return the sum of all contributions of one kind, in log-odds.
 
         Args:
             kind: Kind of the parts.
@@ -109,7 +109,7 @@ class Explanation:
         return math.fsum(part.value for part in self.parts if part.kind == kind)
 
     def top(self, most: int | None = None) -> list[ExplanationPart]:
-        """Return the parts with the largest contributions, and one part that is the sum of all other parts.
+        """Return the parts with the largest contributions, followed by one part that sums up all others.
 
         Args:
             most: Number of parts. None returns all parts.
@@ -150,7 +150,7 @@ def explain(
     offsets: tuple[int, int] | None = None,
     evidence: Evidence | None = None,
 ) -> list[Explanation]:
-    """Explain the labels of the mentions of a tagged document.
+    """Explain the labels of all mentions of a name in a tagged document.
 
     Args:
         model: Model of the tagger.
@@ -187,7 +187,7 @@ def explain(
 
 
 def check_against(tags: Sequence[str], against: str | None) -> None:
-    """Raise `ValueError` if the model cannot express the alternative label ``against`` of an explanation.
+    """Raise `ValueError` unless the model has ``against``, the alternative label of an explanation.
 
     Args:
         tags: Tags of the model.
@@ -208,13 +208,13 @@ def _labels(tags: Sequence[str]) -> list[str]:
 
 
 def _contains(name: str, text: str) -> bool:
-    """Return True if a text contains the words of a name in sequence, ignoring case and space."""
+    """Return True if the words of a name occur in a text one after the other, ignoring case and white space."""
     pattern = r"\s+".join(map(re.escape, name.split()))
     return re.search(rf"(?<!\w){pattern}(?!\w)", text, re.IGNORECASE) is not None
 
 
 class _Sources(NamedTuple):
-    """Features of a selection of tokens, with the template and the token from which each feature is computed.
+    """Features of some tokens. Each feature has the template and the token from which it was computed.
 
     Token t has the features ``starts[row[t]]:starts[row[t] + 1]``. Each feature has a key and an origin: the index of
     its template, and the index of the token that the template reads.
@@ -227,7 +227,7 @@ class _Sources(NamedTuple):
 
 
 class _Term(NamedTuple):
-    """Difference in the log-potential of one factor between the tags of the document and the alternative tags.
+    """Log-potential of one factor at the tags of the document minus its log-potential at the alternative tags.
 
     ``at`` identifies the factor among those of its kind at the token.
     """
@@ -249,7 +249,7 @@ class _Explainer:
     evidence: Evidence
 
     def explanations(self, selected: Sequence[int], against: str | None) -> Iterator[Explanation]:
-        """Yield an explanation of the label of each selected span."""
+        """Yield an explanation of the label of each span with an index in ``selected``."""
         alternatives = [list(self._alternatives(i, against)) for i in selected]
         sources, describer = self._sources({t for each in alternatives for _, other in each for t in other})
         without_links = self._confidences_without_links().tolist()
@@ -263,7 +263,7 @@ class _Explainer:
     # --- alternatives -----------------------------------------------------------------------------------------------
 
     def _alternatives(self, i: int, against: str | None) -> Iterator[tuple[str | None, dict[int, int]]]:
-        """Yield each alternative label of span i (None for "no name"), and a dict from token to alternative tag."""
+        """Yield (alternative label of span i, dict from token to alternative tag); the label None means "no name"."""
         labels = _labels(self.decoder.tags) if against == BEST else [against]
         for label in labels:
             other = None if label == self.spans[i].label else self._alternative(i, label)
@@ -271,7 +271,9 @@ class _Explainer:
                 yield label, other
 
     def _alternative(self, i: int, label: str | None) -> dict[int, int] | None:
-        """Return the tags that change if span i gets another label, as a dict; None if the model lacks one of the tags.
+        """Return the tags that change if span i gets another label, as a dict from token to tag.
+
+        The result is None if the model lacks one of the tags.
 
         If ``label`` is None, the tokens of the span get the tag O.
 
@@ -289,7 +291,7 @@ class _Explainer:
         return {t: s for t, s in enumerate(states, first) if t >= span.start and s != self._states[t]}
 
     def _adjacent(self, i: int) -> list[Span]:
-        """Return span i together with the spans of the sentence that directly precede or follow it."""
+        """Return span i together with the spans of the same sentence that directly precede or follow it."""
         span, (first, end) = self.spans[i], self._sentence(self.spans[i].start)
         before = [each for each in self.spans[max(i - 1, 0) : i] if each.end == span.start > first]
         after = [each for each in self.spans[i + 1 : i + 2] if each.start == span.end < end]
@@ -310,7 +312,10 @@ class _Explainer:
     # --- factors ----------------------------------------------------------------------------------------------------
 
     def _terms(self, other: Mapping[int, int], sources: _Sources) -> Iterator[_Term]:
-        """Yield a `_Term` for each factor of a changed token; ``other`` maps changed tokens to alternative tags."""
+        """Yield a `_Term` for each factor whose value changes.
+
+        ``other`` maps tokens to their alternative tags.
+        """
         for token, state in sorted(other.items()):
             yield from self._features(token, state, sources)
             value = self._name_scores[token, self._states[token]] - self._name_scores[token, state]
@@ -363,7 +368,7 @@ class _Explainer:
 
     @cached_property
     def _name_scores(self) -> Floats:
-        """Log-potentials that known names add, float64[tokens, tags]."""
+        """Log-potentials that known names add to the tags of each token, float64[tokens, tags]."""
         scores = np.zeros((len(self.document.tokens), len(self.decoder.tags)))
         self.evidence.add_to(scores)
         return scores
@@ -374,7 +379,7 @@ class _Explainer:
 
     @cached_property
     def _links_at(self) -> dict[int, list[tuple[int, int]]]:
-        """Links of each token, as pairs of the index of a link table and the row of a link in this table."""
+        """Links of each token, as pairs of integers: index of the link table, and index of the link in this table."""
         rows: dict[int, list[tuple[int, int]]] = {}
         for table, each in enumerate(self._links):
             for row, ends in enumerate(each.tolist()):
@@ -390,7 +395,7 @@ class _Explainer:
     # --- descriptions -----------------------------------------------------------------------------------------------
 
     def _sources(self, tokens: Iterable[int]) -> tuple[_Sources, Describer]:
-        """Return the features of a selection of tokens, and the `Describer` of the document."""
+        """Return the features of the tokens ``tokens``, and the `Describer` of the document."""
         selected, extractor, plan = sorted(tokens), self.decoder.extractor, self.model.plan
         document, offsets = self.document, self.document.sentence_offsets
         starts, keys, origins, attributes = extractor.origins(

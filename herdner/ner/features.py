@@ -32,7 +32,7 @@ _Template = tuple[str, list[tuple[int, int]]]  # text of the template, and its i
 
 
 class CompiledTemplate(NamedTuple):
-    """Compiled feature template: the attributes and token offsets that the template reads.
+    """Compiled feature template: the attributes that the template reads, and the offsets of the tokens it reads.
 
     Attributes:
         items: Column of the attribute and offset of each item.
@@ -46,7 +46,7 @@ class CompiledTemplate(NamedTuple):
 
 @dataclass(frozen=True)
 class FeaturePlan:
-    """Templates and options of the features of a tagger.
+    """Templates and options from which the features of a tagger are computed.
 
     Attributes:
         templates: Templates such as ``"lower[-1]|brief_shape[0]"``: items ``attribute[offset]`` joined by ``|``.
@@ -67,7 +67,7 @@ class FeaturePlan:
     recasing: tuple[str, ...] | None = None
 
     def __repr__(self) -> str:
-        """Return a summary of the feature plan, which omits the templates because there may be hundreds."""
+        """Return a summary of the feature plan. The templates are omitted, because there may be hundreds."""
         return f"FeaturePlan({len(self.templates)} templates, gazetteers={self.gazetteers!r})"
 
     @staticmethod
@@ -89,7 +89,7 @@ class FeaturePlan:
         return FeaturePlan(tuple(templates), tuple(elsewhere), n_occurrences, tuple(gazetteers), recasing)
 
     def compile(self) -> PlanArrays:
-        """Return the arrays that represent the feature plan in ``herdner._ext.features.Extractor``.
+        """Return the feature plan as arrays, the input of ``herdner._ext.features.Extractor``.
 
         Raises:
             ValueError: A template, an attribute or a number is invalid.
@@ -120,7 +120,7 @@ class FeaturePlan:
 
     @property
     def attributes(self) -> tuple[str, ...]:
-        """Names of all attributes of a token, in the order of the columns of ``herdner._ext.features.Extractor``."""
+        """Names of the attributes of a token, in the order of the columns of ``herdner._ext.features.Extractor``."""
         return (*TYPE_ATTRIBUTES, *POSITION_ATTRIBUTES, *(f"gazetteer:{name}" for name in self.gazetteers))
 
     def compiled_templates(self) -> list[CompiledTemplate]:
@@ -138,7 +138,7 @@ class FeaturePlan:
         ]
 
     def _split_templates(self) -> tuple[list[_Template], list[_Template]]:
-        """Return two lists: templates that consist of a single attribute of a word, and all other templates."""
+        """Return the templates that consist of a single attribute of a word, and the list of all other templates."""
         if len(set(self.elsewhere)) < len(self.elsewhere):
             raise ValueError(f"feature plan: the attributes of elsewhere must be distinct, got {self.elsewhere!r:.80}")
         attributes = {name: i for i, name in enumerate(self.attributes)}

@@ -40,7 +40,7 @@ class Inference:
         min_confidence: float | None = None,
         **options: Any,
     ) -> Inference:
-        """Build the inference options from the name of a backend with its options, and from any form of known names.
+        """Build the inference options from the name and the options of a backend, and from known names in any form.
 
         `Names.of` lists the forms of known names.
 
@@ -59,7 +59,10 @@ class Inference:
         return cls(backend, links, None if names is None else Names.of(names), min_confidence)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the options that differ from the defaults as a dict of JSON values; known names become a checksum."""
+        """Return the options that differ from the defaults as a dict of JSON values.
+
+        Known names are represented by their checksum.
+        """
         values = {
             "backend": None if self.backend is None else repr(self.backend), "links": None if self.links else False,
             "names": None if self.names is None else self.names.checksum(), "min_confidence": self.min_confidence,
@@ -68,7 +71,7 @@ class Inference:
 
 
 def resolve_backend(backend: object, options: dict[str, Any] | None = None) -> Backend:
-    """Build a backend from its name and options, or return a `Backend` unchanged.
+    """Build a backend from its name and options. A `Backend` is returned unchanged.
 
     Args:
         backend: Name of a backend, or a `Backend`.

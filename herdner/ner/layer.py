@@ -94,7 +94,7 @@ JOINT = Learner(joint=True)
 
 @dataclass(frozen=True, eq=False)
 class LayerResult:
-    """Result of a skip-chain layer for one document of n tokens.
+    """Result of a `SkipChainLayer` for one document of n tokens.
 
     Attributes:
         tags: One label of the layer for each token.
@@ -116,7 +116,7 @@ class LayerResult:
 
 
 class SkipChainLayer(Estimator):
-    """Layer that adds links between mentions of the same name to the token scores of any tagger.
+    """Skip-chain layer: it adds links between the mentions of a name to the token scores of any tagger.
 
     The model is a skip-chain CRF (Sutton and McCallum 2004) whose unary log-potentials are the scores. Without training
     it uses soft links of equal strength; `fit` learns the links and improves the tags. The documentation of the module
@@ -162,7 +162,7 @@ class SkipChainLayer(Estimator):
         backend: str | Backend = DEFAULT_BACKEND,
         learner: Learner = JOINT,
     ) -> None:
-        """Store the parameters of the layer without checking them."""
+        """Store the parameters of the layer, which are checked when the layer is used."""
         self.labels = labels
         self.rules = rules
         self.scores: ScoreKind = scores
@@ -214,7 +214,7 @@ class SkipChainLayer(Estimator):
     def links(
         self, tokens: Sequence[str], sentence_offsets: SentenceOffsets | None = None
     ) -> tuple[NDArray[np.int32], ...]:
-        """Return the linked tokens of a document for each link rule.
+        """Return the linked tokens of a document, one array for each link rule.
 
         Args:
             tokens: The n tokens of the document.
@@ -255,7 +255,7 @@ class SkipChainLayer(Estimator):
 
     @cached_property
     def _compiled(self) -> tuple[tuple[str, ...], SkipChainModel]:
-        """Labels and skip-chain model: the trained model, or the initial model before `fit`.
+        """Labels and skip-chain model of the layer; before `fit`, the initial model.
 
         Setting any attribute discards them.
         """
@@ -266,7 +266,7 @@ class SkipChainLayer(Estimator):
         return self.classes_, self.model_
 
     def _initial(self) -> tuple[tuple[str, ...], SkipChainModel]:
-        """Build the initial model, in which all links have equal strength."""
+        """Build the initial model, whose links all have equal strength."""
         labels = check_labels(self.labels)
         inside = check_finite("link_strength", self.link_strength)
         outside = check_finite("outside_strength", self.outside_strength, self.link_strength)
@@ -277,7 +277,7 @@ class SkipChainLayer(Estimator):
         return labels, SkipChainModel.for_tags(labels, self._scheme(labels), transition, tuple(tables))
 
     def _scheme(self, labels: tuple[str, ...]) -> Scheme | None:
-        """Return the scheme in which tag sequences must be well formed, or None if any sequence is allowed."""
+        """Return the tag scheme that all tag sequences must follow, or None if any sequence is allowed."""
         if self.scheme is not None and self.scheme not in SCHEMES:
             raise ValueError(f"unknown tag scheme {self.scheme!r}; expected one of {', '.join(SCHEMES)}")
         if not self.constrained:
@@ -292,7 +292,7 @@ class SkipChainLayer(Estimator):
         tokens: Sequence[Sequence[str]],
         sentence_offsets: Sequence[SentenceOffsets] | None,
     ) -> Iterator[ScoredDocument]:
-        """Check the scores, tokens and offsets of each document, and yield it as a `ScoredDocument`."""
+        """Check the scores, tokens and sentence offsets of each document, and yield a `ScoredDocument` for each."""
         kind = check_kind(self.scores)
         offsets = [None] * len(tokens) if sentence_offsets is None else sentence_offsets
         if not len(scores) == len(tokens) == len(offsets):
@@ -317,7 +317,7 @@ class SkipChainLayer(Estimator):
         progress: Callable[[LearningStep], None] | None = None,
         seed: int = 0,
     ) -> SkipChainLayer:
-        """Learn the tables of links from annotated documents, and also the transition table if ``learner.joint``.
+        """Learn the link tables from annotated documents; also learn the transition table if ``learner.joint`` is True.
 
         The tagger must not have been trained on these documents: use scores on held-out documents, such as those of a
         cross-validation. A tagger is more confident and more accurate on its training documents than on others. Links
@@ -385,7 +385,7 @@ class SkipChainLayer(Estimator):
         tags: Sequence[Sequence[str]],
         sentence_offsets: Sequence[SentenceOffsets] | None,
     ) -> tuple[list[ScoredDocument], list[list[str]]]:
-        """Return checked documents and their gold labels."""
+        """Check annotated documents, and return the documents and their gold labels."""
         scheme = self._scheme(labels)
         documents = list(self._documents(labels, scores, tokens, sentence_offsets))
         if len(tags) != len(documents):
@@ -399,7 +399,9 @@ class SkipChainLayer(Estimator):
     # --- files ------------------------------------------------------------------------------------------------------
 
     def save(self, where: str | os.PathLike[str] | IO[bytes]) -> None:
-        """Write the labels, rules and tables of the layer to a stream, or atomically to a file.
+        """Write the labels, rules and tables of the layer to a stream or a file.
+
+        A file is written atomically.
 
         The backend and the learner are not stored.
 
@@ -490,7 +492,7 @@ def _apply(
 
 
 def _check_links(model: SkipChainModel, links: Sequence[ArrayLike], n_tokens: int) -> list[NDArray[np.int32]]:
-    """Return the checked links of each link rule; raise `ValueError` if they are invalid."""
+    """Check links that a user provides, and return one array for each link rule."""
     tables = model.link_tables
     if len(links) != len(tables):
         raise ValueError(f"links must have one array for each of the {len(tables)} rules, got {len(links)}")
@@ -498,7 +500,7 @@ def _check_links(model: SkipChainModel, links: Sequence[ArrayLike], n_tokens: in
 
 
 def _templates(rules: object) -> list[SkipChain]:
-    """Return one link template for each link rule; raise `ValueError` if a rule is invalid."""
+    """Return one link template for each rule in ``rules``; raise `ValueError` if a rule is invalid."""
     if isinstance(rules, str) or not isinstance(rules, Sequence):
         raise ValueError(f"rules must be a list such as [SameWord()] or ['same-word'], got {rules!r:.80}")
     templates: list[SkipChain] = []

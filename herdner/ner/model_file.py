@@ -30,12 +30,12 @@ _HEADER = "header.json"
 
 
 class ModelError(ValueError):
-    """Error raised for a model that is missing or cannot be read."""
+    """Error: a model is missing or cannot be read."""
 
 
 @dataclass(frozen=True)
 class ModelFile:
-    """Contents of a model file: a header of JSON values, and named arrays."""
+    """Contents of a model file: a header (a dict of JSON values) and named arrays."""
 
     header: dict[str, Any]
     arrays: dict[str, NDArray[Any]]
@@ -50,7 +50,9 @@ def shipped_models() -> dict[str, Traversable]:
 def write_model(
     where: Where, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], format: str = FORMAT
 ) -> None:
-    """Write a model to a stream, or atomically to a file.
+    """Write the header and the arrays of a model to a stream or a file.
+
+    A file is written atomically.
 
     Args:
         where: Path or binary stream.
@@ -98,7 +100,7 @@ def read_model(where: Where, format: str = FORMAT) -> ModelFile:
 
 @contextmanager
 def intact(where: Where, kind: str, remedy: str) -> Generator[None]:
-    """Convert errors about the contents of a model file into a `ModelError` that names the file.
+    """Convert errors about the contents of a model file into a `ModelError` with the name of the file.
 
     Args:
         where: Path or stream of the file.
@@ -114,7 +116,7 @@ def intact(where: Where, kind: str, remedy: str) -> Generator[None]:
 
 
 def checksum(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> str:
-    """Return the SHA-256 checksum of a model's header and arrays."""
+    """Return the SHA-256 checksum of the header and the arrays of a model."""
     digest = hashlib.sha256(json.dumps(header, sort_keys=True).encode())
     for name, array in sorted(arrays.items()):
         digest.update(f"{name} {array.dtype.str} {array.shape}".encode())
@@ -123,7 +125,7 @@ def checksum(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> s
 
 
 def check_arrays(arrays: Mapping[str, NDArray[Any]], known: Mapping[str, tuple[str, int]]) -> None:
-    """Raise `ValueError` if an array has an unexpected name, type or dimension, or a value that is too large.
+    """Raise `ValueError` if an array has an unexpected name, type or number of dimensions, or a value out of range.
 
     Args:
         arrays: Arrays by name.
@@ -141,7 +143,7 @@ def check_arrays(arrays: Mapping[str, NDArray[Any]], known: Mapping[str, tuple[s
 
 
 def name_of(where: Where) -> str:
-    """Return the name of a file or stream for error messages."""
+    """Return the name of a file or a stream, for error messages."""
     return os.fspath(where) if isinstance(where, str | os.PathLike) else "the model's bytes"
 
 

@@ -20,7 +20,7 @@ _MIN_LETTERS = 3  # unknown words with fewer letters get no capital, nor do word
 
 
 def reader(plan: FeaturePlan, lexicon: Lexicon) -> Callable[[Document], Document]:
-    """Return the function that truecases documents before features and links are computed: a `Recaser` or the identity.
+    """Return the function that prepares documents for features and links: a `Recaser`, or a function without effect.
 
     Args:
         plan: Feature plan.
@@ -34,7 +34,7 @@ def _identity(document: Document) -> Document:
 
 
 class Recaser:
-    """Truecaser for texts that are entirely in lower or upper case, by word frequencies (Lita et al. 2003).
+    """Truecaser for texts that are entirely in lower or upper case. It uses word frequencies (Lita et al. 2003).
 
     Each word gets its most frequent case, and the words of names in gazetteers get capitals. An unknown word gets a
     capital, because most unknown words are names.
@@ -52,13 +52,13 @@ class Recaser:
 
     @cached_property
     def _usual(self) -> NDArray[np.uint64]:
-        """Ascending hashes of words in their most frequent case, lazily initialised."""
+        """Hashes of all words in their most frequent case, in ascending order; lazily initialised."""
         classes = self.lexicon.classes
         return np.empty(0, np.uint64) if classes is None else classes.keys[classes.values & np.uint32(USUAL_CASE) != 0]
 
     @cached_property
     def _phrases(self) -> dict[int, int]:
-        """Gazetteer entries by hash: names of the selected gazetteers and the beginnings of longer names."""
+        """Gazetteer values of the names in the selected gazetteers and of the beginnings of longer names, by hash."""
         if self.lexicon.gazetteers is None:
             return {}
         phrases = self.lexicon.gazetteers.phrases
@@ -66,7 +66,7 @@ class Recaser:
         return dict(zip(phrases.keys[is_name].tolist(), phrases.values[is_name].tolist(), strict=True))
 
     def __call__(self, document: Document) -> Document:
-        """Return the document, with truecased tokens if the text is entirely in lower or upper case.
+        """Truecase the tokens of a document if its text is entirely in lower or upper case; return the document.
 
         Args:
             document: Document with tokens.
@@ -96,7 +96,7 @@ class Recaser:
         return np.append(self._usual, np.uint64(0))[at] == hashes
 
     def _mark_names(self, lower: list[str], tokens: list[str], start: int, end: int) -> None:
-        """Capitalise gazetteer names of two or more words, from left to right; prefer the longest name at each word.
+        """Capitalise the names of gazetteers with two or more words; at each token, the longest name is chosen.
 
         Short words after the first word of a name stay unchanged.
         """
@@ -115,5 +115,5 @@ class Recaser:
 
 
 def _capitalised(word: str) -> str:
-    """Capitalise the first letter of a word and each letter after a hyphen."""
+    """Capitalise the first letter of a word and each letter that follows a hyphen."""
     return "-".join(part[:1].upper() + part[1:] for part in word.split("-"))

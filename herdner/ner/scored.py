@@ -40,7 +40,7 @@ class ScoredDocument(NamedTuple):
         n_labels: int,
         kind: ScoreKind,
     ) -> ScoredDocument:
-        """Build a scored document from scores, tokens and sentence offsets; raise `ValueError` if one is invalid."""
+        """Check scores, tokens and sentence offsets, and build a scored document from them."""
         if isinstance(tokens, str | bytes):
             raise ValueError(f"tokens must be a list of strings, got one {type(tokens).__name__}")
         tokens = list(tokens)
@@ -56,7 +56,7 @@ class ScoredDocument(NamedTuple):
 
 @contextmanager
 def error_prefix(prefix: str) -> Generator[None]:
-    """Add a prefix to the message of a ValueError that the body of a ``with`` statement raises."""
+    """Put ``prefix`` before the message of any `ValueError` that the body of a ``with`` statement raises."""
     try:
         yield
     except ValueError as error:
@@ -64,7 +64,7 @@ def error_prefix(prefix: str) -> Generator[None]:
 
 
 def check_kind(kind: str) -> ScoreKind:
-    """Return the kind of scores, "log-potentials" or "marginals"; raise ValueError for any other text."""
+    """Check that ``kind`` is "log-potentials" or "marginals", and return it; raise `ValueError` otherwise."""
     for valid in get_args(ScoreKind):
         if kind == valid:
             return valid
@@ -72,7 +72,7 @@ def check_kind(kind: str) -> ScoreKind:
 
 
 def check_labels(labels: Sequence[str]) -> tuple[str, ...]:
-    """Return the labels of the score columns; raise `ValueError` unless they are distinct non-empty strings."""
+    """Check that the labels of the score columns are distinct non-empty strings, and return them as a tuple."""
     if isinstance(labels, str):
         raise ValueError(f"labels must be a list of strings, one for each column of scores, got {labels!r:.80}")
     labels = tuple(labels)
@@ -88,7 +88,7 @@ def check_labels(labels: Sequence[str]) -> tuple[str, ...]:
 
 
 def infer_scheme(labels: Sequence[str]) -> Scheme:
-    """Infer the tag scheme, such as IOB2, from a set of tags.
+    """Infer the tag scheme, such as IOB2, from the tags of a model.
 
     Tags with E or S are IOBES, tags with L or U are BILOU, other tags with B are IOB2, and tags with only I are IOB1.
 
@@ -109,7 +109,7 @@ def infer_scheme(labels: Sequence[str]) -> Scheme:
 
 
 def is_tag(label: str) -> bool:
-    """Return True if a label is a tag of some scheme."""
+    """Return True if a string is a tag such as O or B-PER in any tag scheme."""
     try:
         split_tag(label)
     except ValueError:
@@ -118,14 +118,14 @@ def is_tag(label: str) -> bool:
 
 
 def as_tags(labels: Sequence[str]) -> list[str]:
-    """Return labels as tags: plain labels other than O get the prefix I."""
+    """Convert labels to tags: a label other than O gets the prefix I-; tags stay unchanged."""
     if all(map(is_tag, labels)):
         return list(labels)
     return [label if label == "O" else f"I-{label}" for label in labels]
 
 
 def check_finite(name: str, value: Any, default: Any = None) -> float:
-    """Return a number, or the default if the number is None; raise `ValueError` unless it is finite."""
+    """Return ``value``, or ``default`` if the value is None; raise `ValueError` unless the number is finite."""
     value = default if value is None else value
     if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= LARGEST:
         raise ValueError(f"{name} must be a finite number of at most {LARGEST:g}, got {value!r:.80}")
@@ -133,7 +133,7 @@ def check_finite(name: str, value: Any, default: Any = None) -> float:
 
 
 def check_transition(transition: ArrayLike | None, n_labels: int) -> NDArray[np.float64]:
-    """Return the checked transition table, float64[K, K]; None becomes a table of zeros.
+    """Check a transition table, and return it as float64[K, K]; None becomes a table of zeros.
 
     Raises `ValueError` if the table is invalid.
     """
@@ -224,7 +224,7 @@ def _first(invalid: Any, tokens: Sequence[str]) -> str:
 
 
 def check_offsets(sentence_offsets: SentenceOffsets | None, n_tokens: int) -> NDArray[np.int64]:
-    """Return checked sentence offsets as an array; None becomes the offsets of a single sentence.
+    """Check sentence offsets, and return them as an array; None becomes the offsets of a single sentence.
 
     Raises `ValueError` unless the offsets rise from 0 to ``n_tokens``.
     """

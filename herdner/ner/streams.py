@@ -29,14 +29,17 @@ BATCHES_WAITING = 3  # for each thread; with two, threads ran idle while the cal
 
 
 class Batch(NamedTuple):
-    """Consecutive texts or documents of a stream, or the `Failure` of a document that could not be read."""
+    """Consecutive texts or documents of a stream, or one `Failure`: a document that could not be read."""
 
     first: int
     sources: list[TextOrDocument]
     failure: Failure | None = None
 
     def halves(self) -> list[Batch]:
-        """Split the batch into two halves, unless the batch is too short for a split to save time."""
+        """Split the batch into two halves.
+
+        A batch that is too short to save time by a split is returned as a single item.
+        """
         middle = len(self.sources) // 2
         if not middle or sum(map(_length, self.sources)) < BATCH_CHARACTERS // 2:
             return [self]
@@ -48,14 +51,14 @@ def _length(source: TextOrDocument) -> int:
 
 
 def check_source(source: object) -> TextOrDocument:
-    """Return a text or document unchanged; raise `TypeError` for any other value."""
+    """Return a text or document unchanged; raise `TypeError` for a value of another type."""
     if not isinstance(source, str | Document):
         raise TypeError(f"expected a text or a herdner Document, got {type(source).__name__}")
     return source
 
 
 def batches(sources: Iterable[object], first: int, most: int) -> Iterator[Batch]:
-    """Split a stream into batches of at most ``most`` texts or documents; `BATCH_CHARACTERS` also limits a batch.
+    """Split a stream into batches of at most ``most`` texts or documents and about `BATCH_CHARACTERS` characters.
 
     A `Failure` forms a separate batch. If ``sources`` raises an exception, the sources before it are yielded first.
     """
@@ -85,7 +88,7 @@ def batches(sources: Iterable[object], first: int, most: int) -> Iterator[Batch]
 
 @dataclass(frozen=True, eq=False)
 class BatchTagger:
-    """Function object that tags one batch of a stream. Threads may share it.
+    """Function object that tags the documents of a batch. Threads may share it.
 
     Attributes:
         decoder: Compiled model.
@@ -102,7 +105,7 @@ class BatchTagger:
     seed: int | None
 
     def __call__(self, batch: Batch) -> list[Document | Failure]:
-        """Tag each document of a batch; return a `Failure` for each document that cannot be tagged.
+        """Tag each document of a batch. A document that cannot be tagged has a `Failure` as its result.
 
         The failure of one document does not affect the others.
         """
@@ -133,7 +136,7 @@ class BatchTagger:
 
 
 def without_uncertain(document: Document, min_confidence: float) -> Document:
-    """Return a document without the entities whose confidence is below ``min_confidence``."""
+    """Return a copy of a document without the entities whose confidence is below ``min_confidence``."""
     selected = [
         (span, entity)
         for span, entity in zip(document.spans or (), document.entities, strict=True)
@@ -146,7 +149,7 @@ def without_uncertain(document: Document, min_confidence: float) -> Document:
 def ordered(
     function: Callable[[T], U], items: Iterable[T], n_jobs: int, halves: Callable[[T], list[T]] = lambda item: [item]
 ) -> Iterator[U]:
-    """Yield the results of a function for all items of a stream in their order, computed by ``n_jobs`` threads.
+    """Yield ``function(item)`` for all items of a stream, in their order; ``n_jobs`` threads compute the results.
 
     Up to `BATCHES_WAITING` items wait for each thread. The calling thread also runs the function, because a thread that
     only waits contends for the GIL. Near the end of the stream, ``halves`` splits items so that no thread is idle. Such
@@ -187,7 +190,9 @@ def _run_pending(
     function: Callable[[T], U], waiting: deque[tuple[T, Future[U]]], pool: ThreadPoolExecutor, n_jobs: int,
     halves: Callable[[T], list[T]],
 ) -> bool:  # fmt: skip
-    """Process the first waiting item in this thread, or only its first half if the other threads have too few items.
+    """Process the first waiting item in this thread.
+
+    If the other threads have too few items, this thread processes only the first half of the item.
 
     Returns:
         True if there was a pending item.
@@ -216,7 +221,7 @@ def _run(function: Callable[[T], U], item: T) -> Future[U]:
 async def awaited(
     function: Callable[[int, T], U], items: Iterable[T] | AsyncIterable[T], first: int, n_jobs: int
 ) -> AsyncIterator[U]:
-    """Yield ``function(index, item)`` for all items in order, computed by at most ``n_jobs`` threads."""
+    """Yield ``function(index, item)`` for all items in their order; at most ``n_jobs`` threads compute the results."""
     import asyncio  # imported here because its import takes as long as reading a model
 
     waiting: deque[asyncio.Task[U]] = deque()
@@ -243,7 +248,7 @@ async def _asynchronous(items: Iterable[T] | AsyncIterable[T]) -> AsyncIterator[
 
 
 def separated(pairs: Iterable[tuple[T, U]], contexts: deque[U]) -> Iterator[T]:
-    """Yield the first element of each pair, and append the second element to the list ``contexts``."""
+    """Yield the first element of each pair, and append the second element to the queue ``contexts``."""
     for pair in pairs:
         if not isinstance(pair, tuple) or len(pair) != 2:  # pyright: ignore[reportUnnecessaryIsInstance]
             raise TypeError(f"`as_tuples` expects pairs of a source and a context, got {type(pair).__name__}")

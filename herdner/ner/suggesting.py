@@ -31,7 +31,7 @@ LENGTH_POWER = 0.5
 
 
 class Suggestion(NamedTuple):
-    """Suggestion of a document to annotate, with its predicted entities and the expected gain.
+    """Document that should be annotated, with its predicted entities and the expected gain of its annotation.
 
     Attributes:
         document: The document with predicted entities.
@@ -45,7 +45,9 @@ class Suggestion(NamedTuple):
 
 
 def suggest(tagger: Tagger, documents: Iterable[Document]) -> list[Suggestion]:
-    """Tag documents, and return them in the order in which they should be annotated. All documents are kept in memory.
+    """Tag documents, and return them in the order in which they should be annotated.
+
+    All documents are kept in memory.
 
     Args:
         tagger: Tagger whose uncertainty is measured.
@@ -55,7 +57,7 @@ def suggest(tagger: Tagger, documents: Iterable[Document]) -> list[Suggestion]:
 
 
 def rank_documents(tagger: Tagger, tagged: Sequence[Document]) -> list[Suggestion]:
-    """Return tagged documents in the order in which they should be annotated.
+    """Sort tagged documents into the order in which they should be annotated.
 
     Args:
         tagger: Tagger whose uncertainty is measured.
@@ -72,7 +74,7 @@ def rank_documents(tagger: Tagger, tagged: Sequence[Document]) -> list[Suggestio
 
 
 def token_uncertainty(tagger: Tagger, document: Document) -> Floats:
-    """Return the uncertainty about the tag of each token, float64[n], between 0 and 1.
+    """Return the uncertainty about the tag of each token, between 0 and 1, float64[n].
 
     Args:
         tagger: Tagger whose uncertainty is measured.
@@ -92,7 +94,7 @@ def token_uncertainty(tagger: Tagger, document: Document) -> Floats:
 
 
 def _by_word(document: Document, uncertainty: Floats) -> dict[str, float]:
-    """Return the largest uncertainty for each distinct word of a document, as a dict."""
+    """Return the largest uncertainty of each distinct word of a document, as a dict from word to uncertainty."""
     largest: dict[str, float] = {}
     for token, value in zip(document.tokens, uncertainty.tolist(), strict=True):
         largest[token] = max(value, largest.get(token, 0.0))
@@ -100,7 +102,9 @@ def _by_word(document: Document, uncertainty: Floats) -> dict[str, float]:
 
 
 def greedy_order(values: Sequence[dict[str, float]], costs: Sequence[float]) -> list[tuple[int, float]]:
-    """Order documents greedily by the ratio of gain to cost, largest ratio first; ties keep the input order.
+    """Order documents greedily by the ratio of gain to cost, largest ratio first.
+
+    Documents with equal ratios keep the input order.
 
     Args:
         values: Value of each word of each document. The gain of a document is the sum, over its words, of the increase

@@ -55,11 +55,11 @@ _COMPILED = ("_full_decoder", "_decoders", "_tokenizer", "_finders")  # lazily i
 
 
 class NotFittedError(ValueError, AttributeError):
-    """Error raised when a tagger without a model is used."""
+    """Error: a tagger without a trained model is used."""
 
 
 class Tagger(Estimator):
-    """Named-entity tagger: a linear-chain CRF for each sentence, and links between the mentions of the same name.
+    """Named-entity tagger: a linear-chain CRF for each sentence, and links between the mentions of one name.
 
     Args:
         plan: Features (`FeaturePlan`). None selects `default_plan`, with topic features where topics can be learned.
@@ -119,7 +119,7 @@ class Tagger(Estimator):
         calibrated: bool = True,
         tokenizer: TokenizerSettings | None = None,
     ) -> None:
-        """Store the parameters of the tagger without checking them."""
+        """Store the parameters of the tagger, which are checked when the tagger is trained."""
         self.plan = plan
         self.lexicon = lexicon
         self.scheme: Scheme = scheme
@@ -203,7 +203,7 @@ class Tagger(Estimator):
         return self
 
     def predict(self, documents: Iterable[Document]) -> list[list[str]]:
-        """Return the tags of each token of tokenized documents.
+        """Return the tag of each token of tokenized documents.
 
         Args:
             documents: Documents with tokens.
@@ -214,7 +214,7 @@ class Tagger(Estimator):
         return [list(document.tags or ()) for document in self.pipe(documents)]
 
     def predict_marginals(self, documents: Iterable[Document]) -> list[NDArray[np.float64]]:
-        """Return the marginals of the tags under the linear chain, without links, for each document.
+        """Return, for each document, the marginals of the tags if the links are ignored.
 
         Args:
             documents: Documents with tokens.
@@ -225,7 +225,9 @@ class Tagger(Estimator):
         return list(map(self._full_decoder.chain_marginals, documents))
 
     def score(self, documents: Iterable[Document], tags: Iterable[Sequence[str]] | None = None) -> float:
-        """Return the micro F1 of the predicted entities; an entity is correct if its tokens and its label are correct.
+        """Return the micro F1 of the predicted entities.
+
+        An entity is correct if a gold entity has the same tokens and label.
 
         Args:
             documents: Documents with tokens.
@@ -265,7 +267,7 @@ class Tagger(Estimator):
         links: bool | None = None,
         **options: Any,
     ) -> Inference:
-        """Return an `Inference` object with the inference options that tagging methods such as `tag` and `pipe` accept.
+        """Build the `Inference` options that the methods `tag` and `pipe` accept.
 
         Args:
             inference: A complete value, which is returned unchanged and excludes other options.
@@ -396,7 +398,7 @@ class Tagger(Estimator):
         batch_size: int = 64,
         **options: Any,
     ) -> Iterator[Document | Failure]:
-        """Tag a stream like `pipe`, and yield a `Failure` for each document that cannot be read or tagged.
+        """Tag a stream like `pipe`. A document that cannot be read or tagged has a `Failure` as its result.
 
         Short documents are tagged together, which is faster and gives the same result. Each thread has up to three
         batches waiting.
@@ -433,7 +435,7 @@ class Tagger(Estimator):
         first: int = 0,
         **options: Any,
     ) -> AsyncIterator[Document]:
-        """Tag texts or documents asynchronously: threads tag while the asyncio event loop keeps running.
+        """Tag texts or documents asynchronously: threads tag them while the asyncio event loop keeps running.
 
         Args:
             sources: Texts and documents, in a synchronous or an asynchronous iterable.
@@ -496,7 +498,7 @@ class Tagger(Estimator):
         return explain(self._model, work.decoder, document, name, against, offsets, evidence)
 
     def finder(self, names: NamesLike) -> Finder:
-        """Return a ``Finder`` of known names that is compiled for this model and cached for each `Names` object.
+        """Return a compiled `Finder` of known names for this model. It is cached for each `Names` object.
 
         Args:
             names: Known names in any form that `Names.of` accepts.
@@ -511,7 +513,7 @@ class Tagger(Estimator):
         return self._finders[names]
 
     def find_links(self, source: TextOrDocument) -> dict[str, NDArray[np.int32]]:
-        """Return the tokens of a text or document that are linked, by link rule.
+        """Return the pairs of linked tokens of a text or document, as a dict from link rule to array.
 
         Args:
             source: A text or a document.
@@ -588,7 +590,7 @@ class Tagger(Estimator):
         return tagger
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the attributes of the tagger to pickle, without compiled forms of the model."""
+        """Return the attributes of the tagger for pickling, without the compiled forms of the model."""
         return {name: value for name, value in self.__dict__.items() if name not in _COMPILED}
 
 

@@ -14,7 +14,10 @@ from herdner.text.tags import Scheme, Span, tags_from_spans
 
 
 class SpanEvidence(NamedTuple):
-    """Evidence that a span has a label: log-odds added for each token of the span, or ``inf`` for a constraint."""
+    """Span with a label and the strength of the evidence for it.
+
+    The strength is added to the log-potential of the label's tag at each token of the span; ``inf`` fixes the tags.
+    """
 
     span: Span
     strength: float
@@ -22,7 +25,7 @@ class SpanEvidence(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """Changes that known names make to the log-potentials of one document.
+    """Changes of the log-potentials of one document because of known names.
 
     Attributes:
         tokens: Indices [m] of tokens.
@@ -55,7 +58,7 @@ class Evidence:
 
 @dataclass(frozen=True)
 class SpanEncoder:
-    """Encoder of spans as the tags of a model.
+    """Converter of labelled spans to tags of a model.
 
     Attributes:
         tags: Tags of the model, in the order of its tables.
@@ -70,7 +73,7 @@ class SpanEncoder:
         return {tag: k for k, tag in enumerate(self.tags)}
 
     def evidence(self, spans: Iterable[SpanEvidence], sentence_offsets: NDArray[np.int64]) -> Evidence:
-        """Convert the evidence for spans of a document to changes of log-potentials.
+        """Convert the evidence for spans of a document to changes of the document's log-potentials.
 
         Args:
             spans: Disjoint spans with their evidence; equal spans may have different labels. Evidence for a span that
@@ -99,12 +102,12 @@ class SpanEncoder:
         )  # fmt: skip
 
     def _states(self, tags: Iterable[str]) -> list[int] | None:
-        """Return the indices of tags in the model, or None if the model lacks one of the tags."""
+        """Return the indices of ``tags`` in the tags of the model, or None if the model lacks one of them."""
         states = [self._index.get(tag, -1) for tag in tags]
         return None if -1 in states else states
 
     def _fixed(self, spans: Sequence[Span], sentence_offsets: NDArray[np.int64]) -> dict[int, int]:
-        """Return the tag index of each token in the spans, as a dict from token to tag index.
+        """Return the tag index of every token of the spans, as a dict from token to tag index.
 
         The spans are encoded together, because the tags of adjacent IOB1 spans depend on each other.
         """
@@ -121,7 +124,7 @@ class SpanEncoder:
         return fixed
 
     def _extensions(self, span: Span, sentence_offsets: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
-        """Yield pairs of an adjacent token and a tag that would extend the span, in schemes that do not mark ends."""
+        """Yield (adjacent token, tag) for each tag that would extend the span; only IOB1 and IOB2 have such tags."""
         if self.scheme not in ("iob1", "iob2"):
             return
         inside, begin = (self._index.get(f"{prefix}-{span.label}") for prefix in "IB")

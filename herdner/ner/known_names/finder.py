@@ -17,7 +17,7 @@ from herdner.text.tags import Scheme, Span, split_tag
 
 
 class NameMatch(NamedTuple):
-    """Match of a known name at the tokens ``start:end``; ``entry`` is the index of the name."""
+    """Occurrence of a known name at the tokens ``start`` to ``end - 1``; ``entry`` is the index of the name."""
 
     start: int
     end: int
@@ -25,7 +25,7 @@ class NameMatch(NamedTuple):
 
 
 class Finder:
-    """Compiled search for known names in documents, for the tags of one model. Threads may share it.
+    """Search for known names in documents, compiled for the tags of one model. Threads may share it.
 
     Args:
         names: The known names.
@@ -42,7 +42,10 @@ class Finder:
     def __init__(
         self, names: Names, tags: tuple[str, ...], scheme: Scheme, split: Callable[[str], Sequence[str]], language: str
     ) -> None:
-        """Compile the token patterns of the known names; the tries of the other names are lazily initialised."""
+        """Compile the token patterns of the known names.
+
+        The tries of all other names are lazily initialised.
+        """
         names.check_labels(split_tag(tag)[1] for tag in tags)
         self._entries, self._fold_case, self._split = names.entries, names.fold_case, split
         self._strengths = list(map(names.strength_of, names.entries))
@@ -64,7 +67,9 @@ class Finder:
         return self._encoder.evidence(self.span_evidence(document, own_tokens), document.sentence_offsets)
 
     def span_evidence(self, document: Document, own_tokens: bool) -> Iterator[SpanEvidence]:
-        """Yield, in text order, the evidence of the matches that remain when overlapping matches are resolved.
+        """Yield the evidence of known names in text order.
+
+        Of overlapping matches, only the one of highest precedence counts (`_disjoint`).
 
         ``document`` and ``own_tokens`` are those of ``__call__``.
         """
@@ -84,7 +89,7 @@ class Finder:
             yield from (SpanEvidence(Span(*span, label), strength) for label, strength in best.items())
 
     def _matches(self, document: Document, own_tokens: bool) -> Iterator[NameMatch]:
-        """Return all matches of known names in a document, without matches that cross a sentence border."""
+        """Return all matches of known names that lie within one sentence."""
         tokens = [token.lower() for token in document.tokens] if self._fold_case else document.tokens
         matches = [
             NameMatch(start, end, entry)
@@ -97,7 +102,7 @@ class Finder:
         return (match for match in matches if match.end <= ends[np.searchsorted(ends, match.start, side="right")])
 
     def _trie(self, own_tokens: bool) -> Trie:
-        """Return a trie of the known names, which are tokenized like the document; the trie is lazily initialised."""
+        """Return a trie of the known names, tokenized like the document. It is lazily initialised."""
         if own_tokens not in self._tries:
             trie = Trie()
             for index, entry in enumerate(self._entries):
@@ -108,7 +113,10 @@ class Finder:
         return self._tries[own_tokens]
 
     def _tokenizations(self, name: str, own_tokens: bool) -> Iterable[Sequence[str]]:
-        """Return the tokenizations of a name; if case is ignored, include lower, upper and title case."""
+        """Return the possible tokenizations of a name.
+
+        If case is ignored, they include the tokenizations of its lower, upper and title case.
+        """
         if not self._fold_case:
             return [self._split(name)] if own_tokens else tokenizations(name)
         cased = dict.fromkeys((name, name.lower(), name.upper(), name.title()))
@@ -117,7 +125,7 @@ class Finder:
 
 
 def _disjoint(spans: Iterable[tuple[int, int]], constraints: set[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Select spans that do not overlap; constraints take precedence, then longer spans, then earlier spans."""
+    """Select disjoint spans. Constraints take precedence, then longer spans, then earlier spans."""
     covered: set[int] = set()
     selected: list[tuple[int, int]] = []
     for start, end in sorted(spans, key=lambda span: (span not in constraints, span[0] - span[1], span[0])):

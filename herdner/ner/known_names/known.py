@@ -21,7 +21,7 @@ documents: the largest value that does no harm for lists with ambiguous names.
 
 @dataclass(frozen=True, eq=False)
 class Names:
-    """Known names and token patterns with their labels, for `Tagger.tag` and `Tagger.pipe`.
+    """Known names and token patterns with their labels, an option of `Tagger.tag` and `Tagger.pipe`.
 
     Where a name occurs inside a sentence, its strength is added at each token to the log-potential of the tag that
     encodes exactly this span with this label. Context can overrule this evidence, and links pass it on to other
@@ -61,7 +61,9 @@ class Names:
 
     @staticmethod
     def read(path: str | os.PathLike[str] | IO[Any], *, encoding: str = "utf-8", **choices: Any) -> Names:
-        """Read a file of known names: JSON lines like those of spaCy's entity ruler, or columns ``name TAB label``.
+        """Read a file of known names.
+
+        The file has JSON lines like those of spaCy's entity ruler, or columns ``name TAB label``.
 
         A JSON line is ``{"label": "ORG", "pattern": "Winam Ferries"}`` or has a token pattern, which needs spaCy:
         ``{"label": "ORG", "pattern": [{"LOWER": "winam"}, {"IS_TITLE": true, "OP": "?"}]}``. The optional key
@@ -80,7 +82,7 @@ class Names:
 
     @staticmethod
     def of(names: NamesLike, **choices: Any) -> Names:
-        """Build a `Names` object from any form of known names that `NamesLike` lists.
+        """Convert known names in any form that `NamesLike` lists to a `Names` object.
 
         Args:
             names: `Names`, which are returned unchanged; the path of a file for `read`; or an iterable of ``(name,
@@ -122,7 +124,7 @@ class Names:
         return "".join(f"{to_json_line(entry)}\n" for entry in self.entries).encode("utf-8", "surrogatepass")
 
     def strength_of(self, entry: KnownName) -> float:
-        """Return the strength of a known name in log-odds, or ``inf`` for a constraint.
+        """Return the strength of a known name: the log-odds that it adds to its label, or ``inf`` for a constraint.
 
         Args:
             entry: One of the entries.
@@ -130,7 +132,7 @@ class Names:
         return math.inf if self.hard else self.strength if entry.strength is None else entry.strength
 
     def check_labels(self, labels: Iterable[str], owner: str = "the model") -> None:
-        """Raise `ValueError` unless a model has the labels of all names.
+        """Raise `ValueError` unless ``labels``, the labels of a model, include the labels of all names.
 
         Args:
             labels: Labels of the model.

@@ -35,7 +35,7 @@ class KnownName(NamedTuple):
 
 
 def read_known_names(path: Path | IO[Any], encoding: str = "utf-8") -> Iterator[KnownName]:
-    """Yield the known names of a file. A file that starts with ``{`` has JSON lines; other files have columns.
+    """Yield the known names of a file, which has JSON lines if it starts with ``{``, and columns otherwise.
 
     Blank lines are skipped. In a file of columns, lines that begin with ``#`` and have no tab are skipped too.
 
@@ -73,7 +73,7 @@ def read_known_names(path: Path | IO[Any], encoding: str = "utf-8") -> Iterator[
 
 
 def _lines(source: Source, encoding: str) -> Iterator[tuple[int, str]]:
-    """Yield the line numbers and lines of a file of known names; raise `FormatError` if the encoding is wrong."""
+    """Yield (line number, line) of a file of known names; raise `FormatError` if the encoding is wrong."""
     number = 0
     try:
         for number, line in read_lines(source, encoding):
@@ -110,7 +110,7 @@ def parse_known_name(values: object, place: str) -> KnownName:
 
 
 def to_json_line(entry: KnownName) -> str:
-    """Return a known name as one line of JSON.
+    """Return a known name as one line of JSON text.
 
     Args:
         entry: A known name.

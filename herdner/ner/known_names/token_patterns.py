@@ -27,7 +27,7 @@ ATTRIBUTES = (
 
 
 class TokenPatterns:
-    """Compiled spaCy token patterns, which find matches in documents.
+    """Compiled spaCy token patterns for the search in documents.
 
     Args:
         patterns: For each pattern an index, the pattern, and its place for error messages.
@@ -56,7 +56,7 @@ class TokenPatterns:
                 raise ValueError(f"{place}: spaCy cannot read this pattern ({reason[:200]})") from None
 
     def matches(self, document: Document) -> list[tuple[int, int, int]]:
-        """Return the start token, end token and pattern index of each match in a document.
+        """Return the matches in a document as tuples (start token, end token, pattern index).
 
         Args:
             document: Document with tokens.
@@ -70,7 +70,7 @@ class TokenPatterns:
 
 
 def _check(pattern: Sequence[Mapping[str, Any]], place: str) -> None:
-    """Raise ValueError if a token pattern has an attribute that only components of a spaCy pipeline set."""
+    """Raise `ValueError` if a token pattern has an attribute that only a spaCy pipeline can compute."""
     for token in pattern:
         for key in token:
             if str(key).upper() not in ATTRIBUTES:

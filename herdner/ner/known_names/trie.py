@@ -12,7 +12,7 @@ _MAX_DIVIDED = 4  # a name with more words that can be split is not tried in all
 
 
 class Trie:
-    """Prefix tree of tokenized phrases, each with integer values."""
+    """Prefix tree (trie) of tokenized phrases; each phrase has one or more integer values."""
 
     def __init__(self) -> None:
         """Create an empty prefix tree."""
@@ -40,7 +40,7 @@ class Trie:
             values.append(value)
 
     def matches(self, tokens: Sequence[str]) -> Iterator[tuple[int, int, list[int]]]:
-        """Yield start, end and values of each phrase that occurs in a sequence of tokens, sorted by start and end.
+        """Yield (start, end, values) for each phrase that occurs in a sequence of tokens, sorted by start and end.
 
         Args:
             tokens: Tokens of a text.
@@ -61,7 +61,7 @@ class Trie:
 
 
 def tokenizations(name: str) -> Iterable[tuple[str, ...]]:
-    """Return the tokenizations of a name that are usual in corpora: each word is either whole or split at punctuation.
+    """Return the usual tokenizations of a name: each word is either whole or split at punctuation.
 
     Args:
         name: The name.

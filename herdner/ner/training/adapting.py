@@ -40,7 +40,7 @@ def without_weights(
     scheme: Scheme,
     tokenizer: TokenizerSettings | None,
 ) -> TaggerModel:
-    """Return a copy of the base model without weights and links, in which adapted weights can be stored.
+    """Return a copy of the base model without weights and links. Training stores adapted weights in it.
 
     Args:
         base: Model that is adapted.
@@ -71,7 +71,9 @@ def without_weights(
 
 
 def similar_labels(labels: Collection[str], base_labels: Collection[str]) -> dict[str, str]:
-    """Map each new label to a label of the base model with a similar name; omit labels without a similar one.
+    """Map each label of the documents that the base model lacks to a label of the base model with a similar name.
+
+    Labels without a similar one are left out.
 
     Names are similar if they differ only in case, punctuation or number, or are synonyms. A label of the base that the
     documents also have is not a candidate.
@@ -86,7 +88,7 @@ def similar_labels(labels: Collection[str], base_labels: Collection[str]) -> dic
 
 
 def warn_of_similar_labels(gold: Iterable[Iterable[str]], base_tags: Sequence[str]) -> None:
-    """Log a warning if labels of the training documents resemble labels of the base model with different names.
+    """Log a warning if a label of the training documents is similar to a label of the base model, but not equal.
 
     Args:
         gold: Tags of each document.
@@ -108,7 +110,7 @@ def _are_similar(one: str, other: str) -> bool:
 
 
 def check_start(start: TaggerModel, plan: FeaturePlan, lexicon: Lexicon, tags: Sequence[str]) -> ChainWeights:
-    """Return the chain weights of the model at which training starts; raise `ValueError` if the model does not fit.
+    """Return the weights of the model at which training starts; raise `ValueError` if its features or tags do not fit.
 
     Args:
         start: Model with these weights.
@@ -136,7 +138,9 @@ def _gazetteer_names(lexicon: Lexicon) -> tuple[str, ...]:
 def initial_link_tables(
     templates: Sequence[SkipChain], base: TaggerModel | None, tags: Sequence[str]
 ) -> tuple[LinkTable, ...]:
-    """Return the link tables at which training starts: tables of the base model, and 0 for new templates and tags.
+    """Return the link tables at which training starts.
+
+    They are the tables of the base model, with 0 for new templates and tags.
 
     Args:
         templates: Template of each table.

@@ -36,7 +36,7 @@ def allowed_tags(sequence: Sequence[str], tags: Sequence[str]) -> NDArray[np.uin
 def allowed_tags_of_partial(
     document: Document, gold: Sequence[str], tags: Sequence[str], scheme: Scheme
 ) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
-    """Return the allowed tags, and the tags counted for features, of each token of a partially annotated document.
+    """Return two masks of tags for each token of a partially annotated document: allowed tags, and counted tags.
 
     A feature gets a weight for each tag with which it is counted often enough (`ChainData.of`). The two differ for
     tokens outside all entities: they are counted with the tag O only, but may belong to an entity whose label was not
@@ -80,7 +80,7 @@ def allowed_tags_of_partial(
 def mark_unannotated_labels(
     corpora: Sequence[Sequence[Document]], base_labels: Iterable[str] = ()
 ) -> list[list[Document]]:
-    """Store in each document the labels that its corpus annotates, if corpora annotate different labels.
+    """Store in each document the labels that its corpus annotates, if the corpora annotate different labels.
 
     A label that occurs in another corpus or in the base model, but never in this corpus, is taken as not annotated
     here. Documents that already list their annotated labels stay unchanged.
@@ -109,7 +109,7 @@ def _with_annotated_labels(document: Document, labels: tuple[str, ...]) -> Docum
 
 
 def _tags_of(prefix: str, label: str, scheme: Scheme, marks_ends: bool) -> list[str]:
-    """Return the model tags that a tag of an annotated file may represent in the tag scheme of the model.
+    """Return the tags of the model that a tag of an annotated file may stand for.
 
     B may mark the only token of an entity, and I the last one, unless the file has S and E for them (``marks_ends``).
     """
@@ -123,7 +123,9 @@ def _tags_of(prefix: str, label: str, scheme: Scheme, marks_ends: bool) -> list[
 
 
 def _tag(label: str, begins: bool, ends: bool, scheme: Scheme) -> str:
-    """Return the tag of a token of an entity with this label, which the token may begin, end, both or neither.
+    """Return the tag of a token in an entity.
+
+    ``begins`` and ``ends`` are True if the token is the first or the last of the entity.
 
     In IOB1 the tag is I. Only an entity directly after another one would begin with B, and this is not known here.
     """
@@ -136,7 +138,9 @@ def _tag(label: str, begins: bool, ends: bool, scheme: Scheme) -> str:
 def _boundary_tags(
     span: Span, document: Document, undecided: dict[int, str], scheme: Scheme, marks_ends: bool, begins_with_i: bool
 ) -> dict[int, list[str]]:
-    """Return the possible tags of the first and last token of an entity that is adjacent to unannotated tokens.
+    """Return the possible tags of the first and the last token of an entity next to unannotated tokens.
+
+    Such an entity may be longer than its span.
 
     The entity may begin earlier if its first tag is I or E. It must do so unless entities of the document begin with I.
     It may end later if its last tag is B or I.

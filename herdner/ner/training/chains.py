@@ -19,7 +19,10 @@ from herdner.text.tags import labels_of
 
 
 class ChainTrainer(Protocol):
-    """Interface of trainers that train linear chains on all or some documents of one corpus."""
+    """Interface of trainers of linear chains.
+
+    A trainer belongs to one corpus, and trains on all or some of its documents.
+    """
 
     def train(self, indices: Sequence[int] | None, progress: TrainingProgress | None) -> ChainWeights:
         """Train a linear chain on a selection of documents.
@@ -35,7 +38,7 @@ class ChainTrainer(Protocol):
 
 
 class HerdnerTrainer:
-    """Trainer of linear chains by L-BFGS in `herdner.crf.trainer`.
+    """Trainer of linear chains by L-BFGS (`herdner.crf.trainer`).
 
     The first chain must be trained on all documents. The other chains start at its weights.
 
@@ -58,7 +61,7 @@ class HerdnerTrainer:
         base: ChainWeights | None = None,
         start: ChainWeights | None = None,
     ) -> None:
-        """Store the options and prepare the training data of all documents."""
+        """Store the options, and prepare the training data of all documents."""
         self.corpus, self.stopping_rule, self.base = corpus, stopping_rule, base
         self.data = ChainData.of(
             features, [document.sentence_offsets for document in corpus.documents], corpus.allowed, corpus.tags,
@@ -102,7 +105,7 @@ class HerdnerTrainer:
 
 
 def _is_base_weight(data: ChainData, base: ChainWeights, origin: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Return a mask of the weights that get the stronger penalty of base weights, bool[d].
+    """Return a mask bool[d] of the weights that get the stronger penalty for weights of the base model.
 
     These are all weights of the base. If the documents have new labels, weights of the tag O are excluded, because
     entities with the new labels were tagged O in the documents of the base.
@@ -114,7 +117,7 @@ def _is_base_weight(data: ChainData, base: ChainWeights, origin: NDArray[np.floa
 
 
 class CRFsuiteTrainer:
-    """Trainer of linear chains by CRFsuite, which always starts from weights of 0.
+    """Trainer of linear chains by CRFsuite. Training always starts from weights of 0.
 
     Args:
         features: Features of each document.

@@ -29,7 +29,7 @@ from herdner.text.tags import (
 
 @dataclass(frozen=True, eq=False)
 class TrainingCorpus:
-    """Checked training documents, with gold tags, weights and the corpus of each document.
+    """Checked training documents with their gold tags and weights, and the corpus of each document.
 
     Attributes:
         documents: D documents, truecased if `FeaturePlan.recasing` is set.
@@ -59,7 +59,9 @@ class TrainingCorpus:
     development: list[Document]
 
     def states(self, i: int, unary: Floats, transition: Floats) -> NDArray[np.int32]:
-        """Return the most probable sequence of allowed tags of document i under a linear chain, as tag indices.
+        """Return the tags of document i: the most probable sequence of allowed tags under a linear chain.
+
+        The tags are indices into the tags of the model.
 
         Args:
             i: Index of the document.
@@ -132,7 +134,7 @@ def prepare_corpus(
 def _tags_and_borders(
     documents: Sequence[Document], gold: Sequence[Sequence[str]], scheme: Scheme, base_tags: Sequence[str]
 ) -> tuple[tuple[str, ...], Borders | None]:
-    """Return the tags of the model, and the tag sequences that it forbids if some documents are partially annotated."""
+    """Return the tags of the model, and log-potentials that forbid tag sequences (None without partial annotation)."""
     tags = tuple(dict.fromkeys([*base_tags, *(tag for sequence in gold for tag in sequence)]))
     partials = [document.partial for document in documents if document.partial is not None]
     if not partials:
@@ -175,7 +177,7 @@ def _check_entities(gold: Sequence[Sequence[str]]) -> None:
 
 
 def _check_partial(documents: Sequence[Document], gold: Sequence[Sequence[str]]) -> None:
-    """Raise `ValueError` if spans contradict the partial annotation, or if no token is annotated."""
+    """Raise `ValueError` if no token is annotated, or if spans contradict the partial annotation of their document."""
     has_annotation = has_label = False
     for i, (document, sequence) in enumerate(zip(documents, gold, strict=True)):
         spans = spans_from_tags(sequence, document.sentence_offsets)
@@ -195,7 +197,7 @@ def _check_partial(documents: Sequence[Document], gold: Sequence[Sequence[str]])
 
 
 def _check_development(documents: Iterable[Document] | None) -> list[Document]:
-    """Return development documents as a list; raise `ValueError` unless they are fully annotated and have entities."""
+    """Check that development documents are fully annotated and have entities, and return them as a list."""
     documents = list(documents or ())
     if any(document.partial is not None for document in documents):
         raise ValueError("development documents must be fully annotated, got a partially annotated one")

@@ -29,7 +29,7 @@ _ODD = np.uint64(0x9E3779B97F4A7C15)  # factor that mixes the bits of a key: 2^6
 
 @dataclass(frozen=True, eq=False)
 class FeatureCopies:
-    """Features of documents, extended by corpus-specific copies of some features (Daumé III 2007).
+    """Features of documents, extended by copies of some features for each corpus (Daumé III 2007).
 
     Attributes:
         features: Features and copies of each document.
@@ -52,7 +52,7 @@ class FeatureCopies:
         plan: FeaturePlan,
         lexicon: Lexicon,
     ) -> FeatureCopies:
-        """Extend the features of documents by corpus-specific copies.
+        """Extend the features of documents by copies for each corpus.
 
         Args:
             documents: Documents as features see them.
@@ -74,7 +74,9 @@ class FeatureCopies:
         return FeatureCopies(joined, keys, _copy(keys, guideline), np.unique(np.concatenate(copies)))
 
     def merge_weights(self, weights: ChainWeights) -> ChainWeights:
-        """Add the weights of the chosen corpus's feature copies to those of the original features, and drop the copies.
+        """Add the weights of feature copies to the weights of the original features, and remove the copies.
+
+        Only copies for the chosen corpus are added.
 
         Args:
             weights: Weights of features and copies.
@@ -101,7 +103,7 @@ class GuidelineTrainer:
     copies: FeatureCopies
 
     def train(self, indices: Sequence[int] | None, progress: TrainingProgress | None) -> ChainWeights:
-        """Train a linear chain on a selection of documents, and merge the weights of the feature copies.
+        """Train a linear chain on some of the documents, and merge the weights of the feature copies.
 
         Args:
             indices: Indices of the documents to train on; None is all.
@@ -114,7 +116,7 @@ class GuidelineTrainer:
 
 
 def _copied_plan(plan: FeaturePlan) -> FeaturePlan:
-    """Return the feature plan of those features that get a corpus-specific copy."""
+    """Return a feature plan with only those features that get a copy for each corpus."""
     names = (*_COPIED, *(f"gazetteer:{name}" for name in plan.gazetteers))
     copied = {f"{name}[0]" for name in names}
     copied |= {f"{name}[{offset}]" for name in _COPIED_OF_NEIGHBOURS for offset in (-1, 1)}
@@ -123,12 +125,12 @@ def _copied_plan(plan: FeaturePlan) -> FeaturePlan:
 
 
 def _copy(keys: NDArray[np.uint64], corpus: str) -> NDArray[np.uint64]:
-    """Return the keys of the copies of features for one corpus."""
+    """Return the keys of the copies of features for the corpus ``corpus``."""
     return (keys ^ np.uint64(hash_string(f"in the corpus {corpus}"))) * _ODD
 
 
 def _join_features(one: Keys, other: Keys) -> Keys:
-    """Concatenate two sets of features for each token."""
+    """Concatenate two lists of features for each token."""
     tokens = np.concatenate([np.repeat(np.arange(len(starts) - 1), np.diff(starts)) for starts, _ in (one, other)])
     keys = np.concatenate([one[1], other[1]])[np.argsort(tokens, kind="stable")]
     return one[0] + other[0], keys

@@ -26,7 +26,7 @@ TrainChain = Callable[[Sequence[int] | None, str], TaggerModel]
 def held_out_unaries(
     documents: Sequence[Document], tags: Sequence[str], n_folds: int, train_chain: TrainChain
 ) -> tuple[list[Floats], list[ChainWeights]]:
-    """Compute log-potentials of each document with a linear chain that was trained without this document.
+    """Compute log-potentials of each document with a linear chain that was trained on other documents only.
 
     Document i belongs to fold i modulo ``n_folds``. On its own training documents a chain is overconfident and gains
     nothing from links, so log-potentials of links learned there would be too small. If there is only one document or
@@ -56,14 +56,17 @@ def held_out_unaries(
 
 
 def _reorder(scores: Floats, columns: Sequence[str], tags: Sequence[str]) -> Floats:
-    """Reorder the score columns to the order of ``tags``; a missing tag gets the lowest score of each token."""
+    """Reorder the columns of scores to the order of ``tags``.
+
+    The column of a missing tag has the lowest score of each token.
+    """
     index = {tag: k for k, tag in enumerate(columns)}
     lowest = scores.min(axis=1)
     return np.stack([scores[:, index[tag]] if tag in index else lowest for tag in tags], axis=1)
 
 
 class HeldOutPredictions(NamedTuple):
-    """Entities predicted in held-out documents, and the correctness of each prediction.
+    """Entities predicted in held-out documents, with the correctness of each entity.
 
     Attributes:
         inputs: Properties from which confidences are calibrated.

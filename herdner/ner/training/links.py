@@ -70,7 +70,7 @@ def learn_link_tables(
 
 
 def gold_states(model: TaggerModel, corpus: TrainingCorpus) -> list[NDArray[np.int32]]:
-    """Return the gold tags of each document as indices into the tags of the model.
+    """Return the gold tags of each document, as indices into the tags of the model.
 
     Undecided tokens get the most probable allowed tags.
 
@@ -97,7 +97,7 @@ def join_examples(
     unaries: Sequence[Floats],
     states: Sequence[NDArray[np.int32]],
 ) -> Examples:
-    """Concatenate documents with gold tags to `Examples` for the learning of link tables.
+    """Concatenate documents with gold tags to `Examples`, the training data of link tables.
 
     Args:
         model: Model whose links are learned.
@@ -119,7 +119,7 @@ def development_f1(
     gold: Sequence[Sequence[Span]],
     backend: Backend,
 ) -> ScoreFunction:
-    """Return a function that computes the micro F1 of a model on development documents.
+    """Return a function from a model to its micro F1 on the development documents.
 
     Args:
         tags: Tags of the models, in the order of their tables.

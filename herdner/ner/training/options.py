@@ -21,7 +21,7 @@ TRAINERS: tuple[TrainerName, ...] = get_args(TrainerName)
 
 
 class Regularisation(NamedTuple):
-    """Penalties on the weights of a chain, and the minimum frequency of features.
+    """Penalties on the weights of a linear chain, and the minimum frequency of features.
 
     Attributes:
         c1: Weight of the L1 norm.
@@ -39,7 +39,7 @@ class Regularisation(NamedTuple):
 def regularisation(
     c1: float = 0.0, c2: float | None = None, min_freq: int | None = None, *, has_base: bool = False
 ) -> Regularisation:
-    """Build regularisation options, in which arguments that are None get default values.
+    """Build the options for regularisation; arguments that are None get default values.
 
     Args:
         c1: Weight of the L1 norm.
@@ -55,7 +55,7 @@ def regularisation(
 
 @dataclass(frozen=True)
 class TrainingOptions:
-    """Training options of `herdner.Tagger`, which documents them.
+    """Training options of `herdner.Tagger`. Its documentation describes them.
 
     Raises:
         ValueError: A parameter is unknown, or two parameters contradict each other.
@@ -95,7 +95,7 @@ class TrainingOptions:
         return self.trainer == "herdner" and not self.c1
 
     def link_templates(self, base: TaggerModel | None) -> list[SkipChain]:
-        """Return the link templates of the model to train.
+        """Return the link templates of the model to be trained.
 
         Args:
             base: Model that is adapted, whose templates are the default.
@@ -119,7 +119,7 @@ class TrainingOptions:
         return links
 
     def initial_model(self, base: TaggerModel | None) -> TaggerModel:
-        """Return a tagger model without weights, with the features and tags of the training options.
+        """Return a tagger model without weights, which has the features and tags of the training options.
 
         Args:
             base: Model that is adapted. The new model has its features, tags and tokenizer.

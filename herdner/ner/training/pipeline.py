@@ -39,7 +39,7 @@ def train_model(
     progress: TrainingProgress | None = None,
     seed: int = 0,
 ) -> tuple[TaggerModel, LearningCurve | None]:
-    """Train a tagger model: the linear chain, the chains of cross-validation folds, link tables and calibration.
+    """Train a tagger model in four steps: linear chain, chains of cross-validation folds, link tables and calibration.
 
     Args:
         options: Parameters of the tagger.
@@ -111,7 +111,7 @@ def _make_trainer(
     base: TaggerModel | None,
     start: TaggerModel | None,
 ) -> ChainTrainer:
-    """Return the trainer of linear chains for the features of a model."""
+    """Return the trainer of linear chains, for the features of ``model`` and the documents of ``corpus``."""
     start_weights = None if start is None else check_start(start, model.plan, model.lexicon, corpus.tags)
     if not options.uses_own_trainer and (base or start or corpus.borders or (corpus.weights != 1).any()):
         raise ValueError(

@@ -31,7 +31,7 @@ _VECTOR_CLASS = TYPE_ATTRIBUTES.index(f"vector{VECTOR_CLASSES[2]}")
 def with_topics(
     model: TaggerModel, documents: Sequence[Document], start: TaggerModel | None, seed: Seed
 ) -> TaggerModel:
-    """Add topics of documents, learned by clustering, to the features of a model.
+    """Cluster documents into topics, and add the topics to the features of a model.
 
     Args:
         model: Model without weights.
@@ -60,7 +60,9 @@ def with_topics(
 
 
 def class_shares(model: TaggerModel, documents: Sequence[Document]) -> Floats:
-    """Return, for each document, the square root of the share of each vector class among the tokens.
+    """Return the square root of the share of each vector class among the tokens of each document.
+
+    The result is float64[documents, 513].
 
     Args:
         model: Model with the lexicon of vector classes.
@@ -79,7 +81,7 @@ def class_shares(model: TaggerModel, documents: Sequence[Document]) -> Floats:
 
 
 def learn_topics(points: Floats, seed: Seed) -> Topics:
-    """Cluster documents by k-means, where each centre starts at a random document.
+    """Cluster documents by k-means. Each centre starts at a random document.
 
     Args:
         points: float64[documents, 513], rows of `class_shares`.
