@@ -112,7 +112,7 @@ cdef class Extractor:
     cdef FeatureWeights weights
     cdef TypeStore store
     cdef object topics
-    cdef object lock        # held while words are looked up and added
+    cdef object lock        # a ForkLock; its lock is held while words are looked up and added
     cdef const uint64_t[::1] nothing
     cdef Py_ssize_t n_occurrences, n_position, n_labels, window, reach, n_conjunctions, max_keys
 
@@ -220,7 +220,7 @@ cdef class Extractor:
         cdef PyObject** items = items_of(words)
         cdef object type
         cdef TypeStore store
-        with self.lock:
+        with self.lock.current:
             if self.store.n_types > MANY_TYPES or self.store.n_types + n > self.store.capacity:
                 self.store = self.new_store(n)
             store = self.store

@@ -1,5 +1,4 @@
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
 from typing import Any, TypedDict
 
 import numpy as np
@@ -38,7 +37,7 @@ class Extractor:
         vectors: WordTable | None,
         gazetteers: WordTable | None,
         n_gazetteers: int,
-        lock: AbstractContextManager[Any],
+        lock: Any,
         weights: FeatureWeights | None = None,
         topics: Any | None = None,
     ) -> None: ...

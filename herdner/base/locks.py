@@ -13,28 +13,23 @@ _locks: WeakSet[ForkLock] = WeakSet()
 
 
 class ForkLock:
-    """Reentrant lock that is free in a forked child process.
+    """Holder of a reentrant lock that is free in a forked child process.
 
-    The data that it protects are consistent in the child.
+    The data that the lock protects are consistent in the child.
 
     A fork copies the state of locks but no other threads, so a lock that another thread holds would stay locked in the
     child. Therefore a fork waits until all of these locks are free, and the child gets new ones.
+
+    Attributes:
+        current: The lock of this process, to be acquired with ``with``.
     """
 
-    __slots__ = ("__weakref__", "_lock")
+    __slots__ = ("__weakref__", "current")
 
     def __init__(self) -> None:
         """Create a free lock."""
-        self._lock: Any = RLock()
+        self.current: Any = RLock()
         _locks.add(self)
-
-    def __enter__(self) -> None:
-        """Acquire the lock at the start of a ``with`` block."""
-        self._lock.acquire()
-
-    def __exit__(self, *_: object) -> None:
-        """Release the lock at the end of a ``with`` block."""
-        self._lock.release()
 
 
 _acquired_locks: list[Any] = []
@@ -43,9 +38,8 @@ _acquired_locks: list[Any] = []
 def _before_fork() -> None:
     """Acquire all locks before a fork, so that no thread changes the data that the locks protect."""
     for lock in list(_locks):
-        inner = lock._lock  # pyright: ignore[reportPrivateUsage]
-        if inner.acquire(timeout=FORK_SECONDS):
-            _acquired_locks.append(inner)
+        if lock.current.acquire(timeout=FORK_SECONDS):
+            _acquired_locks.append(lock.current)
 
 
 def _after_fork_in_parent() -> None:
@@ -58,7 +52,7 @@ def _after_fork_in_child() -> None:
     """Replace all locks by free ones in the child process after a fork."""
     _acquired_locks.clear()
     for lock in list(_locks):
-        lock._lock = RLock()  # pyright: ignore[reportPrivateUsage]
+        lock.current = RLock()
 
 
 if hasattr(os, "register_at_fork"):  # not on Windows, which has no fork

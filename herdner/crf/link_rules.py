@@ -128,23 +128,6 @@ class SameWord:
         spellings = spell_tokens(list(tokens))
         return same_words(spellings, sentence_offsets, None, self.min_length, self.fold_case, self.nearest)
 
-    def links_of_all(
-        self, documents: Sequence[Tokenized], spellings: TokenSpellings, starts: Int64s, sentence_offsets: Int64s
-    ) -> NDArray[np.int32]:
-        """Return the links between the tokens of concatenated documents.
-
-        No link joins two documents.
-
-        See `herdner.crf.templates.SkipChain.links_of_all`.
-
-        Args:
-            documents: Documents with tokens.
-            spellings: Spelling features of all tokens.
-            starts: int64[D + 1], first token of each document, and the number of all tokens.
-            sentence_offsets: int64[S + 1], first token of each sentence, and the number of all tokens.
-        """
-        return same_words(spellings, sentence_offsets, starts, self.min_length, self.fold_case, self.nearest)
-
 
 @dataclass(frozen=True)
 class SameStem:
@@ -386,18 +369,7 @@ class Company:
     def links_of_all(
         self, documents: Sequence[Tokenized], spellings: TokenSpellings, starts: Int64s, sentence_offsets: Int64s
     ) -> NDArray[np.int32]:
-        """Return the links between the tokens of concatenated documents.
-
-        No link joins two documents.
-
-        See `herdner.crf.templates.SkipChain.links_of_all`.
-
-        Args:
-            documents: Documents with tokens.
-            spellings: Spelling features of all tokens.
-            starts: int64[D + 1], first token of each document, and the number of all tokens.
-            sentence_offsets: int64[S + 1], first token of each sentence, and the number of all tokens.
-        """
+        """Return the links between the tokens of concatenated documents; see `find_links_of_all`."""
         links = [np.empty((0, 2), np.int32)]
         all_names, name_starts = name_tokens_of_documents(spellings, sentence_offsets, starts, 1)
         for d in documents_with_words(spellings, DESIGNATORS, starts):
@@ -431,6 +403,52 @@ RULES: Mapping[str, type[Any]] = MappingProxyType(
         "company": Company,
     }
 )
+
+
+def find_links(rule: Rule, tokens: Sequence[str], sentence_offsets: Int64s) -> NDArray[np.int32]:
+    """Return the links that a rule finds in a document, and check those of a custom rule.
+
+    Args:
+        rule: Link rule.
+        tokens: Tokens of the document.
+        sentence_offsets: int64[S + 1], first token of each sentence, and the number of tokens.
+
+    Returns:
+        int32[F, 2], the earlier token of each link first, rows ascending and distinct.
+
+    Raises:
+        ValueError: A custom rule returns invalid links.
+    """
+    links = rule.links(tokens, sentence_offsets)
+    return links if type(rule) in RULES.values() else check_links(links, len(tokens), f"rule {rule.name}")
+
+
+def find_links_of_all(
+    rule: Rule, documents: Sequence[Tokenized], spellings: TokenSpellings, starts: Int64s, sentence_offsets: Int64s
+) -> NDArray[np.int32]:
+    """Return the links that a rule finds in concatenated documents. No link joins two documents.
+
+    Args:
+        rule: Link rule.
+        documents: D documents with tokens.
+        spellings: Spelling features of all tokens.
+        starts: int64[D + 1], first token of each document, and the number of all tokens.
+        sentence_offsets: int64[S + 1], first token of each sentence of all documents, and the number of all tokens.
+
+    Returns:
+        int32[F, 2], indices of tokens in the concatenated documents.
+
+    Raises:
+        ValueError: A custom rule returns invalid links.
+    """
+    if type(rule) is SameWord:
+        return same_words(spellings, sentence_offsets, starts, rule.min_length, rule.fold_case, rule.nearest)
+    if type(rule) is Company:
+        return rule.links_of_all(documents, spellings, starts, sentence_offsets)
+    links = [np.empty((0, 2), np.int32)]
+    for document, start in zip(documents, starts.tolist(), strict=False):
+        links.append(find_links(rule, document.tokens, document.sentence_offsets) + np.int32(start))
+    return np.concatenate(links)
 
 
 def check_links(value: object, n_tokens: int, name: str) -> NDArray[np.int32]:
@@ -579,7 +597,7 @@ def _stemmer(language: str) -> Callable[[str], str]:
     def stem(word: str) -> str:
         if len(word) > LONGEST_STEMMED:
             return word
-        with lock:  # a stemmer is not thread-safe, because it stores the word as its state
+        with lock.current:  # a stemmer is not thread-safe, because it stores the word as its state
             return stemmed(word)
 
     return stem

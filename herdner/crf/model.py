@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -76,6 +76,11 @@ class SkipChainModel:
         allowed = allowed_transitions(tags, scheme)
         start, end = (np.where(is_allowed, zeros, -np.inf) for is_allowed in (allowed.start, allowed.end))
         return cls(np.where(allowed.follow, transition, -np.inf), start, end, link_tables)
+
+    @cached_property
+    def has_borders(self) -> bool:
+        """True if a start or end log-potential is not 0."""
+        return bool(self.start.any() or self.end.any())
 
     def unroll(self, unary: NDArray[np.float64], sentence_offsets: NDArray[np.int64], links: Links = ()) -> FactorGraph:
         """Build the factor graph of a document with the tables of the model.
@@ -169,7 +174,7 @@ class SkipChainModel:
         Returns:
             float64[n, K]: a copy, or ``unary`` itself if it may be overwritten or start and end are 0.
         """
-        if not self.start.any() and not self.end.any():
+        if not self.has_borders:
             return unary
         if not overwrite_unary:
             unary = unary.copy()

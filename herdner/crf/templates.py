@@ -7,24 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from herdner._ext.links import checked_borders
-from herdner._ext.spellings import TokenSpellings
-from herdner.base.arrays import Int64s
-from herdner.crf.link_rules import (
-    RULES,
-    Company,
-    Rule,
-    SameWord,
-    Tokenized,
-    check_links,
-    rule_from_dict,
-    rule_to_dict,
-)
+from herdner.crf.link_rules import Rule, SameWord, find_links, rule_from_dict, rule_to_dict
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,33 +65,7 @@ class SkipChain:
         Raises:
             ValueError: A custom rule returns invalid links.
         """
-        links = self.rule.links(tokens, sentence_offsets)
-        return links if type(self.rule) in RULES.values() else check_links(links, len(tokens), f"rule {self.name}")
-
-    def links_of_all(
-        self, documents: Sequence[Tokenized], spellings: TokenSpellings, starts: Int64s, sentence_offsets: Int64s
-    ) -> NDArray[np.int32]:
-        """Return the links between the tokens of concatenated documents.
-
-        No link joins two documents.
-
-        Args:
-            documents: D documents with tokens.
-            spellings: Spelling features of all tokens, which rules read.
-            starts: int64[D + 1], first token of each document, and the number of all tokens.
-            sentence_offsets: int64[S + 1], first token of each sentence of all documents, and the number of all tokens.
-
-        Returns:
-            int32[F, 2], indices of tokens in the concatenated documents.
-
-        Raises:
-            ValueError: A custom rule returns invalid links.
-        """
-        if type(self.rule) in (SameWord, Company):
-            return cast("SameWord | Company", self.rule).links_of_all(documents, spellings, starts, sentence_offsets)
-        pairs = zip(documents, starts.tolist(), strict=False)
-        links = [self.links(document.tokens, document.sentence_offsets) + np.int32(start) for document, start in pairs]
-        return np.concatenate([np.empty((0, 2), np.int32), *links])
+        return find_links(self.rule, tokens, sentence_offsets)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the link template as a dict of JSON values."""

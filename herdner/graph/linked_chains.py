@@ -74,7 +74,7 @@ def tied_linked_chains(
         The linked chains; None if a sequence is empty, a table lists a link twice, there are more than 62 link tables,
         or a log-potential is NaN or +inf.
     """
-    if (np.diff(offsets) < 1).any():
+    if (offsets[1:] <= offsets[:-1]).any():
         return None
     largest = max(unary.max(), transition.max(), sum(max(table.max(), 0) for _, table in links))
     joint = merge_links([ends for ends, _ in links]) if len(links) <= _MOST_TABLES else None

@@ -75,14 +75,10 @@ class TableGraph:
         Args:
             form: ``ChainForm``, ``GridForm`` or ``LinkedChains``.
         """
-        if form not in self._layouts:
-            layout = self.links() if form is LinkedChains and self.links is not None else None
-            try:
-                self._layouts[form] = layout or _LAYOUTS[form](self.sizes, self.factors)
-            except UnsupportedGraph as error:
-                self._layouts[form] = str(error)
-        layout = self._layouts[form]
-        return None if isinstance(layout, str) else layout
+        try:
+            return self.require(form, "")
+        except UnsupportedGraph:
+            return None
 
     def require(self, form: type[Form], advice: str) -> Form:
         """Convert the graph to the layout ``form``; raise `UnsupportedGraph` if the graph has no such layout.
@@ -94,9 +90,15 @@ class TableGraph:
         Raises:
             UnsupportedGraph: The message names the obstacle, such as the first factor that does not fit.
         """
-        layout = self.find(form)
-        if layout is None:
-            raise UnsupportedGraph(f"{self._layouts[form]}: {advice}")
+        if form not in self._layouts:
+            layout = self.links() if form is LinkedChains and self.links is not None else None
+            try:
+                self._layouts[form] = layout or _LAYOUTS[form](self.sizes, self.factors)
+            except UnsupportedGraph as error:
+                self._layouts[form] = str(error)
+        layout = self._layouts[form]
+        if isinstance(layout, str):
+            raise UnsupportedGraph(f"{layout}: {advice}")
         return layout
 
 

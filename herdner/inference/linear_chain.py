@@ -24,6 +24,7 @@ from herdner.base.arrays import Floats, Int32s, Int64s
 from herdner.base.checks import are_offsets
 
 LARGEST = 1e300  # CHAIN_LARGEST of the compiled loops
+_NO_FAULT = -1  # returned by the compiled loops on success
 _OUT_OF_RANGE = f"holds NaN, +inf or numbers beyond {LARGEST:g}; log-potentials must be smaller, or -inf"
 
 
@@ -100,7 +101,8 @@ def decode(unary: Floats, tables: Floats, offsets: Int64s, edge_table: Int32s | 
         ImpossibleChain: Every labelling of a sequence is forbidden.
     """
     states, scores = np.empty(len(unary), np.int32), np.empty(len(offsets) - 1)
-    _raise_fault(loops.viterbi(unary, tables, offsets, edge_table, states, scores), offsets)
+    if (fault := loops.viterbi(unary, tables, offsets, edge_table, states, scores)) != _NO_FAULT:
+        raise _error(fault, offsets)
     return states, scores
 
 
@@ -169,7 +171,8 @@ def smooth(
         np.empty((len(unary), *tables.shape[1:])) if edges and edges_out is None else edges_out,
     )
     arrays = result.log_z, result.nodes, result.transition_counts, result.edges
-    _raise_fault(loops.forward_backward(unary, tables, offsets, edge_table, *arrays), offsets)
+    if (fault := loops.forward_backward(unary, tables, offsets, edge_table, *arrays)) != _NO_FAULT:
+        raise _error(fault, offsets)
     return result
 
 
@@ -221,10 +224,34 @@ def span_log_probability(
     if len(wrong):
         k = wrong[0]
         raise ValueError(f"span {k}, tokens {starts[k]} to {ends[k]} (exclusive), is empty or not inside one sequence")
-    order = np.argsort(starts, kind="stable")
-    out, result = np.empty(len(starts)), np.empty(len(starts))
-    _raise_fault(loops.span_log_probability(*arrays, labelling, starts[order], ends[order], out), offsets)
-    result[order] = out
+    order, result = np.argsort(starts, kind="stable"), np.empty(len(starts))
+    result[order] = score_spans(*arrays, labelling, starts[order], ends[order])
+    return result
+
+
+def score_spans(
+    unary: Floats, tables: Floats, offsets: Int64s, edge_table: Int32s | None, states: Int32s, starts: Int64s,
+    ends: Int64s,
+) -> Floats:  # fmt: skip
+    """Return the result of `span_log_probability` for checked arrays and spans in ascending order of their starts.
+
+    Args:
+        unary: float64[N, K], log-potentials of states.
+        tables: float64[T, K, K], log-potentials of consecutive states.
+        offsets: int64[S + 1], borders of the sequences.
+        edge_table: int32[N], the table of each edge; None is table 0.
+        states: int32[N], the states whose probability is computed.
+        starts: int64[M], the first token of each span, ascending.
+        ends: int64[M], the token after the last one of each span, in the same sequence.
+
+    Raises:
+        ImpossibleChain: Every labelling of a sequence with a span is forbidden.
+    """
+    result = np.empty(len(starts))
+    if (
+        fault := loops.span_log_probability(unary, tables, offsets, edge_table, states, starts, ends, result)
+    ) != _NO_FAULT:
+        raise _error(fault, offsets)
     return result
 
 
@@ -255,9 +282,8 @@ def _checked(unary: ArrayLike, transition: ArrayLike, offsets: ArrayLike, edge_t
     return unary, tables, offsets, edges
 
 
-def _raise_fault(fault: int, offsets: Int64s) -> None:
-    """Raise the error for a fault code of a compiled loop."""
-    if fault == -2:
-        raise ValueError(f"unary {_OUT_OF_RANGE}")
-    if fault >= 0:
-        raise ImpossibleChain(fault, int(offsets[fault]), int(offsets[fault + 1]))
+def _error(fault: int, offsets: Int64s) -> ValueError:
+    """Return the error that belongs to the fault code of a compiled loop."""
+    if fault < 0:
+        return ValueError(f"unary {_OUT_OF_RANGE}")
+    return ImpossibleChain(fault, int(offsets[fault]), int(offsets[fault + 1]))

@@ -65,8 +65,8 @@ class CalibrationInputs(NamedTuple):
             Log-odds with links and without, clipped to finite values; number of tokens after the first, at most three;
             and the mean probability without links of the entities in the same document.
         """
-        clipped = [np.clip(p, _NEAREST, 1 - _NEAREST) for p in (self.confidence, self.without_links)]
-        odds, chain_odds = [np.log(p) - np.log1p(-p) for p in clipped]
+        clipped = np.minimum(np.maximum([self.confidence, self.without_links], _NEAREST), 1 - _NEAREST)
+        odds, chain_odds = np.log(clipped) - np.log1p(-clipped)
         sizes = np.maximum(np.bincount(self.document), 1)
         document = (np.bincount(self.document, self.without_links) / sizes)[self.document]
         return odds, chain_odds, np.minimum(self.length, _LONGEST) - 1.0, document

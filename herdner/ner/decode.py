@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 from herdner._ext.features import Extractor
 from herdner._ext.spellings import TokenSpellings, spell_tokens
 from herdner.base.arrays import Floats, Int64s
-from herdner.crf.link_rules import Tokenized
+from herdner.crf.link_rules import Tokenized, find_links_of_all
 from herdner.crf.model import Links, SkipChainModel
-from herdner.inference import Backend, UnsupportedGraph, linear_chain, make_backend
+from herdner.inference import Backend, UnsupportedGraph, make_backend
+from herdner.inference.linear_chain import score_spans
 from herdner.ner.calibration import Calibration, CalibrationInputs
 from herdner.ner.inference import DEFAULT_BACKEND
 from herdner.ner.known_names.evidence import Evidence
@@ -46,7 +47,7 @@ def decode(
     sentence_offsets: NDArray[np.int64],
     links: Links,
     backend: Backend | None,
-    rng: np.random.Generator,
+    rng: np.random.Generator | None,
 ) -> Decoded:
     """Compute the tags and marginals of n tokens with an inference backend.
 
@@ -58,7 +59,7 @@ def decode(
         sentence_offsets: int64[S + 1], first token of each sentence, and n.
         links: Linked tokens of each table of links.
         backend: Inference backend. None is Viterbi if no tokens are linked, else sum-product.
-        rng: Source of random numbers.
+        rng: Source of random numbers, for samplers.
 
     Raises:
         UnsupportedGraph: The backend does not support such a graph.
@@ -115,8 +116,8 @@ def span_confidences(
         unary = crf.with_borders(total, sentence_offsets, overwrite_unary=True)
     else:
         unary = crf.with_borders(unary, sentence_offsets)
-    spans = decoded.states, starts, ends
-    return np.exp(linear_chain.span_log_probability(unary, crf.transition, sentence_offsets, *spans))
+    tables = np.ascontiguousarray(crf.transition)[None]
+    return np.exp(score_spans(unary, tables, sentence_offsets, None, decoded.states, starts, ends))
 
 
 def span_beliefs(
@@ -145,13 +146,13 @@ def span_beliefs(
     is_linked = np.zeros(len(unary) + 1, np.int64)
     for each in links:
         is_linked[each.ravel() + 1] = 1
-    linked_before = np.cumsum(is_linked)  # number of linked tokens before each token
+    linked_before = is_linked.cumsum()  # number of linked tokens before each token
     linked = linked_before[stops] > linked_before[first]
     chain = span_confidences(crf, unary, sentence_offsets, (), decoded, first[linked], stops[linked])
     with_links = span_confidences(crf, unary, sentence_offsets, links, decoded, first, stops, overwrite_unary)
     without_links = with_links.copy()
     without_links[linked] = chain
-    document = np.searchsorted(np.array(starts), first, "right") - 1
+    document = np.asarray(starts).searchsorted(first, "right") - 1
     return CalibrationInputs(with_links, without_links, linked, labels, stops - first, document)
 
 
@@ -184,7 +185,8 @@ def concatenate(
     offsets = np.concatenate([np.zeros(1, np.int64), *(d.sentence_offsets[1:] + start for d, start in pairs)])
     if spellings is None:
         spellings = spell_tokens([token for document in documents for token in document.tokens])
-    ends = [each.template.links_of_all(documents, spellings, starts, offsets) for each in crf.link_tables]
+    rules = [each.template.rule for each in crf.link_tables]
+    ends = [find_links_of_all(rule, documents, spellings, starts, offsets) for rule in rules]
     return LinkedDocuments(starts, offsets, ends)
 
 
@@ -251,7 +253,7 @@ class Decoder:
         self,
         documents: Sequence[Document],
         backend: Backend | None,
-        rng: np.random.Generator,
+        rng: np.random.Generator | None,
         evidence: Sequence[Evidence] = (),
     ) -> list[Document]:
         """Tag documents.
@@ -263,7 +265,7 @@ class Decoder:
         Args:
             documents: Documents with tokens.
             backend: Inference backend, or None for the default.
-            rng: Source of random numbers.
+            rng: Source of random numbers, for samplers.
             evidence: Evidence of known names for each document; empty if there are no known names.
 
         Raises:
@@ -287,7 +289,8 @@ class Decoder:
         except UnsupportedGraph as error:
             raise UnsupportedGraph(f"{error}; or tag without links (links=False; --set links=false)") from None
         chunks = chunks_from_states(decoded.states, self.tags, offsets)
-        confidences = self.confidences(crf, unary, offsets, links, decoded, chunks, starts)
+        beliefs = span_beliefs(crf, unary, offsets, links, decoded, chunks, starts, overwrite_unary=True)
+        confidences = beliefs.confidence if self.calibration is None else self.calibration(beliefs)
         borders = np.searchsorted(chunks.starts, starts).tolist()
         tagged: list[Document] = []
         for d, (document, start) in enumerate(zip(documents, starts.tolist(), strict=False)):
@@ -298,28 +301,3 @@ class Decoder:
                 tags = [self.tags[state] for state in decoded.states[start : starts[d + 1]].tolist()]
             tagged.append(document.with_decoded(spans, self.scheme or "iob2", confidences[own], tags))
         return tagged
-
-    def confidences(
-        self,
-        crf: SkipChainModel,
-        unary: Floats,
-        sentence_offsets: NDArray[np.int64],
-        links: Links,
-        decoded: Decoded,
-        chunks: Chunks,
-        starts: Sequence[int] | Int64s = (0,),
-    ) -> Floats:
-        """Return the confidence of each predicted span, float64[M].
-
-        Confidences are calibrated if the model has a calibration.
-
-        ``unary`` is overwritten.
-
-        The arguments are those of `span_beliefs`; ``chunks`` are all spans of the documents.
-        """
-        if self.calibration is None:
-            spans = chunks.starts, chunks.ends
-            return span_confidences(crf, unary, sentence_offsets, links, decoded, *spans, overwrite_unary=True)
-        return self.calibration(
-            span_beliefs(crf, unary, sentence_offsets, links, decoded, chunks, starts, overwrite_unary=True)
-        )

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from herdner.base.arrays import Floats
 from herdner.crf.weights import ChainWeights
-from herdner.ner.decode import Decoded, Decoder
+from herdner.ner.decode import Decoded, Decoder, span_beliefs
 from herdner.ner.descriptions import WELL_KNOWN, Describer
 from herdner.ner.known_names.evidence import Evidence
 from herdner.ner.model import TaggerModel
@@ -389,8 +389,9 @@ class _Explainer:
 
     def _confidences_without_links(self) -> Floats:
         offsets, decoded = self.document.sentence_offsets, Decoded(self._states)
-        chain = self.decoder.without_links().crf
-        return self.decoder.confidences(chain, self._unary, offsets, (), decoded, Chunks.of(self.spans))
+        chain, calibration = self.decoder.without_links().crf, self.decoder.calibration
+        beliefs = span_beliefs(chain, self._unary, offsets, (), decoded, Chunks.of(self.spans))
+        return beliefs.confidence if calibration is None else calibration(beliefs)
 
     # --- descriptions -----------------------------------------------------------------------------------------------
 

@@ -140,7 +140,7 @@ def check_transition(transition: ArrayLike | None, n_labels: int) -> NDArray[np.
     if transition is None:
         return np.zeros((n_labels, n_labels))
     try:
-        table = np.array(transition, np.float64)
+        table = np.array(transition, np.float64, order="C")
     except (ValueError, TypeError):
         raise ValueError("transition must be an array of numbers [labels, labels]") from None
     if table.shape != (n_labels, n_labels):

@@ -123,7 +123,9 @@ class BatchTagger:
             if self.finder is not None:
                 pairs = zip(documents, sources, strict=True)
                 evidence = [self.finder(document, own_tokens=document is not source) for document, source in pairs]
-            tagged = self.decoder.tag(documents, self.inference.backend, child(self.seed, first), evidence)
+            # The default backends draw no random numbers; other seeds than 0 are checked all the same.
+            rng = None if self.inference.backend is None and self.seed == 0 else child(self.seed, first)
+            tagged = self.decoder.tag(documents, self.inference.backend, rng, evidence)
             tagged = list(map(with_names, tagged))
             if least := self.inference.min_confidence:
                 tagged = [without_uncertain(document, least) for document in tagged]

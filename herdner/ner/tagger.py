@@ -280,7 +280,7 @@ class Tagger(Estimator):
         """
         if inference is None:
             backend, links = self.backend if backend is None else backend, self.links if links is None else links
-            inference = Inference.of(backend, links=links, **options)
+            inference = Inference.of(backend, links=links, **options) if options or backend else Inference(links=links)
         elif options or backend is not None or links is not None:
             raise ValueError("`inference` cannot be combined with other options; pass all options to Tagger.inference")
         if inference.names is not None:

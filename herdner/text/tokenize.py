@@ -155,7 +155,7 @@ class Tokenizer:
         return self._with_offsets([text])[0][0]
 
     def _with_offsets(self, texts: list[str]) -> list[tuple[list[str], NDArray[np.int64], NDArray[np.int64]]]:
-        with self._lock:
+        with self._lock.current:
             runs = Runs(texts, self._splits)
             if unknown := runs.unknown():
                 self._split(unknown, runs)

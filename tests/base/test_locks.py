@@ -30,7 +30,7 @@ def test_a_lock_that_another_thread_holds_is_free_in_the_child() -> None:
     lock, entered, release = ForkLock(), threading.Event(), threading.Event()
 
     def hold() -> None:
-        with lock:
+        with lock.current:
             entered.set()
             release.wait(0.2)
 
@@ -39,11 +39,11 @@ def test_a_lock_that_another_thread_holds_is_free_in_the_child() -> None:
     entered.wait()
     pid = os.fork()
     if pid == 0:
-        with lock:
+        with lock.current:
             os._exit(0)
     assert exit_code(pid) == 0
     thread.join()
-    with lock:
+    with lock.current:
         pass
 
 

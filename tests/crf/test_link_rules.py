@@ -28,6 +28,8 @@ from herdner.crf.link_rules import (
     LastName,
     SameStem,
     SameWord,
+    find_links,
+    find_links_of_all,
     rule_from_dict,
     rule_from_text,
     rule_to_dict,
@@ -293,14 +295,13 @@ def test_words_and_stems_never_link_the_same_tokens(case):
 
 @given(st.lists(documents(st.sampled_from(WORDS + STRANGE + FIRMS)), max_size=4), rules())
 def test_documents_together_are_linked_as_each_alone(several, rule):
-    template = skip_chain_template(rule)
     starts = np.cumsum([0, *(len(tokens) for tokens, _ in several)])
     borders = np.concatenate(
         [[0], *(offsets[1:] + start for (_, offsets), start in zip(several, starts, strict=False))]
     )
     said = spell_tokens([token for tokens, _ in several for token in tokens])
-    found = template.links_of_all([Tokens(*each) for each in several], said, starts, borders)
-    alone = [template.links(*each) + start for each, start in zip(several, starts, strict=False)]
+    found = find_links_of_all(rule, [Tokens(*each) for each in several], said, starts, borders)
+    alone = [find_links(rule, *each) + start for each, start in zip(several, starts, strict=False)]
     assert found.tolist() == [pair for links in alone for pair in links.tolist()]
 
 

@@ -116,9 +116,10 @@ class SumProduct:
 
         The loop is None for a graph without links.
         """
-        began = perf_counter()
-        self.capabilities.require(record, "sum-product")
-        table_counts = self.table_counts if record is None else record.table_counts
+        began, table_counts = perf_counter(), self.table_counts
+        if record is not None:
+            self.capabilities.require(record, "sum-product")
+            table_counts = record.table_counts
         compiled = compile_tables(graph)
         form, loop = compiled.find(ChainForm) if compiled.links is None else None, None
         if form is not None:

@@ -62,7 +62,7 @@ class TokenPatterns:
             document: Document with tokens.
         """
         gaps = np.append(document.token_starts[1:] > document.token_ends[:-1], False)
-        with self._lock, self._vocab.memory_zone():
+        with self._lock.current, self._vocab.memory_zone():
             doc = self._doc(self._vocab, words=list(document.tokens), spaces=gaps.tolist())
             strings = self._vocab.strings
             matches = [(start, end, int(strings[key])) for key, start, end in self._matcher(doc)]
