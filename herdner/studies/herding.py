@@ -17,7 +17,7 @@ _OPERATIONS = 2**26  # per call of a compiled loop, so that Ctrl-C can interrupt
 
 @dataclass(frozen=True, slots=True, eq=False)
 class HerdingResult:
-    """Samples of a herding run, and its final weights.
+    """Samples of a herding run, with its final weights.
 
     The moments of T samples minus the target moments are (initial weights - final weights) / T.
 
@@ -33,7 +33,7 @@ class HerdingResult:
 def herd(
     features: ArrayLike, moments: ArrayLike, n_samples: int, weights: ArrayLike | None = None, seed: Seed = None
 ) -> HerdingResult:
-    """Herd samples from a finite set of points so that their mean features match given moments.
+    """Herd samples from a finite set of points: choose points whose mean features approach ``moments``.
 
     Sample x maximises <weights, features[x]>; then the weights become weights + moments - features[x]. Among equal
     maxima, the first point is taken. If the moments lie in the convex hull of the features, the weights stay bounded
@@ -71,7 +71,7 @@ def herd(
 def herd_categorical(
     p: ArrayLike, n_samples: int, weights: ArrayLike | None = None, seed: Seed = None
 ) -> HerdingResult:
-    """Herd samples of one categorical distribution (HGW19, Algorithm 3).
+    """Herd samples of one categorical distribution with probabilities ``p`` (HGW19, Algorithm 3).
 
     The features are indicators of the states. From the default initial weights, the count of each state is within K - 1
     of T p; for K = 2 it is within 1 (HG16, Lemma 1). The same holds for random initial weights and for the final
@@ -110,7 +110,10 @@ def herd_categorical(
 
 
 def _random_weights(shares: Int64s, unit: int, rng: np.random.Generator) -> Int64s:
-    """Draw initial herding weights uniformly from the simplex {w >= p - 1, sum of w = 0} of the possible states."""
+    """Draw initial herding weights uniformly from their possible values, {w >= p - 1, sum of w = 0}.
+
+    States of probability 0 are left out.
+    """
     possible = np.flatnonzero(shares)
     above = np.rint((len(possible) - 1) * unit * rng.dirichlet(np.ones(len(possible)))).astype(np.int64)
     weights = np.zeros_like(shares)
@@ -120,7 +123,7 @@ def _random_weights(shares: Int64s, unit: int, rng: np.random.Generator) -> Int6
 
 
 def _fill_samples(n_samples: int, cost: int, fill: Callable[[Int64s], None]) -> Int64s:
-    """Fill the array of samples in parts, so that Ctrl-C can interrupt the run."""
+    """Fill the array of samples part by part, so that Ctrl-C can interrupt the run."""
     if n_samples < 0:
         raise ValueError(f"`n_samples` must be at least 0, got {n_samples}")
     samples = np.empty(n_samples, np.int64)
@@ -131,7 +134,7 @@ def _fill_samples(n_samples: int, cost: int, fill: Callable[[Int64s], None]) -> 
 
 
 def _row(values: ArrayLike, n: int, name: str) -> Floats:
-    """Convert ``values`` to float64[n]; raise `ValueError` for other shapes."""
+    """Convert ``values`` to float64[n]; raise `ValueError` if they have another shape."""
     array = finite(values, name)
     if array.shape != (n,):
         raise ValueError(f"`{name}` must have shape [{n}], got {array.shape}")

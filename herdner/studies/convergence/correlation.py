@@ -17,7 +17,9 @@ _TOLERANCE = 1e-9  # probabilities that differ by less count as equal
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CorrelationEstimate:
-    """Estimate of the error part D^cor for infinitely many samples, one row per herding weight y (HGW19, Table 1).
+    """Estimate of D^cor, the correlation part of the error, for infinitely many samples (HGW19, Table 1).
+
+    Each herding weight y has one row.
 
     D^cor_y = 2 t^2 D^depend_y times pi(y) is the contribution of weight y. The paper assumes that Gibbs sampling draws
     the other variables, and that the herded variable remembers one state only, through a weight that always sees the
@@ -39,17 +41,19 @@ class CorrelationEstimate:
 
     @property
     def contributions(self) -> Floats:
-        """Contribution pi(y) 2 t^2 D^depend_y of each herding weight y to the estimate of D^cor, float64[Y]."""
+        """Contribution of each herding weight y to the estimate of D^cor, float64[Y]: pi(y) 2 t^2 D^depend_y."""
         return self.chances * 2 * self.t**2 * self.depend
 
     @property
     def total(self) -> float:
-        """Estimate of the error part D^cor for infinitely many samples."""
+        """Estimate of D^cor, the correlation part of the error, for infinitely many samples."""
         return float(self.contributions.sum())
 
     @classmethod
     def of_returns(cls, returns: ArrayLike, focus: Focus) -> CorrelationEstimate:
-        """Estimate the error part D^cor from counted returns of a Gibbs chain.
+        """Estimate D^cor, the correlation part of the error, from counts of a Gibbs chain.
+
+        The counts are ``returns`` of `VisitCounts`.
 
         HGW19 counts the returns of a long Gibbs run, 2^32 samples. Noise makes ``depend`` too large.
 
@@ -73,7 +77,7 @@ class CorrelationEstimate:
 
     @classmethod
     def exact(cls, joint: Floats, focus: Focus, order: Sequence[int] | None = None) -> CorrelationEstimate:
-        """Compute the estimate of D^cor without sampling, from the Gibbs chain's first returns, by linear algebra.
+        """Estimate D^cor, the correlation part of the error, by exact linear algebra instead of sampling.
 
         Time O(Y S^3) for S joint states, at most 2^11.
 
@@ -108,7 +112,7 @@ class CorrelationEstimate:
 
 
 def _check(focus: Focus) -> None:
-    """Raise `ValueError` if D^cor cannot be estimated for the variable in ``focus``."""
+    """Raise `ValueError` if D^cor cannot be estimated for the variable of ``focus``."""
     if focus.target.shape[1] != 2:
         raise ValueError(f"the estimate of D^cor needs a binary variable, got {focus.target.shape[1]} states")
     if len(focus.keys) > 1:

@@ -33,7 +33,7 @@ _NOTHING = Record(best=False, marginals=False)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class VisitCounts:
-    """Counts of the states that one run visited.
+    """Numbers of visits of each joint state by one run of a sampler.
 
     Attributes:
         focus: The variable X, the states z of the others, and the herding weights.
@@ -50,12 +50,14 @@ class VisitCounts:
 
     @property
     def errors(self) -> list[ErrorParts]:
-        """Parts of the error after each run length."""
+        """Parts of the error (`ErrorParts`) after each run length."""
         return [ErrorParts.of(visits, self.focus) for visits in self.visits]
 
     @property
     def correlation(self) -> CorrelationEstimate:
-        """Estimate of the error part D^cor for infinitely many samples (HGW19); the run must be a long Gibbs run.
+        """Estimate of D^cor, the correlation part of the error, for infinitely many samples (HGW19).
+
+        The run must be a long run of Gibbs sampling.
 
         Raises:
             ValueError: The weights see several probabilities (bins), or a variable is not binary.
@@ -65,7 +67,9 @@ class VisitCounts:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CountingTables:
-    """Lookup tables and counters of the compiled counting loop, which accesses them by name (engine/fields.h).
+    """Lookup tables and counters of the compiled counting loop.
+
+    The loop reads the fields by name (engine/fields.h).
 
     Tables have a cell for each joint state of all n variables.
 
@@ -95,7 +99,7 @@ class CountingTables:
 
     @classmethod
     def of(cls, n: int, plan: Plan, focus: int, groups: Int32s) -> CountingTables:
-        """Allocate the tables of the counting loop.
+        """Allocate the tables and counters of the compiled counting loop.
 
         Args:
             n: Number of binary variables.
@@ -128,7 +132,7 @@ def count_visits(
     sharing: Sharing | None = None,
     start: ArrayLike | None = None,
 ) -> VisitCounts:
-    """Run a sampler once, and count the states that it visits.
+    """Run a sampler once, and count how often it visits each joint state.
 
     Each sweep updates all variables in order, starting after ``variable``, so that states are counted right after the
     update of ``variable``. The scan, number of sweeps, record, and number of chains of the plan are ignored. Binary
@@ -182,7 +186,7 @@ def count_visits(
 
 
 def focus_variable(graph: Graph, sharing: Sharing | None = None, variable: int = -1) -> Focus:
-    """Return the focus (distribution and herding weights) of one variable of a small graph.
+    """Return the joint distribution and the herding weights of one variable of a small graph, as a `Focus`.
 
     Args:
         graph: A small graph.
@@ -200,7 +204,7 @@ def focus_variable(graph: Graph, sharing: Sharing | None = None, variable: int =
 
 
 def _checked(compiled: TableGraph, plan: Gibbs, lengths: list[int], variable: int) -> tuple[int, int]:
-    """Return the number of variables and the index of ``variable``; raise `ValueError` if states cannot be counted."""
+    """Check the arguments of a count; return the number of variables, and ``variable`` as an index of at least 0."""
     n = len(compiled.sizes)
     if not 1 <= n <= loops.COUNTED_LIMIT and not (compiled.sizes != 2).any():
         raise ValueError(f"counting needs 1 to {loops.COUNTED_LIMIT} binary variables, got {n}")
@@ -220,7 +224,7 @@ def _plan_for_counting(plan: Gibbs, n_sweeps: int, last: int, n: int) -> Gibbs:
 
 
 def _focus(compiled: TableGraph, plan: Gibbs, sharing: Sharing | None, variable: int) -> tuple[Focus, Int32s]:
-    """Return the focus on ``variable``, and the index of its herding weight in each joint state, int32[2^V]."""
+    """Return the `Focus` of ``variable``, and the index of its herding weight in each joint state, int32[2^V]."""
     n = len(compiled.sizes)
     sharing = blanket_sharing() if sharing is None else sharing
     dummies = plan.dummy_edges if sharing.kind == "blanket" else None
@@ -236,7 +240,7 @@ def _focus(compiled: TableGraph, plan: Gibbs, sharing: Sharing | None, variable:
 
 
 def _advance(run: Run, done: int, end: int) -> int:
-    """Run the sweeps ``done`` to ``end - 1`` of a sampler, count the states, and return ``end``."""
+    """Run the sweeps ``done`` to ``end - 1`` of a sampler, count the visited states, and return ``end``."""
     if run.driver is not None:
         steps = run.setup.n_steps
         run.engine.set_uniforms(run.driver(done * steps, end * steps), done * steps)

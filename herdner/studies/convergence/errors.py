@@ -13,7 +13,9 @@ from herdner.studies.convergence.exact import Focus, conditional
 
 @dataclass(frozen=True, slots=True)
 class ErrorParts:
-    """Parts of the error of T samples, each recorded right after an update of X (HGW19, Sec. 4.3 and 6.5).
+    """Parts of the sampling error of T samples of a variable X and the other variables Z (HGW19, Sec. 4.3 and 6.5).
+
+    Each sample is recorded right after an update of X.
 
     ``all`` is at most the sum of the other parts. ``bin`` weighs each z by its frequency P(z), as eq. 5 and the
     authors' program do. With pi(z) instead, as Sec. 6.5 prints it, the sum of the parts would be no bound.
@@ -76,7 +78,7 @@ class ErrorParts:
 
 @dataclass(frozen=True, slots=True)
 class Lambdas:
-    """Largest weights of the error parts in the error of the mean of f(x, z), for one function f (HGW19, eq. 8).
+    """Coefficients of the parts of the error in an upper bound of the error of the mean of f(x, z) (HGW19, eq. 8).
 
     Attributes:
         cor: Weight of the part of this name.
@@ -94,7 +96,9 @@ class Lambdas:
 
     @classmethod
     def of(cls, f: ArrayLike, focus: Focus) -> Lambdas:
-        """Split f into a function of x, a function of z, a constant, and a rest; return their largest weights.
+        """Compute the coefficients of the parts of the error for a function f.
+
+        The function f is split into a function of x, a function of z, a constant, and a rest.
 
         A norm is half a range if a constant does not matter. P(z | y) is not known in advance, so the norm of the rest
         replaces the norm of its conditional expectation; the bound then holds for any samples.
@@ -111,7 +115,7 @@ class Lambdas:
         return cls(residual, residual + own, residual + own, residual + own, float(np.ptp(over_x)) / 2)
 
     def bound(self, errors: ErrorParts) -> float:
-        """Return a bound of the absolute error of the mean of f over the samples (HGW19, eq. 8).
+        """Return an upper bound of the absolute error of the sample mean of f (HGW19, eq. 8).
 
         Args:
             errors: The parts of the error.
@@ -121,12 +125,12 @@ class Lambdas:
 
 
 def _counts(visits: ArrayLike, focus: Focus) -> Floats:
-    """Return the visit counts as float64[L, Z, K]."""
+    """Reshape visit counts to float64[L, Z, K]."""
     return np.asarray(visits, np.float64).reshape(*focus.keys.shape, focus.target.shape[1])
 
 
 def expectation_error(f: ArrayLike, visits: ArrayLike, focus: Focus) -> float:
-    """Return the error of an expectation: the mean of f over the samples minus the exact expectation of f.
+    """Return the error of a sample mean: the mean of f over the samples minus the exact expectation of f.
 
     Args:
         f: The function, float64[Z, K].
@@ -139,7 +143,7 @@ def expectation_error(f: ArrayLike, visits: ArrayLike, focus: Focus) -> float:
 
 
 def rao_blackwell_error(f: ArrayLike, visits: ArrayLike, focus: Focus) -> float:
-    """Return the error of a Rao-Blackwellised mean: the mean of E[f | z] minus E f (HGW19, eq. 12).
+    """Return the error of a Rao-Blackwellised mean: the sample mean of E[f | z] minus the mean of f (HGW19, eq. 12).
 
     Args:
         f: The function, float64[Z, K].
@@ -174,14 +178,19 @@ def rao_blackwell_bound(f: ArrayLike, visits: ArrayLike, focus: Focus) -> float:
 
 
 def _integrated(f: ArrayLike, visits: ArrayLike, focus: Focus) -> tuple[Floats, Floats]:
-    """Return E[f | z] and, for each joint state z of the other variables, its visit frequency minus its probability."""
+    """Return E[f | z] and the error of the visit frequency, for each joint state z of the other variables.
+
+    The error is the frequency minus the probability.
+    """
     counts = _counts(visits, focus).sum(axis=(0, 2))
     values = np.asarray(f, np.float64).reshape(focus.target.shape)
     return (conditional(focus.target) * values).sum(axis=1), counts / counts.sum() - focus.target.sum(axis=1)
 
 
 def herding_bound(n_sweeps: ArrayLike, n_weights: int, error_bound: float = 0.0, width: float | None = None) -> Floats:
-    """Return 2 c B / T, a bound of the error part D^herding for binary variables (HGW19, eq. 10).
+    """Return an upper bound of D^herding, the herding part of the error of a binary variable (HGW19, eq. 10).
+
+    The bound is 2 c B / T.
 
     B is the number of weights, T the number of sweeps, and c = 1 + error bound + width.
 
@@ -215,7 +224,7 @@ def herding_bound(n_sweeps: ArrayLike, n_weights: int, error_bound: float = 0.0,
 
 
 def approx_bound(n_bins: int) -> float:
-    """Return 2 / B, a bound of the error part D^approx of DHG with B bins (HGW19, eq. 11).
+    """Return 2 / ``n_bins``, an upper bound of D^approx, the approximation part of the error of DHG (HGW19, eq. 11).
 
     Args:
         n_bins: B.
@@ -224,7 +233,7 @@ def approx_bound(n_bins: int) -> float:
 
 
 def best_bins(n_sweeps: float, error_bound: float = 0.0, ratio: float = 1.0) -> float:
-    """Return the number of bins B that minimises a weighted sum of error bounds of DHG (HGW19, Sec. 6.4).
+    """Return the number of bins that minimises a weighted sum of two error bounds of DHG (HGW19, Sec. 6.4).
 
     B = sqrt(T ratio / c), where c = 1 + error bound.
 
@@ -244,7 +253,7 @@ def best_bins(n_sweeps: float, error_bound: float = 0.0, ratio: float = 1.0) -> 
 
 
 def choose_bins(n_sweeps: int, error_bound: float = 0.0, ratio: float = 1.0, most: int = 2**16) -> int:
-    """Return the number of bins of `best_bins`, as an integer between 1 and ``most``.
+    """Return the number of bins that `best_bins` computes, as an integer from 1 to ``most``.
 
     The two bounds cover only two parts of the error. If full conditionals hardly vary, fewer bins are better. On a
     graph of degree d, more than 2^d bins do not reduce the error further.

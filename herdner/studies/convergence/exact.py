@@ -46,7 +46,7 @@ def joint_distribution(graph: Graph) -> Floats:
 
 
 def full_conditional(joint: Floats, variable: int) -> Floats:
-    """Return the full conditional of a variable, or uniform probabilities if the other states are impossible.
+    """Return the full conditional distribution of a variable; it is uniform if the states of the others are impossible.
 
     Args:
         joint: The joint distribution, float64[K1, .., KV].
@@ -62,7 +62,7 @@ def full_conditional(joint: Floats, variable: int) -> Floats:
 
 
 def gibbs_kernel(graph: Graph, order: Sequence[int] | None = None) -> Floats:
-    """Return the matrix of transition probabilities of one Gibbs sweep between all joint states.
+    """Return the transition matrix of one Gibbs sweep, with a row and a column for each joint state.
 
     Args:
         graph: A graph with at most 2^11 joint states.
@@ -80,7 +80,7 @@ def gibbs_kernel(graph: Graph, order: Sequence[int] | None = None) -> Floats:
 
 
 def check_kernel(joint: Floats) -> None:
-    """Raise `ValueError` if a joint distribution has too many states for a kernel matrix.
+    """Raise `ValueError` if a graph has too many joint states for a transition matrix.
 
     Args:
         joint: The joint distribution, float64[K1, .., KV].
@@ -93,7 +93,7 @@ def check_kernel(joint: Floats) -> None:
 
 
 def sweep_kernel(joint: Floats, order: Sequence[int]) -> Floats:
-    """Return the matrix of `gibbs_kernel` for a joint distribution.
+    """Return the transition matrix of one Gibbs sweep, for a given joint distribution.
 
     Args:
         joint: The joint distribution, float64[K1, .., KV].
@@ -133,7 +133,9 @@ T = TypeVar("T", bound=np.generic)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Focus:
-    """One variable X of K states, the joint state Z of the other variables, and X's herding weight Y (HGW19, Sec. 4.1).
+    """Joint distribution of a variable X and the other variables Z, and the herding weight Y that X uses for each z.
+
+    The notation is that of HGW19, Sec. 4.1. X has K states, and z is a joint state of the other variables.
 
     The last of the other variables is the fastest in z. An update of X in z uses one weight (L = 1), or draws one of up
     to K (L > 1, `random_bin_sharing`). There are Y weights in all.
@@ -157,7 +159,7 @@ class Focus:
 
     @classmethod
     def of(cls, joint: Floats, variable: int, keys: Int64s, sharing: Sharing) -> Focus:
-        """Build the focus on a variable from the herding keys of a sampler.
+        """Group the joint states z of the other variables by the herding weight that a sampler uses for ``variable``.
 
         Args:
             joint: The joint distribution, float64[K1, .., KV].
@@ -179,12 +181,12 @@ class Focus:
 
     @property
     def n_weights(self) -> int:
-        """Number of herding weights, Y."""
+        """Number of herding weights of the variable, Y."""
         return int(self.keys.max()) + 1 if self.aims is None else len(self.aims)
 
 
 def by_other_states(joint: NDArray[T], variable: int) -> NDArray[T]:
-    """Reshape a joint distribution [K1, .., KV] to [Z, K]: Z joint states of the other variables, K states of one.
+    """Reshape a joint distribution to [Z, K]: Z joint states of the other variables, K states of ``variable``.
 
     Args:
         joint: An array [K1, .., KV].
@@ -194,7 +196,9 @@ def by_other_states(joint: NDArray[T], variable: int) -> NDArray[T]:
 
 
 def conditional(target: Floats) -> Floats:
-    """Return pi(x | z), the probability of state x given the other variables' state z; 1 / K if z is impossible.
+    """Return pi(x | z), the conditional probability of state x given the joint state z of the other variables.
+
+    It is 1 / K if z is impossible.
 
     Args:
         target: float64[Z, K], pi(x, z).

@@ -28,7 +28,7 @@ _MAX_RECORDED = 2**27  # values, half a gigabyte
 def count_recorded(
     compiled: TableGraph, plan: Gibbs, ends: Sequence[int], focus: Focus, seed: Seed, start: ArrayLike | None
 ) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
-    """Run a plan that records every joint state, and count the visits of each state.
+    """Run a sampler that records every joint state, and count the visits of each joint state.
 
     Args:
         compiled: The graph.
@@ -71,7 +71,9 @@ def count_recorded(
 
 
 def focus_of_recorded(compiled: TableGraph, plan: Gibbs, sharing: Sharing, variable: int) -> Focus:
-    """Return the focus on a variable of a graph that the compiled counting loop does not support.
+    """Return the `Focus` of a variable: its distribution and herding weights.
+
+    It is for graphs that the compiled counting loop does not support.
 
     Args:
         compiled: The graph.
@@ -104,7 +106,9 @@ def focus_of_recorded(compiled: TableGraph, plan: Gibbs, sharing: Sharing, varia
 
 
 def _focus_of_random_bins(joint: Floats, variable: int, n_bins: int) -> Focus:
-    """Return the focus for random bins: probabilities are rounded by systematic sampling with one uniform number u.
+    """Return the `Focus` of a variable (its distribution and herding weights) under random-bin sharing.
+
+    Probabilities are rounded by systematic sampling with one uniform number u.
 
     The rounded counts change where u passes 1 minus the fraction of a cumulative probability. Therefore each z has at
     most K weights, in the order of u.
@@ -126,7 +130,7 @@ def _focus_of_random_bins(joint: Floats, variable: int, n_bins: int) -> Focus:
 
 
 def _uniforms(stream: int, n_steps: int, n_sweeps: int) -> Floats:
-    """Return the uniform numbers [T] that the engine uses in the last of the ``n_steps`` updates of each sweep."""
+    """Return the random number in [0, 1) that the engine uses in the last update of each sweep, float64[T]."""
     block, place = np.divmod(np.arange(1, n_sweeps + 1) * n_steps - 1, _BLOCK)
     blocks, first = np.unique(block, return_index=True)
     places = zip(blocks.tolist(), np.split(place, first[1:]), strict=True)
@@ -134,17 +138,23 @@ def _uniforms(stream: int, n_steps: int, n_sweeps: int) -> Floats:
 
 
 def _layer(u: Floats, chances: Floats) -> Int64s:
-    """Return the index of the herding weight that each uniform number u selects by ``chances`` [L, T], int64[T]."""
+    """Return which of the L possible herding weights each random number u selects, int64[T].
+
+    Weight l of sample t has probability ``chances[l, t]``.
+    """
     return np.minimum((u >= chances.cumsum(axis=0)).sum(axis=0), len(chances) - 1).astype(np.int64)
 
 
 def _row_indices(rows: NDArray[np.integer]) -> Int64s:
-    """Return, for each row, its index among the distinct rows, int64[Z]."""
+    """Return the index of each row among the distinct rows, int64[Z]."""
     return np.unique(rows, axis=0, return_inverse=True)[1].reshape(-1).astype(np.int64)
 
 
 def _state_indices(states: Int32s, sizes: NDArray[np.integer], variable: int) -> Int64s:
-    """Return the index of the joint state of all variables except one, with the last variable fastest, int64[T]."""
+    """Return the index of the joint state of all variables except ``variable``, int64[T].
+
+    The last variable is the fastest.
+    """
     index = np.zeros(len(states), np.int64)
     for j in range(len(sizes)):
         if j != variable:

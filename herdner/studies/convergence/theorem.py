@@ -20,7 +20,10 @@ from herdner.studies.convergence.exact import (
 
 @dataclass(frozen=True, slots=True)
 class Convergence:
-    """Constants and error bounds of complete herded Gibbs with a fixed scan; d_v is half the L1 distance (HG16).
+    """Constants and error bounds of complete herded Gibbs with a fixed scan (HG16, Theorem 3).
+
+    Complete herded Gibbs has one weight for each joint state of all other variables. The error d_v is half the L1
+    distance.
 
     The paths of HG16, Proposition 5 have t* = N tau* steps.
 
@@ -39,7 +42,7 @@ class Convergence:
 
     @classmethod
     def of(cls, graph: Graph) -> Convergence:
-        """Compute the constants of the convergence theorem for a graph.
+        """Compute the constants of HG16, Theorem 3 for a graph.
 
         Args:
             graph: A graph of binary variables with at most 2^11 joint states.
@@ -62,7 +65,7 @@ class Convergence:
 
     @property
     def l(self) -> float:  # noqa: E743 - the paper's letter
-        """Lower bound l = p_min^t*: T sweeps visit each possible joint state l T - B times or more (HG16, eq. 34).
+        """Constant l = p_min^t* of HG16, eq. 34: T sweeps visit each possible joint state at least l T - B times.
 
         If all joint states are possible, t* = N (eq. 15).
         """
@@ -70,13 +73,15 @@ class Convergence:
 
     @property
     def b(self) -> float:
-        """Constant B = tau* p_min^t* + the sum of p_min^j 2^min(N, j) over j < t* (HG16, Proposition 5, eq. 34)."""
+        """Constant B of HG16, Proposition 5: tau* p_min^t* + the sum over j < t* of p_min^j 2^min(N, j)."""
         j = np.arange(self.n_variables * self.n_sweeps)
         return self.n_sweeps * self.l + float(np.sum(self.p_min**j * 2.0 ** np.minimum(self.n_variables, j)))
 
     @property
     def rate(self) -> float:
-        """Rate lambda = 2 N (1 + eta) / (l (1 - eta)); the error d_v(P_T, pi) is at most lambda / T (HG16, eq. 13).
+        """Convergence rate lambda of HG16, eq. 13: the error after T sweeps is at most lambda / T.
+
+        lambda is 2 N (1 + eta) / (l (1 - eta)).
 
         Raises:
             ValueError: eta is 1.
@@ -87,11 +92,11 @@ class Convergence:
 
     @property
     def shortest(self) -> float:
-        """Smallest number of sweeps for which the error bounds hold, T* = 2 B / l (HG16, Theorem 3)."""
+        """Smallest number of sweeps for which the error bounds hold: T* = 2 B / l (HG16, Theorem 3)."""
         return 2 * self.b / self.l
 
     def burn_in(self, n_sweeps: float) -> float:
-        """Return tau*(T), the number of burn-in sweeps after which the error bound lambda / T holds (HG16, Theorem 3).
+        """Return the number of burn-in sweeps after which the error bound lambda / T holds, tau*(T) (HG16, Theorem 3).
 
         tau*(T) is the logarithm of (1 - eta) l T / (4 N) to the base 2 / (1 + eta).
 
@@ -102,7 +107,7 @@ class Convergence:
         return math.log(ratio) / math.log(2 / (1 + self.eta)) if self.eta < 1 and ratio > 0 else math.inf
 
     def bound(self, n_sweeps: float) -> float:
-        """Return a bound, at most 1, of the error d_v(P_T, pi) of T sweeps after the burn-in (HG16, Theorem 3).
+        """Return an upper bound of the error of T sweeps after the burn-in; it is at most 1 (HG16, Theorem 3).
 
         It is lambda / T, and 1 if T is below T*.
 
@@ -115,7 +120,7 @@ class Convergence:
         return min(1.0, self.rate / n_sweeps) if n_sweeps >= self.shortest else 1.0
 
     def bound_from_start(self, n_sweeps: float) -> float:
-        """Return a bound, at most 1, of the error d_v(P_T, pi) of T sweeps without burn-in (HG16, Corollary 4).
+        """Return an upper bound of the error of T sweeps without burn-in; it is at most 1 (HG16, Corollary 4).
 
         It is (lambda + tau*(T)) / T, and 1 if T is below T* + tau*(T*).
 
@@ -131,7 +136,7 @@ class Convergence:
 
 
 def _sweeps_between_all(joint: Floats, at: Int64s) -> int:
-    """Return tau* of HG16, the number of sweeps in which each possible joint state can reach every other one."""
+    """Return the number of sweeps in which each possible joint state can reach every other one (tau* of HG16)."""
     n, most = joint.ndim, 1
     for first in range(n):
         kernel = sweep_kernel(joint, [(first + k) % n for k in range(n)])[np.ix_(at, at)] > 0

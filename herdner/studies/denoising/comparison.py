@@ -26,7 +26,7 @@ _WRONG = (220, 30, 30)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ComparisonTile:
-    """Result of one denoising method in a comparison.
+    """Denoised picture of one method in a comparison, with a title and the pixels to mark.
 
     Attributes:
         title: Name and statistics of the denoiser.
@@ -40,7 +40,9 @@ class ComparisonTile:
 
 
 def comparison_methods(n_sweeps: int) -> dict[str, tuple[Backend, str]]:
-    """Return the methods of HG16, Table 2 and HGW19, Fig. 11, and ICM, each with the estimate that it computes.
+    """Return the denoising methods to compare: those of HG16, Table 2 and HGW19, Fig. 11, and ICM.
+
+    Each method has the name of the estimate that it computes.
 
     Args:
         n_sweeps: Number of sweeps of the samplers.
@@ -65,9 +67,9 @@ def comparison_methods(n_sweeps: int) -> dict[str, tuple[Backend, str]]:
 def compare_methods(
     observed: Observation, noise: Noise, coupling: float, n_sweeps: int, truth: Int32s | None, seed: int
 ) -> list[ComparisonTile]:
-    """Denoise an observation with every comparison method, and mark the pixels that differ.
+    """Denoise a picture with every method, and mark the wrong pixels, or the changed pixels if the truth is unknown.
 
-    The marked pixels are the errors against ``truth`` or, without it, the pixels that the method changed. Methods that
+    Pixels are wrong if they differ from ``truth``, and changed if the method changed them. Methods that
     raise `ValueError` are skipped with a warning in the log.
 
     Args:
@@ -107,7 +109,7 @@ def compare_methods(
 
 
 def comparison_sheet(observed: Observation, noise: Noise, tiles: list[ComparisonTile]) -> Image.Image:
-    """Draw the noisy picture, and each denoised picture above a map of its marked pixels.
+    """Draw the noisy picture, and for each method the denoised picture above a map of its marked pixels.
 
     Large pictures are scaled down.
 

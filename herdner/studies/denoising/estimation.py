@@ -20,7 +20,9 @@ _FIRST, _ROUNDS, _SWEEPS, _BURN_IN = 0.8, 10, 20, 10
 
 
 def pseudo_likelihood_coupling(labels: ArrayLike, n_labels: int, most: float = MAX_COUPLING) -> float:
-    """Return the coupling of `posterior_graph` with the largest pseudo-likelihood (Besag 1975).
+    """Return the coupling that maximises the pseudo-likelihood of a labelled picture (Besag 1975).
+
+    The coupling is the parameter of the Potts prior of `posterior_graph`.
 
     It maximises the probability of each pixel's label given its neighbours, by Newton's method on at most 2^17 pixels.
 
@@ -62,7 +64,7 @@ def estimate_parameters(
     refit_levels: bool = False,
     seed: Seed = None,
 ) -> tuple[Noise, float]:
-    """Estimate the noise model and the coupling of a noisy picture.
+    """Estimate the noise model and the coupling between neighbouring pixels from a noisy picture.
 
     The method is Monte Carlo EM on the central 512 x 512 pixels. A few sweeps of herded Gibbs give marginals, to which
     the noise is fitted, and a sample, whose pseudo-likelihood gives the coupling. The coupling stays at most 1: smooth
@@ -109,7 +111,7 @@ def _centre(y: NDArray[Any]) -> NDArray[Any]:
 
 
 def _neighbour_counts(x: NDArray[Any], n_labels: int) -> NDArray[np.uint8]:
-    """Count, for each pixel, its neighbours (at most four) with each label, int[V, K]."""
+    """Count, for each pixel, how many of its (at most four) neighbours have each label, int[V, K]."""
     padded = np.full((x.shape[0] + 2, x.shape[1] + 2), -1, np.int32)
     padded[1:-1, 1:-1] = x
     sides = (padded[:-2, 1:-1], padded[2:, 1:-1], padded[1:-1, :-2], padded[1:-1, 2:])

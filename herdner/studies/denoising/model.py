@@ -23,7 +23,7 @@ from herdner.studies.denoising.noise import FlipNoise, GaussianNoise, Noise
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DenoisedPicture:
-    """A denoised picture with the parameters that were used.
+    """Denoised picture, with the noise model and the coupling that were used.
 
     Attributes:
         labels: int32[rows, columns], the label of each pixel.
@@ -42,7 +42,7 @@ class DenoisedPicture:
 
 
 def posterior_graph(observed: ArrayLike, noise: Noise, coupling: float) -> FactorGraph:
-    """Build the graph of the posterior distribution of the pixel labels given an observation.
+    """Build the graph of the posterior distribution of the pixel labels, given a noisy picture.
 
     log p = ``coupling`` * sum over neighbours of (1 if their labels are equal, else -1) + sum of log p(y_i | x_i). With
     two labels, this is the Ising model J s_i s_j with s = -1, 1 and each pair counted once. The sum of HG16, eq. 17 has
@@ -71,7 +71,7 @@ def posterior_graph(observed: ArrayLike, noise: Noise, coupling: float) -> Facto
 
 
 def check_observation(observed: ArrayLike, noise: Noise) -> NDArray[Any]:
-    """Check an observation, and return it as an array of numbers, or of labels for flip noise.
+    """Check a noisy picture, and return it as an array: numbers for Gaussian noise, labels for flip noise.
 
     Args:
         observed: [rows, columns].
@@ -94,7 +94,7 @@ def check_observation(observed: ArrayLike, noise: Noise) -> NDArray[Any]:
 
 
 def default_backend(estimate: Literal["mean", "map"] = "mean", n_sweeps: int = 30) -> Backend:
-    """Return the default backend of an estimate: herded Gibbs for "mean", annealed Gibbs for "map".
+    """Return the default backend of an estimate: herded Gibbs sampling for "mean", annealed Gibbs sampling for "map".
 
     One weight per pixel is the best choice in HGW19, Fig. 11. The circular form of weights is that of the authors'
     program.
@@ -161,7 +161,7 @@ def denoise(
 
 
 def _prior(shape: tuple[int, ...], n_labels: int, coupling: float) -> FactorGraph:
-    """Build the prior graph: pixels (group 0), and pairs of neighbours (group 1) with one shared table."""
+    """Build the graph of the prior: one variable for each pixel, and one shared table for all pairs of neighbours."""
     if n_labels == 2:
         return ising(coupling, 0.0, shape)
     grid = potts(0.0, np.broadcast_to(np.zeros(n_labels), (*shape, n_labels)))

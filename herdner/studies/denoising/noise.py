@@ -17,7 +17,7 @@ _LEAST_SIGMA, _LEAST_P = 1e-3, 1e-6
 
 @dataclass(frozen=True, slots=True)
 class GaussianNoise:
-    """Gaussian noise: the observation of label k is levels[k] plus sigma times a standard normal number (HG16, eq. 19).
+    """Gaussian noise: a pixel with label k is observed as levels[k] + sigma x a standard normal number (HG16, eq. 19).
 
     Attributes:
         sigma: Standard deviation, in the unit of the levels.
@@ -28,7 +28,7 @@ class GaussianNoise:
     levels: tuple[float, ...] = BLACK_AND_WHITE
 
     def __post_init__(self) -> None:
-        """Check and convert the fields."""
+        """Convert the fields to their types, and check them."""
         if not (is_number(self.sigma) and 0 < self.sigma < math.inf):
             raise ValueError(
                 f"sigma must be finite and above 0, got {self.sigma}; a picture without noise needs no denoising"
@@ -48,7 +48,7 @@ class GaussianNoise:
         return len(self.levels)
 
     def log_likelihood(self, y: Floats) -> Floats:
-        """Return the log-probability density of the observation y for each possible label of each pixel.
+        """Return the log-density of the observation y under each label of each pixel.
 
         Args:
             y: float64[P].
@@ -76,7 +76,7 @@ class GaussianNoise:
         return order[np.searchsorted((levels[order][1:] + levels[order][:-1]) / 2, y)].astype(np.int32)
 
     def observe(self, labels: NDArray[np.integer], rng: np.random.Generator) -> Floats:
-        """Draw a noisy observation of ``labels``.
+        """Draw a noisy observation of the labels ``labels``.
 
         Args:
             labels: The true labels.
@@ -85,7 +85,7 @@ class GaussianNoise:
         return np.array(self.levels)[labels] + rng.normal(0.0, self.sigma, labels.shape)
 
     def refit(self, y: Floats, q: Floats, levels_too: bool) -> GaussianNoise:
-        """Return the maximum-likelihood estimate of the noise model, given label probabilities ``q``.
+        """Return the noise model of maximum likelihood, given the observation y and the label probabilities ``q``.
 
         Args:
             y: float64[P], the observations.
@@ -114,7 +114,7 @@ class FlipNoise:
     n_labels: int = 2
 
     def __post_init__(self) -> None:
-        """Check and convert the fields."""
+        """Convert the fields to their types, and check them."""
         if not (is_number(self.p) and 0 < self.p < 1):
             raise ValueError(f"p must be above 0 and below 1, got {self.p}; a picture without noise needs no denoising")
         if not 2 <= self.n_labels <= 2**15:
@@ -132,7 +132,7 @@ class FlipNoise:
         return table
 
     def log_likelihood(self, y: NDArray[np.integer]) -> Floats:
-        """Return the log-probability of the observed label for each possible true label of each pixel.
+        """Return the log-probability of the observed label under each true label, for each pixel.
 
         Args:
             y: int[P].
@@ -143,7 +143,7 @@ class FlipNoise:
         return self.table.T[y]
 
     def most_likely(self, y: NDArray[np.integer]) -> Int32s:
-        """Return the observed labels, which are the most likely true labels, as int32.
+        """Return the observed labels as int32, because the observed label is the most likely true label.
 
         Args:
             y: Observed labels.
@@ -151,7 +151,7 @@ class FlipNoise:
         return np.asarray(y, np.int32)
 
     def observe(self, labels: NDArray[np.integer], rng: np.random.Generator) -> Int32s:
-        """Draw a noisy observation of ``labels``.
+        """Draw a noisy observation of the labels ``labels``.
 
         Args:
             labels: The true labels.
@@ -161,7 +161,7 @@ class FlipNoise:
         return np.where(rng.random(labels.shape) < self.p, flipped % self.n_labels, labels).astype(np.int32)
 
     def refit(self, y: NDArray[np.integer], q: Floats, levels_too: bool) -> FlipNoise:
-        """Return the maximum-likelihood estimate of the noise model, given label probabilities ``q``.
+        """Return the noise model of maximum likelihood, given the observation y and the label probabilities ``q``.
 
         Args:
             y: int[P], the observations.
@@ -177,7 +177,7 @@ Noise = GaussianNoise | FlipNoise
 
 
 def estimate_gaussian_noise(y: ArrayLike, n_labels: int, levels: tuple[float, ...] | None) -> GaussianNoise:
-    """Fit Gaussian noise to a picture by EM for a mixture of normal distributions, with independent pixels.
+    """Fit Gaussian noise to a picture by EM for a mixture of normal distributions. Pixels are treated as independent.
 
     At most 2^16 evenly spaced pixels are used.
 
@@ -209,7 +209,9 @@ def estimate_gaussian_noise(y: ArrayLike, n_labels: int, levels: tuple[float, ..
 
 
 def estimate_flip_noise(y: NDArray[np.integer], n_labels: int) -> FlipNoise:
-    """Estimate flip noise from the share of differing neighbours, as if neighbours were always equal without noise.
+    """Estimate flip noise from the share of neighbouring pixels that differ.
+
+    The estimate assumes that neighbours differ only because of noise.
 
     Args:
         y: int[rows, columns], observed labels.

@@ -25,12 +25,12 @@ _GREY_TOLERANCE = 24  # largest difference of channels (of 255) in a grey pixel;
 
 
 class PictureError(ValueError):
-    """Error for a file that holds no picture that can be denoised; the message is one line."""
+    """Error: a file contains no picture that can be denoised. The message is one line."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Picture:
-    """A picture in black and white, in greys, or in the colours of a palette.
+    """Picture in black and white, in grey values, or in the colours of a palette.
 
     Attributes:
         values: float64[rows, columns], greys from 0 (black) to 1 (white); floating-point files may exceed this range.
@@ -43,7 +43,7 @@ class Picture:
 
     @property
     def grey(self) -> Floats:
-        """Grey values of the picture; colours of a palette are converted to luma."""
+        """Grey value of each pixel; colours of a palette are converted to luma (brightness)."""
         if self.palette is None:
             return self.values
         colours = np.frombuffer(self.palette, np.uint8).reshape(-1, 3) @ np.array([0.299, 0.587, 0.114]) / 255
@@ -64,7 +64,7 @@ class Picture:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Observation:
-    """A noisy picture, converted to the numbers or labels that denoising uses.
+    """Noisy picture, converted to the numbers or labels that denoising uses.
 
     Attributes:
         y: [rows, columns], numbers (black -1, white +1) for Gaussian noise, else labels.
@@ -79,13 +79,13 @@ class Observation:
     palette: bytes | None
 
     def first_noise(self) -> Noise:
-        """Return an initial noise model, estimated from neighbouring pixels or from the distribution of greys."""
+        """Return an initial noise model, estimated from neighbouring pixels or from the distribution of grey values."""
         if self.appearance is None:
             return estimate_gaussian_noise(self.y, self.n_labels, (-1.0, 1.0) if self.n_labels == 2 else None)
         return estimate_flip_noise(self.y, self.n_labels)
 
     def picture(self, labels: Int32s, noise: Noise) -> Picture:
-        """Convert labels to a picture.
+        """Convert pixel labels to a picture.
 
         Args:
             labels: int32[rows, columns].
@@ -97,7 +97,7 @@ class Observation:
         return Picture(self.appearance[labels], self.palette)
 
     def soft_picture(self, mean: Floats | None, noise: Noise) -> Picture:
-        """Convert posterior means to a picture, with greys between those of the labels.
+        """Convert posterior means of pixels to a picture, whose greys lie between those of the labels.
 
         Args:
             mean: float64[rows, columns], from `DenoisedPicture`.
@@ -115,7 +115,9 @@ class Observation:
 
 
 def read_picture(path: str | os.PathLike[str]) -> Picture:
-    """Read one picture of at most 2^26 pixels in any format that Pillow reads, rotated by its EXIF data.
+    """Read a picture of at most 2^26 pixels in any format of Pillow.
+
+    The picture is rotated according to its EXIF data.
 
     Greys of any depth and palettes are read. Colours are accepted if all channels are equal, and alpha if all pixels
     are opaque.
@@ -159,7 +161,7 @@ def read_picture(path: str | os.PathLike[str]) -> Picture:
 
 
 def make_observation(picture: Picture, flips: bool | None, n_labels: int, name: str) -> Observation:
-    """Convert a picture to an observation with flip noise or Gaussian noise.
+    """Convert a picture to an observation with Gaussian noise, or with flip noise if ``flips`` is True.
 
     With two labels and more than two values, greys are split in the middle between black and white.
 
@@ -200,12 +202,15 @@ def make_observation(picture: Picture, flips: bool | None, n_labels: int, name: 
 
 
 def _two_sided(grey: Floats) -> bool:
-    """Return True if few pixels lie between black and white, as in two-level pictures blurred by lossy formats."""
+    """Return True if few pixels lie between black and white.
+
+    This is typical of two-level pictures that lossy formats have blurred.
+    """
     return float((np.abs(grey - 0.5) < 0.25).mean()) < 0.05
 
 
 def picture_format(path: str | os.PathLike[str]) -> str:
-    """Return Pillow's name of the file format for the extension of ``path``.
+    """Return Pillow's name of the file format for the file extension of ``path``.
 
     Args:
         path: The file to write.
@@ -225,7 +230,7 @@ def picture_format(path: str | os.PathLike[str]) -> str:
 
 
 def encode_image(image: Image.Image, file_format: str) -> bytes:
-    """Encode an image in a file format, and return the bytes.
+    """Encode an image in the file format ``file_format``, and return its bytes.
 
     Args:
         image: The image.
@@ -243,7 +248,7 @@ def encode_image(image: Image.Image, file_format: str) -> bytes:
 
 
 def to_image(picture: Picture) -> Image.Image:
-    """Convert a picture to a Pillow image with 256 greys or with its palette.
+    """Convert a picture to a Pillow image with 256 grey values or with its palette.
 
     Args:
         picture: The picture.
@@ -282,7 +287,7 @@ def _as_picture(name: str, image: Image.Image) -> Picture:
 
 
 def _opaque(name: str, image: Image.Image) -> Image.Image:
-    """Return the image without its alpha channel; raise `PictureError` if a pixel is transparent."""
+    """Return the image without its alpha channel; raise `PictureError` if any pixel is transparent."""
     if image.mode not in ("LA", "La", "PA", "RGBA", "RGBa") and "transparency" not in image.info:
         return image
     with_alpha = image.convert("RGBA")

@@ -160,7 +160,7 @@ def hmc(
 
 
 class _Dynamics:
-    """State of parallel HMC chains: positions x [C, d], the step size, and the scales [d] of the variables."""
+    """State of parallel HMC chains: the positions [C, d], the step size, and the scale of each variable [d]."""
 
     def __init__(self, density: DensityGraph, x: Floats, n_leapfrog: int, rng: np.random.Generator) -> None:
         self._density, self._n_leapfrog, self._rng = density, n_leapfrog, rng
@@ -168,7 +168,7 @@ class _Dynamics:
         self._values, self._slopes = density.log_density(x), self._grad(x)
 
     def step(self) -> Floats:
-        """Run and accept or reject one trajectory per chain, and return the acceptance probabilities [C]."""
+        """Run one trajectory of each chain, and accept or reject its end; return the acceptance probabilities [C]."""
         momentum = self._rng.normal(size=self.x.shape)
         n = max(1, round(self._n_leapfrog * self._rng.uniform(0.8, 1.2)))
         x, slopes, p, size = self.x, self._slopes, momentum, self.size * self.scale
@@ -190,7 +190,7 @@ class _Dynamics:
         return chance
 
     def warm_up(self, n: int, step_size: float | None) -> None:
-        """Fit the step size for equal scales, then fit the scales to sampled states, and the step size again."""
+        """Adapt the step size with equal scales; then adapt the scales to sampled states, and the step size again."""
         if step_size is not None:
             self.size = step_size
         seen: list[Floats] = []
@@ -222,7 +222,7 @@ class _Dynamics:
 def _states(
     target: Target, previous: Points, n: int, init: Literal["prior"] | ArrayLike, rng: np.random.Generator
 ) -> tuple[Floats, bool]:
-    """Return the initial states [n, d] of the chains, and True if they continue an earlier run."""
+    """Return the initial states [n, d] of the chains, and True if the chains continue an earlier run."""
     if len(previous):
         if len(previous) < n:
             raise ValueError(f"`start` must have at least {n} samples, one per chain, got {len(previous)}")

@@ -22,7 +22,7 @@ Mover = Callable[[Floats], Floats]
 
 
 class Diverged(ArithmeticError):
-    """Error for a sampler whose points are no longer finite.
+    """Error: a point of a sampler is not finite.
 
     Attributes:
         particle: Index of the first such particle.
@@ -30,7 +30,7 @@ class Diverged(ArithmeticError):
     """
 
     def __init__(self, sampler: str, particle: int, step: int) -> None:
-        """Build the error message.
+        """Build the error message from the names of the sampler, the particle and the step.
 
         Args:
             sampler: Name of the sampler.
@@ -45,7 +45,7 @@ class Diverged(ArithmeticError):
 
 
 def check_finite(x: Floats, sampler: str, step: int, first: int = 0) -> None:
-    """Raise `Diverged` unless all points are finite.
+    """Raise `Diverged` unless all coordinates of all points are finite.
 
     Args:
         x: float64[P, d].
@@ -93,7 +93,7 @@ class Adam:
     epsilon: float = 1e-8
 
     def __post_init__(self) -> None:
-        """Check and convert the fields."""
+        """Check that the options are in range."""
         _check_rate("rate", self.rate)
         if self.final is not None:
             _check_rate("final", self.final)
@@ -136,7 +136,7 @@ class GradientAscent:
     rate: float
 
     def __post_init__(self) -> None:
-        """Check and convert the fields."""
+        """Check that the learning rate is positive and finite."""
         _check_rate("rate", self.rate)
 
     def begin(self, n_steps: int) -> Mover:
@@ -161,7 +161,7 @@ class GradientBatches:
     """
 
     def __init__(self, density: DensityGraph, batch_size: int | None, rng: np.random.Generator) -> None:
-        """Set up the source of gradients.
+        """Store the density, the size of mini-batches, and the random generator.
 
         Args:
             density: The density.
@@ -179,7 +179,7 @@ class GradientBatches:
         self.n_gradients = 0
 
     def with_rng(self, rng: np.random.Generator) -> GradientBatches:
-        """Return a copy with another random generator for mini-batches, and a new counter.
+        """Return a copy with another random generator for mini-batches; the copy counts gradients from 0.
 
         Args:
             rng: Random generator.
@@ -187,7 +187,9 @@ class GradientBatches:
         return GradientBatches(self._density, self._size, rng)
 
     def grad(self, x: Floats, block: NDArray[np.integer] | None = None) -> Floats:
-        """Return the gradients of the log-density at points, or unbiased estimates of them from a mini-batch.
+        """Return the gradients of the log-density at points.
+
+        They are unbiased estimates from a mini-batch if the batch size is set.
 
         Args:
             x: float64[P, d].
@@ -201,7 +203,7 @@ class GradientBatches:
         return self._density.grad(x, terms, block)
 
     def exact(self, x: Floats) -> Floats:
-        """Return the gradients of the log-density at points, computed from all data.
+        """Return the gradients of the log-density at points, computed from all data instead of a mini-batch.
 
         Args:
             x: float64[P, d].
@@ -214,7 +216,7 @@ class GradientBatches:
 
 
 def check_start(density: DensityGraph, x: Floats) -> None:
-    """Raise `ValueError` unless the log-density is finite at all points.
+    """Raise `ValueError` unless the log-density is finite at all points ``x``.
 
     Args:
         density: The density.
@@ -232,7 +234,7 @@ def check_start(density: DensityGraph, x: Floats) -> None:
 
 
 def check_points(x: Points | ArrayLike, target: Target, name: str) -> Floats:
-    """Check that the density is positive and finite at points, and return them.
+    """Check that the log-density is finite at all points, and return the points as an array.
 
     Args:
         x: Points, float64[N, d].
@@ -250,7 +252,7 @@ def check_points(x: Points | ArrayLike, target: Target, name: str) -> Floats:
 
 
 def first_points(init: ArrayLike, target: Target, n: int, rng: np.random.Generator) -> Floats:
-    """Return the initial points of a sampler: the points in ``init``, then draws from the prior.
+    """Return n initial points of a sampler: the points ``init``, followed by draws from the prior.
 
     Args:
         init: Points [M, d], or "prior".
@@ -273,7 +275,7 @@ def first_points(init: ArrayLike, target: Target, n: int, rng: np.random.Generat
 
 
 def resume_points(start: Points | None, target: Target, n: int, name: str = "n_particles") -> Points:
-    """Return the points and scores from which a run continues; none if ``start`` is None.
+    """Return the points and scores from which a run continues; without an earlier run, return no points.
 
     Args:
         start: Result of an earlier run.
@@ -298,7 +300,7 @@ def resume_points(start: Points | None, target: Target, n: int, name: str = "n_p
 
 
 def resolve_bandwidth(rule: float | str, x: Floats, scores: Floats) -> float:
-    """Return the bandwidth that a rule computes for points; a number is returned unchanged.
+    """Compute the bandwidth by a rule such as "median". A number is returned unchanged.
 
     Args:
         rule: "median", "ksd", or a number.
@@ -311,7 +313,9 @@ def resolve_bandwidth(rule: float | str, x: Floats, scores: Floats) -> float:
 
 
 def resolve_kernel_mean(kernel_mean: KernelMean | ArrayLike | str | None, target: Target) -> KernelMean | None:
-    """Convert a kernel mean or samples to a kernel mean; return None if scores are to be used instead.
+    """Convert samples to their kernel mean; a kernel mean is returned unchanged.
+
+    The result None means that the kernel mean is to be estimated from scores.
 
     Args:
         kernel_mean: A kernel mean, samples, None for the kernel mean of the target, or "stein" to estimate it.
@@ -330,7 +334,7 @@ def resolve_kernel_mean(kernel_mean: KernelMean | ArrayLike | str | None, target
 
 
 def find_mode(target: Target, x: Floats, batches: GradientBatches, n_steps: int) -> Floats:
-    """Search for a maximum of the density near a point, by L-BFGS with all data.
+    """Search for a maximum of the density near the point ``x``, by L-BFGS with all data.
 
     Args:
         target: The target.

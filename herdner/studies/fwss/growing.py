@@ -37,7 +37,7 @@ _HISTORY = ("seconds", "bandwidth", "step", "gap", "jitter")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FwssOptions:
-    """Options of the sampler `herdner.studies.fwss.fwss`, whose documentation describes them.
+    """Options of the sampler `herdner.studies.fwss.fwss`. Its documentation describes them.
 
     Attributes:
         step: See `fwss`.
@@ -62,7 +62,7 @@ class FwssOptions:
     mode_steps: int = 2000
 
     def __post_init__(self) -> None:
-        """Check and convert the fields."""
+        """Check that the options are in range."""
         check_integer(self.n_steps, "n_steps", 0)
         check_integer(self.at_once, "at_once")
         check_integer(self.mode_steps, "mode_steps")
@@ -73,10 +73,12 @@ class FwssOptions:
 
 
 class ParticleRun:
-    """Particles of one run, in buffers that have room for the final number of particles."""
+    """Particles of one run, in arrays with room for the final number of particles."""
 
     def __init__(self, target: Target, plan: FwssOptions, start: Points | None, n: int, seed: Seed) -> None:
-        """Set up the run, with the particles of an earlier run if ``start`` is given.
+        """Set up the run.
+
+        If ``start`` is given, the run continues with the particles of that earlier run.
 
         Args:
             target: The target.
@@ -116,16 +118,16 @@ class ParticleRun:
 
     @property
     def scores(self) -> Floats:
-        """Gradients of the log-density at the particles from all data, float64[n, d]; each is computed once."""
+        """Gradients of the log-density at the particles, float64[n, d], computed from all data."""
         return self._scores[: self.n]
 
     @property
     def seconds(self) -> float:
-        """Wall time of the run in seconds, including the earlier run that it continues."""
+        """Wall time of the run in seconds, including an earlier run that this run continues."""
         return time.perf_counter() - self._began
 
     def pull(self, n_new: int) -> Floats:
-        """Return the weights of the existing particles in the Stein field that moves new particles.
+        """Return the weights of the existing particles in the Stein field that acts on new particles.
 
         Args:
             n_new: Number of new particles, which have the weight 1 / (n + n_new) each.
@@ -138,7 +140,7 @@ class ParticleRun:
         return weights * (self.n / (self.n + n_new))
 
     def field(self, n_new: int) -> SteinField | None:
-        """Return the Stein field that moves new particles, or None if there are no particles yet.
+        """Return the Stein field that acts on new particles, or None if no particles exist yet.
 
         Args:
             n_new: Number of new particles.
@@ -146,7 +148,7 @@ class ParticleRun:
         return SteinField(self.x, self.pull(n_new), self.scores, self.bandwidth) if self.n else None
 
     def starting_points(self, n_new: int) -> Floats:
-        """Return the initial positions of new particles.
+        """Choose the initial positions of ``n_new`` new particles.
 
         Args:
             n_new: Number of new particles.
@@ -170,11 +172,11 @@ class ParticleRun:
         return x
 
     def mode(self) -> Floats:
-        """Return a mode of the density, from L-BFGS started at a draw of the prior, float64[1, d]."""
+        """Search for a mode of the density by L-BFGS, started at a draw from the prior; return it as float64[1, d]."""
         return find_mode(self.target, self._starting_point(0), self.batches, self.plan.mode_steps)
 
     def refresh_bandwidth(self, x: Floats) -> None:
-        """Recompute the bandwidth by its rule if the number of particles has grown by a quarter.
+        """Compute the bandwidth by its rule again, each time the number of particles has grown by a quarter.
 
         Args:
             x: The initial positions of new particles, float64[B, d], which the rule uses too.
@@ -189,7 +191,7 @@ class ParticleRun:
         self.weights = self.rule.restart(self.x, self.scores, self.bandwidth, self.weights)
 
     def keep(self, x: Floats) -> None:
-        """Append new particles to the run, and update the weights of all particles.
+        """Add new particles at the points ``x`` to the run, and update the weights of all particles.
 
         Args:
             x: float64[B, d].
@@ -212,7 +214,7 @@ class ParticleRun:
                 self.history[name].append(value)
 
     def points(self) -> Points:
-        """Return the particles of the run with their weights, scores, and history."""
+        """Return the particles of the run, with their weights, scores, and history."""
         history = {name: np.array(values) for name, values in self.history.items()}
         x, scores = self.x.copy(), self.scores.copy()
         return Points(x, self.weights.copy(), scores, history, self.batches.n_gradients, self.seconds)
@@ -224,7 +226,7 @@ Oracle = Callable[[ParticleRun, Floats, int], Floats]
 def add_particles(
     run: ParticleRun, n: int, oracle: Oracle, start_at: Callable[[ParticleRun, int], Floats] | None = None
 ) -> Points:
-    """Add particles to a run until it has ``n`` particles.
+    """Add particles to a run until it has ``n`` particles, and return all particles.
 
     Args:
         run: The run.
@@ -243,7 +245,7 @@ def add_particles(
 
 
 def approximate_lmo(run: ParticleRun, x: Floats, seed: int) -> Floats:
-    """Move points along the Stein field of all particles (FWSS18, Algorithm 2), and return them.
+    """Move points along the Stein field of the existing particles; return the new positions (FWSS18, Algorithm 2).
 
     Args:
         run: The run.
@@ -257,7 +259,7 @@ def approximate_lmo(run: ParticleRun, x: Floats, seed: int) -> Floats:
 
 
 def move_along_field(run: ParticleRun, x: Floats, field: Callable[[Floats], Floats] | None, seed: int) -> Floats:
-    """Move points along a Stein field plus the term of their own scores, and return them.
+    """Move points along a Stein field plus the term of their own scores; return the new positions.
 
     Args:
         run: The run.
@@ -269,16 +271,19 @@ def move_along_field(run: ParticleRun, x: Floats, field: Callable[[Floats], Floa
         float64[B, d].
     """
     ascent = Ascent(run, seed)
-    moved = ascent.go(x, field, run.plan.n_steps)
+    moved = ascent.move(x, field, run.plan.n_steps)
     run.batches.n_gradients += ascent.batches.n_gradients
     return moved
 
 
 class Ascent:
-    """Optimiser for the positions of new particles, or of one block of their variables."""
+    """Optimiser for the positions of new particles.
+
+    It moves all variables, or one block of variables.
+    """
 
     def __init__(self, run: ParticleRun, seed: int, block: NDArray[np.intp] | None = None) -> None:
-        """Set up the optimiser for new particles.
+        """Set up the optimiser for the new particles of a run.
 
         Args:
             run: The run.
@@ -287,10 +292,10 @@ class Ascent:
         """
         self._run, self.block, self._done = run, block, 0
         self.batches = run.batches.with_rng(np.random.default_rng(seed))
-        self._move = run.plan.optimiser.begin(run.plan.n_steps)
+        self._displacement = run.plan.optimiser.begin(run.plan.n_steps)
 
-    def go(self, x: Floats, field: Callable[[Floats], Floats] | None, n_steps: int) -> Floats:
-        """Move particles along a Stein field, and return their values of the block's variables.
+    def move(self, x: Floats, field: Callable[[Floats], Floats] | None, n_steps: int) -> Floats:
+        """Move particles ``n_steps`` times along a Stein field; return their new coordinates in the block of variables.
 
         Each of the B moving particles has the weight 1 / (n + B). With B = 1, it is moved by its own score and the
         field.
@@ -313,7 +318,7 @@ class Ascent:
                 direction = own[0] * scores if n_new == 1 else SteinField(part, own, scores, run.bandwidth)(part)
                 if field is not None:
                     direction += field(part)
-                part = part + self._move(direction)
+                part = part + self._displacement(direction)
                 check_finite(part, "fwss", self._done, run.n)
                 x[:, at] = part
                 self._done += 1
@@ -321,7 +326,7 @@ class Ascent:
 
 
 def block_field(run: ParticleRun, x: Floats, block: NDArray[np.intp]) -> SteinField | None:
-    """Return the Stein field of a block of variables, for fixed values of the other variables (FWSS18, eq. 28).
+    """Return the Stein field for one block of variables, given fixed values of the other variables (FWSS18, eq. 28).
 
     Args:
         run: The run.
@@ -337,5 +342,5 @@ def block_field(run: ParticleRun, x: Floats, block: NDArray[np.intp]) -> SteinFi
 
 
 def _growth_steps(n: int) -> int:
-    """Return how many times a count can grow by a quarter, from 1 up to n."""
+    """Return the number of times that a count grows by a quarter from 1 to ``n``."""
     return int(np.log(n) / np.log(1.25) + 1e-9)

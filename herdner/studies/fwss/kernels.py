@@ -16,10 +16,13 @@ _MEDIAN_POINTS = 512
 
 
 class KernelMean(Protocol):
-    """Mean mu_p of the kernel under a distribution p, on which MMD and quadrature weights depend."""
+    """Mean mu_p of the kernel k under a distribution p: mu_p(x) is the mean of k(x, y) for y from p.
+
+    MMD and quadrature weights depend on it.
+    """
 
     def at(self, x: Floats, bandwidth: float) -> Floats:
-        """Return the kernel mean at points x, the integral over y of k(x, y) p(y).
+        """Return the kernel mean at points x: the integral over y of k(x, y) p(y).
 
         Args:
             x: float64[M, d].
@@ -31,7 +34,7 @@ class KernelMean(Protocol):
         ...
 
     def squared_norm(self, bandwidth: float) -> float:
-        """Return the squared norm of the kernel mean, the double integral of k(x, y) p(x) p(y).
+        """Return the squared norm of the kernel mean: the double integral of k(x, y) p(x) p(y).
 
         Args:
             bandwidth: h.
@@ -52,7 +55,7 @@ class SampleMean:
     weights: Floats = None  # type: ignore[assignment]
 
     def __post_init__(self) -> None:
-        """Check and convert the fields."""
+        """Convert the fields to their types, and check them."""
         samples = as_points(self.samples, "samples")
         weights = cast("Floats | None", self.weights)
         weights = np.full(len(samples), 1 / len(samples)) if weights is None else np.asarray(weights, float)
@@ -62,7 +65,7 @@ class SampleMean:
         object.__setattr__(self, "weights", weights)
 
     def at(self, x: Floats, bandwidth: float) -> Floats:
-        """Return the kernel mean at points; see ``KernelMean.at``.
+        """Return the kernel mean of the samples at points; see ``KernelMean.at``.
 
         Args:
             x: float64[N, d].
@@ -73,7 +76,7 @@ class SampleMean:
         return np.concatenate([np.empty(0), *parts])
 
     def squared_norm(self, bandwidth: float) -> float:
-        """Return the squared norm of the kernel mean; see ``KernelMean.squared_norm``.
+        """Return the squared norm of the kernel mean of the samples; see ``KernelMean.squared_norm``.
 
         Args:
             bandwidth: h.
@@ -96,7 +99,7 @@ class MixtureMean:
     covariances: Floats
 
     def at(self, x: Floats, bandwidth: float) -> Floats:
-        """Return the kernel mean at points; see ``KernelMean.at``.
+        """Return the kernel mean of the mixture at points; see ``KernelMean.at``.
 
         Args:
             x: float64[N, d].
@@ -106,7 +109,7 @@ class MixtureMean:
         return sum((w * _smoothed(x - mean, s, bandwidth) for w, mean, s in parts), np.zeros(len(x)))
 
     def squared_norm(self, bandwidth: float) -> float:
-        """Return the squared norm of the kernel mean; see ``KernelMean.squared_norm``.
+        """Return the squared norm of the kernel mean of the mixture; see ``KernelMean.squared_norm``.
 
         Args:
             bandwidth: h.
@@ -121,7 +124,10 @@ class MixtureMean:
 
 
 def _smoothed(difference: Floats, covariance: Floats, bandwidth: float) -> Floats:
-    """Return the integral over y of k(x, y) times the density of N(x - difference, covariance) at y, [M]."""
+    """Return the mean of k(x, y) for y from a normal distribution, for M points x, float64[M].
+
+    The mean of the distribution is x - ``difference``.
+    """
     d = difference.shape[1]
     total = covariance + bandwidth**2 * np.eye(d)
     distance = (difference * np.linalg.solve(total, difference.T).T).sum(axis=1)
@@ -129,7 +135,7 @@ def _smoothed(difference: Floats, covariance: Floats, bandwidth: float) -> Float
 
 
 def as_kernel_mean(truth: KernelMean | ArrayLike) -> KernelMean:
-    """Convert samples to their kernel mean; return a kernel mean unchanged.
+    """Convert samples to their kernel mean. A kernel mean is returned unchanged.
 
     Args:
         truth: A kernel mean, or samples [M, d].
@@ -138,7 +144,7 @@ def as_kernel_mean(truth: KernelMean | ArrayLike) -> KernelMean:
 
 
 def squared_distances(x: Floats, y: Floats) -> Floats:
-    """Return the squared distances between two sets of points, from one matrix product.
+    """Return the squared distance of each point of x from each point of y, computed from one matrix product.
 
     Points are taken relative to the mean of ``y``, which reduces cancellation.
 
@@ -174,7 +180,7 @@ def rbf(x: Floats, y: Floats, bandwidth: float) -> Floats:
 
 
 def gram(x: Floats, bandwidth: float) -> Floats:
-    """Return the Gram matrix k(x_i, x_j) of points, with exact ones on the diagonal.
+    """Return the Gram matrix k(x_i, x_j) of points; its diagonal is exactly 1.
 
     Args:
         x: float64[N, d].
@@ -189,7 +195,7 @@ def gram(x: Floats, bandwidth: float) -> Floats:
 
 
 def median_bandwidth(x: ArrayLike) -> float:
-    """Return the bandwidth h of the median heuristic: h^2 = m^2 / (2 log(N + 1)) for the median distance m.
+    """Return the bandwidth of the median heuristic, h = m / sqrt(2 log(N + 1)), where m is the median distance.
 
     The kernels of a point with the other points then sum to about 1 (Liu and Wang 2016, in the parametrisation of
     FWSS18). Beyond 512 points, 512 evenly spaced points are used. The result is 1 if all points are equal.
@@ -209,7 +215,7 @@ def median_bandwidth(x: ArrayLike) -> float:
 
 
 def check_bandwidth(bandwidth: float | str, rules: Sequence[str] = ("median", "ksd")) -> float | str:
-    """Check a bandwidth, and return it: a positive number or the name of a rule.
+    """Check that a bandwidth is a positive number or the name of a rule, and return it.
 
     Args:
         bandwidth: A number or a name.
@@ -243,7 +249,7 @@ def fixed_bandwidth(bandwidth: float) -> float:
 
 
 def evenly_spaced(n: int, most: int) -> Int64s:
-    """Return at most ``most`` evenly spaced indices from 0 to n - 1.
+    """Return at most ``most`` evenly spaced indices of the range 0 to n - 1.
 
     Args:
         n: Number of elements.
@@ -256,7 +262,7 @@ def evenly_spaced(n: int, most: int) -> Int64s:
 
 
 def as_points(x: ArrayLike, name: str) -> Floats:
-    """Convert points to float64[N, d]; raise `ValueError` for other shapes.
+    """Convert points to float64[N, d]; raise `ValueError` if they have another shape.
 
     Args:
         x: The points.

@@ -81,7 +81,7 @@ def lazy_fwss(
 
 
 class _LazySampler:
-    """State of lazy FWSS: candidate points, the kernel mean at each, and the index of the particle that each became."""
+    """State of one run of lazy FWSS: the candidate points, their kernel means, and the particles that they became."""
 
     def __init__(self, run: ParticleRun, points: Floats, scores: Floats, accuracy: float) -> None:
         assert run.mean is not None
@@ -96,13 +96,17 @@ class _LazySampler:
         self.phis = [np.nan] * run.n
 
     def gaps(self, k: Floats, z: Floats) -> Floats:
-        """Return the duality gaps <mu - mu_p, mu - k(x, .)> of points x with kernels [M, n] and kernel means [M]."""
+        """Return the Frank-Wolfe duality gap of each of M candidate points.
+
+        ``k`` has the kernels [M, n] of the candidates and the n particles, and ``z`` the kernel mean at the
+        candidates [M]. The gap of x is <mu - mu_p, mu - k(x, .)>.
+        """
         w, embedding = self.run.weights, self.rule.embedding
         own = embedding.system.matrix @ w - embedding.at_particles()[0]
         return float(w @ own) - k @ w + z
 
     def candidate_gaps(self) -> Floats:
-        """Return the duality gaps of the candidates [M], after adding the kernel columns of new particles."""
+        """Return the Frank-Wolfe duality gap of each of the M candidates, float64[M]."""
         k, run = self.k, self.run
         if k.shape[1] < run.n:
             k = np.hstack([k, rbf(self.points[: len(k)], run.x[k.shape[1] :], run.bandwidth)])
@@ -112,7 +116,7 @@ class _LazySampler:
         return self.gaps(k, self.z)
 
     def grow(self, n: int) -> Points:
-        """Add particles until there are ``n`` or Phi is negligible."""
+        """Add particles until the run has ``n`` particles or the threshold Phi of the duality gap is negligible."""
         run = self.run
         if not run.n:
             self.take(int(np.argmin((self.scores**2).sum(axis=1))))
@@ -132,7 +136,7 @@ class _LazySampler:
         return replace(points, history={**points.history, "phi": np.array(self.phis)})
 
     def take(self, candidate: int) -> None:
-        """Take a step towards a candidate point, and make it a particle if it is not one yet."""
+        """Take a Frank-Wolfe step towards a candidate point. The candidate becomes a particle if it is not one yet."""
         run = self.run
         if self.particle[candidate] >= 0:
             run.weights = run.rule.towards(int(self.particle[candidate]))
@@ -141,7 +145,10 @@ class _LazySampler:
         self.particle[candidate] = run.n - 1
 
     def improve(self, phi: float) -> bool:
-        """Move the candidate with the smallest Stein field; return False if its duality gap remains too small."""
+        """Move the candidate with the smallest Stein field, and add it as a particle.
+
+        The result is False, and nothing is added, if its duality gap is too small after the move.
+        """
         run = self.run
         free = np.flatnonzero(self.particle < 0)
         if len(free):

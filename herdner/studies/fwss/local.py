@@ -31,7 +31,9 @@ class LaplaceApproximation:
     root: Floats
 
     def points(self, z: Floats) -> Floats:
-        """Transform whitened points z to points; standard normal z yield exact draws from the approximation.
+        """Convert whitened points z to points x.
+
+        If z is standard normal, x is an exact draw from the approximation.
 
         Args:
             z: float64[N, d].
@@ -42,7 +44,9 @@ class LaplaceApproximation:
         return self.mode + z @ self.root.T
 
     def whitened(self, target: Target) -> Target:
-        """Return the target's density as a function of whitened points z.
+        """Return the target's density as a function of whitened points.
+
+        `points` converts whitened points to points of the target.
 
         It is close to a standard normal distribution: all directions have equal scales, and no variables correlate to
         second order.
@@ -103,7 +107,7 @@ def local_fwss(
     start: Points | None = None,
     seed: Seed = None,
 ) -> Points:
-    """Sample by `fwss` with equal weights; the Stein field of each variable uses a kernel of this variable only.
+    """Sample by `fwss` with equal weights, and with a kernel for each variable that depends on this variable only.
 
     It suits many variables with little dependence, such as those of `LaplaceApproximation.whitened`. One kernel over
     all variables fails there: its particles lie too close together, especially with few particles per variable (Ba et
@@ -146,7 +150,10 @@ def local_fwss(
 
 
 class LocalField:
-    """Stein field with one kernel per variable: phi_i(x) = sum_l w_l [k_i(x_li, x_i) s_li + d/dx_li k_i(x_li, x_i)]."""
+    """Stein field with one kernel k_i for each variable i.
+
+    The field at x is phi_i(x) = sum_l w_l [k_i(x_li, x_i) s_li + d/dx_li k_i(x_li, x_i)].
+    """
 
     def __init__(self, points: Floats, weights: Floats, scores: Floats, bandwidths: Floats) -> None:
         """Store the points, weights, scores and bandwidths that define the field.
@@ -160,7 +167,7 @@ class LocalField:
         self._points, self._weights, self._scores, self._squares = points, weights, scores, bandwidths**2
 
     def __call__(self, x: Floats) -> Floats:
-        """Return the Stein field at points.
+        """Return the Stein field at the points ``x``.
 
         Args:
             x: float64[M, d].
@@ -178,7 +185,7 @@ class LocalField:
 
 
 def bandwidths(x: Floats) -> Floats:
-    """Return the median-heuristic bandwidth of each variable, computed from at most 64 points.
+    """Return the bandwidth of the median heuristic for each variable, computed from at most 64 points.
 
     Args:
         x: float64[N, d].

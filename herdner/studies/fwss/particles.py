@@ -116,7 +116,9 @@ def stein_points(
     start: Points | None = None,
     seed: Seed = None,
 ) -> Points:
-    """Sample Stein points: each new point minimises the KSD greedily, without its gradient (FWSS18, App. H).
+    """Sample Stein points. Each new point minimises the KSD, given the earlier points (FWSS18, App. H).
+
+    The search uses no gradient of the KSD.
 
     The next point minimises k_s(x, x) / 2 + sum_i k_s(x_i, x); "herding" omits the first term. The first point is the
     mode, or with "grid" the node with the smallest score. The history holds seconds and n_gradients after each point.
@@ -177,13 +179,13 @@ def stein_points(
 
 
 class _GreedyObjective:
-    """Objective of the next Stein point given the points so far."""
+    """Objective that the next Stein point minimises, given the points so far."""
 
     def __init__(self, x: Floats, scores: Floats, bandwidth: float, batches: GradientBatches, own: float) -> None:
         self.x, self.scores, self.bandwidth, self.own, self._batches = x, scores, bandwidth, own, batches
 
     def values(self, x: Floats) -> tuple[Floats, Floats]:
-        """Return the objective of the next point [M] and the scores [M, d] at candidate points [M, d]."""
+        """Return the objective [M] at M candidates for the next point, and the scores [M, d] of the candidates."""
         scores = self._batches.exact(x)
         own = self.own * (x.shape[1] / self.bandwidth**2 + (scores * scores).sum(axis=1))
         if len(self.x):
@@ -196,7 +198,10 @@ class _GreedyObjective:
 
 
 class _GridSearch:
-    """Grid search for Stein points, with the current objective at each node; a new point costs O(M d)."""
+    """Grid search for Stein points.
+
+    The current objective is stored at each of M nodes, so that a new point costs O(M d).
+    """
 
     def __init__(self, objective: _GreedyObjective, nodes: Floats) -> None:
         self._objective, self._nodes, self._counted = objective, nodes, len(objective.x)
@@ -216,7 +221,7 @@ class _GridSearch:
 def _candidates(
     objective: _GreedyObjective, n: int, scale: float, limits: Floats | None, rng: np.random.Generator
 ) -> Floats:
-    """Return candidates: earlier points plus N(0, scale^2) noise that is truncated to the limits (FWSS18, App. H)."""
+    """Draw n candidates: earlier points plus N(0, scale^2) noise, truncated to the limits (FWSS18, App. H)."""
     base = objective.x[rng.integers(len(objective.x), size=n)]
     if limits is None:
         return base + scale * rng.normal(size=base.shape)

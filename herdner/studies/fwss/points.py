@@ -15,7 +15,7 @@ from herdner.studies.fwss.kernels import KernelMean, SampleMean, as_kernel_mean,
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Points:
-    """A distribution as N weighted points, such as samples or particles.
+    """Distribution that consists of N weighted points, such as samples or particles.
 
     Attributes:
         x: float64[N, d].
@@ -38,7 +38,7 @@ class Points:
         return len(self.x)
 
     def expect(self, f: Callable[[Floats], NDArray[Any]]) -> Floats:
-        """Return the weighted sum of f over the points, an estimate of the expectation of f.
+        """Return the weighted mean of f over the points, an estimate of the expectation of f.
 
         Args:
             f: Maps points [N, d] to values [N] or [N, ..].
@@ -56,7 +56,7 @@ class Points:
 
 
 def mmd2(x: ArrayLike, truth: KernelMean | ArrayLike, bandwidth: float, weights: ArrayLike | None = None) -> float:
-    """Return the squared MMD between weighted points and a reference distribution (FWSS18, Sec. 2.1).
+    """Return the squared MMD (maximum mean discrepancy) between weighted points and a distribution (FWSS18, Sec. 2.1).
 
     The computation is in blocks, with O(N + M) memory. Rounding can cause tiny negative values.
 
@@ -75,7 +75,9 @@ def mmd2(x: ArrayLike, truth: KernelMean | ArrayLike, bandwidth: float, weights:
 
 
 def effective_sample_size(weights: ArrayLike) -> float:
-    """Return the effective sample size of N weights: N for equal weights, 1 if one particle has all the weight.
+    """Return the effective sample size of weighted points.
+
+    It is N for N equal weights, and 1 if one point has all the weight.
 
     The size is ``(sum |w|)^2 / sum w^2``.
 

@@ -31,7 +31,9 @@ class MarginalPolytope:
 
     @classmethod
     def of(cls, x: ArrayLike, chances: ArrayLike, bandwidth: float) -> MarginalPolytope:
-        """Compute the constants of a discrete distribution's polytope, in O(M^4) for M points.
+        """Compute the diameter and the inner radius of the polytope of a discrete distribution.
+
+        The time is O(M^4) for M points.
 
         The kernels of M points are the corners of a simplex. The distance of mu_p from the side opposite corner i is
         probability i times the distance of that corner.
@@ -57,7 +59,7 @@ class MarginalPolytope:
         return cls(float(np.sqrt(2 - 2 * matrix.min())), float((p * heights).min()))
 
     def bound(self, n_particles: int, step: str = "line-search", accuracy: float = 1.0) -> float:
-        """Return a bound of the MMD of FWSS after N particles (FWSS18, Theorems 1 and 3).
+        """Return an upper bound of the MMD of FWSS after N particles (FWSS18, Theorems 1 and 3).
 
         The bound is 2 d^2 / (R delta N) for "constant". It is sqrt(2) d exp(-R^2 delta^2 N / (2 d^2)) for
         "line-search", "away" and "fully-corrective". The weights of "away" and "fully-corrective" steps may leave the
@@ -82,7 +84,7 @@ class MarginalPolytope:
         return float(np.sqrt(2) * self.diameter * np.exp(-share * n_particles / 2))
 
     def contraction(self, n_particles: int, gamma: float, step: str = "line-search", accuracy: float = 1.0) -> float:
-        """Return an upper bound of the posterior probability that the estimate of an integral is off by over ``gamma``.
+        """Return an upper bound of the posterior probability that an integral and its estimate differ by over ``gamma``.
 
         This applies to the integral of f with ``|f| <= 1``, if Bayesian quadrature weights the particles (FWSS18,
         Theorems 2 and 4; the exponent of Theorem 4 lacks delta). The bound is sqrt(2 / pi) s / gamma exp(-gamma^2 / (2
@@ -101,7 +103,7 @@ class MarginalPolytope:
         return _tail(self.bound(n_particles, step, accuracy), gamma)
 
     def lazy_bound(self, n_particles: int, phi: float, accuracy: float = 2.0) -> float:
-        """Return a bound of the MMD of `lazy_fwss` after N particles (FWSS18, Theorem 5).
+        """Return an upper bound of the MMD of `lazy_fwss` after N particles (FWSS18, Theorem 5).
 
         It applies to "line-search" and "fully-corrective" steps: sqrt(2) d exp(-(phi / (K d L))^2 N / 2), with L = d,
         since no norm of mu - mu_p is larger. The paper has R phi in place of phi, but its proof has no R, and R < 1
@@ -123,7 +125,7 @@ class MarginalPolytope:
         return float(np.sqrt(2) * self.diameter * np.exp(-share * n_particles / 2))
 
     def lazy_contraction(self, n_particles: int, gamma: float, phi: float, accuracy: float = 2.0) -> float:
-        """Return the bound of `contraction` for `lazy_fwss`, computed from `lazy_bound` (FWSS18, Theorem 6).
+        """Return the bound of `contraction` for the sampler `lazy_fwss` (FWSS18, Theorem 6).
 
         Args:
             n_particles: N.
@@ -138,7 +140,10 @@ class MarginalPolytope:
 
 
 def _tail(spread: float, gamma: float) -> float:
-    """Return a bound of the probability that a normal variable differs from its mean by more than gamma."""
+    """Return an upper bound of the probability that a normal variable is more than ``gamma`` from its mean.
+
+    ``spread`` is its standard deviation.
+    """
     if not spread < np.inf:
         return 1.0
     inner = -((gamma / spread) ** 2) / 2
@@ -146,7 +151,7 @@ def _tail(spread: float, gamma: float) -> float:
 
 
 def _plane_distance(point: Floats, others: Floats) -> float:
-    """Return the distance of ``point`` from the plane through the points ``others`` [K, n]."""
+    """Return the distance of ``point`` from the plane through the K points ``others`` [K, n]."""
     if not len(others):
         return 0.0
     frame = np.linalg.qr((others[1:] - others[0]).T)[0]  # orthonormal directions within the plane

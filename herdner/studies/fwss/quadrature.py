@@ -17,14 +17,14 @@ _REFINEMENTS, _RESIDUAL = 20, 1e-9
 
 
 class GramSystem:
-    """Growing Gram matrix of points with its Cholesky factor; each added row costs O(N^2).
+    """Gram matrix of a growing set of points, with its Cholesky factor; adding a point costs O(N^2).
 
     Attributes:
         jitter: The number added to the diagonal; it grows tenfold if rounding makes the root fail.
     """
 
     def __init__(self, matrix: Floats) -> None:
-        """Factorise the initial Gram matrix.
+        """Store and factorise the initial Gram matrix.
 
         Args:
             matrix: float64[N, N].
@@ -38,11 +38,11 @@ class GramSystem:
 
     @property
     def matrix(self) -> Floats:
-        """The Gram matrix without the jitter, float64[N, N]."""
+        """Gram matrix without the jitter on its diagonal, float64[N, N]."""
         return self._matrix[: self._n, : self._n]
 
     def append(self, row: Floats) -> None:
-        """Append the row and column of a new point.
+        """Append the row and the column of a new point to the Gram matrix.
 
         Args:
             row: float64[N + 1], the kernel between the new point and the others and, last, itself.
@@ -54,7 +54,7 @@ class GramSystem:
         self._n = n + 1
 
     def solve(self, right: Floats) -> Floats:
-        """Return w with matrix @ w = right, refined until the residual is below 1e-9 if possible.
+        """Solve matrix @ w = ``right`` for w; refine w until the residual is below 1e-9 if possible.
 
         Each refinement decreases w' K w - 2 w' right, so that MMD^2 never increases.
 
@@ -78,7 +78,10 @@ class GramSystem:
         return w
 
     def _factor(self) -> None:
-        """Extend the Cholesky factor row by row, or recompute it with more jitter if that fails."""
+        """Extend the Cholesky factor to all rows of the matrix.
+
+        If rounding errors prevent this, the factor is computed again with more jitter.
+        """
         if self._factored and all(self._extend(n) for n in range(self._factored, self._n)):
             return
         n, matrix = self._n, self.matrix
@@ -96,7 +99,7 @@ class GramSystem:
                     ) from None
 
     def _extend(self, n: int) -> bool:
-        """Compute row ``n`` of the Cholesky factor; return False if rounding errors exceed the jitter."""
+        """Compute row ``n`` of the Cholesky factor; return False if rounding errors are too large for the jitter."""
         row = self._matrix[n, : n + 1]
         part = cast(Floats, solve_triangular(self._root[:n, :n], row[:n], lower=True, check_finite=False))
         pivot = row[n] + self.jitter - part @ part
@@ -109,7 +112,7 @@ class GramSystem:
 
 
 def refuse_duplicates(x: Floats, what: str = "points", n_new: int | None = None) -> None:
-    """Raise `ValueError` if one of the newest points equals an earlier point.
+    """Raise `ValueError` if one of the last ``n_new`` points equals an earlier point.
 
     Args:
         x: float64[N, d].
@@ -132,7 +135,9 @@ def refuse_duplicates(x: Floats, what: str = "points", n_new: int | None = None)
 
 
 def quadrature_weights(x: ArrayLike, truth: KernelMean | ArrayLike, bandwidth: float) -> tuple[Floats, float]:
-    """Return the Bayesian quadrature weights w, which minimise the MMD and solve K w = z (FWSS18, eq. 11).
+    """Return the Bayesian quadrature weights w, which minimise the MMD (FWSS18, eq. 11).
+
+    They solve K w = z.
 
     The weights can be negative, and their sum can differ from 1.
 
@@ -172,14 +177,16 @@ def quadrature_variance(x: ArrayLike, truth: KernelMean | ArrayLike, bandwidth: 
 
 
 def _system(x: ArrayLike, truth: KernelMean | ArrayLike, bandwidth: float) -> tuple[KernelMean, Floats, GramSystem]:
-    """Check the points, and return the kernel mean mu_p, its values z [N] at them, and their Gram matrix K."""
+    """Check the points; return the kernel mean mu_p, its values [N] at the points, and the points' Gram matrix."""
     points, h, mean = as_points(x, "points"), fixed_bandwidth(bandwidth), as_kernel_mean(truth)
     refuse_duplicates(points)
     return mean, mean.at(points, h), GramSystem(gram(points, h))
 
 
 def stein_weights(x: ArrayLike, scores: ArrayLike, bandwidth: float) -> Floats:
-    """Return the weights with sum 1, positive or negative, that minimise the KSD (Liu and Lee 2017).
+    """Return weights with sum 1 that minimise the kernelised Stein discrepancy (Liu and Lee 2017).
+
+    Weights may be negative.
 
     They need no integral of p: sum_j w_j k(x_j, .) estimates mu_p by control functionals.
 
@@ -201,7 +208,7 @@ def stein_weights(x: ArrayLike, scores: ArrayLike, bandwidth: float) -> Floats:
 
 
 def least_ksd(system: GramSystem) -> Floats:
-    """Return the weights w with sum 1 that minimise w' K w for the Gram matrix K.
+    """Return the weights w with sum 1 that minimise w' K w, for the Gram matrix K of the Stein kernel.
 
     Args:
         system: The Gram matrix K of the Stein kernel.

@@ -20,7 +20,7 @@ _CHUNK = 2**18  # hidden-unit values per piece, which fit a cache
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LogisticRegression:
-    """Bayesian logistic regression of outputs 0 or 1.
+    """Bayesian logistic regression for outputs 0 and 1.
 
     p(y = 1 | x) = sigmoid(w . x + b), with w, b ~ N(0, 1 / alpha) and alpha ~ Gamma(shape, rate). The D + 2 variables
     are w, b and log alpha.
@@ -38,7 +38,7 @@ class LogisticRegression:
     rate: float = 0.01
 
     def __post_init__(self) -> None:
-        """Check and convert the fields."""
+        """Convert the fields to their types, and check them."""
         x, y = check_data(self.inputs, self.outputs)
         if not np.isin(y, (0, 1)).all():
             raise ValueError("`outputs` of a logistic regression must be 0 or 1")
@@ -72,7 +72,7 @@ class LogisticRegression:
         return np.column_stack([weights, np.log(alpha)])
 
     def predict(self, x: Floats, weights: Floats, inputs: ArrayLike) -> Floats:
-        """Return the probability of output 1 for each input, averaged over weighted points.
+        """Return the predicted probability of output 1 for each input, averaged over weighted points of the posterior.
 
         Args:
             x: Points, float64[P, D + 2].
@@ -122,7 +122,7 @@ class NeuralRegression:
     scaling: tuple[Floats, Floats, float, float] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        """Check and convert the fields."""
+        """Convert the fields to their types, and check them."""
         x, y = check_data(self.inputs, self.outputs)
         check_integer(self.units, "units")
         # A constant column has no information; it becomes 0.
@@ -134,7 +134,7 @@ class NeuralRegression:
 
     @property
     def n_weights(self) -> int:
-        """Number of weights in the network, without the two precisions."""
+        """Number of weights in the network. The two precisions are not counted."""
         return (self.inputs.shape[1] + 2) * self.units + 1
 
     @property
@@ -173,7 +173,9 @@ class NeuralRegression:
         return x
 
     def with_noise_fitted(self, x: Floats, inputs: ArrayLike, outputs: ArrayLike) -> Floats:
-        """Fit the noise precision gamma of each point to held-out residuals; keep it if held-out likelihood increases.
+        """Fit the noise precision of each point to held-out residuals.
+
+        The fitted value is kept only if the held-out likelihood increases.
 
         This is the last step of the program of SVGD's authors. Each point is fitted separately.
 
@@ -195,7 +197,7 @@ class NeuralRegression:
         return out
 
     def predict(self, x: Floats, inputs: ArrayLike) -> tuple[Floats, Floats]:
-        """Return the mean and standard deviation of the output y for each point, in the units of y.
+        """Return the predicted mean and standard deviation of the output for each point, in the units of the output.
 
         Args:
             x: Points, float64[P, d].
@@ -209,7 +211,7 @@ class NeuralRegression:
         return middle + width * means, width * np.exp(-x[:, -2] / 2)
 
     def score(self, x: Floats, weights: Floats, inputs: ArrayLike, outputs: ArrayLike) -> tuple[float, float]:
-        """Return the RMSE of the mean prediction, and the mean log-likelihood of the mixture, in the units of y.
+        """Return two scores on test data: the RMSE of the mean prediction, and the mean log-likelihood of the mixture.
 
         Args:
             x: Points, float64[P, d].
@@ -230,7 +232,7 @@ class NeuralRegression:
         return (inputs - middle) / spread
 
     def _parts(self, x: Floats) -> tuple[Floats, Floats, Floats, Floats]:
-        """Return the network's first-layer weights [D, P * H] and offsets, and second-layer weights and offsets."""
+        """Return the first layer's weights [D, P * H] and offsets, and the second layer's weights and offsets."""
         inputs, units = self.inputs.shape[1], self.units
         first = x[:, : inputs * units].reshape(len(x), inputs, units)
         at = inputs * units
@@ -238,14 +240,17 @@ class NeuralRegression:
         return columns, x[:, at : at + units], x[:, at + units : at + 2 * units], x[:, at + 2 * units, None]
 
     def _forward(self, x: Floats, inputs: Floats) -> tuple[Floats, Floats]:
-        """Return the network's predictions [P, M] and its hidden units [P, M, H]."""
+        """Compute the predictions [P, M] of P networks for M inputs, and the values of the hidden units [P, M, H]."""
         first, offsets, second, offset = self._parts(x)
         hidden = np.moveaxis((inputs @ first).reshape(len(inputs), len(x), -1), 1, 0) + offsets[:, None]
         np.maximum(hidden, 0, out=hidden)
         return (hidden @ second[:, :, None])[..., 0] + offset, hidden
 
     def _pieces(self, n_points: int, terms: Terms):
-        """Yield inputs and outputs of the data terms ``terms`` (None: all) in pieces that fit into a cache."""
+        """Yield the inputs and outputs of the selected data terms in parts that fit into a cache.
+
+        If ``terms`` is None, all data terms are selected.
+        """
         inputs, outputs = (self.inputs, self.outputs) if terms is None else (self.inputs[terms], self.outputs[terms])
         step = max(1, _CHUNK // (n_points * self.units))
         for i in range(0, len(inputs), step):

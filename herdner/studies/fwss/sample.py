@@ -98,7 +98,7 @@ def block_fwss(
     seed: Seed = None,
     **options: Any,
 ) -> Points:
-    """Sample by PBC-FWSS (FWSS18, Algorithm 4), which moves blocks of a particle's variables in parallel threads.
+    """Sample by PBC-FWSS: threads move blocks of a particle's variables in parallel (FWSS18, Algorithm 4).
 
     The result does not depend on the number of workers. With one block, this is `fwss`.
 
@@ -137,11 +137,11 @@ def block_fwss(
             return x
 
         def moved_together(x: Floats, ascents: list[Ascent], n_steps: int) -> Floats:
-            def go(block: NDArray[np.intp], ascent: Ascent) -> Floats:
-                return ascent.go(x, block_field(run, x, block), n_steps)
+            def move(block: NDArray[np.intp], ascent: Ascent) -> Floats:
+                return ascent.move(x, block_field(run, x, block), n_steps)
 
             moved = x.copy()
-            for block, part in zip(parts, list(pool.map(go, parts, ascents)), strict=True):
+            for block, part in zip(parts, list(pool.map(move, parts, ascents)), strict=True):
                 moved[:, block] = part
             return moved
 
@@ -157,7 +157,9 @@ def cached_fwss(
     seed: Seed = None,
     **options: Any,
 ) -> Points:
-    """Sample by Cache-FWSS (FWSS18, Algorithms 7 and 8); particles start at the cached point of the smallest field.
+    """Sample by Cache-FWSS (FWSS18, Algorithms 7 and 8).
+
+    Each new particle starts at the cached point where the Stein field is smallest.
 
     From there, a few moves suffice (``n_steps`` is 10 by default, as in the paper).
 
@@ -192,7 +194,7 @@ def cached_fwss(
 
 
 def field_norms(run: ParticleRun, x: Floats, scores: Floats) -> Floats:
-    """Return, for each point, the squared norm of the first step direction of a new particle placed there.
+    """Return, for each of M points, the squared norm of the direction in which a new particle there would move.
 
     Args:
         run: The run.
@@ -208,7 +210,7 @@ def field_norms(run: ParticleRun, x: Floats, scores: Floats) -> Floats:
 
 
 def _partition(blocks: int | Sequence[ArrayLike], dim: int) -> list[NDArray[np.intp]]:
-    """Return the blocks as lists of variables; raise `ValueError` unless they contain each variable once."""
+    """Return the blocks as arrays of variables; raise `ValueError` unless every variable is in exactly one block."""
     if isinstance(blocks, int | np.integer):
         if not 1 <= check_integer(blocks, "blocks") <= dim:
             raise ValueError(f"`blocks` must be at most the number of variables, {dim}, got {blocks}")

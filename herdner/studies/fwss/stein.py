@@ -13,7 +13,9 @@ _BANDWIDTH_POINTS = 512
 
 
 class SteinField:
-    """Stein field phi(x) = sum_l w_l [k(x_l, x) s_l + grad_{x_l} k(x_l, x)] of points x_l, weights w_l, scores s_l.
+    """Stein field phi(x) = sum_l w_l [k(x_l, x) s_l + grad_{x_l} k(x_l, x)].
+
+    The field has points x_l with weights w_l and scores s_l (gradients of the log-density).
 
     Let mu be the mean of the kernel at the points. The field is minus the gradient of the MMD objective <mu - mu_p,
     k(., x)> at x. By Stein's identity, grad mu_p(x) = E_p[k(., x) grad log p], which is estimated at the same points.
@@ -41,7 +43,7 @@ class SteinField:
         self._right = np.hstack([weights[:, None] * scores - spread * shifted, spread])
 
     def kernel(self, x: Floats) -> Floats:
-        """Return the kernel between points x and the particles of the field.
+        """Return the kernel between each of the points x and each particle of the field.
 
         Args:
             x: float64[M, d], relative to the mean of the particles.
@@ -57,7 +59,7 @@ class SteinField:
         return np.exp(k, out=k)
 
     def __call__(self, x: Floats) -> Floats:
-        """Return the Stein field at points x.
+        """Return the Stein field at the points x.
 
         Args:
             x: float64[M, d].
@@ -73,7 +75,7 @@ class SteinField:
 
 
 def stein_kernel(x: Floats, scores_x: Floats, y: Floats, scores_y: Floats, bandwidth: float) -> Floats:
-    """Return the Stein kernel k_s(x, y) of a distribution p, whose mean under p is 0 (FWSS18, eq. 30).
+    """Return the Stein kernel k_s(x, y) of a distribution p; its mean under p is 0 (FWSS18, eq. 30).
 
     Args:
         x: float64[N, d].
@@ -89,7 +91,7 @@ def stein_kernel(x: Floats, scores_x: Floats, y: Floats, scores_y: Floats, bandw
 
 
 def _stein_parts(x: Floats, sx: Floats, y: Floats, sy: Floats, bandwidth: float) -> tuple[Floats, Floats]:
-    """Return the Stein kernel k_s between points, and its derivative with respect to log h (h: bandwidth)."""
+    """Return the Stein kernel between points, and its derivative with respect to the logarithm of the bandwidth."""
     d, h2 = x.shape[1], bandwidth**2
     middle = y.mean(axis=0)
     x, y = x - middle, y - middle
@@ -101,7 +103,7 @@ def _stein_parts(x: Floats, sx: Floats, y: Floats, sy: Floats, bandwidth: float)
 
 
 def ksd(x: ArrayLike, scores: ArrayLike, bandwidth: float, weights: ArrayLike | None = None) -> float:
-    """Return the kernelised Stein discrepancy sqrt(w' K_s w) of weighted points, with memory O(N d).
+    """Return the kernelised Stein discrepancy of weighted points, sqrt(w' K_s w). It needs memory O(N d).
 
     Args:
         x: float64[N, d].
@@ -118,7 +120,7 @@ def ksd(x: ArrayLike, scores: ArrayLike, bandwidth: float, weights: ArrayLike | 
 def _ksd_squared(
     x: Floats, scores: ArrayLike, bandwidth: float, weights: ArrayLike | None = None
 ) -> tuple[float, float]:
-    """Return the squared KSD of weighted points, and its derivative with respect to log h (h: bandwidth)."""
+    """Return the squared kernelised Stein discrepancy, and its derivative with respect to the log-bandwidth."""
     s = np.asarray(scores, float)
     if s.shape != x.shape:
         raise ValueError(f"`scores` must have the shape of the points, {x.shape}, got {s.shape}")
@@ -134,7 +136,9 @@ def _ksd_squared(
 
 
 def ksd_bandwidth(x: ArrayLike, scores: ArrayLike, n_steps: int = 30, rate: float = 0.1) -> float:
-    """Optimise the bandwidth by gradient descent on log KSD^2, from the median heuristic (FWSS18, App. G.2).
+    """Optimise the bandwidth by gradient descent on log KSD^2 (FWSS18, App. G.2).
+
+    The start is the median heuristic.
 
     The bandwidth stays within a factor of 4 of the median bandwidth. As h grows, KSD tends to ``|mean score|``, which
     is almost 0 for points near balance, so that the minimum alone has no meaning. Beyond 512 points, 512 of them are

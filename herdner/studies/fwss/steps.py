@@ -28,7 +28,7 @@ class StepResult(NamedTuple):
 
 
 class StepRule(Protocol):
-    """Frank-Wolfe step rule: computes the weights of all particles when new particles arrive.
+    """Frank-Wolfe step rule, which computes the weights of all particles when new particles are added.
 
     Attributes:
         jitter: The number that the last solve added to the diagonal.
@@ -37,7 +37,7 @@ class StepRule(Protocol):
     jitter: float
 
     def restart(self, x: Floats, scores: Floats, bandwidth: float, weights: Floats) -> Floats:
-        """Start from existing particles, or continue with another bandwidth, and return the weights.
+        """Set the existing particles, or a new bandwidth for them; return the weights of the particles.
 
         Args:
             x: float64[N, d].
@@ -48,7 +48,7 @@ class StepRule(Protocol):
         ...
 
     def add(self, x: Floats, scores: Floats, bandwidth: float, n_new: int) -> StepResult:
-        """Take the steps towards new particles, and return the new weights.
+        """Take a Frank-Wolfe step towards each new particle, and return the new weights of all particles.
 
         Args:
             x: float64[N, d], all particles, the new ones last.
@@ -59,7 +59,7 @@ class StepRule(Protocol):
         ...
 
     def towards(self, particle: int) -> Floats:
-        """Return the weights of all particles after a step towards an existing particle.
+        """Take a Frank-Wolfe step towards an existing particle, and return the new weights of all particles.
 
         Args:
             particle: Index of the particle.
@@ -68,7 +68,7 @@ class StepRule(Protocol):
 
 
 class Embedding:
-    """Gram matrix K of the particles and kernel mean mu_p at them; both grow with each particle.
+    """Gram matrix of the particles, and the kernel mean mu_p at each particle. Particles can be added.
 
     If mu_p is unknown, it is estimated from the particles and their scores by control functionals: z = K w with the
     weights w of least KSD. FWSS18 (App. B) estimates it by the particles with their current weights. Then K^-1 z equals
@@ -76,7 +76,7 @@ class Embedding:
     """
 
     def __init__(self, mean: KernelMean | None) -> None:
-        """Set up an embedding without particles.
+        """Store the kernel mean; the embedding has no particles yet.
 
         Args:
             mean: The kernel mean, or None to estimate it.
@@ -84,7 +84,7 @@ class Embedding:
         self._mean = mean
 
     def restart(self, x: Floats, scores: Floats, bandwidth: float) -> None:
-        """Start from existing particles, or continue with another bandwidth.
+        """Set the existing particles, or a new bandwidth for them.
 
         Args:
             x: float64[N, d].
@@ -98,7 +98,7 @@ class Embedding:
             self._z = self._mean.at(x, bandwidth)
 
     def add(self, x: Floats, scores: Floats, bandwidth: float, n_new: int) -> None:
-        """Add new particles to the Gram matrix and the kernel means.
+        """Add the new particles to the Gram matrix and to the kernel means.
 
         Args:
             x: float64[N, d], all particles, the new ones last.
@@ -119,7 +119,10 @@ class Embedding:
             self._stein.append(stein[i, : first + i + 1])
 
     def at_particles(self) -> tuple[Floats, Floats | None, float]:
-        """Return the kernel mean z [N] at the particles, the weights K^-1 z if they need no solve, and the jitter."""
+        """Return the kernel mean z [N] at the particles, the optimal weights or None, and the jitter of the matrix.
+
+        The optimal weights K^-1 z are None if they have to be solved for.
+        """
         if self._mean is not None:
             return self._z, None, self.system.jitter
         weights = least_ksd(self._stein)
@@ -127,7 +130,10 @@ class Embedding:
 
 
 class ConstantStep:
-    """Step rule of equal weights: the step size is lambda = 1 / (n + 1) for n earlier particles."""
+    """Step rule that gives all particles equal weights.
+
+    The step size is 1 / (n + 1) for n earlier particles.
+    """
 
     jitter = 0.0
 
@@ -148,14 +154,14 @@ class ConstantStep:
 
 
 class LineSearch:
-    """Step rule that minimises the MMD along the line to the new particle, with step size lambda in [0, 1].
+    """Step rule that minimises the MMD by a line search for the step size in [0, 1] towards the new particle.
 
     The step size is lambda = <mu - mu_p, mu - g> / |mu - g|^2, limited to [0, 1]. Here mu is the current mean, mu_p
     the kernel mean of the target, and g the kernel at the new particle. FWSS18, eq. 10 prints another denominator.
     """
 
     def __init__(self, mean: KernelMean | None) -> None:
-        """Set up the step rule.
+        """Set up the step rule without particles.
 
         Args:
             mean: The kernel mean, or None to estimate it.
@@ -164,13 +170,13 @@ class LineSearch:
         self._weights = np.empty(0)
 
     def restart(self, x: Floats, scores: Floats, bandwidth: float, weights: Floats) -> Floats:
-        """Start from existing particles; see `StepRule.restart`."""
+        """Set the existing particles; see `StepRule.restart`."""
         self.embedding.restart(x, scores, bandwidth)
         self._weights = weights
         return weights
 
     def add(self, x: Floats, scores: Floats, bandwidth: float, n_new: int) -> StepResult:
-        """Take the steps towards new particles; see `StepRule.add`."""
+        """Take a Frank-Wolfe step towards each new particle; see `StepRule.add`."""
         self.embedding.add(x, scores, bandwidth, n_new)
         self._weights = np.append(self._weights, np.zeros(n_new))
         z, _, self.jitter = self.embedding.at_particles()
@@ -179,16 +185,16 @@ class LineSearch:
         return StepResult(self._weights, steps, gaps)
 
     def towards(self, particle: int) -> Floats:
-        """Take a step towards an existing particle; see `StepRule.towards`."""
+        """Take a Frank-Wolfe step towards an existing particle; see `StepRule.towards`."""
         self._towards(particle, self.embedding.at_particles()[0])
         return self._weights
 
     def _add_weight(self, particle: int, z: Floats) -> tuple[float, float]:
-        """Take the first step towards a new particle; return the step size lambda and the duality gap."""
+        """Take the first step towards a new particle; return the step size and the duality gap."""
         return self._towards(particle, z)
 
     def _towards(self, particle: int, z: Floats) -> tuple[float, float]:
-        """Take a step towards a particle; return the step size lambda and the duality gap."""
+        """Take a step towards a particle; return the step size and the duality gap."""
         gap, squared = gap_to(self.embedding.system.matrix, z, self._weights, particle)
         step = min(max(gap / squared, 0.0), 1.0) if squared > 0 else 0.0
         self._weights = (1 - step) * self._weights
@@ -196,12 +202,12 @@ class LineSearch:
         return step, gap
 
     def _worst(self, slope: Floats) -> int:
-        """Return the worst particle with positive weight, the one with the largest ``slope``."""
+        """Return the particle with the largest ``slope`` among those of positive weight."""
         support = np.flatnonzero(self._weights > 0)
         return int(support[np.argmax(slope[support])])
 
     def _along(self, direction: Floats, slope: Floats, leaves: int, most: float) -> float:
-        """Move the weights along ``direction`` to the smallest MMD, at most ``most``; return the step size lambda."""
+        """Move the weights along ``direction`` to the smallest MMD; return the step size, which is at most ``most``."""
         curvature = float(direction @ (self.embedding.system.matrix @ direction))
         step = min(max(-float(slope @ direction) / curvature, 0.0), most) if curvature > 0 else 0.0
         self._weights = self._weights + step * direction
@@ -211,7 +217,9 @@ class LineSearch:
 
 
 class AwaySteps(LineSearch):
-    """Line search with steps away from the worst particle if they improve more (Lacoste-Julien and Jaggi 2015, Alg. 1).
+    """Line search that also steps away from the worst particle if this improves more.
+
+    The source is Lacoste-Julien and Jaggi (2015), Algorithm 1.
 
     FWSS18 names the variants of its reference [20] as future work. The rate is geometric even if mu_p is on the
     boundary of the hull of the particles' kernels, where line search zigzags. Before the step towards a new particle,
@@ -239,7 +247,9 @@ class AwaySteps(LineSearch):
 
 
 class PairwiseSteps(LineSearch):
-    """Line search that moves weight from the worst particle to the new one (Lacoste-Julien and Jaggi 2015, Alg. 2).
+    """Line search that moves weight from the worst particle to the new particle.
+
+    The source is Lacoste-Julien and Jaggi (2015), Algorithm 2.
 
     The rate is geometric in the same cases as for `AwaySteps`.
     """
@@ -255,10 +265,10 @@ class PairwiseSteps(LineSearch):
 
 
 class FullyCorrective:
-    """Step rule that recomputes all weights by Bayesian quadrature after each particle (FWSS18, eq. 11)."""
+    """Step rule that recomputes the weights of all particles by Bayesian quadrature (FWSS18, eq. 11)."""
 
     def __init__(self, mean: KernelMean | None) -> None:
-        """Set up the step rule.
+        """Set up the step rule without particles.
 
         Args:
             mean: The kernel mean, or None to estimate it.
@@ -267,14 +277,14 @@ class FullyCorrective:
         self._weights = np.empty(0)
 
     def restart(self, x: Floats, scores: Floats, bandwidth: float, weights: Floats) -> Floats:
-        """Start from existing particles; see `StepRule.restart`."""
+        """Set the existing particles, and compute their weights; see `StepRule.restart`."""
         refuse_duplicates(x, "particles")
         self.embedding.restart(x, scores, bandwidth)
         self._weights = self._solved()[0]
         return self._weights
 
     def add(self, x: Floats, scores: Floats, bandwidth: float, n_new: int) -> StepResult:
-        """Recompute the weights of all particles; see `StepRule.add`."""
+        """Add the new particles, and recompute the weights of all particles; see `StepRule.add`."""
         refuse_duplicates(x, "particles", n_new)
         self.embedding.add(x, scores, bandwidth, n_new)
         before = np.append(self._weights, np.zeros(n_new))
@@ -284,7 +294,7 @@ class FullyCorrective:
         return StepResult(self._weights, self._weights[new.start :], gaps)
 
     def towards(self, particle: int) -> Floats:
-        """Return the weights unchanged, because they are already optimal."""
+        """Return the weights unchanged, because they are already optimal; see `StepRule.towards`."""
         return self._weights
 
     def _solved(self) -> tuple[Floats, Floats]:
@@ -296,7 +306,7 @@ class FullyCorrective:
 
 
 def gap_to(matrix: Floats, z: Floats, weights: Floats, particle: int) -> tuple[float, float]:
-    """Return the duality gap <mu - mu_p, mu - g> (FWSS18, eq. 31) and |mu - g|^2 for the kernel g at a particle.
+    """Return the duality gap of a particle with kernel g, <mu - mu_p, mu - g> (FWSS18, eq. 31); and |mu - g|^2.
 
     Args:
         matrix: float64[N, N], the Gram matrix.
@@ -311,7 +321,7 @@ def gap_to(matrix: Floats, z: Floats, weights: Floats, particle: int) -> tuple[f
 
 
 def make_rule(step: str, mean: KernelMean | None) -> StepRule:
-    """Return the step rule with this name.
+    """Return the step rule named ``step``, such as "line-search".
 
     Args:
         step: Name of the rule.

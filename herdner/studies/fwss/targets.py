@@ -19,7 +19,7 @@ Draw = Callable[[np.random.Generator, int], Floats]
 
 @dataclass(frozen=True, eq=False)
 class Target:
-    """A continuous distribution to sample from.
+    """Continuous distribution from which samplers draw.
 
     Attributes:
         graph: The factor graph of its density, over `Reals`.
@@ -36,7 +36,7 @@ class Target:
     density: DensityGraph = field(init=False)
 
     def __post_init__(self) -> None:
-        """Check and convert the fields."""
+        """Compile the density, and set the default prior."""
         density = compile_density(self.graph)
         object.__setattr__(self, "density", density)
         if self.prior is None:
@@ -60,7 +60,7 @@ def density_target(
     prior: Draw | None = None,
     n_terms: int = 0,
 ) -> Target:
-    """Build a target from any density over real variables.
+    """Build a target from a log-density over real variables.
 
     Args:
         log_density: Maps points [P, d] to log-densities [P]. With ``n_terms``, the indices of data terms are its second
@@ -76,7 +76,9 @@ def density_target(
 
 
 def as_target(target: Target | FactorGraph | DensityGraph) -> Target:
-    """Convert a graph of real variables to a target with a standard normal prior; return a target unchanged.
+    """Convert a graph of real variables to a target with a standard normal prior.
+
+    A target is returned unchanged.
 
     Args:
         target: A target or a graph.
@@ -92,7 +94,7 @@ def as_target(target: Target | FactorGraph | DensityGraph) -> Target:
 
 
 def gaussian_mixture(weights: ArrayLike, means: ArrayLike, covariances: ArrayLike) -> Target:
-    """Build a mixture of C Gaussians as a target with exact kernel mean and exact samples.
+    """Build a mixture of C normal distributions as a target, with its exact kernel mean and exact samples.
 
     The prior is a Gaussian with twice the spread of the mixture.
 
@@ -136,7 +138,7 @@ def gaussian_mixture(weights: ArrayLike, means: ArrayLike, covariances: ArrayLik
 
 
 def eleven_gaussians() -> Target:
-    """Build the mixture of 11 Gaussians in the plane of FWSS18, App. G.2 (Fig. 3 to 5, 10, 11).
+    """Build the mixture of 11 normal distributions in the plane of FWSS18, App. G.2 (Fig. 3 to 5, 10, 11).
 
     The paper specifies only their number. Here they have equal weights and standard deviation 0.35, and lie on a
     spiral.
@@ -149,7 +151,7 @@ def eleven_gaussians() -> Target:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Mixture:
-    """Log-density of a Gaussian mixture, computed with one matrix product for all components.
+    """Log-density of a mixture of normal distributions, computed with one matrix product for all components.
 
     The log-density is log sum_c exp(constants[c] - |inverse_c x - shifts_c|^2 / 2).
     """
@@ -167,7 +169,7 @@ class _Mixture:
         return _Mixture(constants, inverses.reshape(-1, d), shifts.ravel())
 
     def _parts(self, x: Floats) -> tuple[Floats, Floats]:
-        """Return the log-densities of the mixture components [P, C], and the whitened differences [P, C, d]."""
+        """Return the log-densities of the C components at P points [P, C], and the whitened differences [P, C, d]."""
         whitened = (x @ self.inverses.T - self.shifts).reshape(len(x), len(self.constants), x.shape[1])
         return self.constants - 0.5 * (whitened * whitened).sum(axis=2), whitened
 
@@ -184,7 +186,7 @@ class _Mixture:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GammaOfExp:
-    """Density of x = log g for a Gamma(shape, rate) variable g.
+    """Density of x = log g if g has the distribution Gamma(shape, rate).
 
     Attributes:
         shape: Shape of the distribution.
@@ -195,7 +197,7 @@ class GammaOfExp:
     rate: float
 
     def log_density(self, x: Floats) -> Floats:
-        """Return the log-density at points x, up to a constant.
+        """Return the log-density at the points x, up to an additive constant.
 
         Args:
             x: float64[P, 1].
@@ -206,7 +208,7 @@ class GammaOfExp:
         return self.shape * x[:, 0] - self.rate * np.exp(x[:, 0])
 
     def grad(self, x: Floats) -> Floats:
-        """Return the gradient of the log-density at points x.
+        """Return the gradient of the log-density at the points x.
 
         Args:
             x: float64[P, 1].
@@ -218,7 +220,9 @@ class GammaOfExp:
 
 
 def log_scaled_normal(x: Floats) -> Floats:
-    """Return the log-density of x[:, :-1] ~ N(0, exp(-x[:, -1])), where the last variable is the log of the precision.
+    """Return the log-density of normal variables whose precision is the exponential of the last variable.
+
+    x[:, :-1] ~ N(0, exp(-x[:, -1])).
 
     Args:
         x: float64[P, a].
@@ -231,7 +235,7 @@ def log_scaled_normal(x: Floats) -> Floats:
 
 
 def grad_scaled_normal(x: Floats) -> Floats:
-    """Return the gradient of `log_scaled_normal` at points x.
+    """Return the gradient of `log_scaled_normal` at the points x.
 
     Args:
         x: float64[P, a].
@@ -245,7 +249,7 @@ def grad_scaled_normal(x: Floats) -> Floats:
 
 
 def check_data(inputs: ArrayLike, outputs: ArrayLike) -> tuple[Floats, Floats]:
-    """Check the data of a regression, and return inputs float64[N, D] and outputs float64[N].
+    """Check the data of a regression; return the inputs, float64[N, D], and the outputs, float64[N].
 
     Args:
         inputs: [N, D].
