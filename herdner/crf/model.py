@@ -9,12 +9,15 @@ from functools import cached_property, partial
 import numpy as np
 from numpy.typing import NDArray
 
-from herdner._ext.links import add_messages
+from herdner._ext.links import add_messages, merge_links
 from herdner.crf.templates import SkipChain
 from herdner.graph import FactorGraph, TableFactors, TableGraph, chain_graph
-from herdner.graph.linked_chains import tied_linked_chains
+from herdner.graph.chains import ChainForm
+from herdner.graph.linked_chains import LinkedChains
 from herdner.inference.linear_chain import forward_backward, viterbi
 from herdner.text.tags import Scheme, allowed_transitions
+
+_MOST_TABLES = 62  # largest number of link tables: a bit mask has one bit for each
 
 Links = Sequence[NDArray[np.int32]]
 """Links of a document for each link table: int32[F, 2], the earlier token of each link first."""
@@ -116,9 +119,49 @@ class SkipChainModel:
         graph = partial(self.unroll, unary, sentence_offsets, links)
         if not any(map(len, links)):
             return TableGraph(graph)
-        linked = [(ends, each.table) for each, ends in zip(self.link_tables, links, strict=True) if len(ends)]
-        unary = self.with_borders(unary, sentence_offsets)
-        return TableGraph(graph, partial(tied_linked_chains, unary, self.transition, sentence_offsets, linked))
+        return TableGraph(graph, partial(self.linked_chains, unary, sentence_offsets, links))
+
+    def linked_chains(
+        self, unary: NDArray[np.float64], sentence_offsets: NDArray[np.int64], links: Links
+    ) -> LinkedChains | None:
+        """Lay out a document as linked chains, without building its factor graph.
+
+        The result stands for the same graph as `herdner.graph.linked_chains.linked_chains` of `unroll`. It takes a
+        hundredth of the time, because each table is laid out once and no table is compared for each edge. A link from
+        the last token of a sentence to the first token of the next makes the two sentences one chain.
+
+        Args:
+            unary: float64[n, K], log-potentials of the tags of each token.
+            sentence_offsets: int64[S + 1], first token of each sentence, and n.
+            links: Links of each link table in ascending order.
+
+        Returns:
+            The linked chains; None if a sentence is empty, a table lists a link twice, there are more than 62 link
+            tables, or a log-potential is NaN or +inf.
+        """
+        tables = [each.table for each, ends in zip(self.link_tables, links, strict=True) if len(ends)]
+        if (sentence_offsets[1:] <= sentence_offsets[:-1]).any() or len(tables) > _MOST_TABLES:
+            return None
+        unary, transition, offsets = self.with_borders(unary, sentence_offsets), self.transition, sentence_offsets
+        joint = merge_links([ends for ends in links if len(ends)])
+        largest = max(unary.max(), transition.max(), sum(max(table.max(), 0) for table in tables))
+        if joint is None or not largest < np.inf:
+            return None
+        (ends, which, combinations), nothing = joint, np.zeros_like(transition)
+        addends = [[table for r, table in enumerate(tables) if mask >> r & 1] for mask in combinations.tolist()]
+        link_tables = np.stack([sum(tables, nothing) for tables in addends])
+        chain_tables, edge_table, near = transition[None], None, ends[:, 1] - ends[:, 0] == 1
+        if near.any():  # a link between neighbours changes the table of their edge, or joins two sentences
+            later, starts = ends[near, 1], np.zeros(len(unary) + 1, np.bool_)
+            starts[offsets] = True
+            across = starts[later]
+            starts[later] = False
+            offsets = np.flatnonzero(starts)
+            chain_tables = np.stack([transition, *(sum(tables, transition) for tables in addends), *link_tables])
+            edge_table = np.zeros(len(unary), np.int32)
+            edge_table[later] = 1 + which[near] + len(addends) * across
+            ends, which = ends[~near], which[~near]
+        return LinkedChains(ChainForm(None, offsets, unary, chain_tables, edge_table, 0.0), ends, which, link_tables)
 
     def links(self, tokens: Sequence[str], sentence_offsets: NDArray[np.int64]) -> list[NDArray[np.int32]]:
         """Return the links between the tokens of a document, one array for each link table.

@@ -9,13 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from herdner._ext import layout
-from herdner._ext.links import merge_links
-from herdner.base.arrays import Floats, Int32s, Int64s
+from herdner.base.arrays import Floats, Int32s
 from herdner.graph.chains import ChainForm, check_width, constant_term, edge_groups, edge_tables, unary_table
 from herdner.graph.edges import check_cells, is_near, merge_parallel_factors, pair_keys, scaled_tables
 from herdner.graph.factors import TableFactors
-
-_MOST_TABLES = 62  # largest number of link tables: a bit mask has one bit for each
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -54,47 +51,6 @@ def linked_chains(sizes: Int32s, factors: Sequence[TableFactors]) -> LinkedChain
     check_width(sizes, needs_table=True)
     n_states = int(sizes.max(initial=1))
     return LinkedChains(_runs(sizes, factors, near, n_states), *_links(far, n_states))
-
-
-def tied_linked_chains(
-    unary: Floats, transition: Floats, offsets: Int64s, links: Sequence[tuple[Int32s, Floats]]
-) -> LinkedChains | None:
-    """Build the linked chains of sequences that share one transition table, without building a factor graph.
-
-    The result stands for the same graph as that of `linked_chains`, in a hundredth of the time. A link from the last
-    variable of a sequence to the first variable of the next makes the two sequences one chain.
-
-    Args:
-        unary: float64[n, K], unary log-potentials.
-        transition: float64[K, K], the table of all edges within sequences.
-        offsets: int64[S + 1]; sequence s holds the variables ``offsets[s]`` to ``offsets[s + 1] - 1``.
-        links: The links of each link table, int32[F, 2], smaller variable first, in ascending order, and the table.
-
-    Returns:
-        The linked chains; None if a sequence is empty, a table lists a link twice, there are more than 62 link tables,
-        or a log-potential is NaN or +inf.
-    """
-    if (offsets[1:] <= offsets[:-1]).any():
-        return None
-    largest = max(unary.max(), transition.max(), sum(max(table.max(), 0) for _, table in links))
-    joint = merge_links([ends for ends, _ in links]) if len(links) <= _MOST_TABLES else None
-    if joint is None or not largest < np.inf:
-        return None
-    (ends, which, combinations), nothing = joint, np.zeros_like(transition)
-    addends = [[table for r, (_, table) in enumerate(links) if mask >> r & 1] for mask in combinations.tolist()]
-    link_tables = np.stack([sum(tables, nothing) for tables in addends])
-    chain_tables, edge_table, near = transition[None], None, ends[:, 1] - ends[:, 0] == 1
-    if near.any():  # a link between neighbours changes the table of their edge, or joins two sequences
-        later, starts = ends[near, 1], np.zeros(len(unary) + 1, np.bool_)
-        starts[offsets] = True
-        across = starts[later]
-        starts[later] = False
-        offsets = np.flatnonzero(starts)
-        chain_tables = np.stack([transition, *(sum(tables, transition) for tables in addends), *link_tables])
-        edge_table = np.zeros(len(unary), np.int32)
-        edge_table[later] = 1 + which[near] + len(addends) * across
-        ends, which = ends[~near], which[~near]
-    return LinkedChains(ChainForm(None, offsets, unary, chain_tables, edge_table, 0.0), ends, which, link_tables)
 
 
 def _part(group: TableFactors, mask: NDArray[np.bool_]) -> list[TableFactors]:
