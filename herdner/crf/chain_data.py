@@ -140,7 +140,7 @@ class ChainData:
         return np.concatenate([rows, others]), np.concatenate([tags.astype(np.uint8), self.entry_labels])
 
     def occurring(self, documents: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """Return a mask of the weights that occur in the selected documents, bool[d].
+        """Return a mask bool[d] of the weights whose feature and tag occur together in the selected documents.
 
         Args:
             documents: bool[D], True for these documents.

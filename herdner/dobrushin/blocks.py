@@ -106,7 +106,7 @@ class BlockInfluence:
         return blocks
 
     def step(self, p: Floats, block: int) -> Floats:
-        """Return the bounds of the spans that a step of ``block`` updates, after this step.
+        """Return the new bounds of the spans of ``block`` after a step that draws this block anew.
 
         A bound limits the probability that two coupled runs differ at the span.
 
@@ -123,7 +123,7 @@ class BlockInfluence:
         return np.minimum(np.bincount(row, self.values[at:end] * p[self.sources[at:end]], last - first), 1.0)
 
     def coupling_bounds(self, order: Iterable[int]) -> Floats:
-        """Return a bound of the total variation distance of each span from the target after steps of blocks.
+        """Return, for each span, an upper bound of its total variation distance from the target after a scan of blocks.
 
         The distance is that between the law of the span's joint state, from any possible initial state, and the target.
 
@@ -338,7 +338,7 @@ def _span(x: Floats) -> Floats:
 
 
 def _blocks(linked: LinkedBoxes, ranges: Int32s, spans: Sequence[VariableSpan]) -> list[_Block]:
-    """Build the blocks of all ranges.
+    """Build one block for each range of variables in ``ranges``.
 
     The variables of ``spans`` are among the variables that the blocks track.
     """
@@ -387,9 +387,9 @@ def _assemble(blocks: Sequence[_Block], spans: Sequence[VariableSpan]) -> BlockI
 
 
 def _reach(block: _Block, distance_pairs: Sequence[tuple[float, float]]) -> Callable[[int, int, int], float]:
-    """Return a function f(entry, v, w) that bounds the probability that a difference at ``entry`` spreads to v .. w.
+    """Return a bound f(entry, v, w) of the probability that runs that differ at ``entry`` also differ within v .. w.
 
-    The difference is between the states of two coupled runs at the variable ``entry`` of the block.
+    The two runs are coupled; ``entry`` is the variable of the block where their states differ first.
     """
     at = {v: k for k, v in enumerate(block.tracked)}
 

@@ -22,7 +22,7 @@ from herdner.graph.linked_chains import LinkedChains
 
 
 class Box(NamedTuple):
-    """Box of logarithms: elementwise lower and upper bounds.
+    """Elementwise lower and upper bounds of an array of logarithms.
 
     Both are float64[.., K], with -inf <= low <= high < inf.
     """
@@ -35,7 +35,7 @@ class Box(NamedTuple):
         return Box(self.low + other.low, self.high + other.high)
 
     def at(self, where: int | slice | Int64s) -> Box:
-        """Return the boxes of the rows ``where``, an index, a slice or an array of indices.
+        """Return the bounds of the rows ``where``, which is an index, a slice or an array of indices.
 
         Args:
             where: Index, slice or indices of the first axis.
@@ -43,7 +43,7 @@ class Box(NamedTuple):
         return Box(self.low[where], self.high[where])
 
     def without(self, part: Box) -> Box:
-        """Subtract the box ``part``, one term of the sum, from this box.
+        """Remove a term with the bounds ``part`` from a sum with these bounds.
 
         Args:
             part: The box to subtract.
@@ -135,7 +135,7 @@ class LinkedBoxes:
         return self.in_order[np.searchsorted(owners, first) : np.searchsorted(owners, last, "right")]
 
     def sum_by_variable(self, messages: Box) -> Box:
-        """Sum the boxes of all link ends at each variable.
+        """Sum the bounds of the messages to all link ends of each variable.
 
         Args:
             messages: The box of each slot, [2E, K].
@@ -254,7 +254,7 @@ def log_sums(x: Floats) -> Floats:
 
 
 def bounding_box(sums: Floats, reference: Int64s) -> Box:
-    """Return a box for each of n variables that contains its log-sums for every state outside the range, [n, K].
+    """Return bounds of the log-sums of n variables for every state outside the range of variables, [n, K].
 
     Args:
         sums: float64[n, U, 2, K], from `chain_sums`. The upper log-sum of the reference state is shifted to 0.

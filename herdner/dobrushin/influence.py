@@ -53,7 +53,7 @@ class Influence:
     graph: TableGraph | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        """Check and convert the fields."""
+        """Convert the fields to their types, and check them."""
         for name, dtype in (("starts", np.int64), ("sources", np.int32), ("values", np.float64)):
             object.__setattr__(self, name, frozen(getattr(self, name), dtype, f"the {name} of an influence matrix"))
         check_entries(self.starts, self.sources, self.values, "an influence matrix")
@@ -358,7 +358,7 @@ def _rows(n: int, pairs: Int32s, strength: Floats) -> tuple[Int64s, Int32s, Floa
 
 
 def _interaction_rows(compiled: TableGraph) -> tuple[Int64s, Int32s, Floats, Floats]:
-    """Return the sum of |theta_S| over all sets S with both variables of a pair, and the fields (DoGS17, Theorem 12).
+    """Return the sum of |theta_S| over the sets S that contain a pair, for all pairs; and the fields (DoGS17, Thm. 12).
 
     A bound over sets S with i but not j is the difference of two sums: over all S with i, and over all S with i and j.
     The compiled loop takes the row sum as the first of these, which is right for pairs; the fields contain the

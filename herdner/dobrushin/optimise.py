@@ -31,7 +31,7 @@ _CONVERGED = 1e-9  # Algorithm 2 is not repeated after a smaller relative gain
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OptimisedScan:
-    """Scan that was optimised for a small Dobrushin variation, with this variation as its bound.
+    """Optimised scan, with its Dobrushin variation as an upper bound of the sampling error.
 
     Attributes:
         order: int32[T], the variable of each step.

@@ -233,9 +233,9 @@ def variation_curve(
 
 
 def coupling_bounds(influence: Influence, scan: Scan | ArrayLike, n_steps: int | None = None) -> Floats:
-    """Return, for each variable, an upper bound of the probability that it differs from the target (DoGS17, Sec. 4).
+    """Return, for each variable, a bound of the probability that a coupled exact sample differs (DoGS17, Sec. 4).
 
-    The probability is that of a coupling of the sampler with a run at the target distribution.
+    The sampler is coupled with a run that has the target distribution.
 
     The bound also holds for the total variation distance of the variable's marginal.
 
@@ -287,7 +287,7 @@ def weighted_bound(
 
 
 def coupling_vector(influence: Influence, steps: ScanSteps) -> Floats:
-    """Return the vector b_T of bounds for single variables, float64[V] (DoGS17, Definition 7); entries may exceed 1.
+    """Return the coupling bounds b_T of all variables, float64[V] (DoGS17, Definition 7). The bounds may exceed 1.
 
     Args:
         influence: The influence bound.
@@ -303,7 +303,7 @@ def coupling_vector(influence: Influence, steps: ScanSteps) -> Floats:
 
 
 def _coupling_rows(influence: Influence, steps: ScanSteps) -> Iterator[Floats]:
-    """Yield the bounds of all variables after each step of a random scan, in chunks of steps.
+    """Yield the coupling bounds of all variables after each step of a random scan, in chunks of steps.
 
     A chunk begins with the last row of the previous chunk.
     """
@@ -395,7 +395,7 @@ class TargetVariables:
     SYNTAX: ClassVar[str] = "all, variables(0, 5, ..) or uncertain(0.05)"
 
     def __post_init__(self) -> None:
-        """Check and convert the fields."""
+        """Convert the fields to their types, and check them."""
         if self.kind not in ("all", "variables", "uncertain"):
             raise ValueError(f"`targets` must be {self.SYNTAX}, got {self.kind!r}")
         for i in self.variables:
@@ -431,7 +431,7 @@ def all_variables() -> TargetVariables:
 
 
 def selected_variables(*variables: int) -> TargetVariables:
-    """Select some variables as targets.
+    """Select the variables with the indices ``variables`` as targets.
 
     Args:
         variables: Indices of the variables.

@@ -40,7 +40,7 @@ class ChainForm:
 
 
 def chain_form(sizes: Int32s, factors: Sequence[TableFactors]) -> ChainForm:
-    """Convert a graph of table factors to chain form.
+    """Convert a graph whose components are paths to a `ChainForm`.
 
     Args:
         sizes: int32[V], the number of states of each variable.

@@ -69,7 +69,9 @@ class Conditionals:
 
     @cached_property
     def padded(self) -> Conditionals:
-        """The conditionals of a two-state graph of pairs, with a multiple of 4 factors per variable.
+        """Copy of the conditionals in which each variable has a multiple of 4 factors.
+
+        It exists only for graphs of pairs of two-state variables.
 
         Factors that do not change the conditionals are added.
 
@@ -86,7 +88,7 @@ class Conditionals:
 
 
 def add_edges(blankets: tuple[Int64s, Int32s], edges: Int32s) -> tuple[Int64s, Int32s]:
-    """Return the Markov blankets of all variables after adding edges.
+    """Add edges to the Markov blankets of a graph, and return the new blankets of all variables.
 
     Args:
         blankets: (starts int64[V + 1], members int32), the neighbours of each variable.
@@ -240,7 +242,7 @@ class _FactorRows:
         return np.array([[starts[id(block)], block[0].size] for block in self.blocks]), at
 
     def strides(self) -> Int32s:
-        """Return the strides of the rows, int32[a, b].
+        """Return, for scope positions a and b, the stride of b's states in the rows of a's variable, int32[a, b].
 
         In the rows of the variable at scope position a, consecutive states of the variable at scope position b are
         [a, b] numbers apart.
@@ -262,7 +264,7 @@ class _FactorRows:
 
 
 def _rows(values: Floats) -> Floats:
-    """Convert log-potentials [tables, states of the others.., K] to rows [tables, joint states of the others, width].
+    """Convert log-potentials [tables, others .., K] to rows [tables, joint states of the others, width].
 
     Rows without an allowed state are NaN.
     """

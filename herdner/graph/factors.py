@@ -27,7 +27,7 @@ class Factors(Protocol):
         ...
 
     def check(self, domains: Domains) -> None:
-        """Raise ``ValueError`` if the factors do not fit variables with these domains.
+        """Raise ``ValueError`` unless the factors fit the domains of their variables.
 
         Args:
             domains: The domains of the graph's variables.

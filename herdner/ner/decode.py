@@ -256,7 +256,7 @@ class Decoder:
         rng: np.random.Generator | None,
         evidence: Sequence[Evidence] = (),
     ) -> list[Document]:
-        """Tag documents.
+        """Tag tokenized documents.
 
         They are decoded as one graph, in which no link joins two documents.
 

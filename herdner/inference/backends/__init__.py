@@ -1,1 +1,1 @@
-"""The inference backends, a file each."""
+"""The inference backends, one file for each."""

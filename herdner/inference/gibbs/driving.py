@@ -23,10 +23,10 @@ _SHUFFLED = 16  # number of chunks whose points are shuffled together
 
 
 class Uniforms(Protocol):
-    """Function that returns the driving numbers of one run. Only one thread may call it."""
+    """Function that returns the numbers of a driving sequence for one run. Only one thread may call it."""
 
     def __call__(self, first: int, last: int) -> Floats:
-        """Return the driving numbers in [0, 1) of the updates ``first`` to ``last - 1``, float64[last - first].
+        """Return the numbers in [0, 1) for the updates ``first`` to ``last - 1``, float64[last - first].
 
         Args:
             first: Index of the first update, counted through all sweeps.

@@ -125,7 +125,7 @@ class RegisterNumbers:
         return numbers
 
     def _images(self, number: int) -> list[int]:
-        """Return the number at index ``number`` for each unit start state of the register.
+        """Return the output of the register at index ``number``, for each unit start state.
 
         In start state j, bit j is 1 and all other bits are 0.
 

@@ -40,7 +40,7 @@ def sample(
     began: float,
     blocks: Blocks | None = None,
 ) -> Result:
-    """Run a plan on a compiled graph, all chains to their end, and return the result.
+    """Run all chains of a sampler plan on a compiled graph, and return the result.
 
     Args:
         plan: The plan.

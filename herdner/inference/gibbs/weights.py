@@ -177,7 +177,7 @@ def block_weights(plan: Plan, sizes: Int32s) -> Weights:
 
 
 def _slots(bits: Floats, n_variables: int, most: int, some: bool = False) -> tuple[int, int, Int64s | None]:
-    """Return the number of keys per variable, the number of rows of the dense table, and each variable's first key.
+    """Return the number of weight keys per variable, the rows of the dense table, and each variable's first key.
 
     A key identifies the herding weights of an update.
 
@@ -202,7 +202,7 @@ def _slots(bits: Floats, n_variables: int, most: int, some: bool = False) -> tup
 
 
 def _grid_bits(kind: str, form: GridForm) -> Floats:
-    """Return log2 of the number of keys of a grid variable.
+    """Return log2 of the number of weight keys of a grid variable.
 
     Its 4 neighbours have 16 joint states and 5 sums; ``kind`` says which of them are keys.
     """
@@ -217,7 +217,7 @@ def _grid_bits(kind: str, form: GridForm) -> Floats:
 
 
 def _long_keys(bits: Floats) -> NDArray[np.uint8] | None:
-    """Return 1 for each variable whose keys must be hashed and 0 for the others; None if no keys are hashed."""
+    """Return 1 for each variable whose weight keys must be hashed, and 0 for the others; None if no keys are hashed."""
     return (bits > _LONG).astype(np.uint8) if bits.max() > _LONG else None
 
 
@@ -261,7 +261,7 @@ def _check_equal_couplings(form: Conditionals, n_neighbours: int) -> None:
 
 
 def _bin_multipliers(n_bins: int, n_states: int) -> NDArray[np.uint64]:
-    """Return the multiplier of each state in the bin key, uint64[n_states].
+    """Return the multiplier of each state in the weight key under bin sharing, uint64[n_states].
 
     The multipliers are powers of ``n_bins`` + 1 if the key has enough bits, else coefficients of a linear hash.
     """
