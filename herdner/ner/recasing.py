@@ -58,7 +58,7 @@ class Recaser:
 
     @cached_property
     def _phrases(self) -> dict[int, int]:
-        """Values of the names in the selected gazetteers and of the beginnings of longer names, as a dict from hashes."""
+        """Values of the names in the selected gazetteers and of the beginnings of longer names, by the hash of each."""
         if self.lexicon.gazetteers is None:
             return {}
         phrases = self.lexicon.gazetteers.phrases
