@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +28,30 @@ def check_integer(value: object, name: str, least: int = 1, most: float = math.i
         limits = f"of at least {least}" if most == math.inf else f"from {least} to {most}"
         raise ValueError(f"{name} must be a whole number {limits}, not {value!r:.80}")
     return int(value)  # pyright: ignore[reportUnknownArgumentType]  # a NumPy integer of any width
+
+
+def check_real(value: object, name: str, least: float = -math.inf, most: float = math.inf) -> float:
+    """Return a number as a float, or raise `ValueError` if it is not a finite number from ``least`` to ``most``.
+
+    Args:
+        value: The argument.
+        name: Name of the argument, for the message.
+        least: Smallest accepted value.
+        most: Largest accepted value.
+
+    Returns:
+        The value as a float.
+
+    Raises:
+        ValueError: The value is NaN, infinite, no number, or out of this range.
+    """
+    is_real = not isinstance(value, bool) and isinstance(value, int | float | np.integer | np.floating)
+    largest = sys.float_info.max
+    if not is_real or not max(least, -largest) <= value <= min(most, largest):  # type: ignore[operator]
+        limits = f"from {least:g} to {most:g}" if most < math.inf else f"of at least {least:g}"
+        limits = "" if least == -math.inf else f" {limits}"
+        raise ValueError(f"`{name}` must be a finite number{limits}, got {value!r:.80}")
+    return float(value)  # type: ignore[arg-type]
 
 
 def check_variables(variables: NDArray[np.integer], n: int, prefix: str = "there is no") -> None:

@@ -182,7 +182,7 @@ def block_influence(graph: Graph, spans: Sequence[VariableSpan] = ()) -> BlockIn
     wrong = next((span for span in spans if not 0 <= span[0] <= span[1] < n), None)
     if wrong is not None:
         raise ValueError(f"there are no variables {wrong[0]} to {wrong[1]}: the graph's variables are 0 to {n - 1}")
-    return _assemble(_blocks(LinkedBoxes.of(chains), block_ranges(compiled, overlapping=True), spans), spans)
+    return _assemble(_blocks(LinkedBoxes.of(compiled, chains), block_ranges(compiled, overlapping=True), spans), spans)
 
 
 class _Block:
@@ -213,6 +213,7 @@ class _Block:
         reference = linked.reference[first : last + 1]
         before = None if self.left < 0 else self.table(first)[linked.possible[self.left]]
         behind = None if self.right < 0 else self.table(last + 1).T[linked.possible[self.right]]
+        self.rounding = linked.rounding_at(first)
         self.alpha = bounding_box(chain_sums(form, first, last, messages, True, before), reference)
         self.beta = bounding_box(chain_sums(form, first, last, messages, False, behind), reference)
         law = self.before(first) + self.behind(first) + messages.at(first)
@@ -252,24 +253,26 @@ class _Block:
         for slot in self.slots.tolist():
             v, other = int(ends.variable[slot]), int(ends.other[slot])
             rest = self.before(v) + self.behind(v) + self.messages.at(v).without(self.linked.messages.at(slot))
-            yield v, other, InfluenceQuery(rest, ends.tables[ends.table[slot]], possible[other])
+            table = ends.tables[ends.table[slot]]
+            yield v, other, InfluenceQuery(rest.widened(self.rounding), table, possible[other])
         if self.left >= 0:
-            yield (
-                self.first,
-                self.left,
-                InfluenceQuery(self.from_here(self.first), self.table(self.first), possible[self.left]),
-            )
+            law, table = self.from_here(self.first).widened(self.rounding), self.table(self.first)
+            yield self.first, self.left, InfluenceQuery(law, table, possible[self.left])
         if self.right >= 0:
             rest = self.before(self.last) + self.messages.at(self.last)
-            yield self.last, self.right, InfluenceQuery(rest, self.table(self.right).T, possible[self.right])
+            table = self.table(self.right).T
+            yield self.last, self.right, InfluenceQuery(rest.widened(self.rounding), table, possible[self.right])
 
     def passages(self) -> Iterator[tuple[InfluenceQuery, InfluenceQuery]]:
         """Yield two queries for each pair (v, w) of consecutive tracked variables: v's influence on w, and w's on v."""
-        possible = self.linked.possible
+        possible, error = self.linked.possible, self.rounding
         for v, w in pairwise(self.tracked):
             table = self.between(v, w)
-            back = InfluenceQuery(self.before(v) + self.messages.at(v), table.T, possible[w])
-            yield InfluenceQuery(self.from_here(w), table, possible[v]), back
+            there, back = self.from_here(w), self.before(v) + self.messages.at(v)
+            yield (
+                InfluenceQuery(there.widened(error), table, possible[v], error),
+                InfluenceQuery(back.widened(error), table.T, possible[w], error),
+            )
 
 
 class InfluenceQuery(NamedTuple):
@@ -282,11 +285,13 @@ class InfluenceQuery(NamedTuple):
         box: Bounds of the logarithm of the law without the table, [K].
         table: float64[U, K], log-potentials, one row for each state of the other variable.
         possible: bool[U], the possible states of the other variable.
+        rounding: Bound of the rounding errors of the table.
     """
 
     box: Box
     table: Floats
     possible: NDArray[np.bool_]
+    rounding: float = 0.0
 
 
 def query_answers(questions: Sequence[InfluenceQuery]) -> Floats:
@@ -309,7 +314,7 @@ def query_answers(questions: Sequence[InfluenceQuery]) -> Floats:
     results, which = np.empty(len(questions)), np.arange(len(questions), dtype=np.int32)
     loops.largest_changes(low, high, tables, which, possible.astype(np.uint8), results)
     results[beyond] = 1.0
-    return results
+    return np.minimum(results + [2 * q.rounding for q in questions], 1.0)
 
 
 def _exceeding_doubles(low: Floats, high: Floats, tables: Floats, possible: NDArray[np.bool_]) -> NDArray[np.bool_]:

@@ -17,8 +17,10 @@ from numpy.typing import NDArray
 
 from herdner._ext import chain as loops
 from herdner.base.arrays import Floats, Int32s, Int64s
+from herdner.dobrushin.interactions import sizes_by_variable
 from herdner.graph.chains import ChainForm
 from herdner.graph.linked_chains import LinkedChains
+from herdner.graph.tables import TableGraph
 
 
 class Box(NamedTuple):
@@ -41,6 +43,14 @@ class Box(NamedTuple):
             where: Index, slice or indices of the first axis.
         """
         return Box(self.low[where], self.high[where])
+
+    def widened(self, error: Floats | float) -> Box:
+        """Return the boxes with both ends moved outwards by a rounding error.
+
+        Args:
+            error: At least 0, a number or an array that broadcasts to the boxes.
+        """
+        return Box(self.low - error, self.high + error)
 
     def without(self, part: Box) -> Box:
         """Remove a term with the bounds ``part`` from a sum with these bounds.
@@ -95,6 +105,8 @@ class LinkedBoxes:
         messages: The box of the message to each end, [2E, K].
         unbounded: bool[2E], links that forbid pairs of possible states; their messages have no box.
         in_order: int64[2E], the slots sorted by variable.
+        rounding: float64[chains], bounds of the rounding errors of log-sums over a chain, with the links of its
+            variables.
     """
 
     form: ChainForm
@@ -104,13 +116,15 @@ class LinkedBoxes:
     messages: Box
     unbounded: NDArray[np.bool_]
     in_order: Int64s
+    rounding: Floats
 
     @classmethod
-    def of(cls, chains: LinkedChains) -> LinkedBoxes:
+    def of(cls, compiled: TableGraph, chains: LinkedChains) -> LinkedBoxes:
         """Build the message bounds of linked chains.
 
         Args:
-            chains: The chains and links.
+            compiled: The graph.
+            chains: Its chains and links.
 
         Raises:
             ValueError: A chain forbids all its joint states.
@@ -119,7 +133,8 @@ class LinkedBoxes:
         possible = _possible_states(form)
         reference = _nodes(form).argmax(axis=1)
         messages, unbounded = _link_messages(ends, possible, reference)
-        return cls(form, ends, possible, reference, messages, unbounded, np.argsort(ends.variable, kind="stable"))
+        in_order, rounding = np.argsort(ends.variable, kind="stable"), _rounding_errors(compiled, form.offsets)
+        return cls(form, ends, possible, reference, messages, unbounded, in_order, rounding)
 
     def slots_of(self, first: int, last: int) -> Int64s:
         """Return the indices (slots) of the link ends at the variables ``first`` to ``last``.
@@ -134,6 +149,14 @@ class LinkedBoxes:
         owners = self.ends.variable[self.in_order]
         return self.in_order[np.searchsorted(owners, first) : np.searchsorted(owners, last, "right")]
 
+    def rounding_at(self, variable: int) -> float:
+        """Return the bound of the rounding errors of log-sums over a variable's chain.
+
+        Args:
+            variable: Index of the variable.
+        """
+        return float(self.rounding[np.searchsorted(self.form.offsets, variable, "right") - 1])
+
     def sum_by_variable(self, messages: Box) -> Box:
         """Sum the bounds of the messages to all link ends of each variable.
 
@@ -147,6 +170,18 @@ class LinkedBoxes:
         for to, values in zip(total, messages, strict=True):
             np.add.at(to, self.ends.variable, values)
         return total
+
+
+def _rounding_errors(compiled: TableGraph, offsets: Int64s) -> Floats:
+    """Return bounds of the rounding errors of log-sums over each chain, float64[chains].
+
+    A log-sum adds up the factors of the chain's variables. None of its partial sums exceeds their total size. Each
+    addition, exponential and logarithm has an error of at most 2^-53 of that, with six of them for each number.
+    """
+    sizes, counts = sizes_by_variable(compiled)
+    lengths = np.diff(offsets)
+    total = np.add.reduceat(sizes, offsets[:-1]) + np.log(max(2, int(compiled.sizes.max()))) * lengths
+    return 4 * (np.add.reduceat(counts, offsets[:-1]) + lengths) * total * float(np.finfo(np.float64).eps)
 
 
 def _possible_states(form: ChainForm) -> NDArray[np.bool_]:

@@ -19,7 +19,8 @@ from numpy.typing import ArrayLike, NDArray
 from herdner._ext import influence as loops
 from herdner.base.arrays import Floats, Int32s, Int64s, frozen, sealed
 from herdner.base.checks import are_offsets
-from herdner.dobrushin.interactions import binary_fields, interactions, log_ranges, pair_couplings
+from herdner.base.sums import exact_product, exact_sum
+from herdner.dobrushin.interactions import binary_fields, interactions, log_ranges, pair_couplings, rounding_errors
 from herdner.graph.tables import Graph, TableGraph, compile_tables
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 _POWER_STEPS = 100
 _POWER_TOLERANCE = 1e-6
+_NEGLIGIBLE = 1e-13  # smaller rounding errors of influences are ignored
 
 
 @dataclass(frozen=True)
@@ -261,7 +263,9 @@ def binary_pairwise_bound(graph: Graph) -> Influence:
             " tightest_influence"
         )
     starts, sources, values = _rows(len(compiled.sizes), *pair_couplings(compiled.factors))
-    loops.bound_binary(starts, values, binary_fields(compiled), False)
+    fields = binary_fields(compiled)
+    _allow_for_rounding(compiled, starts, values, fields)
+    loops.bound_binary(starts, values, fields, False)
     return _sealed(compiled, starts, sources, values, "Theorem 11")
 
 
@@ -279,6 +283,7 @@ def binary_bound(graph: Graph, *, as_printed: bool = True) -> Influence:
     compiled = compile_tables(graph)
     _check_binary(compiled)
     starts, sources, values, fields = _interaction_rows(compiled)
+    _allow_for_rounding(compiled, starts, values, fields)
     loops.bound_binary(starts, values, fields, as_printed)
     return _sealed(compiled, starts, sources, values, "Theorem 12" if as_printed else "Theorem 12, sharpened")
 
@@ -382,8 +387,19 @@ def _interaction_rows(compiled: TableGraph) -> tuple[Int64s, Int32s, Floats, Flo
     return starts, sources, values, fields
 
 
-# The factors of one variable: the other variables of each, and the log-potentials [K, others ..].
-_Local = list[tuple[list[int], Floats]]
+def _allow_for_rounding(compiled: TableGraph, starts: Int64s, values: Floats, fields: Floats) -> None:
+    """Raise the sizes of the couplings and lower those of the fields by their rounding errors, in place.
+
+    The bounds of Theorems 11 and 12 increase with the sizes of the couplings and decrease with those of the fields.
+    """
+    errors = rounding_errors(compiled)
+    if errors.any():
+        values[:] = np.abs(values) + np.repeat(errors, np.diff(starts))
+        fields[:] = np.maximum(np.abs(fields) - errors, 0.0)
+
+
+# The factors of one variable: the other variables of each, the scale, and the table [K, others ..].
+_Local = list[tuple[list[int], float, Floats]]
 
 
 def overwrite_exact_entries(
@@ -413,10 +429,10 @@ def overwrite_exact_entries(
         row = slice(int(starts[i]), int(starts[i + 1]))
         many = np.flatnonzero(sizes[sources[row]] > 1)  # NumPy has few axes, and a single state has no influence
         blanket = sources[row][many].tolist()
-        p, possible = _conditional(int(sizes[i]), sizes[blanket].tolist(), blanket, factors)
+        p, possible, error = _conditional(int(sizes[i]), sizes[blanket].tolist(), blanket, factors)
         values[row] = 0.0
         values[row.start + many] = [
-            _influence(np.moveaxis(p, a, 0), np.moveaxis(possible, a, 0)) for a in range(len(blanket))
+            min(_influence(np.moveaxis(p, a, 0), np.moveaxis(possible, a, 0)) + error, 1.0) for a in range(len(blanket))
         ]
     return min({*range(len(sizes))}.difference(small), default=-1)
 
@@ -429,25 +445,38 @@ def _local_factors(compiled: TableGraph, variables: Sequence[int]) -> list[_Loca
         for scope, table, scale in zip(group.scopes.tolist(), group.table_of_factor, group.scale, strict=True):
             for a, i in enumerate(scope):
                 if i in place:
-                    values = np.moveaxis(scale * group.tables[table], a, 0)
-                    local[place[i]].append((scope[:a] + scope[a + 1 :], values))
+                    values = np.moveaxis(group.tables[table], a, 0)
+                    local[place[i]].append((scope[:a] + scope[a + 1 :], float(scale), values))
     return local
 
 
 def _conditional(
     n_states: int, sizes: list[int], blanket: list[int], factors: _Local
-) -> tuple[Floats, NDArray[np.bool_]]:
-    """Return the full conditionals [blanket states .., K], and a mask of the blanket states that allow a state."""
-    log_p = np.zeros((*sizes, n_states))
-    for others, values in factors:
-        place = {j: a for a, j in enumerate(blanket)}
+) -> tuple[Floats, NDArray[np.bool_], float]:
+    """Return the full conditionals [blanket states .., K], the blanket states that allow a state, and a rounding error.
+
+    Log-potentials are added in twice the precision of doubles, so that penalties of any size that cancel leave exact
+    differences. The last result bounds the error of the total variation distance between two of the conditionals.
+    """
+    total, rest, size = np.zeros((*sizes, n_states)), np.zeros((*sizes, n_states)), 0.0
+    place = {j: a for a, j in enumerate(blanket)}
+    for others, scale, table in factors:
         order = sorted(range(len(others)), key=lambda k: place.get(others[k], -1))
         shape = [sizes[a] if j in others else 1 for a, j in enumerate(blanket)]
-        log_p = log_p + np.transpose(values, [*(1 + k for k in order), 0]).reshape(*shape, n_states)
-    top = log_p.max(axis=-1, keepdims=True)
-    possible = top[..., 0] > -np.inf
-    p = np.exp(log_p - np.where(np.isfinite(top), top, 0.0))
-    return p / np.maximum(p.sum(axis=-1, keepdims=True), np.finfo(float).tiny), possible
+        values = np.transpose(table, [*(1 + k for k in order), 0]).reshape(*shape, n_states)
+        for part in (values,) if scale == 1.0 else exact_product(scale, values):
+            total, lost = exact_sum(total, part)
+            rest = rest + lost
+            size += 4 * float(np.abs(rest).max(initial=0.0))  # only the sum of the errors is rounded
+    at = (total + rest).argmax(axis=-1, keepdims=True)
+    possible = np.take_along_axis(total, at, -1)[..., 0] > -np.inf
+    with np.errstate(invalid="ignore"):
+        log_p = (total - np.take_along_axis(total, at, -1)) + (rest - np.take_along_axis(rest, at, -1))
+    log_p = np.where(possible[..., None], log_p, 0.0)
+    p = np.exp(log_p - log_p.max(axis=-1, keepdims=True)) * possible[..., None]
+    p /= np.maximum(p.sum(axis=-1, keepdims=True), np.finfo(float).tiny)
+    error = size * float(np.finfo(np.float64).eps)
+    return p, possible, error if error > _NEGLIGIBLE else 0.0
 
 
 def _influence(p: Floats, possible: NDArray[np.bool_]) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from itertools import combinations
 
@@ -13,13 +14,56 @@ from herdner.graph.edges import pair_keys
 from herdner.graph.factors import TableFactors
 from herdner.graph.tables import TableGraph
 
+_EPSILON = float(np.finfo(np.float64).eps)
+_NEGLIGIBLE = 1e-13  # smaller rounding errors of log-potentials are ignored
+
+
+def sizes_by_variable(compiled: TableGraph, base: float = 1.0) -> tuple[Floats, Floats]:
+    """Return the total size of the log-potentials of each variable's factors, and the number of these factors.
+
+    The size of a factor is its largest finite log-potential in absolute value. A factor of a variables counts ``base``
+    to the power of a times.
+
+    Args:
+        compiled: The graph.
+        base: The base of the power, at least 1.
+
+    Returns:
+        Sizes and numbers, float64[V] each.
+    """
+    size, count = np.zeros(len(compiled.sizes)), np.zeros(len(compiled.sizes))
+    for group in compiled.factors:
+        rows = np.where(np.isfinite(group.rows), np.abs(group.rows), 0.0).max(axis=1, initial=0.0)
+        sizes = np.abs(group.scale) * rows[group.table_of_factor] * base**group.arity
+        for a in range(group.arity):
+            size += np.bincount(group.scopes[:, a], sizes, len(size))
+            count += np.bincount(group.scopes[:, a], minlength=len(size)) * base**group.arity
+    return size, count
+
+
+def rounding_errors(compiled: TableGraph) -> Floats:
+    """Return bounds of the rounding errors in sums of the log-potentials of each variable, float64[V].
+
+    A sum of n numbers of total size S has a rounding error of at most about n S 2^-52. The total size is that of all
+    factors with the variable; a table of a variables counts 2^a times, as often as an expansion into spin products uses
+    it. Errors below 1e-13 become 0, so that ordinary bounds do not depend on them.
+
+    Args:
+        compiled: The graph.
+    """
+    if _EPSILON * sum(2.0**group.arity * group.reach * (len(group) + 8) for group in compiled.factors) < _NEGLIGIBLE:
+        return np.zeros(len(compiled.sizes))
+    size, count = sizes_by_variable(compiled, 2.0)
+    errors = _EPSILON * (count + 8) * size
+    return np.where(errors > _NEGLIGIBLE, errors, 0.0)
+
 
 def log_ranges(factors: Sequence[TableFactors]) -> tuple[Int32s, Floats]:
     """Return the variable pairs of all factors, and the log-range R of each pair (DoGS17, Theorem 10).
 
     R is the largest (t[a, x] - t[a, y]) - (t[b, x] - t[b, y]) of the table t. It is infinite if the table holds -inf.
     If several two-variable factors have the same pair, R is computed for the sum of their tables. The first of these
-    factors gets this R, and the others get 0.
+    factors gets this R, and the others get 0. Rounding does not make R too small.
 
     Args:
         factors: Groups of table factors.
@@ -114,13 +158,13 @@ def interactions(compiled: TableGraph) -> tuple[list[tuple[Int32s, Floats]], Flo
     for group in compiled.factors:
         if not len(group) or not group.arity:
             continue
-        parts = _products(group.tables)
+        parts, is_rounded = _products(group.tables), 2.0**group.arity * group.reach * _EPSILON > _NEGLIGIBLE
         for members in (m for n in range(1, group.arity + 1) for m in combinations(range(group.arity), n)):
             cell = tuple(int(a in members) for a in range(group.arity))
             theta = group.scale * parts[(slice(None), *cell)][group.table_of_factor]
             if len(members) == 1:
                 fields += np.bincount(group.scopes[:, members[0]], theta, len(fields))
-            elif theta.any():
+            elif theta.any() or is_rounded:  # rounding may cancel an interaction
                 sets, thetas = by_size.setdefault(len(members), ([], []))
                 sets.append(np.sort(group.scopes[:, members], axis=1))
                 thetas.append(theta)
@@ -152,14 +196,21 @@ def _products(tables: Floats) -> Floats:
 
 
 def _ranges(tables: Floats) -> Floats:
-    """Return the log-range R (DoGS17, Theorem 10) of each of T tables, float64[T]."""
-    largest = np.zeros(len(tables))
+    """Return the log-range R (DoGS17, Theorem 10) of each table in [T, K, L], raised by its rounding error."""
+    largest, widest = np.zeros(len(tables)), np.zeros(len(tables))
     with np.errstate(invalid="ignore"):
         for x in range(tables.shape[2]):
             change = tables[:, :, x, None] - tables
             np.maximum(largest, (change.max(axis=1) - change.min(axis=1)).max(axis=1), out=largest)
+            np.maximum(widest, np.abs(change).max(axis=(1, 2)), out=widest)
     largest[~np.isfinite(tables).all(axis=(1, 2))] = np.inf
-    return largest
+    return largest + _allowance(2 * widest + largest)
+
+
+def _allowance(size: Floats) -> Floats:
+    """Return the rounding errors of sums of numbers of total ``size``, and 0 for negligible errors."""
+    errors = 2 * _EPSILON * size
+    return np.where(errors > _NEGLIGIBLE, errors, 0.0)
 
 
 def _merge_repeated(groups: Sequence[TableFactors], pairs: Int32s, ranges: Floats) -> None:
@@ -174,6 +225,7 @@ def _merge_repeated(groups: Sequence[TableFactors], pairs: Int32s, ranges: Float
         return
     ends = np.cumsum([len(group) for group in groups])
     sums: dict[int, Floats] = {}
+    sizes: defaultdict[int, float] = defaultdict(float)
     firsts: dict[int, int] = {}
     for f in map(int, order[np.union1d(again, again + 1)]):
         g = int(np.searchsorted(ends, f, side="right"))
@@ -181,9 +233,10 @@ def _merge_repeated(groups: Sequence[TableFactors], pairs: Int32s, ranges: Float
         table = groups[g].scale[at] * groups[g].tables[groups[g].table_of_factor[at]]
         table = table if pairs[f, 0] < pairs[f, 1] else table.T
         key = int(keys[f])
+        sizes[key] += len(again) * float(np.abs(table[np.isfinite(table)]).max(initial=0.0))
         if key in sums:
             sums[key], ranges[f] = sums[key] + table, 0.0
         else:
             sums[key], firsts[key] = table, f
     for key, f in firsts.items():
-        ranges[f] = _ranges(sums[key][None])[0]
+        ranges[f] = _ranges(sums[key][None])[0] + _allowance(np.array(4 * sizes[key]))

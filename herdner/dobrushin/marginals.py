@@ -63,8 +63,9 @@ def marginal_bounds(graph: Graph) -> MarginalBounds:
         ValueError: A factor has more than two variables, or a chain forbids all its joint states.
         ImpossibleGraph: A factor without variables is -inf.
     """
-    chains = compile_tables(graph).require(LinkedChains, "marginal_bounds needs factors of at most two variables")
-    linked = LinkedBoxes.of(chains)
+    compiled = compile_tables(graph)
+    chains = compiled.require(LinkedChains, "marginal_bounds needs factors of at most two variables")
+    linked = LinkedBoxes.of(compiled, chains)
     form, ends = linked.form, linked.ends
     chain_of = np.repeat(np.arange(len(form.offsets) - 1), np.diff(form.offsets))
     here, there = chain_of[ends.variable], chain_of[ends.other]
@@ -99,7 +100,8 @@ def _laws(linked: LinkedBoxes, total: Box, first: int, last: int) -> Box:
     reference = linked.reference[first : last + 1]
     before = bounding_box(chain_sums(linked.form, first, last, total, True), reference)
     behind = bounding_box(chain_sums(linked.form, first, last, total, False), reference)
-    return before + behind + total.at(slice(first, last + 1))
+    law = before + behind + total.at(slice(first, last + 1))
+    return law.widened(linked.rounding_at(first))
 
 
 def _shares(box: Box) -> tuple[Floats, Floats]:
@@ -162,7 +164,7 @@ def _message(linked: LinkedBoxes, slot: int, q: Box) -> Box:
     low, high = np.zeros(rows.shape[1]), np.zeros(rows.shape[1])
     for k in np.flatnonzero(linked.possible[v]).tolist():
         low[k], high[k] = _mean_range(rows[:, k] - base, weights)
-    return Box(low, high)
+    return Box(low, high).widened(np.where(linked.possible[v], linked.rounding_at(other), 0.0))
 
 
 def _mean_range(values: Floats, weights: Box) -> tuple[float, float]:

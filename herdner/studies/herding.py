@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from herdner._ext import herding as loops
 from herdner.base.arrays import Floats, Int64s, finite
+from herdner.base.checks import check_integer
 from herdner.base.seeds import Seed, generator
 
 _OPERATIONS = 2**26  # per call of a compiled loop, so that Ctrl-C can interrupt
@@ -124,9 +125,7 @@ def _random_weights(shares: Int64s, unit: int, rng: np.random.Generator) -> Int6
 
 def _fill_samples(n_samples: int, cost: int, fill: Callable[[Int64s], None]) -> Int64s:
     """Fill the array of samples part by part, so that Ctrl-C can interrupt the run."""
-    if n_samples < 0:
-        raise ValueError(f"`n_samples` must be at least 0, got {n_samples}")
-    samples = np.empty(n_samples, np.int64)
+    samples = np.empty(check_integer(n_samples, "n_samples", 0), np.int64)
     step = max(1, _OPERATIONS // cost)
     for first in range(0, n_samples, step):
         fill(samples[first : first + step])

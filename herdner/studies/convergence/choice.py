@@ -73,7 +73,7 @@ def choose_error_bound(
     """
     n_sweeps, runs = check_integer(n_sweeps, "n_sweeps", 2**_HALVINGS), check_integer(runs, "runs", 1)
     values = tuple(float(c) for c in tried)
-    if not values or sorted(values) != list(values) or values[0] < 0:
+    if not values or sorted(values) != list(values) or not all(c >= 0 for c in values):
         raise ValueError(f"`tried` must be increasing error bounds of at least 0, got {list(tried)}")
     compiled, rng = compile_tables(graph), generator(seed)
     lengths = np.array([n_sweeps >> k for k in reversed(range(_HALVINGS + 1))], np.int64)

@@ -9,7 +9,7 @@ from typing import cast
 import numpy as np
 from numpy.typing import ArrayLike
 
-from herdner.base.arrays import Floats
+from herdner.base.arrays import Floats, finite
 from herdner.studies.convergence.exact import Focus, check_kernel, conditional, sweep_kernel
 
 _TOLERANCE = 1e-9  # probabilities that differ by less count as equal
@@ -62,10 +62,16 @@ class CorrelationEstimate:
             focus: The variable X and its weights.
 
         Raises:
-            ValueError: X is not binary, or a weight is drawn at random or sees several probabilities.
+            ValueError: X is not binary, a weight is drawn at random or sees several probabilities, or ``returns`` are
+                no counts of this shape.
         """
         _check(focus)
-        y, observed = focus.keys[0], np.asarray(returns, np.float64)
+        y, observed = focus.keys[0], finite(returns, "`returns`")
+        if observed.shape != focus.target.shape[::-1] or observed.min() < 0:
+            raise ValueError(
+                f"`returns` must be counts of shape {list(focus.target.shape[::-1])}, got {list(observed.shape)} with"
+                f" smallest element {observed.min(initial=0.0):g}"
+            )
         totals = np.stack([np.bincount(y, row, focus.n_weights) for row in observed])
         with np.errstate(invalid="ignore", divide="ignore"):
             transition = np.where(totals[:, y] > 0, observed / totals[:, y], 0.0)
@@ -88,7 +94,7 @@ class CorrelationEstimate:
 
         Raises:
             ValueError: There are too many states, X is not binary, or a weight is drawn at random or sees several
-                probabilities.
+                probabilities, or the chain hardly ever returns to a weight.
         """
         _check(focus)
         check_kernel(joint)
@@ -104,11 +110,21 @@ class CorrelationEstimate:
             elsewhere = (moves[:, ~here, None] * given_z[~here]).reshape(len(both), -1)
             away = np.repeat(~here, 2)
             absorbed = np.eye(int(away.sum())) - elsewhere[away]
-            inside = cast(Floats, np.linalg.solve(absorbed, moves[np.ix_(away, here)]))
+            inside = _solve(absorbed, moves[np.ix_(away, here)])
             first = moves[:, here] + elsewhere @ inside  # [(z', x'), z of this weight]
             from_here = first.reshape(len(y), 2, -1)[here]
             returns[:, here] = np.einsum("zx,zxw->xw", focus.target[here], from_here)
         return cls.of_returns(returns, focus)
+
+
+def _solve(matrix: Floats, right: Floats) -> Floats:
+    """Solve a linear system; raise `ValueError` if the Gibbs chain hardly ever returns to a weight."""
+    try:
+        return cast(Floats, np.linalg.solve(matrix, right))
+    except np.linalg.LinAlgError:
+        raise ValueError(
+            "the Gibbs chain returns to a herding weight too rarely for the estimate of D^cor; use smaller couplings"
+        ) from None
 
 
 def _check(focus: Focus) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from herdner.base.arrays import Floats
+from herdner.base.arrays import Floats, finite
+from herdner.base.checks import check_integer, check_real
 from herdner.studies.convergence.exact import Focus, conditional
 
 
@@ -45,13 +47,10 @@ class ErrorParts:
             focus: The variable X and its weights.
 
         Raises:
-            ValueError: There are no samples.
+            ValueError: There are no samples, a count is negative or no number, or the shape does not fit.
         """
         counts = _counts(visits, focus)
-        total = counts.sum()
-        if not total > 0:
-            raise ValueError("`visits` must hold at least one sample")
-        p = counts / total
+        p = counts / counts.sum()
         of_yz, of_z, truth = p.sum(axis=2), p.sum(axis=(0, 2)), conditional(focus.target)
         sums, aims = np.zeros((2, focus.n_weights, focus.target.shape[1]))
         np.add.at(sums, focus.keys, p)
@@ -107,7 +106,7 @@ class Lambdas:
             f: The function, float64[Z, K].
             focus: The variable X and its weights.
         """
-        values = np.asarray(f, np.float64).reshape(focus.target.shape)
+        values = _values(f, focus)
         by_x = values.mean(axis=0)
         rest = values - by_x - values.mean(axis=1, keepdims=True) + values.mean()
         own, residual = float(np.ptp(by_x)) / 2, float(np.abs(rest).max())
@@ -125,8 +124,22 @@ class Lambdas:
 
 
 def _counts(visits: ArrayLike, focus: Focus) -> Floats:
-    """Reshape visit counts to float64[L, Z, K]."""
-    return np.asarray(visits, np.float64).reshape(*focus.keys.shape, focus.target.shape[1])
+    """Return the visit counts as float64[L, Z, K]; raise `ValueError` unless they are counts of at least one sample."""
+    counts = finite(visits, "`visits`")
+    shape = (*focus.keys.shape, focus.target.shape[1])
+    if counts.size != math.prod(shape):
+        raise ValueError(f"`visits` must have shape {list(shape)}, got {list(counts.shape)}")
+    if not (counts.min() >= 0 and counts.sum() > 0):
+        raise ValueError("`visits` must be counts of at least one sample, none of them negative")
+    return counts.reshape(shape)
+
+
+def _values(f: ArrayLike, focus: Focus) -> Floats:
+    """Return the function f as float64[Z, K]; raise `ValueError` for other shapes and numbers that are not finite."""
+    values = finite(f, "`f`")
+    if values.size != focus.target.size:
+        raise ValueError(f"`f` must have shape {list(focus.target.shape)}, got {list(values.shape)}")
+    return values.reshape(focus.target.shape)
 
 
 def expectation_error(f: ArrayLike, visits: ArrayLike, focus: Focus) -> float:
@@ -138,7 +151,7 @@ def expectation_error(f: ArrayLike, visits: ArrayLike, focus: Focus) -> float:
         focus: The variable X and its weights.
     """
     counts = _counts(visits, focus).sum(axis=0)
-    values = np.asarray(f, np.float64).reshape(focus.target.shape)
+    values = _values(f, focus)
     return float((values * (counts / counts.sum() - focus.target)).sum())
 
 
@@ -183,7 +196,7 @@ def _integrated(f: ArrayLike, visits: ArrayLike, focus: Focus) -> tuple[Floats, 
     The error is the frequency minus the probability.
     """
     counts = _counts(visits, focus).sum(axis=(0, 2))
-    values = np.asarray(f, np.float64).reshape(focus.target.shape)
+    values = _values(f, focus)
     return (conditional(focus.target) * values).sum(axis=1), counts / counts.sum() - focus.target.sum(axis=1)
 
 
@@ -215,12 +228,14 @@ def herding_bound(n_sweeps: ArrayLike, n_weights: int, error_bound: float = 0.0,
             means 1 / B, which is valid in all these cases.
 
     Raises:
-        ValueError: ``width`` is not in [0, 1].
+        ValueError: ``width`` is not in [0, 1], or another argument is not a number in its range.
     """
-    spread = 1.0 / n_weights if width is None else width
-    if not 0 <= spread <= 1:
-        raise ValueError(f"`width` must be between 0 and 1, got {width}")
-    return 2.0 * (1.0 + error_bound + spread) * n_weights / np.asarray(n_sweeps, np.float64)
+    check_integer(n_weights, "n_weights")
+    spread = 1.0 / n_weights if width is None else check_real(width, "width", 0, 1)
+    lengths = finite(n_sweeps, "`n_sweeps`").reshape(np.shape(n_sweeps))
+    if not (lengths >= 1).all():
+        raise ValueError(f"`n_sweeps` must be at least 1, got {lengths.min():g}")
+    return 2.0 * (1.0 + check_real(error_bound, "error_bound", 0) + spread) * n_weights / lengths
 
 
 def approx_bound(n_bins: int) -> float:
@@ -228,8 +243,11 @@ def approx_bound(n_bins: int) -> float:
 
     Args:
         n_bins: B.
+
+    Raises:
+        ValueError: ``n_bins`` is not a whole number of at least 1.
     """
-    return 2.0 / n_bins
+    return 2.0 / check_integer(n_bins, "n_bins")
 
 
 def best_bins(n_sweeps: float, error_bound: float = 0.0, ratio: float = 1.0) -> float:
@@ -247,8 +265,7 @@ def best_bins(n_sweeps: float, error_bound: float = 0.0, ratio: float = 1.0) -> 
         ValueError: An argument is out of range.
     """
     for name, value, low in (("n_sweeps", n_sweeps, 1.0), ("error_bound", error_bound, 0.0), ("ratio", ratio, 0.0)):
-        if not low <= value < np.inf:
-            raise ValueError(f"`{name}` must be finite and at least {low:g}, got {value}")
+        check_real(value, name, low)
     return float(np.sqrt(n_sweeps * ratio / (1.0 + error_bound)))
 
 
@@ -270,4 +287,5 @@ def choose_bins(n_sweeps: int, error_bound: float = 0.0, ratio: float = 1.0, mos
     Raises:
         ValueError: An argument is out of range.
     """
+    check_integer(most, "most")
     return int(np.clip(round(best_bins(n_sweeps, error_bound, ratio)), 1, most))

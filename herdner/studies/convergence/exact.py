@@ -11,24 +11,29 @@ from numpy.typing import NDArray
 
 from herdner.base.arrays import Floats, Int64s
 from herdner.graph.graph import ImpossibleGraph
-from herdner.graph.tables import Graph, compile_tables
+from herdner.graph.tables import Graph, TableGraph, compile_tables
 from herdner.inference.gibbs.sharing import Sharing
 
 MAX_STATES = 2**16
 MAX_KERNEL = 2**11  # joint states of a kernel matrix
+_MAX_SPAN = 650.0  # e^-650 is a normal double, and so are its products with the number of joint states
+_MAX_ROUNDING = 1e-10  # of the log-potential of a joint state
 
 
 def joint_distribution(graph: Graph) -> Floats:
     """Return the probability of every joint state of a graph, by enumeration.
 
+    A joint state has probability 0 if and only if a factor forbids it.
+
     Args:
-        graph: A graph with at most 2^16 joint states.
+        graph: A graph with at most 2^16 joint states, whose log-potentials differ by at most 650.
 
     Returns:
         float64[K1, .., KV].
 
     Raises:
-        ValueError: The graph has more joint states.
+        ValueError: The graph has more joint states, or doubles cannot represent the probabilities of its possible joint
+            states.
         ImpossibleGraph: The graph forbids every joint state.
     """
     compiled = compile_tables(graph)
@@ -41,8 +46,35 @@ def joint_distribution(graph: Graph) -> Floats:
     top = log_potentials.max()
     if top == -np.inf:
         raise ImpossibleGraph("-inf entries forbid every joint state of the graph; allow at least one")
+    _check_span(compiled, log_potentials[log_potentials > -np.inf])
     weights = np.exp(log_potentials - top)
     return (weights / weights.sum()).reshape(tuple(sizes))
+
+
+def rounding_error(compiled: TableGraph) -> float:
+    """Return a bound of the rounding error of the log-potential of a joint state.
+
+    Args:
+        compiled: The graph.
+    """
+    n_terms = sum(len(group) for group in compiled.factors)
+    return (n_terms + 1) * sum(group.reach for group in compiled.factors) * float(np.finfo(np.float64).eps)
+
+
+def _check_span(compiled: TableGraph, log_potentials: Floats) -> None:
+    """Raise `ValueError` if the probability of a possible joint state underflows, or if its rounding error is large."""
+    span = float(np.ptp(log_potentials))
+    if span > _MAX_SPAN:
+        raise ValueError(
+            f"the log-potentials of the joint states differ by {span:.4g}, and e^-{_MAX_SPAN:g} is the smallest"
+            " probability that can be compared; use smaller penalties, or -inf for impossible states"
+        )
+    error = rounding_error(compiled)
+    if error > _MAX_ROUNDING:
+        raise ValueError(
+            f"the log-potentials of the joint states are sums with rounding errors up to {error:.2g}; subtract the"
+            " largest entry from each table, or use smaller numbers"
+        )
 
 
 def full_conditional(joint: Floats, variable: int) -> Floats:

@@ -8,14 +8,18 @@ from dataclasses import dataclass
 import numpy as np
 
 from herdner.base.arrays import Floats, Int64s
-from herdner.graph.tables import Graph
+from herdner.base.checks import check_real
+from herdner.graph.tables import Graph, compile_tables
 from herdner.studies.convergence.exact import (
     check_kernel,
     dobrushin_coefficient,
     full_conditional,
     joint_distribution,
+    rounding_error,
     sweep_kernel,
 )
+
+_ROUNDING = 1e-15  # error of an element of the kernel
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +34,8 @@ class Convergence:
     Attributes:
         n_variables: N.
         p_min: pi_min, the smallest positive full conditional probability.
-        eta: Dobrushin coefficient of the kernel of a Gibbs sweep between the possible joint states.
+        eta: Dobrushin coefficient of the kernel of a Gibbs sweep between the possible joint states, or slightly more.
+            Rounding makes neither p_min too large nor eta too small.
         n_sweeps: tau*, the number of sweeps, starting at any variable, that lead from any possible joint state to any
             other; 1 if all joint states are possible.
     """
@@ -48,10 +53,11 @@ class Convergence:
             graph: A graph of binary variables with at most 2^11 joint states.
 
         Raises:
-            ValueError: A variable is not binary, the graph has too many joint states, or Gibbs sampling cannot reach
-                all possible joint states from each other.
+            ValueError: A variable is not binary, the graph has too many joint states, its log-potentials span more than
+                `joint_distribution` allows, or Gibbs sampling cannot reach all possible joint states from each other.
         """
-        joint = joint_distribution(graph)
+        compiled = compile_tables(graph)
+        joint, error = joint_distribution(compiled), rounding_error(compiled)
         if {*joint.shape} != {2}:
             sizes = " and ".join(map(str, sorted({*joint.shape})))
             problem = f"variables of the graph have {sizes} states" if sizes else "the graph has no variables"
@@ -61,13 +67,15 @@ class Convergence:
         smallest = min(float(full_conditional(joint, i)[possible].min()) for i in range(n))
         at = np.flatnonzero(possible)
         kernel = sweep_kernel(joint, range(n))[np.ix_(at, at)]
-        return cls(n, smallest, dobrushin_coefficient(kernel), _sweeps_between_all(joint, at))
+        eta = min(1.0, dobrushin_coefficient(kernel) + 4 * n * error + _ROUNDING * len(at))
+        return cls(n, smallest * (1 - 4 * error), eta, _sweeps_between_all(joint, at))
 
     @property
     def l(self) -> float:  # noqa: E743 - the paper's letter
         """Constant l = p_min^t* of HG16, eq. 34: T sweeps visit each possible joint state at least l T - B times.
 
-        If all joint states are possible, t* = N (eq. 15).
+        If all joint states are possible, t* = N (eq. 15). It is 0 if it is below the range of doubles; the error bounds
+        are then 1.
         """
         return self.p_min ** (self.n_variables * self.n_sweeps)
 
@@ -83,17 +91,22 @@ class Convergence:
 
         lambda is 2 N (1 + eta) / (l (1 - eta)).
 
+        It is infinite if l is 0.
+
         Raises:
             ValueError: eta is 1.
         """
         if self.eta >= 1:
             raise ValueError("HG16, Theorem 3 gives no bound, as the Dobrushin coefficient of the Gibbs sweep is 1")
-        return 2 * self.n_variables * (1 + self.eta) / (self.l * (1 - self.eta))
+        return _ratio(2 * self.n_variables * (1 + self.eta), self.l * (1 - self.eta))
 
     @property
     def shortest(self) -> float:
-        """Smallest number of sweeps for which the error bounds hold: T* = 2 B / l (HG16, Theorem 3)."""
-        return 2 * self.b / self.l
+        """Smallest number of sweeps for which the error bounds hold, T* = 2 B / l (HG16, Theorem 3).
+
+        It is infinite if l is 0.
+        """
+        return _ratio(2 * self.b, self.l)
 
     def burn_in(self, n_sweeps: float) -> float:
         """Return the number of burn-in sweeps after which the error bound lambda / T holds, tau*(T) (HG16, Theorem 3).
@@ -102,8 +115,11 @@ class Convergence:
 
         Args:
             n_sweeps: T.
+
+        Raises:
+            ValueError: ``n_sweeps`` is below 1 or not a number.
         """
-        ratio = (1 - self.eta) * self.l * n_sweeps / (4 * self.n_variables)
+        ratio = (1 - self.eta) * self.l * _checked_length(n_sweeps) / (4 * self.n_variables)
         return math.log(ratio) / math.log(2 / (1 + self.eta)) if self.eta < 1 and ratio > 0 else math.inf
 
     def bound(self, n_sweeps: float) -> float:
@@ -115,9 +131,9 @@ class Convergence:
             n_sweeps: T, without the burn-in.
 
         Raises:
-            ValueError: eta is 1.
+            ValueError: eta is 1, or ``n_sweeps`` is below 1 or not a number.
         """
-        return min(1.0, self.rate / n_sweeps) if n_sweeps >= self.shortest else 1.0
+        return min(1.0, self.rate / n_sweeps) if _checked_length(n_sweeps) >= self.shortest else 1.0
 
     def bound_from_start(self, n_sweeps: float) -> float:
         """Return an upper bound of the error of T sweeps without burn-in; it is at most 1 (HG16, Corollary 4).
@@ -128,18 +144,31 @@ class Convergence:
             n_sweeps: T.
 
         Raises:
-            ValueError: eta is 1.
+            ValueError: eta is 1, or ``n_sweeps`` is below 1 or not a number.
         """
-        if n_sweeps < self.shortest + max(0.0, self.burn_in(self.shortest)):
+        if not math.isfinite(self.shortest) or _checked_length(n_sweeps) < self.shortest + max(
+            0.0, self.burn_in(self.shortest)
+        ):
             return 1.0
         return min(1.0, (self.rate + max(0.0, self.burn_in(n_sweeps))) / n_sweeps)
+
+
+def _ratio(above: float, below: float) -> float:
+    """Return ``above / below``, infinity if ``below`` is 0."""
+    return above / below if below > 0 else math.inf
+
+
+def _checked_length(n_sweeps: float) -> float:
+    """Return a number of sweeps, which may be infinite; raise `ValueError` if it is below 1 or not a number."""
+    return n_sweeps if n_sweeps == math.inf else check_real(n_sweeps, "n_sweeps", 1)
 
 
 def _sweeps_between_all(joint: Floats, at: Int64s) -> int:
     """Return the number of sweeps in which each possible joint state can reach every other one (tau* of HG16)."""
     n, most = joint.ndim, 1
+    support = (joint > 0) / len(at)  # products of conditionals of the joint distribution itself can underflow
     for first in range(n):
-        kernel = sweep_kernel(joint, [(first + k) % n for k in range(n)])[np.ix_(at, at)] > 0
+        kernel = sweep_kernel(support, [(first + k) % n for k in range(n)])[np.ix_(at, at)] > 0
         reached, sweeps = kernel, 1
         while not reached.all():
             further = reached @ kernel

@@ -195,7 +195,7 @@ def test_herding_keeps_its_bound(c):
     assert (found <= bound + 1e-12).all()
     assert c == 4.0 or (found > bound / 100).all()
     assert (bound < herding_bound(lengths, samples.focus.n_weights, c)).all()
-    with pytest.raises(ValueError, match="`width` must be between 0 and 1"):
+    with pytest.raises(ValueError, match="`width` must be a finite number from 0 to 1"):
         herding_bound(10, 2, width=1.5)
 
 
