@@ -32,8 +32,8 @@ def _installed_package() -> importlib.machinery.ModuleSpec:
             f"the installed herdner has version {versions[0]}, not {__version__}" if versions else "none is installed"
         )
         raise ImportError(
-            f"this herdner is a source folder without compiled modules, and {installed}: leave the folder (Python"
-            " prefers it to an installed herdner), or install it with pip install ."
+            f"herdner is imported from a source folder without compiled modules, and {installed}: run Python in another"
+            " folder, or install herdner with pip install ."
         )
     return spec
 

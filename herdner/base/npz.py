@@ -162,7 +162,7 @@ def _array(data: bytes, what: str) -> NDArray[Any]:
     stream = io.BytesIO(data)
     version = np.lib.format.read_magic(stream)
     if version not in ((1, 0), (2, 0)):
-        raise NpzError(f"{what} has an unknown version of .npy")
+        raise NpzError(f"{what} has an unknown version of the .npy format")
     read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
     shape, fortran, dtype = read(stream, max_header_size=10_000)
     if dtype.hasobject or dtype.kind not in "uif":

@@ -175,10 +175,10 @@ def parse_names(path: str | None, strength: float | None, hard: bool, fold_case:
     if path is None:
         for option, value in values.items():
             if value:
-                raise UsageError(f"{option} requires --names FILE; add it")
+                raise UsageError(f"{option} requires a list of names; add --names FILE")
         return None
     if hard and strength is not None:
-        raise UsageError("--names-strength: has no effect with --names-hard; leave out one of them")
+        raise UsageError("--names-strength has no effect with --names-hard; leave out one of the two options")
     from herdner.ner.known_names import Names
 
     settings: dict[str, Any] = {} if strength is None else {"strength": strength}

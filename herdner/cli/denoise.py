@@ -115,7 +115,9 @@ def _check_options(
     if p is not None and noise == "gaussian":
         raise UsageError("--p applies only to flip noise; for Gaussian noise use --sigma")
     if soft and estimate == "map":
-        raise UsageError("--soft writes posterior means; leave out --estimate map")
+        raise UsageError(
+            "--soft cannot be combined with --estimate map, which has no posterior means; leave out one of them"
+        )
     try:
         if sigma is not None:
             GaussianNoise(sigma)
@@ -183,7 +185,7 @@ def _read_truth(path: Path, observation: Observation, noise: Noise) -> NDArray[n
     if truth.values.shape != observation.y.shape:
         (rows, columns), (expected_rows, expected_columns) = truth.values.shape, observation.y.shape
         raise ValueError(
-            f"--truth {path}: must have {expected_columns} x {expected_rows} pixels, got {columns} x {rows}"
+            f"--truth {path}: the picture must have {expected_columns} x {expected_rows} pixels, got {columns} x {rows}"
         )
     if observation.appearance is None:
         assert isinstance(noise, GaussianNoise)

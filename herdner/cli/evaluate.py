@@ -68,7 +68,7 @@ def evaluate(
     gold_files = GoldFiles(parse_sources(files), rename_labels, parse_renames(rename), case, strict)
     if compare is None:
         if unit is not None:
-            raise UsageError("--unit requires --compare; add it")
+            raise UsageError("--unit requires --compare; add --compare or leave out --unit")
         n_resamples = 1000 if resamples is None else resamples
         tables = _score_model(gold_files, model, backend, set_, seed, n_resamples, consistency)
     else:

@@ -112,7 +112,7 @@ def check_known_labels(
     if not labels or not set(labels).isdisjoint(known_labels):
         return
     raise UsageError(
-        f"{', '.join(source.path for source in sources)}: {model} knows none of the labels {', '.join(labels[:8])},"
+        f"{', '.join(source.path for source in sources)}: {model} has none of the labels {', '.join(labels[:8])},"
         f" only {', '.join(sorted(known_labels))}; {_label_advice(labels, known_labels, sources)}"
     )
 

@@ -105,12 +105,12 @@ def expand_inputs(
             raise UsageError("no FILE: name files or folders, or pipe text to the command")
         files = ["-"]
     if files.count("-") > 1:
-        raise UsageError("standard input (-) can be read only once")
+        raise UsageError("standard input (-) can be read only once; give - only once")
     inputs: list[CommandInput] = []
     folders: list[Path] = []  # folder of each input
     for name in files:
         if not name:
-            raise UsageError("FILE is empty; use . for the current folder")
+            raise UsageError("FILE is an empty string; use . for the current folder")
         path = Path(name)
         if path.is_dir():
             inputs += _expand_folder(path, format, patterns or ())
@@ -123,7 +123,7 @@ def expand_inputs(
 
 
 def _expand_file(name: str, format: str | None) -> tuple[list[CommandInput], Path | None]:
-    """Return the files that an argument names, and the folder that they were found in.
+    """Return the files that an argument names, and the folder that contains these files.
 
     The argument is a file, "-" for standard input, or a pattern.
     """

@@ -153,13 +153,13 @@ def _predictions(
         raise UsageError("--before and --after must be used together")
     pair = [] if before is None or after is None else [before, after]
     if len(files) > 1 and pair:
-        raise UsageError("predictions are named twice; name them either as arguments or by --before and --after")
+        raise UsageError("predictions must be given either as arguments or by --before and --after, not by both")
     sources = parse_sources([*files, *pair])
     if len(sources) < 2:
         raise UsageError("the file of predictions is missing; expected GOLD:FORMAT PREDICTED:FORMAT...")
     if names:
         if len(names) != len(sources) - 1:
-            raise UsageError(f"--name: expected one for each of {len(sources) - 1} predictions, got {len(names)}")
+            raise UsageError(f"--name: expected one name for each of {len(sources) - 1} predictions, got {len(names)}")
         if len(set(names)) < len(names):
             raise UsageError("--name: the names of the predictions must differ")
         return sources, list(names)

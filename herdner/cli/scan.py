@@ -63,7 +63,7 @@ def scan(
     figure: Annotated[Path | None, typer.Option(help="Draw the guarantees (.png, .pdf or .svg).")] = None,
     json_: opt.JsonOption = False,
 ) -> None:  # fmt: skip
-    """Certify scans of a Gibbs sampler by Dobrushin influences, and optimise one (DoGS).
+    """Certify scans (orders of updates) of a Gibbs sampler by Dobrushin influences, and optimise a scan (DoGS).
 
     The guarantee of a scan is an upper bound on the total variation distance between the joint distribution of the
     targets after the last update and the true one, for any start. It is trivial unless it is below the number of
@@ -122,7 +122,7 @@ def _scan_task(
 def _scans(
     task: _ScanTask, influence: Influence, certify: Path | None, epsilon: float | None, iterations: int
 ) -> tuple[dict[str, NDArray[np.int32]], list[str]]:
-    """Return the scans to certify, by name, and lines for the user about the search for the best scan."""
+    """Return the scans to certify, by name, and notes for the user about the search for the best scan."""
     from herdner.dobrushin import ScanSteps, optimise_scan, shortest_scan
     from herdner.graph.scan import systematic_scan
 
@@ -145,7 +145,7 @@ def _scans(
 def _curves(
     task: _ScanTask, influence: Influence, scans: dict[str, NDArray[np.int32]], notes: list[str]
 ) -> tuple[dict[str, NDArray[np.float64]], list[str]]:
-    """Return the guarantee curve of each scan, by name, and lines for the user.
+    """Return the guarantee after each update of each scan, by the name of the scan, and notes for the user.
 
     A curve is the guarantee after each update. The uniform random scan is added.
     """

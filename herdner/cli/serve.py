@@ -69,7 +69,7 @@ def serve(
 
 
 def make_server(config: uvicorn.Config) -> uvicorn.Server:
-    """Create a uvicorn server that also reacts to a Ctrl-C from before the start of the server.
+    """Create a uvicorn server that also reacts to a Ctrl-C that arrived before the server started.
 
     Args:
         config: Configuration of the server.

@@ -39,7 +39,7 @@ def suggest(
     output: OutputOption = None,
     encoding: opt.EncodingOption = "utf-8",
 ) -> None:  # fmt: skip
-    """Order documents by how much their annotation would help the model, to annotate the most useful first.
+    """Order documents for annotation: the documents whose annotation would improve the model most come first.
 
     A word is useful if the model is uncertain about it, if linked mentions disagree, if many documents contain it, and
     if no earlier document in the order contains it. Documents that are already annotated are left out, so FILE may be

@@ -141,7 +141,8 @@ def choose_format(format: str | None, output: str | None, default: str = "text")
         format = format_of(output, write=True)
         if format is None and format_of(output) is not None:
             raise UsageError(
-                f"--output {output}: {format_of(output)} can only be read; use another file extension or add --format"
+                f"--output {output}: the format {format_of(output)} cannot be written; use another file"
+                " extension or add --format"
             )
     format = default if format is None else format
     if format not in WRITABLE:

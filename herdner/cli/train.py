@@ -105,7 +105,7 @@ def train(
     gazetteer: GazetteerOption = None,
     strict: opt.StrictOption = False,
 ) -> None:  # fmt: skip
-    """Train a model on annotated files, and score it on others.
+    """Train a model on annotated files, and score the model on development files.
 
     The chain is trained first. Then the links between mentions of one name are learned from the held-out predictions of
     chains that were trained without the documents. With --dev, the links of the iteration with the best score are kept.
@@ -203,7 +203,8 @@ def parse_rule(text: str, language: str) -> Rule:
         name = get_lang_class(language).__name__.lower()
     except ImportError:
         raise ValueError(
-            f"rule same-stem: spaCy does not know --language {language!r}; give another or same-stem:language=NAME"
+            f"rule same-stem: spaCy has no language {language!r}; use --language with a language of spaCy, or the"
+            " rule same-stem:language=NAME"
         ) from None
     return replace(rule, language=name)
 
@@ -242,7 +243,8 @@ def _read_training(
 
     if weight and len(weight) != len(sources):
         raise UsageError(
-            f"--weight: expected one for each of {len(sources)} --train files, in their order, got {len(weight)}"
+            f"--weight: expected one weight for each of the {len(sources)} --train files, in the same order,"
+            f" got {len(weight)}"
         )
     paths = [source.path for source in sources]
     if guideline is not None and guideline not in paths:
@@ -319,7 +321,7 @@ def _lexicon(model: str | None, language: str, classes: bool, gazetteers: list[P
     lists: dict[str, list[list[str]]] = {}
     for path in gazetteers:
         if path.stem in lists:
-            raise UsageError(f"--gazetteer {path}: another list has the name {path.stem}; rename one of the files")
+            raise UsageError(f"--gazetteer {path}: another gazetteer has the name {path.stem}; rename one of the files")
         try:
             lines = path.read_text(encoding="utf-8").splitlines()
             lists[path.stem] = [tokenizer.tokens(line) for line in lines if not line.startswith("#")]

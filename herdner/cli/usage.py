@@ -114,9 +114,9 @@ def check_writable(output: str | os.PathLike[str] | None, option: str = "--outpu
     path = Path(output)
     folder = path.resolve().parent
     if path.is_dir():
-        raise UsageError(f"{option} {output}: is a folder; name a file in it")
+        raise UsageError(f"{option} {output}: is a folder; name a file in this folder")
     if not folder.is_dir():
-        raise UsageError(f"{option} {output}: there is no folder {folder}; create it first")
+        raise UsageError(f"{option} {output}: there is no folder {folder}; create this folder first")
     if not os.access(folder, os.W_OK) or (path.exists() and not os.access(path, os.W_OK)):
         raise UsageError(f"{option} {output}: no permission to write; name a file in another folder")
 
@@ -136,7 +136,7 @@ def check_not_input(output: str | os.PathLike[str] | None, inputs: Iterable[str]
         return
     for name in inputs:
         if os.path.exists(name) and os.path.samefile(name, output):  # noqa: PTH110, PTH121
-            raise UsageError(f"{option} {output}: is also an input; name another file")
+            raise UsageError(f"{option} {output}: this file is also an input; name another output file")
 
 
 def check_figure(path: Path | None, option: str) -> None:

@@ -74,7 +74,7 @@ def download(
         with atomic_write(path) as stream, closing(_blocks(url, size, timeout)) as blocks:
             _store(stream, blocks, url, size, sha256, progress)
     except OSError as problem:  # an error of the disk, because network errors are DownloadErrors
-        raise DownloadError(f"cannot write {path}: {problem.strerror or problem}; nothing was kept") from None
+        raise DownloadError(f"cannot write {path}: {problem.strerror or problem}; the download was deleted") from None
 
 
 def _store(
@@ -89,15 +89,15 @@ def _store(
     for block in blocks:
         done += len(block)
         if done > size:
-            raise DownloadError(f"{url}: longer than the expected {size} bytes; nothing was kept")
+            raise DownloadError(f"{url}: the file is longer than the expected {size} bytes; the download was deleted")
         stream.write(block)
         digest.update(block)
         if progress:
             progress(done, size)
     if done < size:
-        raise DownloadError(f"{url}: ended after {done} of {size} bytes; nothing was kept, try again")
+        raise DownloadError(f"{url}: the download ended after {done} of {size} bytes and was deleted; try again")
     if digest.hexdigest() != sha256:
-        raise DownloadError(f"{url}: SHA-256 is {digest.hexdigest()}, expected {sha256}; nothing was kept")
+        raise DownloadError(f"{url}: the SHA-256 is {digest.hexdigest()}, expected {sha256}; the download was deleted")
 
 
 def _blocks(url: str, size: int, timeout: float) -> Generator[bytes, None, None]:
@@ -106,7 +106,9 @@ def _blocks(url: str, size: int, timeout: float) -> Generator[bytes, None, None]
         with _opener().open(request.Request(url, headers={"User-Agent": "herdner"}), timeout=timeout) as response:
             declared = response.headers.get("Content-Length", "")
             if declared.isdecimal() and int(declared) != size:
-                raise DownloadError(f"{url}: has {int(declared)} bytes, expected {size}; nothing was fetched")
+                raise DownloadError(
+                    f"{url}: the server announces {int(declared)} bytes, expected {size}; nothing was downloaded"
+                )
             while block := response.read(_BLOCK):
                 yield block
     except error.HTTPError as problem:
@@ -120,7 +122,7 @@ def _blocks(url: str, size: int, timeout: float) -> Generator[bytes, None, None]
         raise DownloadError(f"{url}: no connection ({_one_line(problem.reason)}); check the network") from None
     except (HTTPException, OSError, ValueError) as problem:
         what = _one_line(problem) or type(problem).__name__
-        raise DownloadError(f"{url}: the connection broke ({what}); nothing was kept, try again") from None
+        raise DownloadError(f"{url}: the connection broke ({what}) and the download was deleted; try again") from None
 
 
 def _one_line(message: object) -> str:

@@ -117,7 +117,9 @@ def fetch(
     if corpus.fetch == "by hand":
         for problem in verify(corpus, folder):
             how = " ".join(corpus.instructions.split())
-            raise CorpusError(f"{name} has to be fetched by hand: {how} Put the files into {folder}. ({problem})")
+            raise CorpusError(
+                f"the corpus {name} must be fetched by hand: {how} Put the files into {folder}. ({problem})"
+            )
         return folder
     for file in corpus.files:
         path = folder / file.name

@@ -125,7 +125,7 @@ def _document(
     warnings: list[ParseWarning] = []
     content, line = _element("TEXT", body)
     if content is None:
-        raise ValueError("no <TEXT> element; expected one")
+        raise ValueError("there is no <TEXT> element; expected <TEXT> after <DOC>")
     title, title_line = _element("HEADLINE", body)
     title = title or ""
     for name in ("TEXT", "HEADLINE"):
@@ -209,7 +209,10 @@ def _remove_markup(content: str, line: int, warnings: list[ParseWarning]) -> tup
             open_spans.append(_Markup(kind, position, position, dict(_ATTRIBUTE.findall(attributes)), line))
         elif side == "e_":
             if not open_spans or open_spans[-1].kind != kind:
-                raise ValueError(f"<e_{kind}> closes {f'<b_{open_spans[-1].kind}>' if open_spans else 'nothing'}")
+                raise ValueError(
+                    f"<e_{kind}> closes {f'<b_{open_spans[-1].kind}>' if open_spans else 'nothing'};"
+                    f" expected <b_{kind}> before"
+                )
             markup.append(open_spans.pop()._replace(end=position))
     if open_spans:
         raise ValueError(f"<b_{open_spans[-1].kind}> is never closed; expected <e_{open_spans[-1].kind}>")

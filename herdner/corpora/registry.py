@@ -107,9 +107,9 @@ def load_registry(path: str | os.PathLike[str] | None = None) -> dict[str, Corpu
     except OSError as problem:
         raise CorpusError(f"{source}: cannot read the registry: {problem.strerror or problem}") from None
     except ValueError as problem:  # bytes that are not UTF-8, or not TOML
-        raise CorpusError(f"{source}: not a registry: {problem}") from None
+        raise CorpusError(f"{source}: not a registry of corpora: {problem}") from None
     except RecursionError:
-        raise CorpusError(f"{source}: not a registry: its lists are nested too deeply") from None
+        raise CorpusError(f"{source}: not a registry of corpora: its lists are nested too deeply") from None
     if data.get("version") != REGISTRY_VERSION:
         raise CorpusError(
             f"{source}: registry version {data.get('version')!r}; herdner reads version {REGISTRY_VERSION}"
@@ -163,7 +163,7 @@ def _corpus(name: str, entry: object) -> Corpus:
             raise ValueError(f"{where}: {key} is {values[key]!r}, expected one of {', '.join(allowed)}")
     values["labels"] = tuple(values["labels"])
     if not set(values["label_names"]) <= set(values["labels"]):
-        raise ValueError(f"{where}: label_names contains a label that is not among labels")
+        raise ValueError(f"{where}: label_names contains a label that the field labels does not list")
     if values["fetch"] == "download" and not all(file.url for file in files):
         raise ValueError(f"{where}: fetch is 'download', but a file has no url")
     if values["fetch"] == "by hand" and not values["instructions"]:

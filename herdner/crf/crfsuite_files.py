@@ -88,7 +88,7 @@ def _strings(data: bytes, start: int, count: int) -> list[str]:
     """Return the strings of a string table (CQDB database) in a CRFsuite model file, in the order of their indices."""
     _size, _flag, byte_order, n_links, links_at = np.frombuffer(data, "<u4", 5, start + 4).tolist()
     if data[start : start + 4] != b"CQDB" or byte_order != 0x62445371 or n_links < count:
-        raise ValueError("damaged table of strings")
+        raise ValueError("the table of strings is damaged")
     names: list[str] = []
     for link in np.frombuffer(data, "<u4", count, start + links_at).tolist():
         length = int.from_bytes(data[start + link + 4 : start + link + 8], "little")

@@ -506,7 +506,7 @@ def rule_from_dict(values: Mapping[str, Any]) -> Rule:
     """
     mapping = isinstance(values, Mapping)  # pyright: ignore[reportUnnecessaryIsInstance]  # values may come from a file
     if not mapping or not isinstance(values.get("name"), str):
-        raise ValueError(f"a rule must have a name, one of {', '.join(RULES)}, got {values!r:.80}")
+        raise ValueError(f"a link rule must have one of the names {', '.join(RULES)}, got {values!r:.80}")
     return _make_rule(values["name"], {key: value for key, value in values.items() if key != "name"})
 
 
@@ -535,7 +535,7 @@ def rule_from_text(text: str) -> Rule:
 
 def _make_rule(name: str, options: Mapping[str, Any]) -> Rule:
     if name not in RULES:
-        raise ValueError(f"unknown rule {name!r:.80}; rules are {', '.join(RULES)}")
+        raise ValueError(f"unknown link rule {name!r:.80}; expected one of {', '.join(RULES)}")
     names = [field.name for field in fields(RULES[name])]
     for key in options:
         if key not in names:

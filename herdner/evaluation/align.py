@@ -91,7 +91,7 @@ def align_documents(
 
 
 def _strict_entities(document: Document, scheme: Scheme) -> Sequence[Entity]:
-    """Return the entities of a document; if they were read from tags, only those whose tags are well formed."""
+    """Return the entities of a document, without the entities that were read from malformed tag sequences."""
     if document.source_tags is None or not document.n_tokens:
         return document.entities
     from_tags = document.entities_from_spans(spans_from_tags(document.source_tags, document.sentence_offsets))
@@ -132,7 +132,7 @@ def _match_documents(gold: Sequence[Document], predicted: list[Document], name: 
 def _move_entities(
     entities: Sequence[Entity], guess: Document, reference: Document, name: str
 ) -> tuple[list[Entity], int]:
-    """Return the entities with their positions in the gold text, and the number of entities without visible text."""
+    """Return the entities with their positions in the gold text, and the number of blank entities."""
     if guess.text == reference.text:
         return list(entities), 0
     source, target = _visible_positions(guess.text), _visible_positions(reference.text)

@@ -96,7 +96,7 @@ class RepeatedNameCounts:
 def count_repeated_names(
     documents: Sequence[Document], reference: Sequence[Document] | None = None
 ) -> RepeatedNameCounts:
-    """Count the repeated names of documents, and how many of them are tagged consistently.
+    """Count the repeated names of documents, and the repeated names that are tagged consistently.
 
     Args:
         documents: Tagged documents.
@@ -233,7 +233,7 @@ def _untagged_occurrences(
 
 
 def _untagged_ends(document: Document, spans: Sequence[tuple[int, int]]) -> list[int]:
-    """Return, for each token, the index behind the untagged tokens that begin with it; its own index inside a span.
+    """Return, for each token, the end of the untagged tokens that begin with this token; its own index if it is tagged.
 
     Untagged tokens end at the next span or at the end of the sentence.
     """
@@ -278,7 +278,7 @@ class ShortFormCounts:
 def count_short_forms(
     gold: Sequence[Document], predicted: Sequence[Document], words: Mapping[str, int] = SHORT_FORM_WORD
 ) -> dict[str, ShortFormCounts]:
-    """Count the short forms of names in gold documents, and the correctly predicted ones among them.
+    """Count the short forms of names in gold documents, and the short forms that are predicted correctly.
 
     Args:
         gold: Gold documents.
@@ -345,7 +345,7 @@ class InconsistentNames(Tabulated):
         ]  # fmt: skip
 
     def summary(self) -> str:
-        """Return the line below the table, which explains its columns."""
+        """Return the line of text below the table of inconsistent names, which explains the columns of the table."""
         title = "Names with several labels" if self.names else "No name has several labels"
         return (
             f"{title}, {self.prediction}; '-' counts occurrences that touch no entity, 'correct' counts mentions that"
@@ -392,7 +392,7 @@ class Consistency(Tabulated):
         return rows
 
     def summary(self) -> str:
-        """Return the lines below the table, which explain its columns."""
+        """Return the lines of text below the consistency table, which explain the columns of the table."""
         return (
             "Repeated names have at least two mentions in a document; all correct: every mention has the gold"
             " boundaries and label; partly missed: tagged at one occurrence and untagged at another. A short form is a"

@@ -20,7 +20,7 @@ MATCH_KINDS: tuple[MatchKind, ...] = get_args(MatchKind)
 
 
 class SpanMatch(NamedTuple):
-    """Gold span and the predicted span that is matched with it; None where there is no such span.
+    """Pair of a gold span and the matching predicted span; None takes the place of a span without a match.
 
     Attributes:
         gold: Gold span; None if the predicted span is spurious.
@@ -44,7 +44,7 @@ class SpanMatch(NamedTuple):
 
 
 class DocumentMatch(NamedTuple):
-    """Match of a gold span and a predicted span, and the index of their document.
+    """Match of a gold span and a predicted span, with the index of the document that contains both spans.
 
     Attributes:
         document: Index of the document.
@@ -98,7 +98,7 @@ def _overlaps(gold: Sequence[Span], predicted: Sequence[Span]) -> Iterator[tuple
 
 
 def match_documents(gold: Sequence[Document], predicted: Sequence[Document]) -> list[DocumentMatch]:
-    """Match the gold spans and predicted spans of all documents, after reading them as `evaluate` does.
+    """Match the gold spans with the predicted spans of all documents, for the same spans as in `evaluate`.
 
     Args:
         gold: Gold documents.
@@ -143,7 +143,7 @@ def find_fixed_errors(before: Iterable[DocumentMatch], after: Iterable[DocumentM
 
 @dataclass(frozen=True, slots=True)
 class Confusion:
-    """Numbers of entities for each pair of gold label and predicted label.
+    """Confusion matrix: number of matched entities for each pair of gold label and predicted label.
 
     Attributes:
         labels: L labels of the gold and predicted entities, sorted.
@@ -158,7 +158,7 @@ class Confusion:
 
     @property
     def counts(self) -> NDArray[np.int64]:
-        """Numbers of entities by gold and predicted label, with equal or other boundaries, int64[L + 1, L + 1]."""
+        """Number of matches by gold and predicted label, with equal or different boundaries, int64[L + 1, L + 1]."""
         total = np.array(self.same_boundaries)
         total[:-1, :-1] += self.other_boundaries
         return total
@@ -220,7 +220,7 @@ class ErrorExample:
 
 @dataclass(frozen=True, slots=True)
 class FrequentError:
-    """Error and its occurrences.
+    """Frequent error of a prediction, and the occurrences of the error.
 
     Errors are equal if their kind, texts and labels are equal.
 

@@ -99,7 +99,7 @@ class Scores(Tabulated):
         return [*labels, *map(_cells, averages)]
 
     def summary(self) -> str:
-        """Return one line with the sizes of the data, the bootstrap interval and the speed."""
+        """Return one line with the numbers of documents and tokens, the bootstrap interval and the speed."""
         parts: list[str] = []
         if self.unknown_labels:
             counts = ", ".join(f"{n:,} {label}" for label, n in self.unknown_labels.items())
@@ -190,7 +190,7 @@ def evaluate(
 def pair_documents(
     gold: Sequence[Document], predicted: Sequence[Document], scheme: Scheme | None = None
 ) -> Iterator[DocumentSpans]:
-    """Yield the gold and predicted spans of each document, after reading the documents as `evaluate` does.
+    """Yield the gold and predicted spans of each document, which are the spans that `evaluate` compares.
 
     Args:
         gold: Gold documents.
@@ -309,7 +309,7 @@ def bootstrap_interval(
 def bootstrap_sums(
     counts: NDArray[np.int64], rng: np.random.Generator, n_resamples: int
 ) -> Iterator[NDArray[np.int64]]:
-    """Yield the column sums of bootstrap samples of ``counts``, whose rows are units drawn with replacement.
+    """Draw bootstrap samples of the rows of ``counts`` with replacement, and yield the column sums of each sample.
 
     The numbers of units with equal counts are drawn from a multinomial distribution. The distribution of the sums is
     the same, and the computation is fast even for very many units.

@@ -96,7 +96,8 @@ def check_width(sizes: Int32s, needs_table: bool) -> None:
     most_cells = max(MOST_CELLS, 2 * int(sizes.sum(dtype=np.int64)))
     if (needs_table and n_states**2 > MOST_CELLS) or len(sizes) * n_states > most_cells:
         raise UnsupportedGraph(
-            f"variable {int(sizes.argmax())} has {n_states} states, too many for tables of all variables"
+            f"variable {int(sizes.argmax())} has {n_states} states; arrays of this width for all"
+            " variables are too large"
         )
 
 
@@ -186,4 +187,4 @@ def _describe_edge(pairs: Sequence[tuple[int, TableFactors]], factor: int) -> st
         if factor < len(group):
             return describe_factor(g, group, factor)
         factor -= len(group)
-    raise AssertionError("every edge comes from a factor")
+    raise AssertionError("every edge belongs to a factor")

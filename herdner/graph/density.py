@@ -101,7 +101,7 @@ class DensityFactors:
         if scopes.ndim != 2:
             raise ValueError(f"scopes must have shape [factors, variables of a factor], not {scopes.shape}")
         if scopes.size and scopes.min() < 0:
-            raise ValueError("a scope names a variable below 0; variables count from 0")
+            raise ValueError("a scope contains a variable below 0; variables are numbered from 0")
         ordered = np.sort(scopes, axis=1)
         repeated = (ordered[:, 1:] == ordered[:, :-1]).any(axis=1)
         if repeated.any():

@@ -49,15 +49,15 @@ def grid_form(sizes: Int32s, factors: Sequence[TableFactors]) -> GridForm:
     """
     pairs = [group for group in factors if group.arity == 2 and len(group)]
     if len(pairs) != 1 or any(group.arity > 2 and len(group) for group in factors) or not (sizes == 2).all():
-        raise UnsupportedGraph("a grid has two states and one group of pairs")
+        raise UnsupportedGraph("a grid needs variables of two states and one group of factors of two variables")
     (group,) = pairs
     columns, wraps = loops.grid_columns(group.scopes, len(sizes))
     if not columns:
-        raise UnsupportedGraph("the pairs are not those of a grid")
+        raise UnsupportedGraph("the factors of two variables do not join the neighbours of a grid")
     n_vertical = len(sizes) - (0 if wraps else columns)
     along = [group.scale[:n_vertical], group.scale[n_vertical:]]
     if len(group.tables) > 1 or any(scale.min() != scale.max() for scale in along):
-        raise UnsupportedGraph("the pairs along one axis differ")
+        raise UnsupportedGraph("the factors along one axis of the grid differ")
     sides = np.empty((4, 2))
     for axis, scale in enumerate(along):
         table = scale[0] * group.tables[0]

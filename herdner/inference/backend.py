@@ -67,7 +67,7 @@ class Capabilities:
         missing = [name.replace("_", "-") for name in sorted(requested - self.record)]
         if missing:
             raise UnsupportedRecord(
-                f"{backend} cannot record {', '.join(missing)}; remove that from record, or use gibbs"
+                f"{backend} cannot record {', '.join(missing)}; change the record, or use the backend gibbs"
             )
 
 

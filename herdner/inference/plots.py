@@ -66,7 +66,9 @@ def plot_marginals(
     if shape is None:
         return _bars(axes(ax), marginals, variables, state)
     if variables is not None:
-        raise ValueError("pass either shape, for an image of all variables, or variables, to draw some as bars")
+        raise ValueError(
+            "pass either shape (draw all variables as an image) or variables (draw some variables as bars), not both"
+        )
     if np.shape(shape) != (2,):
         raise ValueError(f"shape must be (rows, columns), not {shape!r}")
     rows, columns = shape

@@ -38,7 +38,9 @@ class Record:
     def __post_init__(self) -> None:
         """Raise ``ValueError`` unless ``every`` is an integer of at least 0."""
         if not isinstance(self.every, Integral) or self.every < 0:
-            raise ValueError(f"every must be a number of sweeps of at least 0 (0 records none), not {self.every!r}")
+            raise ValueError(
+                f"every must be a number of sweeps of at least 0 (0 records no states), not {self.every!r}"
+            )
 
     @classmethod
     def from_text(cls, text: str) -> Record:
@@ -59,7 +61,7 @@ class Record:
             elif name in values and name != "every" and not number:
                 values[name] = True
             elif part not in ("", "nothing"):
-                raise ValueError(f"record must be {cls.SYNTAX}; {part!r} is none of them")
+                raise ValueError(f"record must be {cls.SYNTAX}, got {part!r}")
         return cls(**values)  # type: ignore[arg-type]
 
     def __str__(self) -> str:

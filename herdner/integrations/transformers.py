@@ -68,12 +68,15 @@ class ConsistentClassifier:
         """Check that the tokenizer, model and layer fit together."""
         if not tokenizer.is_fast:
             raise ValueError(
-                "the tokenizer must be a fast one, which returns offsets of pieces; load it by use_fast=True"
+                "the tokenizer must be a fast tokenizer, which returns the offsets of word pieces; load it with"
+                " use_fast=True"
             )
         model_length: int = tokenizer.model_max_length  # a very large number if it is not specified
         length = max_length or (model_length if model_length < 1_000_000 else DEFAULT_LENGTH)
         if not 0 <= stride < length - 2:
-            raise ValueError(f"`stride` must be less than {length - 2}, the pieces of a window, got {stride}")
+            raise ValueError(
+                f"`stride` must be less than {length - 2}, the number of word pieces in a window, got {stride}"
+            )
         if batch_size < 1:
             raise ValueError(f"`batch_size` must be at least 1, got {batch_size}")
         self.tokenizer, self.model, self.labels = tokenizer, model, tuple(labels)
@@ -131,7 +134,7 @@ class ConsistentClassifier:
             yield document.with_spans(result.spans, confidences=result.confidences)
 
     def word_scores(self, document: Document) -> Floats:
-        """Return the logits of the first token piece of each word of a document.
+        """Return the logits of the first word piece of each word of a document.
 
         Args:
             document: A document with tokens.
@@ -157,14 +160,16 @@ class ConsistentClassifier:
             batch = {name: values[first : first + self.batch_size] for name, values in inputs.items()}
             logits = np.asarray(self.model(batch), np.float64)
             if logits.shape[2:] != (len(self.labels),):
-                raise ValueError(f"the model returns logits of shape {logits.shape} for {len(self.labels)} labels")
+                raise ValueError(
+                    f"the model must return logits for {len(self.labels)} labels, got logits of shape {logits.shape}"
+                )
             words = np.flatnonzero((window >= first) & (window < first + len(logits)))
             scores[words] = logits[window[words] - first, piece[words]]
         return scores
 
 
 def first_pieces(document: Document, offsets: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return, for each word of a document, the window and the index of the token piece whose logits score the word.
+    """Return, for each word of a document, the window and the index of the word piece whose logits score the word.
 
     This is the first piece that overlaps the word. If several windows contain the piece, the window is chosen whose
     ends are farthest from the piece; ends at the beginning and end of the text are ignored.

@@ -150,7 +150,7 @@ class Gazetteers:
             ValueError: Both have a list of the same name, or there are too many lists.
         """
         if both := set(self.names) & set(other.names):
-            raise ValueError(f"two lists of gazetteers are named {min(both)}; rename one of them")
+            raise ValueError(f"two gazetteers are named {min(both)}; rename one of them")
         if len(self.names) + len(other.names) > MAX_GAZETTEERS:
             n_lists = len(self.names) + len(other.names)
             raise ValueError(f"there can be at most {MAX_GAZETTEERS} gazetteers, got {n_lists}")

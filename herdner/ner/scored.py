@@ -42,7 +42,7 @@ class ScoredDocument(NamedTuple):
     ) -> ScoredDocument:
         """Check scores, tokens and sentence offsets, and build a scored document from them."""
         if isinstance(tokens, str | bytes):
-            raise ValueError(f"tokens must be a list of strings, got one {type(tokens).__name__}")
+            raise ValueError(f"tokens must be a list of strings, got a value of type {type(tokens).__name__}")
         tokens = list(tokens)
         for t, token in enumerate(cast(Sequence[object], tokens)):
             if not isinstance(token, str):

@@ -169,7 +169,9 @@ class Document:
         tokens = [token for sentence in sentences for token in sentence]
         starts = align_tokens(tokens, text)
         if starts is None:
-            raise ValueError("the tokens do not match the text; expected them in order with only white space between")
+            raise ValueError(
+                "the tokens do not match the text; expected all tokens in order, with only white space between tokens"
+            )
         ends = starts + np.fromiter(map(len, tokens), np.int64, len(tokens))
         offsets = offsets_from_lengths(map(len, sentences))
         return cls(text, tokens, starts, ends, offsets, id=id, fields=dict(fields or {}))
@@ -247,7 +249,7 @@ class Document:
         return tokens
 
     def with_tags(self, tags: Sequence[str]) -> Document:
-        """Return the document with an annotation that is read from one tag per token.
+        """Return a copy of the document with the annotation that one tag per token describes.
 
         Args:
             tags: One tag for each token, in any scheme. Malformed sequences are read as conlleval reads them
@@ -287,7 +289,7 @@ class Document:
         scheme: Scheme = "iob2",
         confidences: Sequence[float] | NDArray[np.floating[Any]] | None = None,
     ) -> Document:
-        """Return the fully annotated document with these token spans.
+        """Return a copy of the document that is fully annotated: ``spans`` are the spans of all its entities.
 
         Args:
             spans: Spans in the order of the text; no two overlap.
@@ -315,7 +317,7 @@ class Document:
         confidences: Sequence[float] | NDArray[np.floating[Any]] | None = None,
         source_tags: Sequence[str] | None = None,
     ) -> Document:
-        """Return a copy of the document with these valid token spans and its own partial annotation.
+        """Return a copy of the document in which ``spans``, unchecked, replace the spans; `partial` is copied.
 
         Args:
             spans: Spans in the order of the text; no two overlap. They are not checked.
@@ -332,7 +334,7 @@ class Document:
         )
 
     def with_entities(self, entities: Iterable[Entity], scheme: Scheme = "iob2") -> Document:
-        """Return the document with these entities as its annotation. A partial annotation is kept.
+        """Return a copy of the document in which ``entities`` replace the annotated entities; `partial` is copied.
 
         Args:
             entities: Names with character offsets, in any order. Spans are computed by `project`.
@@ -346,7 +348,7 @@ class Document:
         return replace(self, spans=spans, entities=ordered, is_proposal=False, scheme=scheme, source_tags=None)
 
     def with_proposals(self, entities: Iterable[Entity]) -> Document:
-        """Return the document with proposals of a model or tool as its entities, and without annotation.
+        """Return a copy of the document with ``entities`` as proposals of a model or tool, and without annotation.
 
         Args:
             entities: Names with character offsets, in any order.
@@ -358,7 +360,7 @@ class Document:
         return replace(document, spans=document.spans if document.entities else None, is_proposal=True)
 
     def with_partial(self, partial: PartialAnnotation) -> Document:
-        """Return the document with parts of its annotation marked as undecided.
+        """Return a copy of the document in which ``partial`` marks parts of the annotation as undecided.
 
         Args:
             partial: The undecided parts.
@@ -481,7 +483,7 @@ class Document:
         return to_html(self)
 
     def _values(self) -> tuple[object, ...]:
-        """Return the values of the document that ``==`` compares."""
+        """Return the values that ``==`` compares between two documents."""
         arrays = self.tokens, self.token_starts, self.token_ends, self.sentence_offsets
         tags = None if self.tags is None else list(self.tags)
         return self.text, *map(list, arrays), tags, self.entities, self.id, self.fields, self.partial

@@ -91,7 +91,7 @@ def _strings(value: Any) -> list[str]:
 
 
 def _entity(value: Any, text: str) -> Entity:
-    """Return an entity after checking that its values have the right types and its text is that at its offsets.
+    """Return an entity after checking the types of its values and the text at its offsets.
 
     `Document` checks the offsets.
     """
@@ -101,7 +101,9 @@ def _entity(value: Any, text: str) -> Entity:
     if entity.name_id is not None and type(entity.name_id) is not int:
         raise ValueError(f"not a document: `name_id` must be an integer or None, got {entity.name_id!r}")
     if text[entity.start : entity.end] != entity.text:
-        raise ValueError(f"not a document: an entity has the text {entity.text!r}, but the document differs there")
+        raise ValueError(
+            f"not a document: an entity has the text {entity.text!r}, but the document has another text at its offsets"
+        )
     return entity
 
 

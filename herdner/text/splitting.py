@@ -102,7 +102,7 @@ def spacy_rules(language: str) -> SplitRules:
         raise ValueError(f"tokenizer language {language!r} is not one that spaCy knows") from error
     defaults, tokenizer = nlp.Defaults, nlp.tokenizer
     if not isinstance(tokenizer, spacy.tokenizer.Tokenizer):
-        raise ValueError(f"tokenizer language {language!r}: texts without spaces need a word segmenter")
+        raise ValueError(f"tokenizer language {language!r}: herdner has no word segmenter for texts without spaces")
     orth: int = spacy.symbols.ORTH
     return SplitRules(
         prefixes=tuple(defaults.prefixes or ()),
@@ -226,7 +226,7 @@ class Splitter:
         yield from reversed(after)
 
     def _middle(self, run: str) -> Iterator[str]:
-        """Split a string at its infixes, unless it is a word or an address."""
+        """Split a string at its infixes, unless the string is a word of the rules or a web address."""
         start = 0
         if (
             not is_plain(run)

@@ -133,7 +133,7 @@ def spans_from_tags(
         ValueError: A string is not a tag, or ``strict`` is "iob1".
     """
     if strict == "iob1":
-        raise ValueError("strict must not be iob1, in which every sequence is well formed; omit it")
+        raise ValueError("strict must not be iob1, because every tag sequence is well formed in iob1; omit strict")
     if strict is None:
         index = {tag: k for k, tag in enumerate(dict.fromkeys(tags))}
         states = np.fromiter(map(index.__getitem__, tags), np.int32, len(tags))

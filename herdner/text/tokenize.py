@@ -58,7 +58,9 @@ class TokenizerSettings:
     def __post_init__(self) -> None:
         """Check the values of the tokenizer settings."""
         if self.rules != 1:
-            raise ValueError(f"tokenizer rules must be set 1, got {self.rules!r}; install a newer herdner")
+            raise ValueError(
+                f"the version of the tokenizer rules must be 1, got {self.rules!r}; install a newer herdner"
+            )
         if not re.fullmatch("[a-z]{2,3}", self.language):
             raise ValueError(
                 f"tokenizer language {self.language!r}: expected a code of two or three letters, as in 'en'"

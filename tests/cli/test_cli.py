@@ -283,8 +283,8 @@ def test_a_bad_list_of_names_is_one_line_and_nothing_is_written(
         (["tag", "-", "-"], "only once"),
         (["tag", "x.txt", "--output", "nowhere/out"], "no folder"),
         (["tag", "x.txt", "--output", "."], "is a folder"),
-        (["tag", "x.txt", "--names-hard"], "--names-hard requires --names FILE"),
-        (["tag", "x.txt", "--names", "n", "--names-hard", "--names-strength", "2"], "leave out one of them"),
+        (["tag", "x.txt", "--names-hard"], "--names-hard requires a list of names; add --names FILE"),
+        (["tag", "x.txt", "--names", "n", "--names-hard", "--names-strength", "2"], "leave out one of the two options"),
         (["evaluate"], "FILE:FORMAT"),
         (["evaluate", "x.png"], "FILE:FORMAT"),
         (["evaluate", "x:conll", "--case", "title"], "'title' is not one of 'lower', 'upper'"),
@@ -371,10 +371,10 @@ def test_labels_that_the_model_does_not_know(call: Call, model: str, tmp_path: P
     path.write_text("Nairobi\tB-location\nin\tO\nKenya\tB-location\n.\tO\n\nAda\tB-person\nsang\tO\n.\tO\n")
     asked = ["evaluate", f"{path}:conll", "-m", model, "--resamples", "0"]
     message = one_line(call(*asked), 2)
-    assert "knows none of the labels location, person" in message
+    assert "has none of the labels location, person" in message
     assert "only LOC, ORG, PER; read it as" in message
     assert "gold.conll:wnut17" in message
-    assert one_line(call(*asked[:2], "--compare", model, f"{model}@icm"), 2).count("knows none of the labels") == 1
+    assert one_line(call(*asked[:2], "--compare", model, f"{model}@icm"), 2).count("has none of the labels") == 1
     scores = json.loads(call(*asked, "--rename", "location=LOC", "--json").out)
     assert scores["unknown_labels"] == {"person": 1}
     assert scores["micro"]["support"] == 3 > scores["micro_known"]["support"] == 2
@@ -411,7 +411,7 @@ def test_stems_are_those_of_the_language_that_is_trained(call: Call, tmp_path: P
         assert rule_to_dict(parse_rule(rule, language))["language"] == expected
     asked = ("train", "--train", f"{DEV}:conll", "--output", tmp_path / "m", "--link", "same-stem", "--language")
     assert "rule same-stem: language must be one of" in one_line(call(*asked, "ko"), 2)
-    assert "spaCy does not know --language 'qq'" in one_line(call(*asked, "qq"), 2)
+    assert "spaCy has no language 'qq'; use --language" in one_line(call(*asked, "qq"), 2)
     assert not list(tmp_path.iterdir())
 
 
@@ -617,7 +617,7 @@ def test_similar_labels_are_reported_and_renamed(call: Call, tmp_path: Path, cap
         (["--base", "nosuch"], "there is no model 'nosuch'"),
         (
             ["--weight", "1", "--weight", "2"],
-            "--weight: expected one for each of 1 --train files, in their order, got 2",
+            "--weight: expected one weight for each of the 1 --train files, in the same order, got 2",
         ),
         (["--guideline", "nosuch"], "--guideline 'nosuch': expected one of the --train files"),
     ],

@@ -105,7 +105,9 @@ def test_known_names_are_shown(call: Call, tmp_path: Path) -> None:
     assert "+inf  known names forbid the alternative" in hard
     strong = call("explain", *options, "--names-strength", 20, stdin=text).out
     assert "known names +20.00" in strong
-    assert "--names-hard requires --names" in one_line(call("explain", "--names-hard", stdin=text), 2)
+    assert "--names-hard requires a list of names; add --names" in one_line(
+        call("explain", "--names-hard", stdin=text), 2
+    )
 
 
 def test_of_several_documents_those_with_the_name_are_explained(call: Call, tmp_path: Path) -> None:

@@ -139,7 +139,7 @@ def test_a_pdf_is_refused_by_name(call: Call, model: str, tmp_path: Path, name: 
 
 
 def test_an_empty_file_name_is_a_usage_error(call: Call) -> None:
-    assert "FILE is empty" in one_line(call("tag", ""), 2)
+    assert "FILE is an empty string" in one_line(call("tag", ""), 2)
 
 
 def test_json_that_is_read_as_text_says_so(call: Call, model: str, tmp_path: Path) -> None:

@@ -134,7 +134,7 @@ def test_a_wrong_checksum_names_both_sums_and_keeps_nothing(server: ThreadingHTT
     message = fails("corrupt", server, tmp_path)
     assert SHA256 in message
     assert hashlib.sha256(BODY[:-1] + b"?").hexdigest() in message
-    assert "nothing was kept" in message
+    assert "the download was deleted" in message
 
 
 def test_a_failed_download_leaves_the_old_file_alone(server: ThreadingHTTPServer, tmp_path: Path) -> None:
@@ -147,15 +147,15 @@ def test_a_failed_download_leaves_the_old_file_alone(server: ThreadingHTTPServer
 
 def test_a_truncated_body(server: ThreadingHTTPServer, tmp_path: Path) -> None:
     message = fails("truncated", server, tmp_path)
-    assert "nothing was kept, try again" in message
+    assert "bytes and was deleted; try again" in message
 
 
 def test_a_body_of_another_size(server: ThreadingHTTPServer, tmp_path: Path) -> None:
-    assert f"has {len(BODY) + 1} bytes, expected {len(BODY)}" in fails("longer", server, tmp_path)
+    assert f"announces {len(BODY) + 1} bytes, expected {len(BODY)}" in fails("longer", server, tmp_path)
 
 
 def test_an_endless_body_is_cut_off(server: ThreadingHTTPServer, tmp_path: Path) -> None:
-    assert f"longer than the expected {len(BODY)} bytes" in fails("endless", server, tmp_path)
+    assert f"longer than the expected {len(BODY)} bytes; the download was deleted" in fails("endless", server, tmp_path)
 
 
 def test_redirects_are_followed_but_not_for_ever_nor_off_the_web(server: ThreadingHTTPServer, tmp_path: Path) -> None:

@@ -130,7 +130,7 @@ def test_a_registry_file_of_the_user(tmp_path: Path) -> None:
     [
         ("version = 1", "version = 2", "registry version 2; herdner reads version 1"),
         ("version = 1", "version = ", "not a registry"),
-        ("version = 1", "version = " + "[" * 50_000, "not a registry: its lists are nested too deeply"),
+        ("version = 1", "version = " + "[" * 50_000, "not a registry of corpora: its lists are nested too deeply"),
         ('licence = "CC0-1.0"', "", "corpus toy: licence is missing"),
         ('licence = "CC0-1.0"', "licence = 3", "licence must be of type str, found int"),
         ('use = "train"', 'use = "sell"', "use is 'sell', expected one of train, measure only"),
@@ -145,7 +145,7 @@ def test_a_registry_file_of_the_user(tmp_path: Path) -> None:
         ("https://example.org/toy.conll", "file:///etc/passwd", "not an http or https address"),
         (', url = "https://example.org/toy.conll"', "", "a file has no url"),
         ('fetch = "download"', 'fetch = "by hand"', "there are no instructions"),
-        ('labels = ["PER"]', 'labels = ["LOC"]', "label_names contains a label that is not among labels"),
+        ('labels = ["PER"]', 'labels = ["LOC"]', "label_names contains a label that the field labels does not list"),
         ("files = [", "files = [ 3, ", "expected a table, found int"),
     ],
 )

@@ -465,10 +465,10 @@ def test_rules_survive_json_and_the_command_line(rule):
 @pytest.mark.parametrize(
     ("values", "told"),
     [
-        ({"name": "same-thing"}, "unknown rule 'same-thing'; rules are same-word"),
-        ({"nearest": 3}, "a rule must have a name"),
-        ({"name": 3}, "a rule must have a name"),
-        ([], "a rule must have a name"),
+        ({"name": "same-thing"}, "unknown link rule 'same-thing'; expected one of same-word"),
+        ({"nearest": 3}, "a link rule must have one of the names"),
+        ({"name": 3}, "a link rule must have one of the names"),
+        ([], "a link rule must have one of the names"),
         (
             {"name": "same-word", "farthest": 3},
             "same-word has no option 'farthest'; its options are nearest, min_length, fold_case",
@@ -491,7 +491,7 @@ def test_bad_values_are_told_in_one_line(values, told):
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("", "unknown rule ''"),
+        ("", "unknown link rule ''"),
         ("same-word:3", "expected option=value, got '3'"),
         ("same-word:nearest=3,nearest=4", "nearest occurs twice; give it once"),
         ("same-word:nearest=-1", "nearest must be a whole number"),

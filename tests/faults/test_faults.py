@@ -246,5 +246,5 @@ def test_an_output_that_is_an_input_is_refused(call: Call, tmp_path: Path, argum
     names = {"FILE": file, "OTHER": other, "LINK": link, "FOLDER": tmp_path}
     before = file.read_text()
     line = one_line(call(*(names.get(argument, argument) for argument in arguments)), 2)
-    assert "is also an input; name another file" in line
+    assert "this file is also an input; name another output file" in line
     assert file.read_text() == before

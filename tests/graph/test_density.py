@@ -132,7 +132,7 @@ def test_without_jax_the_missing_gradient_is_told(monkeypatch):
         (lambda: Reals(-1), "whole number of at least 0, not -1"),
         (lambda: DensityFactors([0, 1], product, grad_product), "scopes must have shape"),
         (lambda: DensityFactors([[0, 1, 0]], product, grad_product), "factor 0 names a variable twice"),
-        (lambda: DensityFactors([[0, -1, 2]], product, grad_product), "variables count from 0"),
+        (lambda: DensityFactors([[0, -1, 2]], product, grad_product), "variables are numbered from 0"),
         (lambda: DensityFactors([[0]], 3.0, grad_product), "log_density must be a function"),
         (lambda: FactorGraph(Reals(2), [PRODUCT]), "group 0: factor 0 names variable 2"),
         (lambda: FactorGraph(Discrete([2, 2, 2]), [PRODUCT]), "Reals"),

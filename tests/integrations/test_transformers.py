@@ -120,13 +120,13 @@ def test_wrong_use_is_one_clear_line():
     slow = Pieces()
     slow.is_fast = False
     for make, message in (
-        (lambda: ConsistentClassifier(slow, look_up, LABELS), "must be a fast one"),
+        (lambda: ConsistentClassifier(slow, look_up, LABELS), "must be a fast tokenizer"),
         (lambda: ConsistentClassifier(Pieces(3, 20), look_up, LABELS, stride=18), "`stride` must be less than 18"),
         (
             lambda: ConsistentClassifier(Pieces(), look_up, LABELS[:3], layer=SkipChainLayer(LABELS)),
             "the layer has the",
         ),
-        (lambda: ConsistentClassifier(Pieces(), look_up, LABELS[:3])(TEXT), "logits of shape .* for 3 labels"),
+        (lambda: ConsistentClassifier(Pieces(), look_up, LABELS[:3])(TEXT), "must return logits for 3 labels, got logits of shape"),
     ):
         with pytest.raises(ValueError, match=message):
             make()

@@ -150,7 +150,7 @@ def test_a_base_that_does_not_fit_is_refused_in_one_line(base):
         (
             Tagger(plan=herdner.FeaturePlan(("word[0]",))),
             {"start": base},
-            "must be a model with the feature plan and the gazetteers of this training",
+            "must be a model with the same feature plan and gazetteers as the new model",
         ),
         (Tagger(), {"document_weights": [1.0]}, "`document_weights` must have shape"),
         (Tagger(), {"document_weights": [1.0, -1.0]}, "at least 0"),

@@ -97,7 +97,7 @@ def test_what_spacys_entity_ruler_writes(tmp_path):
         ('{"label": "ORG", "pattern": 3}\n', ":1: the pattern 3 is invalid"),
         ('{"label": "ORG", "pattern": "Winam", "lable": 1}\n', ":1: unknown key 'lable'; expected label, pattern"),
         ('{"label": "ORG", "pattern": "Winam"}\nKibo\tPER\n', ":2: not JSON"),
-        ('{"label": "ORG", "pattern": "Winam"}\n[1]\n', ":2: a JSON list"),
+        ('{"label": "ORG", "pattern": "Winam"}\n[1]\n', ":2: expected a JSON object, got a list"),
         (b"Winam\tORG\nKib\xe9\tPER\n", ":2: not valid utf-8; save the names as utf-8$"),
         (b"\x1f\x8b\x08\x00damaged", "damaged gzip file"),
     ],

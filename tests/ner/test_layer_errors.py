@@ -125,7 +125,7 @@ BAD_DOCUMENTS = [
     ((with_(np.inf), WORDS), r"token 2 \('.'\) must be finite, or -inf"),
     ((with_(-np.inf, 2), WORDS), r"token 2 \('.'\) are all -inf"),
     ((with_(-np.inf, (3, [0, 1, 3])), WORDS, OFFSETS), "every labelling is forbidden"),
-    ((SCORES, "Paris s"), "list of strings, got one str"),
+    ((SCORES, "Paris s"), "list of strings, got a value of type str"),
     ((SCORES, [*WORDS[:6], 3]), "token 6 must be a string, got int"),
     ((SCORES, WORDS, [0, 3]), "must rise from 0 to the number of tokens, 7"),
     ((SCORES, WORDS, [0, 3, 3, 7]), "must rise"),

@@ -31,7 +31,7 @@ def test_joined_gazetteers_are_those_built_together():
 
 
 def test_lists_that_cannot_be_joined_are_refused():
-    with pytest.raises(ValueError, match="two lists of gazetteers are named city"):
+    with pytest.raises(ValueError, match="two gazetteers are named city"):
         Gazetteers.of(CITIES).union(Gazetteers.of(CITIES))
     many = {f"list{i}": [["a"]] for i in range(MAX_GAZETTEERS)}
     with pytest.raises(ValueError, match=f"at most {MAX_GAZETTEERS} gazetteers"):

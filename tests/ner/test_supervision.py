@@ -144,7 +144,7 @@ def test_tags_outside_the_allowed_ones_are_refused():
 
 def test_what_cannot_learn_from_it_says_so():
     some = [document(["B-X", "?"])]
-    with pytest.raises(ValueError, match="need fully annotated documents"):
+    with pytest.raises(ValueError, match="needs fully annotated documents"):
         Tagger(trainer="crfsuite").fit(some)
     with pytest.raises(ValueError, match="development documents must be fully annotated"):
         Tagger().fit([document(["B-X", "O"])], development=some)

@@ -33,7 +33,7 @@ class ReportTable(NamedTuple):
 
 
 class ConfusionCell(NamedTuple):
-    """Numbers of entities with one gold label and one predicted label, by boundaries.
+    """Cell of a confusion matrix: numbers of entities with equal and with different predicted boundaries.
 
     ``share`` is their share of the row, in [0, 1].
     """

@@ -211,7 +211,7 @@ def make_report(
     gold_source: str, gold: Sequence[Document], predictions: Sequence[Prediction], settings: ReportSettings,
     warnings: Sequence[str] = (),
 ) -> Report:  # fmt: skip
-    """Evaluate each prediction, and compare each further prediction with the first.
+    """Evaluate each prediction, and compare all predictions after the first with the first prediction.
 
     Args:
         gold_source: File of the gold documents.
@@ -227,7 +227,7 @@ def make_report(
         ValueError: There is no prediction, the documents do not match, or a confidence is not in [0, 1].
     """
     if not predictions:
-        raise ValueError("there is no prediction; give at least one")
+        raise ValueError("a report needs at least one prediction")
     lines = list(warnings)
     matches = [match_documents(gold, prediction.documents) for prediction in predictions]
     systems = [_system(p, gold, m, settings, lines) for p, m in zip(predictions, matches, strict=True)]

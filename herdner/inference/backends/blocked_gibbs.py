@@ -64,8 +64,8 @@ class BlockedGibbs:
             object.__setattr__(self, "annealing", as_annealing(self.annealing))
         if self.n_chains == 1 and (self.n_threads or 1) > 1:
             raise ValueError(
-                "n_threads above 1 needs n_chains above 1, as each thread works on its own chain; set n_chains, or"
-                " n_threads=1"
+                "n_threads above 1 needs n_chains above 1, because each thread runs its own chains; raise n_chains,"
+                " or set n_threads=1"
             )
         self._plan()
 

@@ -88,7 +88,7 @@ class Plan:
             elif not (isinstance(value, kind) or (value is None and name in ("sharing", "driving"))):
                 raise ValueError(f"{name} must be {kind.SYNTAX}, not {value!r}")
         if self.error_bound and self.sharing is None:
-            raise ValueError("error_bound needs herding weights: set sharing too, such as blanket")
+            raise ValueError("error_bound needs herding weights: also set sharing, for example sharing=blanket")
         if self.driving is not None and not self.draws:
             raise ValueError(f"driving replaces random draws, but sharing={self.sharing} makes none; remove driving")
         if self.annealing is not None:
@@ -100,7 +100,7 @@ class Plan:
             if edges.ndim != 2 or edges.shape[1] != 2 or (edges[:, 0] == edges[:, 1]).any():
                 raise ValueError("dummy_edges must be pairs of different variables, of shape [D, 2]")
             if self.sharing is None or self.sharing.kind != "blanket":
-                raise ValueError("dummy_edges requires sharing=blanket, whose keys it extends")
+                raise ValueError("dummy_edges requires sharing=blanket; set sharing=blanket, or remove dummy_edges")
             object.__setattr__(self, "dummy_edges", tuple((left, right) for left, right in edges.tolist()))
         shares_sweeps = self.n_chains == 1 and (self.n_threads or 1) > 1
         if shares_sweeps and self.scan.kind not in ("checkerboard", "jacobi"):

@@ -23,7 +23,7 @@ TIMEOUT = 15.0  # seconds
 
 
 class ClusterError(OSError):
-    """Error: the cluster cannot be reached or used. The message says why."""
+    """Error: the cluster cannot be reached or used. The message names the reason."""
 
 
 @contextmanager
@@ -47,7 +47,9 @@ def cluster_client(address: str = "local", jobs: int | None = None, timeout: flo
         return
     parts = urlsplit(address)
     if parts.scheme not in ("tcp", "tls", "ws", "wss") or not parts.netloc:
-        raise ClusterError(f"a scheduler's address must be local or, for example, tcp://10.0.0.1:8786, got {address!r}")
+        raise ClusterError(
+            f"the cluster must be local or the address of a scheduler, such as tcp://10.0.0.1:8786, got {address!r}"
+        )
     try:
         client = Client(address, timeout=timeout, set_as_default=False)
     except (OSError, ValueError) as error:

@@ -28,7 +28,7 @@ _VERSION_KEYS = ("ETag", "etag", "md5Hash", "mtime", "LastModified", "last_modif
 
 
 class OutputError(OSError):
-    """Error: the output folder cannot be read or written. The message says why."""
+    """Error: the output folder cannot be read or written. The message names the reason."""
 
 
 @dataclass(frozen=True)

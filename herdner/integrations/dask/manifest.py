@@ -19,7 +19,7 @@ MAX_FAILURES = 1000  # messages that the manifest keeps for each part
 
 @dataclass(frozen=True)
 class RunSettings:
-    """Settings of a run on a cluster: everything except the inputs that determines the content of the output.
+    """Settings of a run on a cluster: all values, except the input files, that determine the content of the output.
 
     Attributes:
         herdner: Version of herdner.
@@ -136,7 +136,7 @@ class Manifest:
 
     @property
     def missing(self) -> list[tuple[int, OutputPart]]:
-        """Index and part for each part that has not been written yet."""
+        """Parts that have not been written yet, each with its index."""
         return [(index, part) for index, part in enumerate(self.parts) if part.output is None]
 
     @property
@@ -238,13 +238,13 @@ def check_same_run(manifest: Manifest, settings: RunSettings, inputs: Sequence[R
     old_files, new_files = ({file.path: file for file in files} for files in (manifest.inputs, inputs))
     for path in [*old_files, *new_files]:
         if path not in new_files:
-            raise different(f"{path} was an input of that run, but is not one now")
+            raise different(f"{path} was an input of the other run, but is not an input now")
         if path not in old_files:
-            raise different(f"{path} is an input now, but was not one of that run")
+            raise different(f"{path} is an input now, but was not an input of the other run")
         if old_files[path] != new_files[path]:
             raise ValueError(f"{path} has changed since the run in {folder.url} began; use another folder")
     if manifest.inputs != list(inputs):
-        raise different("the inputs of that run were in another order")
+        raise different("the inputs of the other run were in another order")
 
 
 def _setting_difference(name: str, old: RunSettings, new: RunSettings) -> str:

@@ -261,7 +261,7 @@ def _results(
     try:
         for future in running:
             if future.status in ("cancelled", "lost"):
-                raise ClusterError("the connection to the cluster was lost; repeat the call to continue")
+                raise ClusterError("the connection to the cluster was lost; start the run again to continue it")
             error = future.exception()
             yield index_of.pop(future.key), future.result() if error is None else error
             running.update(submit(_max_tasks(client) - len(index_of)))

@@ -45,7 +45,7 @@ class ReadOptions(NamedTuple):
 
 
 class FileScan(NamedTuple):
-    """A range of a file to scan: the JSON lines that begin in bytes ``begin:end``; the whole file if ``end`` is 0."""
+    """Range of a file to scan: all JSON lines that begin in bytes ``begin:end``, or all lines if ``end`` is 0."""
 
     file: RunInput
     begin: int = 0
@@ -56,7 +56,7 @@ class FileScan(NamedTuple):
 
 
 def plan_scans(files: Iterable[RunInput], part_bytes: int, options: ReadOptions) -> list[list[FileScan]]:
-    """Divide input files into batches of scans, which are ranges of files for one task.
+    """Divide input files into ranges to scan, and group the ranges into batches, one for each task.
 
     Args:
         files: The files.
@@ -98,7 +98,7 @@ def scan_slices(batch: Sequence[FileScan], options: ReadOptions) -> list[InputSl
 
 
 def locate_slices(slices: Iterable[InputSlice]) -> Iterator[InputSlice]:
-    """Convert the line and byte counts of slices, which begin with their scan, to counts from the start of the file.
+    """Compute the position of each slice in its file from the numbers of lines and bytes of the slices before.
 
     Args:
         slices: Slices of `scan_slices`, in the order of the files.
@@ -227,7 +227,9 @@ def read_part(part: OutputPart, formats: Mapping[str, str], options: ReadOptions
             count += 1
             yield item
         if count != piece.n_documents:
-            raise ValueError(f"{piece.path} has changed since the run began; tag it again into another folder")
+            raise ValueError(
+                f"{piece.path} has changed since the run began; start a new run with another output folder"
+            )
 
 
 def _read_slice(piece: InputSlice, format: str, options: ReadOptions) -> Iterator[Document | Failure]:

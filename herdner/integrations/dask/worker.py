@@ -38,7 +38,7 @@ class ModelBytes:
     data: bytes = field(repr=False, compare=False)
 
     def __dask_tokenize__(self) -> str:
-        """Return the SHA-256 of the model as its token for Dask, so that Dask does not hash the content."""
+        """Return the SHA-256 of the model file, so that Dask does not compute a hash of the content."""
         return self.sha256
 
 

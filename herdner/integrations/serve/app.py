@@ -266,7 +266,7 @@ def _run(pool: Pool, request: TagRequest | ExplainRequest | FileRequest, client_
         message = f"the request took more than {limits.seconds:g} seconds; send a shorter text, or set fewer sweeps"
         raise HTTPException(504, message) from None
     except WorkerFault as fault:
-        raise RuntimeError(f"a worker failed\n{fault}") from None
+        raise RuntimeError(f"a worker process failed\n{fault}") from None
 
 
 def _service_info(pool: Pool, default_backends: list[str]) -> ServiceInfo:

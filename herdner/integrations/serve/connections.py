@@ -70,7 +70,7 @@ class Connection(H11Protocol):
         self._stop_timer()
 
     def _update_timer(self) -> None:
-        """Run the timer while the connection is idle.
+        """Start the timer if the connection is idle, and stop the timer otherwise.
 
         Further bytes of a request's headers do not restart it.
         """

@@ -281,7 +281,7 @@ class Pool:
         thread.start()
 
     def _add_worker(self, until_ready: ExitStack) -> None:
-        """Start a worker process, and add it to the idle ones when it has loaded the model.
+        """Start a worker process, and add the process to the idle workers when it has loaded the model.
 
         Then the context ``until_ready`` is closed.
         """
@@ -307,7 +307,7 @@ class Pool:
 
 
 def _wait(deadline: float, client_gone: threading.Event, wait: Callable[[float], T | None]) -> T:
-    """Call ``wait`` with short time limits until its result is true, and return the result.
+    """Call ``wait`` repeatedly with short time limits until it returns a true value, and return this value.
 
     Raises `PoolBusy` at the deadline, and `ClientGone` if the client has disconnected.
     """

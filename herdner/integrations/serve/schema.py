@@ -51,7 +51,7 @@ OPTIONS = tuple(BackendOptions.model_fields)
 
 
 class BackendChoice(RequestModel):
-    """A backend, its options, and the choice to link mentions or not."""
+    """Name and options of a backend, and the choice to tag with or without links."""
 
     backend: str | None = Field(
         None, max_length=64, description="Name of an inference backend; null: the model's default.", examples=["gibbs"]
@@ -125,7 +125,7 @@ class TagRequest(RequestModel):
     @model_validator(mode="after")
     def _check_texts(self) -> Self:
         if (self.text is None) == (self.texts is None):
-            raise ValueError("expected either text or texts")
+            raise ValueError("the request must contain either text or texts")
         return self
 
     @property
@@ -266,7 +266,7 @@ class ExplainedPart(BaseModel):
 
 
 class ExplainResponse(CharacterSpan):
-    """Log-odds of an entity against another label, with all other tags unchanged, and the terms of their sum."""
+    """Log-odds of the label of an entity against another label, and the terms that add up to the log-odds."""
 
     text: str = Field(description="The characters.")
     label: str = Field(description="The label.")

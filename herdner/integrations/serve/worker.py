@@ -122,7 +122,9 @@ class RequestHandler:
         for before, each in pairwise([{"end": 0}, *ordered]):
             if not before["end"] <= each["start"] < each["end"] <= len(text):
                 place = f"{each['start']}..{each['end']}"
-                raise ValueError(f"the entity at {place} overlaps another one, is empty or exceeds the text")
+                raise ValueError(
+                    f"the entity at {place} must be inside the text, not empty, and must not overlap another entity"
+                )
         values = [
             Entity(e["start"], e["end"], e["label"], text[e["start"] : e["end"]], e.get("confidence")) for e in ordered
         ]
@@ -179,7 +181,8 @@ class RequestHandler:
         explanations = self.tagger.explain(text, inference, offsets=(start, end), against=against, seed=seed)
         if not explanations:
             raise ValueError(
-                f"{text[start:end]!r} has the label {against} or cannot have it; name another label in `against`"
+                f"{text[start:end]!r} is tagged {against}, or no tag sequence gives it this label; set `against`"
+                " to another label"
             )
         return explanations[0].to_dict()
 

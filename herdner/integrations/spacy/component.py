@@ -71,7 +71,7 @@ class Savable(Protocol):
 
 
 class SavedPart(NamedTuple):
-    """Value that is saved with a component, as a pair of functions that return it and read it.
+    """Value that is saved with a component: a pair of functions, one to return the value and one to read it.
 
     Attributes:
         value: Function that returns the value, or None if there is nothing to save.
@@ -127,7 +127,7 @@ class EntityPipe(Pipe):
         return doc  # the pipeline's error handler did not raise
 
     def pipe(self, stream: Iterable[Doc], *, batch_size: int = 128) -> Iterator[Doc]:
-        """Write predicted entities into each ``Doc`` of a stream, in place, and yield it.
+        """Write predicted entities into each ``Doc`` of a stream, in place, and yield the ``Doc``.
 
         Args:
             stream: The ``Doc`` objects.
@@ -191,7 +191,7 @@ class EntityPipe(Pipe):
         return to_bytes({name: partial(content, value) for name, value in self._values().items()}, list(exclude))
 
     def from_bytes(self, data: bytes, *, exclude: Iterable[str] = ()) -> Self:
-        """Restore everything that the component had learned or read from the bytes that `to_bytes` returns.
+        """Restore the saved parts of the component, such as its model, from the bytes that `to_bytes` returns.
 
         Args:
             data: The bytes.
@@ -221,7 +221,7 @@ class EntityPipe(Pipe):
         to_disk(path, {name: value.save for name, value in self._values().items()}, list(exclude))
 
     def from_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> Self:
-        """Restore everything that the component had learned or read from the folder that `to_disk` writes.
+        """Restore the saved parts of the component, such as its model, from the folder that `to_disk` writes.
 
         Args:
             path: The folder.
@@ -289,7 +289,7 @@ def configured_backend(backend: str | Mapping[str, Any] | None) -> Backend | Non
     options = dict(backend)
     name = options.pop("name", None)
     if not isinstance(name, str):
-        raise ValueError('a backend needs a name, as in {"name": "herded-gibbs", "n_sweeps": 400}')
+        raise ValueError('the option backend needs a name, as in {"name": "herded-gibbs", "n_sweeps": 400}')
     return make_backend(name, **options)
 
 
@@ -312,11 +312,13 @@ def configured_names(
     options = dict(names) if isinstance(names, dict) else {}
     sources = [options.pop(key) for key in ("file", "patterns") if key in options] if options else [names]
     if unknown := sorted(set(options) - {"strength", "hard", "fold_case"}):
-        raise ValueError(f"names have no option {unknown[0]!r}; they have file, patterns, strength, hard and fold_case")
+        raise ValueError(
+            f"names has no option {unknown[0]!r}; its options are file, patterns, strength, hard, fold_case"
+        )
     if saved is not None:
         return Names.read(saved, **options)
     if len(sources) != 1:
-        raise ValueError('names need either "file" or "patterns"')
+        raise ValueError('the option names needs either "file" or "patterns"')
     (source,) = sources
     # os.path.exists returns False for strings that cannot be paths, such as a name of 1000 characters.
     if source is None or (missing_ok and isinstance(source, str) and not os.path.exists(source)):  # noqa: PTH110

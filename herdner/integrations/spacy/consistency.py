@@ -77,7 +77,7 @@ DEFAULT_CONFIG = {"rules": RULES, "ignore_labels": IGNORE_LABELS, "scorer": SCOR
 
 
 class _TrainingPair(NamedTuple):
-    """Training pair of a ``Doc`` with predicted entities, and the gold names as spans of the task's tokens."""
+    """Training example of the layer: a ``Doc`` with predicted entities, and the gold names as spans of tokens."""
 
     doc: Doc
     entities: DocEntities
@@ -158,7 +158,7 @@ class HerdnerConsistency(EntityPipe):
     # --- entities ---------------------------------------------------------------------------------------------------
 
     def set_annotations(self, docs: Iterable[Doc], predictions: Sequence[ConsistentEntities]) -> None:
-        """Replace the entities of each ``Doc`` by the predicted ones.
+        """Replace the entities of each ``Doc`` by the predicted entities.
 
         They are written to where the earlier ones were read. Unchanged spans keep their ids.
 
@@ -208,7 +208,7 @@ class HerdnerConsistency(EntityPipe):
         return read_group(doc, self.spans_key, self.scores_key, self.overlaps)
 
     def _parser_probabilities(self, doc: Doc) -> ParserProbabilities | None:
-        """Return a function that computes the probabilities of the preceding entity parser; None without parser."""
+        """Return a function that computes the probabilities of the preceding entity parser, or None."""
         use_parser = self.use_ner_scores and self.spans_key is None
         parser = preceding_parser(self.nlp, self) if use_parser else None
         return None if parser is None else partial(begin_probabilities, parser, doc)
@@ -217,7 +217,7 @@ class HerdnerConsistency(EntityPipe):
 
     @property
     def layer(self) -> SkipChainLayer | None:
-        """Trained skip-chain layer of the component; None if an untrained one is in use.
+        """Trained skip-chain layer of the component; None if the component uses an untrained layer.
 
         Raises:
             ComponentError: The configured file is missing or invalid.
@@ -235,8 +235,9 @@ class HerdnerConsistency(EntityPipe):
     def _use_layer(self, layer: SkipChainLayer) -> None:
         if list(layer.labels) != tags_of(layer_labels(layer)) or layer.scores != "log-potentials":
             raise ModelError(
-                "the layer's labels must be O, and B- and I- of each label, as in"
-                ' ["O", "B-PER", "I-PER"], and its scores log-potentials: train it by initialize'
+                'the layer must have the tags O, B-LABEL and I-LABEL of each label, such as ["O", "B-PER", "I-PER"],'
+                f" and log-potentials as scores, got {list(layer.labels)!r:.80} and {layer.scores}; train a layer by"
+                " initialize"
             )
         layer.backend = self._backend
         self._trained = layer
@@ -298,7 +299,7 @@ class HerdnerConsistency(EntityPipe):
             self._learn(pairs, tuple(sorted(labels - self.ignore_labels)), l2)
 
     def _trained_before(self, nlp: Language) -> list[Callable[[Doc], Doc]]:
-        """Return the components before this one that can predict while the pipeline is initialised."""
+        """Return the components that precede this component and can predict while the pipeline is initialised."""
         components: list[Callable[[Doc], Doc]] = []
         for name, pipe in nlp.components:
             if pipe is self:

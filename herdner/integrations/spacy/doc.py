@@ -27,7 +27,7 @@ Existing = Literal["keep", "overwrite", "replace"]
 
 
 class AlignedDocument(NamedTuple):
-    """Document converted from a ``Doc``, and the index in the ``Doc`` of each token of the document.
+    """Document that was converted from a ``Doc``, and the index of each of its tokens in the ``Doc``.
 
     Attributes:
         document: A document of n tokens.

@@ -43,7 +43,7 @@ def read_ents(doc: Doc) -> DocEntities:
     """
     if len(doc) and not doc.has_annotation("ENT_IOB"):
         raise ValueError(
-            "no earlier component has set doc.ents: add this one after a component that does, as in"
+            "no earlier component has set doc.ents: add this component after one that sets doc.ents, as in"
             ' nlp.add_pipe("herdner_consistency", after="ner"), or set spans_key'
         )
     has_confidence = DocSpan.has_extension(EXTENSION)
@@ -84,7 +84,7 @@ def read_group(doc: Doc, key: str, scores_key: str, overlaps: str) -> DocEntitie
     confidences = [_probability(score, span) for score, span in zip(scores, spans, strict=True)]
     invalid = next((span for span in spans if not span.label_ or span.start >= span.end), None)
     if invalid is not None:
-        raise ValueError(f"span {invalid.text!r:.60} in doc.spans[{key!r}] has no label or no token: remove it")
+        raise ValueError(f"span {invalid.text!r:.60} in doc.spans[{key!r}] has no label or no token: remove this span")
     order = sorted(range(len(spans)), key=lambda i: (int(spans[i].start), int(spans[i].end)))
     overlap = next(((a, b) for a, b in pairwise(order) if spans[b].start < spans[a].end), None)
     if overlap is not None and overlaps == "error":
@@ -99,7 +99,7 @@ def read_group(doc: Doc, key: str, scores_key: str, overlaps: str) -> DocEntitie
 
 
 def _best_spans(spans: Sequence[DocSpan], confidences: Sequence[float | None]) -> list[int]:
-    """Return indices of disjoint spans. Of overlapping spans, the most probable one is selected.
+    """Return the indices of disjoint spans: the most probable span of each group of overlapping spans.
 
     If a confidence is unknown, the longest one is selected.
     """

@@ -119,7 +119,7 @@ class HerdnerTagger(EntityPipe):
         register_extension()
         with errors_name(name):
             if not annotate_ents and spans_key is None:
-                raise ValueError("there is no output: set annotate_ents to true or set spans_key")
+                raise ValueError("the component would write no output: set annotate_ents to true, or set spans_key")
             child(seed, 0)  # checks the seed
             self._backend = configured_backend(backend)
             self._names = configured_names(names, missing_ok=True)
@@ -181,8 +181,8 @@ class HerdnerTagger(EntityPipe):
             with errors_name(self.name):
                 if self._configured_model is None:
                     raise ModelError(
-                        'there is no model yet: set one in the configuration, as in model = "en", train one by'
-                        " nlp.initialize with examples, or load a saved pipeline"
+                        'the component has no model: set a model in the configuration, as in model = "en", train a'
+                        " model by nlp.initialize with examples, or load a saved pipeline"
                     )
                 self._use_model(load(self._configured_model).model_)
         assert self._tagger is not None
@@ -190,7 +190,7 @@ class HerdnerTagger(EntityPipe):
 
     @property
     def names(self) -> Names | None:
-        """Known names of the component; None if it has none.
+        """Known names of the component; None if the component uses no known names.
 
         Raises:
             ValueError: Their file is missing.
@@ -201,7 +201,7 @@ class HerdnerTagger(EntityPipe):
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """Sorted labels of the entities; empty until there is a model."""
+        """Sorted labels of the entities; empty if the component has no model yet."""
         return self._labels
 
     def _use_model(self, model: TaggerModel) -> None:

@@ -32,7 +32,7 @@ ParserProbabilities = Callable[[Sequence[str], NDArray[np.int64]], Floats]
 
 @dataclass(frozen=True)
 class NoiseModel:
-    """Error rates of a tagger; they are the same for all labels.
+    """Error rates of a tagger, which are assumed to be equal for all labels.
 
     ``scripts/models/learn_consistency.py`` finds the defaults by coordinate ascent. They maximise the F1 of
     ``en_core_web_sm`` on openly licensed news (Worldwide train, ODC-By, and herdner-news, CC0).
@@ -85,7 +85,7 @@ def tags_of(labels: Iterable[str]) -> list[str]:
 
 
 def layer_labels(layer: SkipChainLayer) -> tuple[str, ...]:
-    """Return the labels of a layer whose tags are those of `tags_of`."""
+    """Return the labels, such as PER, of a layer whose tags `tags_of` has built."""
     return tuple(tag[2:] for tag in layer.labels if tag.startswith("B-"))
 
 
@@ -144,7 +144,7 @@ def linked_tokens(n_tokens: int, links: Iterable[NDArray[np.int32]]) -> NDArray[
 
 
 def offsets_outside(spans: Iterable[Span], offsets: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the sentence offsets without those inside a span, so that no span crosses a sentence border."""
+    """Remove the sentence offsets that are inside a span, so that no span crosses a sentence border."""
     inside = {t for span in spans for t in range(span.start + 1, span.end)}
     return np.array([offset for offset in offsets.tolist() if offset not in inside], np.int64)
 

@@ -126,7 +126,7 @@ def _object(line: str, place: str) -> Mapping[str, Any]:
     except (ValueError, RecursionError) as error:
         raise ValueError(f"{place}: {describe_json_error(error)}; expected one pattern on each line") from None
     if not isinstance(values, dict):
-        raise ValueError(f"{place}: a JSON {type(values).__name__}; {FORMS}")
+        raise ValueError(f"{place}: expected a JSON object, got a {type(values).__name__}; {FORMS}")
     return cast("Mapping[str, Any]", values)
 
 

@@ -122,7 +122,7 @@ def check_start(start: TaggerModel, plan: FeaturePlan, lexicon: Lexicon, tags: S
         ValueError: The model has other features, or tags that the training lacks.
     """
     if start.plan != plan or _gazetteer_names(start.lexicon) != _gazetteer_names(lexicon):
-        raise ValueError("`start` must be a model with the feature plan and the gazetteers of this training")
+        raise ValueError("`start` must be a model with the same feature plan and gazetteers as the new model")
     if unknown := sorted(set(start.weights.labels) - set(tags)):
         raise ValueError(
             f"the model to start from has the tag {unknown[0]!r}, which the documents lack; give another model, or give"

@@ -115,8 +115,8 @@ def _make_trainer(
     start_weights = None if start is None else check_start(start, model.plan, model.lexicon, corpus.tags)
     if not options.uses_own_trainer and (base or start or corpus.borders or (corpus.weights != 1).any()):
         raise ValueError(
-            "CRFsuite and L1 norms need fully annotated documents of equal weight and exclude `base` and `start`; use"
-            " trainer='herdner' and c1=0"
+            "training by CRFsuite or with c1 above 0 needs fully annotated documents of equal weight, and supports"
+            " neither `base` nor `start`; use trainer='herdner' and c1=0"
         )
     extractor, copies = make_extractor(model.plan, model.lexicon), None
     features = [extractor.keys(d.tokens, d.sentence_offsets) for d in corpus.documents]

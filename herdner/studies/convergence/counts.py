@@ -160,7 +160,9 @@ def count_visits(
     own = plan.sharing if plan.herds else None
     is_random = own is not None and own.kind == "random-bins"
     if is_random and sharing is not None and sharing != own:
-        raise ValueError("a plan with random bins groups samples by its own sharing; omit `sharing`")
+        raise ValueError(
+            "the samples of a plan with random bins can be grouped only by the sharing of the plan; omit `sharing`"
+        )
     if not is_random and sharing is not None and sharing.kind == "random-bins":
         raise ValueError("samples can be grouped by random bins only if the plan uses them; pass another `sharing`")
     if (compiled.sizes != 2).any():
@@ -209,7 +211,9 @@ def _checked(compiled: TableGraph, plan: Gibbs, lengths: list[int], variable: in
     if not 1 <= n <= loops.COUNTED_LIMIT and not (compiled.sizes != 2).any():
         raise ValueError(f"counting needs 1 to {loops.COUNTED_LIMIT} binary variables, got {n}")
     if plan.annealing is not None:
-        raise ValueError("counting compares with the graph's own distribution; omit annealing")
+        raise ValueError(
+            "count_visits compares samples with the distribution of the graph, which annealing changes; omit annealing"
+        )
     if not lengths or lengths[0] < 1 or any(b <= a for a, b in pairwise(lengths)):
         raise ValueError(f"`lengths` must be increasing numbers of sweeps of at least 1, got {lengths}")
     check_variables(np.array([variable if variable >= 0 else variable + n]), n)

@@ -47,8 +47,8 @@ def count_recorded(
     n_values = ends[-1] * len(compiled.sizes)
     if n_values > _MAX_RECORDED:
         raise ValueError(
-            f"counting records all states if a variable is not binary, here {n_values} values; use fewer sweeps, for at"
-            f" most {_MAX_RECORDED} values"
+            f"on graphs with variables that are not binary, all states are recorded: {n_values} values, at most"
+            f" {_MAX_RECORDED} are supported; use fewer sweeps"
         )
     rng = generator(seed)
     stream = int(deepcopy(rng).integers(0, 2**64, (plan.n_chains, 4), dtype=np.uint64)[0, 0])

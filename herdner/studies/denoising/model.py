@@ -149,7 +149,8 @@ def denoise(
         return DenoisedPicture(result.state.reshape(y.shape), None, noise, coupling, result)
     if result.marginals is None:
         raise ValueError(
-            "this backend has no marginals, which estimate 'mean' needs; use 'map' (--estimate map), or a sampler"
+            "estimate 'mean' needs marginals, which this backend does not compute; use 'map' (--estimate map) or a"
+            " sampler"
         )
     if noise.n_labels == 2:
         labels = (result.marginals[:, 1] > 0.5).astype(np.int32)

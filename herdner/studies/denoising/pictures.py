@@ -110,7 +110,7 @@ class Observation:
         if isinstance(noise, GaussianNoise):
             return Picture((mean + 1) / 2)
         if self.appearance is None or self.palette is not None:
-            raise PictureError("colours of a palette cannot be averaged; omit --soft")
+            raise PictureError("--soft averages labels, but the colours of a palette cannot be averaged; omit --soft")
         return Picture(np.interp(mean, np.arange(len(self.appearance)), self.appearance))
 
 
@@ -153,7 +153,7 @@ def read_picture(path: str | os.PathLike[str]) -> Picture:
     except UnidentifiedImageError:
         raise PictureError(f"{name}: is empty, or not in a picture format that Pillow reads") from None
     except image_module.DecompressionBombError:
-        raise PictureError(f"{name}: has more than {MAX_PIXELS} pixels; split it") from None
+        raise PictureError(f"{name}: has more than {MAX_PIXELS} pixels; split the picture") from None
     except Exception as error:  # decoders raise errors of any type on broken files
         raise PictureError(
             f"{name}: cannot be decoded, it may be damaged ({str(error) or type(error).__name__})"

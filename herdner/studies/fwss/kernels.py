@@ -244,7 +244,7 @@ def fixed_bandwidth(bandwidth: float) -> float:
         ValueError: It is not a positive number.
     """
     if isinstance(bandwidth, str):  # pyright: ignore[reportUnnecessaryIsInstance]  # a public function
-        raise ValueError(f"`bandwidth` must be a number here, got {bandwidth!r}; median_bandwidth(x) computes one")
+        raise ValueError(f"`bandwidth` must be a number, got {bandwidth!r}; median_bandwidth(x) computes one")
     return float(check_bandwidth(bandwidth))
 
 

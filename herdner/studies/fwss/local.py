@@ -88,7 +88,7 @@ def fit_laplace(
     curvatures, directions = np.linalg.eigh((change + change.T) / (2 * step))
     if not curvatures.min() > 1e-8 * curvatures.max():
         raise ValueError(
-            "the density does not decrease in every direction from its mode; add a prior, or make it narrower"
+            "the density does not decrease in every direction from its mode; add a prior, or use a narrower prior"
         )
     return LaplaceApproximation(mode[0], directions / np.sqrt(curvatures))
 

@@ -129,8 +129,8 @@ def refuse_duplicates(x: Floats, what: str = "points", n_new: int | None = None)
         same = np.flatnonzero((x[:i] == x[i]).all(axis=1))
         if len(same):
             raise ValueError(
-                f"{what} {same[0]} and {i} are equal, which makes the Gram matrix singular; drop one, or use distinct"
-                " starting points"
+                f"{what} {same[0]} and {i} are equal, which makes the Gram matrix singular; remove one, or use"
+                " distinct starting points"
             )
 
 

@@ -84,7 +84,7 @@ def read_records(
                     yield to_document(ToolRecord(f"{source.id}#{number}", values, warn))
                 yield from failures
         if is_empty:
-            raise FormatError(f"{source.name}: is empty; expected one JSON object a line")
+            raise FormatError(f"{source.name}: the file is empty; expected one JSON object on each line")
 
 
 @contextmanager

@@ -80,9 +80,7 @@ def _pairs(where: Input, encoding: str) -> Iterator[_Pair]:
             continue
         text, annotation = source.path.with_suffix(".txt"), source.path.with_suffix(".ann")
         if not text.exists():
-            raise FormatError(
-                f"{source.name}: {text.name} is missing in the same folder; expected the text in this file"
-            )
+            raise FormatError(f"{source.name}: the text file {text.name} is missing; put it in the same folder")
         id = source.id.removesuffix(".ann").removesuffix(".txt")
         content = _read(annotation, encoding) if annotation.exists() else None
         yield _Pair(id, _read(text, encoding), str(annotation), content)

@@ -85,7 +85,7 @@ def _check_header(header: list[str], column: str, source: Source) -> None:
             f"{source.name}: no column {column!r}; it has {listed_names(header)}: name the column of texts by --column"
         )
     if duplicate := next((name for name in header if header.count(name) > 1), None):
-        raise FormatError(f"{source.name}: two columns are named {duplicate!r}; rename one")
+        raise FormatError(f"{source.name}: two columns are named {duplicate!r}; rename one of them")
 
 
 def _document(row: dict[str, str], column: str, line: int, id: str, warnings: ParseWarnings) -> Document | Failure:
@@ -123,7 +123,7 @@ def write_table(documents: Iterable[Document], stream: IO[Any], *, delimiter: st
             line.writerow(["id", column, *header, ENTITIES])
         if unknown := set(names) - set(header):
             raise ValueError(
-                f"{document.id}: has {min(unknown)!r}, which the first document does not have; write JSON lines"
+                f"{document.id}: has the key {min(unknown)!r}, which the first document lacks; write JSON lines"
             )
         if document.partial is not None:
             raise ValueError(

@@ -131,7 +131,7 @@ def _columns(message: dict[str, Any]) -> Iterator[_Columns]:
     words = {int(get_string_id(word)): word for word in map(str, message["strings"])} | {0: ""}
     flags: list[dict[str, Any]] = message.get("flags") or [{}] * len(lengths)
     if len(flags) != len(lengths):
-        raise ValueError(f"there are {len(lengths)} documents but {len(flags)} flags")
+        raise ValueError(f"there must be one set of flags for each of the {len(lengths)} documents, got {len(flags)}")
     begin = 0
     for length, flag in zip(lengths.tolist(), flags, strict=True):
         rows = table[begin : begin + length]
@@ -168,7 +168,7 @@ def _document(columns: _Columns, id: str) -> Document:
 
 
 def _entities(columns: _Columns, text: str, starts: list[int], ends: list[int]) -> list[Entity] | None:
-    """Return the entities in the tokens of a DocBin document, or None if the file does not say for any token.
+    """Return the entities of a DocBin document, or None if the file has no entity annotation for any token.
 
     spaCy's codes are 3 for the first token of an entity, 1 for a further one, 2 outside, 0 unknown.
     """

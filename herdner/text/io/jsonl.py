@@ -105,7 +105,7 @@ def _lines_of(
         line = stream.readline(MAX_LINE_CHARS)
         place = f"{source.name}:{number}"
         if len(line) == MAX_LINE_CHARS and not line.endswith(b"\n"):
-            raise FormatError(f"{place}: line of more than {MAX_LINE_CHARS} bytes; put one object on a line")
+            raise FormatError(f"{place}: a line has more than {MAX_LINE_CHARS} bytes; put one object on each line")
         if not line:
             return
         if number == 1:
@@ -187,11 +187,11 @@ def parse_record(line: str) -> tuple[dict[str, Any], list[str]]:
     try:
         record: object = json.loads(line, object_pairs_hook=_unique_keys)
     except RecursionError:
-        raise ValueError("nested too deeply; expected one flat object") from None
+        raise ValueError("the JSON is nested too deeply; expected one flat object") from None
     except _DuplicateKey:
         raise
     except ValueError as error:
-        raise ValueError(f"{describe_json_error(error)}; expected one object a line") from None
+        raise ValueError(f"{describe_json_error(error)}; expected one object on each line") from None
     if not isinstance(record, dict):
         raise ValueError(f"got a JSON {type(record).__name__}; expected an object with a text")
     if "\\u" in line and _LONE_SURROGATE.search(json.dumps(record, ensure_ascii=False)):
@@ -222,7 +222,7 @@ def _document(record: dict[str, Any], id: str) -> tuple[Document, list[str]]:
         record.pop("id", None)  # an id of another type remains in the fields
     id = id if name is None else str(name)
     if text is None and tokens is None:
-        raise ValueError("no text; expected an object with a text, or with tokens")
+        raise ValueError("the object has neither text nor tokens; expected one of these keys")
     if text is not None and not isinstance(text, str):
         raise ValueError(f"text is {json.dumps(text)[:40]}; expected a string")
     if tokens is None:
@@ -282,7 +282,7 @@ def _sentences(tokens: Any) -> list[list[str]]:
 
 
 def _entities(items: Any, text: str) -> tuple[list[Entity], list[str]]:
-    """Check the entities of a JSON record and keep the outermost of nested ones.
+    """Check the entities of a JSON record, and return the entities that are not inside another entity.
 
     Return the remaining entities and a list of warnings.
     """
@@ -302,7 +302,7 @@ def _entities(items: Any, text: str) -> tuple[list[Entity], list[str]]:
         elif left.label == right.label:
             warnings.append("a duplicate entity is read once")
         else:
-            raise ValueError(f"{right.text!r} is {left.label} and {right.label}; expected one label")
+            raise ValueError(f"{right.text!r} has the labels {left.label} and {right.label}; expected one label")
     return entities, warnings
 
 

@@ -155,7 +155,8 @@ def _spans(results: Iterable[Any], warn: Warn) -> Iterator[MarkedSpan]:
             warn("of several labels of a region the first is read")
         if isinstance(region.get("start"), str):
             raise ValueError(
-                "the regions of the task have positions in HTML (XPath); expected the numeric ones of a Text control"
+                "the regions of the task have positions in HTML (XPath); expected numeric positions, as a"
+                " Text control exports"
             )
         confidence = result.get("score", region.get("score"))
         yield MarkedSpan(region.get("start"), region.get("end"), labels[0], region.get("text"), confidence)

@@ -56,7 +56,9 @@ def read_html(where: Input, *, encoding: str = "utf-8") -> Iterator[Document]:
             chunks.append(chunk)
             size += len(chunk)
             if size > MAX_CHARACTERS:
-                raise FormatError(f"{source.name}: a page of more than {MAX_CHARACTERS:,} characters; split it")
+                raise FormatError(
+                    f"{source.name}: the page has more than {MAX_CHARACTERS:,} characters; split the page"
+                )
         page = "".join(chunks)
         text, runs = _extracted(page, tokenize(page))
         if text:
@@ -163,7 +165,7 @@ def _units(page: str, start: int, end: int) -> Iterator[tuple[str, int, int]]:
 
 
 def _matching_units(data: str, units: Iterable[tuple[str, int, int]]) -> Iterator[tuple[str, int, int]]:
-    """Yield the units, or their characters, that occur in ``data``, in order.
+    """Yield the units (or single characters of units) that the text ``data`` contains, in the same order.
 
     The parser drops invalid tags, as in ``Ada</>Bo`` and ``Ada<b``, so that ``data`` lacks characters of the page.
     """

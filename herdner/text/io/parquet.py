@@ -216,7 +216,7 @@ def _write(rows: Iterable[dict[str, Any]], stream: IO[bytes], schema: pa.Schema,
             writer = pq.ParquetWriter(stream, schema, compression="zstd")
         known = set(schema.names)
         if is_extensible and (unknown := next((name for row in group for name in row if name not in known), None)):
-            raise ValueError(f"{unknown!r} is not among the columns of the first documents; write JSON lines")
+            raise ValueError(f"the key {unknown!r} is not among the columns of the first documents; write JSON lines")
         try:
             writer.write_table(pa.Table.from_pylist(group, schema))
         except (pa.ArrowException, TypeError, ValueError) as error:

@@ -365,7 +365,9 @@ def read_raw_lines(source: Source, encoding: str = "utf-8") -> Iterator[str]:
                 number += 1
                 yield line + "\n"
         if length > MAX_LINE_CHARS:
-            raise FormatError(f"{source.name}:{number + 1}: line of more than {MAX_LINE_CHARS} characters; split it")
+            raise FormatError(
+                f"{source.name}:{number + 1}: the line has more than {MAX_LINE_CHARS} characters; split the line"
+            )
     if rest := "".join(parts):
         yield rest
 

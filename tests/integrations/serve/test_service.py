@@ -208,7 +208,7 @@ def test_openapi_describes_every_field_and_its_examples_are_right(client: Any) -
 @pytest.mark.parametrize(
     ("request_", "said"),
     [
-        ({}, "expected either text or texts"),
+        ({}, "the request must contain either text or texts"),
         ({"text": 5}, "text: "),
         ({"text": "Ada", "colour": "red"}, "colour: "),
         ({"text": "Ada", "backends": []}, "backends: "),
@@ -236,7 +236,7 @@ def test_wrong_requests_are_told_what_is_wrong(client: Any, request_: Any, said:
         ({"text": "Kenya won.", "start": -1, "end": 5}, "start: "),
         ({"text": "Kenya won.", "start": 0, "end": 4}, "characters 0 to 4 are not tagged as a name"),
         ({"text": "Kenya won.", "start": 0, "end": 5, "against": "Town"}, "no label 'Town'"),
-        ({"text": "Kenya won.", "start": 0, "end": 5, "against": "LOC"}, "'Kenya' has the label LOC or"),
+        ({"text": "Kenya won.", "start": 0, "end": 5, "against": "LOC"}, "'Kenya' is tagged LOC, or"),
         ({"text": "Kenya won.", "start": 0, "end": 5, "backend": "viterbo"}, "there is no backend 'viterbo'"),
         ({"text": "Kenya won.", "start": 0, "end": 5, "backends": ["gibbs"]}, "backends: "),
     ],
@@ -355,8 +355,8 @@ def test_many_texts_are_tagged_as_each_alone(client: Any) -> None:
 @pytest.mark.parametrize(
     ("body", "status", "said"),
     [
-        ({}, 422, "expected either text or texts"),
-        ({"text": "a", "texts": ["a"]}, 422, "expected either text or texts"),
+        ({}, 422, "the request must contain either text or texts"),
+        ({"text": "a", "texts": ["a"]}, 422, "the request must contain either text or texts"),
         ({"texts": []}, 422, "texts"),
         ({"texts": ["a"] * 1001}, 422, "texts"),
         ({"texts": [1]}, 422, "texts[0]"),
@@ -382,9 +382,9 @@ def test_a_file_in_every_format_and_names_that_do_not_fit(client: Any) -> None:
             (document,) = read_documents(io.BytesIO(answer.content), format)
             assert [(entity.label, entity.text) for entity in document.entities] == [("ORG", TEXT[:13])]
     for wrong, said in (
-        ({"entities": [name, name]}, "overlaps"),
-        ({"entities": [{**name, "end": 10**6}]}, "exceeds the text"),
-        ({"entities": [{**name, "start": 13}]}, "overlaps another one, is empty or exceeds"),
+        ({"entities": [name, name]}, "must not overlap another entity"),
+        ({"entities": [{**name, "end": 10**6}]}, "must be inside the text"),
+        ({"entities": [{**name, "start": 13}]}, "must be inside the text, not empty, and must not overlap"),
         ({"format": "pdf"}, "format must be one of"),
     ):
         answer = client.post("/api/file", json={"text": TEXT, "entities": [], "format": "jsonl", **wrong})

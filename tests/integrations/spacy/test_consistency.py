@@ -115,7 +115,9 @@ def test_overlaps() -> None:
 def test_bad_input_is_one_line_with_the_name() -> None:
     nlp = spacy.blank("en")
     plain = nlp.add_pipe("herdner_consistency", name="links")
-    with pytest.raises(ComponentError, match=r"^links: no earlier component has set doc\.ents: add this one after"):
+    with pytest.raises(
+        ComponentError, match=r"^links: no earlier component has set doc\.ents: add this component after"
+    ):
         nlp(TEXT)
     keyed = nlp.create_pipe("herdner_consistency", config={"spans_key": "sc"})
     with pytest.raises(ComponentError, match=r"doc\.spans has no group 'sc' .groups: none.: add this component"):
@@ -132,9 +134,9 @@ def test_bad_input_is_one_line_with_the_name() -> None:
 @pytest.mark.parametrize(
     ("config", "message"),
     [
-        ({"rules": ["same-wort"]}, "unknown rule 'same-wort'"),
+        ({"rules": ["same-wort"]}, "unknown link rule 'same-wort'"),
         ({"backend": "gibs"}, "gibs"),
-        ({"backend": {"n_sweeps": 3}}, "a backend needs a name"),
+        ({"backend": {"n_sweeps": 3}}, "the option backend needs a name"),
         ({"overlaps": "all"}, "overlaps must be one of error, best"),
     ],
 )

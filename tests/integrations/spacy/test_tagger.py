@@ -107,8 +107,8 @@ def test_known_names(tagger, tmp_path, of):
     [
         ([{"label": "PERSON", "pattern": "Ada"}], "name 1: the model has no label 'PERSON'; it has LOC, ORG, PER"),
         ([{"pattern": "Ada"}], "name 1: no label"),
-        ({"patterns": PATTERNS, "strong": 3}, "names have no option 'strong'; they have file, patterns, strength"),
-        ({"hard": True}, 'names need either "file" or "patterns"'),
+        ({"patterns": PATTERNS, "strong": 3}, "names has no option 'strong'; its options are file, patterns, strength"),
+        ({"hard": True}, 'the option names needs either "file" or "patterns"'),
         ([], "a list of known names needs at least one name with its label"),
     ],
 )
@@ -319,10 +319,13 @@ def test_a_doc_of_many_tokens(nlp):
             {"backend": "gibs"},
             r"^my_ner: there is no backend 'gibs'; did you mean 'gibbs'\? Backends: annealed-gibbs, .*$",
         ),
-        ({"backend": {"n_sweeps": 4}}, r"^my_ner: a backend needs a name, as in .*$"),
+        ({"backend": {"n_sweeps": 4}}, r"^my_ner: the option backend needs a name, as in .*$"),
         ({"backend": {"name": "gibbs", "sweeps": 4}}, r"^my_ner: backend gibbs has no option 'sweeps'; it has .*$"),
         ({"backend": {"name": "gibbs", "n_sweeps": "x"}}, r"^my_ner: backend gibbs: n_sweeps must be a whole number"),
-        ({"annotate_ents": False}, r"^my_ner: there is no output: set annotate_ents to true or set spans_key$"),
+        (
+            {"annotate_ents": False},
+            r"^my_ner: the component would write no output: set annotate_ents to true, or .*",
+        ),
         ({"seed": -1}, r"^my_ner: seed must be a whole number of at least 0"),
     ],
 )
@@ -343,7 +346,7 @@ def test_spacy_checks_names_and_types_of_options(config):
     ("model", "message"),
     [
         ("no/such.model", r"^my_ner: there is no model 'no/such.model': give a file, or one of en, en_core9$"),
-        (None, r"^my_ner: there is no model yet: set one in the configuration, .* or load a saved pipeline$"),
+        (None, r"^my_ner: the component has no model: set a model in the configuration, .* or load a saved pipeline$"),
     ],
 )
 def test_a_missing_model(model, message):

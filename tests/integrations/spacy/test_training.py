@@ -169,7 +169,7 @@ def test_nothing_to_learn_from():
 @pytest.mark.parametrize(
     ("settings", "error", "message"),
     [
-        ({"rules": ["same-wrd"]}, ComponentError, r"^herdner: unknown rule 'same-wrd'; rules are same-word"),
+        ({"rules": ["same-wrd"]}, ComponentError, r"^herdner: unknown link rule 'same-wrd'; expected one of same-word"),
         ({"lexicon": "de"}, ComponentError, r"^herdner: there is no model 'de': give a file, or one of en, en_core9$"),
         ({"max_iterations": "many"}, ConfigValidationError, "herdner -> max_iterations"),
         ({"iterations": 3}, ConfigValidationError, "herdner -> iterations"),

@@ -252,7 +252,7 @@ def test_wrong_options(flipped, call: Call, options, words):
     ("options", "words"),
     [
         (("--levels", "1"), "--levels must be between 2 and 256"),
-        (("--backend", "icm"), "no marginals"),
+        (("--backend", "icm"), "needs marginals, which this backend does not compute"),
         (("--backend", "viterbi", "--estimate", "map"), "viterbi"),
         (("--truth", "{folder}/small.png"), "must have 70 x 60 pixels, got"),
     ],

@@ -237,7 +237,7 @@ def test_the_variance_is_that_of_a_gaussian_process():
             lambda: MarginalPolytope(1.0, 0.1).bound(3, "pairwise"),
             "`step` must be 'constant', 'line-search', 'away' or 'fully-corrective'",
         ),
-        (lambda: quadrature_variance(POINTS, SampleMean(POINTS), "median"), "`bandwidth` must be a number here"),
+        (lambda: quadrature_variance(POINTS, SampleMean(POINTS), "median"), "`bandwidth` must be a number, got"),
         (lambda: make_rule("backwards", None), "`step` must be one of 'constant', 'line-search', 'away', 'pairwise'"),
     ],
 )

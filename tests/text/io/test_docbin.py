@@ -102,7 +102,7 @@ def altered(**values) -> bytes:
         (altered(lengths=np.array([2**30], "i4").tobytes()), "document lengths, whose sum is 1073741824, must be"),
         (altered(lengths=b"123"), "damaged DocBin"),
         (altered(spaces=b""), "0 spaces"),
-        (altered(flags=[{}, {}]), "there are 1 documents but 2 flags"),
+        (altered(flags=[{}, {}]), "one set of flags for each of the 1 documents, got 2"),
     ],
 )
 def test_damaged_files_are_one_line(data, says):

@@ -79,7 +79,7 @@ def test_ieer_options():
         ("<DOC>\n<TEXT>\na\n</TEXT>\n", ":1: <DOC> never ends; expected </DOC>"),
         ("<DOC>\n<DOC>\n", ":2: <DOC> inside the <DOC> of line 1"),
         ("x\n</DOC>\n", ":2: </DOC> without <DOC>"),
-        ("<DOC>\nx\n</DOC>\n", ":1: in the document that ends on line 3: no <TEXT> element"),
+        ("<DOC>\nx\n</DOC>\n", ":1: in the document that ends on line 3: there is no <TEXT> element"),
         ('<DOC>\n<TEXT>\n<b_enamex type="PERSON">A\n</TEXT>\n</DOC>\n', "<b_enamex> is never closed"),
         ("<DOC>\n<TEXT>\nA<e_enamex>\n</TEXT>\n</DOC>\n", "<e_enamex> closes nothing"),
     ],
@@ -209,7 +209,7 @@ def test_jsonl_with_tokens():
     [
         ("{", "not JSON"),
         ("[1]", "a JSON list; expected an object with a text"),
-        ("{}", "no text; expected"),
+        ("{}", "neither text nor tokens; expected"),
         ('{"text": 5}', "text is 5; expected a string"),
         ('{"text": "ab", "entities": {}}', "entities must be a list"),
         ('{"text": "ab", "entities": [3]}', "entity 0 is 3; expected an object"),

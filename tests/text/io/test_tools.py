@@ -290,7 +290,7 @@ WRONG = [
     ("label-studio", task([region(0, 3, "P", "Bob")]), "has the text 'Bob'"),
     ("label-studio", task([region("/p[1]", "/p[1]", "P")]), "XPath"),
     ("label-studio", "[" * 100_000, "nested too deeply|not JSON"),
-    ("doccano", "", "is empty; expected one JSON object a line"),
+    ("doccano", "", "the file is empty; expected one JSON object on each line"),
     ("doccano", '{"text": "Ada", "label": [[0, 3', "<stream>:1: not JSON"),
     ("doccano", '{"text": "Ada", "label": ["sports"]}', r"expected \[start, end, label\]"),
     ("doccano", '{"data": "Ada"}', "<stream>:1: no text; expected"),
@@ -314,7 +314,7 @@ def test_bad_input_is_one_clear_line(format, content, message):
 
 def test_brat_bad_folders(tmp_path):
     (tmp_path / "a.ann").write_text("T1\tPER 0 3\tAda\n")
-    with pytest.raises(FormatError, match=r"a\.txt is missing in the same folder"):
+    with pytest.raises(FormatError, match=r"a\.txt is missing; put it in the same folder"):
         list(read_documents(tmp_path, "brat"))
     (tmp_path / "a.txt").write_text("Ad")
     with pytest.raises(FormatError, match=r"a.ann:1: the span 0..3 exceeds the text, which has 2 characters"):

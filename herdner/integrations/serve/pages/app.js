@@ -60,7 +60,7 @@ function integer(id, what) {
   return field.value === "" ? undefined : Number(field.value);
 }
 
-/** Returns a request for each selected backend; throws an Error if something is missing. */
+/** Returns a request for each selected backend; throws an Error if the text or the backends are missing. */
 function requests() {
   const text = $("text").value.replace(/[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/g, "\ufffd");
   const checked = [...document.querySelectorAll("input[name=backend]:checked")].map((box) => box.value);
@@ -108,7 +108,7 @@ function fill(column, answer) {
   updateFacts(column);
 }
 
-/** Filters the names of a column by confidence, and shows their number. */
+/** Filters the names of a column by confidence, and shows the number of visible names. */
 function updateFacts(column) {
   const least = Number($("least").value) / 100;
   const result = { ...column.answer, entities: column.answer.entities.filter(({ confidence }) => confidence === null || confidence >= least) };
@@ -166,7 +166,7 @@ function finish() {
   $("status").textContent = parts.join(" ");
 }
 
-/** Applies another minimum confidence to the same results. */
+/** Shows the same results with another minimum confidence. */
 function refilter() {
   $("least-value").textContent = `${$("least").value} %`;
   if ($("tag").hasAttribute("aria-busy")) return;

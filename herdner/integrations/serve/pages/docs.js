@@ -4,7 +4,7 @@ import { make, makeTable } from "./make.js";
 /** Returns the name of the schema to which a reference points. */
 const nameOf = (reference) => reference.split("/").at(-1);
 
-/** Describes a type. */
+/** Returns a description of the type of a schema. */
 function typeOf(schema) {
   if (schema.$ref) return nameOf(schema.$ref);
   if (schema.allOf) return schema.allOf.map(typeOf).join(" and ");

@@ -9,7 +9,7 @@ export async function readText(file, most) {
     const text = new TextDecoder("utf-8", { fatal: true }).decode(bytes);
     if (!text.includes("\0")) return text;
   } catch {
-    // the error below
+    // not UTF-8: the error below is thrown
   }
   throw new Error(`${file.name} is not a text in UTF-8. Save it in UTF-8, or use herdner tag --encoding.`);
 }

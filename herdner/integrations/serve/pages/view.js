@@ -116,7 +116,7 @@ function look(event, column) {
   else if (shown) show(document.activeElement?.classList.contains("entity") ? document.activeElement : null);
 }
 
-/** Highlights a name and its links, and shows its tooltip; null removes both. */
+/** Highlights a name and its links, and shows its tooltip; null removes the highlight and the tooltip. */
 export function show(mark) {
   for (const column of current) {
     column.text.classList.remove("looking");

@@ -2,7 +2,7 @@
 import { make, makeTable } from "./make.js";
 import { percent, show, signed } from "./view.js";
 
-const MAX_PARTS = 12; // that are visible at first
+const MAX_PARTS = 12; // number of parts that are visible at first
 const dialog = document.getElementById("why");
 const against = document.getElementById("against");
 let selected = null;
