@@ -209,7 +209,7 @@ cdef class Many:
         return none
 
     cdef int64_t together(self, const int64_t *group, int64_t n, int64_t none) noexcept nogil:
-        """Process n sequences in lanes; unused lanes repeat the last one. Return the first at fault, or ``none``."""
+        """Process n sequences in lanes; unused lanes repeat the last one. Return the first faulty one, or ``none``."""
         cdef int sound[CHAIN_WIDEST]
         cdef double *nodes[CHAIN_WIDEST]
         cdef int64_t lane, s, fault = none

@@ -102,7 +102,7 @@ cdef class Viterbi:
         return most
 
     cdef int64_t next(self, int64_t first, int64_t *fault) noexcept nogil:
-        """Process some sequences from ``first`` on and return the next one; ``fault`` receives the first at fault."""
+        """Process some sequences from ``first`` on; return the next one. ``fault`` receives the first faulty one."""
         cdef int64_t bounds[CHAIN_STRETCHES + 1]
         cdef int64_t most = self.lay_out(first, bounds), last = bounds[CHAIN_STRETCHES]
         cdef int64_t n_tokens = self.offsets[last] - self.offsets[first]
@@ -153,7 +153,7 @@ cdef class Viterbi:
         return possible
 
     cdef int64_t alone(self, int64_t first, int64_t last) noexcept nogil:
-        """Process sequences without lanes. Return the first at fault, or -1."""
+        """Process sequences without lanes. Return the first faulty sequence, or -1."""
         cdef chain_path paths[CHAIN_PATHS]
         cdef int64_t s, start, n, used = 0, fault = -1, bad = -1
         cdef int64_t n_values = self.unary.shape[0] * self.unary.shape[1]

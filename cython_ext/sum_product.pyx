@@ -207,7 +207,7 @@ cdef class SumProduct:
         return matters
 
     cdef void store_messages(self, int64_t s) noexcept nogil:
-        """Replace the messages to a chain by the fresh ones. Damped messages stay outdated: they have further to go."""
+        """Replace the messages to a chain by the fresh ones. Damped messages stay outdated: they change again."""
         cdef int64_t first = self.slot_starts[s], a, i
         cdef int k
         for a in range(first, self.slot_starts[s + 1]):
@@ -455,7 +455,7 @@ cdef class SumProduct:
         return False
 
     cdef bint damp(self, int64_t to, double *new, double *log_new, bint numeric) noexcept nogil:
-        """Move a new message back towards the one that it replaces. Return True if its numbers suffice."""
+        """Damp a new message towards the one that it replaces. Return True if it needs no logarithms."""
         cdef int k
         cdef double top = -INFINITY
         for k in range(self.links.n_states):

@@ -41,7 +41,7 @@ class Interrupted(KeyboardInterrupt):
 
 @dataclass(frozen=True, slots=True)
 class Capabilities:
-    """Optional arguments of ``infer`` that a backend supports.
+    """Features that a backend supports: start states, results to record, and documents with links.
 
     Attributes:
         start: "state" if the backend begins at a joint state and draws one if none is passed; "option" if one of its

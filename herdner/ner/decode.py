@@ -92,8 +92,8 @@ def span_confidences(
     An entity with other borders does not count.
 
     The probability is computed under the chain of the sentence. Each link adds to the log-potentials of a token the
-    expectation of its table over the tags of the other token. These are distributed as the decoded marginals or, if
-    there are none, equal to the decoded tags.
+    expectation of its table over the tags of the other token. The distribution of these tags is given by the decoded
+    marginals or, if there are none, by the decoded tags with probability 1.
 
     Args:
         crf: Transition table and tables of links.

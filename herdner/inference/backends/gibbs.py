@@ -196,7 +196,7 @@ def bounded_error_gibbs(
     weight_memory: int = 2**30,
     **options: Unpack[GibbsOptions],
 ) -> Gibbs:
-    """Return bounded-error Gibbs sampling (HGW19, Algorithms 7 and 8), which draws at random and limits the error.
+    """Return bounded-error Gibbs (HGW19, Algorithms 7 and 8): random draws, but herding if a weight exceeds the bound.
 
     Each update draws a state at random, unless a herding weight exceeds the error bound. Then herding selects the
     state.

@@ -55,7 +55,7 @@ class Weights:
         row_length: Number of doubles in a row.
         needs_table: True if the weights of some variables are in the hash table.
         packed: True if the rows of variables with few neighbours are stored by the joint states of these neighbours
-            (engine/blanket_memo.h).
+            (engine/packed_weights.h).
     """
 
     draw: Literal["random", "blanket", "neighbour-sum", "bins", "general"] = "random"

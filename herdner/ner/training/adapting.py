@@ -140,8 +140,6 @@ def initial_link_tables(
 ) -> tuple[LinkTable, ...]:
     """Return the link tables at which training starts.
 
-    They are the tables of the base model, with 0 for new templates and tags.
-
     Args:
         templates: Template of each table.
         base: Model that is adapted, or None.

@@ -62,8 +62,6 @@ def with_topics(
 def class_shares(model: TaggerModel, documents: Sequence[Document]) -> Floats:
     """Return the square root of the share of each vector class among the tokens of each document.
 
-    The result is float64[documents, 513].
-
     Args:
         model: Model with the lexicon of vector classes.
         documents: Documents with tokens.

@@ -22,8 +22,8 @@ class CorrelationEstimate:
     Each herding weight y has one row.
 
     D^cor_y = 2 t^2 D^depend_y times pi(y) is the contribution of weight y. The paper assumes that Gibbs sampling draws
-    the other variables, and that the herded variable remembers one state only, through a weight that always sees the
-    same probability. A weight of a bin sees several probabilities. It remembers these too, and with them the states z,
+    the other variables, and that each weight is used with one probability, so that it depends on one earlier state of X
+    only. A weight of a bin is used with several probabilities. It depends on these, and through them on the states z,
     which the estimate ignores. The estimate would then be several times too small, so such weights are refused. On
     rings like those of the paper, the estimate is accurate to some percent if D^cor is above 0.003. If D^cor is
     smaller, the estimate can be as low as half of it.

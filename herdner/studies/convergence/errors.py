@@ -24,8 +24,8 @@ class ErrorParts:
 
     Attributes:
         cor: Dependence of X and Z given the weight Y.
-        herding: Difference between the frequency of X at a weight and the frequency at which the weight aims.
-        approx: Difference between this aim and pi(x | z), since several z share a weight.
+        herding: Difference between the frequency of X at a weight and the target frequency of the weight.
+        approx: Difference between the target frequency and pi(x | z), because several z share a weight.
         bin: Difference between the frequencies of the drawn weights and their probabilities (RDHG only).
         z: Error of the distribution of Z.
         all: Error of the distribution of X and Z.
@@ -80,11 +80,11 @@ class Lambdas:
     """Coefficients of the parts of the error in an upper bound of the error of the mean of f(x, z) (HGW19, eq. 8).
 
     Attributes:
-        cor: Weight of the part of this name.
-        herding: Weight of the part of this name.
-        approx: Weight of the part of this name.
-        bin: Weight of the part of this name.
-        z: Weight of the part of this name.
+        cor: Coefficient of ``ErrorParts.cor``.
+        herding: Coefficient of ``ErrorParts.herding``.
+        approx: Coefficient of ``ErrorParts.approx``.
+        bin: Coefficient of ``ErrorParts.bin``.
+        z: Coefficient of ``ErrorParts.z``.
     """
 
     cor: float
@@ -207,15 +207,16 @@ def herding_bound(n_sweeps: ArrayLike, n_weights: int, error_bound: float = 0.0,
 
     B is the number of weights, T the number of sweeps, and c = 1 + error bound + width.
 
-    c bounds ``|w_T - w_0|``, the difference between N(1, y) and the sum of the p that y saw. HGW19 do not specify it (c
-    = 1 for one p). Let the p of a weight lie in [l, h], and let c0 be the error bound of the plan.
+    c bounds ``|w_T - w_0|``, the difference between N(1, y) and the sum of the probabilities p with which the weight y
+    was updated. HGW19 do not specify it (c = 1 for one p). Let the p of a weight lie in [l, h], and let c0 be the error
+    bound of the plan.
 
     * If ``|w| <= c0``, both states are possible, and w + p - x lies in [l - 1 - c0, h + c0].
     * If w > c0, the state is 1, and w + p - 1 lies in (l - 1 + c0, w].
     * If w < -c0, the state is 0, and w + p lies in [w, h - c0).
 
     Therefore w stays in [l - 1 - c0, h + c0] once it is there. If c0 = 0, where w = 0 counts as negative, it stays in
-    (l - 1, h]. It starts at 0 or in (p - 1, p], where p is the first that it sees. The distance between any such start
+    (l - 1, h]. It starts at 0 or in (p - 1, p], where p is its first probability. The distance between any such start
     and end is at most 1 + c0 + h - l. A circular weight is a fraction in [0, 1) and its state is the carry, so that c =
     1 for any p.
 
@@ -223,9 +224,9 @@ def herding_bound(n_sweeps: ArrayLike, n_weights: int, error_bound: float = 0.0,
         n_sweeps: T, a number or an array.
         n_weights: B.
         error_bound: The error bound of the plan.
-        width: Range of the probabilities that one weight sees. It is 0 if the weight sees only one (blanket, complete
-            and shared herding, random bins) and in the circular form; it is 1 / B in bins of the threshold form. None
-            means 1 / B, which is valid in all these cases.
+        width: Range of the probabilities of one weight. It is 0 if the weight has a single probability (blanket,
+            complete and shared herding, random bins) and in the circular form; it is 1 / B in bins of the threshold
+            form. None means 1 / B, which is valid in all these cases.
 
     Raises:
         ValueError: ``width`` is not in [0, 1], or another argument is not a number in its range.

@@ -84,7 +84,7 @@ class MarginalPolytope:
         return float(np.sqrt(2) * self.diameter * np.exp(-share * n_particles / 2))
 
     def contraction(self, n_particles: int, gamma: float, step: str = "line-search", accuracy: float = 1.0) -> float:
-        """Return an upper bound of the posterior probability that an integral estimate is off by over ``gamma``.
+        """Bound the posterior probability that an integral differs from its estimate by more than ``gamma``.
 
         This applies to the integral of f with ``|f| <= 1``, if Bayesian quadrature weights the particles (FWSS18,
         Theorems 2 and 4; the exponent of Theorem 4 lacks delta). The bound is sqrt(2 / pi) s / gamma exp(-gamma^2 / (2
