@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from time import perf_counter
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 from numpy.typing import ArrayLike
 
-from herdner.base.seeds import Seed, generator
+from herdner.base.seeds import Seed
 from herdner.graph.tables import Graph
 from herdner.inference.backend import SAMPLER_CAPABILITIES, Capabilities
 from herdner.inference.gibbs.annealing import Annealing, as_annealing
 from herdner.inference.gibbs.blocks import Blocks
-from herdner.inference.gibbs.plan import Plan
-from herdner.inference.gibbs.run import compile_samplable, sample
+from herdner.inference.gibbs.run import Gibbs, compile_samplable
 from herdner.inference.gibbs.sharing import blanket_sharing
 from herdner.inference.record import Record
 from herdner.inference.result import Result
@@ -69,8 +67,8 @@ class BlockedGibbs:
             )
         self._plan()
 
-    def _plan(self) -> Plan:
-        return Plan(
+    def _plan(self) -> Gibbs:
+        return Gibbs(
             self.n_sweeps,
             self.burn_in,
             annealing=self.annealing,
@@ -101,7 +99,5 @@ class BlockedGibbs:
             ValueError: The start does not fit the graph.
             Interrupted: Ctrl-C stopped the sweeps.
         """
-        began = perf_counter()
         compiled = compile_samplable(graph)
-        plan = self._plan() if record is None else replace(self._plan(), record=record)
-        return sample(plan, compiled, generator(seed), start, began, Blocks.of(compiled))
+        return self._plan().infer(compiled, seed, start=start, record=record, blocks=Blocks.of(compiled))

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from herdner.base.arrays import Floats, Int32s
 from herdner.base.checks import check_integer
-from herdner.base.seeds import Seed, generator
+from herdner.base.seeds import Seed
 from herdner.dobrushin import (
     Importance,
     block_influence,
@@ -34,8 +34,7 @@ from herdner.inference.backend import SAMPLER_CAPABILITIES, Capabilities, Interr
 from herdner.inference.backends.viterbi import Viterbi
 from herdner.inference.gibbs.annealing import Annealing, as_annealing
 from herdner.inference.gibbs.blocks import Blocks
-from herdner.inference.gibbs.plan import Plan
-from herdner.inference.gibbs.run import compile_samplable, sample
+from herdner.inference.gibbs.run import Gibbs, compile_samplable
 from herdner.inference.record import Record
 from herdner.inference.result import Result
 
@@ -99,8 +98,8 @@ class DoGS:
             object.__setattr__(self, "annealing", as_annealing(self.annealing))
         self._plan([0])
 
-    def _plan(self, order: ArrayLike) -> Plan:
-        return Plan(
+    def _plan(self, order: ArrayLike) -> Gibbs:
+        return Gibbs(
             self.n_sweeps, self.burn_in, scan=fixed_scan(order), annealing=self.annealing, n_chains=self.n_chains,
             n_threads=self.n_threads, record=self.record,
         )  # fmt: skip
@@ -142,12 +141,12 @@ class DoGS:
             self._block_scan(compiled, weights) if self.blocks else self._variable_scan(compiled, weights)
         )
         plan = self._plan(order) if len(order) else replace(self._plan([0]), n_sweeps=0, burn_in=0, annealing=None)
-        plan = plan if record is None else replace(plan, record=record)
         try:
-            result = sample(plan, compiled, generator(seed), start, began, blocks)
+            result = plan.infer(compiled, seed, start=start, record=record, blocks=blocks)
         except Interrupted as interrupt:
-            raise Interrupted(replace(interrupt.result, certificate=certificate)) from None
-        return replace(result, certificate=certificate)
+            result = replace(interrupt.result, certificate=certificate, seconds=perf_counter() - began)
+            raise Interrupted(result) from None
+        return replace(result, certificate=certificate, seconds=perf_counter() - began)
 
     def _block_scan(self, compiled: TableGraph, weights: Floats) -> tuple[Int32s, Certificate, Blocks | None]:
         """Optimise a scan of blocks; return the order of its variables, an upper bound of its error, and the blocks."""

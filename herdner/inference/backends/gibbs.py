@@ -1,25 +1,16 @@
-"""The Gibbs family as a backend, and its named presets."""
+"""Named presets of the Gibbs family."""
 
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass, replace
-from time import perf_counter
-from typing import ClassVar, Literal, TypedDict
+from typing import Literal, TypedDict
 
-from numpy.typing import ArrayLike
-
-from herdner.base.seeds import Seed, generator
 from herdner.graph.scan import Scan
-from herdner.graph.tables import Graph
-from herdner.inference.backend import SAMPLER_CAPABILITIES, Capabilities
 from herdner.inference.gibbs.annealing import Annealing, linear_annealing
 from herdner.inference.gibbs.driving import LFSR, Driving
-from herdner.inference.gibbs.plan import Plan
-from herdner.inference.gibbs.run import compile_samplable, sample
+from herdner.inference.gibbs.run import Gibbs as Gibbs
 from herdner.inference.gibbs.sharing import Sharing, bin_sharing, blanket_sharing, random_bin_sharing
 from herdner.inference.record import Record
-from herdner.inference.result import Result
 
 if sys.version_info >= (3, 11):
     from typing import Unpack
@@ -27,44 +18,6 @@ else:
     from typing_extensions import Unpack
 
 _BLANKET, _RISING, _REGISTER = blanket_sharing(), linear_annealing(0.1, 4.0), LFSR()
-
-
-@dataclass(frozen=True, slots=True)
-class Gibbs(Plan):
-    """Gibbs sampling and herded Gibbs sampling in all variants.
-
-    The options are those of `herdner.inference.gibbs.Plan`.
-    """
-
-    capabilities: ClassVar[Capabilities] = SAMPLER_CAPABILITIES
-
-    def infer(
-        self, graph: Graph, seed: Seed = None, *, start: ArrayLike | None = None, record: Record | None = None
-    ) -> Result:
-        """Sample from one graph, in time O(n_sweeps x factors).
-
-        Entries of -inf, such as those of tag schemes, can divide the joint states into parts that no change of a single
-        variable connects. A run then visits only the part of its start, and its marginals are those of this part.
-
-        Args:
-            graph: A graph of discrete variables.
-            seed: Source of randomness; the same seed gives the same result.
-            start: int[V], a joint state of log-potential above -inf; None draws one and repairs it if necessary.
-            record: Contents of the result; None is the option.
-
-        Returns:
-            The result of all runs.
-
-        Raises:
-            ValueError: The start or an option does not fit the graph, or the weights need too much memory.
-            ImpossibleGraph: Entries of -inf forbid all states of a variable.
-            Interrupted: Ctrl-C stopped the sweeps.
-        """
-        began = perf_counter()
-        compiled = compile_samplable(graph)
-        self.scan.check(len(compiled.sizes))
-        plan = self if record is None else replace(self, record=record)
-        return sample(plan, compiled, generator(seed), start, began)
 
 
 class GibbsOptions(TypedDict, total=False):

@@ -1,4 +1,4 @@
-"""The runs of a plan: allocation of their arrays, updates in pieces, and the result of all runs."""
+"""The Gibbs family as a backend: allocation of the runs of a plan, updates in pieces, and the result of all runs."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from time import perf_counter
-from typing import TypedDict
+from typing import ClassVar, TypedDict
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,16 +15,18 @@ from numpy.typing import ArrayLike, NDArray
 from herdner._ext import gibbs as loops
 from herdner.base.arrays import Floats, Int32s, Int64s
 from herdner.base.memory import NotEnoughMemory, check_memory
+from herdner.base.seeds import Seed, generator
 from herdner.graph.chains import constant_term
 from herdner.graph.conditionals import Conditionals
 from herdner.graph.grids import GridForm
 from herdner.graph.tables import Graph, TableGraph, compile_tables
-from herdner.inference.backend import Interrupted
+from herdner.inference.backend import SAMPLER_CAPABILITIES, Capabilities, Interrupted
 from herdner.inference.gibbs.blocks import Blocks
 from herdner.inference.gibbs.driving import Uniforms
 from herdner.inference.gibbs.plan import Plan
 from herdner.inference.gibbs.setup import Setup
 from herdner.inference.gibbs.start import check_start, random_start
+from herdner.inference.record import Record
 from herdner.inference.result import Result
 
 _PIECE_SECONDS = 0.1  # time between checks for Ctrl-C
@@ -32,71 +34,94 @@ _SHARED_PIECE_SECONDS = 0.02  # the same if threads share a sweep: their waits f
 _MOST_JOINT = 2**24  # largest number of joint states that can be counted
 
 
-def sample(
-    plan: Plan,
-    compiled: TableGraph,
-    rng: np.random.Generator,
-    start: ArrayLike | None,
-    began: float,
-    blocks: Blocks | None = None,
-) -> Result:
-    """Run all chains of a sampler plan on a compiled graph, and return the result.
+@dataclass(frozen=True, slots=True)
+class Gibbs(Plan):
+    """Gibbs sampling and herded Gibbs sampling in all variants.
 
-    Args:
-        plan: The plan.
-        compiled: The graph.
-        rng: Source of randomness.
-        start: int[V], a joint state of log-potential above -inf; None draws one for each run.
-        began: Value of ``perf_counter`` at the start of the call, for the result's ``seconds``.
-        blocks: Blocks of variables that are drawn jointly, or None.
-
-    Returns:
-        The result of all runs.
-
-    Raises:
-        ValueError: The start or the plan does not fit the graph.
-        NotEnoughMemory: The arrays do not fit into memory.
-        Interrupted: Ctrl-C stopped the runs.
+    The options are those of `herdner.inference.gibbs.Plan`.
     """
-    sizes = compiled.sizes
-    constant_term(compiled.factors)  # raises ImpossibleGraph if it is -inf
-    if sizes.max() > loops.STATES_LIMIT:
-        raise ValueError(
-            f"variable {sizes.argmax()} has {sizes.max()} states; samplers support at most {loops.STATES_LIMIT}"
-        )
-    setup = Setup.of(plan, compiled, blocks)
+
+    capabilities: ClassVar[Capabilities] = SAMPLER_CAPABILITIES
+
+    def infer(
+        self,
+        graph: Graph,
+        seed: Seed = None,
+        *,
+        start: ArrayLike | None = None,
+        record: Record | None = None,
+        blocks: Blocks | None = None,
+    ) -> Result:
+        """Sample from one graph, in time O(n_sweeps x factors).
+
+        Entries of -inf, such as those of tag schemes, can divide the joint states into parts that no change of a single
+        variable connects. A run then visits only the part of its start, and its marginals are those of this part.
+
+        Args:
+            graph: A graph of discrete variables.
+            seed: Source of randomness; the same seed gives the same result.
+            start: int[V], a joint state of log-potential above -inf; None draws one and repairs it if necessary.
+            record: Contents of the result; None is the option.
+            blocks: Blocks of variables that are drawn jointly, as `BlockedGibbs` passes them; None draws single
+                variables.
+
+        Returns:
+            The result of all runs.
+
+        Raises:
+            ValueError: The start or an option does not fit the graph, or the weights need too much memory.
+            ImpossibleGraph: Entries of -inf forbid all states of a variable.
+            Interrupted: Ctrl-C stopped the sweeps.
+        """
+        began = perf_counter()
+        compiled = compile_samplable(graph)
+        self.scan.check(len(compiled.sizes))
+        setup = Setup.of(self if record is None else replace(self, record=record), compiled, blocks)
+        runs = _allocate(setup, generator(seed), start)
+        try:
+            if setup.plan.threads > 1:
+                _on_threads(runs, setup.plan.threads)
+            while not all(run.is_finished for run in runs):
+                for run in runs:  # in turn, so that an interruption leaves all runs at about the same sweep
+                    run.advance()
+        except KeyboardInterrupt:
+            raise Interrupted(_result(setup, runs, began)) from None
+        return _result(setup, runs, began)
+
+
+def _allocate(setup: Setup, rng: np.random.Generator, start: ArrayLike | None) -> list[Run]:
+    """Check the memory and the start of all runs, and allocate the runs; raise `NotEnoughMemory` if it fails."""
+    plan, compiled = setup.plan, setup.compiled
     first = None if start is None else check_start(compiled, start)
     amount = f"n_chains={plan.n_chains}, n_sweeps={plan.n_sweeps}, record={plan.record}"
-    what = f"sampling {len(sizes):,} variables ({amount})"
+    what = f"sampling {len(compiled.sizes):,} variables ({amount})"
     remedy = "use a smaller n_chains, less weight_memory, or record less"
     check_memory(_footprint(setup), what, remedy)
     try:
-        runs = begin_runs(setup, rng, first)
+        return begin_runs(setup, rng, first)
     except MemoryError:
         raise NotEnoughMemory(f"{what} needs more memory than is available; {remedy}") from None
-    try:
-        if plan.threads > 1:
-            _on_threads(runs, plan.threads)
-        while not all(run.is_finished for run in runs):
-            for run in runs:  # in turn, so that an interruption leaves all runs at about the same sweep
-                run.advance()
-    except KeyboardInterrupt:
-        raise Interrupted(_result(setup, runs, began)) from None
-    return _result(setup, runs, began)
 
 
 def compile_samplable(graph: Graph) -> TableGraph:
-    """Compile a graph for samplers; raise ``ValueError`` if the graph has no variables.
+    """Compile a graph for samplers, and raise an error if samplers cannot run on it.
 
     Args:
         graph: A graph of discrete variables and tables.
 
     Raises:
-        ValueError: The graph has no variables.
+        ValueError: The graph has no variables, or a variable has too many states.
+        ImpossibleGraph: A constant factor is -inf.
     """
     compiled = compile_tables(graph)
-    if not len(compiled.sizes):
+    sizes = compiled.sizes
+    if not len(sizes):
         raise ValueError("the graph has no variables; a sampler needs at least one")
+    constant_term(compiled.factors)
+    if sizes.max() > loops.STATES_LIMIT:
+        raise ValueError(
+            f"variable {sizes.argmax()} has {sizes.max()} states; samplers support at most {loops.STATES_LIMIT}"
+        )
     return compiled
 
 
