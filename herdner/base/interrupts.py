@@ -67,7 +67,7 @@ def restore_interrupt() -> Generator[None]:
 
 @contextmanager
 def block_interrupts() -> Generator[None]:
-    """Block Ctrl-C, from their first instruction on, in processes that are started in the ``with`` block."""
+    """Block Ctrl-C in all processes that start in the ``with`` block, from the first instruction of the process on."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return

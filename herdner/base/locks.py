@@ -49,7 +49,7 @@ def _after_fork_in_parent() -> None:
 
 
 def _after_fork_in_child() -> None:
-    """Replace all locks by free ones in the child process after a fork."""
+    """Replace all locks by free locks in the child process after a fork."""
     _acquired_locks.clear()
     for lock in list(_locks):
         lock.current = RLock()

@@ -25,7 +25,7 @@ def parse_pair(text: str) -> tuple[str, str] | None:
 
 
 def parse_call(text: str, functions: Mapping[str, Callable[..., T]], name: str, syntax: str) -> T:
-    """Call one of ``functions`` as a text such as ``linear(0.1, 1)`` describes, and return the result.
+    """Call the function that a text such as ``linear(0.1, 1)`` names, with the arguments in the text.
 
     Args:
         text: Name of the function, and its arguments in parentheses: numbers, or text without commas.

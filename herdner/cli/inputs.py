@@ -37,7 +37,7 @@ class CommandInput(NamedTuple):
 
     @property
     def path(self) -> str:
-        """Path of the input as the user gave it."""
+        """Path of the input as written in the command."""
         return self.source if isinstance(self.source, str) else str(self.source.path or "-")
 
 

@@ -157,7 +157,7 @@ def _tag_inputs(
     tagger: Tagger, inputs: list[CommandInput], encoding: str, reader_options: dict[str, Any], inference: Inference,
     seed: int, status: RunStatus, model: str, output: TagOutput, jobs: int, errors: str | None,
 ) -> None:  # fmt: skip
-    """Tag the documents of the input files, and write them in their order."""
+    """Tag the documents of the input files, and write the tagged documents in the order of the input."""
     from herdner.corpora.formats import FORMATS, write_documents
 
     is_terminal = output.path in (None, "-") and sys.stdout.isatty()

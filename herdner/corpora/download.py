@@ -54,7 +54,7 @@ def download(
     progress: Callable[[int, int], object] | None = None,
     timeout: float = TIMEOUT,
 ) -> None:
-    """Download a file. It appears under ``path`` only after its size and checksum have been checked.
+    """Download a file to ``path``. The file appears only after its size and checksum have been checked.
 
     An interrupted download is removed, not resumed.
 

@@ -22,7 +22,7 @@ _CHARACTERS = {"AMP": "&", "LT": "<", "GT": ">", "QUOT": '"'}
 
 
 class _Markup(NamedTuple):
-    """Span of the text between an opening and a closing mark, with its attributes.
+    """Span of text between an opening and a closing mark, with the attributes of the opening mark.
 
     Attributes:
         kind: "enamex", "numex" or "timex".

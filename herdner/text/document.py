@@ -38,7 +38,7 @@ class Projection(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Document:
-    """Text with its tokens and sentences, and the annotation of names in it if there is one.
+    """Text with its tokens and sentences, and with the names in the text if the document is annotated.
 
     The annotation is stored as token spans; `tags` are computed from them. Use `with_tags`, `with_spans` and
     `with_entities` to annotate a document: they keep spans and entities consistent.
@@ -576,7 +576,7 @@ def _flat_tags(sentences: Sequence[Sequence[str]], tags: Sequence[Sequence[str]]
 
 
 class Failure(NamedTuple):
-    """Record of a document that could not be read or tagged. A stream yields it instead of the document, and continues.
+    """Record of a document that could not be read or tagged. A stream yields the record in place of the document.
 
     Each failure takes one document index.
 

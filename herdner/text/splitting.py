@@ -155,7 +155,7 @@ class Splitter:
 
     @cached_property
     def _by_first_character(self) -> dict[str, list[str]]:
-        """Dict from first character to the exceptions that begin with it and that other rules might split."""
+        """Dict from a character to the exceptions that begin with this character and that other rules might split."""
         words: dict[str, list[str]] = {}
         for word in filterfalse(is_plain, self._exceptions):
             words.setdefault(word[0], []).append(word)

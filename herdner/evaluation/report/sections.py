@@ -78,7 +78,7 @@ class Section(NamedTuple):
 
 
 class Card(NamedTuple):
-    """Important number of a report, which HTML shows large, and the lines below it."""
+    """Important number of a report, which HTML shows in large type, and the lines of text below the number."""
 
     title: str
     figure: str

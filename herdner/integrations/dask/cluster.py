@@ -75,7 +75,7 @@ def _local_client(jobs: int) -> Generator[Client]:
 
 
 class _IgnoreInterrupts(WorkerPlugin):
-    """Worker plugin that makes workers ignore Ctrl-C, because the main process ends them.
+    """Worker plugin that makes workers ignore Ctrl-C, because the main process ends the workers.
 
     A terminal sends Ctrl-C to all processes.
     """

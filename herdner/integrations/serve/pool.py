@@ -265,7 +265,7 @@ class Pool:
             return None
 
     def _replace(self, worker: Worker, until_replaced: ExitStack) -> None:
-        """End a worker process and start another one.
+        """End a worker process and start a new worker process.
 
         The context ``until_replaced`` is closed when the new process is ready.
         """

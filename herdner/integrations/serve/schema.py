@@ -20,7 +20,7 @@ EXAMPLE = "Winam Ferries lost in court. Winam will pay, said Charlotte Akinyi in
 
 
 class RequestModel(BaseModel):
-    """Base class of requests, which refuse unknown fields and values of other types."""
+    """Base class of requests, which accept only known fields and values of the declared types."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -70,7 +70,7 @@ class BackendChoice(RequestModel):
 
 
 def _replace_surrogates(text: str) -> str:
-    """Replace lone surrogates, which JSON can represent but UTF-8 cannot. The reader of JSON lines does the same."""
+    """Replace lone surrogates, which JSON can represent but UTF-8 cannot, as the reader of JSON lines does."""
     return re.sub("[\ud800-\udfff]", "\ufffd", text)
 
 
@@ -230,7 +230,7 @@ class TaggedLink(BaseModel):
 
 
 class BackendResult(BaseModel):
-    """Entities and links of a text, as one backend has tagged it."""
+    """Entities and links that one backend has found in a text."""
 
     backend: str | None = Field(description="As in the request.")
     options: BackendOptions = Field(description="As in the request.")

@@ -34,7 +34,7 @@ DONE, REFUSED, FAULT = b"d", b"r", b"f"
 
 
 def run_worker(connection: Connection, source: ModelSource, names: Names | None = None) -> None:
-    """Run a worker process: load the model, describe it, and answer requests until the connection is closed.
+    """Run a worker process: load the model, send its description, and answer requests until the connection is closed.
 
     Args:
         connection: Pipe for requests and answers.

@@ -80,7 +80,7 @@ class NoiseModel:
 
 
 def tags_of(labels: Iterable[str]) -> list[str]:
-    """Return the tags of a layer for these labels: O, and B- and I- of each label."""
+    """Return the tags of a layer for ``labels``: O, and B-LABEL and I-LABEL for each label."""
     return ["O", *(f"{prefix}-{label}" for label in labels for prefix in "BI")]
 
 

@@ -125,7 +125,7 @@ def check_list(value: object, name: str) -> list[Any]:
 def with_marked_spans(
     document: Document, spans: Iterable[MarkedSpan], warn: Warn, *, is_proposal: bool = False
 ) -> Document:
-    """Return the document with marked spans as its entities. Spans are checked, and overlapping ones omitted.
+    """Return the document with marked spans as its entities. Spans are checked, and overlapping spans are omitted.
 
     Args:
         document: A document without tokens.

@@ -50,7 +50,7 @@ def read_text(
 
 
 def pieces(chunks: Iterator[str], max_chars: int | None) -> Iterator[tuple[str, bool]]:
-    """Split a text, given in chunks, into documents of limited length as `read_text` does.
+    """Split a text, given as chunks, into documents of limited length, by the rules of `read_text`.
 
     Args:
         chunks: The text in consecutive parts.

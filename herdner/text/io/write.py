@@ -81,7 +81,7 @@ def write_jsonl(documents: Iterable[Document], stream: IO[Any]) -> None:
 
 
 def original_id(document: Document) -> object:
-    """Return the id of a document as it was in the file: for example a number instead of a string."""
+    """Return the id of a document with the JSON type that it had in the input file, such as a number."""
     original = document.fields.get("id")
     return document.id if original is None or str(original) != document.id else original
 
