@@ -208,7 +208,7 @@ def _columns(
     starts: NDArray[np.int64],
     n_features: int,
 ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-    """Group features that occur at the same tokens into columns.
+    """Group features into columns; all features of a column occur at the same tokens.
 
     Return the column of each feature, and the index of one feature of each column.
 

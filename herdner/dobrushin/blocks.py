@@ -456,7 +456,7 @@ def optimise_blocks(influence: BlockInfluence, order: Iterable[int], importance:
 def certify_block_order(
     influence: BlockInfluence, importance: Floats, n_steps: int, broken: tuple[str, ...] = ()
 ) -> tuple[Int64s, Certificate]:
-    """Optimise an order of blocks; return it with a certificate, an upper bound of the sampler's error.
+    """Optimise the order of block updates; return the order and a certificate, an upper bound of the sampler's error.
 
     If a row sum is 1 or more, Algorithm 2 works with all influences scaled down by one factor, which is a heuristic.
     The certificate uses the original influences. The systematic scan is returned if it is at least as good.
@@ -488,7 +488,7 @@ def certify_block_order(
 
 
 def _best(influence: BlockInfluence, owners: Int64s, p: Floats, weight: Floats) -> int:
-    """Return the block whose step most reduces the sum of the bounds p, weighted by ``weight``."""
+    """Return the block whose update most reduces the sum of the bounds p, weighted by ``weight``."""
     after = np.bincount(owners, influence.values * p[influence.sources], len(influence.targets))
     gain = weight[influence.targets] * (np.minimum(after, 1.0) - p[influence.targets])
     totals = np.concatenate([[0.0], np.cumsum(gain)])[influence.rows]

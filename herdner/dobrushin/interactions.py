@@ -196,7 +196,7 @@ def _products(tables: Floats) -> Floats:
 
 
 def _ranges(tables: Floats) -> Floats:
-    """Return the log-range R (DoGS17, Theorem 10) of each table in [T, K, L], raised by its rounding error."""
+    """Return the log-range R (DoGS17, Theorem 10) of each of T tables [K, L], increased by its rounding error."""
     largest, widest = np.zeros(len(tables)), np.zeros(len(tables))
     with np.errstate(invalid="ignore"):
         for x in range(tables.shape[2]):

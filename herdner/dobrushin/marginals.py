@@ -180,9 +180,9 @@ def _mean_range(values: Floats, weights: Box) -> tuple[float, float]:
 
 
 def _threshold_means(v: Floats, front: Floats, back: Floats) -> Floats:
-    """Return the logarithm of the weighted mean of exp(v) for each threshold.
+    """Return the log of the weighted mean of exp(v), for each split of the elements of v into front and back.
 
-    Elements up to the threshold have the log-weights ``front``, and elements after it have ``back``.
+    Elements before the split have the log-weights ``front``, and elements after it have ``back``.
     """
     up = np.logaddexp(_sums_before(front + v), _sums_before((back + v)[::-1])[::-1])
     down = np.logaddexp(_sums_before(front), _sums_before(back[::-1])[::-1])

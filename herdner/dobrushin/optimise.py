@@ -259,7 +259,7 @@ def _from_random(
 
 
 def _descend_random(influence: Influence, q: Floats, d: Floats, epsilon: float) -> tuple[Int32s, int]:
-    """Choose variables for the steps of a random scan, from last to first; stop at the bound ``epsilon``.
+    """Choose variables for the steps of a random scan, from last to first, until the bound is at most ``epsilon``.
 
     Returns the scan, and the number of initial steps that remain random. The vector ``d`` is overwritten.
 

@@ -228,7 +228,7 @@ def from_joint(probabilities: ArrayLike) -> FactorGraph:
 
 
 def _spins(nodes: Int32s, edges: Int32s, couplings: Floats, fields: Floats, states: tuple[float, float]) -> FactorGraph:
-    """Build a graph of two-state variables: field x value for each variable, coupling x value x value for each edge."""
+    """Build a graph of two-state variables with the terms field * value_i and coupling * value_i * value_j."""
     values = np.array(states)
     fields = fields.reshape(-1) if any(fields.strides) else constant(fields.flat[0], fields.size, np.float64)
     factors = [

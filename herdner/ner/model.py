@@ -210,7 +210,7 @@ def link_tables_from(
 
 
 def _weights(labels: tuple[str, ...], arrays: Mapping[str, NDArray[Any]]) -> ChainWeights:
-    """Build the weights of a tagger model from arrays; check all indices that compiled loops use unchecked."""
+    """Build the weights of a tagger model from arrays; check all indices, because compiled loops do not check them."""
     transition, entry_labels = arrays["transition"], arrays["feature_tags"]
     sizes = arrays["feature_sizes"].astype(np.int64)
     entry_weights = arrays["feature_weights"].astype(np.float64)

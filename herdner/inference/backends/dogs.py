@@ -193,7 +193,7 @@ class DoGS:
         return order, certificate, None
 
     def _importance(self, compiled: TableGraph) -> Mapping[int, float] | None:
-        """Return the importance of each variable according to the option ``targets``; None means 1 for each."""
+        """Return the importance of each variable according to the option ``targets``; None means that all are 1."""
         if self.targets.kind == "all":
             return None
         if self.targets.kind == "variables":

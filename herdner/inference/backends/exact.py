@@ -169,7 +169,7 @@ class _Run:
 
     @classmethod
     def prepare(cls, compiled: TableGraph) -> _Run:
-        """Reduce a compiled graph, find an elimination order, and return the run."""
+        """Prepare a run of exact inference: reduce the compiled graph, and find an elimination order."""
         reduced = reduce_graph(compiled.sizes, compiled.factors)
         sizes = np.array([len(reduced.states[int(v)]) for v in reduced.variables], np.int32)
         return cls(compiled, reduced, find_elimination_order(sizes, reduced.scopes))

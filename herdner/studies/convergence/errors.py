@@ -156,7 +156,7 @@ def expectation_error(f: ArrayLike, visits: ArrayLike, focus: Focus) -> float:
 
 
 def rao_blackwell_error(f: ArrayLike, visits: ArrayLike, focus: Focus) -> float:
-    """Return the error of a Rao-Blackwellised mean: the sample mean of E[f | z] minus the mean of f (HGW19, eq. 12).
+    """Return the error of a Rao-Blackwellised mean: the sample mean of E[f | z] minus the exact one (HGW19, eq. 12).
 
     Args:
         f: The function, float64[Z, K].

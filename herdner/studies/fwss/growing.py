@@ -76,7 +76,7 @@ class ParticleRun:
     """Particles of one run, in arrays with room for the final number of particles."""
 
     def __init__(self, target: Target, plan: FwssOptions, start: Points | None, n: int, seed: Seed) -> None:
-        """Set up the run.
+        """Set up a run of the sampler with room for ``n`` particles.
 
         If ``start`` is given, the run continues with the particles of that earlier run.
 
