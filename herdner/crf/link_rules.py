@@ -86,7 +86,47 @@ class Rule(Protocol):
 
 
 @dataclass(frozen=True)
-class SameWord:
+class _NameRule:
+    """Base of the rules of this module: it checks the options, and prepares the tokens of a document.
+
+    Raises:
+        ValueError: An option is invalid.
+    """
+
+    name: ClassVar[str]
+
+    def __post_init__(self) -> None:
+        """Raise `ValueError` if an option has the wrong type or is out of range."""
+        for field in fields(self):
+            value, expected = getattr(self, field.name), ""
+            if isinstance(field.default, bool):
+                expected = "" if isinstance(value, bool) else "true or false"
+            elif isinstance(field.default, int):
+                check_integer(value, f"rule {self.name}: {field.name}", 1, MOST_LINKS)
+            elif not isinstance(value, str):
+                expected = "text"
+            if expected:
+                raise ValueError(f"rule {self.name}: {field.name} must be {expected}, got {value!r:.80}")
+
+    def links(self, tokens: Sequence[str], sentence_offsets: NDArray[np.int64]) -> NDArray[np.int32]:
+        """Return the links between the tokens of a document, in linear time.
+
+        Args:
+            tokens: Tokens of the document.
+            sentence_offsets: int64[S + 1], first token of each sentence, and the number of tokens.
+
+        Returns:
+            int32[F, 2], the earlier token of each link first, rows ascending and distinct.
+        """
+        tokens = list(tokens)
+        return self._links(tokens, spell_tokens(tokens), checked_borders(sentence_offsets, len(tokens)))
+
+    def _links(self, tokens: list[str], spellings: TokenSpellings, sentence_offsets: Int64s) -> NDArray[np.int32]:
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class SameWord(_NameRule):
     """Rule that links mentions of the same capitalised word.
 
     Two mentions of "Bill Clinton" are linked word by word. A capital letter is no evidence of a name at the beginning
@@ -111,26 +151,12 @@ class SameWord:
     min_length: int = 2
     fold_case: bool = True
 
-    def __post_init__(self) -> None:
-        """Raise `ValueError` if an option of the rule is invalid."""
-        _check(self)
-
-    def links(self, tokens: Sequence[str], sentence_offsets: NDArray[np.int64]) -> NDArray[np.int32]:
-        """Return the links between the tokens of a document, in linear time.
-
-        Args:
-            tokens: Tokens of the document.
-            sentence_offsets: int64[S + 1], first token of each sentence, and the number of tokens.
-
-        Returns:
-            int32[F, 2], the earlier token of each link first, rows ascending and distinct.
-        """
-        spellings = spell_tokens(list(tokens))
+    def _links(self, tokens: list[str], spellings: TokenSpellings, sentence_offsets: Int64s) -> NDArray[np.int32]:
         return same_words(spellings, sentence_offsets, None, self.min_length, self.fold_case, self.nearest)
 
 
 @dataclass(frozen=True)
-class SameStem:
+class SameStem(_NameRule):
     """Rule that links different capitalised words with the same stem, such as "Russian" and "Russians".
 
     Snowball removes suffixes by rules without a dictionary. It separates "Iraq" from "Iraqi" and joins "House" and
@@ -152,24 +178,14 @@ class SameStem:
 
     def __post_init__(self) -> None:
         """Raise `ValueError` if an option of the rule is invalid."""
-        _check(self)
+        super().__post_init__()
         _stemmer(self.language)
 
-    def links(self, tokens: Sequence[str], sentence_offsets: NDArray[np.int64]) -> NDArray[np.int32]:
-        """Return the links between the tokens of a document, in linear time.
-
-        Args:
-            tokens: Tokens of the document.
-            sentence_offsets: int64[S + 1], first token of each sentence, and the number of tokens.
-
-        Returns:
-            int32[F, 2], the earlier token of each link first, rows ascending and distinct.
-        """
-        tokens = list(tokens)
+    def _links(self, tokens: list[str], spellings: TokenSpellings, sentence_offsets: Int64s) -> NDArray[np.int32]:
         stem = _stemmer(self.language)
         families: defaultdict[str, dict[str, deque[int]]] = defaultdict(dict)  # latest mentions by stem and word
         pairs: list[tuple[int, int]] = []
-        for token in name_tokens(spell_tokens(tokens), sentence_offsets, 2):
+        for token in name_tokens(spellings, sentence_offsets, 2):
             word = tokens[token].casefold()
             family = families[stem(word)]
             if word not in family:
@@ -182,7 +198,7 @@ class SameStem:
 
 
 @dataclass(frozen=True)
-class Acronym:
+class Acronym(_NameRule):
     """Rule that links an acronym to the words of its expansion: "IMF" to "International", "Monetary" and "Fund".
 
     An acronym is a word in capitals, with or without full stops ("U.N.", "OPEC"). An expansion is a sequence of
@@ -208,32 +224,17 @@ class Acronym:
     min_length: int = 2
     small_word: int = 4
 
-    def __post_init__(self) -> None:
-        """Raise `ValueError` if an option of the rule is invalid."""
-        _check(self)
-
-    def links(self, tokens: Sequence[str], sentence_offsets: NDArray[np.int64]) -> NDArray[np.int32]:
-        """Return the links between the tokens of a document, in linear time.
-
-        Args:
-            tokens: Tokens of the document.
-            sentence_offsets: int64[S + 1], first token of each sentence, and the number of tokens.
-
-        Returns:
-            int32[F, 2], the earlier token of each link first, rows ascending and distinct.
-        """
-        tokens = list(tokens)
-        borders = checked_borders(sentence_offsets, len(tokens))
+    def _links(self, tokens: list[str], spellings: TokenSpellings, sentence_offsets: Int64s) -> NDArray[np.int32]:
         mentions: defaultdict[str, list[int]] = defaultdict(list)
         initials: dict[int, str] = {}
-        for token in name_tokens(spell_tokens(tokens), borders, 2):
+        for token in name_tokens(spellings, sentence_offsets, 2):
             acronym = _acronym(tokens[token])
             if len(acronym) >= self.min_length:
                 mentions[acronym].append(token)
             else:
                 initials[token] = _initials(tokens[token])
         pairs: list[tuple[int, int]] = []
-        for acronym, expansions in self._expansions(tokens, borders.tolist(), initials, mentions).items():
+        for acronym, expansions in self._expansions(tokens, sentence_offsets.tolist(), initials, mentions).items():
             ends = [expansion[-1] for expansion in expansions]
             for token in mentions[acronym]:
                 n_earlier = bisect_left(ends, token)
@@ -278,7 +279,7 @@ class Acronym:
 
 
 @dataclass(frozen=True)
-class LastName:
+class LastName(_NameRule):
     """Rule that links a single capitalised word to the last word of earlier full names, "Clinton" to "Bill Clinton".
 
     A full name is a run of two to four capitalised words: "Clinton" is linked to "President Bill Clinton". `SameWord`
@@ -299,25 +300,10 @@ class LastName:
     nearest: int = 3
     any_word: bool = False
 
-    def __post_init__(self) -> None:
-        """Raise `ValueError` if an option of the rule is invalid."""
-        _check(self)
-
-    def links(self, tokens: Sequence[str], sentence_offsets: NDArray[np.int64]) -> NDArray[np.int32]:
-        """Return the links between the tokens of a document, in linear time.
-
-        Args:
-            tokens: Tokens of the document.
-            sentence_offsets: int64[S + 1], first token of each sentence, and the number of tokens.
-
-        Returns:
-            int32[F, 2], the earlier token of each link first, rows ascending and distinct.
-        """
-        tokens = list(tokens)
+    def _links(self, tokens: list[str], spellings: TokenSpellings, sentence_offsets: Int64s) -> NDArray[np.int32]:
         full: defaultdict[str, deque[int]] = defaultdict(lambda: deque(maxlen=self.nearest))
         pairs: list[tuple[int, int]] = []
-        borders = checked_borders(sentence_offsets, len(tokens))
-        for begin, end in _runs(name_tokens(spell_tokens(tokens), borders, 1), set(borders.tolist())):
+        for begin, end in _runs(name_tokens(spellings, sentence_offsets, 1), set(sentence_offsets.tolist())):
             word = tokens[begin].casefold()
             if end - begin == 1 and word in full:
                 pairs += [(earlier, begin) for earlier in full[word]]
@@ -329,7 +315,7 @@ class LastName:
 
 
 @dataclass(frozen=True)
-class Company:
+class Company(_NameRule):
     """Rule that links the short form of a company name to the equal words of the full name.
 
     "Winam" is linked to "Winam Ferries Ltd." A full name is a run of capitalised words before one of ``DESIGNATORS``,
@@ -349,22 +335,8 @@ class Company:
 
     nearest: int = 3
 
-    def __post_init__(self) -> None:
-        """Raise `ValueError` if an option of the rule is invalid."""
-        _check(self)
-
-    def links(self, tokens: Sequence[str], sentence_offsets: NDArray[np.int64]) -> NDArray[np.int32]:
-        """Return the links between the tokens of a document, in linear time.
-
-        Args:
-            tokens: Tokens of the document.
-            sentence_offsets: int64[S + 1], first token of each sentence, and the number of tokens.
-
-        Returns:
-            int32[F, 2], the earlier token of each link first, rows ascending and distinct.
-        """
-        tokens = list(tokens)
-        return self._links(tokens, name_tokens(spell_tokens(tokens), sentence_offsets, 1), sentence_offsets)
+    def _links(self, tokens: list[str], spellings: TokenSpellings, sentence_offsets: Int64s) -> NDArray[np.int32]:
+        return self._links_of_names(tokens, name_tokens(spellings, sentence_offsets, 1), sentence_offsets)
 
     def links_of_all(
         self, documents: Sequence[Tokenized], spellings: TokenSpellings, starts: Int64s, sentence_offsets: Int64s
@@ -375,10 +347,10 @@ class Company:
         for d in documents_with_words(spellings, DESIGNATORS, starts):
             start = np.int32(starts[d])
             names = (all_names[name_starts[d] : name_starts[d + 1]] - start).tolist()
-            links.append(self._links(list(documents[d].tokens), names, documents[d].sentence_offsets) + start)
+            links.append(self._links_of_names(list(documents[d].tokens), names, documents[d].sentence_offsets) + start)
         return np.concatenate(links)
 
-    def _links(self, tokens: list[str], candidates: list[int], sentence_offsets: Int64s) -> NDArray[np.int32]:
+    def _links_of_names(self, tokens: list[str], candidates: list[int], sentence_offsets: Int64s) -> NDArray[np.int32]:
         full: defaultdict[str, deque[range]] = defaultdict(lambda: deque(maxlen=self.nearest))
         early: defaultdict[str, deque[range]] = defaultdict(lambda: deque(maxlen=self.nearest))
         pairs: list[tuple[int, int]] = []
@@ -541,20 +513,6 @@ def _make_rule(name: str, options: Mapping[str, Any]) -> Rule:
         if key not in names:
             raise ValueError(f"rule {name} has no option {key!r:.80}; its options are {', '.join(names)}")
     return RULES[name](**options)
-
-
-def _check(rule: Any) -> None:
-    """Raise `ValueError` if an option of a link rule has the wrong type or is out of range."""
-    for field in fields(rule):
-        value, expected = getattr(rule, field.name), ""
-        if isinstance(field.default, bool):
-            expected = "" if isinstance(value, bool) else "true or false"
-        elif isinstance(field.default, int):
-            check_integer(value, f"rule {rule.name}: {field.name}", 1, MOST_LINKS)
-        elif not isinstance(value, str):
-            expected = "text"
-        if expected:
-            raise ValueError(f"rule {rule.name}: {field.name} must be {expected}, got {value!r:.80}")
 
 
 def _rows(pairs: list[tuple[int, int]]) -> NDArray[np.int32]:
