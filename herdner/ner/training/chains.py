@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,24 +16,11 @@ from herdner.ner.training.corpus import TrainingCorpus
 from herdner.ner.training.options import Regularisation
 from herdner.text.tags import labels_of
 
+ChainTrainer = Callable[[Sequence[int] | None, TrainingProgress | None], ChainWeights]
+"""Function that trains a linear chain on a selection of documents of one corpus.
 
-class ChainTrainer(Protocol):
-    """Interface of trainers of linear chains.
-
-    A trainer belongs to one corpus, and trains on all or some of its documents.
-    """
-
-    def train(self, indices: Sequence[int] | None, progress: TrainingProgress | None) -> ChainWeights:
-        """Train a linear chain on a selection of documents.
-
-        Args:
-            indices: Indices of the documents to train on; None is all.
-            progress: Function called after each iteration.
-
-        Returns:
-            The weights of the chain.
-        """
-        ...
+Its arguments are the indices of the documents (None is all) and a function that is called after each iteration.
+"""
 
 
 class HerdnerTrainer:
@@ -116,8 +102,10 @@ def _is_base_weight(data: ChainData, base: ChainWeights, origin: NDArray[np.floa
     return is_base
 
 
-class CRFsuiteTrainer:
-    """Trainer of linear chains by CRFsuite. Training always starts from weights of 0.
+def crfsuite_trainer(
+    features: Sequence[Keys], corpus: TrainingCorpus, regularisation: Regularisation, max_iterations: int
+) -> ChainTrainer:
+    """Return a trainer of linear chains by CRFsuite. Training always starts from weights of 0.
 
     Args:
         features: Features of each document.
@@ -125,28 +113,14 @@ class CRFsuiteTrainer:
         regularisation: Penalties of the weights.
         max_iterations: Maximum number of iterations.
     """
+    offsets = [document.sentence_offsets for document in corpus.documents]
+    examples = list(zip(features, offsets, corpus.gold, strict=True))
 
-    def __init__(
-        self, features: Sequence[Keys], corpus: TrainingCorpus, regularisation: Regularisation, max_iterations: int
-    ) -> None:
-        """Store the options and the features of all documents."""
-        offsets = [document.sentence_offsets for document in corpus.documents]
-        self.examples = list(zip(features, offsets, corpus.gold, strict=True))
-        self.options: dict[str, Any] = {
-            "c1": regularisation.c1, "c2": regularisation.c2, "min_freq": regularisation.min_freq,
-            "max_iterations": max_iterations,
-        }  # fmt: skip
+    def train(indices: Sequence[int] | None, progress: TrainingProgress | None) -> ChainWeights:
+        selected = examples if indices is None else [examples[i] for i in indices]
+        return train_crfsuite(
+            *zip(*selected, strict=True), c1=regularisation.c1, c2=regularisation.c2, min_freq=regularisation.min_freq,
+            max_iterations=max_iterations, progress=progress,
+        )  # fmt: skip
 
-    def train(self, indices: Sequence[int] | None, progress: TrainingProgress | None) -> ChainWeights:
-        """Train a linear chain on a selection of documents.
-
-        Args:
-            indices: Indices of the documents to train on; None is all.
-            progress: Function called after each iteration.
-
-        Returns:
-            The weights of the chain.
-        """
-        examples = self.examples if indices is None else [self.examples[i] for i in indices]
-        features, sentence_offsets, tags = zip(*examples, strict=True)
-        return train_crfsuite(features, sentence_offsets, tags, progress=progress, **self.options)
+    return train

@@ -14,11 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from herdner._ext.hashing import hash_string
-from herdner.crf.trainer import TrainingProgress
 from herdner.crf.weights import ChainWeights, Keys
 from herdner.ner.features import FeaturePlan, make_extractor
 from herdner.ner.lexicon import Lexicon
-from herdner.ner.training.chains import ChainTrainer
 from herdner.text.document import Document
 
 # Guidelines depend on the word, its shape, the gazetteers that contain it, and the adjacent words.
@@ -88,31 +86,6 @@ class FeatureCopies:
             weights.entry_weights[entries],
         )  # fmt: skip
         return of_copies.add_to(without_copies)
-
-
-@dataclass(frozen=True, eq=False)
-class GuidelineTrainer:
-    """Trainer of linear chains that follow the annotation guideline of one of several corpora.
-
-    Attributes:
-        trainer: Trainer on features with copies.
-        copies: The copies.
-    """
-
-    trainer: ChainTrainer
-    copies: FeatureCopies
-
-    def train(self, indices: Sequence[int] | None, progress: TrainingProgress | None) -> ChainWeights:
-        """Train a linear chain on some of the documents, and merge the weights of the feature copies.
-
-        Args:
-            indices: Indices of the documents to train on; None is all.
-            progress: Function called after each iteration.
-
-        Returns:
-            The weights of the chain.
-        """
-        return self.copies.merge_weights(self.trainer.train(indices, progress))
 
 
 def _copied_plan(plan: FeaturePlan) -> FeaturePlan:

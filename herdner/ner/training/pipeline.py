@@ -15,9 +15,9 @@ from herdner.ner.features import make_extractor
 from herdner.ner.model import TaggerModel
 from herdner.ner.recasing import reader
 from herdner.ner.training.adapting import check_start, initial_link_tables, warn_of_similar_labels
-from herdner.ner.training.chains import ChainTrainer, CRFsuiteTrainer, HerdnerTrainer
+from herdner.ner.training.chains import ChainTrainer, HerdnerTrainer, crfsuite_trainer
 from herdner.ner.training.corpus import TrainingCorpus, prepare_corpus
-from herdner.ner.training.guidelines import FeatureCopies, GuidelineTrainer
+from herdner.ner.training.guidelines import FeatureCopies
 from herdner.ner.training.held_out import fit_calibration, held_out_unaries, predict_held_out
 from herdner.ner.training.links import gold_states, learn_link_tables
 from herdner.ner.training.options import TrainingOptions, regularisation
@@ -69,7 +69,7 @@ def train_model(
     warn_of_similar_labels(corpus.gold, base_tags)
     if base is None and options.plan is None:
         model = with_topics(model, corpus.documents, start, seed)
-    templates, trainer = options.link_templates(base), _make_trainer(options, model, corpus, base, start)
+    templates, train = options.link_templates(base), _make_trainer(options, model, corpus, base, start)
 
     def train_chain(indices: Sequence[int] | None, stage: str) -> TaggerModel:
         def report(iteration: int, values: dict[str, Any]) -> None:
@@ -77,7 +77,7 @@ def train_model(
                 progress(iteration, {**values, "stage": stage})
 
         try:
-            return replace(model, weights=trainer.train(indices, report))
+            return replace(model, weights=train(indices, report))
         except ImpossibleTags as error:
             raise ValueError(
                 f"document {corpus.documents[error.document].id or error.document}: its annotation allows no tag"
@@ -127,10 +127,12 @@ def _make_trainer(
         features = copies.features
     penalties = regularisation(options.c1, options.c2, options.min_freq, has_base=base is not None)
     if options.uses_own_trainer:
-        trainer = HerdnerTrainer(
+        train = HerdnerTrainer(
             features, corpus, penalties, StoppingRule(options.max_iterations, options.tolerance),
             base=None if base is None else base.weights, start=start_weights,
-        )  # fmt: skip
+        ).train  # fmt: skip
     else:
-        trainer = CRFsuiteTrainer(features, corpus, penalties, options.max_iterations)
-    return trainer if copies is None else GuidelineTrainer(trainer, copies)
+        train = crfsuite_trainer(features, corpus, penalties, options.max_iterations)
+    if copies is None:
+        return train
+    return lambda indices, progress: copies.merge_weights(train(indices, progress))
