@@ -434,6 +434,8 @@ def optimise_blocks(influence: BlockInfluence, order: Iterable[int], importance:
     order, n_spans, replaced = influence.steps(order), len(influence.spans), list[Floats]()
     if np.shape(importance) != (n_spans,):
         raise ValueError(f"`importance` must have shape [{n_spans}], one number per span, got {np.shape(importance)}")
+    if not ((np.asarray(importance) >= 0) & (np.asarray(importance) < np.inf)).all():
+        raise ValueError("`importance` must be finite and at least 0")
     p = np.ones(n_spans)
     for block in order.tolist():
         targets = influence.targets[_rows(influence, block)]

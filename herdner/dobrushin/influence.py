@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from herdner._ext import influence as loops
 from herdner.base.arrays import Floats, Int32s, Int64s, frozen, sealed
-from herdner.base.checks import are_offsets
+from herdner.base.checks import are_offsets, check_integer
 from herdner.base.sums import exact_product, exact_sum
 from herdner.dobrushin.interactions import binary_fields, interactions, log_ranges, pair_couplings, rounding_errors
 from herdner.graph.tables import Graph, TableGraph, compile_tables
@@ -299,8 +299,9 @@ def exact_influence(graph: Graph, max_states: int = 2**16) -> Influence:
         max_states: Largest number of joint states of a blanket.
 
     Raises:
-        ValueError: A blanket has more than ``max_states`` joint states.
+        ValueError: A blanket has more than ``max_states`` joint states, or ``max_states`` is below 1.
     """
+    check_integer(max_states, "max_states")
     compiled = compile_tables(graph)
     starts, sources, _ = _rows(len(compiled.sizes), *log_ranges(compiled.factors))
     values = np.zeros(len(sources))
@@ -320,7 +321,11 @@ def tightest_influence(graph: Graph, exact_states: int = 0) -> Influence:
         graph: Any graph of table factors.
         exact_states: Variables whose Markov blanket has at most this many joint states are enumerated. Each takes about
             this many steps; 0 enumerates none.
+
+    Raises:
+        ValueError: ``exact_states`` is negative.
     """
+    check_integer(exact_states, "exact_states", 0)
     compiled = compile_tables(graph)
     binary = bool((compiled.sizes == 2).all())
     if binary and all(g.arity <= 2 or not len(g) for g in compiled.factors):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from herdner.base.arrays import Floats, Int64s
+from herdner.base.arrays import Floats, Int64s, finite
 from herdner.dobrushin.boxes import Box, LinkedBoxes, bounding_box, chain_sums
 from herdner.graph.linked_chains import LinkedChains
 from herdner.graph.tables import Graph, compile_tables
@@ -35,9 +35,15 @@ class MarginalBounds:
 
         Returns:
             float64[V], for each variable.
+
+        Raises:
+            ValueError: The marginals have another shape, or are not numbers.
         """
-        above = np.maximum(self.upper - marginals, 0.0).sum(axis=1)
-        below = np.maximum(marginals - self.lower, 0.0).sum(axis=1)
+        p = finite(marginals, "`marginals`")
+        if p.shape != self.upper.shape:
+            raise ValueError(f"`marginals` must have shape {list(self.upper.shape)}, got {list(p.shape)}")
+        above = np.maximum(self.upper - p, 0.0).sum(axis=1)
+        below = np.maximum(p - self.lower, 0.0).sum(axis=1)
         return np.minimum(np.minimum(above, below), 1.0)
 
 

@@ -344,7 +344,7 @@ class InfluenceEstimate:
         states = np.asarray(samples)
         if states.ndim != 2 or states.shape[1] != len(compiled.sizes) or not len(states):
             raise ValueError(f"`samples` must have shape [S, {len(compiled.sizes)}], got {states.shape}")
-        if not ((states >= 0) & (states < compiled.sizes)).all():
+        if states.dtype.kind not in "iu" or not ((states >= 0) & (states < compiled.sizes)).all():
             raise ValueError("`samples` must be states of the graph's variables, 0 to K - 1")
         pairs, sizes = pairwise_bound(compiled), compiled.sizes.tolist()  # pairs: for the pattern of shared factors
         values = np.zeros(len(pairs.values))

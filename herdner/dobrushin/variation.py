@@ -25,6 +25,7 @@ from herdner.graph.scan import Scan
 
 T = TypeVar("T", bound=np.generic)
 
+_LARGEST = 1e300  # the total variation never exceeds the sum of the importances
 _CHUNK = 2**20  # array elements in a chunk of a random scan
 
 
@@ -296,10 +297,10 @@ def coupling_vector(influence: Influence, steps: ScanSteps) -> Floats:
     b = np.ones(influence.n_variables)
     if steps.order is not None:
         loops.walk(influence, steps.order, b)
-        return b
-    for rows in _coupling_rows(influence, steps):
-        b = rows[-1]
-    return b
+    else:
+        for rows in _coupling_rows(influence, steps):
+            b = rows[-1]
+    return np.fmin(b, _LARGEST)  # influences of user-supplied matrices can overflow, to inf or NaN
 
 
 def _coupling_rows(influence: Influence, steps: ScanSteps) -> Iterator[Floats]:

@@ -17,7 +17,18 @@ from authors_files import (
 )
 from oracle import Oracle
 
-from herdner import Record, boltzmann, chain_graph, circular_dhg, dhg, herded_gibbs, make_backend, rdhg
+from herdner import (
+    FactorGraph,
+    Record,
+    TableFactors,
+    boltzmann,
+    chain_graph,
+    circular_dhg,
+    dhg,
+    herded_gibbs,
+    make_backend,
+    rdhg,
+)
 
 SMALL = "3 2\n0.5\n-0.1\n0.25\n0 1 0.3\n1 2 -0.7\n"
 # The full graph G4 of HGW19 Fig. 4 and 6: all couplings in the order of the pairs, and the biases.
@@ -197,3 +208,13 @@ def test_dhg_is_algorithm_5_and_circular_dhg_is_not() -> None:
         assert not has_a_start(circular_dhg(400, n_bins=1, record=kept), seed)
     same = herded_gibbs(50, sharing=dhg(n_bins=4).sharing, record=kept).infer(graph, 3).samples
     assert np.array_equal(circular_dhg(50, n_bins=4, record=kept).infer(graph, 3).samples, same)
+
+
+@pytest.mark.parametrize(("p", "is_drawn"), [(1.3e-10, True), (1.0e-10, False)])
+def test_dhg_draws_no_state_whose_probability_rounds_to_zero(p: float, is_drawn: bool) -> None:
+    """Algorithm 5 would draw state 1 beside state 1 in both cases, as their weight is that of the probability 0.45."""
+    table = np.log([[0.5, 0.5], [0.45 / 0.55 * 0.5, p / (1 - p) * 0.5]])
+    graph = FactorGraph([2, 2], [TableFactors([[0, 1]], table[None])])
+    samples = dhg(4000, n_bins=1, record=Record(best=False, marginals=False, every=1)).infer(graph, 1).samples[0]
+    before = np.append(0, samples[:-1, 1])
+    assert ((before == 1) & (samples[:, 0] == 1)).any() == is_drawn

@@ -94,6 +94,9 @@ def dhg(
     affects later states only. With one bin this is HG-1bin (HGW19 Sec. 7). In `circular_dhg` the exact probability also
     affects the present state.
 
+    Probabilities are rounded to multiples of 2^-32, and a state whose probability becomes 0 is never drawn. Algorithm 5
+    may draw states with probabilities below 2^-33 (about 1.2e-10), if their bin has a positive weight.
+
     Args:
         n_sweeps: Number of sweeps.
         burn_in: Number of sweeps at the start that are not recorded.

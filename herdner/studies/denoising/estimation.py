@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from herdner.base.checks import check_integer, check_real
 from herdner.base.seeds import Seed, generator
 from herdner.inference.backends.gibbs import circular_dhg
 from herdner.inference.record import Record
@@ -30,8 +31,15 @@ def pseudo_likelihood_coupling(labels: ArrayLike, n_labels: int, most: float = M
         labels: int[rows, columns], a picture without noise.
         n_labels: Number of labels.
         most: The coupling is between -most and most.
+
+    Raises:
+        ValueError: The labels are not integers of this range, or another argument is out of range.
     """
+    check_integer(n_labels, "n_labels", 2)
+    check_real(most, "most", 0)
     x = np.asarray(labels)
+    if x.ndim != 2 or not x.size or x.dtype.kind not in "iub" or int(x.min()) < 0 or int(x.max()) >= n_labels:
+        raise ValueError(f"`labels` must be integers from 0 to {n_labels - 1} of shape [rows, columns]")
     counts = _neighbour_counts(x, n_labels)
     step = max(1, len(counts) // _PIXELS)
     distinct, times = np.unique(

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from herdner.base.arrays import Floats, Int32s, constant
+from herdner.base.checks import check_real
 from herdner.base.seeds import Seed
 from herdner.graph.builders import ising, potts
 from herdner.graph.factors import TableFactors
@@ -58,9 +59,9 @@ def posterior_graph(observed: ArrayLike, noise: Noise, coupling: float) -> Facto
         A graph with one variable per pixel, row by row.
 
     Raises:
-        ValueError: The observation does not fit the noise.
+        ValueError: The observation does not fit the noise, or the coupling is not finite.
     """
-    y = check_observation(observed, noise)
+    y, coupling = check_observation(observed, noise), check_real(coupling, "coupling")
     prior = _prior(y.shape, noise.n_labels, coupling)
     pixels, pairs = prior.factors
     if isinstance(noise, GaussianNoise):
@@ -102,7 +103,11 @@ def default_backend(estimate: Literal["mean", "map"] = "mean", n_sweeps: int = 3
     Args:
         estimate: The estimate, see `denoise`.
         n_sweeps: Number of sweeps.
+
+    Raises:
+        ValueError: ``estimate`` is neither "mean" nor "map".
     """
+    _check_estimate(estimate)
     if estimate == "map":
         return make_backend("annealed-gibbs", n_sweeps=n_sweeps, record=Record(marginals=False))
     return make_backend(
@@ -137,8 +142,7 @@ def denoise(
     Raises:
         ValueError: The backend has no marginals for "mean", or an argument does not fit.
     """
-    if not np.isfinite(coupling):
-        raise ValueError(f"`coupling` must be finite, got {coupling}")
+    _check_estimate(estimate)
     y = check_observation(observed, noise)
     graph = posterior_graph(y, noise, coupling)
     backend = default_backend(estimate) if backend is None else backend
@@ -159,6 +163,11 @@ def denoise(
     levels = noise.levels if isinstance(noise, GaussianNoise) else np.arange(noise.n_labels)
     mean = result.marginals @ np.array(levels, np.float64)
     return DenoisedPicture(labels.reshape(y.shape), mean.reshape(y.shape), noise, coupling, result)
+
+
+def _check_estimate(estimate: str) -> None:
+    if estimate not in ("mean", "map"):
+        raise ValueError(f"`estimate` must be 'mean' or 'map', got {estimate!r}")
 
 
 def _prior(shape: tuple[int, ...], n_labels: int, coupling: float) -> FactorGraph:

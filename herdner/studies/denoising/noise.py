@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from herdner.base.arrays import Floats, Int32s
-from herdner.base.checks import is_number
+from herdner.base.arrays import Floats, Int32s, finite
+from herdner.base.checks import check_integer, is_number
 
 BLACK_AND_WHITE = (-1.0, 1.0)
 _LEAST_SIGMA, _LEAST_P = 1e-3, 1e-6
@@ -117,8 +117,7 @@ class FlipNoise:
         """Convert the fields to their types, and check them."""
         if not (is_number(self.p) and 0 < self.p < 1):
             raise ValueError(f"p must be above 0 and below 1, got {self.p}; a picture without noise needs no denoising")
-        if not 2 <= self.n_labels <= 2**15:
-            raise ValueError(f"`n_labels` must be between 2 and {2**15}, got {self.n_labels}")
+        check_integer(self.n_labels, "n_labels", 2, 2**15)
 
     def __str__(self) -> str:
         """Return the noise model as a one-line summary."""
@@ -185,8 +184,14 @@ def estimate_gaussian_noise(y: ArrayLike, n_labels: int, levels: tuple[float, ..
         y: Observed numbers.
         n_labels: Number of labels, K.
         levels: Fixed levels, or None to fit them, starting at quantiles.
+
+    Raises:
+        ValueError: The picture is empty or has numbers that are not finite, or ``n_labels`` is below 2.
     """
-    values = np.asarray(y, np.float64).ravel()
+    check_integer(n_labels, "n_labels", 2)
+    values = finite(y, "a picture").ravel()
+    if not len(values):
+        raise ValueError("a picture must have at least one pixel")
     values = values[:: max(1, len(values) >> 16)]
     if levels is None:
         middle = np.quantile(values, (np.arange(n_labels) + 0.5) / n_labels)
@@ -216,7 +221,11 @@ def estimate_flip_noise(y: NDArray[np.integer], n_labels: int) -> FlipNoise:
     Args:
         y: int[rows, columns], observed labels.
         n_labels: Number of labels.
+
+    Raises:
+        ValueError: ``n_labels`` is below 2.
     """
+    check_integer(n_labels, "n_labels", 2)
     pairs = [y[:, 1:] != y[:, :-1], y[1:] != y[:-1]]
     n = sum(part.size for part in pairs)
     differ = sum(int(part.sum()) for part in pairs) / n if n else 0.0

@@ -64,7 +64,7 @@ def sgld(
         check_integer(n_chains, "n_chains"),
         check_integer(thin, "thin"),
     )
-    if not (np.isfinite(step_size) and step_size > 0 and decay >= 0):
+    if not (0 < step_size < np.inf and 0 <= decay < np.inf):
         raise ValueError(f"`step_size` must be above 0 and `decay` at least 0, got {step_size} and {decay}")
     previous = resume_points(start, target, n, "n_samples")
     x, resumed = _states(target, previous, chains, init, rng)

@@ -97,6 +97,10 @@ class Adam:
         _check_rate("rate", self.rate)
         if self.final is not None:
             _check_rate("final", self.final)
+        _check_rate("epsilon", self.epsilon)
+        for name, value in (("beta1", self.beta1), ("beta2", self.beta2)):
+            if not 0 <= value < 1:
+                raise ValueError(f"`{name}` must be at least 0 and below 1, got {value}")
 
     def begin(self, n_steps: int) -> Mover:
         """Start a run, and return a function that maps directions [P, d] to displacements of the particles [P, d].

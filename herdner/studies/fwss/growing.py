@@ -315,6 +315,7 @@ class Ascent:
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             for _ in range(n_steps):
                 scores, part = self.batches.grad(x, block), x[:, at]
+                check_finite(scores, "fwss", self._done, run.n)
                 direction = own[0] * scores if n_new == 1 else SteinField(part, own, scores, run.bandwidth)(part)
                 if field is not None:
                     direction += field(part)

@@ -58,7 +58,7 @@ class SampleMean:
         """Convert the fields to their types, and check them."""
         samples = as_points(self.samples, "samples")
         weights = cast("Floats | None", self.weights)
-        weights = np.full(len(samples), 1 / len(samples)) if weights is None else np.asarray(weights, float)
+        weights = np.full(len(samples), 1 / len(samples)) if weights is None else finite(weights, "`weights`")
         if weights.shape != (len(samples),):
             raise ValueError(f"`weights` must have shape [{len(samples)}], one per sample, got {weights.shape}")
         object.__setattr__(self, "samples", samples)
@@ -98,6 +98,18 @@ class MixtureMean:
     means: Floats
     covariances: Floats
 
+    def __post_init__(self) -> None:
+        """Convert the fields to their types, and check them."""
+        weights, means = finite(self.weights, "`weights`"), as_points(self.means, "means")
+        covariances, (n, d) = finite(self.covariances, "`covariances`"), means.shape
+        if weights.shape != (n,) or covariances.shape != (n, d, d):
+            raise ValueError(
+                f"`weights` and `covariances` must have shapes {(n,)} and {(n, d, d)}, as `means` has {(n, d)}, got"
+                f" {weights.shape} and {covariances.shape}"
+            )
+        for name, values in (("weights", weights), ("means", means), ("covariances", covariances)):
+            object.__setattr__(self, name, values)
+
     def at(self, x: Floats, bandwidth: float) -> Floats:
         """Return the kernel mean of the mixture at points; see ``KernelMean.at``.
 
@@ -129,7 +141,7 @@ def _smoothed(difference: Floats, covariance: Floats, bandwidth: float) -> Float
     The mean of the distribution is x - ``difference``.
     """
     d = difference.shape[1]
-    total = covariance + bandwidth**2 * np.eye(d)
+    total = covariance + fixed_bandwidth(bandwidth) ** 2 * np.eye(d)
     distance = (difference * np.linalg.solve(total, difference.T).T).sum(axis=1)
     return np.exp(d * np.log(bandwidth) - np.linalg.slogdet(total)[1] / 2 - distance / 2)
 
@@ -175,7 +187,7 @@ def rbf(x: Floats, y: Floats, bandwidth: float) -> Floats:
         float64[N, M].
     """
     result = squared_distances(x, y)
-    result *= -0.5 / bandwidth**2
+    result *= -0.5 / fixed_bandwidth(bandwidth) ** 2
     return np.exp(result, out=result)
 
 
@@ -229,8 +241,9 @@ def check_bandwidth(bandwidth: float | str, rules: Sequence[str] = ("median", "k
             *most, last = ["a number above 0", *map(repr, rules)]
             raise ValueError(f"`bandwidth` must be {', '.join(most)} or {last}, got {bandwidth!r}")
         return bandwidth
-    if not np.isfinite(bandwidth) or bandwidth <= 0:
-        raise ValueError(f"`bandwidth` must be above 0, got {bandwidth}; median_bandwidth(x) computes one")
+    if not (1e-150 <= bandwidth <= 1e150):  # its square must be a normal double
+        limits = "above 0" if not bandwidth > 0 else "from 1e-150 to 1e150"
+        raise ValueError(f"`bandwidth` must be {limits}, got {bandwidth}; median_bandwidth(x) computes one")
     return float(bandwidth)
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from herdner.base.arrays import Floats
+from herdner.base.checks import check_real
 from herdner.base.seeds import Seed
 from herdner.studies.fwss.common import check_points, resolve_bandwidth, resolve_kernel_mean
 from herdner.studies.fwss.growing import FwssOptions, ParticleRun, approximate_lmo
@@ -68,8 +69,7 @@ def lazy_fwss(
     plan = FwssOptions(**options)
     if plan.step == "constant":
         raise ValueError("lazy_fwss does not support step='constant', as equal weights ignore duality gaps")
-    if not accuracy >= 1:
-        raise ValueError(f"`accuracy` must be at least 1, got {accuracy}")
+    check_real(accuracy, "accuracy", 1)
     bandwidth = float(resolve_bandwidth(plan.bandwidth, points, scores))
     mean = resolve_kernel_mean(plan.kernel_mean, target)
     if mean is None:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from herdner.base.arrays import Floats
-from herdner.base.checks import check_integer
+from herdner.base.checks import check_integer, check_real
 from herdner.base.seeds import Seed
 from herdner.studies.fwss.common import Adam, GradientBatches, Optimiser, check_points, find_mode
 from herdner.studies.fwss.growing import FwssOptions, ParticleRun, add_particles, move_along_field
@@ -81,6 +81,8 @@ def fit_laplace(
     Raises:
         ValueError: The density does not decrease in every direction from the mode.
     """
+    if check_real(step, "step", 0) == 0:
+        raise ValueError(f"`step` must be above 0, got {step}")
     x = check_points(np.atleast_2d(start), target, "start")
     batches = GradientBatches(target.density, None, np.random.default_rng(0))  # unused, as no mini-batch is drawn
     mode = find_mode(target, x[:1], batches, check_integer(mode_steps, "mode_steps"))

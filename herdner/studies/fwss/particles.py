@@ -83,6 +83,7 @@ def svgd(
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         for iteration in range(n_iterations):
             scores = batches.grad(x)
+            check_finite(scores, "svgd", iteration)
             if iteration % _BANDWIDTH_EVERY == 0:
                 h = resolve_bandwidth(rule, x, scores)
             x = x + move(SteinField(x, weights, scores, h)(x))

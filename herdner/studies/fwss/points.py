@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from herdner.base.arrays import Floats
+from herdner.base.arrays import Floats, finite
 from herdner.studies.fwss.kernels import KernelMean, SampleMean, as_kernel_mean, as_points, fixed_bandwidth
 
 
@@ -85,9 +85,10 @@ def effective_sample_size(weights: ArrayLike) -> float:
         weights: float64[N].
 
     Raises:
-        ValueError: All weights are 0.
+        ValueError: All weights are 0, or one is not finite.
     """
-    w = np.abs(np.asarray(weights, float))
+    w = np.abs(finite(weights, "`weights`"))
     if not w.sum() > 0:
         raise ValueError("`weights` must not all be 0")
+    w = w / w.max()
     return float(w.sum() ** 2 / (w * w).sum())

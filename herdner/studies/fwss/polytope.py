@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from herdner.base.arrays import Floats
-from herdner.studies.fwss.kernels import as_points, gram
+from herdner.base.checks import check_integer, check_real
+from herdner.studies.fwss.kernels import as_points, fixed_bandwidth, gram
 from herdner.studies.fwss.quadrature import refuse_duplicates
 
 
@@ -29,6 +30,11 @@ class MarginalPolytope:
     diameter: float
     radius: float
 
+    def __post_init__(self) -> None:
+        """Check the fields."""
+        check_real(self.diameter, "diameter", 0)
+        check_real(self.radius, "radius", 0)
+
     @classmethod
     def of(cls, x: ArrayLike, chances: ArrayLike, bandwidth: float) -> MarginalPolytope:
         """Compute the diameter and the inner radius of the polytope of a discrete distribution.
@@ -46,11 +52,11 @@ class MarginalPolytope:
         Raises:
             ValueError: The probabilities do not sum to 1, or two points are so close that their kernels are dependent.
         """
-        points, p = as_points(x, "points"), np.asarray(chances, float)
+        points, p, h = as_points(x, "points"), np.asarray(chances, float), fixed_bandwidth(bandwidth)
         if p.shape != (len(points),) or not (p >= 0).all() or not np.isclose(p.sum(), 1):
             raise ValueError(f"`chances` must be {len(points)} probabilities with sum 1, one per point")
         refuse_duplicates(points)
-        matrix = gram(points, bandwidth)
+        matrix = gram(points, h)
         try:
             corners = np.asarray(np.linalg.cholesky(matrix), float)  # row i is kernel i, with equal distances
         except np.linalg.LinAlgError:
@@ -69,15 +75,18 @@ class MarginalPolytope:
         Args:
             n_particles: N.
             step: The step rule.
-            accuracy: delta of eq. 3.
+            accuracy: delta of eq. 3, above 0 and at most 1.
 
         Raises:
-            ValueError: The theorems do not cover the step rule.
+            ValueError: The theorems do not cover the step rule, or an argument is out of their range.
         """
         if step not in ("constant", "line-search", "away", "fully-corrective"):
             raise ValueError(
                 f"`step` must be 'constant', 'line-search', 'away' or 'fully-corrective' for this bound, got {step!r}"
             )
+        check_integer(n_particles, "n_particles")
+        if check_real(accuracy, "accuracy", 0, 1) == 0:
+            raise ValueError(f"`accuracy` must be above 0, got {accuracy}")
         if step == "constant":
             return 2 * self.diameter**2 / (self.radius * accuracy * n_particles) if self.radius else np.inf
         share = (self.radius * accuracy / self.diameter) ** 2 if self.radius else 0.0
@@ -93,12 +102,12 @@ class MarginalPolytope:
 
         Args:
             n_particles: N.
-            gamma: The distance.
+            gamma: The distance, above 0.
             step: See `bound`.
             accuracy: See `bound`.
 
         Raises:
-            ValueError: The theorems do not cover the step rule.
+            ValueError: The theorems do not cover the step rule, or an argument is out of their range.
         """
         return _tail(self.bound(n_particles, step, accuracy), gamma)
 
@@ -117,10 +126,11 @@ class MarginalPolytope:
             accuracy: K of Alg. 9 and 10.
 
         Raises:
-            ValueError: ``phi`` or ``accuracy`` is out of range.
+            ValueError: An argument is out of range.
         """
-        if not (phi >= 0 and accuracy >= 1):
-            raise ValueError(f"`phi` must be at least 0 and `accuracy` at least 1, got {phi} and {accuracy}")
+        check_integer(n_particles, "n_particles")
+        check_real(phi, "phi", 0)
+        check_real(accuracy, "accuracy", 1)
         share = (phi / (accuracy * self.diameter**2)) ** 2 if self.diameter else 0.0
         return float(np.sqrt(2) * self.diameter * np.exp(-share * n_particles / 2))
 
@@ -129,12 +139,12 @@ class MarginalPolytope:
 
         Args:
             n_particles: N.
-            gamma: The distance.
+            gamma: The distance, above 0.
             phi: See `lazy_bound`.
             accuracy: See `lazy_bound`.
 
         Raises:
-            ValueError: ``phi`` or ``accuracy`` is out of range.
+            ValueError: An argument is out of range.
         """
         return _tail(self.lazy_bound(n_particles, phi, accuracy), gamma)
 
@@ -144,6 +154,8 @@ def _tail(spread: float, gamma: float) -> float:
 
     ``spread`` is its standard deviation.
     """
+    if check_real(gamma, "gamma", 0) == 0:
+        raise ValueError(f"`gamma` must be above 0, got {gamma}")
     if not spread < np.inf:
         return 1.0
     inner = -((gamma / spread) ** 2) / 2

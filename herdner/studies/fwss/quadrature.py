@@ -10,7 +10,7 @@ from scipy.linalg import cho_solve, solve_triangular  # pyright: ignore[reportMi
 
 from herdner.base.arrays import Floats
 from herdner.studies.fwss.kernels import KernelMean, as_kernel_mean, as_points, fixed_bandwidth, gram
-from herdner.studies.fwss.stein import stein_kernel
+from herdner.studies.fwss.stein import check_scores, stein_kernel
 
 _FIRST_JITTER, _LAST_JITTER = 1e-13, 1e-4  # relative to the mean diagonal element
 _REFINEMENTS, _RESIDUAL = 20, 1e-9
@@ -202,7 +202,7 @@ def stein_weights(x: ArrayLike, scores: ArrayLike, bandwidth: float) -> Floats:
         ValueError: Two points are equal, or the Gram matrix is singular.
     """
     points = as_points(x, "points")
-    s = np.asarray(scores, float)
+    s = check_scores(scores, points)
     refuse_duplicates(points)
     return least_ksd(GramSystem(stein_kernel(points, s, points, s, bandwidth)))
 

@@ -42,6 +42,7 @@ class LogisticRegression:
         x, y = check_data(self.inputs, self.outputs)
         if not np.isin(y, (0, 1)).all():
             raise ValueError("`outputs` of a logistic regression must be 0 or 1")
+        GammaOfExp(self.shape, self.rate)  # checks both
         object.__setattr__(self, "inputs", np.column_stack([x, np.ones(len(x))]))
         object.__setattr__(self, "outputs", 2 * y - 1)
 
@@ -125,6 +126,7 @@ class NeuralRegression:
         """Convert the fields to their types, and check them."""
         x, y = check_data(self.inputs, self.outputs)
         check_integer(self.units, "units")
+        GammaOfExp(self.shape, self.rate)  # checks both
         # A constant column has no information; it becomes 0.
         spread, width = x.std(axis=0), float(y.std()) or 1.0
         spread = np.where(spread > 1e-12 * np.abs(x).max(axis=0), spread, np.inf)

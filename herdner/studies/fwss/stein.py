@@ -6,7 +6,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from herdner.base.arrays import Floats
-from herdner.studies.fwss.kernels import as_points, evenly_spaced, median_bandwidth, squared_distances
+from herdner.base.checks import check_integer, check_real
+from herdner.studies.fwss.kernels import (
+    SampleMean,
+    as_points,
+    evenly_spaced,
+    fixed_bandwidth,
+    median_bandwidth,
+    squared_distances,
+)
 
 _CELLS = 2**20
 _BANDWIDTH_POINTS = 512
@@ -32,7 +40,12 @@ class SteinField:
             weights: float64[N].
             scores: float64[N, d].
             bandwidth: Bandwidth of the kernel.
+
+        Raises:
+            ValueError: A score is not finite, or the bandwidth is not above 0.
         """
+        check_scores(scores, points)
+        bandwidth = fixed_bandwidth(bandwidth)
         self._middle = points.mean(axis=0)
         shifted = points - self._middle
         self._norms = (shifted * shifted).sum(axis=1)
@@ -87,7 +100,26 @@ def stein_kernel(x: Floats, scores_x: Floats, y: Floats, scores_y: Floats, bandw
     Returns:
         float64[N, M].
     """
-    return _stein_parts(x, scores_x, y, scores_y, bandwidth)[0]
+    sx, sy = check_scores(scores_x, x), check_scores(scores_y, y)
+    return _stein_parts(x, sx, y, sy, fixed_bandwidth(bandwidth))[0]
+
+
+def check_scores(scores: ArrayLike, x: Floats) -> Floats:
+    """Return the scores of points as float64[N, d].
+
+    Args:
+        scores: Gradients of the log-density at the points.
+        x: The points, float64[N, d].
+
+    Raises:
+        ValueError: The scores have another shape than the points, or one is not finite.
+    """
+    s = np.asarray(scores, float)
+    if s.shape != x.shape:
+        raise ValueError(f"`scores` must have the shape of the points, {x.shape}, got {s.shape}")
+    if not np.isfinite(s).all():
+        raise ValueError("`scores` must be finite; remove points where the log-density has no gradient")
+    return s
 
 
 def _stein_parts(x: Floats, sx: Floats, y: Floats, sy: Floats, bandwidth: float) -> tuple[Floats, Floats]:
@@ -121,10 +153,8 @@ def _ksd_squared(
     x: Floats, scores: ArrayLike, bandwidth: float, weights: ArrayLike | None = None
 ) -> tuple[float, float]:
     """Return the squared kernelised Stein discrepancy, and its derivative with respect to the log-bandwidth."""
-    s = np.asarray(scores, float)
-    if s.shape != x.shape:
-        raise ValueError(f"`scores` must have the shape of the points, {x.shape}, got {s.shape}")
-    w = np.full(len(x), 1 / len(x)) if weights is None else np.asarray(weights, float)
+    s, bandwidth = check_scores(scores, x), fixed_bandwidth(bandwidth)
+    w = SampleMean(x, weights).weights  # type: ignore[arg-type]
     step = max(1, _CELLS // len(x))
     value = slope = 0.0
     for i in range(0, len(x), step):
@@ -150,7 +180,8 @@ def ksd_bandwidth(x: ArrayLike, scores: ArrayLike, n_steps: int = 30, rate: floa
         n_steps: Number of steps of the descent over log h.
         rate: Step size.
     """
-    points, s = as_points(x, "points"), np.asarray(scores, float)
+    points, n_steps = as_points(x, "points"), check_integer(n_steps, "n_steps", 0)
+    s, rate = check_scores(scores, points), check_real(rate, "rate", 0)
     some = evenly_spaced(len(points), _BANDWIDTH_POINTS)
     points, s = points[some], s[some]
     start = log_h = float(np.log(median_bandwidth(points)))

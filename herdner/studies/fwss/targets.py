@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import logsumexp  # pyright: ignore[reportMissingTypeStubs, reportUnknownVariableType]
 
-from herdner.base.arrays import Floats
+from herdner.base.arrays import Floats, finite
+from herdner.base.checks import check_integer
 from herdner.graph import DensityFactors, DensityGraph, FactorGraph, Reals, compile_density
 from herdner.studies.fwss.kernels import KernelMean, MixtureMean
 
@@ -70,7 +71,12 @@ def density_target(
         dim: Number of variables, d.
         prior: See `Target`.
         n_terms: Number of data terms; 0 for none.
+
+    Raises:
+        ValueError: ``dim`` or ``n_terms`` is out of range.
     """
+    check_integer(dim, "dim")
+    check_integer(n_terms, "n_terms", 0)
     factors = DensityFactors(np.arange(dim, dtype=np.int32)[None], log_density, grad, n_terms)  # type: ignore[arg-type]
     return Target(FactorGraph(Reals(dim), [factors]), prior)  # type: ignore[arg-type]
 
@@ -106,11 +112,11 @@ def gaussian_mixture(weights: ArrayLike, means: ArrayLike, covariances: ArrayLik
     Raises:
         ValueError: An argument has the wrong shape or is out of range.
     """
-    centres = np.asarray(means, float)
+    centres = finite(means, "`means`")
     if centres.ndim != 2 or not centres.size:
         raise ValueError(f"`means` must have shape [components, dimensions], got {centres.shape}")
     n, d = centres.shape
-    shares, spreads = np.asarray(weights, float), np.asarray(covariances, float)
+    shares, spreads = np.asarray(weights, float), finite(covariances, "`covariances`")
     if spreads.shape == (n,):
         spreads = spreads[:, None, None] * np.eye(d)
     if shares.shape != (n,) or not (shares > 0).all() or abs(shares.sum() - 1) > 1e-9:
@@ -195,6 +201,12 @@ class GammaOfExp:
 
     shape: float
     rate: float
+
+    def __post_init__(self) -> None:
+        """Check the fields."""
+        for name, value in (("shape", self.shape), ("rate", self.rate)):
+            if not 0 < value < np.inf:
+                raise ValueError(f"`{name}` of a gamma distribution must be finite and above 0, got {value}")
 
     def log_density(self, x: Floats) -> Floats:
         """Return the log-density at the points x, up to an additive constant.

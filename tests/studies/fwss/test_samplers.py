@@ -273,7 +273,7 @@ TWICE = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 0.0]])
         (lambda: block_fwss(ELEVEN, 3, blocks=[[0], [0]]), "each of the variables 0 to 1 once"),
         (lambda: block_fwss(ELEVEN, 3, workers=0), "workers must be a whole number of at least 1"),
         (lambda: lazy_fwss(ELEVEN, 3, cache=TWICE[:2], step="constant"), "lazy_fwss does not support step='constant'"),
-        (lambda: lazy_fwss(ELEVEN, 3, cache=TWICE[:2], accuracy=0.5), "`accuracy` must be at least 1"),
+        (lambda: lazy_fwss(ELEVEN, 3, cache=TWICE[:2], accuracy=0.5), "`accuracy` must be a finite number"),
         (lambda: cached_fwss(ELEVEN, 3, cache=np.zeros((0, 2))), "and at least one point"),
         (lambda: stein_points(ELEVEN, 3, search="grid"), "search='grid' needs `box`"),
         (lambda: stein_points(LOGISTIC, 3, search="grid", box=[[-1, 1]] * 5), "too large; lower `resolution`, or use"),
