@@ -104,10 +104,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     Args:
         arguments: Arguments of the command line; None: the arguments of the process.
     """
-    for name in ("stdout", "stderr"):
-        if getattr(sys, name) is None:  # closed by the caller
-            null = Path(os.devnull).open("w")  # noqa: SIM115  # stays open until the process ends
-            setattr(sys, name, null)
+    _replace_closed_streams()
     # Python's resource tracker warns when it removes the semaphores of an interrupted process.
     warnings = os.environ.get("PYTHONWARNINGS")
     os.environ["PYTHONWARNINGS"] = f"{warnings},ignore:resource_tracker" if warnings else "ignore:resource_tracker"
@@ -119,6 +116,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if isinstance(code, int) and code:
         _end_soon(code)
     sys.exit(code)
+
+
+def _replace_closed_streams() -> None:
+    """Replace standard streams that the caller has closed. They stay open until the process ends.
+
+    Writing to the new standard output is an error. Messages on the new standard error are discarded.
+    """
+    if sys.stdout is None:
+        sys.stdout = open(os.open(os.devnull, os.O_RDONLY), "w", encoding="utf-8")  # noqa: PTH123, SIM115
+    if sys.stderr is None:
+        sys.stderr = Path(os.devnull).open("w")  # noqa: SIM115
 
 
 def _exit_by_signal(*_: object) -> None:

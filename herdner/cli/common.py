@@ -8,8 +8,7 @@ import io
 import os
 import sys
 from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
-from pathlib import Path
+from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 import typer
@@ -47,6 +46,9 @@ def print_os_error(error: OSError) -> None:
     Args:
         error: The error.
     """
+    if error.errno == errno.EBADF and error.filename is None:
+        print_message("standard output is closed, so the results are lost; redirect it to a file")
+        return
     name = error.filename or ("standard output" if error.errno == errno.ENOSPC else None)
     print_message(f"{name}: {error.strerror}" if name and error.strerror else error.strerror or error)
 
@@ -87,6 +89,8 @@ def handle_errors(function: Callable[P, T]) -> Callable[P, T]:
             print_message("not enough memory; process fewer or shorter documents at a time")
         except OSError as error:
             print_os_error(error)
+            if error.filename is None:
+                discard_stdout()  # its buffer may hold output that cannot be written
         except (ValueError, MissingExtra, _corpus_error()) as error:
             print_message(error)
         raise typer.Exit(1)
@@ -200,14 +204,9 @@ def open_output(output: str | None) -> Generator[IO[Any]]:
     if output is None or output == "-":
         yield sys.stdout
         return
-    from herdner.base.files import atomic_write
-    from herdner.text.io.source import COMPRESSED, compress_stream
+    from herdner.text.io.source import create_file
 
-    compression = COMPRESSED.get(Path(output).suffix)
-    with (
-        atomic_write(output) as file,
-        nullcontext(file) if compression is None else compress_stream(compression, file) as binary,
-    ):
+    with create_file(output) as binary:
         stream = io.TextIOWrapper(binary, encoding="utf-8", newline="\n", write_through=True)
         try:
             yield stream

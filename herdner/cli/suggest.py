@@ -52,7 +52,7 @@ def suggest(
     format_ = None if format_ is None and output_format == "text" else output_format
     inputs = expand_inputs(files or [], input_, pattern)
     import herdner
-    from herdner.corpora.formats import write_documents
+    from herdner.corpora.formats import file_options, write_documents
     from herdner.ner.suggesting import rank_documents
 
     tagger = herdner.load(model)
@@ -68,7 +68,8 @@ def suggest(
         if format_ is None:
             stream.writelines(_lines(suggestions))
         else:
-            write_documents(map(_with_rank, suggestions, range(1, len(suggestions) + 1)), stream, format_)
+            ranked = map(_with_rank, suggestions, range(1, len(suggestions) + 1))
+            write_documents(ranked, stream, format_, **file_options(format_, output or "-"))
     status.exit_on_failure()
 
 

@@ -158,7 +158,7 @@ def _tag_inputs(
     seed: int, status: RunStatus, model: str, output: TagOutput, jobs: int, errors: str | None,
 ) -> None:  # fmt: skip
     """Tag the documents of the input files, and write the tagged documents in the order of the input."""
-    from herdner.corpora.formats import FORMATS, write_documents
+    from herdner.corpora.formats import FORMATS, file_options, write_documents
 
     is_terminal = output.path in (None, "-") and sys.stdout.isatty()
     with show_progress("{task.fields[tokens]:,} tokens", visible=not is_terminal) as display:
@@ -174,9 +174,9 @@ def _tag_inputs(
         writer_options = {"headed": output.has_headings, "column": output.column}
         supported = FORMATS[output.format].write_options
         with open_output(output.path) as stream:
-            write_documents(
-                tagged, stream, output.format, **{key: v for key, v in writer_options.items() if key in supported}
-            )
+            options = {key: value for key, value in writer_options.items() if key in supported}
+            options |= file_options(output.format, output.path or "-")
+            write_documents(tagged, stream, output.format, **options)
             if status.is_truncated or (status.failures and not status.documents):
                 status.exit_on_failure()  # exits before the output replaces an older file
 

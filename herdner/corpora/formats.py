@@ -26,7 +26,7 @@ from herdner.text.io.plain import PIECE_CHARACTERS, read_text
 from herdner.text.io.prodigy import read_prodigy, write_prodigy
 from herdner.text.io.source import Input, sources, uncompressed
 from herdner.text.io.write import write_conll, write_html, write_jsonl, write_spacy, write_text
-from herdner.text.labels import rename_labels
+from herdner.text.labels import is_label, rename_labels
 from herdner.text.tokenize import tokenize_documents
 
 Reader = Callable[..., Iterator[Document | Failure]]
@@ -34,6 +34,11 @@ Reader = Callable[..., Iterator[Document | Failure]]
 
 Writer = Callable[..., None]
 """A function of documents, a stream and options."""
+
+
+Part = Literal["id", "text", "tokens", "entities", "spans", "confidence", "partial", "fields", "strings"]
+"""Part of a document that a format may carry. "tokens" includes sentences. "spans" are entities of whole tokens.
+"strings" are fields with strings as values."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +54,8 @@ class Format:
         layout: Layout of a column format; its fields are options of `read_documents`.
         is_binary: The writer writes bytes.
         has_labels: Documents of this format may have labels, which `read_documents` can rename.
+        carries: Parts of a document that are equal after writing and reading. `write_documents` refuses documents with
+            partial annotation if the format carries entities or spans only. Formats for display carry nothing.
     """
 
     name: str
@@ -59,6 +66,7 @@ class Format:
     layout: Layout | None = None
     is_binary: bool = False
     has_labels: bool = True
+    carries: frozenset[Part] = frozenset()
 
     @property
     def read_options(self) -> tuple[str, ...]:
@@ -97,6 +105,7 @@ def _write_parquet(documents: Iterable[Document], stream: IO[Any], *, column: st
     _parquet().write_table(documents, stream, column=column)
 
 
+_TABLE: frozenset[Part] = frozenset({"id", "text", "entities", "confidence", "strings"})
 _CONLL = _columns(
     "conll",
     "columns separated by TAB or spaces: token first, tag last (one column: no tags); -DOCSTART- starts a document",
@@ -107,7 +116,7 @@ _CONLL = _columns(
     extensions=(".conll", ".bio", ".iob2"),
 )
 _FORMATS = [
-    replace(_CONLL, write=write_conll),
+    replace(_CONLL, write=write_conll, carries=frozenset({"tokens", "spans", "partial"})),
     _columns("conll2003", "CoNLL-2003: token, part of speech, chunk, tag (IOB1)", Layout(), "eng.*", "deu.*"),
     _columns("conll2002", "CoNLL-2002: token, part of speech, tag (IOB2)", Layout(), "esp.*", "ned.*"),
     _columns("wnut17", "WNUT-17: each post is a document", Layout(documents="sentence"), "*.conll"),
@@ -142,10 +151,16 @@ _FORMATS = [
         read_jsonl,
         write_jsonl,
         (".jsonl", ".ndjson"),
+        carries=frozenset({"id", "text", "entities", "confidence", "partial", "fields"}),
     ),
     Format("lines", "plain text, one document per line", partial(read_text, documents="line"), has_labels=False),
     Format(
-        "csv", "comma-separated values, one document per row, its text in --column", read_table, write_table, (".csv",)
+        "csv",
+        "comma-separated values, one document per row, its text in --column",
+        read_table,
+        write_table,
+        (".csv",),
+        carries=_TABLE,
     ),
     Format(
         "tsv",
@@ -153,6 +168,7 @@ _FORMATS = [
         partial(read_table, delimiter="\t"),
         partial(write_table, delimiter="\t"),
         (".tsv", ".tab"),
+        carries=_TABLE,
     ),
     Format(
         "parquet",
@@ -161,6 +177,7 @@ _FORMATS = [
         _write_parquet,
         (".parquet", ".pq"),
         is_binary=True,
+        carries=frozenset({"id", "text", "entities", "confidence", "fields"}),
     ),
     Format(
         "html",
@@ -170,18 +187,43 @@ _FORMATS = [
         (".html", ".htm", ".xhtml"),
         has_labels=False,
     ),
-    Format("spacy", "spaCy's DocBin (.spacy)", read_spacy, write_spacy, (".spacy",), is_binary=True),
     Format(
-        "label-studio", "Label Studio's JSON; written: tasks with predictions", read_label_studio, write_label_studio
+        "spacy",
+        "spaCy's DocBin (.spacy)",
+        read_spacy,
+        write_spacy,
+        (".spacy",),
+        is_binary=True,
+        carries=frozenset({"text", "tokens", "spans"}),
     ),
-    Format("doccano", "doccano's JSON lines for sequence labelling", read_doccano, write_doccano),
-    Format("prodigy", "Prodigy's JSON lines of named entities", read_prodigy, write_prodigy),
+    Format(
+        "label-studio",
+        "Label Studio's JSON; written: tasks with predictions",
+        read_label_studio,
+        write_label_studio,
+        carries=frozenset({"id", "text", "entities", "confidence", "fields"}),
+    ),
+    Format(
+        "doccano",
+        "doccano's JSON lines for sequence labelling",
+        read_doccano,
+        write_doccano,
+        carries=frozenset({"id", "text", "entities", "fields"}),
+    ),
+    Format(
+        "prodigy",
+        "Prodigy's JSON lines of named entities",
+        read_prodigy,
+        write_prodigy,
+        carries=frozenset({"id", "text", "entities", "confidence", "fields"}),
+    ),
     Format(
         "brat",
         "brat's standoff: a folder of .txt and .ann files, or a tar.gz of them",
         read_brat,
         write_brat,
         is_binary=True,
+        carries=frozenset({"text", "entities", "confidence"}),
     ),
 ]
 
@@ -217,6 +259,20 @@ def format_of(name: str | os.PathLike[str], *, write: bool = False) -> str | Non
     """
     extension = PurePath(uncompressed(os.fspath(name))).suffix.lower()
     return (_WRITTEN_AS if write else _READ_AS).get(extension)
+
+
+def file_options(format: str, path: str | os.PathLike[str]) -> dict[str, Any]:
+    """Return the options of a writer for a file that `herdner.text.io.source.create_file` opens.
+
+    Args:
+        format: Name of a format (`WRITABLE`).
+        path: Path of the file.
+
+    Returns:
+        ``{"compress": False}`` if the writer would compress what the extension of the file compresses already.
+    """
+    is_compressed = uncompressed(os.fspath(path)) != os.fspath(path)
+    return {"compress": False} if is_compressed and "compress" in FORMATS[format].write_options else {}
 
 
 def read_documents(
@@ -315,7 +371,27 @@ def write_documents(documents: Iterable[Document], stream: IO[Any], format: str,
     """
     entry = _entry(format, "write", options)
     assert entry.write is not None
+    if entry.carries & {"entities", "spans"}:
+        documents = map(partial(_checked, entry), documents)
     entry.write(documents, stream, **options)
+
+
+def _checked(entry: Format, document: Document) -> Document:
+    """Return the document, or raise `ValueError` if the format's reader could not read its annotation."""
+    if document.partial is not None and "partial" not in entry.carries:
+        raise ValueError(
+            f"document {document.id!r}: {entry.name} cannot represent a partial annotation; write JSON lines"
+        )
+    end = 0
+    for entity in document.entities:
+        if not is_label(entity.label):
+            raise ValueError(f"document {document.id!r}: {entity.label!r:.60} is not a label that files can contain")
+        if entity.start < end:
+            raise ValueError(
+                f"document {document.id!r}: the entity at {entity.start}..{entity.end} overlaps another one"
+            )
+        end = entity.end
+    return document
 
 
 def _entry(format: str, direction: Literal["read", "write"], options: Iterable[str] = ()) -> Format:

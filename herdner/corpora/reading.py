@@ -9,10 +9,18 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from herdner.base.files import atomic_write
-from herdner.corpora.formats import ANNOTATION_OPTIONS, FORMATS, READABLE, format_of, read_documents, write_documents
+from herdner.corpora.formats import (
+    ANNOTATION_OPTIONS,
+    FORMATS,
+    READABLE,
+    file_options,
+    format_of,
+    read_documents,
+    write_documents,
+)
 from herdner.corpora.registry import Corpus, load_registry
 from herdner.text.document import Document
+from herdner.text.io.source import create_file
 
 
 class FileAndFormat(NamedTuple):
@@ -130,9 +138,10 @@ def convert(
             count += 1
             yield document
 
+    options_of_writer = ANNOTATION_OPTIONS.get(target_format, {})
     if str(output) == "-":
-        write_documents(counted(), sys.stdout, target_format, **ANNOTATION_OPTIONS.get(target_format, {}))
+        write_documents(counted(), sys.stdout, target_format, **options_of_writer)
         return count
-    with atomic_write(output) as stream:
-        write_documents(counted(), stream, target_format, **ANNOTATION_OPTIONS.get(target_format, {}))
+    with create_file(output) as stream:
+        write_documents(counted(), stream, target_format, **options_of_writer, **file_options(target_format, output))
     return count

@@ -89,9 +89,10 @@ class Document:
             raise ValueError(f"document {self.id!r}: {fault}")
         length = len(self.text)
         for entity in self.entities:
-            if not 0 <= entity.start <= entity.end <= length:
+            if not 0 <= entity.start < entity.end <= length:
                 raise ValueError(
-                    f"document {self.id!r} has {length} characters, but an entity is at {entity.start}..{entity.end}"
+                    f"document {self.id!r} has {length} characters, but an entity is at {entity.start}..{entity.end};"
+                    " expected a span of at least one character within the text"
                 )
         for each in self.partial.unannotated if self.partial else ():
             if not 0 <= each.start < each.end <= length:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import NamedTuple
 
 from herdner.text.tags import split_tag
@@ -46,8 +49,8 @@ class PartialAnnotation:
         """Check the possible tags of all ranges and the annotated labels."""
         for tags in dict.fromkeys(each.tags for each in self.unannotated):
             alternatives(tags)
-        labels = self.annotated_labels or ()
-        if duplicates := sorted(label for label in set(labels) if labels.count(label) > 1):
+        counts = Counter(self.annotated_labels or ())
+        if duplicates := sorted(label for label, count in counts.items() if count > 1):
             raise ValueError(f"the annotated labels name {duplicates[0]} twice; name it once")
 
     def conflict(self, entities: Iterable[tuple[int, int, str]]) -> str | None:
@@ -59,10 +62,15 @@ class PartialAnnotation:
         Returns:
             An error message, or None if there is no conflict.
         """
+        labels = None if self.annotated_labels is None else set(self.annotated_labels)
+        ranges = sorted(self.unannotated)
+        starts = [each.start for each in ranges]
+        last_ends = list(accumulate((each.end for each in ranges), max))
         for start, end, label in entities:
-            if self.annotated_labels is not None and label not in self.annotated_labels:
+            if labels is not None and label not in labels:
                 return f"the entity at {start}..{end} is a {label}, which is not among the annotated labels"
-            if any(each.start < end and start < each.end for each in self.unannotated):
+            n_before = bisect_left(starts, end)
+            if n_before and last_ends[n_before - 1] > start:
                 return f"the entity at {start}..{end} overlaps an unannotated range"
         return None
 

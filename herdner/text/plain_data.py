@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
 from collections.abc import Mapping
 from typing import Any, NamedTuple, cast
@@ -50,7 +51,7 @@ def parse_object(text: str) -> dict[str, Any]:
     Raise a `ValueError` with a one-line message if it cannot be parsed.
     """
     try:
-        values: object = json.loads(text)
+        values: object = json.loads(text, parse_float=finite_number)
     except (ValueError, RecursionError) as error:
         raise ValueError(f"not a document: {describe_json_error(error)}") from None
     if not isinstance(values, dict):
@@ -58,11 +59,22 @@ def parse_object(text: str) -> dict[str, Any]:
     return cast("dict[str, Any]", values)
 
 
+def finite_number(digits: str) -> float:
+    """Convert the digits of a number with a point or an exponent in JSON.
+
+    Raise `ValueError` if the number is too large.
+    """
+    number = float(digits)
+    if math.isinf(number):
+        raise ValueError(f"the number {digits[:40]} is too large; write it as a string")
+    return number
+
+
 def describe_json_error(error: Exception) -> str:
     """Return a one-line error message for users from an exception of `json.loads`."""
     if str(error).startswith("Exceeds the limit"):  # Python's own message names a function to call
         return f"not readable (a number has more than {sys.get_int_max_str_digits():,} digits)"
-    return f"not JSON ({error})"
+    return f"not JSON ({error})" if isinstance(error, json.JSONDecodeError | RecursionError) else str(error)
 
 
 def _parts(values: Mapping[str, Any]) -> DocumentParts:
@@ -100,7 +112,8 @@ def _entity(value: Any, text: str) -> Entity:
         raise ValueError(f"not a document: {entity} must have integer offsets and a label")
     if entity.name_id is not None and type(entity.name_id) is not int:
         raise ValueError(f"not a document: `name_id` must be an integer or None, got {entity.name_id!r}")
-    if text[entity.start : entity.end] != entity.text:
+    # The lengths come first: many long entities of a hostile file may share one long text.
+    if len(entity.text) != entity.end - entity.start or text[entity.start : entity.end] != entity.text:
         raise ValueError(
             f"not a document: an entity has the text {entity.text!r}, but the document has another text at its offsets"
         )

@@ -189,13 +189,30 @@ def test_a_full_disk_while_help_is_printed(arguments: tuple[str, ...]) -> None:
     assert (ran.returncode, ran.stderr) == (1, "herdner: standard output: No space left on device\n")
 
 
+CLOSED = "herdner: standard output is closed, so the results are lost; redirect it to a file"
+
+
 @posix
-def test_closed_streams_receive_nothing(tmp_path: Path, news_model: Path) -> None:
+@pytest.mark.parametrize(
+    ("command", "code", "message"),
+    [
+        ("tag text.txt -m MODEL >&-", 1, CLOSED),
+        ("tag text.txt -m MODEL -f jsonl >&-", 1, CLOSED),
+        ("tag text.txt -m MODEL -f spacy >&-", 1, CLOSED),
+        ("--help >&-", 1, CLOSED),
+        ("tag text.txt -m MODEL -o out.txt >&-", 0, ""),
+        ("tag no 2>&-", 1, ""),
+        ("tag text.txt -m MODEL -o out.txt <&-", 0, ""),
+        ("tag - -m MODEL <&-", 1, "herdner: <stdin>: standard input is closed; name a file"),
+        ("tag -m MODEL <&-", 2, "herdner: no FILE: name files or folders, or pipe text to the command"),
+    ],
+)  # fmt: skip
+def test_closed_streams(tmp_path: Path, news_model: Path, command: str, code: int, message: str) -> None:
     (tmp_path / "text.txt").write_text("In Kenya. ")
-    script = '"$0" -m herdner tag "$1" -m "$2" >&-; echo $?; "$0" -m herdner tag no 2>&-; echo $?'
-    command = ["sh", "-c", script, sys.executable, tmp_path / "text.txt", news_model]
-    ran = subprocess.run(command, capture_output=True, text=True, cwd=TESTS, timeout=PATIENCE)
-    assert (ran.stdout, ran.stderr) == ("0\n1\n", "")
+    script = f'"{sys.executable}" -m herdner {command.replace("MODEL", str(news_model))}'
+    ran = subprocess.run(["sh", "-c", script], capture_output=True, text=True, cwd=tmp_path, timeout=PATIENCE)
+    assert (ran.returncode, ran.stdout) == (code, "")
+    assert ran.stderr.removesuffix(" (see herdner tag --help)\n").removesuffix("\n") == message
 
 
 @posix

@@ -148,7 +148,7 @@ def places(rng: Rng) -> None:
     elif kind == "tags":
         document = document.with_tags([pick(rng, *LABELS, "E-PER", "x") for _ in range(int(pick(rng, n, n, n + 1)))])
     for entity in document.entities:
-        assert 0 <= entity.start <= entity.end <= len(text), entity
+        assert 0 <= entity.start < entity.end <= len(text), entity
     assert document.spans is None or all(0 <= span.start < span.end <= n for span in document.spans), document.spans
 
 

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import json
+import re
 from bisect import bisect_left, insort
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
+from dataclasses import replace
+from functools import cached_property, partial
 from typing import Any, NamedTuple, cast
 
 from herdner.text.document import Document, Failure
 from herdner.text.entity import Entity
-from herdner.text.io.jsonl import parse_record
+from herdner.text.io.jsonl import LARGEST_CONFIDENCE, parse_record
 from herdner.text.io.parse_warnings import ParseWarnings
 from herdner.text.io.source import FormatError, Input, read_lines, sources
 from herdner.text.labels import check_label
+
+_TWO_UNITS = re.compile("[\U00010000-\U0010ffff]")
 
 Warn = Callable[[str], None]
 """A function that records a warning about the current record (`ParseWarnings.add`)."""
@@ -139,43 +143,53 @@ def with_marked_spans(
     Raises:
         ValueError: A span is invalid.
     """
-    entities = [_entity(i, span, document.text) for i, span in enumerate(spans)]
-    disjoint = _without_overlaps(entities, warn)
+    text, units = document.text, _Utf16Units(document.text)
+    entities = [_entity(i, span, text, units) for i, span in enumerate(spans)]
+    disjoint = [replace(each, text=text[each.start : each.end]) for each in _without_overlaps(entities, warn)]
     return document.with_proposals(disjoint) if is_proposal else document.with_entities(disjoint)
 
 
-def _entity(i: int, span: MarkedSpan, text: str) -> Entity:
+def _entity(i: int, span: MarkedSpan, text: str, units: _Utf16Units) -> Entity:
+    """Check a span and return it as an entity without its text, which may be long and shared by many."""
     start, end, label, file_text, confidence = span
     if type(start) is not int or type(end) is not int or not 0 <= start < end <= len(text):
         raise ValueError(f"span {i} is {start!r}..{end!r}; expected 0 <= start < end <= {len(text)}, the text's length")
-    if file_text is not None and not _is_same(file_text, text[start:end]):
-        converted = _from_utf16(start, end, text)
-        if converted is None or not _is_same(file_text, text[slice(*converted)]):
-            raise ValueError(f"span {i} has the text {file_text!r}, but {start}..{end} is {text[start:end]!r}")
-        start, end = converted
-    value = float(confidence) if type(confidence) in (int, float) else None
-    return Entity(start, end, check_label(label, f"span {i}"), text[start:end], value)
+    if file_text is not None and not _is_same(file_text, start, end, text):
+        begin, stop = units.character(start), units.character(end)
+        if begin is None or stop is None or not _is_same(file_text, begin, stop, text):
+            actual = text[start : min(end, start + 60)]
+            raise ValueError(f"span {i} has the text {file_text!r:.60}, but {start}..{end} is {actual!r}")
+        start, end = begin, stop
+    is_number = type(confidence) in (int, float) and abs(confidence) <= LARGEST_CONFIDENCE
+    return Entity(start, end, check_label(label, f"span {i}"), "", float(confidence) if is_number else None)
 
 
-def _is_same(file_text: object, actual: str) -> bool:
-    """Return whether two texts are equal, apart from the forms in which tools write line breaks.
+def _is_same(file_text: object, start: int, end: int, text: str) -> bool:
+    """Return whether ``text[start:end]`` equals a text, apart from the forms in which tools write line breaks.
 
-    These are a backslash and an n, or a space.
+    These are a backslash and an n, or a space. Much longer texts are not compared, so that the time for many spans of
+    one long text remains in proportion to the file.
     """
-    return isinstance(file_text, str) and file_text.replace("\\n", " ").split() == actual.replace("\\n", " ").split()
+    if not isinstance(file_text, str) or end - start > 4 * len(file_text) + 1000:
+        return False
+    return file_text.replace("\\n", " ").split() == text[start:end].replace("\\n", " ").split()
 
 
-def _from_utf16(start: int, end: int, text: str) -> tuple[int, int] | None:
-    """Convert offsets in UTF-16 units, as browsers count, to offsets in characters.
+class _Utf16Units:
+    """Conversion of offsets in UTF-16 units, as browsers count, to offsets in the characters of a text."""
 
-    Return None if an offset splits a character.
-    """
-    data = text.encode("utf-16-le", "surrogatepass")
-    try:
-        before = data[: 2 * start].decode("utf-16-le")
-        return len(before), len(before) + len(data[2 * start : 2 * end].decode("utf-16-le"))
-    except UnicodeDecodeError:
-        return None
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    @cached_property
+    def pairs(self) -> list[int]:
+        """Offset in units of each character that has two units."""
+        return [match.start() + k for k, match in enumerate(_TWO_UNITS.finditer(self.text))]
+
+    def character(self, unit: int) -> int | None:
+        """Return the offset of the character that begins at an offset in units, or None if none begins there."""
+        n_pairs = bisect_left(self.pairs, unit)
+        return None if n_pairs and self.pairs[n_pairs - 1] == unit - 1 else unit - n_pairs
 
 
 def _without_overlaps(entities: Iterable[Entity], warn: Warn) -> list[Entity]:

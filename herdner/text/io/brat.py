@@ -9,8 +9,12 @@ import gzip
 import io
 import re
 import tarfile
+import unicodedata
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator
-from itertools import pairwise
+from contextlib import nullcontext
+from functools import cached_property
+from itertools import chain, count, pairwise
 from pathlib import Path, PurePosixPath
 from typing import IO, Any, NamedTuple
 
@@ -121,11 +125,12 @@ def _spans(pair: _Pair, warnings: ParseWarnings) -> list[MarkedSpan]:
     lines = (pair.annotation or "").split("\n")
     confidences = {note[1]: float(note[2]) for note in map(_NOTE.fullmatch, lines) if note is not None}
     spans: list[MarkedSpan] = []
+    words = _Words(pair.text)
     for number, line in enumerate(lines, 1):
         if not line.startswith("T"):
             continue
         try:
-            span = _span(line.rstrip("\r"), pair.text)
+            span = _span(line.rstrip("\r"), pair.text, words)
         except ValueError as error:
             raise FormatError(f"{pair.name}:{number}: {error}") from None
         if span is None:
@@ -135,7 +140,26 @@ def _spans(pair: _Pair, warnings: ParseWarnings) -> list[MarkedSpan]:
     return spans
 
 
-def _span(line: str, text: str) -> MarkedSpan | None:
+class _Words:
+    """Positions of the words of a text."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    @cached_property
+    def ranges(self) -> tuple[list[int], list[int]]:
+        """Starts and ends of all words."""
+        matches = list(re.finditer(r"\S+", self.text))
+        return [match.start() for match in matches], [match.end() for match in matches]
+
+    def lie_between(self, start: int, end: int) -> bool:
+        """Return whether a part of a word lies between two offsets."""
+        starts, ends = self.ranges
+        first = bisect_right(ends, start)
+        return start < end and first < len(starts) and starts[first] < end
+
+
+def _span(line: str, text: str, words: _Words) -> MarkedSpan | None:
     """Parse the span in a line of a brat annotation file.
 
     Return None if the span has several pieces with unmarked words between them.
@@ -147,7 +171,7 @@ def _span(line: str, text: str) -> MarkedSpan | None:
     if not space or len(offsets) < len(pieces):
         raise ValueError(f"{line[:60]!r} is not a span; expected T1 TAB LABEL START END TAB TEXT")
     offsets.sort()
-    if any(text[left[1] : right[0]].strip() for left, right in pairwise(offsets)):
+    if any(words.lie_between(left[1], right[0]) for left, right in pairwise(offsets)):
         return None
     start, end = offsets[0][0], offsets[-1][1]
     if not 0 <= start < end <= len(text):
@@ -155,31 +179,36 @@ def _span(line: str, text: str) -> MarkedSpan | None:
     return MarkedSpan(start, end, label, columns[2] if len(offsets) == 1 else None)
 
 
-def write_brat(documents: Iterable[Document], stream: IO[Any]) -> None:
+def write_brat(documents: Iterable[Document], stream: IO[Any], *, compress: bool = True) -> None:
     """Write documents in brat's format: a tar.gz archive with a NAME.txt and a NAME.ann for each document.
 
     Unpack it in brat's data folder.
 
-    NAME is the id of the document. White space in labels is replaced by "_", because brat does not allow it. A span
-    over several lines is written in pieces, as brat does. Confidences become notes. Equal documents give equal bytes.
+    NAME is the id of the document, with "_" for all characters but letters, digits and ".#-". A number is added if a
+    file system may confuse the name with an earlier one. White space in labels is replaced by "_", because brat does
+    not allow it. A span over several lines is written in pieces, as brat does. Confidences become notes. Equal
+    documents give equal bytes.
 
     Args:
         documents: The documents.
         stream: A binary stream, or a text stream with a binary buffer.
+        compress: Compress the archive by gzip.
 
     Raises:
-        ValueError: Two labels become the same label of brat.
+        ValueError: Two labels become the same label of brat, or an entity begins or ends with a line break or TAB.
     """
     binary = getattr(stream, "buffer", stream)
     labels: dict[str, str] = {}
     names: set[str] = set()
     with (
-        gzip.GzipFile("", "wb", fileobj=binary, mtime=0) as compressed,
-        tarfile.open(fileobj=compressed, mode="w|", format=tarfile.PAX_FORMAT) as archive,
+        gzip.GzipFile("", "wb", fileobj=binary, mtime=0) if compress else nullcontext(binary) as target,
+        tarfile.open(fileobj=target, mode="w|", format=tarfile.PAX_FORMAT) as archive,
     ):
         for number, document in enumerate(documents, 1):
             name = _file_name(document.id, number, names)
-            for extension, content in ((".txt", document.text), (".ann", "".join(_lines(document, labels)))):
+            # The reader removes one byte order mark, which offsets do not count.
+            text = f"\ufeff{document.text}" if document.text.startswith("\ufeff") else document.text
+            for extension, content in ((".txt", text), (".ann", "".join(_lines(document, labels)))):
                 data = content.encode("utf-8", "replace")
                 info = tarfile.TarInfo(name + extension)
                 info.size = len(data)
@@ -188,9 +217,15 @@ def write_brat(documents: Iterable[Document], stream: IO[Any]) -> None:
 
 def _file_name(id: str | None, number: int, names: set[str]) -> str:
     stem = re.sub(r"[^\w.#-]+", "_", id or "").strip("._").removesuffix(".txt") or f"document-{number}"
-    name = stem if stem not in names else f"{stem}-{number}"
-    names.add(name)
+    candidates = chain([stem], (f"{stem}-{i}" for i in count(number)))
+    name = next(each for each in candidates if _compared(each) not in names)
+    names.add(_compared(name))
     return name
+
+
+def _compared(name: str) -> str:
+    """Return the form of a file name that file systems compare: some ignore case and Unicode's normal form."""
+    return unicodedata.normalize("NFC", unicodedata.normalize("NFC", name).casefold())
 
 
 def _lines(document: Document, labels: dict[str, str]) -> Iterator[str]:
@@ -200,6 +235,11 @@ def _lines(document: Document, labels: dict[str, str]) -> Iterator[str]:
         if labels.setdefault(label, entity.label) != entity.label:
             raise ValueError(f"brat's label {label} would be both {labels[label]!r} and {entity.label!r}; rename one")
         pieces = _pieces(entity)
+        if (pieces[0][0], pieces[-1][1]) != (entity.start, entity.end):
+            raise ValueError(
+                f"document {document.id!r}: brat cannot represent the entity at {entity.start}..{entity.end}, which"
+                " begins or ends with a line break or TAB; write JSON lines"
+            )
         text = " ".join(entity.text[start - entity.start : end - entity.start] for start, end in pieces)
         yield f"T{i}\t{label} {';'.join(f'{start} {end}' for start, end in pieces)}\t{text}\n"
         if entity.confidence is not None:

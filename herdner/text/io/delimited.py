@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import IO, Any
@@ -12,7 +13,8 @@ from herdner.text.document import Document, Failure
 from herdner.text.io.jsonl import record_document
 from herdner.text.io.parse_warnings import ParseWarnings
 from herdner.text.io.source import MAX_LINE_CHARS, FormatError, Input, Source, listed_names, read_raw_lines, sources
-from herdner.text.io.write import entity_records, utf8
+from herdner.text.io.write import entity_records, utf8, with_fields
+from herdner.text.plain_data import finite_number
 
 ENTITIES = "entities"
 
@@ -84,7 +86,7 @@ def _check_header(header: list[str], column: str, source: Source) -> None:
         raise FormatError(
             f"{source.name}: no column {column!r}; it has {listed_names(header)}: name the column of texts by --column"
         )
-    if duplicate := next((name for name in header if header.count(name) > 1), None):
+    if duplicate := next((name for name, count in Counter(header).items() if count > 1), None):
         raise FormatError(f"{source.name}: two columns are named {duplicate!r}; rename one of them")
 
 
@@ -92,8 +94,11 @@ def _document(row: dict[str, str], column: str, line: int, id: str, warnings: Pa
     record: dict[str, Any] = {"text": row.pop(column), "id": row.pop("id", None) or None}
     if content := row.pop(ENTITIES, ""):
         try:
-            record[ENTITIES] = json.loads(content)
+            record[ENTITIES] = json.loads(content, parse_float=finite_number)
+            is_list = isinstance(record[ENTITIES], list)
         except (ValueError, RecursionError):
+            is_list = False
+        if not is_list:
             problem = f"the column {ENTITIES} contains {content[:40]!r}; expected names as JSON"
             return Failure(FormatError(f"{warnings.name}:{line}: {problem}; rename the column if it has other content"))
     document = record_document(record, line, id, warnings)
@@ -117,8 +122,10 @@ def write_table(documents: Iterable[Document], stream: IO[Any], *, delimiter: st
     line = csv.writer(_Lines(put), delimiter=delimiter, lineterminator="\r\n")
     header: list[str] | None = None
     for document in documents:
-        names = [name for name in document.fields if name not in ("id", column, ENTITIES)]
+        fields = with_fields({}, document, ("id", column, ENTITIES))
+        names = list(fields)
         if header is None:
+            _check_names(["id", column, *names, ENTITIES])
             header = names
             line.writerow(["id", column, *header, ENTITIES])
         if unknown := set(names) - set(header):
@@ -130,10 +137,19 @@ def write_table(documents: Iterable[Document], stream: IO[Any], *, delimiter: st
                 f"document {document.id!r}: a table cannot represent a partial annotation; write JSON lines"
             )
         entities = "" if document.spans is None else json.dumps(entity_records(document), ensure_ascii=False)
-        values = [_field(document.fields.get(name)) for name in header]
+        values = [_field(fields.get(name)) for name in header]
         line.writerow([document.id or "", document.text, *values, entities])
     if header is None:
         line.writerow(["id", column, ENTITIES])
+
+
+def _check_names(names: list[str]) -> None:
+    """Raise `ValueError` if the reader would change the name of a column."""
+    for name in names:
+        if name != name.strip() or not name:
+            raise ValueError(
+                f"the column name {name!r:.60} is empty or begins or ends with white space; rename the field"
+            )
 
 
 class _Lines:

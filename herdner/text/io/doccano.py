@@ -20,7 +20,7 @@ from herdner.text.io.annotation_tools import (
     with_marked_spans,
 )
 from herdner.text.io.source import Input
-from herdner.text.io.write import json_line, utf8
+from herdner.text.io.write import json_line, utf8, with_fields
 
 _KEYS = ("label", "labels", "entities")
 
@@ -79,6 +79,6 @@ def write_doccano(documents: Iterable[Document], stream: IO[Any]) -> None:
     put = utf8(stream)
     for document in documents:
         spans = [[entity.start, entity.end, entity.label] for entity in document.entities]
-        fields = {k: v for k, v in document.fields.items() if k not in ("id", "text", *_KEYS)}
         label = {} if document.spans is None else {"label": spans}
-        put(json_line({"id": document.id, "text": document.text, **label, **fields}))
+        record = {"id": document.id, "text": document.text, **label}
+        put(json_line(with_fields(record, document, _KEYS)))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import count
@@ -26,15 +27,19 @@ from herdner.text.io.source import (
 )
 from herdner.text.labels import check_label, is_label
 from herdner.text.partial import PartialAnnotation, UnannotatedRange
-from herdner.text.plain_data import describe_json_error
+from herdner.text.plain_data import describe_json_error, finite_number
 
 logger = logging.getLogger(__name__)
 
 
-class _DuplicateKey(ValueError):
+class _InvalidValue(ValueError):
     """Error: a JSON object contains the same key twice."""
 
 
+ANNOTATION_KEYS = ("entities", "annotated_labels", "unannotated")
+"""Keys of a JSON record that contain the annotation."""
+
+LARGEST_CONFIDENCE = 1e6  # some files have percentages or scores
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -49,8 +54,8 @@ def read_jsonl(where: Input, *, encoding: str = "utf-8", strict: bool = False) -
     whose names are all marked, and ``"unannotated": [{"start", "end", "tags": "?"}]`` lists the undecided ranges. All
     other keys become `Document.fields`, as do the tokens and an id that is not a string.
 
-    Two problems are logged as warnings: lone surrogates are replaced by U+FFFD, and of nested entities only the
-    outermost are read.
+    Three problems are logged as warnings: lone surrogates are replaced by U+FFFD; of nested entities only the outermost
+    are read; and if the value of ``entities`` or another of these keys is not a list, it becomes a field.
 
     Args:
         where: A file, folder, glob pattern, ``"-"`` or stream (`sources`).
@@ -185,10 +190,10 @@ def parse_record(line: str) -> tuple[dict[str, Any], list[str]]:
         ValueError: The line is not a JSON object, or the object has a key twice.
     """
     try:
-        record: object = json.loads(line, object_pairs_hook=_unique_keys)
+        record: object = json.loads(line, object_pairs_hook=_unique_keys, parse_float=finite_number)
     except RecursionError:
         raise ValueError("the JSON is nested too deeply; expected one flat object") from None
-    except _DuplicateKey:
+    except _InvalidValue:
         raise
     except ValueError as error:
         raise ValueError(f"{describe_json_error(error)}; expected one object on each line") from None
@@ -200,12 +205,12 @@ def parse_record(line: str) -> tuple[dict[str, Any], list[str]]:
 
 
 def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Build a dict from key-value pairs of a JSON object, or raise `_DuplicateKey` if a key occurs twice."""
+    """Build a dict from key-value pairs of a JSON object, or raise `_InvalidValue` if a key occurs twice."""
     values = dict(pairs)
     if len(values) < len(pairs):
-        keys = [key for key, _ in pairs]
-        duplicate = next(key for key in keys if keys.count(key) > 1)
-        raise _DuplicateKey(f"the key {json.dumps(duplicate)[:60]} occurs twice; give it once")
+        counts = Counter(key for key, _ in pairs)
+        duplicate = next(key for key, count in counts.items() if count > 1)
+        raise _InvalidValue(f"the key {json.dumps(duplicate)[:60]} occurs twice; give it once")
     return values
 
 
@@ -215,8 +220,14 @@ def _replace_surrogates(value: Any) -> Any:
 
 def _document(record: dict[str, Any], id: str) -> tuple[Document, list[str]]:
     """Convert a JSON record to a document. Return the document, and a list of warnings about it."""
-    text, tokens, items = record.pop("text", None), record.get("tokens"), record.pop("entities", None)
-    labels, ranges = record.pop("annotated_labels", None), record.pop("unannotated", None)
+    text, warnings = record.pop("text", None), list[str]()
+    tokens = record.get("tokens")
+    if text is not None and not isinstance(tokens, list):
+        tokens = None  # an ordinary field, such as a number of tokens
+    items, labels, ranges = (_list_of(record, key, warnings) for key in ANNOTATION_KEYS)
+    for key in ANNOTATION_KEYS:
+        if isinstance(record.get(key, []), list):
+            record.pop(key, None)
     name = record.get("id")
     if name is None or isinstance(name, str):
         record.pop("id", None)  # an id of another type remains in the fields
@@ -233,31 +244,38 @@ def _document(record: dict[str, Any], id: str) -> tuple[Document, list[str]]:
         document = Document.from_aligned(text, _sentences(tokens), id=id, fields=record)
     partial = _partial(labels, ranges, len(document.text))
     if items is None and partial is None:
-        return document, []
-    entities, warnings = _entities([] if items is None else items, document.text)
+        return document, warnings
+    entities, more = _entities([] if items is None else items, document.text)
     if partial is not None:
         if conflict := partial.conflict((e.start, e.end, e.label) for e in entities):
             raise ValueError(conflict)
         document = replace(document, partial=partial)
-    return document.with_entities(entities), warnings
+    return document.with_entities(entities), [*warnings, *more]
 
 
-def _partial(labels: Any, ranges: Any, length: int) -> PartialAnnotation | None:
+def _list_of(record: dict[str, Any], key: str, warnings: list[str]) -> list[Any] | None:
+    """Return the list under a key of a JSON record, or None if the value is missing or something else.
+
+    A warning is added for something else.
+    """
+    value: object = record.get(key)
+    if value is None or isinstance(value, list):
+        return cast("list[Any] | None", value)
+    warnings.append(f"the value of {key!r} is not a list; it is read as a field")
+    return None
+
+
+def _partial(labels: list[Any] | None, ranges: list[Any] | None, length: int) -> PartialAnnotation | None:
     """Return the partial annotation that a JSON record describes, or None if it describes none.
 
     ``labels`` and ``ranges`` are the values of its keys ``annotated_labels`` and ``unannotated``.
     """
     if labels is None and ranges is None:
         return None
-    if labels is not None and not (
-        isinstance(labels, list)
-        and all(isinstance(label, str) and is_label(label) for label in cast(list[object], labels))
-    ):
+    if labels is not None and not all(isinstance(label, str) and is_label(label) for label in labels):
         raise ValueError('annotated_labels must be a list of labels, as in ["PER", "LOC"]')
-    if ranges is not None and not isinstance(ranges, list):
-        raise ValueError('unannotated must be a list, as in [{"start", "end", "tags"}, ...]')
-    unannotated = tuple(_range(i, each, length) for i, each in enumerate(cast(list[Any], ranges or [])))
-    return PartialAnnotation(unannotated, None if labels is None else tuple(cast(list[str], labels)))
+    unannotated = tuple(_range(i, each, length) for i, each in enumerate(ranges or []))
+    return PartialAnnotation(unannotated, None if labels is None else tuple(labels))
 
 
 def _range(i: int, item: Any, length: int) -> UnannotatedRange:
@@ -281,14 +299,12 @@ def _sentences(tokens: Any) -> list[list[str]]:
     return [sentence for sentence in sentences if sentence]
 
 
-def _entities(items: Any, text: str) -> tuple[list[Entity], list[str]]:
+def _entities(items: list[Any], text: str) -> tuple[list[Entity], list[str]]:
     """Check the entities of a JSON record, and return the entities that are not inside another entity.
 
     Return the remaining entities and a list of warnings.
     """
-    if not isinstance(items, list):
-        raise ValueError("entities must be a list, as in [{start, end, label}, ...]")
-    unsorted = [_entity(i, item, text) for i, item in enumerate(cast(list[Any], items))]
+    unsorted = [_entity(i, item, text) for i, item in enumerate(items)]
     entities: list[Entity] = []
     warnings: list[str] = []
     for right in sorted(unsorted, key=lambda entity: (entity.start, -entity.end)):
@@ -296,27 +312,38 @@ def _entities(items: Any, text: str) -> tuple[list[Entity], list[str]]:
         if left is None or left.end <= right.start:
             entities.append(right)
         elif right.end > left.end:
-            raise ValueError(f"{right.text!r} overlaps {left.text!r}; expected disjoint or nested entities")
+            raise ValueError(
+                f"{_quoted(right, text)} overlaps {_quoted(left, text)}; expected disjoint or nested entities"
+            )
         elif (left.start, left.end) != (right.start, right.end):
             warnings.append("an entity inside another is left out")
         elif left.label == right.label:
             warnings.append("a duplicate entity is read once")
         else:
-            raise ValueError(f"{right.text!r} has the labels {left.label} and {right.label}; expected one label")
-    return entities, warnings
+            raise ValueError(
+                f"{_quoted(right, text)} has the labels {left.label} and {right.label}; expected one label"
+            )
+    return [replace(entity, text=text[entity.start : entity.end]) for entity in entities], warnings
+
+
+def _quoted(entity: Entity, text: str) -> str:
+    return repr(text[entity.start : min(entity.end, entity.start + 60)])
 
 
 def _entity(i: int, item: Any, text: str) -> Entity:
+    """Check an entity of a JSON record and return it without its text, which may be long and shared by many."""
     if not isinstance(item, dict):
         raise ValueError(f"entity {i} is {json.dumps(item)[:40]}; expected an object with start, end and label")
     values = cast(dict[str, Any], item)
     start, end, label, confidence = map(values.get, ("start", "end", "label", "confidence"))
     if type(start) is not int or type(end) is not int or not 0 <= start < end <= len(text):
         raise ValueError(f"entity {i} is {start}..{end}; expected 0 <= start < end <= {len(text)}, the text's length")
-    if confidence is not None and type(confidence) not in (int, float):
-        raise ValueError(f"the confidence of entity {i} is {confidence!r}; expected a number")
-    name = text[start:end]
-    if values.get("text", name) != name:
-        raise ValueError(f"entity {i} has the text {values['text']!r}, but {start}..{end} is {name!r}")
-    label = check_label(label, f"entity {i}")
-    return Entity(start, end, label, name, None if confidence is None else float(confidence))
+    if confidence is not None and (type(confidence) not in (int, float) or not abs(confidence) <= LARGEST_CONFIDENCE):
+        raise ValueError(f"the confidence of entity {i} is {confidence!r:.40}; expected a number from 0 to 1")
+    entity = Entity(
+        start, end, check_label(label, f"entity {i}"), "", None if confidence is None else float(confidence)
+    )
+    own = values.get("text")
+    if "text" in values and not (isinstance(own, str) and len(own) == end - start and text.startswith(own, start)):
+        raise ValueError(f"entity {i} has the text {own!r:.60}, but {start}..{end} is {_quoted(entity, text)}")
+    return entity

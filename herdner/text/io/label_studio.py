@@ -16,8 +16,8 @@ from herdner.text.entity import Entity
 from herdner.text.io.annotation_tools import MarkedSpan, Warn, catch_failure, check_list, with_marked_spans
 from herdner.text.io.parse_warnings import ParseWarnings
 from herdner.text.io.source import FormatError, Input, Source, read_chunks, sources
-from herdner.text.io.write import json_line, utf8
-from herdner.text.plain_data import describe_json_error
+from herdner.text.io.write import json_line, utf8, with_fields
+from herdner.text.plain_data import describe_json_error, finite_number
 
 _TYPES = ("labels", "hypertextlabels")
 
@@ -55,7 +55,7 @@ def _tasks(source: Source, encoding: str) -> list[Any]:
     if not text.strip():
         raise FormatError(f"{source.name}: is empty; expected a list of Label Studio's tasks")
     try:
-        tasks: object = json.loads(text)
+        tasks: object = json.loads(text, parse_float=finite_number)
     except RecursionError:
         raise FormatError(f"{source.name}: nested too deeply for Label Studio's JSON") from None
     except ValueError as error:
@@ -188,7 +188,8 @@ def write_label_studio(
     for document in documents:
         names = {"from_name": from_name, "to_name": to_name, "type": "labels"}
         result = [{"id": str(i), **names, **_region(entity)} for i, entity in enumerate(document.entities)]
-        data = {**document.fields, "text": document.text} | ({} if document.id is None else {"id": document.id})
+        own = {"text": document.text} | ({} if document.id is None else {"id": document.id})
+        data = with_fields(own, document)
         record: dict[str, Any] = {"data": data}
         if annotations and document.is_annotated:
             record["annotations"] = [{"result": result}]

@@ -18,7 +18,7 @@ from herdner.text.document import Document, Failure
 from herdner.text.io.jsonl import record_document
 from herdner.text.io.parse_warnings import ParseWarnings
 from herdner.text.io.source import FormatError, Source, listed_names, open_bytes
-from herdner.text.io.write import entity_records, original_id
+from herdner.text.io.write import entity_records, original_id, with_fields
 
 INTEGER, TEXT = pa.int64(), pa.string()
 ENTITIES = pa.list_(
@@ -193,7 +193,7 @@ def _row_with_fields(document: Document, column: str) -> dict[str, Any]:
     row = {**_row(document, column), "id": original_id(document)}
     if document.spans is None:
         row["entities"] = None
-    return row | {name: value for name, value in document.fields.items() if name not in row}
+    return with_fields(row, document)
 
 
 def _row(document: Document, column: str) -> dict[str, Any]:

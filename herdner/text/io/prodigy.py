@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import IO, Any, cast
 
 from herdner.text.document import Document, Failure
@@ -20,10 +21,14 @@ from herdner.text.io.annotation_tools import (
     with_marked_spans,
 )
 from herdner.text.io.source import Input
-from herdner.text.io.write import json_line, utf8
+from herdner.text.io.write import json_line, utf8, with_fields
 from herdner.text.partial import ANY_TAG, PartialAnnotation, UnannotatedRange
 
 _ANSWERS = ("accept", "reject", "ignore")
+_READ = ("text", "spans", "tokens", "answer")
+_INTERNAL = (
+    "_input_hash", "_task_hash", "_session_id", "_annotator_id", "_view_id", "_timestamp", "_is_binary",
+)  # fmt: skip
 
 
 def read_prodigy(where: Input, *, encoding: str = "utf-8", strict: bool = False) -> Iterator[Document | Failure]:
@@ -32,7 +37,7 @@ def read_prodigy(where: Input, *, encoding: str = "utf-8", strict: bool = False)
     A task that was accepted, or that has "spans" but no "answer", is annotated. A task that was rejected, ignored or
     not yet seen is not annotated. Accepted answers about single spans ("_view_id": "ner", written by ``ner.teach``)
     annotate only these spans; all other tokens are unannotated (`Document.partial`). The id is ``meta["id"]``, or the
-    line number. Other keys except hashes and session names become `Document.fields`. Tokens are not read.
+    line number. Other keys except hashes and names of sessions become `Document.fields`. Tokens are not read.
 
     Args:
         where: A file, folder, glob pattern, ``"-"`` or stream (`sources`).
@@ -55,8 +60,7 @@ def _document(record: ToolRecord) -> Document:
         raise ValueError(f"answer is {json.dumps(answer)[:40]}; expected one of {', '.join(_ANSWERS)}")
     meta: object = values.get("meta")
     name = cast("dict[str, Any]", meta).get("id") if isinstance(meta, dict) else None
-    read = ("text", "spans", "tokens", "answer")
-    fields = {k: v for k, v in values.items() if k not in read and not k.startswith("_")}
+    fields = {k: v for k, v in values.items() if k not in _READ and k not in _INTERNAL}
     document = Document.from_text(text_of(values), id=record.id if name is None else str(name), fields=fields)
     if answer in ("reject", "ignore") or (answer is None and "spans" not in values):
         return document
@@ -73,7 +77,8 @@ def _spans_of(items: list[Any], warn: Warn) -> Iterator[MarkedSpan]:
         if values.get("label") is None:
             warn("a span without a label is left out")
             continue
-        yield MarkedSpan(values.get("start"), values.get("end"), values["label"], values.get("text"))
+        score = values.get("score")
+        yield MarkedSpan(values.get("start"), values.get("end"), values["label"], values.get("text"), score)
 
 
 def _with_unannotated_rest(document: Document) -> Document:
@@ -113,14 +118,20 @@ def write_prodigy(documents: Iterable[Document], stream: IO[Any], *, answer: str
         raise ValueError(f"answer must be one of {', '.join(_ANSWERS)}, got {answer!r}")
     put = utf8(stream)
     for document in documents:
-        meta: object = document.fields.get("meta")
-        meta = {**(cast("dict[str, Any]", meta) if isinstance(meta, dict) else {}), "id": document.id}
-        record = {**document.fields, "text": document.text, "meta": meta}
+        record: dict[str, Any] = {"text": document.text}
+        meta: object = document.fields.get("meta", {})
+        if isinstance(meta, dict):
+            document = replace(document, fields={k: v for k, v in document.fields.items() if k != "meta"})
+            record["meta"] = {**cast("dict[str, Any]", meta), "id": document.id}
+        else:
+            record["meta"] = {"id": document.id}
         if document.n_tokens:
             record["tokens"] = _tokens(document)
         if document.spans is not None:
             record["spans"] = _spans(document)
-        put(json_line(record if answer is None or not document.is_annotated else {**record, "answer": answer}))
+        if answer is not None and document.is_annotated:
+            record["answer"] = answer
+        put(json_line(with_fields(record, document, (*_READ, *_INTERNAL))))
 
 
 def _tokens(document: Document) -> list[dict[str, Any]]:

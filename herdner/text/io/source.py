@@ -20,6 +20,8 @@ from importlib import import_module
 from pathlib import Path, PurePosixPath
 from typing import IO, Any, NamedTuple
 
+from herdner.base.files import atomic_write
+
 logger = logging.getLogger(__name__)
 
 CHUNK_BYTES = 1 << 20
@@ -77,6 +79,8 @@ def sources(where: Input, patterns: Sequence[str]) -> list[Source]:
         name = str(getattr(where, "name", "<stream>"))
         return [Source(name, uncompressed(Path(name).name), None, where)]
     if str(where) == "-":
+        if sys.stdin is None:
+            raise FormatError("<stdin>: standard input is closed; name a file")
         return [Source("<stdin>", "stdin", None, sys.stdin.buffer)]
     path = root = Path(where)
     if path.is_dir():
@@ -183,6 +187,27 @@ def compress_stream(compression: str, stream: IO[bytes]) -> Any:
         "zstd": lambda raw: _zstd().ZstdFile(raw, "wb"),
     }
     return openers[compression](stream)
+
+
+@contextmanager
+def create_file(path: str | os.PathLike[str]) -> Generator[Any, None, None]:
+    """Open a file for writing, which appears when it is complete (`atomic_write`).
+
+    Args:
+        path: Path of the file. An extension of compression such as ".gz" compresses it.
+
+    Yields:
+        A binary stream.
+
+    Raises:
+        OSError: The file cannot be written.
+    """
+    compression = COMPRESSED.get(Path(path).suffix)
+    with (
+        atomic_write(path) as file,
+        nullcontext(file) if compression is None else compress_stream(compression, file) as binary,
+    ):
+        yield binary
 
 
 # --- bytes and text -----------------------------------------------------------------------------------------------

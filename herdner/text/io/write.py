@@ -5,21 +5,28 @@ from __future__ import annotations
 import html
 import io
 import json
+import logging
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from itertools import pairwise
 from typing import IO, Any
+
+import numpy as np
 
 from herdner.base.extras import check_extra, import_extra
 from herdner.text.document import Document
 from herdner.text.entity import Entity
 from herdner.text.io.columns import DOCSTART
+from herdner.text.io.jsonl import ANNOTATION_KEYS
 from herdner.text.partial import is_ambiguous
 from herdner.text.show import COLORS
 from herdner.text.tags import Scheme, Span, convert_tags, tags_from_spans
 
+logger = logging.getLogger(__name__)
+
 STYLES = {"PER": "bold cyan", "LOC": "bold green", "ORG": "bold magenta", "MISC": "bold yellow"}
 
+_DOCUMENT_LINE = f"{DOCSTART}\tO\n\n"
 _LINE_SEPARATORS = str.maketrans({c: f"\\u{ord(c):04x}" for c in "\x7f\x85\u2028\u2029"})
 _NOT_HTML = re.compile(r"[\x00-\x08\x0b\x0e-\x1f\x7f-\x9f]")
 CONTROLS = re.compile(r"\r(?!\n)|[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")  # characters that control a terminal
@@ -28,7 +35,9 @@ CONTROLS = re.compile(r"\r(?!\n)|[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")  # char
 def write_conll(documents: Iterable[Document], stream: IO[Any], *, scheme: Scheme = "iob2") -> None:
     """Write documents in CoNLL columns: a token, a TAB and a tag on each line.
 
-    A blank line follows each sentence, and ``-DOCSTART-`` separates documents.
+    A blank line follows each sentence, and ``-DOCSTART-`` separates documents. A document without annotation is written
+    with the tag O, and a document without words is left out. Entities that begin or end within tokens, or continue in
+    the next sentence, are logged as a warning, because they change.
 
     Args:
         documents: The documents; proposals are written like annotations.
@@ -36,10 +45,11 @@ def write_conll(documents: Iterable[Document], stream: IO[Any], *, scheme: Schem
         scheme: Scheme of the tags.
 
     Raises:
-        ValueError: A document has no tokens, or some of its labels are not annotated.
+        ValueError: A document has no tokens, some of its labels are not annotated, a token contains white space or
+            begins with ``-DOCSTART-``, or a part of the text belongs to no token.
     """
     put = utf8(stream)
-    separator = ""
+    separator: str | None = None
     for document in documents:
         if _is_empty(document):
             continue
@@ -47,6 +57,14 @@ def write_conll(documents: Iterable[Document], stream: IO[Any], *, scheme: Schem
             raise ValueError(
                 f"document {document.id!r}: columns cannot represent which labels are annotated; write JSON lines"
             )
+        _check_tokens(document)
+        _warn_of_borders(document, within_sentences=True)
+        if invalid := next((token for token in document.tokens if token.startswith(DOCSTART)), None):
+            raise ValueError(
+                f"document {document.id!r}: the token {invalid!r:.60} separates documents; write JSON lines"
+            )
+        if separator is None:  # the reader removes a byte order mark at the start of a file
+            separator = _DOCUMENT_LINE if document.tokens[0].startswith("\ufeff") else ""
         put(separator)
         tags = _tags(document, scheme)
         for token, possible in document.unannotated_tokens().items():
@@ -54,15 +72,15 @@ def write_conll(documents: Iterable[Document], stream: IO[Any], *, scheme: Schem
         for start, end in _pairs(document):
             rows = zip(document.tokens[start:end], tags[start:end], strict=True)
             put("".join(f"{token}\t{tag}\n" for token, tag in rows) + "\n")
-        separator = f"{DOCSTART}\tO\n\n"
+        separator = _DOCUMENT_LINE
 
 
 def write_jsonl(documents: Iterable[Document], stream: IO[Any]) -> None:
     """Write documents as JSON lines: ``{"id", "text", "entities": [{"start", "end", "label", "text", "confidence"}]}``.
 
-    The fields of a document become further keys; the field ``"offset"`` of a piece of a long text (`read_text`) is its
-    position in that text. Confidences are rounded to six decimals, and null if unknown. All characters that a reader
-    might treat as a line break are escaped.
+    A document without annotation has no key "entities". The fields of a document become further keys (`with_fields`);
+    the field ``"offset"`` of a piece of a long text (`read_text`) is its position in that text. Confidences are rounded
+    to six decimals, and null if unknown. All characters that a reader might treat as a line break are escaped.
 
     Args:
         documents: The documents.
@@ -70,14 +88,44 @@ def write_jsonl(documents: Iterable[Document], stream: IO[Any]) -> None:
     """
     put = utf8(stream)
     for document in documents:
-        entities = entity_records(document)
-        record: dict[str, Any] = {"id": original_id(document), "text": document.text, "entities": entities}
+        record: dict[str, Any] = {"id": original_id(document), "text": document.text}
+        if document.spans is not None:
+            record["entities"] = entity_records(document)
         if document.partial is not None:
             if document.partial.annotated_labels is not None:
                 record["annotated_labels"] = list(document.partial.annotated_labels)
             if document.partial.unannotated:
                 record["unannotated"] = [each._asdict() for each in document.partial.unannotated]
-        put(json_line(record | {key: value for key, value in document.fields.items() if key not in record}))
+        lists = [key for key in ANNOTATION_KEYS if isinstance(document.fields.get(key), list)]
+        put(json_line(with_fields(record, document, lists)))
+
+
+def with_fields(record: dict[str, Any], document: Document, reserved: Collection[str] = ()) -> dict[str, Any]:
+    """Return a record with the fields of a document as further keys.
+
+    A field whose name has another meaning in the format is written as ``source_NAME``, so that it is not lost. The
+    field "id" is left out, because it is the original form of the document's id.
+
+    Args:
+        record: Values by key, including the id.
+        document: The document.
+        reserved: Further names that have a meaning in the format.
+
+    Returns:
+        The record with the fields.
+
+    Raises:
+        ValueError: Two fields would have the same name.
+    """
+    fields: dict[str, Any] = {}
+    for name, value in document.fields.items():
+        if name == "id":
+            continue
+        key = f"source_{name}" if name in record or name in reserved else name
+        if key != name and key in document.fields:
+            raise ValueError(f"document {document.id!r} has fields named {name!r} and {key!r}; rename one of them")
+        fields[key] = value
+    return record | fields
 
 
 def original_id(document: Document) -> object:
@@ -185,7 +233,8 @@ def write_spacy(documents: Iterable[Document], stream: IO[Any]) -> None:
         stream: A binary stream, or a text stream with a binary buffer.
 
     Raises:
-        ValueError: A document has no tokens or is partially annotated.
+        ValueError: A document has no tokens or is partially annotated, a token contains white space, or a part of the
+            text belongs to no token.
         MissingExtra: spaCy is not installed.
     """
     check_extra("spacy", ".spacy files need spaCy")
@@ -199,6 +248,8 @@ def write_spacy(documents: Iterable[Document], stream: IO[Any]) -> None:
             raise ValueError(
                 f"document {document.id!r}: a DocBin cannot represent a partial annotation; write JSON lines"
             )
+        _check_tokens(document)
+        _warn_of_borders(document, within_sentences=False)
         store.add(_spacy_doc(vocab, document))
     binary = getattr(stream, "buffer", stream)
     binary.write(store.to_bytes())
@@ -279,6 +330,38 @@ def _tags(document: Document, scheme: Scheme) -> list[str]:
     if document.source_tags is not None:
         return convert_tags(document.source_tags, None, scheme, document.sentence_offsets)
     return tags_from_spans(document.spans or [], document.n_tokens, scheme, document.sentence_offsets)
+
+
+def _check_tokens(document: Document) -> None:
+    """Raise `ValueError` if a token contains white space, or if text other than white space belongs to no token."""
+    if invalid := next((token for token in document.tokens if token.split() != [token]), None):
+        raise ValueError(f"document {document.id!r}: the token {invalid!r:.60} contains white space; write JSON lines")
+    last = 0
+    for start, end in zip(
+        [*document.token_starts.tolist(), len(document.text)], [*document.token_ends.tolist(), 0], strict=True
+    ):
+        if (gap := document.text[last:start]) and not gap.isspace():
+            raise ValueError(f"document {document.id!r}: the text {gap!r:.60} belongs to no token; tokenize it again")
+        last = end
+
+
+def _warn_of_borders(document: Document, *, within_sentences: bool) -> None:
+    """Log the number of entities that change because tags represent whole tokens, in sentences if so required."""
+    starts, ends = document.token_starts, document.token_ends
+    spans = document.spans or ()
+    exact = {(int(starts[span.start]), int(ends[span.end - 1])) for span in spans}
+    if n_changed := sum((entity.start, entity.end) not in exact for entity in document.entities):
+        logger.warning(
+            "document %r: entities whose borders are not borders of tokens: %d; they are widened to whole tokens, or"
+            " left out if they share all tokens with others", document.id, n_changed,
+        )  # fmt: skip
+    offsets = document.sentence_offsets
+    sentences = [np.searchsorted(offsets, [span.start, span.end - 1], side="right") for span in spans]
+    if within_sentences and (n_split := sum(int(first) != int(last) for first, last in sentences)):
+        logger.warning(
+            "document %r: entities that continue in the next sentence: %d; each sentence contains one part",
+            document.id, n_split,
+        )  # fmt: skip
 
 
 def _is_empty(document: Document) -> bool:

@@ -211,7 +211,6 @@ def test_jsonl_with_tokens():
         ("[1]", "a JSON list; expected an object with a text"),
         ("{}", "neither text nor tokens; expected"),
         ('{"text": 5}', "text is 5; expected a string"),
-        ('{"text": "ab", "entities": {}}', "entities must be a list"),
         ('{"text": "ab", "entities": [3]}', "entity 0 is 3; expected an object"),
         (
             '{"text": "ab", "entities": [{"start": 0, "end": 3, "label": "X"}]}',
@@ -233,7 +232,8 @@ def test_jsonl_with_tokens():
         ),
         ('{"text": "ab", "tokens": ["a", "c"]}', "the tokens do not match the text"),
         ('{"text": "a b", "tokens": ["a b"]}', "tokens must be a list of strings without white space"),
-        ('{"text": "ab", "tokens": "ab"}', "tokens must be a list of strings"),
+        ('{"tokens": "ab"}', "tokens must be a list of strings"),
+        ('{"text": "ab", "id": 1e400}', "the number 1e400 is too large; write it as a string"),
         ("[" * 200_000, "nested too deeply|not JSON"),
         ('{"text": ' + "9" * 5000 + "}", "text is 9999|a number has more than 4,300 digits"),
     ],
