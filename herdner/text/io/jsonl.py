@@ -55,7 +55,7 @@ def read_jsonl(where: Input, *, encoding: str = "utf-8", strict: bool = False) -
     other keys become `Document.fields`, as do the tokens and an id that is not a string.
 
     Three problems are logged as warnings: lone surrogates are replaced by U+FFFD; of nested entities only the outermost
-    are read; and if the value of ``entities`` or another of these keys is not a list, it becomes a field.
+    are read; and if the value of ``entities`` is not a list, it becomes a field.
 
     Args:
         where: A file, folder, glob pattern, ``"-"`` or stream (`sources`).
@@ -224,10 +224,12 @@ def _document(record: dict[str, Any], id: str) -> tuple[Document, list[str]]:
     tokens = record.get("tokens")
     if text is not None and not isinstance(tokens, list):
         tokens = None  # an ordinary field, such as a number of tokens
-    items, labels, ranges = (_list_of(record, key, warnings) for key in ANNOTATION_KEYS)
-    for key in ANNOTATION_KEYS:
-        if isinstance(record.get(key, []), list):
-            record.pop(key, None)
+    items: list[Any] | None = None
+    if isinstance(record.get("entities"), list | None):
+        items = record.pop("entities", None)
+    else:
+        warnings.append("the value of 'entities' is not a list; it is read as a field")
+    labels, ranges = record.pop("annotated_labels", None), record.pop("unannotated", None)
     name = record.get("id")
     if name is None or isinstance(name, str):
         record.pop("id", None)  # an id of another type remains in the fields
@@ -253,29 +255,22 @@ def _document(record: dict[str, Any], id: str) -> tuple[Document, list[str]]:
     return document.with_entities(entities), [*warnings, *more]
 
 
-def _list_of(record: dict[str, Any], key: str, warnings: list[str]) -> list[Any] | None:
-    """Return the list under a key of a JSON record, or None if the value is missing or something else.
-
-    A warning is added for something else.
-    """
-    value: object = record.get(key)
-    if value is None or isinstance(value, list):
-        return cast("list[Any] | None", value)
-    warnings.append(f"the value of {key!r} is not a list; it is read as a field")
-    return None
-
-
-def _partial(labels: list[Any] | None, ranges: list[Any] | None, length: int) -> PartialAnnotation | None:
+def _partial(labels: Any, ranges: Any, length: int) -> PartialAnnotation | None:
     """Return the partial annotation that a JSON record describes, or None if it describes none.
 
     ``labels`` and ``ranges`` are the values of its keys ``annotated_labels`` and ``unannotated``.
     """
     if labels is None and ranges is None:
         return None
-    if labels is not None and not all(isinstance(label, str) and is_label(label) for label in labels):
+    if labels is not None and not (
+        isinstance(labels, list)
+        and all(isinstance(label, str) and is_label(label) for label in cast(list[object], labels))
+    ):
         raise ValueError('annotated_labels must be a list of labels, as in ["PER", "LOC"]')
-    unannotated = tuple(_range(i, each, length) for i, each in enumerate(ranges or []))
-    return PartialAnnotation(unannotated, None if labels is None else tuple(labels))
+    if ranges is not None and not isinstance(ranges, list):
+        raise ValueError('unannotated must be a list, as in [{"start", "end", "tags"}, ...]')
+    unannotated = tuple(_range(i, each, length) for i, each in enumerate(cast(list[Any], ranges or [])))
+    return PartialAnnotation(unannotated, None if labels is None else tuple(cast(list[str], labels)))
 
 
 def _range(i: int, item: Any, length: int) -> UnannotatedRange:

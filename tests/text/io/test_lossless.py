@@ -127,7 +127,7 @@ def test_numbers_out_of_range_are_refused(format: str) -> None:
 
 def test_json_lines_with_everyday_keys_come_back_unchanged(call: Call, news_model: Path, tmp_path: Path) -> None:
     records = [
-        {"id": 3, "text": "In Kenya.", "tokens": 17, "open": True, "unannotated": "x", "annotated_labels": {"a": 1}},
+        {"id": 3, "text": "In Kenya.", "tokens": 17, "open": True, "labels": ["x"], "offset": "y"},
         {"text": "In Kenya.", "entities": "none", "tokens": {"n": 2}},
     ]
     path = tmp_path / "a.jsonl"
