@@ -113,7 +113,8 @@ def _entity(value: Any, text: str) -> Entity:
     if entity.name_id is not None and type(entity.name_id) is not int:
         raise ValueError(f"not a document: `name_id` must be an integer or None, got {entity.name_id!r}")
     # The lengths come first: many long entities of a hostile file may share one long text.
-    if len(entity.text) != entity.end - entity.start or text[entity.start : entity.end] != entity.text:
+    length = min(entity.end, len(text)) - entity.start
+    if len(entity.text) != length or not text.startswith(entity.text, entity.start):
         raise ValueError(
             f"not a document: an entity has the text {entity.text!r}, but the document has another text at its offsets"
         )
