@@ -378,7 +378,7 @@ RULES: Mapping[str, type[Any]] = MappingProxyType(
 
 
 def find_links(rule: Rule, tokens: Sequence[str], sentence_offsets: Int64s) -> NDArray[np.int32]:
-    """Return the links that a rule finds in a document, and check those of a custom rule.
+    """Return the links that a rule finds in a document. Links of custom rules are checked.
 
     Args:
         rule: Link rule.

@@ -45,7 +45,7 @@ class Box(NamedTuple):
         return Box(self.low[where], self.high[where])
 
     def widened(self, error: Floats | float) -> Box:
-        """Return the boxes with both ends moved outwards by a rounding error.
+        """Return bounds that are wider by the rounding error ``error`` on both sides.
 
         Args:
             error: At least 0, a number or an array that broadcasts to the boxes.
@@ -150,7 +150,7 @@ class LinkedBoxes:
         return self.in_order[np.searchsorted(owners, first) : np.searchsorted(owners, last, "right")]
 
     def rounding_at(self, variable: int) -> float:
-        """Return the bound of the rounding errors of log-sums over a variable's chain.
+        """Return a bound of the rounding errors of log-sums over the chain that contains a variable.
 
         Args:
             variable: Index of the variable.
@@ -173,7 +173,7 @@ class LinkedBoxes:
 
 
 def _rounding_errors(compiled: TableGraph, offsets: Int64s) -> Floats:
-    """Return bounds of the rounding errors of log-sums over each chain, float64[chains].
+    """Return a bound of the rounding errors of log-sums over each chain, float64[chains].
 
     A log-sum adds up the factors of the chain's variables. None of its partial sums exceeds their total size. Each
     addition, exponential and logarithm has an error of at most 2^-53 of that, with six of them for each number.

@@ -19,7 +19,7 @@ _NEGLIGIBLE = 1e-13  # smaller rounding errors of log-potentials are ignored
 
 
 def sizes_by_variable(compiled: TableGraph, base: float = 1.0) -> tuple[Floats, Floats]:
-    """Return the total size of the log-potentials of each variable's factors, and the number of these factors.
+    """Return, for each variable, the sum of its factors' largest absolute log-potentials, and its number of factors.
 
     The size of a factor is its largest finite log-potential in absolute value. A factor of a variables counts ``base``
     to the power of a times.
@@ -208,7 +208,7 @@ def _ranges(tables: Floats) -> Floats:
 
 
 def _allowance(size: Floats) -> Floats:
-    """Return the rounding errors of sums of numbers of total ``size``, and 0 for negligible errors."""
+    """Return a bound of the rounding error of each sum, given the total of its absolute terms; 0 if it is negligible."""
     errors = 2 * _EPSILON * size
     return np.where(errors > _NEGLIGIBLE, errors, 0.0)
 

@@ -283,7 +283,7 @@ def _checked(unary: ArrayLike, transition: ArrayLike, offsets: ArrayLike, edge_t
 
 
 def _error(fault: int, offsets: Int64s) -> ValueError:
-    """Return the error that belongs to the fault code of a compiled loop."""
+    """Return the exception for the fault code of a compiled loop."""
     if fault < 0:
         return ValueError(f"unary {_OUT_OF_RANGE}")
     return ImpossibleChain(fault, int(offsets[fault]), int(offsets[fault + 1]))
