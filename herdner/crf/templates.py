@@ -23,7 +23,7 @@ class LinearChain:
     name = "linear-chain"
 
     def links(self, tokens: Sequence[str], sentence_offsets: NDArray[np.int64]) -> NDArray[np.int32]:
-        """Return all pairs of adjacent tokens of the sentences of a document.
+        """Return all pairs of tokens that are adjacent in a sentence of a document.
 
         Args:
             tokens: Tokens of a document.

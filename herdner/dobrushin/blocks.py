@@ -413,7 +413,7 @@ WORKING_TOTAL = 0.9  # scans are optimised for this total influence if the bound
 
 
 def optimise_blocks(influence: BlockInfluence, order: Iterable[int], importance: Floats) -> Int64s:
-    """Improve an order of blocks by one pass of coordinate descent (DoGS17, Algorithm 2).
+    """Improve the order of block updates by one pass of coordinate descent (DoGS17, Algorithm 2).
 
     A step of a block replaces the probabilities p of its spans by its rows, which are linear in p. The bound after all
     steps is importance . R_T .. R_1 p. From the last step to the first, each step takes the block that minimises the

@@ -53,7 +53,7 @@ class Box(NamedTuple):
         return Box(self.low - error, self.high + error)
 
     def without(self, part: Box) -> Box:
-        """Remove a term with the bounds ``part`` from a sum with these bounds.
+        """Return the bounds of a sum after removal of a term whose bounds are ``part``.
 
         Args:
             part: The box to subtract.

@@ -369,7 +369,9 @@ def _rows(n: int, pairs: Int32s, strength: Floats) -> tuple[Int64s, Int32s, Floa
 
 
 def _interaction_rows(compiled: TableGraph) -> tuple[Int64s, Int32s, Floats, Floats]:
-    """Return the sum of |theta_S| over the sets S that contain a pair, for all pairs; and the fields (DoGS17, Thm. 12).
+    """Return the total interaction of each pair of variables, and the field of each variable (DoGS17, Theorem 12).
+
+    The total interaction is the sum of ``|theta_S|`` over all sets S of variables that contain the pair.
 
     A bound over sets S with i but not j is the difference of two sums: over all S with i, and over all S with i and j.
     The compiled loop takes the row sum as the first of these, which is right for pairs; the fields contain the

@@ -208,7 +208,7 @@ def _ranges(tables: Floats) -> Floats:
 
 
 def _allowance(size: Floats) -> Floats:
-    """Return a bound of the rounding error of each sum, given the total of its absolute terms; 0 if it is negligible."""
+    """Return a bound of the rounding error of each sum, given the sum of its absolute terms; 0 if negligible."""
     errors = 2 * _EPSILON * size
     return np.where(errors > _NEGLIGIBLE, errors, 0.0)
 

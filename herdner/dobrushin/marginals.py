@@ -174,7 +174,9 @@ def _message(linked: LinkedBoxes, slot: int, q: Box) -> Box:
 
 
 def _mean_range(values: Floats, weights: Box) -> tuple[float, float]:
-    """Return the smallest and the largest log(sum of w exp(v) / sum of w) if log w lies in the box ``weights``.
+    """Return the smallest and the largest logarithm of a weighted mean of exp(v).
+
+    The mean is (sum of w exp(v)) / (sum of w), where log w lies in the box ``weights``.
 
     The sums are over the elements v of ``values``, float64[U].
     """

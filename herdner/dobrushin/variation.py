@@ -190,7 +190,9 @@ def unit_importance(n_variables: int, variables: Iterable[int | slice]) -> dict[
 def dobrushin_variation(
     influence: Influence, scan: Scan | ArrayLike, importance: Importance = None, n_steps: int | None = None
 ) -> float:
-    """Return the Dobrushin variation V(q_1, .., q_T; d, C) of a scan (DoGS17, Definition 7).
+    """Return the Dobrushin variation of a scan, an upper bound of the sampling error (DoGS17, Definition 7).
+
+    It is V(q_1, .., q_T; d, C) in the paper.
 
     It bounds the d-weighted total variation after the scan. A value above the sum of d gives no information. Time is
     O(T x row entries), or O(T x entries) for scans that draw their variables.

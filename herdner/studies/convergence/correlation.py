@@ -41,7 +41,10 @@ class CorrelationEstimate:
 
     @property
     def contributions(self) -> Floats:
-        """Contribution of each herding weight y to the estimate of D^cor, float64[Y]: pi(y) 2 t^2 D^depend_y."""
+        """Contribution of each herding weight y to the estimate of D^cor, float64[Y].
+
+        It is pi(y) 2 t^2 D^depend_y.
+        """
         return self.chances * 2 * self.t**2 * self.depend
 
     @property

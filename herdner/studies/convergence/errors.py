@@ -77,7 +77,7 @@ class ErrorParts:
 
 @dataclass(frozen=True, slots=True)
 class Lambdas:
-    """Coefficients of the parts of the error in an upper bound of the error of the mean of f(x, z) (HGW19, eq. 8).
+    """Coefficients of `ErrorParts` in an upper bound of the error of the mean of f(x, z) (HGW19, eq. 8).
 
     Attributes:
         cor: Coefficient of ``ErrorParts.cor``.

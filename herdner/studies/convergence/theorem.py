@@ -72,16 +72,21 @@ class Convergence:
 
     @property
     def l(self) -> float:  # noqa: E743 - the paper's letter
-        """Constant l = p_min^t* of HG16, eq. 34: T sweeps visit each possible joint state at least l T - B times.
+        """Constant l of HG16, eq. 34, a lower bound of the long-run frequency of each possible joint state.
 
-        If all joint states are possible, t* = N (eq. 15). It is 0 if it is below the range of doubles; the error bounds
+        T sweeps visit each possible joint state at least l T - B times, where l = p_min^t*.
+
+        If all joint states are possible, t* = N (eq. 15). l is 0 if it is below the range of doubles; the error bounds
         are then 1.
         """
         return self.p_min ** (self.n_variables * self.n_sweeps)
 
     @property
     def b(self) -> float:
-        """Constant B of HG16, Proposition 5: tau* p_min^t* + the sum over j < t* of p_min^j 2^min(N, j)."""
+        """Constant B of HG16, Proposition 5: T sweeps visit each possible joint state at least l T - B times.
+
+        B is tau* p_min^t* + the sum over j < t* of p_min^j 2^min(N, j).
+        """
         j = np.arange(self.n_variables * self.n_sweeps)
         return self.n_sweeps * self.l + float(np.sum(self.p_min**j * 2.0 ** np.minimum(self.n_variables, j)))
 
@@ -102,7 +107,9 @@ class Convergence:
 
     @property
     def shortest(self) -> float:
-        """Smallest number of sweeps for which the error bounds hold, T* = 2 B / l (HG16, Theorem 3).
+        """Smallest number of sweeps for which the error bounds hold (HG16, Theorem 3).
+
+        It is T* = 2 B / l.
 
         It is infinite if l is 0.
         """

@@ -21,9 +21,10 @@ _BANDWIDTH_POINTS = 512
 
 
 class SteinField:
-    """Stein field phi(x) = sum_l w_l [k(x_l, x) s_l + grad_{x_l} k(x_l, x)].
+    """Stein field of weighted points, a vector field that moves particles towards the target distribution.
 
-    The field has points x_l with weights w_l and scores s_l (gradients of the log-density).
+    The field is phi(x) = sum_l w_l [k(x_l, x) s_l + grad_{x_l} k(x_l, x)], for points x_l with weights w_l and scores
+    s_l, which are gradients of the log-density.
 
     Let mu be the mean of the kernel at the points. The field is minus the gradient of the MMD objective <mu - mu_p,
     k(., x)> at x. By Stein's identity, grad mu_p(x) = E_p[k(., x) grad log p], which is estimated at the same points.
@@ -135,7 +136,9 @@ def _stein_parts(x: Floats, sx: Floats, y: Floats, sy: Floats, bandwidth: float)
 
 
 def ksd(x: ArrayLike, scores: ArrayLike, bandwidth: float, weights: ArrayLike | None = None) -> float:
-    """Return the kernelised Stein discrepancy of weighted points, sqrt(w' K_s w). It needs memory O(N d).
+    """Return the kernelised Stein discrepancy (KSD) of weighted points, with memory O(N d).
+
+    It is sqrt(w' K_s w), where K_s is the matrix of the Stein kernel.
 
     Args:
         x: float64[N, d].

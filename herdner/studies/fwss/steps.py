@@ -306,7 +306,10 @@ class FullyCorrective:
 
 
 def gap_to(matrix: Floats, z: Floats, weights: Floats, particle: int) -> tuple[float, float]:
-    """Return the duality gap of a particle with kernel g, <mu - mu_p, mu - g> (FWSS18, eq. 31); and |mu - g|^2.
+    """Return the duality gap of a step towards a particle (FWSS18, eq. 31), and the squared length of a full step.
+
+    The gap is <mu - mu_p, mu - g> and the squared length ``|mu - g|^2``, where mu is the current mean, mu_p the kernel
+    mean of the target, and g the kernel at the particle.
 
     Args:
         matrix: float64[N, N], the Gram matrix.
