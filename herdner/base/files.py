@@ -9,9 +9,9 @@ import stat
 import sys
 import threading
 import time
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import IO
 
@@ -20,7 +20,7 @@ _PART = re.compile(r"\..+\.\d+-\d+\.part", re.DOTALL | re.ASCII)  # names of tem
 
 
 @contextmanager
-def atomic_write(path: str | os.PathLike[str]) -> Generator[IO[bytes], None, None]:
+def atomic_write(path: str | os.PathLike[str], mode: int | None = None) -> Generator[IO[bytes], None, None]:
     """Open a temporary file for writing, which replaces ``path`` when the ``with`` block ends without an error.
 
     Until then the bytes are in a hidden file in the same folder, and ``path`` keeps its content; an error removes the
@@ -30,6 +30,7 @@ def atomic_write(path: str | os.PathLike[str]) -> Generator[IO[bytes], None, Non
 
     Args:
         path: The file to replace or create.
+        mode: Permissions of the file from its first byte on; None: those of the old file, or the default.
 
     Yields:
         A binary stream.
@@ -46,12 +47,12 @@ def atomic_write(path: str | os.PathLike[str]) -> Generator[IO[bytes], None, Non
     part = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_ident()}.part")
     with _errors_for(path, part):
         try:
-            with part.open("wb") as stream:
-                _lock(stream)
+            with open(part, "wb", opener=_opener(mode)) as stream:  # Path.open has no opener
+                lock_file(stream)
                 yield stream
                 stream.flush()
                 os.fsync(stream.fileno())  # the bytes must be on disk before the name
-                _copy_mode_and_owner(path, part)
+                _copy_mode_and_owner(path, part, mode)
                 if sys.platform != "win32":
                     part.replace(path)  # while it is locked
             if sys.platform == "win32":
@@ -72,20 +73,29 @@ def _errors_for(path: Path, part: Path) -> Generator[None, None, None]:
         raise
 
 
-def _copy_mode_and_owner(path: Path, part: Path) -> None:
-    """Give a new file the mode and, if permitted, the owner of the file that it replaces."""
+def _copy_mode_and_owner(path: Path, part: Path, mode: int | None) -> None:
+    """Give a new file the mode and, if permitted, the owner of the file that it replaces. ``mode`` has precedence."""
     with suppress(FileNotFoundError):
         old = path.stat()
         if hasattr(os, "chown"):
             with suppress(PermissionError):
                 os.chown(part, old.st_uid, old.st_gid)
-        part.chmod(stat.S_IMODE(old.st_mode))
+        part.chmod(stat.S_IMODE(old.st_mode) if mode is None else mode)
 
 
-def _lock(stream: IO[bytes]) -> bool:
-    """Lock a file for this process, and return whether that succeeded.
+def _opener(mode: int | None) -> Callable[[str, int], int] | None:
+    """Return a function for `open` that creates files with these permissions; None: with the default."""
+    return None if mode is None else partial(os.open, mode=mode)
 
-    The operating system releases locks when their process ends.
+
+def lock_file(stream: IO[bytes]) -> bool:
+    """Lock a file for this process without waiting. Closing the file releases the lock.
+
+    Args:
+        stream: The open file.
+
+    Returns:
+        False if another process or another open file holds the lock. Always True on Windows.
     """
     if sys.platform == "win32":
         return True  # Windows does not remove open files
@@ -108,5 +118,5 @@ def _remove_abandoned(folder: Path, _process: int) -> None:
         if _PART.fullmatch(part.name):
             with suppress(OSError), part.open("r+b") as stream:
                 now = os.fstat(stream.fileno())  # an empty file may be new and not yet locked
-                if (now.st_size or now.st_mtime < time.time() - 60) and _lock(stream):
+                if (now.st_size or now.st_mtime < time.time() - 60) and lock_file(stream):
                     part.unlink()

@@ -217,6 +217,13 @@ class Lexicon:
     vectors: WordValues | None = None
     topics: Topics | None = None
 
+    @cached_property
+    def usual_words(self) -> NDArray[np.uint64]:
+        """Hashes of all words in their most frequent case, in ascending order; lazily initialised."""
+        if self.classes is None:
+            return np.empty(0, np.uint64)
+        return self.classes.keys[self.classes.values & np.uint32(USUAL_CASE) != 0]
+
 
 def read_vector_classes(where: Where) -> WordValues:
     """Read vector classes of words from a file that scripts/models/vector_classes.py has written.

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from herdner._ext.features import MAX_PHRASE, PHRASE_GOES_ON
 from herdner._ext.hashing import hash_phrase, hash_strings
 from herdner.ner.features import FeaturePlan
-from herdner.ner.lexicon import USUAL_CASE, Lexicon
+from herdner.ner.lexicon import Lexicon
 from herdner.text.document import Document
 
 _MIN_LETTERS = 3  # unknown words with fewer letters get no capital, nor do words of at most this length inside names
@@ -51,12 +51,6 @@ class Recaser:
         self.lists = sum(1 << g for g, name in enumerate(gazetteers) if name in names)
 
     @cached_property
-    def _usual(self) -> NDArray[np.uint64]:
-        """Hashes of all words in their most frequent case, in ascending order; lazily initialised."""
-        classes = self.lexicon.classes
-        return np.empty(0, np.uint64) if classes is None else classes.keys[classes.values & np.uint32(USUAL_CASE) != 0]
-
-    @cached_property
     def _phrases(self) -> dict[int, int]:
         """Values of the names in the selected gazetteers and of the beginnings of longer names, by the hash of each."""
         if self.lexicon.gazetteers is None:
@@ -92,8 +86,8 @@ class Recaser:
 
     def _is_usual(self, words: list[str]) -> NDArray[np.bool_]:
         hashes = hash_strings(words)
-        at = np.searchsorted(self._usual, hashes)
-        return np.append(self._usual, np.uint64(0))[at] == hashes
+        at = np.searchsorted(self.lexicon.usual_words, hashes)
+        return np.append(self.lexicon.usual_words, np.uint64(0))[at] == hashes
 
     def _mark_names(self, lower: list[str], tokens: list[str], start: int, end: int) -> None:
         """Capitalise the names of gazetteers with two or more words; at each token, the longest name is chosen.

@@ -1,0 +1,1 @@
+"""Pseudonyms: consistent replacement of names and structured identifiers, and their restoring."""

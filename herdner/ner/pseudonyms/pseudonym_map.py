@@ -1,0 +1,342 @@
+"""The map of pseudonyms: names, their forms and their pseudonyms, and the private file that stores them."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from secrets import token_hex
+from typing import IO, Any, Literal, Protocol, cast, get_args
+
+from herdner.base.files import atomic_write, lock_file
+from herdner.ner.pseudonyms.restoring import Restorer
+from herdner.ner.pseudonyms.tokens import name_key
+from herdner.text.plain_data import describe_json_error
+
+StyleName = Literal["numbered", "realistic", "hash"]
+STYLES: tuple[StyleName, ...] = get_args(StyleName)
+FORMAT = "herdner pseudonyms"
+VERSION = 1
+MAX_BYTES = 1 << 30
+
+
+class MapError(ValueError):
+    """Error raised for a file that is not a valid map of pseudonyms."""
+
+
+@dataclass
+class MappedName:
+    """Name with its pseudonym and the pseudonyms of all its forms.
+
+    Attributes:
+        label: Entity type or kind of identifier, such as "PER" or "EMAIL".
+        text: Fullest form of the name.
+        pseudonym: Pseudonym of the fullest form. Those of the other forms are derived from it.
+        forms: Pseudonym of each form. A form is the text of a mention, such as "Rivera" for "Ana Rivera".
+        words: Invented word for each word of the name, in the realistic style.
+    """
+
+    label: str
+    text: str
+    pseudonym: str
+    forms: dict[str, str] = field(default_factory=dict[str, str])
+    words: dict[str, str] = field(default_factory=dict[str, str])
+
+
+class Proposals(Protocol):
+    """Protocol of an object that proposes pseudonyms."""
+
+    def propose_name(self, label: str, text: str) -> Iterator[str]:
+        """Yield pseudonyms for the fullest form of a new name."""
+        ...
+
+    def propose_form(self, name: MappedName, form: str) -> Iterator[str]:
+        """Yield pseudonyms for another form of a name."""
+        ...
+
+
+class PseudonymMap:
+    """Map between names and pseudonyms. It grows while texts are pseudonymised.
+
+    Args:
+        style: Style of the pseudonyms.
+        id: Identifier of the map; None draws one at random.
+
+    Attributes:
+        style: Style of the pseudonyms.
+        id: Identifier of the map.
+        names: Names in the order in which they were added.
+        originals: Original text of each pseudonym and of each invented word.
+        reserved: Words, in lower case, that the realistic style does not invent, because texts contain them.
+    """
+
+    def __init__(self, style: StyleName = "numbered", id: str | None = None) -> None:
+        """Create an empty map.
+
+        Raises:
+            ValueError: The style is unknown.
+        """
+        if style not in STYLES:
+            raise ValueError(f"`style` must be one of {', '.join(STYLES)}, got {style!r}")
+        self.style: StyleName = style
+        self.id = token_hex(8) if id is None else id
+        self.names: list[MappedName] = []
+        self.originals: dict[str, str] = {}
+        self.reserved: set[str] = set()
+        self._by_key: dict[tuple[str, str], MappedName] = {}
+
+    def find(self, label: str, key: str) -> MappedName | None:
+        """Return the name with a label and a key (`name_key`), or None.
+
+        Args:
+            label: Entity type or kind of identifier.
+            key: Key of the fullest form.
+        """
+        return self._by_key.get((label, key))
+
+    def add(self, name: MappedName, key: str | None = None) -> None:
+        """Add a name with all its forms.
+
+        Args:
+            name: The name.
+            key: Its key; None computes it from the text.
+
+        Raises:
+            MapError: The name has an entry already, or one of its pseudonyms stands for another text.
+        """
+        full_key = name.label, name_key(name.text) if key is None else key
+        earlier = self._by_key.setdefault(full_key, name)
+        if earlier is not name:
+            raise MapError(
+                f"{name.text!r} ({name.label}) has the entries `{earlier.pseudonym}` and `{name.pseudonym}`; remove one"
+            )
+        self.names.append(name)
+        for form, pseudonym in (*name.forms.items(), *name.words.items()):
+            self.connect(pseudonym, form)
+
+    def pseudonym_of(self, label: str, text: str, key: str, form: str, proposals: Proposals) -> str:
+        """Return the pseudonym of a form of a name. The name and its form are added if they are new.
+
+        Args:
+            label: Entity type or kind of identifier.
+            text: Fullest form of the name.
+            key: Key of the name.
+            form: Text of the mention.
+            proposals: Object that proposes pseudonyms.
+        """
+        name = self._by_key.get((label, key))
+        if name is None:
+            pseudonym = next(each for each in proposals.propose_name(label, text) if each not in self.originals)
+            name = MappedName(label, text, pseudonym, {text: pseudonym})
+            self.add(name, key)
+        if form not in name.forms:
+            pseudonym = next(each for each in proposals.propose_form(name, form) if each not in self.originals)
+            name.forms[form] = pseudonym
+            self.connect(pseudonym, form)
+        return name.forms[form]
+
+    def connect(self, pseudonym: str, form: str) -> None:
+        """Add a pseudonym or invented word and its original.
+
+        Args:
+            pseudonym: The pseudonym.
+            form: The original.
+
+        Raises:
+            MapError: The pseudonym stands for another text.
+        """
+        original = self.originals.setdefault(pseudonym, form)
+        if original != form:
+            raise MapError(f"`{pseudonym}` stands for {original!r} and for {form!r}; remove one of these entries")
+
+    def restorer(self, is_pseudonym: Callable[[str, int], int | None] | None = None) -> Restorer:
+        """Return a `Restorer` for the names that the map contains now.
+
+        Args:
+            is_pseudonym: As in `Restorer`.
+        """
+        return Restorer(self.originals, is_pseudonym)
+
+    def restore(self, text: str) -> str:
+        """Replace the pseudonyms of a text by the original names.
+
+        Args:
+            text: A text with pseudonyms, which may have been edited.
+
+        Returns:
+            The text with original names.
+        """
+        return self.restorer()(text)
+
+    def restore_stream(self, chunks: Iterable[str]) -> Iterator[str]:
+        """Replace the pseudonyms of a stream by the original names. A pseudonym may extend over several chunks.
+
+        Args:
+            chunks: Consecutive pieces of one text, for example the answer of a language model.
+
+        Returns:
+            An iterator over consecutive pieces of the text with original names.
+        """
+        return self.restorer().stream(chunks)
+
+    # --- files
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the map as a dict of JSON values, which `from_dict` converts back."""
+        names: list[dict[str, Any]] = []
+        for (_, key), name in self._by_key.items():
+            record: dict[str, Any] = {
+                "label": name.label, "text": name.text, "pseudonym": name.pseudonym,
+                "forms": [{"pseudonym": pseudonym, "original": form} for form, pseudonym in name.forms.items()],
+            }  # fmt: skip
+            if key != name_key(name.text):
+                record["key"] = key
+            if name.words:
+                record["words"] = name.words
+            names.append(record)
+        return {
+            "format": FORMAT, "version": VERSION, "id": self.id, "style": self.style, "names": names,
+            "reserved": sorted(self.reserved),
+        }  # fmt: skip
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> PseudonymMap:
+        """Build a map from the dict that `to_dict` returns.
+
+        Args:
+            values: The data.
+
+        Returns:
+            The map.
+
+        Raises:
+            MapError: The data do not describe a map, or entries conflict.
+        """
+        if values.get("format") != FORMAT:
+            raise MapError("is not a map of pseudonyms; expected a file that `herdner pseudonymise --map` has written")
+        if values.get("version") != VERSION:
+            raise MapError(f"`version` must be {VERSION}, got {values.get('version')!r}; use the herdner that wrote it")
+        style, id, names, reserved = map(values.get, ("style", "id", "names", "reserved"))
+        if style not in STYLES or not isinstance(id, str) or not isinstance(names, list):
+            raise MapError(f"`style` must be one of {', '.join(STYLES)}, `id` a string and `names` a list")
+        result = cls(style, id)
+        result.reserved.update(map(str, cast(list[object], reserved) if isinstance(reserved, list) else ()))
+        for i, item in enumerate(cast(list[Any], names)):
+            name = _mapped_name(i, item)
+            result.add(name, cast(dict[str, Any], item).get("key"))
+        return result
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the map atomically to a JSON file that only its owner can read (mode 0600).
+
+        Args:
+            path: File to write.
+        """
+        data = json.dumps(self.to_dict(), ensure_ascii=False, indent=1)
+        with atomic_write(path, mode=0o600) as stream:
+            stream.write(data.encode("utf-8", "surrogatepass") + b"\n")
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> PseudonymMap:
+        """Read a map from a JSON file.
+
+        Args:
+            path: File to read.
+
+        Returns:
+            The map.
+
+        Raises:
+            MapError: The file is not a map, or its entries conflict.
+        """
+        with Path(path).open("rb") as stream:
+            return cls._read(stream)
+
+    @classmethod
+    def _read(cls, stream: IO[bytes]) -> PseudonymMap:
+        name = str(stream.name)
+        if (size := os.fstat(stream.fileno()).st_size) > MAX_BYTES:
+            raise MapError(f"{name}: has {size:,} bytes; a map of pseudonyms has at most {MAX_BYTES:,}")
+        try:
+            values: Any = json.loads(stream.read().decode("utf-8", "surrogatepass"))
+            return cls.from_dict(cast(dict[str, Any], values) if isinstance(values, dict) else {})
+        except UnicodeDecodeError:
+            raise MapError(f"{name}: is not UTF-8 text; a map of pseudonyms is a JSON file") from None
+        except MapError as error:
+            raise MapError(f"{name}: {error}") from None
+        except (ValueError, RecursionError) as error:
+            raise MapError(f"{name}: {describe_json_error(error)}; a map of pseudonyms is a JSON file") from None
+
+    @classmethod
+    @contextmanager
+    def open(cls, path: str | os.PathLike[str], style: StyleName | None = None) -> Generator[PseudonymMap]:
+        """Open a map file for a run that may extend it, and save the map at the end, also after an error.
+
+        A new map is written at once. No other process can open the map in the same way meanwhile.
+
+        Args:
+            path: The file; it is created if it does not exist.
+            style: Style of a new map; an existing map must have this style. None: "numbered", or the style of the map.
+
+        Yields:
+            The map.
+
+        Raises:
+            MapError: The file is not a map, its entries conflict, its style differs, or another process uses it.
+        """
+        if not os.path.lexists(path):
+            cls(style or "numbered").save(path)
+        with Path(path).open("rb") as stream:
+            if not lock_file(stream):
+                raise MapError(f"{os.fspath(path)}: another process uses this map; wait until it ends")
+            names = cls._read(stream)
+            if style not in (None, names.style):
+                raise MapError(
+                    f"{os.fspath(path)}: has the style {names.style}, not {style}; name another file or style"
+                )
+            before = len(names.originals), len(names.reserved)
+            try:
+                yield names
+            finally:
+                if (len(names.originals), len(names.reserved)) != before:
+                    names.save(path)
+
+
+def _mapped_name(i: int, item: Any) -> MappedName:
+    """Check one name of a map file, and return it."""
+    values = cast(dict[str, Any], item) if isinstance(item, dict) else {}
+    fields = label, text, pseudonym = tuple(map(values.get, ("label", "text", "pseudonym")))
+    forms, words = values.get("forms"), values.get("words", {})
+    pairs = [_form(pair) for pair in cast(list[Any], forms)] if isinstance(forms, list) else [None]
+    is_valid = all(map(_is_text, fields)) and None not in pairs and isinstance(values.get("key", ""), str)
+    if not is_valid or not isinstance(words, dict):
+        raise MapError(_expected(i, item))
+    words = cast(dict[Any, Any], words)
+    if not all(_is_text(word) for pair in words.items() for word in pair):
+        raise MapError(_expected(i, item))
+    result = MappedName(cast(str, label), cast(str, text), cast(str, pseudonym), {}, words)
+    for form, own in filter(None, pairs):
+        if result.forms.setdefault(form, own) != own:
+            raise MapError(f"name {i}: {form!r} has the pseudonyms `{result.forms[form]}` and `{own}`; remove one")
+    return result
+
+
+def _form(pair: Any) -> tuple[str, str] | None:
+    """Return a form and its pseudonym; None if they are not valid."""
+    values = cast(dict[str, Any], pair) if isinstance(pair, dict) else {}
+    form, pseudonym = values.get("original"), values.get("pseudonym")
+    return (form, pseudonym) if _is_text(form) and _is_text(pseudonym) else None  # pyright: ignore[reportReturnType]
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str) and bool(value.strip())
+
+
+def _expected(i: int, item: Any) -> str:
+    return (
+        f"name {i} is {json.dumps(item)[:60]}; expected label, text, pseudonym, and forms as in"
+        ' [{"pseudonym": "Person 1", "original": "Ana Rivera"}]'
+    )

@@ -1,0 +1,245 @@
+"""Style of realistic pseudonyms: invented names of the same gender and script, word by word."""
+
+from __future__ import annotations
+
+import random
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator
+from functools import cache
+from typing import Any, Literal
+
+from herdner.base.extras import import_extra
+from herdner.ner.pseudonyms.common_words import CommonWords
+from herdner.ner.pseudonyms.pseudonym_map import MappedName, PseudonymMap
+from herdner.ner.pseudonyms.styles import Numbered
+from herdner.ner.pseudonyms.tokens import TOKEN, TOKEN_OR_SPACE
+
+Kind = Literal["female", "male", "given", "surname", "place"]
+
+LOCALES = {
+    "LATIN": "en_US", "CYRILLIC": "ru_RU", "GREEK": "el_GR", "ARABIC": "ar_AA", "HEBREW": "he_IL", "ARMENIAN": "hy_AM",
+    "GEORGIAN": "ka_GE",
+}  # fmt: skip
+"""Locale of Faker that provides the names of each script."""
+
+KINDS = {"LOC": "place", "GPE": "place", "LOCATION": "place", "PER": "person", "PERSON": "person", "ORG": "surname"}
+DESIGNATORS = frozenset({
+    "ab", "ag", "as", "asa", "bv", "co", "company", "corp", "corporation", "gmbh", "inc", "incorporated", "kg",
+    "limited", "llc", "llp", "ltd", "nv", "oy", "plc", "sa", "sarl", "spa", "srl",
+})  # fmt: skip
+FEMALE_TITLES = re.compile(r"\b(?:Mrs|Ms|Miss|Madam|Mme|Lady|Queen|Princess|Sister|Frau)\.?\s+$")
+MALE_TITLES = re.compile(r"\b(?:Mr|Sir|Lord|King|Prince|Brother|Herr)\.?\s+$")
+MIN_LETTERS = 3
+
+
+class Realistic:
+    """Style of invented names, made of Faker's lists of names.
+
+    Each word of a name gets an invented word, which no other word of the map has. Initials, particles in lower case,
+    and the common words of places and organisations remain. Identifiers, and names in scripts without a list, get
+    numbered pseudonyms.
+
+    Args:
+        names: Map whose invented words are known.
+        labels: Labels of the texts.
+        common_words: Words that no name invents and that names of places and organisations keep.
+        seed: Seed of the order in which names are taken from the lists.
+
+    Raises:
+        MissingExtra: Faker is not installed.
+    """
+
+    def __init__(
+        self, names: PseudonymMap, labels: Iterable[str] = (), common_words: CommonWords | None = None, seed: int = 0
+    ) -> None:
+        """Store the parts."""
+        import_extra("faker", "realistic pseudonyms need Faker")
+        self._names = names
+        self._numbered = Numbered(names, labels)
+        self._common_words = common_words or CommonWords()
+        self._seed = seed
+        self._used = {word.lower() for name in names.names for word in name.words.values()}
+        self._pools: dict[tuple[Kind, str], Iterator[str]] = {}
+
+    def find(self, text: str) -> Iterator[tuple[int, int]]:
+        """Return an iterator over the start and the end of each string that looks like a pseudonym of the map.
+
+        Words of the text that the lists contain are reserved: they will not be invented.
+
+        Args:
+            text: The text.
+        """
+        yield from self._numbered.find(text)
+        for match in TOKEN.finditer(text):
+            word = match[0].lower()
+            if word in self._used:
+                yield match.span()
+            elif len(word) >= MIN_LETTERS and word in _listed_words(script_of(word)):
+                self._names.reserved.add(word)
+
+    def end_of(self, text: str, start: int) -> int | None:
+        """Return the end of the string at an offset that looks like a numbered pseudonym, or None.
+
+        Args:
+            text: The text.
+            start: Offset of the first character.
+        """
+        return self._numbered.end_of(text, start)
+
+    def pseudonym_of(self, label: str, text: str, key: str, form: str, context: str) -> str:
+        """Return the pseudonym of a form of a name.
+
+        Args:
+            label: Entity type or kind of identifier.
+            text: Fullest form of the name.
+            key: Key of the name.
+            form: Text of the mention.
+            context: Text before the mention, for titles such as "Mrs.".
+        """
+        name = self._names.find(label, key)
+        if name is None and label in KINDS:
+            name = MappedName(label, text, "")
+            self._invent(name, text, context)
+            if name.words:
+                name.pseudonym = self._render(name, text)
+                self._names.add(name, key)
+        if name is None or not name.words:
+            return self._numbered.pseudonym_of(label, text, key, form, context)
+        known = len(name.words)
+        self._invent(name, form, context)
+        for word, invented in list(name.words.items())[known:]:
+            self._names.connect(invented, word)
+        return self._render(name, form)
+
+    def _render(self, name: MappedName, form: str) -> str:
+        return "".join(name.words.get(match[0], match[0]) for match in TOKEN_OR_SPACE.finditer(form))
+
+    def _invent(self, name: MappedName, form: str, context: str) -> None:
+        """Add an invented word for each word of a form that is new in the name."""
+        tokens: list[str] = TOKEN.findall(form)
+        selected = [token for token in tokens if self._is_name_word(token)]
+        if name.label not in ("PER", "PERSON"):
+            rare = [token for token in selected if not self._is_common(token)]
+            selected = rare if rare or name.words else selected
+        gender = _gender(form, context)
+        for i, token in enumerate(selected):
+            if token in name.words or script_of(token) not in LOCALES:
+                continue
+            kind = KINDS[name.label]
+            if kind == "person":
+                is_given = i < len(selected) - 1 or (len(selected) == 1 and token.lower() in _given_names())
+                kind = gender if is_given else "surname"
+            name.words[token] = self._word_like(name, token, kind)
+
+    def _is_name_word(self, token: str) -> bool:
+        return len(token) > 1 and token[0].isalpha() and not (token.islower() and token in self._common_words)
+
+    def _is_common(self, token: str) -> bool:
+        return token.lower() in self._common_words or token.lower() in DESIGNATORS
+
+    def _word_like(self, name: MappedName, token: str, kind: str) -> str:
+        """Return an invented word for a token, in the same case.
+
+        Tokens that differ only in case get the same word.
+        """
+        case = _case(token)
+        if case is not None:
+            for other, invented in name.words.items():
+                if other.lower() == token.lower() and _case(other) is not None:
+                    word = case(invented.lower())
+                    if word not in self._names.originals and word not in name.words.values():
+                        return word
+        word = self._new_word(kind, script_of(token))
+        return word if case is None else case(word.lower())
+
+    def _new_word(self, kind: Any, script: str) -> str:
+        pool = self._pools.get((kind, script))
+        if pool is None:
+            pool = self._pools[kind, script] = _shuffled(kind, script, self._seed)
+        for word in pool:
+            lower = word.lower()
+            if lower not in self._used and lower not in self._names.reserved and lower not in self._common_words:
+                self._used.add(lower)
+                return word
+        raise AssertionError("the lists of names have no end")
+
+
+def _case(token: str) -> Any:
+    """Return the function that gives a word in lower case the case of a token; None if there is none."""
+    for convert in (str.capitalize, str.upper, str.lower):
+        if convert(token.lower()) == token:
+            return convert
+    return None
+
+
+def _gender(form: str, context: str) -> Literal["female", "male", "given"]:
+    """Return the gender of a person by the title before the name or by its first word, if one is clear."""
+    if FEMALE_TITLES.search(context):
+        return "female"
+    if MALE_TITLES.search(context):
+        return "male"
+    match = TOKEN.match(form)
+    word = "" if match is None else match[0].lower()
+    script = script_of(word)
+    is_female, is_male = (word in map(str.lower, _names(kind, script)) for kind in ("female", "male"))
+    return "given" if is_female == is_male else "female" if is_female else "male"
+
+
+@cache
+def script_of(word: str) -> str:
+    """Return the script of the first letter of a word, such as "LATIN".
+
+    Args:
+        word: The word.
+    """
+    letter = next((character for character in word if character.isalpha()), None)
+    return "" if letter is None else unicodedata.name(letter, "").partition(" ")[0]
+
+
+@cache
+def _names(kind: Kind, script: str) -> tuple[str, ...]:
+    """Return Faker's names of one kind for a script, in one word each."""
+    if script not in LOCALES:
+        return ()
+    locale = LOCALES[script]
+    provider = import_extra(f"faker.providers.person.{locale}", "realistic pseudonyms need Faker").Provider
+    lists = {
+        "female": ["first_names_female"], "male": ["first_names_male"], "surname": ["last_names"],
+        "given": ["first_names_female", "first_names_male", "first_names"],
+    }  # fmt: skip
+    if kind == "place":
+        if script != "LATIN":
+            return _names("surname", script)
+        suffixes = import_extra(
+            "faker.providers.address.en_US", "realistic pseudonyms need Faker"
+        ).Provider.city_suffixes
+        return tuple(name + suffix for name in _names("surname", script) for suffix in suffixes)
+    found = [*(getattr(provider, name, ()) for name in lists[kind])]
+    if not any(found):
+        found = [getattr(provider, name, ()) for name in ("last_names_male", "last_names_female", "first_names")]
+    words = (word for names in found for word in names if len(word) >= MIN_LETTERS and TOKEN.fullmatch(word))
+    return tuple(dict.fromkeys(words))
+
+
+@cache
+def _given_names() -> frozenset[str]:
+    return frozenset(word.lower() for script in LOCALES for word in _names("given", script))
+
+
+@cache
+def _listed_words(script: str) -> frozenset[str]:
+    kinds: tuple[Kind, ...] = ("given", "surname", "place")
+    return frozenset(word.lower() for kind in kinds for word in _names(kind, script))
+
+
+def _shuffled(kind: Kind, script: str, seed: int) -> Iterator[str]:
+    """Yield the names of a kind in random order, then endlessly many words that consist of two or more names."""
+    words = list(_names(kind, script))
+    rng = random.Random(f"{seed} {kind} {script}")
+    rng.shuffle(words)
+    yield from words
+    while True:
+        first, second = rng.choice(words), rng.choice(words)
+        yield first + second.lower()
+        words.append(first + second.lower())

@@ -1,0 +1,395 @@
+"""Replacement of the names and structured identifiers of documents by pseudonyms."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import pairwise
+from typing import NamedTuple, Protocol
+
+from herdner.ner.pseudonyms.common_words import CommonWords
+from herdner.ner.pseudonyms.identifiers import find_identifiers
+from herdner.ner.pseudonyms.pseudonym_map import PseudonymMap
+from herdner.ner.pseudonyms.restoring import Restorer
+from herdner.ner.pseudonyms.styles import TERM
+from herdner.ner.pseudonyms.tokens import TOKEN, fold, name_key, parts, widen, words
+from herdner.text.document import Document
+from herdner.text.entity import Entity
+
+PEOPLE = frozenset({"PER", "PERSON"})
+CONTEXT = 20  # characters before a mention that a style may read, for titles such as "Mrs."
+MIN_PART = 3  # letters of a part of a word, as "Ana" in "AnaRivera"
+
+
+class Owner(NamedTuple):
+    """Name or identifier to which replaced text belongs.
+
+    Attributes:
+        label: Entity type or kind of identifier.
+        text: Fullest form.
+        key: Key in the map (`name_key`).
+    """
+
+    label: str
+    text: str
+    key: str
+
+
+class Piece(NamedTuple):
+    """Range of a text that is replaced.
+
+    Attributes:
+        start: Offset of the first character.
+        end: Offset behind the last character.
+        rank: 0 for an identifier, 1 for a mention, 2 for a repeat that no mention covers, 3 for other text.
+        owner: Name or identifier to which the text belongs.
+    """
+
+    start: int
+    end: int
+    rank: int
+    owner: Owner
+
+
+IDENTIFIER, MENTION, REPEAT, OTHER = range(4)
+
+
+class Replacement(NamedTuple):
+    """Replaced range of a document.
+
+    Attributes:
+        start: Offset of the pseudonym in the new text.
+        end: Offset behind the pseudonym.
+        source_start: Offset of the original in the source text.
+        source_end: Offset behind the original.
+        label: Entity type or kind of identifier; "TERM" for text that looks like a pseudonym.
+        pseudonym: The pseudonym.
+        name: Pseudonym of the fullest form of the same name.
+    """
+
+    start: int
+    end: int
+    source_start: int
+    source_end: int
+    label: str
+    pseudonym: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class RemainingWord:
+    """Common word of a replaced name that remains in a document.
+
+    Attributes:
+        word: The word, folded.
+        count: Number of its occurrences.
+        names: Pseudonyms of the names that contain the word.
+    """
+
+    word: str
+    count: int
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class PseudonymisedDocument:
+    """Document with pseudonyms.
+
+    Attributes:
+        document: The new text. Its entities are the replaced names and identifiers.
+        replacements: Replaced ranges in the order of the text.
+        remaining: Words of replaced names that remain in the text, because they are common words.
+        names: Map with which the document can be restored.
+    """
+
+    document: Document
+    replacements: tuple[Replacement, ...]
+    remaining: tuple[RemainingWord, ...]
+    names: PseudonymMap
+
+    @property
+    def text(self) -> str:
+        """Text with pseudonyms."""
+        return self.document.text
+
+
+class PseudonymStyle(Protocol):
+    """Protocol of a style of pseudonyms."""
+
+    def pseudonym_of(self, label: str, text: str, key: str, form: str, context: str) -> str:
+        """Return the pseudonym of a form of a name, which is added to the map of the style if it is new."""
+        ...
+
+    def end_of(self, text: str, start: int) -> int | None:
+        """Return the end of the string at an offset that looks like a pseudonym, or None."""
+        ...
+
+    def find(self, text: str) -> Iterator[tuple[int, int]]:
+        """Return an iterator over the start and the end of each string that looks like a pseudonym."""
+        ...
+
+
+class Pseudonymiser:
+    """Replacement of names and identifiers by pseudonyms, consistent over all documents.
+
+    Args:
+        names: Map that the documents extend.
+        style: Style of new pseudonyms.
+        common_words: Words that may remain in the text, such as "bank"; None: no words.
+        has_identifiers: Also replace structured identifiers, such as e-mail addresses.
+    """
+
+    def __init__(
+        self,
+        names: PseudonymMap,
+        style: PseudonymStyle,
+        common_words: CommonWords | None = None,
+        has_identifiers: bool = True,
+    ) -> None:
+        """Store the parts."""
+        self.names = names
+        self.style = style
+        self.common_words = common_words or CommonWords()
+        self.has_identifiers = has_identifiers
+
+    def __call__(self, document: Document) -> PseudonymisedDocument:
+        """Replace the names and identifiers of a document.
+
+        All entities of the document are replaced, then every other occurrence of a form or a word of their names.
+        Common words are replaced only where they are capitalised within a sentence and belong to a person. Ranges are
+        widened to whole words. Text that looks like a pseudonym is replaced, so that restoring leaves it as it was.
+
+        Args:
+            document: Document with entities. Without `name_id`, entities with equal label and text are one name.
+
+        Returns:
+            The document with pseudonyms.
+
+        Raises:
+            MissingExtra: A library that checks identifiers is not installed.
+        """
+        text = document.text
+        pieces = _mention_pieces(document)
+        if self.has_identifiers:
+            pieces += [
+                Piece(each.start, each.end, IDENTIFIER, Owner(each.label, text[each.start : each.end], each.key))
+                for each in find_identifiers(text)
+            ]
+        pieces += (_other(text, start, end) for start, end in self.style.find(text))
+        repeats = _Repeats(document, pieces, self.common_words)
+        pieces = disjoint(text, [*pieces, *repeats.forms()])
+        single_words, remaining = repeats.words(pieces)
+        pieces = _joined(text, disjoint(text, [*pieces, *single_words]))
+        return self._replace(document, pieces, remaining)
+
+    def _replace(
+        self, document: Document, pieces: Sequence[Piece], remaining: dict[str, tuple[int, list[Owner]]]
+    ) -> PseudonymisedDocument:
+        """Build the new document from disjoint pieces."""
+        text, parts_of_text = document.text, list[str]()
+        replacements: list[Replacement] = []
+        last = length = 0
+        for start, end, _, owner in pieces:
+            context = text[max(0, start - CONTEXT) : start]
+            pseudonym = self.style.pseudonym_of(*owner, text[start:end], context)
+            parts_of_text += (text[last:start], pseudonym)
+            length += start - last
+            new_end = length + len(pseudonym)
+            replacements.append(
+                Replacement(length, new_end, start, end, owner.label, pseudonym, self._pseudonym(owner))
+            )
+            last, length = end, new_end
+        parts_of_text.append(text[last:])
+        ids: dict[str, int] = {}
+        entities = tuple(
+            Entity(each.start, each.end, each.label, each.pseudonym, None, ids.setdefault(each.name, len(ids)))
+            for each in replacements
+            if each.label != TERM
+        )
+        fields = {name: value for name, value in document.fields.items() if name == "offset"}
+        result = Document.from_text("".join(parts_of_text), id=document.id, fields=fields)
+        report = tuple(
+            RemainingWord(word, count, tuple(dict.fromkeys(map(self._pseudonym, owners))))
+            for word, (count, owners) in remaining.items()
+        )
+        return PseudonymisedDocument(replace(result, entities=entities), tuple(replacements), report, self.names)
+
+    def _pseudonym(self, owner: Owner) -> str:
+        """Return the pseudonym of the fullest form of a name; an empty string if nothing of it was replaced."""
+        name = self.names.find(owner.label, owner.key)
+        return "" if name is None else name.pseudonym
+
+
+def _other(text: str, start: int, end: int) -> Piece:
+    return Piece(start, end, OTHER, Owner(TERM, text[start:end], text[start:end]))
+
+
+def _mention_pieces(document: Document) -> list[Piece]:
+    """Return the mentions of a document, without white space at their borders."""
+    owners = {name.id: Owner(name.label, name.text, name_key(name.text)) for name in document.names}
+    pieces: list[Piece] = []
+    for entity in document.entities:
+        text = document.text[entity.start : entity.end]
+        start = entity.start + len(text) - len(text.lstrip())
+        if text := text.strip():
+            own = Owner(entity.label, text, name_key(text))
+            owner = own if entity.name_id is None else owners.get(entity.name_id, own)
+            pieces.append(Piece(start, start + len(text), MENTION, owner))
+    return pieces
+
+
+def disjoint(text: str, pieces: Iterable[Piece]) -> list[Piece]:
+    """Widen pieces to whole words, and join pieces that then overlap or touch.
+
+    A joined piece belongs to the owner of an identifier in it, else of its longest mention or repeat.
+
+    Args:
+        text: The text.
+        pieces: Ranges of the text, in any order.
+
+    Returns:
+        Disjoint pieces in the order of the text.
+    """
+    widened = sorted(each._replace(start=start, end=end) for each in pieces
+                     for start, end in [widen(text, each.start, each.end)])  # fmt: skip
+    result: list[Piece] = []
+    for piece in widened:
+        if not result or piece.start > result[-1].end:
+            result.append(piece)
+            continue
+        last = result[-1]
+        best = min(last, piece, key=_precedence)
+        result[-1] = Piece(last.start, max(last.end, piece.end), best.rank, best.owner)
+    return result
+
+
+def _precedence(piece: Piece) -> tuple[int, int, int]:
+    group = {IDENTIFIER: 0, MENTION: 1, REPEAT: 1, OTHER: 2}[piece.rank]
+    return group, piece.start - piece.end, piece.rank
+
+
+def _joined(text: str, pieces: Sequence[Piece]) -> list[Piece]:
+    """Join a repeat with the piece of the same name beside it, as in "Ana" and "Rivera"."""
+    result: list[Piece] = []
+    for piece in pieces:
+        last = result[-1] if result else None
+        if (
+            last is not None
+            and last.owner == piece.owner
+            and REPEAT in (last.rank, piece.rank)
+            and (gap := text[last.end : piece.start]).isspace()
+            and gap.count("\n") < 2
+            and not set(words(text[last.start : last.end])) & set(words(text[piece.start : piece.end]))
+        ):
+            result[-1] = last._replace(end=piece.end, rank=min(last.rank, piece.rank))
+        else:
+            result.append(piece)
+    return result
+
+
+class _Repeats:
+    """Search for occurrences of the forms and words of names outside of their mentions.
+
+    Args:
+        document: The document.
+        pieces: Pieces of the document; those with the rank `MENTION` are mentions of names.
+        common_words: Words that may remain.
+    """
+
+    def __init__(self, document: Document, pieces: Sequence[Piece], common_words: CommonWords) -> None:
+        self.document = document
+        self.common_words = common_words
+        self.mentions = sorted(piece for piece in pieces if piece.rank == MENTION)
+        self.owners: dict[str, list[tuple[int, Owner]]] = {}  # by word: offsets of mentions, and their owners
+        for start, end, _, owner in self.mentions:
+            for word in words(f"{document.text[start:end]} {owner.text}"):
+                owners = self.owners.setdefault(word, [])
+                if not owners or owners[-1][1] != owner:
+                    owners.append((start, owner))
+        self._decisions: dict[str, str | None] = {}
+
+    def forms(self) -> Iterator[Piece]:
+        """Return an iterator over the occurrences of all forms that consist of several tokens."""
+        text = self.document.text
+        owners: dict[str, Owner] = {}
+        for start, end, _, owner in self.mentions:
+            for form in (text[start:end], owner.text):
+                if len(TOKEN.findall(form)) > 1:
+                    owners.setdefault(form, owner)
+        if not owners:
+            return iter(())
+        ordered = list(owners.values())
+        found = Restorer({form: str(i) for i, form in enumerate(owners)}).find(text)
+        return (Piece(each.start, each.end, REPEAT, ordered[int(each.original)]) for each in found)
+
+    def words(self, pieces: Sequence[Piece]) -> tuple[list[Piece], dict[str, tuple[int, list[Owner]]]]:
+        """Find the words of names outside of the pieces.
+
+        Return those to replace; and for each common word that remains, the number of its occurrences and its names.
+        """
+        text = self.document.text
+        repeats: list[Piece] = []
+        counts: Counter[str] = Counter()
+        borders = [0, *(border for piece in pieces for border in piece[:2]), len(text)]
+        for start, end in zip(borders[::2], borders[1::2], strict=True):
+            for match in TOKEN.finditer(text, start, end):
+                word = self._name_word(match[0])
+                if word is None:
+                    continue
+                owner = self._nearest(word, match.start())
+                if self._may_remain(word, match[0], match.start(), owner):
+                    counts[word] += 1
+                else:
+                    repeats.append(Piece(*match.span(), REPEAT, owner))
+        remaining = {
+            word: (count, list(dict.fromkeys(owner for _, owner in self.owners[word])))
+            for word, count in sorted(counts.items())
+        }
+        return repeats, remaining
+
+    def _name_word(self, token: str) -> str | None:
+        """Return the word of a name that a token repeats, also in the plural or within a longer word."""
+        if token not in self._decisions:
+            self._decisions[token] = self._find_name_word(token)
+        return self._decisions[token]
+
+    def _find_name_word(self, token: str) -> str | None:
+        if len(token) < 2:
+            return None
+        word = fold(token)
+        if word in self.owners:
+            return word
+        candidates = [word[: -len(suffix)] for suffix in ("s", "es") if word.endswith(suffix)]
+        candidates += parts(token)
+        for part in candidates:
+            if len(part) >= MIN_PART and part in self.owners and part not in self.common_words:
+                return part
+        return None
+
+    def _nearest(self, word: str, offset: int) -> Owner:
+        """Return the name with this word that is mentioned last before an offset, else the first one."""
+        owners = self.owners[word]
+        return owners[max(bisect_right(owners, offset, key=lambda pair: pair[0]) - 1, 0)][1]
+
+    def _may_remain(self, word: str, token: str, offset: int, owner: Owner) -> bool:
+        """Return whether a word of a name is a common word that is not used as a name at this offset."""
+        if word not in self.common_words:
+            return False
+        is_capitalised = token[:1].isupper() and token[1:].islower()
+        if owner.label not in PEOPLE or not is_capitalised or word in self.common_words.calendar:
+            return True
+        return offset in self._first_words
+
+    @cached_property
+    def _first_words(self) -> set[int]:
+        """Offset of the first word of each sentence of the document."""
+        tokens, starts = self.document.tokens, self.document.token_starts.tolist()
+        firsts: set[int] = set()
+        for begin, end in pairwise(self.document.sentence_offsets.tolist()):
+            first = next((t for t in range(begin, end) if tokens[t][0].isalnum()), None)
+            if first is not None:
+                firsts.add(starts[first])
+        return firsts

@@ -1,0 +1,182 @@
+"""Restoring of original names in texts with pseudonyms, also in streams."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from herdner.ner.pseudonyms.tokens import TOKEN_OR_SPACE, is_joined
+
+MAX_SPACES = 8  # white space characters between the words of one pseudonym, for example after a line break
+MAX_UNKNOWN = 1000  # distinct unknown pseudonyms that are counted
+
+_SPACES = re.compile(r"\s+")
+_LEAF = ""  # key of the originals in a node; no token is empty
+
+
+class Restoration(NamedTuple):
+    """Piece of a text with a restored original.
+
+    Attributes:
+        start: Offset of the pseudonym in the text with pseudonyms.
+        end: Offset behind the pseudonym.
+        original: Original text.
+    """
+
+    start: int
+    end: int
+    original: str
+
+
+class Restorer:
+    """Replacement of pseudonyms by their originals, in whole texts or chunk by chunk.
+
+    Tokens are compared, so "Person 1" does not match within "Person 12". Of several pseudonyms that begin at one token,
+    the longest matches. White space within a pseudonym may have changed.
+
+    Args:
+        originals: Original text of each pseudonym.
+        is_pseudonym: Function of a text and an offset. It returns the end of the string at this offset that looks like
+            a pseudonym, or None. Such strings without an original are counted as unknown.
+
+    Attributes:
+        n_restored: Number of pseudonyms that were replaced.
+        unknown: Number of occurrences of each string that looks like a pseudonym but has no original.
+    """
+
+    def __init__(
+        self, originals: Mapping[str, str], is_pseudonym: Callable[[str, int], int | None] | None = None
+    ) -> None:
+        """Build the tree of the tokens of all pseudonyms."""
+        self.n_restored = 0
+        self.unknown: Counter[str] = Counter()
+        self._is_pseudonym = is_pseudonym
+        self._root: dict[str, Any] = {}
+        self._longest = MAX_SPACES  # characters of the longest token that a pseudonym can contain
+        for pseudonym, original in originals.items():
+            node = self._root
+            for match in TOKEN_OR_SPACE.finditer(pseudonym):
+                self._longest = max(self._longest, len(match[0]))
+                node = node.setdefault(" " if match[0].isspace() else match[0], {})
+            node.setdefault(_LEAF, {})[pseudonym] = original
+
+    def __call__(self, text: str) -> str:
+        """Replace the pseudonyms of a text by their originals.
+
+        Args:
+            text: A text with pseudonyms, which may have been edited.
+
+        Returns:
+            The text with originals.
+        """
+        return "".join(self.stream([text]))
+
+    def stream(self, chunks: Iterable[str]) -> Iterator[str]:
+        """Replace the pseudonyms of a stream by their originals. A pseudonym may extend over several chunks.
+
+        Args:
+            chunks: Consecutive pieces of one text, of any length.
+
+        Yields:
+            Consecutive pieces of the text with originals. Each ends as late as the chunks up to there allow.
+        """
+        rest = before = ""  # undecided text, and the character before it
+        for chunk in chunks:
+            rest += chunk
+            pieces, done = self._restore(rest, before, is_end=False)
+            rest, before = rest[done:], rest[done - 1] if done else before
+            if piece := "".join(pieces):
+                yield piece
+        if piece := "".join(self._restore(rest, before, is_end=True)[0]):
+            yield piece
+
+    def find(self, text: str) -> list[Restoration]:
+        """Return the pseudonyms of a text with their originals, in the order of the text.
+
+        Args:
+            text: A text with pseudonyms.
+        """
+        found: list[Restoration] = []
+        self._restore(text, "", is_end=True, found=found)
+        return found
+
+    def _restore(
+        self, text: str, before: str, is_end: bool, found: list[Restoration] | None = None
+    ) -> tuple[list[str], int]:
+        """Restore the decided part of a text that follows the character ``before``.
+
+        Return its pieces and its length.
+        """
+        matches = list(TOKEN_OR_SPACE.finditer(text))
+        pieces: list[str] = []
+        done = 0
+        i = int(bool(before and matches) and is_joined(before + text[0], 1))  # no pseudonym begins within a token
+        while i < len(matches):
+            stop, original = self._match(text, matches, i, is_end)
+            if stop < 0:
+                pieces.append(text[done : matches[i].start()])
+                return pieces, matches[i].start()
+            if stop:
+                start, end = matches[i].start(), matches[stop - 1].end()
+                pieces += (text[done:start], original)
+                done = end
+                self.n_restored += 1
+                if found is not None:
+                    found.append(Restoration(start, end, original))
+            i = stop or i + 1
+        pieces.append(text[done:])
+        return pieces, len(text)
+
+    def _match(self, text: str, matches: list[re.Match[str]], first: int, is_end: bool) -> tuple[int, str]:
+        """Find the longest pseudonym that begins at the token ``first``.
+
+        Return the index of the token behind it, 0 if there is none, or -1 if the end of the text is too near to decide;
+        and the original.
+        """
+        node: dict[str, Any] | None = self._root
+        best, originals = 0, dict[str, str]()
+        for i in range(first, len(matches)):
+            token = matches[i][0]
+            is_last = i + 1 == len(matches)
+            if is_last and not is_end and self._may_grow(token, node, i == first):
+                return -1, ""
+            if token.isspace() and len(token) <= MAX_SPACES:
+                token = " "
+            node = node.get(token)
+            if node is None:
+                break
+            if _LEAF in node:
+                best, originals = i + 1, node[_LEAF]
+            if is_last and not is_end and len(node) > (_LEAF in node):
+                return -1, ""
+        if not best:
+            self._count_unknown(text, matches[first].start())
+            return 0, ""
+        match = text[matches[first].start() : matches[best - 1].end()]
+        return best, originals[match] if match in originals else _respaced(match, *next(iter(originals.items())))
+
+    def _may_grow(self, token: str, node: dict[str, Any], is_first: bool) -> bool:
+        """Return whether the next chunk may turn the last token of a text into one that ``node`` contains."""
+        if token.isspace():
+            return not is_first and " " in node and len(token) <= MAX_SPACES
+        return len(token) <= self._longest and is_joined(token + "a", len(token))
+
+    def _count_unknown(self, text: str, start: int) -> None:
+        if self._is_pseudonym is not None and text[start].isalpha():
+            end = self._is_pseudonym(text, start)
+            if end is not None and (len(self.unknown) < MAX_UNKNOWN or text[start:end] in self.unknown):
+                self.unknown[text[start:end]] += 1
+
+
+def _respaced(match: str, pseudonym: str, original: str) -> str:
+    """Return an original with the white space of a match that differs from the pseudonym in white space only.
+
+    The white space of the original is kept if it consists of another number of gaps.
+    """
+    gaps = _SPACES.findall(match)
+    words = original.split(" ")
+    if len(gaps) != len(words) - 1 or len(_SPACES.findall(pseudonym)) != len(gaps):
+        return original
+    return "".join(part for pair in zip(words, [*gaps, ""], strict=True) for part in pair)

@@ -1,0 +1,206 @@
+"""Styles of pseudonyms: numbers and keyed hash values."""
+
+from __future__ import annotations
+
+import base64
+import hmac
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+
+from herdner.ner.pseudonyms.pseudonym_map import MappedName, PseudonymMap
+from herdner.ner.pseudonyms.tokens import name_key
+
+TERM = "TERM"
+"""Label of text that looks like a pseudonym. It is replaced, so that restoring leaves it as it was."""
+
+NOUNS: Mapping[str, str] = {
+    "PER": "Person", "PERSON": "Person", "LOC": "Place", "GPE": "Place", "LOCATION": "Place", "ORG": "Organisation",
+    "ORGANIZATION": "Organisation", "EMAIL": "Email", "PHONE": "Phone", "IBAN": "IBAN", "CARD": "Card", "URL": "URL",
+    "IP": "IP", "SSN": "SSN", TERM: "Term",
+}  # fmt: skip
+"""First word of the numbered pseudonyms of each label. Other labels are written as "Misc 3"."""
+
+MIN_KEY_BYTES = 16
+
+
+def noun(label: str) -> str:
+    """Return the first word of the numbered pseudonyms of a label.
+
+    Args:
+        label: Entity type or kind of identifier.
+    """
+    return NOUNS.get(label) or re.sub(r"[\W_]+", "", label).capitalize() or "Name"
+
+
+def letters(n: int) -> str:
+    """Return the n-th of the strings "b", "c", ..., "z", "aa", "ab", ...
+
+    Args:
+        n: Index from 1.
+    """
+    result = ""
+    n += 1
+    while n:
+        n, digit = divmod(n - 1, 26)
+        result = chr(ord("a") + digit) + result
+    return result
+
+
+class Numbered:
+    """Style of pseudonyms such as "Person 12". Other forms of the name get a letter: "Person 12b".
+
+    Args:
+        names: Map whose numbers are continued.
+        labels: Labels of the texts, in addition to those of the map and of `NOUNS`.
+    """
+
+    def __init__(self, names: PseudonymMap, labels: Iterable[str] = ()) -> None:
+        """Find the highest number of each noun."""
+        self._names = names
+        nouns = {*NOUNS.values(), *map(noun, labels), *(noun(name.label) for name in names.names)}
+        self._pattern = re.compile(rf"(?<!\w)(?:{'|'.join(sorted(nouns))})\s{{1,8}}[0-9]+[a-z]*(?!\w)")
+        self._last: Counter[str] = Counter()
+        for name in names.names:
+            first, _, number = name.pseudonym.rpartition(" ")
+            if number.isdecimal():
+                self._last[first] = max(self._last[first], int(number))
+
+    def find(self, text: str) -> Iterator[tuple[int, int]]:
+        """Return an iterator over the start and the end of each string that looks like a pseudonym.
+
+        Args:
+            text: The text.
+        """
+        return (match.span() for match in self._pattern.finditer(text))
+
+    def end_of(self, text: str, start: int) -> int | None:
+        """Return the end of the string at an offset that looks like a pseudonym, or None.
+
+        Args:
+            text: The text.
+            start: Offset of the first character.
+        """
+        match = self._pattern.match(text, start)
+        return None if match is None else match.end()
+
+    def pseudonym_of(self, label: str, text: str, key: str, form: str, context: str) -> str:
+        """Return the pseudonym of a form of a name.
+
+        Args:
+            label: Entity type or kind of identifier.
+            text: Fullest form of the name.
+            key: Key of the name.
+            form: Text of the mention.
+            context: Not used.
+        """
+        return self._names.pseudonym_of(label, text, key, form, self)
+
+    def propose_name(self, label: str, text: str) -> Iterator[str]:
+        """Yield pseudonyms with the next numbers.
+
+        Args:
+            label: Entity type or kind of identifier.
+            text: Not used.
+        """
+        first = noun(label)
+        while True:
+            self._last[first] += 1
+            yield f"{first} {self._last[first]}"
+
+    def propose_form(self, name: MappedName, form: str) -> Iterator[str]:
+        """Yield the pseudonym of the name with letters.
+
+        Args:
+            name: The name.
+            form: Not used.
+        """
+        n = len(name.forms)
+        while True:
+            yield name.pseudonym + letters(n)
+            n += 1
+
+
+class KeyedHash:
+    """Style of pseudonyms such as "PER_q2k7...", computed by HMAC-SHA256 with a secret key.
+
+    Equal keys give equal pseudonyms for equal names, also without a common map.
+
+    Args:
+        names: Map whose labels are known.
+        key: Secret key of at least 16 bytes.
+        labels: Labels of the texts, in addition to those of the map and of `NOUNS`.
+
+    Raises:
+        ValueError: The key is too short.
+    """
+
+    def __init__(self, names: PseudonymMap, key: bytes, labels: Iterable[str] = ()) -> None:
+        """Store the key."""
+        self._names = names
+        if len(key) < MIN_KEY_BYTES:
+            raise ValueError(f"the key must have at least {MIN_KEY_BYTES} bytes, got {len(key)}")
+        self._key = key
+        all_labels = {*NOUNS, *labels, *(name.label for name in names.names)}
+        prefixes = "|".join(sorted(set(map(_prefix, all_labels))))
+        self._pattern = re.compile(rf"(?<!\w)(?:{prefixes})_[a-z2-7]{{10,}}(?:_[a-z2-7]{{4,}})?(?!\w)")
+
+    def find(self, text: str) -> Iterator[tuple[int, int]]:
+        """Return an iterator over the start and the end of each string that looks like a pseudonym.
+
+        Args:
+            text: The text.
+        """
+        return (match.span() for match in self._pattern.finditer(text))
+
+    def end_of(self, text: str, start: int) -> int | None:
+        """Return the end of the string at an offset that looks like a pseudonym, or None.
+
+        Args:
+            text: The text.
+            start: Offset of the first character.
+        """
+        match = self._pattern.match(text, start)
+        return None if match is None else match.end()
+
+    def pseudonym_of(self, label: str, text: str, key: str, form: str, context: str) -> str:
+        """Return the pseudonym of a form of a name.
+
+        Args:
+            label: Entity type or kind of identifier.
+            text: Fullest form of the name.
+            key: Key of the name.
+            form: Text of the mention.
+            context: Not used.
+        """
+        return self._names.pseudonym_of(label, text, key, form, self)
+
+    def propose_name(self, label: str, text: str) -> Iterator[str]:
+        """Yield pseudonyms with hash values of growing length.
+
+        Args:
+            label: Entity type or kind of identifier.
+            text: Fullest form of the name.
+        """
+        digest = self._digest(label, name_key(text))
+        for length in range(10, len(digest) + 1):
+            yield f"{_prefix(label)}_{digest[:length]}"
+
+    def propose_form(self, name: MappedName, form: str) -> Iterator[str]:
+        """Yield the pseudonym of the name with hash values of the form, of growing length.
+
+        Args:
+            name: The name.
+            form: Another form of the name.
+        """
+        digest = self._digest(name.pseudonym, form)
+        for length in range(4, len(digest) + 1):
+            yield f"{name.pseudonym}_{digest[:length]}"
+
+    def _digest(self, *values: str) -> str:
+        message = "\0".join(values).encode("utf-8", "surrogatepass")
+        return base64.b32encode(hmac.digest(self._key, message, "sha256")).decode().rstrip("=").lower()
+
+
+def _prefix(label: str) -> str:
+    return re.sub(r"[\W_]+", "", label).upper() or "NAME"

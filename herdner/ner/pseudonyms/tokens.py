@@ -1,0 +1,96 @@
+"""Tokens of texts for the replacement of names: their borders, and forms in which words are compared."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator
+
+# Scripts that do not separate words by spaces, or attach particles to names. Each character is a token.
+_UNSPACED = (
+    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af"
+    "\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003134f"
+)
+# Marks within words: accents, vowel signs, points and joiners. Python's \w does not contain them.
+_MARKS = (
+    "\u0300-\u036f\u0483-\u0489\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u064b-\u065f\u0670"
+    "\u06d6-\u06ed\u0900-\u0963\u0966-\u0dff\u200c\u200d"
+)
+_WORD = rf"[^\W{_UNSPACED}]+(?:[{_MARKS}]+[^\W{_UNSPACED}]*)*"
+
+TOKEN = re.compile(rf"{_WORD}|[{_UNSPACED}]|[^\w\s]")
+"""Token: a word, one character of a script without spaces, or one punctuation character."""
+
+TOKEN_OR_SPACE = re.compile(rf"{TOKEN.pattern}|\s+")
+"""Token or run of white space. The matches of a text cover it completely."""
+
+_PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[^\W\d_A-Z]+")  # parts of words such as AnaRivera and ana_rivera2
+
+
+def fold(text: str) -> str:
+    """Return a text without differences of case, compatibility forms, accents and vowel signs.
+
+    Args:
+        text: The text.
+    """
+    decomposed = unicodedata.normalize("NFKD", text).casefold()
+    return decomposed if decomposed.isascii() else "".join(c for c in decomposed if not unicodedata.combining(c))
+
+
+def name_key(text: str) -> str:
+    """Return the form of a name in which names of different documents are compared.
+
+    Args:
+        text: The name. Case, white space and compatibility forms make no difference.
+    """
+    return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
+
+
+def words(text: str) -> Iterator[str]:
+    """Return an iterator over the folded words of a text that have at least two letters.
+
+    Args:
+        text: The text.
+    """
+    for match in TOKEN.finditer(text):
+        word = fold(match[0])
+        if len(word) > 1 and not word.isdigit() and word[0].isalnum():
+            yield word
+
+
+def parts(word: str) -> Iterator[str]:
+    """Return an iterator over the folded parts of a word: "AnaRivera" has "ana" and "rivera".
+
+    Args:
+        word: A word with capitals, digits or underscores within it.
+    """
+    return (fold(match[0]) for match in _PART.finditer(word))
+
+
+def widen(text: str, start: int, end: int) -> tuple[int, int]:
+    """Widen a range of a text to the borders of the tokens that it touches.
+
+    Args:
+        text: The text.
+        start: Offset of the first character.
+        end: Offset behind the last character; greater than ``start``.
+
+    Returns:
+        Start and end of the widened range.
+    """
+    while start > 0 and is_joined(text, start):
+        start -= 1
+    while end < len(text) and is_joined(text, end):
+        end += 1
+    return start, end
+
+
+def is_joined(text: str, offset: int) -> bool:
+    """Return whether one token contains the characters on both sides of an offset.
+
+    Args:
+        text: The text.
+        offset: Offset within the text, neither its start nor its end.
+    """
+    match = TOKEN_OR_SPACE.match(text, offset - 1, offset + 1)
+    return match is not None and match.end() > offset
