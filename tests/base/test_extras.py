@@ -14,7 +14,7 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-PACKAGES = {"PIL": "pillow"}
+PACKAGES = {"PIL": "pillow", "stdnum": "python-stdnum"}
 
 
 def test_each_extra_installs_the_modules_that_the_advice_is_for():

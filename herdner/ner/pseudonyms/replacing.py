@@ -242,7 +242,7 @@ def _mention_pieces(document: Document) -> list[Piece]:
 
 
 def disjoint(text: str, pieces: Iterable[Piece]) -> list[Piece]:
-    """Widen pieces to whole words, and join pieces that then overlap or touch.
+    """Widen pieces until no word touches them (`widen`), and join pieces that then overlap or touch.
 
     A joined piece belongs to the owner of an identifier in it, else of its longest mention or repeat.
 

@@ -24,6 +24,7 @@ TOKEN = re.compile(rf"{_WORD}|[{_UNSPACED}]|[^\w\s]")
 TOKEN_OR_SPACE = re.compile(rf"{TOKEN.pattern}|\s+")
 """Token or run of white space. The matches of a text cover it completely."""
 
+_JOINING = re.compile(rf"[^\W{_UNSPACED}]|[{_MARKS}]")  # characters that a pseudonym beside them would continue
 _PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[^\W\d_A-Z]+")  # parts of words such as AnaRivera and ana_rivera2
 
 
@@ -68,7 +69,9 @@ def parts(word: str) -> Iterator[str]:
 
 
 def widen(text: str, start: int, end: int) -> tuple[int, int]:
-    """Widen a range of a text to the borders of the tokens that it touches.
+    """Widen a range of a text until no word touches it, so that a pseudonym in its place is a token of its own.
+
+    Characters of scripts without spaces do not count as words here.
 
     Args:
         text: The text.
@@ -78,9 +81,9 @@ def widen(text: str, start: int, end: int) -> tuple[int, int]:
     Returns:
         Start and end of the widened range.
     """
-    while start > 0 and is_joined(text, start):
+    while start > 0 and _JOINING.match(text, start - 1):
         start -= 1
-    while end < len(text) and is_joined(text, end):
+    while end < len(text) and _JOINING.match(text, end):
         end += 1
     return start, end
 

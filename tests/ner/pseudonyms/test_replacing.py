@@ -74,6 +74,7 @@ def run(text: str, style: StyleName = "numbered") -> PseudonymisedDocument:
         ("Person 12, Person  3, Person\n4b; Organisation 1", "Term 1, Term 2, Term 3; Term 4"),
         ("[ PER][ Ana PER]", " Person 1"),
         ("[山田 PER]さんは山田です", "Person 1さんはPerson 1です"),
+        ("[山田 PER]Ana, x[-Ana PER]", "Person 1b, Person 2b"),
         ("", ""),
     ],
 )  # fmt: skip
