@@ -132,7 +132,7 @@ def test_a_truncated_file_is_skipped_or_read_up_to_its_end(call: Call, model: st
 @pytest.mark.parametrize("name", ["a.txt", "a.md", "a.pdf", "a.csv"])
 def test_a_pdf_is_refused_by_name(call: Call, model: str, tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_bytes(b"%PDF-1.7\n%\xe2\xe3\xcf\xd3\n" + bytes(range(256)) * 40)
-    assert f"{name}: is a PDF" in one_line(call("tag", tmp_path / name, "-m", model), 1)
+    assert f"{name}: the file is a PDF" in one_line(call("tag", tmp_path / name, "-m", model), 1)
 
 
 # --- confidence and offsets

@@ -313,7 +313,7 @@ def configured_names(
     sources = [options.pop(key) for key in ("file", "patterns") if key in options] if options else [names]
     if unknown := sorted(set(options) - {"strength", "hard", "fold_case"}):
         raise ValueError(
-            f"names has no option {unknown[0]!r}; its options are file, patterns, strength, hard, fold_case"
+            f"the option names has no key {unknown[0]!r}; its keys are file, patterns, strength, hard, fold_case"
         )
     if saved is not None:
         return Names.read(saved, **options)

@@ -84,7 +84,8 @@ def _next(rows: Any, source: Source) -> list[str] | None:
 def _check_header(header: list[str], column: str, source: Source) -> None:
     if column not in header:
         raise FormatError(
-            f"{source.name}: no column {column!r}; it has {listed_names(header)}: name the column of texts by --column"
+            f"{source.name}: no column {column!r}; the file has {listed_names(header)}: name the column of texts"
+            " by --column"
         )
     if duplicate := next((name for name, count in Counter(header).items() if count > 1), None):
         raise FormatError(f"{source.name}: two columns are named {duplicate!r}; rename one of them")

@@ -147,7 +147,7 @@ def _open(stream: IO[bytes], column: str) -> pq.ParquetFile:
     schema = file.schema_arrow
     if column not in schema.names:
         raise ValueError(
-            f"no column {column!r}; it has {listed_names(schema.names)}: name the column of texts by --column"
+            f"no column {column!r}; the file has {listed_names(schema.names)}: name the column of texts by --column"
         )
     type = schema.field(column).type
     if (type.value_type if pa.types.is_dictionary(type) else type) not in (TEXT, pa.large_string()):

@@ -231,7 +231,7 @@ def check_text(source: Source, head: bytes) -> None:
     """Raise `FormatError` if the first bytes of a file show that it is not a text file, such as a PDF."""
     for magic, what in _NOT_TEXT.items():
         if head.startswith(magic):
-            raise FormatError(f"{source.name}: is {what}")
+            raise FormatError(f"{source.name}: the file is {what}")
 
 
 def by_line(encoding: str) -> bool:

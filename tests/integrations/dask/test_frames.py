@@ -92,7 +92,7 @@ def test_parquet_without_texts_is_a_failure_that_names_the_columns(client: Clien
     manifest = tag_files(str(tmp_path / "*.parquet"), tmp_path / "out", client=client, fail=messages.append)
     assert (manifest.complete, manifest.documents, manifest.failed) == (True, 1, 3)
     assert "a.parquet:2: text is null" in messages[0]
-    assert "no column 'text'; it has body" in messages[1]
+    assert "no column 'text'; the file has body" in messages[1]
     assert "not a Parquet file" in messages[2]
 
 

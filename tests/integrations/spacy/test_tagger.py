@@ -107,7 +107,10 @@ def test_known_names(tagger, tmp_path, of):
     [
         ([{"label": "PERSON", "pattern": "Ada"}], "name 1: the model has no label 'PERSON'; it has LOC, ORG, PER"),
         ([{"pattern": "Ada"}], "name 1: no label"),
-        ({"patterns": PATTERNS, "strong": 3}, "names has no option 'strong'; its options are file, patterns, strength"),
+        (
+            {"patterns": PATTERNS, "strong": 3},
+            "the option names has no key 'strong'; its keys are file, patterns, strength",
+        ),
         ({"hard": True}, 'the option names needs either "file" or "patterns"'),
         ([], "a list of known names needs at least one name with its label"),
     ],

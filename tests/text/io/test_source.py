@@ -125,7 +125,7 @@ def test_every_extension_belongs_to_a_format_that_is_read_or_written() -> None:
 def test_files_that_are_not_text_are_refused_by_name(tmp_path: Path, head: bytes, said: str, format: str) -> None:
     (tmp_path / "a").write_bytes(head + b"\0" * 200)
     for encoding in ("utf-8", "latin-1"):
-        with pytest.raises(FormatError, match=f"a: is .*{said}"):
+        with pytest.raises(FormatError, match=f"a: the file is .*{said}"):
             texts(tmp_path / "a", format, encoding=encoding)
 
 
