@@ -2,13 +2,194 @@
 
 from __future__ import annotations
 
+import json
+import time
+from importlib.resources import files
+
+import pytest
+
 import herdner
+from herdner.ner.identity import with_names
+from herdner.ner.identity.features import MATCHES, is_similar, match
+from herdner.ner.identity.forms import parse_form
+from herdner.text.document import Document
+from herdner.text.entity import Entity
 
 
-def test_mentions_of_one_name_have_one_id() -> None:
-    document = herdner.load("en").tag("Ada Reyes met Bo Lim. Ada Reyes left. Bo Lim stayed.")
-    assert [entity.name_id for entity in document.entities] == [0, 1, 0, 1]
-    assert [(name.id, name.label, name.text, name.mentions) for name in document.names] == [
-        (0, "PER", "Ada Reyes", (0, 2)),
-        (1, "PER", "Bo Lim", (1, 3)),
+def named(text: str, *names: tuple[str, str]) -> list[list[str]]:
+    """Cluster mentions that are given in the order of the text; return the texts of each name."""
+    entities: list[Entity] = []
+    end = 0
+    for name, label in names:
+        start = text.index(name, end)
+        end = start + len(name)
+        entities.append(Entity(start, end, label, name, 0.9))
+    document = with_names(Document.from_text(text).with_proposals(entities))
+    return [[document.entities[i].text for i in name.mentions] for name in document.names]
+
+
+def people(text: str, *names: str) -> list[list[str]]:
+    return named(text, *((name, "PER") for name in names))
+
+
+def test_tagged_documents_have_names() -> None:
+    document = herdner.load("en").tag("Ada Reyes met Bo Lim. Ada Reyes left. Reyes and Lim stayed in touch.")
+    assert [(name.id, name.label, name.text) for name in document.names] == [
+        (0, "PER", "Ada Reyes"),
+        (1, "PER", "Bo Lim"),
     ]
+    assert [entity.name_id for entity in document.entities] == [0, 1, 0, 0, 1]
+
+
+def test_a_surname_belongs_to_the_full_name() -> None:
+    text = "Ana Rivera met Bo Lim. Mr. Lim spoke. Rivera listened to Lim."
+    assert people(text, "Ana Rivera", "Bo Lim", "Lim", "Rivera", "Lim") == [
+        ["Ana Rivera", "Rivera"],
+        ["Bo Lim", "Lim", "Lim"],
+    ]
+
+
+def test_a_short_form_may_precede_the_full_name() -> None:
+    assert people("Rivera won. Ana Rivera was glad.", "Rivera", "Ana Rivera") == [["Rivera", "Ana Rivera"]]
+
+
+def test_other_first_names_are_other_people() -> None:
+    text = "Ana Rivera met Luis Rivera. Ana left, Luis stayed."
+    assert people(text, "Ana Rivera", "Luis Rivera", "Ana", "Luis") == [["Ana Rivera", "Ana"], ["Luis Rivera", "Luis"]]
+
+
+def test_titles_separate_a_couple() -> None:
+    text = "Mr. Bennet sat down. Mrs. Bennet talked. Mr. Bennet was silent. Mrs. Bennet was not."
+    assert people(text, "Bennet", "Bennet", "Bennet", "Bennet") == [["Bennet", "Bennet"], ["Bennet", "Bennet"]]
+    assert people(text, "Mr. Bennet", "Mrs. Bennet", "Mr. Bennet") == [["Mr. Bennet", "Mr. Bennet"], ["Mrs. Bennet"]]
+
+
+def test_the_city_and_the_general_stay_apart() -> None:
+    text = (
+        "George Washington crossed the river. Washington is a city. Washington was a general. He lived near Washington."
+    )
+    names = [("George Washington", "PER"), ("Washington", "LOC"), ("Washington", "PER"), ("Washington", "LOC")]
+    assert named(text, *names) == [["George Washington", "Washington"], ["Washington", "Washington"]]
+
+
+def test_organisations_are_joined_with_their_acronym_and_without_designator() -> None:
+    text = "The International Monetary Fund lent money. Winam Ltd. thanked the IMF. Winam grew."
+    names = [("International Monetary Fund", "ORG"), ("Winam Ltd.", "ORG"), ("IMF", "ORG"), ("Winam", "ORG")]
+    assert named(text, *names) == [["International Monetary Fund", "IMF"], ["Winam Ltd.", "Winam"]]
+
+
+def test_figures_with_other_numbers_are_other_names() -> None:
+    text = "Boeing 737 and Boeing 747 flew. Boeing 737 landed."
+    names = [("Boeing 737", "MISC"), ("Boeing 747", "MISC"), ("Boeing 737", "MISC")]
+    assert named(text, *names) == [["Boeing 737", "Boeing 737"], ["Boeing 747"]]
+
+
+@pytest.mark.parametrize("text", ["علي حسن قابل علي حسن", "王小明见了王小明", "ада рейес ада рейес"])
+def test_any_script(text: str) -> None:
+    half = len(text) // 2
+    name = text.split()[0] if " " in text else text[:3]
+    first, last = text.index(name), text.rindex(name)
+    assert first < half <= last + 1
+    entities = [Entity(i, i + len(name), "PER", name) for i in (first, last)]
+    assert len(with_names(Document.from_text(text).with_proposals(entities)).names) == 1
+
+
+def test_names_without_letters_are_clustered() -> None:
+    assert people("... and ''' and ...", "...", "'''", "...") == [["...", "..."], ["'''"]]
+    assert with_names(Document.from_text("")).names == ()
+
+
+def test_ids_count_from_0_in_the_order_of_first_mentions() -> None:
+    document = with_names(
+        Document.from_text("b a b").with_proposals([Entity(i, i + 1, "LOC", "bab"[i // 2]) for i in (0, 2, 4)])
+    )
+    assert [entity.name_id for entity in document.entities] == [0, 1, 0]
+
+
+@pytest.mark.parametrize(
+    "words", [["Rivera"], ["Ana Rivera", "Rivera"], ["A Rivera", "B Rivera", "C Rivera", "Rivera"]]
+)
+def test_time_is_linear_in_the_number_of_mentions(words: list[str]) -> None:
+    def seconds(n: int) -> float:
+        names = [words[i % len(words)] for i in range(n)]
+        text, entities, start = " ".join(names), [], 0
+        for name in names:
+            entities.append(Entity(start, start + len(name), "PER", name))
+            start += len(name) + 1
+        document = Document.from_text(text).with_proposals(entities)
+        begin = time.process_time()
+        with_names(document)
+        return time.process_time() - begin
+
+    seconds(100)
+    assert seconds(32_000) < 3 * 8 * max(min(seconds(4_000) for _ in range(3)), 1e-3)
+
+
+def test_the_time_for_many_different_names_with_one_word_is_linear() -> None:
+    def seconds(n: int) -> float:
+        text = " ".join(f"Rivera{i} Smith" for i in range(n))
+        entities = [Entity(m, m + 6, "PER", text[m : m + 6]) for m in range(0)]
+        start = 0
+        for i in range(n):
+            name = f"Rivera{i} Smith"
+            entities.append(Entity(start, start + len(name), "PER", name))
+            start += len(name) + 1
+        document = Document.from_text(text).with_proposals(entities)
+        begin = time.process_time()
+        with_names(document)
+        return time.process_time() - begin
+
+    seconds(100)
+    assert seconds(8_000) < 3 * 8 * min(seconds(1_000) for _ in range(2))
+
+
+@pytest.mark.parametrize(
+    ("text", "label", "before", "words", "title", "gender"),
+    [
+        ("Mr. Peter Pett", "PER", "", ("peter", "pett"), "mr", "m"),
+        ("Rivera", "PER", "Ms.", ("rivera",), "ms", "f"),
+        ("the unfortunate Lady Belmont", "PER", "", ("belmont",), "lady", "f"),
+        ("activist and philosopher Noam Chomsky", "PER", "", ("noam", "chomsky"), "", ""),
+        ("Mary Chaworth , whom he met", "person", "", ("mary", "chaworth"), "", ""),
+        ("Tom's Aunt Polly", "PER", "", ("polly",), "aunt", "f"),
+        ("Antonín Dvořák 's", "PER", "", ("antonin", "dvorak"), "", ""),
+        ("Winam Ferries Ltd.", "ORG", "the", ("winam", "ferries"), "", ""),
+        ("the Bank of the West", "ORG", "", ("bank", "of", "the", "west"), "", ""),
+        ("Mr", "PER", "", ("mr",), "", ""),
+    ],
+)  # fmt: skip
+def test_titles_and_words(text: str, label: str, before: str, words: tuple[str, ...], title: str, gender: str) -> None:
+    form = parse_form(text, label, before)
+    assert (form.words, form.title, form.gender) == (words, title, gender)
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "expected"),
+    [
+        ("Ana Rivera", "Ana  Rivera", "same words"),
+        ("Rivera", "Ana Rivera", "last word"),
+        ("Ana Rivera", "Rivera", "has last word"),
+        ("Deb", "Deborah Wolfe", "similar to first word"),
+        ("A. Rivera", "Ana Rivera", "last word and similar first word"),
+        ("Bill Rivera", "William Rivera", "last word and similar first word"),
+        ("Luis Rivera", "Ana Rivera", "last word and other first word"),
+        ("Ana Maria Rivera", "Ana Rivera", "all words and same ends"),
+        ("Bo Lim", "Ana Rivera", ""),
+        ("the Riveras", "Rivera", ""),
+    ],
+)
+def test_matches(a: str, b: str, expected: str) -> None:
+    assert expected in MATCHES
+    assert match(parse_form(a, "PER"), parse_form(b, "PER")) == expected
+
+
+def test_nicknames_and_initials_are_similar() -> None:
+    assert is_similar("bill", "william")
+    assert is_similar("w", "william")
+    assert not is_similar("anna", "bill")
+
+
+def test_every_weight_is_a_number() -> None:
+    values = json.loads((files("herdner") / "data" / "identity.json").read_text(encoding="utf-8"))
+    assert all(isinstance(weight, float) for weight in values["weights"].values())
+    assert values["weights"]["other gender"] < 0 < values["weights"]["same label"]

@@ -1,0 +1,261 @@
+"""Evaluation of names: MUC, B-cubed, CEAF-e and LEA compare clusters of mentions.
+
+A mention is identified by its offsets. Mentions that only one side has count as errors, except for MUC, which counts
+links only. All counts are summed over documents.
+
+Sources: Vilain et al. 1995 (MUC), Bagga and Baldwin 1998 (B-cubed), Luo 2005 (CEAF with the entity-based similarity
+phi 4), Moosavi and Strube 2016 (LEA).
+"""
+
+# pyright: reportMissingTypeStubs=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+# (SciPy has no types.)
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+
+from herdner.evaluation.tabular import Tabulated
+from herdner.text.document import Document
+
+Clusters = Sequence[frozenset[Hashable]]
+"""Disjoint sets of mentions, one for each name."""
+
+
+class CoreferenceScore(NamedTuple):
+    """Counts of one measure.
+
+    Attributes:
+        precision_sum: Numerator of the precision.
+        n_predicted: Denominator of the precision.
+        recall_sum: Numerator of the recall.
+        n_gold: Denominator of the recall.
+    """
+
+    precision_sum: float = 0.0
+    n_predicted: float = 0.0
+    recall_sum: float = 0.0
+    n_gold: float = 0.0
+
+    @property
+    def precision(self) -> float:
+        """Share of the predicted clusters that is right; 0 if nothing is predicted."""
+        return self.precision_sum / self.n_predicted if self.n_predicted else 0.0
+
+    @property
+    def recall(self) -> float:
+        """Share of the gold clusters that is found; 0 if there are none."""
+        return self.recall_sum / self.n_gold if self.n_gold else 0.0
+
+    @property
+    def f1(self) -> float:
+        """Harmonic mean of precision and recall."""
+        total = self.precision + self.recall
+        return 2 * self.precision * self.recall / total if total else 0.0
+
+    def plus(self, other: CoreferenceScore) -> CoreferenceScore:
+        """Return the sum of two counts.
+
+        Args:
+            other: Counts of the same measure on other documents.
+        """
+        return CoreferenceScore(*(a + b for a, b in zip(self, other, strict=True)))
+
+
+def muc(gold: Clusters, predicted: Clusters) -> CoreferenceScore:
+    """Count the links that MUC compares: a cluster of n mentions has n - 1 links.
+
+    Args:
+        gold: Gold clusters.
+        predicted: Predicted clusters.
+    """
+    right, n_predicted = _muc_links(predicted, _owners(gold))
+    found, n_gold = _muc_links(gold, _owners(predicted))
+    return CoreferenceScore(right, n_predicted, found, n_gold)
+
+
+def _muc_links(clusters: Clusters, owners: Mapping[Hashable, int]) -> tuple[int, int]:
+    common = links = 0
+    for cluster in clusters:
+        parts = {owners.get(mention, ("alone", mention)) for mention in cluster}
+        common += len(cluster) - len(parts)
+        links += len(cluster) - 1
+    return common, links
+
+
+def b_cubed(gold: Clusters, predicted: Clusters) -> CoreferenceScore:
+    """Sum the share of each mention's cluster that the other side puts into one cluster with the mention.
+
+    Args:
+        gold: Gold clusters.
+        predicted: Predicted clusters.
+    """
+    right, n_predicted = _shares(predicted, _owners(gold))
+    found, n_gold = _shares(gold, _owners(predicted))
+    return CoreferenceScore(right, n_predicted, found, n_gold)
+
+
+def _shares(clusters: Clusters, owners: Mapping[Hashable, int]) -> tuple[float, int]:
+    total, n_mentions = 0.0, 0
+    for cluster in clusters:
+        parts = Counter(owners[mention] for mention in cluster if mention in owners)
+        total += sum(count**2 for count in parts.values()) / len(cluster)
+        n_mentions += len(cluster)
+    return total, n_mentions
+
+
+def ceaf_e(gold: Clusters, predicted: Clusters) -> CoreferenceScore:
+    """Sum the similarities phi 4 of the best one-to-one alignment of the clusters.
+
+    Args:
+        gold: Gold clusters.
+        predicted: Predicted clusters.
+    """
+    from scipy.optimize import linear_sum_assignment
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    owners = _owners(predicted)
+    pairs = [(g, p, n) for g, c in enumerate(gold) for p, n in Counter(owners[m] for m in c if m in owners).items()]
+    total = 0.0
+    if pairs:
+        rows, columns, common = (np.array(each) for each in zip(*pairs, strict=True))
+        sizes = np.array([len(c) for c in gold])[rows] + np.array([len(c) for c in predicted])[columns]
+        similarity = 2 * common / sizes
+        # Clusters without a common mention have similarity 0, so each connected component is aligned by itself.
+        n_nodes = len(gold) + len(predicted)
+        graph = coo_array((np.ones(len(rows)), (rows, len(gold) + columns)), shape=(n_nodes, n_nodes))
+        component = connected_components(graph, directed=False)[1][rows]
+        order = np.argsort(component, kind="stable")
+        for part in np.split(order, np.flatnonzero(np.diff(component[order])) + 1):
+            _, row = np.unique(rows[part], return_inverse=True)
+            _, column = np.unique(columns[part], return_inverse=True)
+            table = np.zeros((row.max() + 1, column.max() + 1))
+            table[row, column] = similarity[part]
+            total += float(table[linear_sum_assignment(table, maximize=True)].sum())
+    return CoreferenceScore(total, len(predicted), total, len(gold))
+
+
+def lea(gold: Clusters, predicted: Clusters) -> CoreferenceScore:
+    """Sum over clusters the share of resolved links, weighted by the number of mentions.
+
+    A cluster of one mention has one link, which is resolved if the mention is alone on both sides.
+
+    Args:
+        gold: Gold clusters.
+        predicted: Predicted clusters.
+    """
+    right, n_predicted = _resolved(predicted, _owners(gold), gold)
+    found, n_gold = _resolved(gold, _owners(predicted), predicted)
+    return CoreferenceScore(right, n_predicted, found, n_gold)
+
+
+def _resolved(clusters: Clusters, owners: Mapping[Hashable, int], others: Clusters) -> tuple[float, int]:
+    total, n_mentions = 0.0, 0
+    for cluster in clusters:
+        size = len(cluster)
+        parts = Counter(owners[mention] for mention in cluster if mention in owners)
+        if size == 1:
+            total += any(len(others[owner]) == 1 for owner in parts)
+        else:
+            total += size * sum(count * (count - 1) for count in parts.values()) / (size * (size - 1))
+        n_mentions += size
+    return total, n_mentions
+
+
+def _owners(clusters: Clusters) -> dict[Hashable, int]:
+    return {mention: index for index, cluster in enumerate(clusters) for mention in cluster}
+
+
+MEASURES: Mapping[str, Callable[[Clusters, Clusters], CoreferenceScore]] = {
+    "MUC": muc, "B-cubed": b_cubed, "CEAF-e": ceaf_e, "LEA": lea,
+}  # fmt: skip
+AVERAGED = ("MUC", "B-cubed", "CEAF-e")
+
+
+@dataclass(frozen=True)
+class NameScores(Tabulated):
+    """Agreement of predicted names with gold names.
+
+    Attributes:
+        scores: Counts of each measure of `MEASURES`, summed over documents.
+        n_documents: Number of documents.
+        n_names: Number of gold names.
+        mentions: "gold" if the gold mentions were clustered, "own" if the mentions were predicted, too.
+    """
+
+    header: ClassVar[tuple[str, ...]] = ("names", "precision", "recall", "F1")
+
+    scores: Mapping[str, CoreferenceScore]
+    n_documents: int
+    n_names: int
+    mentions: str = "own"
+
+    @property
+    def mean_f1(self) -> float:
+        """Mean F1 of MUC, B-cubed and CEAF-e."""
+        return sum(self.scores[name].f1 for name in AVERAGED) / len(AVERAGED)
+
+    def rows(self) -> list[tuple[str, ...]]:
+        """Return one row for each measure, and the mean F1."""
+        rows: list[tuple[str, ...]] = [
+            (name, f"{100 * score.precision:.2f}", f"{100 * score.recall:.2f}", f"{100 * score.f1:.2f}")
+            for name, score in self.scores.items()
+        ]
+        return [*rows, ("mean of MUC, B-cubed and CEAF-e", "", "", f"{100 * self.mean_f1:.2f}")]
+
+    def summary(self) -> str:
+        """Return the line of text below the table."""
+        return f"{self.n_names:,} gold names in {self.n_documents:,} documents; {self.mentions} mentions"
+
+    def to_dict(self) -> dict[str, object]:
+        """Return the scores as a dict of plain Python values."""
+        scores = {
+            name: {"precision": score.precision, "recall": score.recall, "f1": score.f1}
+            for name, score in self.scores.items()
+        }
+        return {
+            "mentions": self.mentions, "documents": self.n_documents, "names": self.n_names, "mean_f1": self.mean_f1,
+            "scores": scores,
+        }  # fmt: skip
+
+
+def clusters_of(document: Document) -> list[frozenset[Hashable]]:
+    """Return the names of a document as sets of the offsets of their mentions.
+
+    Args:
+        document: Document whose entities have a `name_id`. Other entities are left out.
+    """
+    entities = document.entities
+    return [frozenset((entities[i].start, entities[i].end) for i in name.mentions) for name in document.names]
+
+
+def evaluate_names(gold: Iterable[Document], predicted: Iterable[Document], mentions: str = "own") -> NameScores:
+    """Compare the names of predicted documents with those of gold documents that have the same texts.
+
+    Args:
+        gold: Documents whose entities have a `name_id`.
+        predicted: The same documents with predicted names, in the same order.
+        mentions: "gold" if the predicted documents have the gold mentions, else "own"; for the summary.
+
+    Returns:
+        Scores, summed over documents.
+
+    Raises:
+        ValueError: The numbers of documents differ, or no gold entity has a `name_id`.
+    """
+    totals = dict.fromkeys(MEASURES, CoreferenceScore())
+    n_documents = n_names = 0
+    for reference, guess in zip(gold, predicted, strict=True):
+        gold_clusters, predicted_clusters = clusters_of(reference), clusters_of(guess)
+        n_documents += 1
+        n_names += len(gold_clusters)
+        for name, measure in MEASURES.items():
+            totals[name] = totals[name].plus(measure(gold_clusters, predicted_clusters))
+    if not n_names:
+        raise ValueError("no gold entity has a `name_id`; expected files such as JSON lines with the key 'name_id'")
+    return NameScores(totals, n_documents, n_names, mentions)

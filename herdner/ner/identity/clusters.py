@@ -1,0 +1,309 @@
+"""Clusters of mentions: each mention joins the name with the highest score or begins a new name.
+
+Mentions of several words come first, then mentions of one word, each in the order of the text. A short form such as
+"Reyes" is thus compared with all full names of the document. Names are found by their words in an index, and a mention
+is compared with at most `MOST_CANDIDATES` names for each of its words. Time and memory are linear in the document.
+"""
+
+from __future__ import annotations
+
+import importlib.resources
+import json
+import re
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import cache, cached_property
+
+from herdner._ext.tags import with_name_ids
+from herdner.ner.identity.features import PronounCounts, features_of_new, features_of_pair, match, nicknames
+from herdner.ner.identity.forms import SMALL_WORDS, MentionForm, parse_form
+from herdner.text.document import Document
+
+MOST_CANDIDATES = 8  # names per word and stage
+MOST_FORMS = 6  # forms per name that are compared
+LONGEST_REACH = 150  # characters between the name of a person and a pronoun
+_BEFORE = 20  # characters in front of a mention in which a title is searched
+_PRONOUN = re.compile(r"(?<=\s)[HhSs](?:(e|is|im|imself)|er|ers|he|erself)\b")
+
+
+class NameCluster:
+    """Mentions of one name, while a document is clustered.
+
+    Attributes:
+        forms: First `MOST_FORMS` distinct forms.
+        labels: Labels of the mentions.
+        genders: Genders that titles determine.
+        titles: Titles of the mentions.
+        first_names: First words of persons' names with several words.
+        n_mentions: Number of mentions.
+        keys: Keys of the name in the index.
+    """
+
+    __slots__ = (
+        "_latest", "_positions", "_seen", "_sorted", "first_names", "forms", "genders", "keys", "labels", "n_mentions",
+        "titles",
+    )  # fmt: skip
+
+    def __init__(self) -> None:
+        """Begin a name without mentions."""
+        self.forms: list[MentionForm] = []
+        self.labels: set[str] = set()
+        self.genders: set[str] = set()
+        self.titles: set[str] = set()
+        self.first_names: set[str] = set()
+        self.keys: set[str] = set()
+        self.n_mentions = 0
+        self._seen: set[MentionForm] = set()
+        self._positions: list[int] = []
+        self._sorted: list[int] = []
+        self._latest = -1
+
+    def add(self, form: MentionForm, positions: Sequence[int]) -> bool:
+        """Add mentions with one form; return whether the form is new.
+
+        Args:
+            form: Form of the mentions.
+            positions: Offsets of the mentions, ascending.
+        """
+        self.n_mentions += len(positions)
+        if form.is_full:
+            self._positions += positions
+        self._latest = positions[0]
+        if form in self._seen:
+            return False
+        self._seen.add(form)
+        if len(self.forms) < MOST_FORMS and all(each.words != form.words for each in self.forms):
+            self.forms.append(form)
+        if form.is_person and form.is_full and len(self.first_names) < MOST_FORMS:
+            self.first_names.add(form.words[0])
+        self.labels.add(form.label)
+        self.genders |= {form.gender} if form.gender else set()
+        self.titles |= {form.title} if form.title else set()
+        return True
+
+    def sort(self) -> None:
+        """Sort the positions, after the mentions of several words have been added."""
+        self._sorted = sorted(self._positions)
+        self._latest = -1
+
+    def position_before(self, position: int) -> int:
+        """Return the offset of the last known mention before ``position``, or -1."""
+        index = bisect_left(self._sorted, position)
+        latest = self._latest if self._latest < position else -1
+        return max(self._sorted[index - 1] if index else -1, latest)
+
+
+class _Index:
+    """Names by the words with which their mentions may be found."""
+
+    def __init__(self) -> None:
+        self._names: defaultdict[str, list[NameCluster]] = defaultdict(list)
+        self._starts: defaultdict[str, list[int]] = defaultdict(list)
+        self._keys: dict[MentionForm, tuple[str, ...]] = {}
+
+    def keys(self, form: MentionForm) -> tuple[str, ...]:
+        keys = self._keys.get(form)
+        if keys is None:
+            keys = self._keys[form] = _keys(form)
+        return keys
+
+    def candidates(self, form: MentionForm, position: int) -> list[NameCluster]:
+        """Return the names that share a key with a mention: those that begin before it, and the next ones."""
+        names: dict[NameCluster, None] = {}
+        for key in self.keys(form):
+            if same := self._names.get(key):
+                end = bisect_left(self._starts[key], position) + MOST_CANDIDATES // 4
+                names.update(dict.fromkeys(same[max(min(end, len(same)) - MOST_CANDIDATES, 0) : end]))
+        return [name for name in names if any(match(form, other) for other in name.forms)]
+
+    def add(self, form: MentionForm, name: NameCluster, position: int) -> None:
+        """Add the keys of a new form of a name."""
+        for key in self.keys(form):
+            if key not in name.keys:
+                name.keys.add(key)
+                starts, names = self._starts[key], self._names[key]
+                if not starts or starts[-1] <= position:
+                    starts.append(position)
+                    names.append(name)
+                else:
+                    index = bisect_left(starts, position)
+                    starts.insert(index, position)
+                    names.insert(index, name)
+
+
+def _keys(form: MentionForm) -> tuple[str, ...]:
+    keys = [word for word in form.words if word not in SMALL_WORDS]
+    if form.acronym:
+        keys.append(f"acronym {form.acronym}")
+    elif 2 <= len(form.initials) <= 6:
+        keys.append(f"acronym {form.initials}")
+    if form.is_person and len(first := form.words[0]) > 2:
+        keys += [f"beginning {first[:3]}", *(f"nickname {name}" for name in (first, *nicknames().get(first, ())))]
+    return tuple(dict.fromkeys(keys))
+
+
+Choose = Callable[[int, Sequence[NameCluster], Callable[[], list[list[str]]]], NameCluster]
+"""Function of the index of a mention, the names to which it may belong, and a function that returns the features of a
+new name and of each of these names. It returns the name of the mention, possibly a new `NameCluster`."""
+
+
+def cluster_mentions(
+    forms: Sequence[MentionForm], positions: Sequence[int], pronouns: PronounCounts, choose: Choose
+) -> list[int]:
+    """Assign the mentions of a document to names.
+
+    Args:
+        forms: Form of each mention. Mentions with the same text, label and title share one object.
+        positions: Offset of each mention, ascending.
+        pronouns: Numbers of male and female pronouns behind the mentions with a form.
+        choose: Function that decides to which name a mention belongs.
+
+    Returns:
+        The name of each mention, numbered from 0 in the order of first mentions.
+    """
+    index = _Index()
+    names: dict[int, NameCluster] = {}
+
+    def assign(form: MentionForm, mentions: Sequence[int]) -> NameCluster:
+        position = positions[mentions[0]]
+        candidates = index.candidates(form, position)
+        name = choose(mentions[0], candidates, lambda: _rows(form, position, pronouns, candidates))
+        if name.add(form, [positions[mention] for mention in mentions]):
+            index.add(form, name, position)
+        for mention in mentions:
+            names[mention] = name
+        return name
+
+    full: dict[MentionForm, list[int]] = {}
+    for mention, form in enumerate(forms):
+        if form.is_full:
+            full.setdefault(form, []).append(mention)
+    for form, mentions in full.items():
+        assign(form, mentions)
+    for name in dict.fromkeys(names[mentions[0]] for mentions in full.values()):
+        name.sort()
+    for mention, form in enumerate(forms):
+        if not form.is_full:
+            assign(form, [mention])
+    ids: dict[NameCluster, int] = {}
+    return [ids.setdefault(names[mention], len(ids)) for mention in range(len(forms))]
+
+
+def _rows(
+    form: MentionForm, position: int, pronouns: PronounCounts, candidates: Sequence[NameCluster]
+) -> list[list[str]]:
+    """Return the features of a new name and of each candidate."""
+    before = [name.position_before(position) for name in candidates]
+    rows = [features_of_new(form)]
+    for name, offset in zip(candidates, before, strict=True):
+        distance = None if offset < 0 else position - offset
+        is_nearest, n_rivals = offset == max(before), len(candidates) - 1
+        rows.append(features_of_pair(form, name, pronouns, distance, is_nearest=is_nearest, n_rivals=n_rivals))
+    return rows
+
+
+class Pronouns:
+    """Pronouns that follow each person's name before the next person's name, counted on first use.
+
+    Args:
+        text: Text of the document.
+        forms: Form of each mention.
+        ends: Offset behind each mention, ascending.
+    """
+
+    def __init__(self, text: str, forms: Sequence[MentionForm], ends: Sequence[int]) -> None:
+        """Store the arguments."""
+        self._text, self._forms, self._ends = text, forms, ends
+
+    def __call__(self, form: MentionForm) -> tuple[int, int]:
+        """Return the numbers of male and female pronouns behind the mentions with a form."""
+        return self._counts.get(form, (0, 0))
+
+    @cached_property
+    def _counts(self) -> dict[MentionForm, tuple[int, int]]:
+        people = [mention for mention, form in enumerate(self._forms) if form.is_person]
+        ends = [self._ends[mention] for mention in people]
+        counts: dict[MentionForm, tuple[int, int]] = {}
+        for pronoun in _PRONOUN.finditer(self._text):
+            last = bisect_left(ends, pronoun.start() + 1) - 1
+            if last >= 0 and pronoun.start() - ends[last] < LONGEST_REACH:
+                form = self._forms[people[last]]
+                male, female = counts.get(form, (0, 0))
+                counts[form] = (male + 1, female) if pronoun[1] else (male, female + 1)
+        return counts
+
+
+def parse_mentions(text: str, mentions: Iterable[tuple[int, int, str]]) -> list[MentionForm]:
+    """Return the form of each mention; mentions with the same text, label and title share one object.
+
+    Args:
+        text: Text of the document.
+        mentions: Start, end and label of each mention.
+    """
+    forms: dict[tuple[str, str, str], MentionForm] = {}
+    parsed: list[MentionForm] = []
+    for start, end, label in mentions:
+        before = text[max(start - _BEFORE, 0) : start].split()
+        key = text[start:end], label, before[-1] if before else ""
+        form = forms.get(key)
+        if form is None:
+            form = parse_form(*key)
+            form = forms[key] = forms.setdefault((key[0], label, form.title), form)
+        parsed.append(form)
+    return parsed
+
+
+@cache
+def weights() -> Mapping[str, float]:
+    """Return the weight of each feature, learned by ``scripts/models/train_identity.py``."""
+    path = importlib.resources.files("herdner") / "data" / "identity.json"
+    return json.loads(path.read_text(encoding="utf-8"))["weights"]
+
+
+def scorer(weights: Mapping[str, float]) -> Choose:
+    """Return the function that chooses the candidate with the highest sum of weights.
+
+    Args:
+        weights: Weight of each feature; others have the weight 0.
+    """
+
+    def choose(_mention: int, candidates: Sequence[NameCluster], rows: Callable[[], list[list[str]]]) -> NameCluster:
+        if not candidates:
+            return NameCluster()
+        new, *scores = [sum(weights.get(feature, 0.0) for feature in row) for row in rows()]
+        best = max(range(len(scores)), key=scores.__getitem__)
+        return candidates[best] if scores[best] > new else NameCluster()
+
+    return choose
+
+
+def with_names(document: Document) -> Document:
+    """Return the document with a `name_id` for each entity.
+
+    Names are numbered from 0 in the order of their first mentions.
+
+    Args:
+        document: Document with entities.
+
+    Returns:
+        The document, whose `Document.names` lists the names.
+    """
+    return assign_names(document, scorer(weights()))
+
+
+def assign_names(document: Document, choose: Choose) -> Document:
+    """Return the document with the names that a function chooses for its entities.
+
+    Args:
+        document: Document with entities.
+        choose: Function that decides to which name a mention belongs.
+    """
+    entities = document.entities
+    if not entities:
+        return document
+    forms = parse_mentions(document.text, ((entity.start, entity.end, entity.label) for entity in entities))
+    pronouns = Pronouns(document.text, forms, [entity.end for entity in entities])
+    ids = cluster_mentions(forms, [entity.start for entity in entities], pronouns, choose)
+    return replace(document, entities=with_name_ids(entities, ids))

@@ -1,0 +1,198 @@
+"""Forms of names: the text of a mention, split into titles and the words of the name."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from herdner.crf.link_rules import DESIGNATORS
+
+MALE_TITLES = frozenset(
+    "abbé baron brother count don duke earl emperor father friar herr king lord marquis master mister monsieur mr pa"  # noqa: SIM905
+    " prince señor signor sir sultan uncle viscount".split()
+)
+FEMALE_TITLES = frozenset(
+    "aunt baroness citoyenne countess dame donna doña duchess empress frau fräulein lady ma'am madam madame"  # noqa: SIM905
+    " mademoiselle miss mistress mlle mme mother mrs ms princess queen señora señorita signora signorina sister"
+    " widow".split()
+)
+OTHER_TITLES = frozenset(
+    "admiral ambassador archbishop bishop cap'n capt captain cardinal chairman chancellor chief"  # noqa: SIM905
+    " citizen citoyen coach col colonel commander comrade corporal deacon dean detective doctor dr"
+    " farmer gen general gov governor hon honorable honourable inspector judge justice lieutenant lt"
+    " m maj major mayor minister monsignor nurse officer parson pastor pope president private prof"
+    " professor pvt rabbi rep representative rev reverend saint secretary sen senator sergeant sgt"
+    " sheriff squire st".split()
+)
+ADJECTIVES = frozenset("dear little old poor young".split())  # noqa: SIM905
+TITLES = MALE_TITLES | FEMALE_TITLES | OTHER_TITLES | ADJECTIVES
+SUFFIXES = frozenset("esq frs jr md phd sr".split())  # noqa: SIM905
+ARTICLES = frozenset(("a", "an", "the"))
+# Words that may stand in lower case inside a name.
+SMALL_WORDS = ARTICLES | frozenset(
+    "& al and at bin da das de del della der des di do dos du el et for ibn in la las le los of on to und van von y zu".split()  # noqa: SIM905, E501
+)
+# Words after which nothing belongs to the name of a person.
+_CLAUSE_WORDS = frozenset("as at by for from in of on that to which who whom whose with".split())  # noqa: SIM905
+_DESIGNATORS = frozenset(word.rstrip(".").casefold() for word in DESIGNATORS) - {"group"}
+_POSSESSIVES = ("'s", "’s", "'", "’")
+_PUNCTUATION = ".,;:!?\"“”()[]_*'’‘`"
+_NUMBER = re.compile(r"\d+")
+MOST_WORDS = 12  # longer names are compared by their first words, so that the time stays linear
+LONGEST_ACRONYM = 8
+N_CACHED = 10_000  # names repeat between documents
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MentionForm:
+    """Text of a mention, split into titles and words.
+
+    Attributes:
+        words: Words of the name without titles, articles and designators, case-folded and without accents.
+        label: Label of the mention.
+        is_person: The label is that of a person.
+        title: Last title in front of the name, case-folded; empty if there is none.
+        gender: "m" or "f" if a title determines it, else empty.
+        numbers: Numbers in the text.
+        is_group: The mention names several persons.
+        initials: Initials of the capitalised words; empty if there is one word only.
+        acronym: The only word without full stops if it is in capitals, else empty.
+        is_full: The name has several words.
+    """
+
+    words: tuple[str, ...]
+    label: str
+    is_person: bool
+    title: str
+    gender: str
+    numbers: frozenset[str]
+    is_group: bool
+    initials: str
+    acronym: str
+    is_full: bool
+
+
+def is_person_label(label: str) -> bool:
+    """Return whether a label, such as "PER" or "person", is that of persons."""
+    return label[:3].casefold() == "per"
+
+
+def bare_word(token: str) -> str:
+    """Return a token without punctuation at its ends and without a possessive ending."""
+    word = token.strip(_PUNCTUATION)
+    return word[:-2] if word.endswith(("'s", "’s")) else word
+
+
+def fold(word: str) -> str:
+    """Return a word without case and accents."""
+    word = word.casefold()
+    if word.isascii():
+        return word
+    return "".join(c for c in unicodedata.normalize("NFKD", word) if not unicodedata.combining(c))
+
+
+@lru_cache(N_CACHED)
+def parse_form(text: str, label: str, word_before: str = "") -> MentionForm:
+    """Split the text of a mention into titles and the words of the name.
+
+    Args:
+        text: Text of the mention. It may contain articles, titles and relative clauses.
+        label: Label of the mention.
+        word_before: Word in front of the mention, which is used if it is a title.
+
+    Returns:
+        The form. It has at least one word unless the text is empty.
+    """
+    is_person = is_person_label(label)
+    tokens = text.split()
+    if len(tokens) == 1 and text.isalnum():  # most mentions
+        titles, words, is_group = [], tokens, False
+    else:
+        titles, words, is_group = _split(tokens, is_person)
+    if is_person and not titles and (before := bare_word(word_before).casefold()) in TITLES:
+        titles = [before]
+    capitalised = [word for word in words if word.casefold() not in SMALL_WORDS]
+    return MentionForm(
+        words=tuple(map(fold, words)),
+        label=label,
+        is_person=is_person,
+        title=next((title for title in reversed(titles) if title not in ADJECTIVES), ""),
+        gender=_gender(titles),
+        numbers=frozenset(_NUMBER.findall(text)),
+        is_group=is_group,
+        initials=fold("".join(word[0] for word in capitalised)) if len(capitalised) > 1 else "",
+        acronym=_acronym(words),
+        is_full=len(words) > 1,
+    )
+
+
+def _gender(titles: Sequence[str]) -> str:
+    if not MALE_TITLES.isdisjoint(titles):
+        return "m"
+    return "" if FEMALE_TITLES.isdisjoint(titles) else "f"
+
+
+def _acronym(words: Sequence[str]) -> str:
+    letters = words[0].replace(".", "") if len(words) == 1 else ""
+    return letters.casefold() if letters.isupper() and 1 < len(letters) <= LONGEST_ACRONYM else ""
+
+
+def _split(tokens: list[str], is_person: bool) -> tuple[list[str], list[str], bool]:
+    """Return the titles and the words of a name, and whether it names several persons."""
+    if is_person:  # "Tom's Aunt Polly" is a name of the aunt
+        owners = [i for i, token in enumerate(tokens[:-1]) if token.endswith(("'s", "’s")) or token in _POSSESSIVES]
+        tokens = tokens[owners[-1] + 1 :] if owners else tokens
+    begin = next((i for i, token in enumerate(tokens) if _may_begin(token)), 0)
+    if tokens[begin : begin + 1] and tokens[begin][0].isdigit():
+        begin = 0
+    titles, words, is_group = _scan(tokens[begin:], is_person)
+    while words and words[-1].casefold() in SMALL_WORDS:
+        words.pop()
+    endings = SUFFIXES if is_person else SUFFIXES | _DESIGNATORS
+    while len(words) > 1 and words[-1].casefold() in endings:
+        words.pop()
+    if not words:
+        titles, words = [], [bare_word(token) or token for token in tokens[begin:]]
+    return titles, words[:MOST_WORDS], is_group
+
+
+def _may_begin(token: str) -> bool:
+    """Return whether a name may begin with this token: a capitalised word, a number or a word of a caseless script."""
+    return not token[:1].islower() and token.casefold() not in ARTICLES and any(map(str.isalnum, token))
+
+
+def _scan(tokens: Sequence[str], is_person: bool) -> tuple[list[str], list[str], bool]:
+    """Return the titles and words up to the first comma, bracket or clause, and whether there are several persons.
+
+    If lower-case words follow the name of a person, the name is behind them: "activist and philosopher Noam Chomsky".
+    """
+    titles: list[str] = []
+    words: list[str] = []
+    is_group = is_interrupted = False
+    for token in tokens:
+        word = bare_word(token)
+        lower = word.casefold()
+        if words and token[0] in ",([":
+            return titles, words, is_person and (is_group or "and" in tokens)
+        is_group = is_group or lower in ("and", "&")
+        if words and lower not in SMALL_WORDS and token[0].islower():
+            if not is_person or lower in _CLAUSE_WORDS:
+                break
+            is_interrupted = True
+            continue
+        if is_person and words and lower in _CLAUSE_WORDS:
+            break
+        if not word or token in _POSSESSIVES:
+            continue
+        if is_interrupted and lower not in SMALL_WORDS:
+            titles, words, is_group, is_interrupted = [], [], False, False
+        if not words and (lower in TITLES if is_person else lower in FEMALE_TITLES or lower in ("mr", "dr", "mister")):
+            titles.append(lower)
+        elif not is_interrupted:
+            words.append(word)
+        if token[-1] == ",":
+            break
+    return titles, words, is_person and is_group
