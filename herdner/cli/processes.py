@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import signal
+import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
@@ -14,12 +15,12 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from herdner.base.interrupts import block_interrupts
+from herdner.ner.streams import Batch, batches
 from herdner.text.document import Document, Failure
 
 if TYPE_CHECKING:
     from herdner.ner.inference import Inference
 
-BATCH_CHARACTERS = 200_000  # enough to hide the cost of sending a batch to a process
 BATCHES_IN_FLIGHT = 2  # for each process
 
 
@@ -46,9 +47,9 @@ def tag_in_processes(
         pool = ProcessPoolExecutor(jobs, mp_context=context, initializer=_load, initargs=(model, inference, seed))
     pending: deque[Future[list[Document | Failure]]] = deque()
     try:
-        for first, batch in _batches(documents):
+        for batch in batches(documents, 0, sys.maxsize):  # a batch hides the cost of sending it to a process
             with _signals_deferred():
-                pending.append(pool.submit(_tag_batch, batch, first))
+                pending.append(pool.submit(_tag_batch, batch))
             if len(pending) >= jobs * BATCHES_IN_FLIGHT:
                 yield from pending.popleft().result()
         while pending:
@@ -86,21 +87,7 @@ def _signals_deferred() -> Generator[None]:
             signal.raise_signal(number)
 
 
-def _batches(documents: Iterable[Document | Failure]) -> Iterator[tuple[int, list[Document | Failure]]]:
-    """Yield batches of documents, and the index of the first document of each batch."""
-    batch: list[Document | Failure] = []
-    first = size = 0
-    for document in documents:
-        batch.append(document)
-        size += 100 if isinstance(document, Failure) else len(document.text) + 100
-        if size >= BATCH_CHARACTERS:
-            yield first, batch
-            first, batch, size = first + len(batch), [], 0
-    if batch:
-        yield first, batch
-
-
-# State of a worker process: a function that tags a list of items; ``first`` is the index of the first item in the run.
+# State of a worker process: a function that tags a list of items.
 _worker: list[Callable[..., Iterator[Document | Failure]]] = []
 
 
@@ -111,5 +98,6 @@ def _load(model: str, inference: Inference, seed: int) -> None:
     _worker[:] = [partial(herdner.load(model).outcomes, inference=inference, seed=seed)]
 
 
-def _tag_batch(batch: list[Document | Failure], first: int) -> list[Document | Failure]:
-    return list(_worker[0](batch, first=first))
+def _tag_batch(batch: Batch) -> list[Document | Failure]:
+    items = batch.sources if batch.failure is None else [batch.failure]
+    return list(_worker[0](items, first=batch.first))
