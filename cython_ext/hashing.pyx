@@ -8,7 +8,7 @@ import numpy as np
 
 from libc.stdint cimport uint64_t
 
-from hashing cimport combine, hash_char, hash_start, mix
+from hashing cimport LONGEST_PROBE, combine, hash_char, hash_start, mix
 
 
 def hash_string(str text):
@@ -36,10 +36,12 @@ def hash_phrase(words):
 def build_table(const uint64_t[::1] keys not None, const uint64_t[::1] values not None):
     """Build an open-addressing table of distinct non-zero keys: uint64[m, 2], rows (key, value).
 
-    m is a power of two; at most half of the rows are in use. Raises ValueError for a key that is 0 or occurs twice.
+    m is a power of two; at most half of the rows are in use. Raises ValueError for a key that is 0 or occurs twice, and
+    for keys of which many collide.
     """
     cdef Py_ssize_t n = keys.shape[0], i
     cdef uint64_t capacity = 8, slot
+    cdef int n_probes
     if values.shape[0] != n:
         raise ValueError(f"there are {n} keys but {values.shape[0]} values")
     while capacity < 2 * <uint64_t> n:
@@ -50,9 +52,13 @@ def build_table(const uint64_t[::1] keys not None, const uint64_t[::1] values no
         if keys[i] == 0:
             raise ValueError("key 0 marks an empty slot and cannot be stored")
         slot = (keys[i] ^ (keys[i] >> 32)) & (capacity - 1)
+        n_probes = 1
         while table[slot, 0] != 0:
             if table[slot, 0] == keys[i]:
                 raise ValueError(f"key {keys[i]} occurs twice")
+            n_probes += 1
+            if n_probes > LONGEST_PROBE:
+                raise ValueError(f"more than {LONGEST_PROBE} keys collide with the key {keys[i]}; they are no hashes of words or features")
             slot = (slot + 1) & (capacity - 1)
         table[slot, 0] = keys[i]
         table[slot, 1] = values[i]

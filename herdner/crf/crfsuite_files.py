@@ -70,6 +70,8 @@ def read_crfsuite(path: str | Path) -> CRFsuiteWeights:
         start = int(header["features"])
         features = np.frombuffer(data, _FEATURE, int.from_bytes(data[start + 8 : start + 12], "little"), start + 12)
         labels = _strings(data, int(header["labels"]), int(header["n_labels"]))
+        if len(labels) > MOST_TAGS:
+            raise ValueError(f"there are {len(labels)} labels, expected at most {MOST_TAGS}; merge some labels")
         attributes = _strings(data, int(header["attributes"]), int(header["n_attributes"]))
         state = features[features["type"] == _STATE]
         transitions = features[features["type"] == _TRANSITION]
@@ -90,8 +92,12 @@ def _strings(data: bytes, start: int, count: int) -> list[str]:
     if data[start : start + 4] != b"CQDB" or byte_order != 0x62445371 or n_links < count:
         raise ValueError("the table of strings is damaged")
     names: list[str] = []
+    n_bytes = 0
     for link in np.frombuffer(data, "<u4", count, start + links_at).tolist():
         length = int.from_bytes(data[start + link + 4 : start + link + 8], "little")
+        n_bytes += length
+        if n_bytes > len(data):  # many entries may share one long string
+            raise ValueError("the strings overlap")
         names.append(data[start + link + 8 : start + link + 7 + length].decode())
     return names
 
@@ -145,11 +151,12 @@ def chain_weights(model: CRFsuiteWeights) -> ChainWeights:
         model: Weights of the model file.
 
     Raises:
-        ValueError: The model has too many tags.
+        ValueError: The name of an attribute is not a feature key.
     """
-    if len(model.labels) > MOST_TAGS:
-        raise ValueError(f"a model can have at most {MOST_TAGS} tags, got {len(model.labels)}; merge some labels")
-    keys = np.array([int(name) for name in model.attribute_names], np.uint64)
+    try:
+        keys = np.array([int(name) for name in model.attribute_names], np.uint64)
+    except OverflowError:
+        raise ValueError("the names of attributes must be feature keys, integers below 2 ** 64") from None
     return ChainWeights.grouped(
         tuple(model.labels),
         model.transition,

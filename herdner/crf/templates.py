@@ -86,6 +86,32 @@ class SkipChain:
 
 Template = LinearChain | SkipChain
 
+MOST_LINK_TABLES = 20
+MOST_LINK_COST = 100_000  # the numbers of tags of the CoNLL and OntoNotes labels give 11,000 and 80,000 with five rules
+
+
+def check_link_costs(templates: Sequence[SkipChain], n_tags: int) -> None:
+    """Raise `ValueError` if decoding one linked mention could take far more time than its tokens do.
+
+    A message along a link takes time in proportion to the squared number of tags, and a mention may have ``nearest``
+    links by each rule. Model files are not trusted, so this cost is bounded.
+
+    Args:
+        templates: Link templates of a model.
+        n_tags: Number of its tags.
+
+    Raises:
+        ValueError: There are too many templates, links or tags.
+    """
+    if len(templates) > MOST_LINK_TABLES:
+        raise ValueError(f"a model must have at most {MOST_LINK_TABLES} link tables, got {len(templates)}")
+    n_links = sum(int(getattr(template.rule, "nearest", 1)) for template in templates)
+    if n_links * n_tags**2 > MOST_LINK_COST:
+        raise ValueError(
+            f"{n_links} links of a mention (the sum of `nearest` of all rules) with {n_tags} tags cost too much time;"
+            f" expected links * tags * tags <= {MOST_LINK_COST:,}: use fewer rules, a smaller `nearest` or fewer labels"
+        )
+
 
 def linear_chain_template() -> LinearChain:
     """Return the template for the edges between adjacent tokens of a sentence."""

@@ -26,6 +26,7 @@ from herdner.ner.lexicon import Lexicon
 if TYPE_CHECKING:
     from herdner._ext.features import PlanArrays
 
+MAX_TEMPLATES, MAX_ITEMS = 2000, 5000  # of a plan; model files are not trusted, and each item takes time for each token
 TOPIC_ATTRIBUTES = POSITION_ATTRIBUTES[-3:]
 _ITEM = re.compile(r"([^][|]+)\[(-?\d+)\]")
 _Template = tuple[str, list[tuple[int, int]]]  # text of the template, and its items: attribute and offset
@@ -141,6 +142,12 @@ class FeaturePlan:
         """Return the templates that consist of a single attribute of a word, and the list of all other templates."""
         if len(set(self.elsewhere)) < len(self.elsewhere):
             raise ValueError(f"feature plan: the attributes of elsewhere must be distinct, got {self.elsewhere!r:.80}")
+        n_items = len(self.templates) + sum(template.count("|") for template in self.templates)
+        if len(self.templates) > MAX_TEMPLATES or n_items > MAX_ITEMS:
+            raise ValueError(
+                f"feature plan: there must be at most {MAX_TEMPLATES} templates with {MAX_ITEMS} items, got"
+                f" {len(self.templates)} with {n_items}"
+            )
         attributes = {name: i for i, name in enumerate(self.attributes)}
         singles: list[_Template] = []
         conjunctions: list[_Template] = []

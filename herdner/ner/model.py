@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from herdner._ext.feature_tables import FeatureWeights
 from herdner._ext.features import Extractor
 from herdner.crf.model import LinkTable, SkipChainModel
-from herdner.crf.templates import SkipChain
+from herdner.crf.templates import MOST_LINK_TABLES, SkipChain, check_link_costs
 from herdner.crf.weights import MOST_TAGS, ChainWeights
 from herdner.ner.calibration import Calibration
 from herdner.ner.features import FeaturePlan, make_extractor
@@ -199,14 +199,16 @@ def link_tables_from(
     """
     if not headers:
         return ()
+    if len(headers) > MOST_LINK_TABLES:  # before the templates are built
+        raise ValueError(f"a model must have at most {MOST_LINK_TABLES} link tables, got {len(headers)}")
     tables = arrays["link_tables"]
     if tables.shape != (len(headers), n_labels, n_labels):
         raise ValueError(
             f"the tables of links must have shape {(len(headers), n_labels, n_labels)}, got {tables.shape}"
         )
-    return tuple(
-        LinkTable(SkipChain.from_dict(header["template"]), table) for header, table in zip(headers, tables, strict=True)
-    )
+    templates = [SkipChain.from_dict(header["template"]) for header in headers]
+    check_link_costs(templates, n_labels)
+    return tuple(LinkTable(template, table) for template, table in zip(templates, tables, strict=True))
 
 
 def _weights(labels: tuple[str, ...], arrays: Mapping[str, NDArray[Any]]) -> ChainWeights:
@@ -220,6 +222,8 @@ def _weights(labels: tuple[str, ...], arrays: Mapping[str, NDArray[Any]]) -> Cha
         raise ValueError(f"a model must have 1 to {MOST_TAGS} distinct tags")
     if transition.shape != (len(labels), len(labels)):
         raise ValueError(f"the transition table must have shape {(len(labels),) * 2}, got {transition.shape}")
+    if sizes.max(initial=0) > len(labels):
+        raise ValueError(f"a feature must have at most {len(labels)} weights, one for each tag, got {sizes.max()}")
     if len(keys) != len(sizes) or starts[-1] != len(entry_labels) or len(entry_labels) != len(entry_weights):
         raise ValueError("the arrays of features must have equal lengths")
     if len(entry_labels) and entry_labels.max() >= len(labels):

@@ -9,6 +9,7 @@ from typing import Any
 from herdner.base.arrays import Floats
 from herdner.crf.learning import LearningCurve
 from herdner.crf.likelihood import ImpossibleTags
+from herdner.crf.templates import check_link_costs
 from herdner.crf.trainer import StoppingRule, TrainingProgress
 from herdner.crf.weights import ChainWeights
 from herdner.ner.features import make_extractor
@@ -70,6 +71,7 @@ def train_model(
     if base is None and options.plan is None:
         model = with_topics(model, corpus.documents, start, seed)
     templates, train = options.link_templates(base), _make_trainer(options, model, corpus, base, start)
+    check_link_costs(templates, len(corpus.tags))
 
     def train_chain(indices: Sequence[int] | None, stage: str) -> TaggerModel:
         def report(iteration: int, values: dict[str, Any]) -> None:

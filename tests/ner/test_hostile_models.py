@@ -1,0 +1,132 @@
+"""Model files with a valid checksum whose sizes or keys are chosen to take time out of proportion to the file."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from herdner.crf.crfsuite_files import read_crfsuite
+from herdner.crf.link_rules import SameWord
+from herdner.crf.model import LinkTable
+from herdner.crf.templates import MOST_LINK_COST, SkipChain, check_link_costs
+from herdner.crf.weights import ChainWeights
+from herdner.ner.features import MAX_ITEMS, MAX_TEMPLATES, FeaturePlan
+from herdner.ner.lexicon import Lexicon, WordValues
+from herdner.ner.model import TaggerModel
+from herdner.ner.model_file import ModelError
+from herdner.ner.tagger import load
+
+LABELS = ("O", *(f"{prefix}-L{i}" for i in range(63) for prefix in "SBIE"))
+LINE = "Ada Lovelace met Charles Babbage in Kenya, and Ada Lovelace told Charles Babbage about Kenya."
+MILLION = 1_000_000
+SECONDS = 5.0  # of processor time, also on a slow machine; the collisions took minutes
+
+
+def hashed(n: int) -> np.ndarray:
+    return np.unique(np.random.default_rng(0).integers(1, 2**64, n, np.uint64))
+
+
+def model(
+    keys: np.ndarray | None = None, *, n_tags: int = 5, n_entries: int = 1, n_tables: int = 0, nearest: int = 3
+) -> TaggerModel:
+    keys = hashed(40) if keys is None else keys
+    n, transition = len(keys) * n_entries, np.zeros((n_tags, n_tags))
+    starts = (np.arange(len(keys) + 1) * n_entries).astype(np.uint32)
+    weights = ChainWeights(LABELS[:n_tags], transition, keys, starts, np.zeros(n, np.uint8), np.ones(n))
+    tables = (LinkTable(SkipChain(SameWord(nearest=nearest)), transition),) * n_tables
+    return TaggerModel(weights, FeaturePlan(("word[0]", "lower[0]")), link_tables=tables)
+
+
+def spent(function: Callable[[], object]) -> float:
+    """Seconds of processor time."""
+    began = time.process_time()
+    function()
+    return time.process_time() - began
+
+
+def test_a_million_keys_are_loaded_and_used_quickly(tmp_path: Path) -> None:
+    for keys in (hashed(MILLION), np.arange(1, MILLION + 1, dtype=np.uint64)):
+        model(keys).save(tmp_path / "m")
+        assert spent(lambda: load(tmp_path / "m").tag(LINE)) < SECONDS
+
+
+COLLIDING = [
+    np.arange(1, MILLION + 1, dtype=np.uint64) << np.uint64(44),  # few values of the bits that select a slot
+    (np.arange(1, MILLION + 1, dtype=np.uint64) << np.uint64(32)) + np.arange(1, MILLION + 1, dtype=np.uint64),
+]
+
+
+@pytest.mark.parametrize("keys", COLLIDING)
+def test_a_million_colliding_keys_are_refused_at_once(tmp_path: Path, keys: np.ndarray) -> None:
+    model(keys).save(tmp_path / "m")
+
+    def loading() -> None:
+        with pytest.raises(ValueError, match="more than 256 keys collide with the key") as error:
+            load(tmp_path / "m").tag(LINE)
+        assert "\n" not in str(error.value)
+
+    assert spent(loading) < SECONDS
+
+
+def test_colliding_word_classes_are_refused(tmp_path: Path) -> None:
+    classes = WordValues(COLLIDING[1], np.zeros(MILLION, np.uint32))
+    replace(model(), lexicon=Lexicon(classes)).save(tmp_path / "m")
+    with pytest.raises(ValueError, match="more than 256 keys collide"):
+        load(tmp_path / "m").tag(LINE)
+
+
+@pytest.mark.parametrize(
+    ("hostile", "message"),
+    [
+        (replace(model(), plan=FeaturePlan(("word[0]",) * (MAX_TEMPLATES + 1))), "at most 2000 templates"),
+        (replace(model(), plan=FeaturePlan(("|".join(["word[0]"] * (MAX_ITEMS + 1)),))), "got 1 with 5001"),
+        (model(n_entries=6), "a feature must have at most 5 weights, one for each tag, got 6"),
+        (model(n_tables=21), "at most 20 link tables, got 21"),
+        (model(n_tags=253, n_tables=1), "3 links of a mention"),
+        (model(n_tags=33, n_tables=1, nearest=100), "100 links of a mention"),
+    ],
+)  # fmt: skip
+def test_sizes_out_of_proportion_are_refused(tmp_path: Path, hostile: TaggerModel, message: str) -> None:
+    hostile.save(tmp_path / "m")
+    assert (tmp_path / "m").stat().st_size < 20_000
+
+    def loading() -> None:
+        with pytest.raises(ModelError, match=message) as error:
+            load(tmp_path / "m")
+        assert "\n" not in str(error.value)
+
+    assert spent(loading) < SECONDS
+
+
+def test_usual_models_are_far_from_the_limits() -> None:
+    rules = [SkipChain(SameWord())] * 5
+    for n_labels in (4, 9, 18):  # CoNLL, CORE9, OntoNotes
+        check_link_costs(rules, 4 * n_labels + 1)
+    with pytest.raises(ValueError, match=f"links \\* tags \\* tags <= {MOST_LINK_COST:,}"):
+        check_link_costs(rules, 4 * 21 + 1)
+
+
+def test_strings_of_a_crfsuite_file_that_share_their_bytes_are_refused(tmp_path: Path) -> None:
+    """A file of 100 kB whose 10,000 attributes are one string of 50 kB."""
+
+    def strings(links: list[int], body: bytes) -> bytes:
+        head = b"CQDB" + np.array([0, 0, 0x62445371, len(links), 24 + len(body)], "<u4").tobytes()
+        return head + body + np.array(links, "<u4").tobytes()
+
+    def string(text: bytes) -> bytes:
+        return np.array([0, len(text) + 1], "<u4").tobytes() + text + b"\0"
+
+    labels = strings([24], string(b"O"))
+    attributes = strings([24] * 10_000, string(b"x" * 50_000))
+    features = b"FEAT" + np.array([12, 0], "<u4").tobytes()
+    at = [48, 48 + len(features), 48 + len(features) + len(labels)]
+    header = b"lCRF" + np.array([0], "<u4").tobytes() + b"FOMC"
+    header += np.array([100, 0, 1, 10_000, *at, 0, 0], "<u4").tobytes()
+    (tmp_path / "m").write_bytes(header + features + labels + attributes)
+    with pytest.raises(ValueError, match="the strings overlap"):
+        read_crfsuite(tmp_path / "m")
