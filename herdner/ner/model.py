@@ -222,10 +222,10 @@ def _weights(labels: tuple[str, ...], arrays: Mapping[str, NDArray[Any]]) -> Cha
         raise ValueError(f"a model must have 1 to {MOST_TAGS} distinct tags")
     if transition.shape != (len(labels), len(labels)):
         raise ValueError(f"the transition table must have shape {(len(labels),) * 2}, got {transition.shape}")
-    if sizes.max(initial=0) > len(labels):
-        raise ValueError(f"a feature must have at most {len(labels)} weights, one for each tag, got {sizes.max()}")
     if len(keys) != len(sizes) or starts[-1] != len(entry_labels) or len(entry_labels) != len(entry_weights):
         raise ValueError("the arrays of features must have equal lengths")
+    if sizes.max(initial=0) > len(labels):
+        raise ValueError(f"a feature must have at most {len(labels)} weights, one for each tag, got {sizes.max()}")
     if len(entry_labels) and entry_labels.max() >= len(labels):
         raise ValueError("some feature weights refer to tags that do not exist")
     return ChainWeights(labels, transition, keys, starts.astype(np.uint32), entry_labels, entry_weights)
