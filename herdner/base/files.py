@@ -74,7 +74,7 @@ def _errors_for(path: Path, part: Path) -> Generator[None, None, None]:
 
 
 def _copy_mode_and_owner(path: Path, part: Path, mode: int | None) -> None:
-    """Give a new file the mode and, if permitted, the owner of the file that it replaces. ``mode`` has precedence."""
+    """Give a new file the mode (unless ``mode`` is set) and, if permitted, the owner of the file that it replaces."""
     with suppress(FileNotFoundError):
         old = path.stat()
         if hasattr(os, "chown"):
@@ -84,7 +84,7 @@ def _copy_mode_and_owner(path: Path, part: Path, mode: int | None) -> None:
 
 
 def _opener(mode: int | None) -> Callable[[str, int], int] | None:
-    """Return a function for `open` that creates files with these permissions; None: with the default."""
+    """Return an opener for `open` that creates files with the permissions ``mode``, or None for default permissions."""
     return None if mode is None else partial(os.open, mode=mode)
 
 

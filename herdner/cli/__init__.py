@@ -119,7 +119,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _replace_closed_streams() -> None:
-    """Replace standard streams that the caller has closed. They stay open until the process ends.
+    """Replace standard streams that the caller has closed. The new streams stay open until the process ends.
 
     Writing to the new standard output is an error. Messages on the new standard error are discarded.
     """

@@ -388,7 +388,7 @@ def _checked(entry: Format, document: Document) -> Document:
             raise ValueError(f"document {document.id!r}: {entity.label!r:.60} is not a label that files can contain")
         if entity.start < end:
             raise ValueError(
-                f"document {document.id!r}: the entity at {entity.start}..{entity.end} overlaps another one"
+                f"document {document.id!r}: the entity at {entity.start}..{entity.end} overlaps another entity"
             )
         end = entity.end
     return document

@@ -179,7 +179,7 @@ class Document:
 
     @classmethod
     def from_text(cls, text: str, *, id: str | None = None, fields: Mapping[str, object] | None = None) -> Document:
-        """Build a document that has a text but no tokens, as readers of untokenized text do.
+        """Build a document that has a text but no tokens, such as a document from a plain text file.
 
         Args:
             text: The text.

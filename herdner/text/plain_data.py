@@ -60,7 +60,7 @@ def parse_object(text: str) -> dict[str, Any]:
 
 
 def finite_number(digits: str) -> float:
-    """Convert the digits of a number with a point or an exponent in JSON.
+    """Convert the text of a JSON number with a point or an exponent to a float.
 
     Raise `ValueError` if the number is too large.
     """

@@ -162,7 +162,7 @@ class Realistic:
             if lower not in self._used and lower not in self._names.reserved and lower not in self._common_words:
                 self._used.add(lower)
                 return word
-        raise AssertionError("the lists of names have no end")
+        raise AssertionError("the pool of names never ends")
 
 
 def _case(token: str) -> Any:

@@ -150,7 +150,7 @@ def with_marked_spans(
 
 
 def _entity(i: int, span: MarkedSpan, text: str, units: _Utf16Units) -> Entity:
-    """Check a span and return it as an entity without its text, which may be long and shared by many."""
+    """Check a span, and return the span as an entity without its text, which may be long."""
     start, end, label, file_text, confidence = span
     if type(start) is not int or type(end) is not int or not 0 <= start < end <= len(text):
         raise ValueError(f"span {i} is {start!r}..{end!r}; expected 0 <= start < end <= {len(text)}, the text's length")
@@ -165,7 +165,7 @@ def _entity(i: int, span: MarkedSpan, text: str, units: _Utf16Units) -> Entity:
 
 
 def _is_same(file_text: object, start: int, end: int, text: str) -> bool:
-    """Return whether ``text[start:end]`` equals a text, apart from the forms in which tools write line breaks.
+    """Return whether ``text[start:end]`` equals ``file_text``, apart from different forms of line breaks.
 
     These are a backslash and an n, or a space. Much longer texts are not compared, so that the time for many spans of
     one long text remains in proportion to the file.
@@ -183,11 +183,11 @@ class _Utf16Units:
 
     @cached_property
     def pairs(self) -> list[int]:
-        """Offset in units of each character that has two units."""
+        """Offsets, in UTF-16 units, of all characters that consist of two units."""
         return [match.start() + k for k, match in enumerate(_TWO_UNITS.finditer(self.text))]
 
     def character(self, unit: int) -> int | None:
-        """Return the offset of the character that begins at an offset in units, or None if none begins there."""
+        """Return the offset of the character that begins at ``unit``, or None if ``unit`` is inside a character."""
         n_pairs = bisect_left(self.pairs, unit)
         return None if n_pairs and self.pairs[n_pairs - 1] == unit - 1 else unit - n_pairs
 

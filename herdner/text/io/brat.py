@@ -224,7 +224,7 @@ def _file_name(id: str | None, number: int, names: set[str]) -> str:
 
 
 def _compared(name: str) -> str:
-    """Return the form of a file name that file systems compare: some ignore case and Unicode's normal form."""
+    """Return a file name without differences of case and Unicode normal form, which some file systems ignore."""
     return unicodedata.normalize("NFC", unicodedata.normalize("NFC", name).casefold())
 
 

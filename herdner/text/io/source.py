@@ -191,7 +191,7 @@ def compress_stream(compression: str, stream: IO[bytes]) -> Any:
 
 @contextmanager
 def create_file(path: str | os.PathLike[str]) -> Generator[Any, None, None]:
-    """Open a file for writing, which appears when it is complete (`atomic_write`).
+    """Open a file for writing by `atomic_write`, so that the file appears only when it is complete.
 
     Args:
         path: Path of the file. An extension of compression such as ".gz" compresses it.

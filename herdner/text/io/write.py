@@ -346,7 +346,7 @@ def _check_tokens(document: Document) -> None:
 
 
 def _warn_of_borders(document: Document, *, within_sentences: bool) -> None:
-    """Log the number of entities that change because tags represent whole tokens, in sentences if so required."""
+    """Log the number of entities that change because tags cannot split tokens (and, if required, cross sentences)."""
     starts, ends = document.token_starts, document.token_ends
     spans = document.spans or ()
     exact = {(int(starts[span.start]), int(ends[span.end - 1])) for span in spans}

@@ -114,7 +114,7 @@ def test_an_entity_has_at_least_one_character() -> None:
 
 def test_overlapping_entities_are_refused() -> None:
     document = Document.from_text("Ada").with_entities([Entity(0, 2, "PER", "Ad"), Entity(1, 3, "PER", "da")])
-    with pytest.raises(ValueError, match=r"the entity at 1\.\.3 overlaps another one"):
+    with pytest.raises(ValueError, match=r"the entity at 1\.\.3 overlaps another entity"):
         written([document], "jsonl")
 
 
