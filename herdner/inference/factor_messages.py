@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from herdner.base.arrays import Floats
-from herdner.inference.elimination import ReducedGraph
+from herdner.inference.elimination_order import ReducedGraph
 
 
 @dataclass(slots=True, eq=False)

@@ -13,7 +13,7 @@ from herdner.base.seeds import Seed
 from herdner.graph.tables import Graph, TableGraph, compile_tables
 from herdner.inference.backend import Capabilities
 from herdner.inference.backends.sweeps import check_options
-from herdner.inference.elimination import reduce_graph
+from herdner.inference.elimination_order import reduce_graph
 from herdner.inference.factor_messages import FactorMessages
 from herdner.inference.gibbs.start import repair
 from herdner.inference.record import Record

@@ -20,16 +20,8 @@ from herdner.base.seeds import Seed, generator
 from herdner.graph.factors import TableFactors
 from herdner.graph.tables import Graph, TableGraph, compile_tables
 from herdner.inference.backend import Capabilities, UnsupportedGraph
-from herdner.inference.elimination import (
-    BucketTree,
-    EliminationOrder,
-    Messages,
-    ReducedGraph,
-    best_states,
-    draw_states,
-    find_elimination_order,
-    reduce_graph,
-)
+from herdner.inference.elimination import BucketTree, Messages, best_states, draw_states
+from herdner.inference.elimination_order import EliminationOrder, ReducedGraph, find_elimination_order, reduce_graph
 from herdner.inference.record import Record
 from herdner.inference.result import Result
 
