@@ -6,7 +6,9 @@ import numpy as np
 from libc.math cimport INFINITY, fabs
 from libc.stdint cimport int32_t, int64_t, uint64_t
 
-from rows cimport BUDGET, conditionals, state_value, row_of_int32, rows_of
+from herdner._ext.conditionals cimport CompiledConditionals
+from herdner._ext.memory cimport require
+from rows cimport BUDGET, conditionals, state_value, row_of_int32
 
 
 cdef extern from "engine/random_numbers.h" nogil:
@@ -20,25 +22,33 @@ cdef enum:
 
 
 cdef class Ascent:
-    """Coordinate ascent on the joint state ``x`` int32[V], in place.
+    """Coordinate ascent on a joint state, which starts at ``x`` int32[V].
 
     A sweep continues from variable i for a fraction of a second and returns the next variable, V at the end. ``moved``
     and ``gain`` refer to the sweep so far.
     """
     cdef conditionals c
-    cdef object references
+    cdef CompiledConditionals references
     cdef int32_t[::1] x
     cdef double[::1] values
     cdef int32_t[::1] forbidden
     cdef readonly int64_t moved  # variables that flipped (climb), or were forbidden (repair)
     cdef readonly double gain    # of the log-potential
 
-    def __cinit__(self, laid_out, int32_t[::1] x):
-        self.c = rows_of(laid_out)
-        self.references = laid_out
-        self.x = x
-        self.values = np.empty(np.max(laid_out.widths, initial=2))
-        self.forbidden = np.empty(len(self.values), np.int32)
+    def __cinit__(self, CompiledConditionals laid_out not None, const int32_t[::1] x not None):
+        cdef Py_ssize_t i
+        self.c, self.references = laid_out.c, laid_out
+        self.x = np.array(x)
+        require(self.x.shape[0] == self.c.n, "a joint state has a state for each variable")
+        for i in range(self.c.n):
+            require(0 <= self.x[i] < self.c.sizes[i], "a joint state consists of states of the variables")
+        self.values = np.empty(laid_out.widest)
+        self.forbidden = np.empty(laid_out.widest, np.int32)
+
+    @property
+    def state(self):
+        """The joint state: int32[V]."""
+        return np.array(self.x)
 
     def climb(self, int64_t i):
         """Flip each variable to its best state given the others.
@@ -49,6 +59,7 @@ cdef class Ascent:
         cdef int64_t spent = 0
         cdef int32_t best
         cdef double gain
+        require(i >= 0, "variables count from 0")
         if i == 0:
             self.moved, self.gain = 0, 0.0
         with nogil:
@@ -99,6 +110,7 @@ cdef class Ascent:
         The repair is complete when no variable moves.
         """
         cdef int64_t spent = 0
+        require(i >= 0, "variables count from 0")
         if i == 0:
             self.moved = 0
         with nogil:

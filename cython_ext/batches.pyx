@@ -15,6 +15,7 @@ from herdner._ext.smoothing cimport (
     chain_lanes, chain_lanes_forward_backward, chain_lanes_marginals, chain_n_lanes, count_edges, in_lines, joined,
     longest, node_marginals, smooth, total_log,
 )
+from herdner._ext.memory cimport require
 from sums cimport CompensatedSum, add
 
 
@@ -53,8 +54,8 @@ cdef double add_path(const Smoothed *c, const double *unary, const int32_t *stat
 
 cdef class Spans:
     """The states of all tokens [N], spans sorted by their starts, and the array for their log-probabilities."""
-    def __cinit__(self, const int32_t[::1] states, const int64_t[::1] starts, const int64_t[::1] ends,
-                  double[::1] out):
+    def __cinit__(self, const int32_t[::1] states not None, const int64_t[::1] starts not None,
+                  const int64_t[::1] ends not None, double[::1] out not None):
         self.states, self.starts, self.ends, self.out = states, starts, ends, out
 
     cdef int64_t first(self, int64_t token) noexcept nogil:
@@ -87,6 +88,7 @@ cdef class PairCounts:
     """Expected counts of pairs of states, summed over sequences with their weights."""
 
     def __cinit__(self, Py_ssize_t n_states, Py_ssize_t stride):
+        require(0 < n_states <= stride < 1 << 24, "tables must be square")
         self.outer, self.counts = np.zeros((n_states, stride)), np.zeros((n_states, n_states))
         self.total_outer, self.total_counts = np.zeros((n_states, n_states)), np.zeros((n_states, n_states))
         self.work = np.empty((n_states, stride))
@@ -125,12 +127,13 @@ cdef class Many:
     in ``pairs``; None means 1. Sequences have at most ``most`` tokens.
     """
 
-    def __cinit__(self, Workspace space, const double[:, ::1] unary, const int64_t[::1] offsets, int64_t most,
-                  double[::1] log_z, double[:, ::1] nodes, Spans spans, PairCounts pairs, const double[::1] weights):
+    def __cinit__(self, Workspace space not None, const double[:, ::1] unary not None,
+                  const int64_t[::1] offsets not None, int64_t most, double[::1] log_z, double[:, ::1] nodes, Spans spans, PairCounts pairs, const double[::1] weights):
         cdef Py_ssize_t n_states = unary.shape[1]
         cdef int64_t n = min(most, CHAIN_LANE_TOKENS)
         cdef int wide = chain_n_lanes()
         cdef double[:, :, ::1] tables, rows, numbers, sums
+        require(n_states == space.c.scaled.n_states and n > 0, "unary must have a column for each state")
         self.space, self.unary, self.offsets, self.log_z, self.nodes = space, unary, offsets, log_z, nodes
         self.spans, self.pairs, self.weights = spans, pairs, weights
         self.backward, self.wide = nodes is not None or spans is not None, wide

@@ -5,9 +5,10 @@ Called by ``herdner.inference.linear_chain`` and the backends ``sum_product`` an
 
 Arguments common to all functions: ``unary`` [N, K] are the log-potentials of all tokens; sequence s has the rows
 ``offsets[s]`` to ``offsets[s + 1]`` - 1. ``tables`` [T, K, K] are pairwise log-potentials; the edge from token t - 1 to
-t uses ``tables[edge_table[t]]``, or ``tables[0]`` if ``edge_table`` is None. Entries are finite or -inf. The callers
-check shapes and tables; the numbers in ``unary`` are checked here, sequence by sequence, which also loads them into the
-cache. The caller allocates all outputs.
+t uses ``tables[edge_table[t]]``, or ``tables[0]`` if ``edge_table`` is None. Entries are finite or -inf, which the
+callers check. All arrays that contain positions are copied and checked here. The numbers in ``unary`` are checked
+sequence by sequence, which also loads them into the cache; no number selects an element of an array. The caller
+allocates all outputs.
 
 Each function stops at the first fault. It returns -1 on success, -2 if ``unary`` holds NaN, +inf or numbers beyond
 1e300, or else the index of a sequence without an allowed labelling.
@@ -15,16 +16,18 @@ Each function stops at the first fault. It returns -1 on success, -2 if ``unary`
 
 import numpy as np
 
+cimport cython
 from libc.math cimport INFINITY
 from libc.stdint cimport int32_t, int64_t, uint8_t
 from libc.string cimport memset
 
 from herdner._ext.batches cimport BAD_NUMBERS, PairCounts, Spans, smooth_all
+from herdner._ext.memory cimport own, require
 from herdner._ext.smoothing cimport (
     CHAIN_LANE_STATES, CHAIN_OK, CHAIN_PATHS, CHAIN_STRETCHES, Smoothed, Workspace, chain_stretch_scores,
     chain_best_scores, chain_has_bad_numbers, chain_path, chain_start_trace, chain_stretches, chain_tables,
     chain_trace_back, chain_stretch_trace, chain_n_lanes, count_edges, edge_marginal, edges_from, in_lines, longest,
-    node_marginals, pad, padded_tables, smooth, total_log,
+    node_marginals, own_edges, own_sequences, own_tables, pad, padded_tables, smooth, total_log,
 )
 
 
@@ -37,6 +40,7 @@ cdef enum:
     PAYING_STRETCHES = 5
 
 
+@cython.internal
 cdef class Viterbi:
     """Viterbi of many sequences, and its memory."""
     cdef const double[:, ::1] unary
@@ -193,11 +197,14 @@ cdef class Viterbi:
         return -1
 
 
-def viterbi(const double[:, ::1] unary, const double[:, :, ::1] tables, const int64_t[::1] offsets,
-            const int32_t[::1] edge_table, int32_t[::1] states, double[::1] scores):
+def viterbi(const double[:, ::1] unary not None, tables, offsets, edge_table, int32_t[::1] states not None,
+            double[::1] scores not None):
     """Fill ``states`` [N] with each sequence's best labelling and ``scores`` [S] with its log-potential."""
+    tables, offsets = own_tables(tables, unary.shape[1]), own_sequences(offsets, unary.shape[0])
+    edge_table = own_edges(edge_table, unary.shape[0], len(tables))
+    cdef int64_t n = len(offsets) - 1, s = 0, fault = -1
+    require(states.shape[0] == unary.shape[0] and scores.shape[0] == n, "states and scores must fit the sequences")
     cdef Viterbi best = Viterbi(unary, tables, offsets, edge_table, states, scores)
-    cdef int64_t n = offsets.shape[0] - 1, s = 0, fault = -1
     if not best.fills_lanes():
         with nogil:
             fault = best.alone(0, n)
@@ -209,14 +216,18 @@ def viterbi(const double[:, ::1] unary, const double[:, :, ::1] tables, const in
     return fault
 
 
-def forward_backward(const double[:, ::1] unary, const double[:, :, ::1] tables, const int64_t[::1] offsets,
-                     const int32_t[::1] edge_table, double[::1] log_z, double[:, ::1] nodes=None,
+def forward_backward(const double[:, ::1] unary not None, const double[:, :, ::1] tables not None,
+                     const int64_t[::1] offsets not None, const int32_t[::1] edge_table,
+                     double[::1] log_z not None, double[:, ::1] nodes=None,
                      double[:, :, ::1] counts=None, double[:, :, ::1] edges=None):
     """Fill ``log_z`` [S] and the other outputs that are not None.
 
     ``nodes`` [N, K] are node marginals; ``counts`` [T, K, K] the sums of the edge marginals by table; ``edges``
     [N, K, K] the edge marginals, row t for tokens t - 1 and t, 0 at the start of a sequence.
     """
+    tables, offsets = own_tables(tables, unary.shape[1]), own_sequences(offsets, unary.shape[0])
+    edge_table = own_edges(edge_table, unary.shape[0], tables.shape[0])
+    check_outputs(unary, tables, offsets, log_z, nodes, counts, edges)
     cdef Workspace space = Workspace(tables, longest(offsets))
     cdef Smoothed *c = &space.c
     cdef bint backward = not (nodes is None and counts is None and edges is None)
@@ -266,14 +277,50 @@ def forward_backward(const double[:, ::1] unary, const double[:, :, ::1] tables,
     return fault
 
 
-def span_log_probability(const double[:, ::1] unary, const double[:, :, ::1] tables, const int64_t[::1] offsets,
-                         const int32_t[::1] edge_table, const int32_t[::1] states, const int64_t[::1] span_starts,
-                         const int64_t[::1] span_ends, double[::1] out):
+cdef int check_outputs(const double[:, ::1] unary, const double[:, :, ::1] tables, const int64_t[::1] offsets,
+                       double[::1] log_z, double[:, ::1] nodes, double[:, :, ::1] counts,
+                       double[:, :, ::1] edges) except -1:
+    """Raise ValueError unless the outputs have their shapes."""
+    cdef Py_ssize_t n = unary.shape[0], n_states = unary.shape[1]
+    require(log_z.shape[0] == offsets.shape[0] - 1, "log_z must have an entry for each sequence")
+    require(nodes is None or (nodes.shape[0] == n and nodes.shape[1] == n_states), "nodes must have the shape of unary")
+    require(counts is None or (counts.shape[0] == tables.shape[0] and counts.shape[1] == n_states == counts.shape[2]),
+            "counts must have the shape of the tables")
+    require(edges is None or (edges.shape[0] == n and edges.shape[1] == n_states == edges.shape[2]),
+            "edges must have a table for each token")
+    return 0
+
+
+cdef int check_spans(const int64_t[::1] offsets, const int32_t[::1] states, int64_t n_states,
+                     const int64_t[::1] starts, const int64_t[::1] ends) except -1:
+    """Raise ValueError unless the spans are sorted, not empty and inside sequences, and the states exist."""
+    cdef Py_ssize_t t, k, s = 0
+    require(states.shape[0] == offsets[offsets.shape[0] - 1], "each token needs a state")
+    require(starts.shape[0] == ends.shape[0], "each span needs a start and an end")
+    for t in range(states.shape[0]):
+        require(0 <= states[t] < n_states, "states must be columns of unary")
+    for k in range(starts.shape[0]):
+        require(starts[k] >= (starts[k - 1] if k else 0), "spans must be sorted by their starts")
+        while s < offsets.shape[0] - 1 and offsets[s + 1] <= starts[k]:
+            s += 1
+        require(s < offsets.shape[0] - 1 and starts[k] < ends[k] <= offsets[s + 1], "spans must be inside sequences")
+    return 0
+
+
+def span_log_probability(const double[:, ::1] unary not None, const double[:, :, ::1] tables not None,
+                         const int64_t[::1] offsets not None, const int32_t[::1] edge_table, states, span_starts,
+                         span_ends, double[::1] out not None):
     """Fill ``out`` with log P(tokens span_start to span_end - 1 have these ``states`` [N]).
 
     Spans are sorted by their starts, not empty, and each lies inside one sequence. Sequences without a span are
     skipped.
     """
+    tables, offsets = own_tables(tables, unary.shape[1]), own_sequences(offsets, unary.shape[0])
+    edge_table = own_edges(edge_table, unary.shape[0], tables.shape[0])
+    states = own(states, np.int32, 1, "states")
+    span_starts, span_ends = own(span_starts, np.int64, 1, "span_starts"), own(span_ends, np.int64, 1, "span_ends")
+    check_spans(offsets, states, unary.shape[1], span_starts, span_ends)
+    require(out.shape[0] == len(span_starts), "out must have an entry for each span")
     cdef Workspace space = Workspace(tables, longest(offsets))
     cdef Spans spans = Spans(states, span_starts, span_ends, out)
     cdef Smoothed *c = &space.c

@@ -1,4 +1,4 @@
-# cython: language_level=3
+# cython: language_level=3, boundscheck=True
 """Loops that lay out the full conditionals of a graph, each in one pass over the factors.
 
 Called by ``herdner.graph.conditionals``, which checks the arguments.
@@ -10,6 +10,75 @@ from libc.math cimport INFINITY, fabs, isinf
 from libc.stdint cimport int32_t, int64_t, uint8_t
 from libc.stdlib cimport qsort
 
+from firsts cimport first_double, first_int32, first_int64
+from herdner._ext.memory cimport own, require, require_offsets
+from rows cimport MOST_VARIABLES, conditionals
+
+cdef tuple TYPES = (np.int32, np.int32, np.int64, np.float64, np.int64, np.int32, np.int64, np.int32, np.int32,
+                    np.float64)
+cdef tuple NAMES = ("sizes", "widths", "unary_at", "unary", "starts", "row_at", "others_at", "others", "places", "rows")
+
+
+cdef class CompiledConditionals:
+    def __cinit__(self, sizes, widths, unary_at, unary, starts, row_at, others_at, others, places, rows):
+        """Copy and check the arrays; ``others_at`` and ``places`` are None if all factors are pairs."""
+        cdef Py_ssize_t k
+        arrays = [sizes, widths, unary_at, unary, starts, row_at, others_at, others, places, rows]
+        for k in range(len(arrays)):
+            if arrays[k] is not None or NAMES[k] not in ("others_at", "places"):
+                arrays[k] = own(arrays[k], TYPES[k], 1, NAMES[k])
+        self.arrays = tuple(arrays)
+        sizes, widths, unary_at, unary, starts, row_at, others_at, others, places, rows = arrays
+        self.c.n, self.c.n_unary, self.c.n_rows = len(sizes), len(unary), len(rows)
+        require(len(widths) == len(unary_at) == len(sizes) == len(starts) - 1, "conditionals need a row per variable")
+        require_offsets(starts, len(row_at), "starts")
+        require((others_at is None) == (places is None), "others_at and places belong together")
+        if others_at is not None:
+            require_offsets(others_at, len(others), "others_at")
+            require(len(others_at) == len(row_at) + 1, "others_at must have an entry for each incidence")
+        require(len(others) == (len(row_at) if others_at is None else len(places)), "others and places differ")
+        self.c.sizes, self.c.widths = first_int32(sizes), first_int32(widths)
+        self.c.row_at, self.c.others = first_int32(row_at), first_int32(others)
+        self.c.unary_at, self.c.starts = first_int64(unary_at), first_int64(starts)
+        self.c.unary, self.c.rows = first_double(unary), first_double(rows)
+        self.c.others_at = NULL if others_at is None else first_int64(others_at)
+        self.c.places = NULL if places is None else first_int32(places)
+        self.widest = 2
+        require(are_inside(&self.c), "the rows of conditionals must be inside their arrays")
+        for k in range(self.c.n):
+            self.widest = max(self.widest, self.c.widths[k])
+
+    def __reduce__(self):
+        return CompiledConditionals, self.arrays
+
+
+cdef bint are_inside(const conditionals *c) noexcept nogil:
+    """Return True if each row of each joint state of the neighbours is inside ``rows``."""
+    cdef int64_t i, e, k, first, end, last, n_rows
+    cdef int32_t width
+    for i in range(c.n):
+        width = c.widths[i]
+        if c.sizes[i] < 1 or width != (1 if c.sizes[i] == 2 else (<int64_t> c.sizes[i] + 3) // 4 * 4):
+            return False
+        if not 0 <= c.unary_at[i] <= c.n_unary - width:
+            return False
+        for e in range(c.starts[i], c.starts[i + 1]):
+            first = e if c.others_at == NULL else c.others_at[e]
+            end = e + 1 if c.others_at == NULL else c.others_at[e + 1]
+            if c.row_at[e] < 0 or end - first >= MOST_VARIABLES:
+                return False
+            n_rows, last = 1, c.row_at[e]  # the row of the largest states
+            for k in range(first, end):
+                if not 0 <= c.others[k] < c.n or (c.places != NULL and c.places[k] < 0):
+                    return False
+                n_rows *= c.sizes[c.others[k]]
+                last += <int64_t> (width if c.places == NULL else c.places[k]) * (c.sizes[c.others[k]] - 1)
+                if n_rows < 1 or n_rows > c.n_rows or last > c.n_rows:
+                    return False
+            if last > c.n_rows - width or n_rows * width > c.n_rows - c.row_at[e]:
+                return False
+    return True
+
 
 def add_unary(double[::1] unary, const int64_t[::1] unary_at, const int32_t[:, ::1] scopes,
               const int32_t[:] table_of_factor, const double[:] scale, const double[:, ::1] tables):
@@ -17,13 +86,17 @@ def add_unary(double[::1] unary, const int64_t[::1] unary_at, const int32_t[:, :
 
     ``unary_at`` [V] holds the start of each variable's row; None means that variable i has the single entry i.
     """
-    cdef int64_t f, j
+    cdef int64_t f, j, at
     cdef const double *row
     cdef double *to
+    cdef int64_t width = 1 if tables.shape[1] == 2 else tables.shape[1]
     with nogil:
         for f in range(scopes.shape[0]):
-            row = &tables[table_of_factor[f], 0]
-            to = &unary[scopes[f, 0] if unary_at is None else unary_at[scopes[f, 0]]]
+            at = scopes[f, 0] if unary_at is None else unary_at[scopes[f, 0]]
+            if tables.shape[1] == 0 or at < 0 or at > unary.shape[0] - width:
+                with gil:
+                    raise IndexError("the row of a variable must be inside unary")
+            row, to = &tables[table_of_factor[f], 0], &unary[at]
             if tables.shape[1] == 2:
                 to[0] += scale[f] * row[0] - scale[f] * row[1]
             else:
@@ -41,27 +114,31 @@ def normalise(double[::1] rows, const int64_t[::1] row_at, const int32_t[::1] si
     cdef int64_t r, k, fault = -1
     cdef double top, low
     cdef double *row
+    cdef int32_t size, width
     with nogil:
         for r in range(row_at.shape[0]):
-            row = &rows[row_at[r]]
-            if sizes[r] == 2:
+            row, size, width = &rows[row_at[r]], sizes[r], widths[r]
+            if row_at[r] + max(width, size if size != 2 else 1) > rows.shape[0]:
+                with gil:
+                    raise IndexError("the row of a variable must be inside rows")
+            if size == 2:
                 if row[0] != row[0]:
                     fault = r
                     break
                 spread[r] = 0.0 if isinf(row[0]) else fabs(row[0])
                 continue
             top = -INFINITY
-            for k in range(sizes[r]):
+            for k in range(size):
                 top = max(top, row[k])
             if top == -INFINITY:
                 fault = r
                 break
             low = 0.0
-            for k in range(sizes[r]):
+            for k in range(size):
                 row[k] -= top
                 if row[k] != -INFINITY:
                     low = min(low, row[k])
-            for k in range(sizes[r], widths[r]):
+            for k in range(size, width):
                 row[k] = -INFINITY
             spread[r] = -low
     return fault
@@ -189,6 +266,9 @@ def sort_distinct(int64_t[::1] starts, int32_t[::1] members):
         for i in range(starts.shape[0] - 1):
             end = starts[i + 1]
             if begin < end:
+                if end > members.shape[0]:
+                    with gil:
+                        raise IndexError("starts must be inside members")
                 qsort(&members[begin], end - begin, sizeof(int32_t), compare)
             starts[i] = to
             for e in range(begin, end):

@@ -10,20 +10,26 @@ from libc.string cimport memset
 from hashing cimport Slot, combine, find, hash_start
 
 from herdner._ext.feature_tables cimport WordTable
+from herdner._ext.memory cimport own, require, require_offsets
 from herdner._ext.words cimport ALL_CAPS, CAPITAL, HAS_LETTER, LOWER, SMALL, VECTOR, TypeRecord, TypeStore
 
 
+cdef enum:
+    MOST_CLASSES = 512  # largest vector class that `find_topics` counts; 0 means none
+
+
 cdef class Context:
-    def __cinit__(self, TypeStore store, const int32_t[::1] types not None, const int64_t[::1] offsets not None,
-                  const int64_t[::1] documents, Py_ssize_t n_position):
+    def __cinit__(self, TypeStore store not None, const int32_t[::1] types not None, offsets, documents,
+                  Py_ssize_t n_position):
         """Allocate the arrays of one call.
 
         ``types`` [n]: the index of each token's word in the store; ``offsets`` int64[S + 1]: sentence offsets;
         ``documents`` int64[D + 1]: the first token of each document, or None for one document.
         """
         cdef Py_ssize_t n = types.shape[0]
+        offsets = own(offsets, np.int64, 1, "sentence_offsets")
         check_offsets(offsets, n)
-        self.documents = sentences_of(offsets, documents)
+        self.documents = sentences_of(offsets, None if documents is None else own(documents, np.int64, 1, "documents"))
         words = np.empty(max(n, 1), np.uintp)
         links = np.empty((4, max(n, 1)), np.int32)
         position = np.empty((max(longest(offsets), 1), n_position), np.uint64)
@@ -57,7 +63,7 @@ cdef class Context:
         cdef Py_ssize_t d
         if topics is None:
             return 0
-        self.centres, self.biases, self.topic_starts = topics.centres, topics.biases, topics.starts
+        self.centres, self.biases, self.topic_starts = topics
         self.topics = np.zeros((max(self.offsets.shape[0] - 1, 1), N_TOPICS), np.uint8)
         cdef double[::1] sums = np.empty(self.biases.shape[0])
         cdef int32_t[::1] counts = np.empty(self.centres.shape[0], np.int32)
@@ -297,6 +303,20 @@ cdef int check_offsets(const int64_t[::1] offsets, Py_ssize_t n) except -1:
         if offsets[s] > offsets[s + 1]:
             raise ValueError("sentence offsets must not decrease")
     return 0
+
+
+cdef object checked_topics(topics):
+    """Return private copies of the arrays of `herdner.ner.lexicon.Topics`."""
+    cdef const int32_t[::1] starts
+    cdef Py_ssize_t k
+    centres, biases = own(topics.centres, np.float32, 2, "centres"), own(topics.biases, np.float32, 1, "biases")
+    all_starts = starts = own(topics.starts, np.int32, 1, "starts")
+    require_offsets(all_starts.astype(np.int64), len(biases), "starts")
+    require(centres.shape[0] > MOST_CLASSES and centres.shape[1] == len(biases) and len(starts) == N_TOPICS + 1,
+            "topics need a centre and a bias for each topic, and a row for each vector class")
+    for k in range(N_TOPICS):
+        require(starts[k] < starts[k + 1], "a set of topics must not be empty")
+    return centres, biases, all_starts
 
 
 cdef sentences_of(const int64_t[::1] offsets, const int64_t[::1] documents):

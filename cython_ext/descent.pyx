@@ -8,23 +8,30 @@ import numpy as np
 
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
-from matrix cimport Matrix, capped, matrix_of, row_times
+from herdner._ext.influence cimport InfluenceMatrix
+from herdner._ext.memory cimport require
+from matrix cimport Matrix, capped, row_times
 
 cdef enum:
     BITS = 4  # of the number of leaves in a group of a tournament
 
 
-def choose_dense(influence, const double[:, :] q, const double[:, ::1] rows, double[::1] d, double goal,
-                 int32_t[::1] order, double[::1] w):
+def choose_dense(InfluenceMatrix influence not None, const double[:, :] q not None,
+                 const double[:, ::1] rows not None, double[::1] d not None, double goal,
+                 int32_t[::1] order not None, double[::1] w not None):
     """Run the backward pass of Algorithm 2 over T steps of a random scan ``q`` [T, V].
 
     ``rows`` [T, V] holds b before each step. ``order`` [T] and ``d`` [V] are overwritten from the last step on, until
     d^T b is at most ``goal``. ``w`` [V] is scratch. Each step takes time O(V + nnz). Returns the number of steps that
     were not changed.
     """
-    cdef Matrix c = matrix_of(influence)
+    cdef Matrix c = influence.c
     cdef int64_t t, i, e, best, left = rows.shape[0]
     cdef double bound, mean, moved
+    require(rows.shape[1] == q.shape[1] == d.shape[0] == w.shape[0] == c.n, "arrays must have an entry per variable")
+    require(q.shape[0] >= rows.shape[0] <= order.shape[0], "q, rows and order must have the same number of steps")
+    if not c.n:
+        return left
     with nogil:
         for t in range(rows.shape[0] - 1, -1, -1):
             bound, mean, best = 0.0, 0.0, 0
@@ -61,7 +68,7 @@ cdef class Descent:
     """
 
     cdef Matrix c
-    cdef object influence
+    cdef InfluenceMatrix influence
     cdef double[::1] b, d, w, pulls
     cdef uint8_t[::1] seen, ready, weighed
     cdef int32_t[::1] winners
@@ -70,8 +77,8 @@ cdef class Descent:
     cdef int64_t levels[17]
     cdef int height
 
-    def __init__(self, influence):
-        self.influence, self.c = influence, matrix_of(influence)
+    def __cinit__(self, InfluenceMatrix influence not None):
+        self.influence, self.c = influence, influence.c
         self.height = 0
         size = 0
         while self.c.n > 1 and (self.c.n - 1) >> (BITS * self.height):
@@ -157,6 +164,17 @@ cdef class Descent:
             self.pulls[i] = self.pull(i)
             self.refresh(i)
 
+    cdef checked(self, order, important, importance):
+        """Return private copies of the variables of a scan and of the important ones."""
+        cdef const int32_t[::1] variables
+        cdef Py_ssize_t k
+        copies = np.array(order), np.array(important), np.array(importance)
+        for variables in copies[:2]:
+            for k in range(variables.shape[0]):
+                require(0 <= variables[k] < self.c.n, "scans consist of variables of the influence matrix")
+        require(len(copies[1]) == len(copies[2]), "each important variable needs an importance")
+        return copies
+
     cdef double bound(self) noexcept nogil:
         """Return d^T b."""
         cdef int64_t k
@@ -170,8 +188,8 @@ cdef class Descent:
         for t in range(order.shape[0]):
             self.b[order[t]] = self.pull(order[t])
 
-    def run(self, int32_t[::1] order, const int32_t[::1] important, const double[::1] importance, double goal,
-            double[::1] before):
+    def run(self, int32_t[::1] order not None, const int32_t[::1] important not None,
+            const double[::1] importance not None, double goal, double[::1] before not None):
         """Optimise ``order`` [T] in place for the importance of the ``important`` variables, which must be distinct.
 
         Stops once the Dobrushin variation is at most ``goal``. ``before`` [T] is scratch. Returns (variation of the
@@ -180,9 +198,12 @@ cdef class Descent:
         cdef int64_t t, e, k, best, left = order.shape[0], since = 0
         cdef int32_t i
         cdef double now, first, moved
+        cdef int32_t[::1] scan
+        require(before.shape[0] == order.shape[0], "before must have an entry for each step")
+        scan, important, importance = self.checked(order, important, importance)
         with nogil:
-            for t in range(order.shape[0]):
-                i = order[t]
+            for t in range(scan.shape[0]):
+                i = scan[t]
                 self.see(i)
                 before[t] = self.b[i]
                 self.b[i] = self.pull(i)
@@ -191,14 +212,14 @@ cdef class Descent:
             for k in range(important.shape[0]):
                 self.refresh(important[k])
             first = now = self.bound()
-            for t in range(order.shape[0] - 1, -1, -1):
+            for t in range(scan.shape[0] - 1, -1, -1):
                 if since >= self.n_support:  # as in walk_recorded
                     now = self.bound()
                     since = 0
                 if now <= goal:
                     break
                 since += 1
-                i = order[t]
+                i = scan[t]
                 self.b[i] = before[t]
                 if self.weighed[i]:
                     self.refresh(i)
@@ -206,7 +227,7 @@ cdef class Descent:
                     self.refresh_pull(self.c.sources[e])
                 best = self.winner(0, self.height)
                 now += self.w[best] - self.w[i]
-                order[t] = <int32_t> best
+                scan[t] = <int32_t> best
                 left = t
                 moved = self.d[best]
                 if moved:
@@ -216,12 +237,15 @@ cdef class Descent:
                         k = self.c.sources[e]
                         self.weigh(k, self.d[k] + moved * self.c.values[e])
                         self.refresh(k)
+        order[:] = scan
         return first, left
 
-    def variation(self, const int32_t[::1] order, const int32_t[::1] important, const double[::1] importance):
+    def variation(self, const int32_t[::1] order not None, const int32_t[::1] important not None,
+                  const double[::1] importance not None):
         """Return the Dobrushin variation of an order, as computed by `walk`. Call `reset` before the next use."""
         cdef int64_t k
         cdef double total = 0.0
+        order, important, importance = self.checked(order, important, importance)
         with nogil:
             self.walk(order)
             for k in range(important.shape[0]):
@@ -229,8 +253,8 @@ cdef class Descent:
                 total += importance[k] * self.b[important[k]]
         return total
 
-    def mark_reaching(self, const int32_t[::1] order, const int32_t[::1] important, const double[::1] importance,
-                      uint8_t[::1] reach):
+    def mark_reaching(self, const int32_t[::1] order not None, const int32_t[::1] important not None,
+                      const double[::1] importance not None, uint8_t[::1] reach not None):
         """Set reach[t] = 1 where the Dobrushin variation depends on step t.
 
         It does not depend on a step whose variable never influences an important one, or is drawn again before it does.
@@ -238,6 +262,8 @@ cdef class Descent:
         """
         cdef int64_t t, e, k
         cdef double moved
+        require(reach.shape[0] == order.shape[0], "reach must have an entry for each step")
+        order, important, importance = self.checked(order, important, importance)
         with nogil:
             for k in range(important.shape[0]):
                 self.weigh(important[k], importance[k])

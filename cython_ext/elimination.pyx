@@ -12,6 +12,7 @@ probabilities of the separator with the tables and adds up the beliefs of each t
 `herdner.inference.elimination` lays out the buckets and calls these loops.
 """
 
+cimport cython
 from libc.math cimport INFINITY, exp, log
 from libc.stdint cimport int32_t, int64_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc
@@ -25,6 +26,8 @@ cdef extern from *:
     int popcount64(uint64_t x) nogil
     int lowest_bit(uint64_t x) nogil
 
+
+cdef int64_t MOST_CELLS = <int64_t> 1 << 40  # states of a separator
 
 cdef enum:
     BLOCK = 4096      # cells that are combined at a time; they stay in the first cache
@@ -146,7 +149,7 @@ cdef double run_order(Elimination* g, Criterion criterion, uint64_t seed, double
             cost = g.cost[v]
             if spread > 0:  # the random order prefers low costs, but does not always take the lowest
                 cost = (cost + 1) * (1 + spread * (<double> (next_random(&state) >> 40) / 16777216.0))
-            if cost < least:
+            if cost < least or best < 0:
                 best, n_ties, least = v, 1, cost
             elif cost == least and seed:
                 n_ties += 1
@@ -191,6 +194,8 @@ def find_order(const int64_t[::1] starts not None, const int32_t[::1] neighbours
         if not (g.adjacent and g.alive and g.log_size and g.cost and g.dirty):
             raise MemoryError("no memory for an elimination order")
         for v in range(n):
+            if not 0 <= log_sizes[v] < 64:
+                raise ValueError("log_sizes must be at least 0 and below 64")
             g.log_size[v] = log_sizes[v]
             g.alive[v >> 6] |= <uint64_t> 1 << (v & 63)
             if not 0 <= starts[v] <= starts[v + 1] <= neighbours.shape[0]:
@@ -253,12 +258,17 @@ cdef class Bucket:
         f.n_tables, f.n_axes, f.n_states = len(tables), sizes.shape[0], n_states
         if f.n_axes > MOST_AXES or strides.shape[0] != f.n_tables or strides.shape[1] != f.n_axes or n_states < 1:
             raise ValueError("tables, strides and sizes do not fit each other")
-        self.references, self.beliefs, self.n_rows = list(tables), beliefs, 1
+        self.references, self.n_rows = list(tables), 1
+        self.beliefs = [None] * f.n_tables if beliefs is None else list(beliefs)
+        if len(self.references) != f.n_tables or len(self.beliefs) != f.n_tables or n_states >= 1 << 31:
+            raise ValueError("each table needs beliefs or None, and n_states must be below 2^31")
         for a in range(f.n_axes):
             if sizes[a] < 1:
                 raise ValueError("sizes must be at least 1")
             f.sizes[a] = sizes[a]
             self.n_rows *= sizes[a]
+            if self.n_rows > MOST_CELLS:
+                raise ValueError("a separator must have less than 2^40 states")
         f.inner, f.n_inner = 1, 0
         while f.n_inner < f.n_axes and f.inner * f.sizes[f.n_axes - 1 - f.n_inner] * n_states <= BLOCK:
             f.inner *= f.sizes[f.n_axes - 1 - f.n_inner]
@@ -272,18 +282,20 @@ cdef class Bucket:
         if not (f.index and f.pattern and f.table and f.output and f.step):
             raise MemoryError("no memory for a bucket")
         for i in range(f.n_tables):
-            table = tables[i]
+            table = self.references[i]
             last = n_states - 1
+            if last >= table.shape[0]:
+                raise ValueError("a table is smaller than its strides say")
             for a in range(f.n_axes):
                 if strides[i, a] < 0:
                     raise ValueError("strides must not be negative")
+                if strides[i, a] and f.sizes[a] - 1 > (table.shape[0] - 1 - last) // strides[i, a]:
+                    raise ValueError("a table is smaller than its strides say")
                 f.step[i * f.n_axes + a] = strides[i, a]
                 last += strides[i, a] * (f.sizes[a] - 1)
-            if last >= table.shape[0]:
-                raise ValueError("a table is smaller than its strides say")
             f.table[i] = <double*> &table[0]
-            if beliefs is not None and beliefs[i] is not None:
-                belief = beliefs[i]
+            if self.beliefs[i] is not None:
+                belief = self.beliefs[i]
                 if belief.shape[0] != table.shape[0]:
                     raise ValueError("beliefs must have the size of their table")
                 f.output[i] = &belief[0]
@@ -304,6 +316,8 @@ cdef class Bucket:
             for a in range(f.n_axes - 1, f.n_axes - 1 - f.n_inner, -1):
                 place += f.step[i * f.n_axes + a] * (rest % f.sizes[a])
                 rest //= f.sizes[a]
+            if place >= 1 << 31:
+                raise ValueError("the rows of a block must be within 2^31 cells")
             index[b] = <int32_t> place
             adjacent = adjacent and place == b * f.n_states
             constant = constant and place == 0

@@ -1,4 +1,4 @@
-# cython: language_level=3
+# cython: language_level=3, boundscheck=True
 """Checks of a group of table factors, in one pass. ``herdner.graph.factors`` raises the errors."""
 
 import numpy as np

@@ -11,13 +11,15 @@ from herdner._ext.hashing import build_table
 from libc.stdint cimport uint64_t
 
 from hashing cimport Slot
+from herdner._ext.memory cimport require, require_offsets
 
 
 cdef class WordTable:
-    """Table from hashed words or phrases to integers, made by `hashing.build_table`."""
+    """Table from hashed words or phrases to integers: distinct ``keys`` uint64[n], and ``values`` uint64[n]."""
 
-    def __init__(self, const uint64_t[:, ::1] table not None):
-        self.table, self.slots, self.mask = table, <const Slot*> &table[0, 0], table.shape[0] - 1
+    def __cinit__(self, keys, values):
+        self.table = build_table(keys, values)
+        self.slots, self.mask = <const Slot*> &self.table[0, 0], self.table.shape[0] - 1
 
 
 cdef class FeatureWeights:
@@ -26,17 +28,23 @@ cdef class FeatureWeights:
     Parameters: as in `herdner.crf.weights.ChainWeights`, whose row r has the entries ``starts[r]:starts[r + 1]``.
     """
 
-    def __init__(self, keys, starts, labels, weights, Py_ssize_t n_labels):
+    def __cinit__(self, keys, starts, labels, weights, Py_ssize_t n_labels):
         entries = np.zeros((len(labels) + 1, 2), np.int64)  # never empty, so that its address exists
         entries[:-1, 0] = np.asarray(weights, np.float64).view(np.int64)
         entries[:-1, 1] = labels
-        starts = np.asarray(starts, np.uint64)
-        self.table = build_table(keys, starts[:-1] << np.uint64(16) | np.diff(starts))
+        require(0 <= n_labels < 1 << 16 and (not (entries[:-1, 1] < 0).any()) and (entries[:, 1] < max(n_labels, 1)).all(),
+                f"labels of weights must be from 0 to {n_labels - 1}")
+        starts = np.array(starts, np.int64)
+        require_offsets(starts, len(entries) - 1, "starts")
+        counts = np.diff(starts)
+        require((counts < 1 << 16).all(), "a feature must have less than 65,536 weights")
+        own_keys = np.array(keys)
+        self.table = build_table(own_keys, (starts[:counts.size] << 16 | counts).astype(np.uint64))
         self.entry_rows = entries
         self.slots, self.mask = <const Slot*> &self.table[0, 0], self.table.shape[0] - 1
         self.entries = <const Entry*> &self.entry_rows[0, 0]
         self.n_labels = n_labels
-        self.filter_words = filter_of(keys)
+        self.filter_words = filter_of(own_keys)
         self.filter, self.filter_mask = &self.filter_words[0], 64 * self.filter_words.shape[0] - 1
 
 

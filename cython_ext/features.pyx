@@ -20,9 +20,10 @@ from prefetch cimport prefetch
 
 from herdner._ext.context cimport (
     AFTER_SENTENCE, BEFORE_SENTENCE, LONGEST_PHRASE, MOST_GAZETTEERS, N_POSITION_ATTRIBUTES, PHRASE_CONTINUES, Context,
-    beside, position_of,
+    beside, checked_topics, position_of,
 )
 from herdner._ext.feature_tables cimport FeatureWeights, WordTable
+from herdner._ext.memory cimport own, require, require_offsets
 from herdner._ext.spellings cimport TokenSpellings
 from herdner._ext.words cimport BRIEF, DIGITS, LOWER, N_TYPE_ATTRIBUTES, SHAPE, WORD, TypeStore
 
@@ -73,8 +74,11 @@ cdef class Words:
     cdef TypeStore store
     cdef const int32_t[::1] types
 
-    def __cinit__(self, TypeStore store not None, const int32_t[::1] types not None):
-        self.store, self.types = store, types
+    def __cinit__(self, TypeStore store not None, types):
+        cdef Py_ssize_t i
+        self.store, self.types = store, own(types, np.int32, 1, "types")
+        for i in range(self.types.shape[0]):
+            require(0 <= self.types[i] < store.n_types, "tokens must be words of the store")
 
     def spellings(self):
         """Return the spellings of the tokens, which the link rules read."""
@@ -116,23 +120,48 @@ cdef class Extractor:
     cdef const uint64_t[::1] nothing
     cdef Py_ssize_t n_occurrences, n_position, n_labels, window, reach, n_conjunctions, max_keys
 
-    def __init__(self, plan, WordTable classes, WordTable vectors, WordTable gazetteers, Py_ssize_t n_gazetteers,
-                 lock, FeatureWeights weights=None, topics=None):
-        self.singles, self.single_seeds = plan["singles"], plan["single_seeds"]
-        self.items, self.n_conjunctions = plan["conjunctions"].copy(), len(plan["conjunction_seeds"])
-        self.elsewhere, self.elsewhere_seeds = plan["elsewhere"], plan["elsewhere_seeds"]
+    def __cinit__(self, plan, WordTable classes, WordTable vectors, WordTable gazetteers, Py_ssize_t n_gazetteers,
+                  lock, FeatureWeights weights=None, topics=None):
+        self.singles = own(plan["singles"], np.int32, 2, "singles")
+        self.single_seeds = own(plan["single_seeds"], np.uint64, 1, "single_seeds")
+        self.items = np.array(own(plan["conjunctions"], np.int32, 2, "conjunctions"))
+        self.n_conjunctions = len(plan["conjunction_seeds"])
+        self.elsewhere = own(plan["elsewhere"], np.int32, 1, "elsewhere")
+        self.elsewhere_seeds = own(plan["elsewhere_seeds"], np.uint64, 2, "elsewhere_seeds")
         self.n_occurrences, self.window = plan["n_occurrences"], plan["window"]
         self.classes, self.vectors, self.gazetteers, self.weights = classes, vectors, gazetteers, weights
-        self.topics = topics
+        self.topics = None if topics is None else checked_topics(topics)
         self.n_labels = weights.n_labels if weights is not None else 0
+        require(0 <= n_gazetteers <= MOST_GAZETTEERS, "there are too many gazetteers")
         self.n_position = N_POSITION_ATTRIBUTES + n_gazetteers
         self.max_keys = (self.singles.shape[0] + self.n_conjunctions
                          + 2 * 2 * self.n_occurrences * self.elsewhere.shape[0])
         self.nothing = np.zeros(self.n_position, np.uint64)
-        self.reach = max([abs(offset) for _, offset in plan["conjunctions"]], default=0)
+        self.check_plan()
         self.name_sources()
-        self.lay_out(plan["conjunction_starts"], plan["conjunction_seeds"])
+        self.lay_out(own(plan["conjunction_starts"], np.int32, 1, "conjunction_starts"),
+                     own(plan["conjunction_seeds"], np.uint64, 1, "conjunction_seeds"))
         self.lock, self.store = lock, self.new_store(0)
+
+    cdef int check_plan(self) except -1:
+        """Raise ValueError unless all attributes and offsets of templates exist, and set ``reach``."""
+        cdef Py_ssize_t t
+        require(0 <= self.window <= FARTHEST and 0 <= self.n_occurrences <= MOST_OCCURRENCES, "the window is too wide")
+        require(self.singles.shape[1] == 2 == self.items.shape[1], "templates have an attribute and an offset")
+        require(self.single_seeds.shape[0] == self.singles.shape[0], "each template needs a seed")
+        require(self.elsewhere_seeds.shape[0] == self.elsewhere.shape[0] and self.elsewhere_seeds.shape[1] == 2,
+                "each template needs a seed for both neighbours")
+        for t in range(self.singles.shape[0]):
+            require(0 <= self.singles[t, 0] < N_TYPE_ATTRIBUTES and -self.window <= self.singles[t, 1] <= self.window,
+                    "templates must use attributes of words in the window")
+        for t in range(self.elsewhere.shape[0]):
+            require(0 <= self.elsewhere[t] < N_TYPE_ATTRIBUTES, "templates must use attributes of words")
+        self.reach = 0
+        for t in range(self.items.shape[0]):
+            require(0 <= self.items[t, 0] < N_TYPE_ATTRIBUTES + self.n_position
+                    and -FARTHEST <= self.items[t, 1] <= FARTHEST, "templates must use attributes that exist")
+            self.reach = max(self.reach, abs(<Py_ssize_t> self.items[t, 1]))
+        return 0
 
     cdef void name_sources(self):
         """Rewrite items (attribute, offset) as (source, index), in the order of `find_sources`."""
@@ -150,6 +179,10 @@ cdef class Extractor:
         cdef Py_ssize_t c
         cdef int32_t begin
         cdef Conjunction* each
+        require(seeds.shape[0] == self.n_conjunctions == starts.shape[0] - 1, "each template needs a start and a seed")
+        require_offsets(np.asarray(starts).astype(np.int64), self.items.shape[0], "conjunction_starts")
+        for c in range(self.n_conjunctions):
+            require(starts[c] < starts[c + 1], "a template must not be empty")
         self.conjunctions = <Conjunction*> PyMem_RawCalloc(max(self.n_conjunctions, 1), sizeof(Conjunction))
         if self.conjunctions == NULL:
             raise MemoryError("no memory for templates")
@@ -164,9 +197,12 @@ cdef class Extractor:
     def __dealloc__(self):
         PyMem_RawFree(self.conjunctions)
 
+    cdef Py_ssize_t sum_width(self):
+        """Return the number of sums of a word: one for each place and label."""
+        return (2 * self.window + 3) * self.n_labels
+
     cdef TypeStore new_store(self, Py_ssize_t n_tokens):
-        cdef Py_ssize_t n_places = 2 * self.window + 3
-        cdef TypeStore store = TypeStore(max(2 * MANY_TYPES, MANY_TYPES + n_tokens), n_places * self.n_labels)
+        cdef TypeStore store = TypeStore(max(2 * MANY_TYPES, MANY_TYPES + n_tokens), self.sum_width())
         cdef Py_ssize_t type
         cdef int a
         for type in (BEFORE_SENTENCE, AFTER_SENTENCE):
@@ -233,8 +269,10 @@ cdef class Extractor:
                     types[i] = self.intern(store, words[i]) if type is None else type
         return Words(store, types)
 
-    cdef Context context(self, tokens, const int64_t[::1] offsets, const int64_t[::1] documents):
+    cdef Context context(self, tokens, offsets, documents):
         cdef Words words = tokens if isinstance(tokens, Words) else self.words(tokens)
+        require(words.store.n_types > AFTER_SENTENCE and words.store.sum_width == self.sum_width(),
+                "these words belong to another extractor")
         cdef Context context = Context(words.store, words.types, offsets, documents, self.n_position)
         context.make_room()
         context.read_topics(self.topics)
@@ -324,24 +362,25 @@ cdef class Extractor:
                 origins[t].place = <int32_t> token
         return n
 
-    def keys(self, tokens, const int64_t[::1] sentence_offsets not None):
+    def keys(self, tokens, sentence_offsets):
         """Return the feature keys of each token: (starts int64[n + 1], keys uint64[starts[-1]]).
 
         A key that occurs twice counts twice.
         """
         cdef Context context = self.context(tokens, sentence_offsets, None)
+        cdef const int64_t[::1] offsets = context.offsets
         cdef Py_ssize_t n = context.view.n, s, i, k = 0
         cdef int64_t[::1] starts = np.zeros(n + 1, np.int64)
         cdef uint64_t[::1] keys = np.empty(n * self.max_keys + 1, np.uint64)
         context.mark_places()
-        for s in range(sentence_offsets.shape[0] - 1):
+        for s in range(offsets.shape[0] - 1):
             context.describe(s, self.gazetteers)
-            for i in range(sentence_offsets[s], sentence_offsets[s + 1]):
-                k += self.token_keys(context, i, sentence_offsets[s], sentence_offsets[s + 1], &keys[k], NULL)
+            for i in range(offsets[s], offsets[s + 1]):
+                k += self.token_keys(context, i, offsets[s], offsets[s + 1], &keys[k], NULL)
                 starts[i + 1] = k
         return np.asarray(starts), np.asarray(keys)[:k].copy()
 
-    def origins(self, tokens, const int64_t[::1] sentence_offsets not None, const int64_t[::1] chosen not None):
+    def origins(self, tokens, sentence_offsets, const int64_t[::1] chosen not None):
         """Return the features of the tokens ``chosen`` [m] in the order of `keys`, and the origin of each feature.
 
         Returns (starts int64[m + 1], keys uint64[F], origins int32[F, 2], attributes uint64[n, A]). Rows of origins are
@@ -350,15 +389,17 @@ cdef class Extractor:
         means that a token does not have the attribute.
         """
         cdef Context context = self.context(tokens, sentence_offsets, None)
+        cdef const int64_t[::1] offsets = context.offsets
         cdef Py_ssize_t n = context.view.n, m = chosen.shape[0], i, j, s, k = 0
         cdef int64_t[::1] starts = np.zeros(m + 1, np.int64)
         cdef uint64_t[::1] keys = np.empty(m * self.max_keys + 1, np.uint64)
         cdef int32_t[:, ::1] origins = np.empty((m * self.max_keys + 1, 2), np.int32)
         cdef uint64_t[:, ::1] attributes = np.empty((n, N_TYPE_ATTRIBUTES + self.n_position), np.uint64)
+        chosen = np.array(chosen)
         context.mark_places()
-        for s in range(sentence_offsets.shape[0] - 1):
+        for s in range(offsets.shape[0] - 1):
             context.describe(s, self.gazetteers)
-            for i in range(sentence_offsets[s], sentence_offsets[s + 1]):
+            for i in range(offsets[s], offsets[s + 1]):
                 for j in range(N_TYPE_ATTRIBUTES):
                     attributes[i, j] = context.view.words[i].attributes[j]
                 for j in range(self.n_position):
@@ -368,12 +409,12 @@ cdef class Extractor:
                 raise ValueError(f"token {chosen[i]} does not exist: the document has {n} tokens")
             s = context.view.sentence[chosen[i]]
             context.describe(s, self.gazetteers)
-            k += self.token_keys(context, chosen[i], sentence_offsets[s], sentence_offsets[s + 1], &keys[k],
+            k += self.token_keys(context, chosen[i], offsets[s], offsets[s + 1], &keys[k],
                                  <Origin*> &origins[k, 0])
             starts[i + 1] = k
         return np.asarray(starts), np.asarray(keys)[:k].copy(), np.asarray(origins)[:k].copy(), np.asarray(attributes)
 
-    def scores(self, tokens, const int64_t[::1] sentence_offsets not None, const int64_t[::1] documents=None):
+    def scores(self, tokens, sentence_offsets, documents=None):
         """Return the sums of the weights of each token's features, its unary log-potentials: float64[n, n_tags].
 
         ``tokens`` are strings or `Words`. For several concatenated documents, ``documents`` int64[D + 1] holds the
@@ -389,7 +430,7 @@ cdef class Extractor:
         if context.view.n:
             with nogil:
                 context.mark_places()
-                self.score_tokens(context, sentence_offsets, &scores[0, 0], buffer)
+                self.score_tokens(context, context.offsets, &scores[0, 0], buffer)
         return scores_array
 
     cdef void score_tokens(self, Context context, const int64_t[::1] offsets, double* scores,

@@ -11,7 +11,9 @@ import numpy as np
 
 from libc.stdint cimport int64_t, uint16_t, uint32_t, uint64_t
 
-from rows cimport conditionals, rows_of
+from herdner._ext.conditionals cimport CompiledConditionals
+from herdner._ext.memory cimport own, require, require_offsets
+from rows cimport conditionals
 
 
 cdef extern from "engine/engine.h" nogil:
@@ -177,6 +179,7 @@ cdef class Engine:
         ``max_instructions``: the best of the `instructions` that may be used, for tests.
         """
         cdef bint succeeded
+        cdef CompiledConditionals form
         cdef bytes name = max_instructions.encode()
         cdef const char *best = name
         for part, source in ((PART_PLAN, setup.plan), (PART_RECORD, setup.plan.record), (PART_SETUP, setup),
@@ -186,8 +189,9 @@ cdef class Engine:
         if setup.loop == "grid":
             self.fill(PART_GRID, setup.form)
         else:
-            engine_conditionals(self.e)[0] = rows_of(setup.form)
-            self.references.append(setup.form)
+            form = <CompiledConditionals?> setup.form.compiled
+            engine_conditionals(self.e)[0] = form.c
+            self.references.append(form)
         self.n_steps = setup.n_steps
         with nogil:
             succeeded = engine_begin(self.e, best) != NO_MEMORY

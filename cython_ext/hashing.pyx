@@ -1,4 +1,4 @@
-# cython: language_level=3
+# cython: language_level=3, boundscheck=True
 """Hashes of words, and open-addressing tables keyed by them.
 
 Called by `herdner.ner.features` and `herdner.ner.lexicon`; other compiled modules use hashing.pxd.

@@ -1,4 +1,4 @@
-# cython: language_level=3
+# cython: language_level=3, boundscheck=True
 """Herding over a finite set. Called by ``herdner.studies.herding``, which checks the arguments."""
 
 from libc.stdint cimport int64_t
@@ -41,5 +41,7 @@ def herd_categorical(const int64_t[::1] parts, int64_t whole, int64_t[::1] weigh
                     best = k
             for k in range(parts.shape[0]):
                 weights[k] += parts[k]
+            if best < 0:
+                break  # the probabilities are all 0
             weights[best] -= whole
             samples[t] = best

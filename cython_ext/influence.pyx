@@ -1,4 +1,4 @@
-# cython: language_level=3
+# cython: language_level=3, boundscheck=True
 """Dobrushin's influence matrix: building its rows from pairs of variables, its bounds and its products.
 
 Called by ``herdner.dobrushin.influence``, which checks the arguments. A matrix C consists of ``starts`` int64[V + 1],
@@ -11,12 +11,33 @@ import numpy as np
 from libc.math cimport INFINITY, exp, fabs, fmax, fmin, isnan, sqrt
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
-from matrix cimport Matrix, matrix_of, row_times
+from herdner._ext.memory cimport own, require, require_offsets
+from matrix cimport Matrix, row_times
+
+
+cdef class InfluenceMatrix:
+    def __cinit__(self, starts, sources, values):
+        cdef const int64_t[::1] offsets = own(starts, np.int64, 1, "starts")
+        cdef const int32_t[::1] columns = own(sources, np.int32, 1, "sources")
+        cdef const double[::1] entries = own(values, np.float64, 1, "values")
+        cdef Py_ssize_t e, n = offsets.shape[0] - 1
+        require_offsets(offsets, columns.shape[0], "starts")
+        require(entries.shape[0] == columns.shape[0], "sources and values must have the same length")
+        for e in range(columns.shape[0]):
+            require(0 <= columns[e] < n, "sources must be variables of the matrix")
+        self.c.n, self.c.starts = n, &offsets[0]
+        if columns.shape[0]:
+            self.c.sources, self.c.values = &columns[0], &entries[0]
+        self.arrays = (offsets.base, columns.base, entries.base)
+
+    def __reduce__(self):
+        return InfluenceMatrix, self.arrays
 
 
 def count_pairs(const int32_t[:, ::1] pairs, int64_t[::1] starts):
     """Add to ``starts[i + 1]`` the number of pairs of variable i."""
     cdef int64_t f
+    require(pairs.shape[1] == 2, "pairs must have two columns")
     with nogil:
         for f in range(pairs.shape[0]):
             starts[pairs[f, 0] + 1] += 1
@@ -28,6 +49,7 @@ def place_pairs(const int32_t[:, ::1] pairs, const double[:] strength, int64_t[:
     """Append each pair, with its strength, to the rows of its two variables; ``cursor`` [V] is the end of each row."""
     cdef int64_t f, e
     cdef int32_t i, j
+    require(pairs.shape[1] == 2, "pairs must have two columns")
     with nogil:
         for f in range(pairs.shape[0]):
             i, j = pairs[f, 0], pairs[f, 1]
@@ -97,19 +119,23 @@ def bound_binary(const int64_t[::1] starts, double[::1] values, const double[::1
                 values[e] = 1.0 if isnan(bound) or bound > 1.0 else bound
 
 
-def multiply(influence, const double[::1] x, double[::1] to):
+def multiply(InfluenceMatrix influence not None, const double[::1] x not None, double[::1] to not None):
     """Compute to = C x."""
-    cdef Matrix c = matrix_of(influence)
+    cdef Matrix c = influence.c
     cdef int64_t i
+    require(x.shape[0] == c.n == to.shape[0], "x and to must have an entry for each variable")
+    if not c.n:
+        return
     with nogil:
         for i in range(c.n):
             to[i] = row_times(&c, i, &x[0])
 
 
-def multiply_transposed(influence, const double[::1] x, double[::1] to):
+def multiply_transposed(InfluenceMatrix influence not None, const double[::1] x not None, double[::1] to not None):
     """Compute to = C^T x."""
-    cdef Matrix c = matrix_of(influence)
+    cdef Matrix c = influence.c
     cdef int64_t i, e
+    require(x.shape[0] == c.n == to.shape[0], "x and to must have an entry for each variable")
     with nogil:
         to[:] = 0.0
         for i in range(c.n):

@@ -1,4 +1,4 @@
-# cython: language_level=3
+# cython: language_level=3, boundscheck=True
 """Loops that lay out factor groups as chains and paths, each in one pass over checked arrays.
 
 Called by ``herdner.graph.chains``, ``herdner.graph.linked_chains``, ``herdner.inference.gibbs.blocks`` and the backend
@@ -9,6 +9,8 @@ import numpy as np
 
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
+from herdner._ext.memory cimport require
+
 
 def add_unary(double[:, ::1] unary, const int32_t[:, ::1] scopes, const int32_t[:] table_of_factor,
               const double[:] scale, const double[:, ::1] tables):
@@ -16,6 +18,7 @@ def add_unary(double[:, ::1] unary, const int32_t[:, ::1] scopes, const int32_t[
     cdef int64_t f, j
     cdef const double *row
     cdef double *to
+    require(0 < tables.shape[1] <= unary.shape[1] or not scopes.shape[0], "unary must have a column for each state")
     with nogil:
         for f in range(scopes.shape[0]):
             row = &tables[table_of_factor[f], 0]
@@ -31,6 +34,7 @@ def forward_paths(const int32_t[:, ::1] scopes, int64_t n_variables, int64_t[::1
     factor joins other variables.
     """
     cdef int64_t f = 0, v, n_paths = 0
+    require(offsets.shape[0] > n_variables >= 0, "offsets must have an entry for each variable and one more")
     for v in range(n_variables):
         if f < scopes.shape[0] and (scopes[f, 1] < v or scopes[f, 0] != scopes[f, 1] - 1):
             return -1
@@ -86,9 +90,13 @@ def order_paths(int64_t n_variables, const int32_t[:, ::1] edges, int64_t[::1] o
     -1 - e for the first edge e that gives a variable a third neighbour, or else lies on a cycle.
     """
     # Neighbour + 1, or 0 for none: zero pages cost nothing for variables that are never reached.
-    cdef int32_t[:, ::1] neighbours = np.zeros((n_variables, 2), np.int32)
+    cdef int32_t[:, ::1] neighbours = np.zeros((max(n_variables, 0), 2), np.int32)
     cdef int64_t e, v, at, previous, following, n_ordered = 0, n_paths = 0
-    cdef signed char[::1] seen = np.zeros(n_variables, np.int8)
+    cdef signed char[::1] seen = np.zeros(max(n_variables, 0), np.int8)
+    require(order.shape[0] == n_variables == offsets.shape[0] - 1, "order and offsets must fit the variables")
+    require(edges.shape[1] == 2, "edges must have two columns")
+    for e in range(edges.shape[0]):
+        require(0 <= edges[e, 0] < n_variables and 0 <= edges[e, 1] < n_variables, "edges must join variables")
     with nogil:
         for e in range(edges.shape[0]):
             if not (add_neighbour(neighbours, edges[e, 0], edges[e, 1])
@@ -129,6 +137,7 @@ def add_rows(double[:, ::1] totals, const int32_t[:] to, const double[:] scale, 
     """Add ``scale[f] * rows[f]`` to ``totals[to[f]]`` for each f in order."""
     cdef int64_t f, j
     cdef double *total
+    require(0 < rows.shape[1] <= totals.shape[1] or not rows.shape[0], "totals must have a column for each of rows")
     with nogil:
         for f in range(rows.shape[0]):
             total = &totals[to[f], 0]

@@ -1,4 +1,4 @@
-# cython: language_level=3
+# cython: language_level=3, boundscheck=True
 """The conditional log-likelihood of linear chains over sparse features, and its gradient.
 
 Called by ``herdner.crf.chain_data``, which lays out the data, and ``herdner.crf.likelihood``, which sums the parts.
@@ -9,6 +9,7 @@ of a dense table, which vector code adds.
 
 import numpy as np
 
+cimport cython
 from libc.math cimport INFINITY
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 from libc.string cimport memset
@@ -17,6 +18,7 @@ from hashing cimport mix
 
 from prefetch cimport prefetch
 from herdner._ext.batches cimport BATCH_SEQUENCES, Many, PairCounts
+from herdner._ext.memory cimport own, require, require_offsets
 from herdner._ext.smoothing cimport (
     CHAIN_OK, Workspace, chain_gather, chain_scatter, longest, node_marginals, smooth, total_log,
 )
@@ -78,6 +80,7 @@ def count_pairs(const int32_t[::1] numbers not None, const int64_t[::1] starts n
     cdef Py_ssize_t t, i, k, n_states = allowed.shape[1], n
     cdef int32_t tags[256]
     cdef int32_t column
+    require(n_states <= 256, "there are at most 256 tags")
     with nogil:
         for t in range(starts.shape[0] - 1):
             n = 0
@@ -121,6 +124,7 @@ def lay_out(const int32_t[::1] numbers not None, const int64_t[::1] starts not N
     """
     cdef Py_ssize_t t, i, k = 0, e, n = starts.shape[0] - 1, m = 0
     cdef int32_t column
+    require(n_dense >= 0, "the number of dense columns must be at least 0")
     for i in range(numbers.shape[0]):
         column = columns[numbers[i]]
         if column >= n_dense:
@@ -162,6 +166,38 @@ def mark_used_weights(data, const uint8_t[:, ::1] allowed not None, uint8_t[:, :
                     dense[uses[i], k] |= allowed[t, k]
             for i in range(middles[t], starts[t + 1]):
                 entries[uses[i]] |= allowed[t, entry_labels[uses[i]]]
+
+
+@cython.final
+cdef class TrainingData:
+    """Private and checked copy of what `add_gradient` reads of a `herdner.crf.chain_data.ChainData`."""
+    cdef const int32_t[::1] uses, states
+    cdef const int64_t[::1] starts, middles, sentence_offsets
+    cdef const uint8_t[::1] entry_labels
+    cdef const uint8_t[:, ::1] allowed
+    cdef Py_ssize_t n_dense
+
+    def __cinit__(self, data):
+        cdef Py_ssize_t n, t, i
+        self.uses, self.states = own(data.uses, np.int32, 1, "uses"), own(data.states, np.int32, 1, "states")
+        self.starts, self.middles = own(data.starts, np.int64, 1, "starts"), own(data.middles, np.int64, 1, "middles")
+        self.sentence_offsets = own(data.sentence_offsets, np.int64, 1, "sentence_offsets")
+        self.entry_labels = own(data.entry_labels, np.uint8, 1, "entry_labels")
+        self.allowed, self.n_dense = own(data.allowed, np.uint8, 2, "allowed"), len(data.dense)
+        n = self.states.shape[0]
+        require(self.allowed.shape[0] == n == self.middles.shape[0] == self.starts.shape[0] - 1,
+                "each token needs allowed tags, a tag and features")
+        require(0 < self.allowed.shape[1] <= 256, "there must be 1 to 256 tags")
+        require_offsets(self.starts, self.uses.shape[0], "starts")
+        require_offsets(self.sentence_offsets, n, "sentence_offsets")
+        for i in range(self.entry_labels.shape[0]):
+            require(self.entry_labels[i] < self.allowed.shape[1], "entries must have tags that exist")
+        for t in range(n):
+            require(-1 <= self.states[t] < self.allowed.shape[1], "states must be tags or -1")
+            require(self.starts[t] <= self.middles[t] <= self.starts[t + 1], "middles must be between starts")
+            for i in range(self.starts[t], self.starts[t + 1]):
+                require(0 <= self.uses[i] < (self.n_dense if i < self.middles[t] else self.entry_labels.shape[0]),
+                        "uses must be columns and entries that exist")
 
 
 cdef struct Features:
@@ -208,6 +244,8 @@ cdef inline void spread(const Features* f, int64_t token, const double* excess, 
         entries[f.uses[i]] += padded[f.entry_labels[f.uses[i]]]
 
 
+@cython.internal
+@cython.boundscheck(False)
 cdef class Batch:
     """A batch of sentences: their log-potentials, the results of forward-backward, and their weights."""
     cdef double[:, ::1] unary, nodes
@@ -228,6 +266,8 @@ cdef class Batch:
         self.many = Many(space, self.unary, self.offsets, most, self.log_z, self.nodes, None, self.pairs, self.weights)
 
 
+@cython.internal
+@cython.boundscheck(False)
 cdef class PartialSentences:
     """Sentences that are partially annotated: forward-backward over the allowed tags."""
     cdef Workspace space
@@ -269,6 +309,7 @@ cdef bint has_all_tags(const int32_t* states, int64_t n) noexcept nogil:
     return True
 
 
+@cython.boundscheck(False)
 cdef double subtract_tags(const int32_t* states, int64_t n, const double* unary, double* nodes,
                           const double[:, :, ::1] transition, double weight,
                           double[:, ::1] transition_slope) noexcept nogil:
@@ -288,23 +329,34 @@ cdef double subtract_tags(const int32_t* states, int64_t n, const double* unary,
     return gain
 
 
-def add_gradient(data, Py_ssize_t first, Py_ssize_t last, const double[::1] sentence_weights not None,
+@cython.boundscheck(False)
+def add_gradient(TrainingData data not None, Py_ssize_t first, Py_ssize_t last, const double[::1] sentence_weights not None,
                  const double[:, ::1] dense not None, const double[::1] entries not None,
                  const double[:, :, ::1] transition not None, const double[::1] start not None,
                  const double[::1] end not None, double[:, ::1] dense_slope not None, double[::1] entry_slope not None,
                  double[:, ::1] transition_slope not None):
     """Compute the negative log-likelihood of sentences ``first`` to ``last`` - 1 and add its derivatives to the slopes.
 
-    ``data`` is a `herdner.crf.chain_data.ChainData`; sentences of weight 0 are skipped. ``start`` and ``end`` [K] are
+    Sentences of weight 0 are skipped. ``start`` and ``end`` [K] are
     log-potentials of the first and the last token of a sentence. Returns (value, fault); fault is a sentence whose tags
     the tables forbid, or -1.
     """
     cdef const int32_t[::1] uses = data.uses, states = data.states
     cdef const int64_t[::1] starts = data.starts, middles = data.middles
     cdef const uint8_t[::1] entry_labels = data.entry_labels
-    cdef const int64_t[::1] offsets = data.sentence_offsets[first:last + 1]
     cdef const uint8_t[:, ::1] allowed = data.allowed
-    cdef int n_states = <int> transition.shape[1], k
+    cdef int n_states = <int> allowed.shape[1], k
+    require(0 <= first <= last < data.sentence_offsets.shape[0], "the sentences must exist")
+    require(sentence_weights.shape[0] == data.sentence_offsets.shape[0] - 1, "each sentence needs a weight")
+    require(transition.shape[0] == 1 and transition.shape[1] == n_states == transition.shape[2]
+            and start.shape[0] == n_states == end.shape[0], "transition, start and end must fit the tags")
+    require(dense.shape[0] == data.n_dense and dense.shape[1] == (n_states + 3) // 4 * 4,
+            "the dense table needs a padded row for each column")
+    require(entries.shape[0] == entry_labels.shape[0], "each entry needs a weight")
+    require(dense_slope.shape[0] == dense.shape[0] and dense_slope.shape[1] == dense.shape[1]
+            and entry_slope.shape[0] == entries.shape[0] and transition_slope.shape[0] == n_states
+            and transition_slope.shape[1] == n_states, "slopes must have the shapes of their weights")
+    cdef const int64_t[::1] offsets = data.sentence_offsets[first:last + 1]
     cdef int64_t n_longest = longest(offsets), n_sentences = last - first, s = 0, i, t, n, at, to, fault = -1, n_batch
     cdef Workspace space = Workspace(transition, n_longest)
     cdef Batch batch = Batch(space, offsets, n_longest)

@@ -3,9 +3,11 @@
 
 import numpy as np
 
+cimport cython
 from cpython.unicode cimport PyUnicode_GET_LENGTH, PyUnicode_READ_CHAR
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
+from herdner._ext.memory cimport own, require, require_offsets
 from herdner._ext.spellings cimport (
     BEGINS_CAPITAL, BEGINS_SMALL, IN_CAPITALS, OPENS, TokenSpellings, Spelling,
 )
@@ -48,7 +50,7 @@ def checked_borders(sentence_offsets, Py_ssize_t n_tokens):
     result = np.asarray(sentence_offsets)
     if result.dtype.kind not in "iu" and result.shape[:1] != (0,) or result.ndim != 1:
         raise ValueError("sentence offsets must be a list of whole numbers")
-    result = np.ascontiguousarray(result, np.int64)
+    result = np.array(result, np.int64, order="C")  # a copy, which no other thread can change
     cdef const int64_t[::1] borders = result
     cdef Py_ssize_t s
     if not borders.shape[0] or borders[0] != 0 or borders[borders.shape[0] - 1] != n_tokens:
@@ -56,6 +58,13 @@ def checked_borders(sentence_offsets, Py_ssize_t n_tokens):
     for s in range(1, borders.shape[0]):
         if borders[s] < borders[s - 1]:
             raise ValueError(f"sentence offsets must not decrease, as from {borders[s - 1]} to {borders[s]}")
+    return result
+
+
+cdef object checked_documents(documents, Py_ssize_t n):
+    """Return a private copy of the first token of each document and the number of tokens, n."""
+    result = np.array([0, n]) if documents is None else own(documents, np.int64, 1, "documents")
+    require_offsets(result, n, "documents")
     return result
 
 
@@ -75,7 +84,7 @@ def name_tokens_of_documents(TokenSpellings said not None, sentence_offsets, doc
     ``documents`` int64[D + 1] holds the first token of each document and the number of tokens; None means one document.
     """
     cdef const int64_t[::1] borders = checked_borders(sentence_offsets, said.n)
-    cdef const int64_t[::1] starts = np.array([0, said.n]) if documents is None else documents
+    cdef const int64_t[::1] starts = checked_documents(documents, said.n)
     cdef int32_t[::1] last_document = np.full(said.n_words, -1, np.int32)  # the last document with this word
     result, firsts = np.empty(said.n, np.int32), np.zeros(starts.shape[0], np.int64)
     cdef int32_t[::1] tokens = result
@@ -163,6 +172,7 @@ cdef enum:
     START = 2   # the first token of a sentence
 
 
+@cython.boundscheck(True)
 def company_runs(names, list tokens not None, sentence_offsets, frozenset designators not None):
     """Return the runs of `name_tokens` for `herdner.crf.link_rules.Company`: list[(begin, end, has_designator)].
 
@@ -196,8 +206,8 @@ def company_runs(names, list tokens not None, sentence_offsets, frozenset design
         runs.append((begin, token, has_designator))
         if kind[begin] & START and token > begin + 1:
             runs.append((begin + 1, token, has_designator))
-    wanted = {(<str> tokens[<Py_ssize_t> run[0]]).casefold() for run in runs if run[2]}
-    return [run for run in runs if (<str> tokens[<Py_ssize_t> run[0]]).casefold() in wanted]
+    wanted = {(<str?> tokens[<Py_ssize_t> run[0]]).casefold() for run in runs if run[2]}
+    return [run for run in runs if (<str?> tokens[<Py_ssize_t> run[0]]).casefold() in wanted]
 
 
 cdef int64_t link_groups(const int32_t[::1] groups, int64_t begin, int64_t end, int64_t nearest, int32_t[::1] later,
@@ -235,13 +245,14 @@ cdef nearest_links(const int32_t[::1] mentions, const int32_t[::1] later, Py_ssi
     return result
 
 
-def documents_with_words(TokenSpellings said not None, words, const int64_t[::1] documents not None):
+def documents_with_words(TokenSpellings said not None, words, documents):
     """Return the documents that contain any of the words: list[int].
 
     ``documents``: as in `name_tokens_of_documents`.
     """
     cdef uint8_t[::1] wanted = np.zeros(said.n_words, np.uint8)
-    cdef uint8_t[::1] has = np.zeros(documents.shape[0], np.uint8)
+    cdef const int64_t[::1] starts = checked_documents(documents, said.n)
+    cdef uint8_t[::1] has = np.zeros(starts.shape[0], np.uint8)
     cdef Py_ssize_t d, token
     cdef object number
     for word in words:
@@ -249,8 +260,8 @@ def documents_with_words(TokenSpellings said not None, words, const int64_t[::1]
         if number is not None and number < said.n_words:
             wanted[<Py_ssize_t> number] = 1
     with nogil:
-        for d in range(documents.shape[0] - 1):
-            for token in range(documents[d], documents[d + 1]):
+        for d in range(starts.shape[0] - 1):
+            for token in range(starts[d], starts[d + 1]):
                 has[d] |= wanted[said.at[token].word]
     return np.flatnonzero(has).tolist()
 
@@ -262,7 +273,9 @@ def merge_links(list ends not None):
     int32[F, 2] of each of at most 62 rules. Pairs and combinations are ascending; bit r of a combination stands for
     rule r. Returns None if the links of a rule are not strictly ascending.
     """
-    cdef Py_ssize_t n_rules = len(ends), n = 0, r
+    cdef list parts = [own(part, np.int32, 2, "links") for part in list(ends)]
+    cdef Py_ssize_t n_rules = len(parts), n = 0, r
+    require(n_rules <= 62 and all(part.shape[1] == 2 for part in parts), "links must have two columns, of 62 rules at most")
     cdef bint ascends = True
     cdef int64_t[::1] heads = np.zeros(n_rules + 1, np.int64)
     # The links of all rules, concatenated, each followed by a row larger than all others.
@@ -275,7 +288,7 @@ def merge_links(list ends not None):
     cdef const int32_t* row
     heads[0] = 1
     for r in range(n_rules):
-        heads[r + 1] = heads[r] + len(ends[r]) + 1
+        heads[r + 1] = heads[r] + len(parts[r]) + 1
     with nogil:
         while True:
             least = &rows[0, 0]
@@ -312,7 +325,7 @@ cdef distinct(const int64_t[::1] values):
     return np.sort(unsorted), ranks[np.asarray(which)]
 
 
-def add_messages(double[:, ::1] total not None, const int32_t[:, ::1] ends not None, scale,
+def add_messages(double[:, ::1] total not None, ends, scale,
                  const double[:, ::1] table not None, const double[:, ::1] beliefs not None):
     """Add to both ends of each link its expected log-potential under the belief of the other end.
 
@@ -321,13 +334,19 @@ def add_messages(double[:, ::1] total not None, const int32_t[:, ::1] ends not N
     the results of a document do not depend on other documents.
     """
     cdef const double[::1] scales = scale
+    cdef const int32_t[:, ::1] links = own(ends, np.int32, 2, "ends")
     cdef const double[:, ::1] transposed = np.ascontiguousarray(np.swapaxes(table, 0, 1))
     cdef Py_ssize_t f, n_states = table.shape[0]
+    require(table.shape[1] == n_states == total.shape[1] == beliefs.shape[1], "tables and rows must have equal widths")
+    require(total.shape[0] == beliefs.shape[0] and links.shape[1] == 2, "each token needs a belief, each link two ends")
+    require(scales is None or scales.shape[0] == links.shape[0], "each link needs a scale")
+    for f in range(links.shape[0]):
+        require(0 <= links[f, 0] < total.shape[0] and 0 <= links[f, 1] < total.shape[0], "links must join tokens")
     cdef double[::1] expected = np.empty(n_states)
     with nogil:
-        for f in range(ends.shape[0]):
-            add_message(&total[ends[f, 0], 0], &total[ends[f, 1], 0], 1.0 if scales is None else scales[f],
-                        &table[0, 0], &transposed[0, 0], &beliefs[ends[f, 0], 0], &beliefs[ends[f, 1], 0], &expected[0],
+        for f in range(links.shape[0]):
+            add_message(&total[links[f, 0], 0], &total[links[f, 1], 0], 1.0 if scales is None else scales[f],
+                        &table[0, 0], &transposed[0, 0], &beliefs[links[f, 0], 0], &beliefs[links[f, 1], 0], &expected[0],
                         n_states)
 
 

@@ -1,9 +1,6 @@
 # cython: language_level=3
-# Dobrushin's influence matrix for the loops: pointers into the arrays of a `herdner.dobrushin.Influence`, which
-# describes them. The caller must keep that Python object alive.
+# Rows of Dobrushin's influence matrix for the loops, which get them from a `herdner._ext.influence.InfluenceMatrix`.
 from libc.stdint cimport int32_t, int64_t
-
-from firsts cimport first_double, first_int32, first_int64
 
 
 cdef struct Matrix:
@@ -11,13 +8,6 @@ cdef struct Matrix:
     const int64_t *starts
     const int32_t *sources
     const double *values
-
-
-cdef inline Matrix matrix_of(object influence):
-    return Matrix(
-        len(influence.starts) - 1, first_int64(influence.starts), first_int32(influence.sources),
-        first_double(influence.values),
-    )
 
 
 cdef inline double row_times(const Matrix *c, int64_t i, const double *x) noexcept nogil:

@@ -15,6 +15,9 @@ from libc.math cimport INFINITY
 from libc.stdint cimport int32_t, int64_t, uint8_t
 from libc.stdlib cimport qsort
 
+cimport cython
+
+from herdner._ext.memory cimport own, require, require_offsets
 from rows cimport BUDGET, MOST_VARIABLES
 from sums cimport CompensatedSum, add
 
@@ -35,25 +38,65 @@ cdef class MaxProduct:
     cdef double[::1] messages, new
     cdef double[:, ::1] beliefs, incoming
     cdef uint8_t[::1] decided
-    cdef readonly object state     # int32[V]: the best state of each belief (ties: the smallest), or the decoded state
-    cdef int32_t[::1] x
+    cdef int32_t[::1] x            # the best state of each belief (ties: the smallest), or the decoded state
     # The largest change of a message in this sweep, up to a constant, at states that are not yet ruled out.
     cdef readonly double change
     cdef readonly int64_t fault    # a variable whose states are all impossible, or -1
 
-    def __cinit__(self, slots, const double[:, ::1] unary, double damping):
-        self.sizes, self.unary, self.damping = slots.sizes, unary, damping
-        self.scope, self.factor_of, self.factor_at = slots.scope, slots.factor_of, slots.factor_at
-        self.message_at, self.table_at, self.tables = slots.message_at, slots.table_at, slots.tables
-        self.scale, self.starts, self.slots, self.order = slots.scale, slots.starts, slots.slots, slots.order
-        self.messages = np.zeros(slots.message_at.take(-1))  # negative indices are disabled in this file
-        self.beliefs = np.array(unary)
-        self.new = np.empty(unary.shape[1])
-        self.incoming = np.empty((max(2, np.max(np.diff(slots.factor_at), initial=0)), unary.shape[1]))
-        self.decided = np.zeros(unary.shape[0], np.uint8)
-        self.state = np.zeros(unary.shape[0], np.int32)
-        self.x = self.state
+    def __cinit__(self, slots, unary, double damping):
+        self.sizes, self.unary = own(slots.sizes, np.int32, 1, "sizes"), own(unary, np.float64, 2, "unary")
+        self.scope, self.factor_of = own(slots.scope, np.int32, 1, "scope"), own(slots.factor_of, np.int32, 1, "factor_of")
+        self.factor_at = own(slots.factor_at, np.int64, 1, "factor_at")
+        self.message_at = own(slots.message_at, np.int64, 1, "message_at")
+        self.table_at, self.tables = own(slots.table_at, np.int64, 1, "table_at"), own(slots.tables, np.float64, 1, "tables")
+        self.scale, self.starts = own(slots.scale, np.float64, 1, "scale"), own(slots.starts, np.int64, 1, "starts")
+        self.slots, self.order = own(slots.slots, np.int32, 1, "slots"), own(slots.order, np.int32, 1, "order")
+        self.check()
+        self.damping = damping
+        self.messages = np.zeros(self.message_at[self.scope.shape[0]])
+        self.beliefs = np.array(self.unary)
+        self.new = np.empty(self.unary.shape[1])
+        self.incoming = np.empty((max(2, np.max(np.diff(self.factor_at), initial=0)), self.unary.shape[1]))
+        self.decided = np.zeros(self.unary.shape[0], np.uint8)
+        self.x = np.zeros(self.unary.shape[0], np.int32)
         self.fault = -1
+
+    @cython.boundscheck(True)
+    cdef int check(self) except -1:
+        """Raise ValueError unless all positions are inside their arrays."""
+        cdef int64_t n = self.sizes.shape[0], n_slots = self.scope.shape[0], n_factors = self.scale.shape[0], i, f, j, s
+        cdef int64_t cells
+        require(self.unary.shape[0] == n == self.starts.shape[0] - 1 == self.order.shape[0],
+                "sizes, unary, starts and order must have an entry for each variable")
+        require(self.factor_of.shape[0] == n_slots == self.table_at.shape[0] == self.message_at.shape[0] - 1,
+                "factor_of, table_at and message_at must have an entry for each slot")
+        require(self.factor_at.shape[0] == n_factors + 1, "factor_at must have an entry for each factor")
+        require_offsets(self.factor_at, n_slots, "factor_at")
+        require_offsets(self.starts, self.slots.shape[0], "starts")
+        require(self.message_at[0] == 0, "messages begin at 0")
+        for i in range(n):
+            require(0 < self.sizes[i] <= self.unary.shape[1], "unary must have a column for each state")
+            require(0 <= self.order[i] < n, "order must consist of variables")
+            for j in range(self.starts[i], self.starts[i + 1]):
+                require(0 <= self.slots[j] < n_slots and self.scope[self.slots[j]] == i,
+                        "slots must be those of their variable")
+        for f in range(n_factors):
+            require(2 <= self.factor_at[f + 1] - self.factor_at[f] <= MOST_VARIABLES, "factors have 2 to 64 variables")
+            cells = 1
+            for s in range(self.factor_at[f], self.factor_at[f + 1]):
+                require(0 <= self.scope[s] < n and self.factor_of[s] == f, "slots must be those of their factor")
+                require(self.message_at[s + 1] - self.message_at[s] == self.sizes[self.scope[s]],
+                        "a message has an entry for each state")
+                cells *= self.sizes[self.scope[s]]
+                require(cells <= self.tables.shape[0], "tables must have a cell for each joint state of a factor")
+            for s in range(self.factor_at[f], self.factor_at[f + 1]):
+                require(0 <= self.table_at[s] <= self.tables.shape[0] - cells, "tables must be inside their array")
+        return 0
+
+    @property
+    def state(self):
+        """The best state of each belief, or the decoded state: int32[V]."""
+        return np.array(self.x)
 
     def sweep(self, int64_t at, bint backward):
         """Update the messages to one variable after the other, along ``order`` or ``backward``.
@@ -61,6 +104,7 @@ cdef class MaxProduct:
         Starts at position ``at`` and runs for a fraction of a second. Returns the next position, V at the end.
         """
         cdef int64_t spent = 0, n = self.order.shape[0], i
+        require(at >= 0, "positions count from 0")
         if at == 0:
             self.change = 0.0
         with nogil:
@@ -80,6 +124,7 @@ cdef class MaxProduct:
         """
         cdef int64_t spent = 0, n = self.order.shape[0], i, j, k
         cdef double[:, ::1] sums = np.empty((1, self.unary.shape[1]))
+        require(at >= 0, "positions count from 0")
         with nogil:
             while at < n and spent < BUDGET:
                 i = self.order[at]
@@ -253,6 +298,7 @@ cdef inline int32_t best_state(const double *values, int n) noexcept nogil:
     return best
 
 
+@cython.boundscheck(True)
 def traverse(const int32_t[::1] scope, const int32_t[::1] factor_of, const int64_t[::1] factor_at,
              const int64_t[::1] starts, const int32_t[::1] slots, int32_t[::1] order):
     """Fill ``order`` [V] with one component after the other.

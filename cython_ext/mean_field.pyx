@@ -8,34 +8,41 @@ Where some state has no forbidden entries, this is the usual update.
 
 import numpy as np
 
+cimport cython
 from libc.math cimport INFINITY, exp, fabs, fmax, fmin, isfinite, log
 from libc.stdint cimport int32_t, int64_t
 
-from rows cimport BUDGET, EXP_CELLS, Configurations, conditionals, first_configuration, state_value
-from rows cimport next_configuration, rows_of
+from herdner._ext.conditionals cimport CompiledConditionals
+from herdner._ext.memory cimport own, require
+from rows cimport BUDGET, EXP_CELLS, MOST_VARIABLES, Configurations, conditionals, first_configuration
+from rows cimport next_configuration, state_value
 from sums cimport CompensatedSum, add
 
 
 cdef class MeanField:
     """Mean-field updates of q [V, K] in place, one variable at a time: q <- (1 - damping) q + damping * best."""
     cdef conditionals c
-    cdef object references
+    cdef CompiledConditionals references
     cdef double[:, ::1] q
     cdef double[:, ::1] work
     cdef double damping
     cdef readonly double change  # the largest distance in this sweep between a q and its best distribution
 
-    def __cinit__(self, laid_out, double[:, ::1] q, double damping):
-        self.c = rows_of(laid_out)
-        self.references = laid_out
+    def __cinit__(self, CompiledConditionals laid_out not None, double[:, ::1] q not None, double damping):
+        cdef Py_ssize_t i
+        self.c, self.references = laid_out.c, laid_out
+        require(q.shape[0] == self.c.n, "q must have a row for each variable")
+        for i in range(self.c.n):
+            require(self.c.sizes[i] <= q.shape[1], "q must have a column for each state")
         self.q = q
-        self.work = np.empty((2, np.max(laid_out.widths, initial=2)))
+        self.work = np.empty((2, laid_out.widest))
         self.damping = damping
         self.change = 0.0
 
     def sweep(self, int64_t i):
         """Continue the sweep from variable i for a fraction of a second. Return the next variable, V at the end."""
         cdef int64_t spent = 0
+        require(i >= 0, "variables count from 0")
         if i == 0:
             self.change = 0.0
         with nogil:
@@ -204,27 +211,38 @@ cdef double weighted(const double *p, const double *row, int n, double share) no
     return total
 
 
-def expected(const double[:, ::1] q, const int32_t[::1] sizes, const int32_t[:, ::1] scopes,
-             const int32_t[:] table_of_factor, const double[:] scale, const double[:, ::1] tables, int64_t f):
+def expected(const double[:, ::1] q not None, sizes, scopes, const int32_t[:] table_of_factor not None,
+             const double[:] scale not None, const double[:, ::1] tables not None, int64_t f):
     """Sum the expected log-potentials of factors from f on, under independent distributions q [V, K] with 0 * -inf = 0.
 
     Runs for a fraction of a second. Returns (sum, next factor).
     """
     cdef CompensatedSum total = CompensatedSum(0.0, 0.0)
-    cdef int64_t spent = 0
-    cdef int last = <int> scopes.shape[1] - 1, n_states
+    cdef const int32_t[::1] widths = own(sizes, np.int32, 1, "sizes")
+    cdef const int32_t[:, ::1] variables = own(scopes, np.int32, 2, "scopes")
+    cdef int64_t spent = 0, t
+    cdef int last = <int> variables.shape[1] - 1, n_states
     cdef double part
     cdef const double *row
     cdef const double *other
     cdef Configurations c
-    c.sizes, c.q, c.stride = &sizes[0], &q[0, 0], q.shape[1]
+    require(0 <= last < MOST_VARIABLES and f >= 0, "factors have 1 to 64 variables and count from 0")
+    require(table_of_factor.shape[0] == scale.shape[0] == variables.shape[0], "factors need a table and a scale each")
+    check_cells(variables, widths, q, tables.shape[1])
+    if not variables.shape[0]:
+        return 0.0, f
+    c.sizes, c.q, c.stride = &widths[0], &q[0, 0], q.shape[1]
     with nogil:
-        while f < scopes.shape[0] and spent < BUDGET:
-            row = &tables[table_of_factor[f], 0]
-            other = &q[scopes[f, last], 0]
-            n_states = sizes[scopes[f, last]]
+        while f < variables.shape[0] and spent < BUDGET:
+            t = table_of_factor[f]
+            if not 0 <= t < tables.shape[0]:
+                with gil:
+                    raise IndexError(f"factor {f} uses table {t}, which does not exist")
+            row = &tables[t, 0]
+            other = &q[variables[f, last], 0]
+            n_states = widths[variables[f, last]]
             part = 0.0
-            first_configuration(&c, &scopes[f, 0], last)
+            first_configuration(&c, &variables[f, 0], last)
             while True:
                 if c.weights[last] != 0.0:
                     part += weighted(other, row, n_states, c.weights[last])
@@ -234,14 +252,32 @@ def expected(const double[:, ::1] q, const int32_t[::1] sizes, const int32_t[:, 
                     break
             if part == -INFINITY:
                 total = CompensatedSum(-INFINITY, 0.0)
-                f = scopes.shape[0]
+                f = variables.shape[0]
                 break
             add(&total, scale[f] * part)
             f += 1
     return total.value, f
 
 
-def entropy(const double[:, ::1] q, const int32_t[::1] sizes, int64_t i):
+cdef int check_cells(const int32_t[:, ::1] scopes, const int32_t[::1] sizes, const double[:, ::1] q,
+                     int64_t n_cells) except -1:
+    """Raise ValueError unless each factor has ``n_cells`` joint states and each variable a row of ``q``."""
+    cdef int64_t f, a, cells
+    require(q.shape[0] >= sizes.shape[0], "q must have a row for each variable")
+    for f in range(sizes.shape[0]):
+        require(0 < sizes[f] <= q.shape[1], "q must have a column for each state")
+    for f in range(scopes.shape[0]):
+        cells = 1
+        for a in range(scopes.shape[1]):
+            require(0 <= scopes[f, a] < sizes.shape[0], "scopes must consist of variables of the graph")
+            cells *= sizes[scopes[f, a]]
+            require(0 < cells <= n_cells, "tables must have a cell for each joint state of a factor")
+        require(cells == n_cells, "tables must have a cell for each joint state of a factor")
+    return 0
+
+
+@cython.boundscheck(True)
+def entropy(const double[:, ::1] q not None, const int32_t[::1] sizes not None, int64_t i):
     """Sum the entropies of the distributions q [V, K] of variables from i on.
 
     Runs for a fraction of a second. Returns (sum, next variable).

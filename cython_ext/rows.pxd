@@ -1,9 +1,7 @@
 # cython: language_level=3
-# The full conditionals of a graph for the loops (engine/conditional.h): pointers into the arrays of
-# herdner.graph.conditionals, which describes their layout. The caller must keep that Python object alive.
+# The full conditionals of a graph for the loops (engine/conditional.h), which get them from a
+# `herdner._ext.conditionals.CompiledConditionals`; herdner.graph.conditionals describes their layout.
 from libc.stdint cimport int32_t, int64_t
-
-from firsts cimport first_double, first_int32, first_int64
 
 cdef enum:
     # NumPy arrays have at most so many axes, so factors have at most so many variables.
@@ -29,18 +27,6 @@ cdef extern from "engine/conditional.h" nogil:
         const double *rows
     int64_t row_of_int32(const conditionals *c, int64_t e, int64_t width, const int32_t *x)
     double state_value(const double *row, int64_t k, int64_t n_states)
-
-
-cdef inline conditionals rows_of(object laid_out):
-    cdef conditionals c
-    c.n, c.n_unary, c.n_rows = len(laid_out.sizes), len(laid_out.unary), len(laid_out.rows)
-    c.sizes, c.widths = first_int32(laid_out.sizes), first_int32(laid_out.widths)
-    c.row_at, c.others = first_int32(laid_out.row_at), first_int32(laid_out.others)
-    c.unary_at, c.starts = first_int64(laid_out.unary_at), first_int64(laid_out.starts)
-    c.unary, c.rows = first_double(laid_out.unary), first_double(laid_out.rows)
-    c.others_at = NULL if laid_out.others_at is None else first_int64(laid_out.others_at)
-    c.places = NULL if laid_out.places is None else first_int32(laid_out.places)
-    return c
 
 
 # An iterator over the joint states of a few variables, the last one fastest. Each has as its weight the product of its

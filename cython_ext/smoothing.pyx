@@ -11,6 +11,36 @@ import numpy as np
 from libc.math cimport INFINITY, exp, fabs
 from libc.stdint cimport int32_t, int64_t
 
+from herdner._ext.memory cimport own, require, require_offsets
+
+
+cdef object own_tables(tables, Py_ssize_t n_states):
+    """Return a private copy of tables [T, K, K] for ``n_states`` states, at least one table."""
+    result = own(tables, np.float64, 3, "tables")
+    require(n_states > 0 and len(result) > 0 and result.shape[1] == n_states == result.shape[2],
+            "tables must have a row and a column for each state")
+    return result
+
+
+cdef object own_sequences(offsets, Py_ssize_t n):
+    """Return a private copy of the offsets of sequences of n tokens."""
+    result = own(offsets, np.int64, 1, "offsets")
+    require_offsets(result, n, "offsets")
+    return result
+
+
+cdef object own_edges(edge_table, Py_ssize_t n, Py_ssize_t n_tables):
+    """Return a private copy of the table of each token's edge, or None."""
+    cdef const int32_t[::1] edges
+    cdef Py_ssize_t t
+    if edge_table is None:
+        return None
+    result = edges = own(edge_table, np.int32, 1, "edge_table")
+    require(edges.shape[0] == n, "edge_table must have an entry for each token")
+    for t in range(n):
+        require(0 <= edges[t] < n_tables, "edge_table must consist of tables")
+    return result
+
 
 cdef object in_lines(tuple shape):
     """Return an uninitialised float64 array that begins with a cache line, so that no vector crosses a line."""
@@ -169,7 +199,8 @@ cdef void count_edges(const Smoothed *c, int64_t n, const int32_t *edge_table, d
 
 
 cdef class ScaledTables:
-    def __cinit__(self, const double[:, :, ::1] tables):
+    def __cinit__(self, const double[:, :, ::1] tables not None):
+        require(tables.shape[0] > 0 and 0 < tables.shape[1] == tables.shape[2], "tables must be square")
         cdef double[:, :, ::1] relative = np.empty(np.shape(tables))
         cdef Py_ssize_t t, i, j
         cdef double top, least = 0.0
@@ -191,14 +222,16 @@ cdef class ScaledTables:
 
 
 cdef class Workspace:
-    def __cinit__(self, const double[:, :, ::1] tables, int64_t n):
+    def __cinit__(self, tables, int64_t n):
+        cdef const double[:, :, ::1] own_copy = own(tables, np.float64, 3, "tables")
         cdef double[:, :, ::1] rows
+        require(0 < n < 1 << 48, "sequences must have tokens")
         cdef double[:, ::1] norms = np.empty((3, n))
-        self.scaled = ScaledTables(tables)
-        self.c.scaled, self.c.scalable, self.c.tables = self.scaled.c, self.scaled.scalable, &tables[0, 0, 0]
+        self.scaled = ScaledTables(own_copy)
+        self.c.scaled, self.c.scalable, self.c.tables = self.scaled.c, self.scaled.scalable, &own_copy[0, 0, 0]
         rows = np.empty((4, n, self.c.scaled.stride))
         self.work = np.empty(self.c.scaled.n_states * self.c.scaled.stride)
-        self.references = (tables, rows, norms)
+        self.references = (own_copy, rows, norms)
         self.c.x, self.c.forward = &rows[0, 0, 0], &rows[1, 0, 0]
         self.c.backward, self.c.xb = &rows[2, 0, 0], &rows[3, 0, 0]
         self.c.norm, self.c.scale, self.c.tops = &norms[0, 0], &norms[1, 0], &norms[2, 0]

@@ -23,6 +23,10 @@ cdef class Strings:
         """Add a string; loops find a pointer to its value."""
         self.enter(word, value, <void*> value)
 
+    def get(self, str word not None):
+        """Return the value of a string, or None."""
+        return self.values.get(word)
+
     cdef int enter(self, str word, value, void* pointer) except -1:
         """Add a string with the pointer that loops find. A known string is not changed, as loops may use its value."""
         if word in self.values:

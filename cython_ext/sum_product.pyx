@@ -22,8 +22,9 @@ from libc.stdint cimport int32_t, int64_t, uint8_t
 from herdner._ext.smoothing cimport (
     CHAIN_EXTREME, CHAIN_OK, ScaledTables, Smoothed, Workspace, chain_cavity, chain_exponentials,
     chain_message, chain_multiply, chain_product, chain_replace_message, chain_start_backward, chain_tables, edges_from,
-    joined, log_sum_exp, longest, node_marginals, scaled_passes, smooth, soft_max, total_log,
+    joined, log_sum_exp, longest, node_marginals, own_edges, own_sequences, own_tables, scaled_passes, smooth, soft_max, total_log,
 )
+from herdner._ext.memory cimport own, require
 from prefetch cimport prefetch
 from rows cimport BUDGET
 
@@ -76,15 +77,20 @@ cdef class SumProduct:
 
     def __cinit__(self, chains, double damping, double tolerance):
         form = chains.form
-        self.unary, self.offsets, self.edge_table = form.unary, form.offsets, form.edge_table
-        self.link_tables = chains.tables
-        n, n_states, n_chains = self.unary.shape[0], self.unary.shape[1], self.offsets.shape[0] - 1
-        self.space = Workspace(form.tables, longest(self.offsets))
+        self.unary = own(form.unary, np.float64, 2, "unary")
+        n, n_states = self.unary.shape[0], self.unary.shape[1]
+        self.offsets, tables = own_sequences(form.offsets, n), own_tables(form.tables, n_states)
+        self.edge_table, self.link_tables = own_edges(form.edge_table, n, len(tables)), own_tables(chains.tables, n_states)
+        scopes = own(chains.scopes, np.int32, 2, "scopes")
+        table_of_edge = own(np.ascontiguousarray(chains.table_of_edge), np.int32, 1, "table_of_edge")
+        check_links(self.offsets, scopes, table_of_edge, self.link_tables.shape[0])
+        n_chains = self.offsets.shape[0] - 1
+        self.space = Workspace(tables, longest(self.offsets))
         self.unary_with_messages = np.empty((longest(self.offsets), n_states))
         self.damping, self.tolerance, self.fault = damping, tolerance, -1
         self.scaled = ScaledTables(self.link_tables)
         self.links = self.scaled.c
-        self.set_slots(chains.scopes, chains.table_of_edge)
+        self.set_slots(scopes, table_of_edge)
         n_slots, n_fresh = self.variable.shape[0], max(1, int(np.diff(self.slot_starts).max(initial=0)))
         self.messages, self.fresh = np.zeros((n_slots, self.links.stride)), np.zeros((n_fresh, self.links.stride))
         self.messages[:, :n_states] = 1.0
@@ -138,6 +144,7 @@ cdef class SumProduct:
         """
         cdef int64_t spent = 0, n_chains = self.offsets.shape[0] - 1, end = n_sweeps * n_chains, s, n, n_slots, size
         cdef int n_states = self.links.n_states
+        require(at >= 0, "positions count from 0")
         with nogil:
             while at < end and self.n_stale and spent < BUDGET and self.fault < 0:
                 s = n_chains - 1 - at % n_chains if at // n_chains % 2 else at % n_chains
@@ -289,6 +296,7 @@ cdef class SumProduct:
 
     def unaries(self, int64_t first, int64_t last):
         """Return the unary log-potentials plus messages of chains ``first`` to ``last`` - 1: float64[n, K]."""
+        require(0 <= first <= last < self.offsets.shape[0], "the chains must exist")
         cdef int64_t start = self.offsets[first], s
         result = np.empty((self.offsets[last] - start, self.unary.shape[1]))
         cdef double[:, ::1] rows = result
@@ -468,11 +476,17 @@ cdef class SumProduct:
             log_new[k] -= top
         return exponentiate(new, log_new, self.links.n_states) >= SMALLEST_NUMBER
 
-    def log_potential(self, const int32_t[::1] state):
-        """Return the log-potential of a joint state [V], without constants."""
+    def log_potential(self, state):
+        """Return the log-potential of a joint state int32[V], without constants."""
+        return self.sum_potentials(own(state, np.int32, 1, "state"))
+
+    cdef double sum_potentials(self, const int32_t[::1] state) except? -1:
         cdef const double *tables = self.space.c.tables
         cdef int64_t n_states = self.links.n_states, s, t, table, a
         cdef double total = 0.0
+        require(state.shape[0] == self.unary.shape[0], "a joint state has a state for each variable")
+        for t in range(state.shape[0]):
+            require(0 <= state[t] < n_states, "a joint state consists of states of the variables")
         with nogil:
             for s in range(self.offsets.shape[0] - 1):
                 for t in range(self.offsets[s], self.offsets[s + 1]):
@@ -526,15 +540,30 @@ cdef class SumProduct:
             for j in range(n_states):
                 out[i * n_states + j] = mine[i] + self.potential(a, i, j) + theirs[j]
 
-    def pairs(self, double[:, :, ::1] out):
+    def pairs(self, double[:, :, ::1] out not None):
         """Fill ``out`` [E, K, K] with the beliefs of the links."""
         cdef int n_states = self.links.n_states
         cdef int64_t a
+        require(2 * out.shape[0] == self.variable.shape[0] and out.shape[1] == n_states == out.shape[2],
+                "out must have a table for each link")
         with nogil:
             for a in range(self.variable.shape[0]):
                 if not self.second[a]:
                     self.log_pairs(a, &out[self.link[a], 0, 0])
                     soft_max(&out[self.link[a], 0, 0], n_states * n_states)
+
+
+cdef int check_links(const int64_t[::1] offsets, const int32_t[:, ::1] scopes, const int32_t[::1] tables,
+                     int64_t n_tables) except -1:
+    """Raise ValueError unless no chain is empty and each link joins two variables by a table."""
+    cdef int64_t n = offsets[offsets.shape[0] - 1], s, e
+    for s in range(1, offsets.shape[0]):
+        require(offsets[s - 1] < offsets[s], "chains must not be empty")
+    require(scopes.shape[1] == 2 and tables.shape[0] == scopes.shape[0], "each link needs two variables and a table")
+    for e in range(scopes.shape[0]):
+        require(0 <= scopes[e, 0] < n and 0 <= scopes[e, 1] < n, "links must join variables of the graph")
+        require(0 <= tables[e] < n_tables, "links must use tables that exist")
+    return 0
 
 
 cdef double exponentiate(double *new, const double *log_new, int n) noexcept nogil:

@@ -1,4 +1,4 @@
-# cython: language_level=3
+# cython: language_level=3, boundscheck=True
 """Spans of tag sequences, and the objects made of them.
 
 Called by ``herdner.text.tags`` and ``herdner.text.document``.
@@ -15,6 +15,10 @@ cdef extern from "Python.h":
     str PyUnicode_Substring(str text, Py_ssize_t start, Py_ssize_t end)
     object PyType_GenericAlloc(type kind, Py_ssize_t n_items)
     void PyObject_GC_UnTrack(object value)
+
+
+cdef enum:
+    HAVE_GC = 1 << 14  # Py_TPFLAGS_HAVE_GC: the garbage collector tracks objects of the class
 
 
 def read_spans(const int32_t[::1] states not None, const uint8_t[::1] prefixes not None,
@@ -61,7 +65,7 @@ def make_spans(type kind not None, const int64_t[::1] starts not None, const int
     """
     cdef Py_ssize_t i
     cdef list spans = []
-    if not issubclass(kind, tuple) or not starts.shape[0] == ends.shape[0] == len(labels):
+    if kind.__base__ is not tuple or not starts.shape[0] == ends.shape[0] == len(labels):
         raise ValueError("spans must be made of as many starts as ends and labels, by a class of tuples")
     for i in range(starts.shape[0]):
         spans.append(triple(kind, starts[i] - origin, ends[i] - origin, labels[i]))
@@ -97,6 +101,8 @@ def make_entities(type kind not None, list spans not None, str text not None, co
     cdef int64_t begin, stop
     cdef list entities = []
     cdef object span, entity
+    if kind.__new__ is not object.__new__ or not kind.__flags__ & HAVE_GC:
+        raise ValueError(f"entities cannot be made of the class {kind.__name__}")
     if token_ends.shape[0] != n or confidences is not None and confidences.shape[0] != len(spans):
         raise ValueError(
             f"there are {n} token starts and {token_ends.shape[0]} token ends, {len(spans)} spans and"

@@ -6,6 +6,7 @@
 
 import numpy as np
 
+cimport cython
 from cpython.mem cimport PyMem_RawCalloc, PyMem_RawFree, PyMem_RawMalloc
 from cpython.object cimport PyObject
 from cpython.unicode cimport PyUnicode_DATA, PyUnicode_GET_LENGTH, PyUnicode_KIND, PyUnicode_READ, PyUnicode_READ_CHAR
@@ -56,7 +57,7 @@ cdef class Runs:
     cdef Run* at
     cdef Text* views
 
-    def __init__(self, list texts not None, Strings splits not None):
+    def __cinit__(self, list texts not None, Strings splits not None):
         cdef Py_ssize_t n_texts = len(texts), i, most = 1
         cdef str text
         self.texts, self.splits, self.long = list(texts), splits, {}
@@ -64,7 +65,7 @@ cdef class Runs:
         if self.views == NULL:
             raise MemoryError("no memory is left for the texts")
         for i in range(n_texts):
-            text = texts[i]
+            text = self.texts[i]
             self.views[i] = Text(PyUnicode_DATA(text), PyUnicode_GET_LENGTH(text), PyUnicode_KIND(text), 0)
             most += (self.views[i].n + 1) // 2
         self.at = <Run*> PyMem_RawMalloc(most * sizeof(Run))  # pages beyond the last run are never touched
@@ -82,7 +83,7 @@ cdef class Runs:
 
     cdef tuple parts_of(self, Py_ssize_t text, const Run* run):
         if run.parts != NULL:
-            return <tuple> run.parts
+            return <tuple?> <object> run.parts
         cdef str word = (<str> self.texts[text])[run.begin:run.end]
         return self.splits.values.get(word) or self.long.get(word)
 
@@ -97,6 +98,7 @@ cdef class Runs:
                 run += 1
         return result
 
+    @cython.boundscheck(True)
     def tokens_with_offsets(self):
         """Return the tokens of each text with their offsets: list[(tokens, int64[n] starts, int64[n] ends)].
 
@@ -180,9 +182,12 @@ cdef class SentenceLoop:
     cdef frozenset titles, starters
     cdef str marks, closers, openers
 
-    def __init__(self, titles, starters, str marks, str closers, str openers):
+    def __cinit__(self, titles, starters, str marks not None, str closers not None, str openers not None):
         self.titles, self.starters = frozenset(titles), frozenset(starters)
         self.marks, self.closers, self.openers = marks, closers, openers
+
+    def __reduce__(self):
+        return SentenceLoop, (self.titles, self.starters, self.marks, self.closers, self.openers)
 
     def offsets(self, str text not None, list tokens not None, const int64_t[::1] starts not None,
                 const int64_t[::1] ends not None):

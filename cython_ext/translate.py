@@ -35,6 +35,8 @@ def main(depfile: str, boundscheck: str, *outputs: str) -> int:
             compiler_directives={
                 # Modules have no mutable state. Objects that threads share are locked by their owners (features.pyx).
                 "freethreading_compatible": True,
+                # Methods check the type of `self`, which those with `binding` do not.
+                "binding": False,
                 # Python checks all arguments before a loop begins, and no index is negative; -Dchecked=true checks
                 # every index again, for tests. Division is always that of C: some loops divide by 0.0 on purpose, and
                 # UndefinedBehaviorSanitizer reports integer division by 0.

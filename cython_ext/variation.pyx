@@ -1,4 +1,4 @@
-# cython: language_level=3
+# cython: language_level=3, boundscheck=True
 """The Dobrushin variation of scans (DoGS17 Definition 7): the vector b after each step.
 
 Called by ``herdner.dobrushin.variation``, which checks the arguments, and ``herdner.dobrushin.optimise``.
@@ -6,36 +6,50 @@ Called by ``herdner.dobrushin.variation``, which checks the arguments, and ``her
 
 from libc.stdint cimport int32_t, int64_t
 
-from matrix cimport Matrix, capped, matrix_of, row_times
+from herdner._ext.influence cimport InfluenceMatrix
+from herdner._ext.memory cimport require
+from matrix cimport Matrix, capped, row_times
 
 
-def walk(influence, const int32_t[::1] order, double[::1] b):
+cdef int require_vector(int64_t n, double[::1] b) except -1:
+    """Raise ValueError unless ``b`` has an entry for each of n variables."""
+    return require(b is not None and b.shape[0] == n > 0, "b must have an entry for each variable")
+
+
+def walk(InfluenceMatrix influence not None, const int32_t[::1] order, double[::1] b):
     """Compute b = B(order[T - 1]) .. B(order[0]) b: each step replaces b_i by (C b)_i."""
-    cdef Matrix c = matrix_of(influence)
+    cdef Matrix c = influence.c
     cdef int64_t t
+    cdef int32_t i
+    cdef double old
+    require_vector(c.n, b)
     with nogil:
         for t in range(order.shape[0]):
-            b[order[t]] = capped(row_times(&c, order[t], &b[0]))
+            i = order[t]
+            old = b[i]  # an index out of range raises an error before the row is read
+            b[i] = capped(row_times(&c, i, &b[0]))
 
 
-def walk_recorded(influence, const int32_t[::1] order, double[::1] b, const double[::1] d, const int32_t[::1] support,
+def walk_recorded(InfluenceMatrix influence not None, const int32_t[::1] order, double[::1] b, const double[::1] d, const int32_t[::1] support,
                   double[::1] curve):
     """Compute b as `walk` does; ``curve`` [T + 1] receives d^T b before the first step and after each.
 
     The sum is updated by differences and computed anew every ``len(support)`` steps, so that rounding errors stay small
     relative to the shrinking sum.
     """
-    cdef Matrix c = matrix_of(influence)
+    cdef Matrix c = influence.c
     cdef int64_t t, since = 0
     cdef int32_t i
-    cdef double new, now
+    cdef double old, new, now
+    require_vector(c.n, b)
     with nogil:
         now = weighted(support, d, b)
         curve[0] = now
         for t in range(order.shape[0]):
             i = order[t]
+            old = b[i]  # an index out of range raises an error before the row is read
             new = capped(row_times(&c, i, &b[0]))
-            now += d[i] * (new - b[i])
+            now += d[i] * (new - old)
             b[i] = new
             since += 1
             if since >= support.shape[0]:
@@ -53,11 +67,12 @@ cdef double weighted(const int32_t[::1] support, const double[::1] d, const doub
     return total
 
 
-def walk_random(influence, const double[:, :] q, double[:, ::1] rows):
+def walk_random(InfluenceMatrix influence not None, const double[:, :] q, double[:, ::1] rows):
     """Compute rows[t + 1] = B(q[t]) rows[t] = rows[t] - diag(q[t]) (I - C) rows[t]; ``rows`` [T + 1, V]."""
-    cdef Matrix c = matrix_of(influence)
+    cdef Matrix c = influence.c
     cdef int64_t t, i
     cdef double change
+    require(rows.shape[0] > 0 and rows.shape[1] == c.n > 0, "rows must have an entry for each variable")
     with nogil:
         for t in range(rows.shape[0] - 1):
             for i in range(c.n):

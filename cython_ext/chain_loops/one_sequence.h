@@ -322,7 +322,7 @@ static ALWAYS_INLINE TARGET int NAME(argmax_sum)(const double *a, const double *
     EACH_FOUR(stride) top[v] = MAX(ADD(LOAD(AT(a)), LOAD(AT(b))), top[v]);
     top[0] = NAME(largest)(top);
     EACH_FOUR(stride) ties |= (uint64_t)EQUAL_BITS(ADD(LOAD(AT(a)), LOAD(AT(b))), top[0]) << (j + v * LANES);
-    return __builtin_ctzll(ties);
+    return __builtin_ctzll(ties | UINT64_C(1) << (n_states - 1)); /* NaN equals nothing; the result is a state even then */
 }
 
 /* Choose the states of all paths from their last tokens back to the first. */

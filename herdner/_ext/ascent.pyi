@@ -1,11 +1,13 @@
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
+
+from herdner._ext.conditionals import CompiledConditionals
 
 class Ascent:
     moved: int
     gain: float
-    def __init__(self, conditionals: Any, x: NDArray[np.int32]) -> None: ...
+    def __init__(self, conditionals: CompiledConditionals, x: NDArray[np.int32]) -> None: ...
+    @property
+    def state(self) -> NDArray[np.int32]: ...
     def climb(self, i: int) -> int: ...
     def repair(self, i: int, key: int, sweep: int) -> int: ...

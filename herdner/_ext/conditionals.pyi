@@ -1,6 +1,23 @@
 import numpy as np
 from numpy.typing import NDArray
 
+class CompiledConditionals:
+    @property
+    def widest(self) -> int: ...
+    def __init__(
+        self,
+        sizes: NDArray[np.int32],
+        widths: NDArray[np.int32],
+        unary_at: NDArray[np.int64],
+        unary: NDArray[np.float64],
+        starts: NDArray[np.int64],
+        row_at: NDArray[np.int32],
+        others_at: NDArray[np.int64] | None,
+        others: NDArray[np.int32],
+        places: NDArray[np.int32] | None,
+        rows: NDArray[np.float64],
+    ) -> None: ...
+
 def add_unary(
     unary: NDArray[np.float64],
     unary_at: NDArray[np.int64] | None,

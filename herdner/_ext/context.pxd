@@ -62,6 +62,9 @@ cdef inline int32_t beside(View* view, Py_ssize_t token, bint right) noexcept no
     return place if 0 <= place < view.n and view.sentence[place] == view.sentence[token] else -1
 
 
+cdef object checked_topics(topics)
+
+
 @cython.final
 cdef class Context:
     """The arrays of one call: the words of the documents and the attributes of their positions."""

@@ -1,10 +1,10 @@
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
+from herdner._ext.influence import InfluenceMatrix
+
 def choose_dense(
-    influence: Any,
+    influence: InfluenceMatrix,
     q: NDArray[np.float64],
     rows: NDArray[np.float64],
     d: NDArray[np.float64],
@@ -14,7 +14,7 @@ def choose_dense(
 ) -> int: ...
 
 class Descent:
-    def __init__(self, influence: Any) -> None: ...
+    def __init__(self, influence: InfluenceMatrix) -> None: ...
     def run(
         self,
         order: NDArray[np.int32],

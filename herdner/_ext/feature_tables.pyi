@@ -2,7 +2,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 class WordTable:
-    def __init__(self, table: NDArray[np.uint64]) -> None: ...
+    def __init__(self, keys: NDArray[np.uint64], values: NDArray[np.uint64]) -> None: ...
 
 class FeatureWeights:
     n_labels: int

@@ -22,8 +22,12 @@ def lay_out(
 def mark_used_weights(
     data: Any, allowed: NDArray[np.uint8], dense: NDArray[np.uint8], entries: NDArray[np.uint8]
 ) -> None: ...
+
+class TrainingData:
+    def __init__(self, data: Any) -> None: ...
+
 def add_gradient(
-    data: Any,
+    data: TrainingData,
     first: int,
     last: int,
     sentence_weights: NDArray[np.float64],

@@ -1,11 +1,11 @@
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
+from herdner._ext.conditionals import CompiledConditionals
+
 class MeanField:
     change: float
-    def __init__(self, conditionals: Any, q: NDArray[np.float64], damping: float) -> None: ...
+    def __init__(self, conditionals: CompiledConditionals, q: NDArray[np.float64], damping: float) -> None: ...
     def sweep(self, i: int) -> int: ...
 
 def expected(

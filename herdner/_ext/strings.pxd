@@ -23,7 +23,7 @@ cdef class Strings:
     """A map from strings to values. ``values`` holds all of them; a hash table makes most of them readable without the
     GIL. The caller must hold a lock while finding or adding, as other threads may add.
     """
-    cdef readonly dict values
+    cdef dict values
     cdef Slot* slots
     cdef uint64_t mask   # number of slots - 1
 

@@ -2,7 +2,7 @@
 
 Compiled loops read these arrays without further checks, so no caller may be able to change them. NumPy's ``writeable``
 flag does not guarantee that: the owner of the memory, or an older view of it, can set the flag again. A *sealed* array
-is a view of a read-only buffer, for which NumPy refuses to set the flag.
+is a view of a compiled `herdner._ext.memory.Memory`, which owns its memory and has no writable view.
 """
 
 from __future__ import annotations
@@ -12,14 +12,12 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from herdner._ext.memory import is_sealed, sealed
+
 T = TypeVar("T", bound=np.generic)
 Floats = NDArray[np.float64]
 Int32s = NDArray[np.int32]  # states, variables
 Int64s = NDArray[np.int64]  # offsets, counts
-
-
-class _Owner(np.ndarray[Any, Any]):
-    """NumPy array that owns the memory of a read-only array to which no caller can write."""
 
 
 def frozen(values: ArrayLike, dtype: type[T], name: str) -> NDArray[T]:
@@ -39,15 +37,9 @@ def frozen(values: ArrayLike, dtype: type[T], name: str) -> NDArray[T]:
     array = np.asarray(values)
     if array.dtype != dtype:
         array = _converted(array, dtype, name)
-    if array.flags.c_contiguous and _is_sealed(array):
+    if array.flags.c_contiguous and is_sealed(array):
         return array
-    return sealed(array.copy(order="C"))
-
-
-def sealed(array: NDArray[T]) -> NDArray[T]:
-    """Return a read-only ("sealed") view of an array. The caller must keep no other reference to the array."""
-    buffer = memoryview(array.view(_Owner))  # pyright: ignore[reportArgumentType]  (NumPy declares it for 3.12)
-    return np.asarray(buffer.toreadonly())
+    return sealed(array)
 
 
 def constant(value: ArrayLike, n: int, dtype: type[T]) -> NDArray[T]:
@@ -72,13 +64,6 @@ def finite(values: ArrayLike, name: str) -> Floats:
     if not np.isfinite(array).all():
         raise ValueError(f"{name} must hold finite numbers")
     return array
-
-
-def _is_sealed(array: NDArray[Any]) -> bool:
-    base: object = array
-    while isinstance(base, np.ndarray):
-        base = base.base
-    return isinstance(base, memoryview) and base.readonly and type(base.obj) is _Owner  # pyright: ignore[reportUnnecessaryIsInstance]  # NumPy's stub declares only arrays
 
 
 def _converted(array: NDArray[Any], dtype: type[T], name: str) -> NDArray[T]:

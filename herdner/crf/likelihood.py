@@ -84,7 +84,7 @@ class ChainLikelihood:
         n_threads: int | None = None,
     ) -> None:
         """Store the training data and the options, and divide the sentences among threads."""
-        self.data = data
+        self.data, self.training_data = data, loops.TrainingData(data)
         self.n_weights = data.n_features + int(data.transitions.sum())
         columns, _ = data.entries
         # The m features of a column have equal weights w / m, so the sum of their squares is w^2 / m.
@@ -124,8 +124,8 @@ class ChainLikelihood:
 
         def part(k: int) -> tuple[float, int]:
             return loops.add_gradient(
-                data, *self.parts[k], self.sentence_weights, dense, vector[n_dense:n_features], transition[None],
-                self.borders.start, self.borders.end, *slopes[k],
+                self.training_data, *self.parts[k], self.sentence_weights, dense, vector[n_dense:n_features],
+                transition[None], self.borders.start, self.borders.end, *slopes[k],
             )  # fmt: skip
 
         with ThreadPoolExecutor(self.n_threads) as threads:

@@ -143,6 +143,11 @@ class Influence:
         return replace(self, values=self.values * factor, theorem=f"{factor:g} x {self.theorem}")
 
     @cached_property
+    def matrix(self) -> loops.InfluenceMatrix:
+        """The influence matrix as the compiled loops read it."""
+        return loops.InfluenceMatrix(self.starts, self.sources, self.values)
+
+    @cached_property
     def total(self) -> TotalInfluence:
         """Norms of the influence matrix."""
         return TotalInfluence(self._largest_sum(False), self._largest_sum(True), self._spectral())
@@ -154,7 +159,7 @@ class Influence:
     def _largest_sum(self, of_rows: bool) -> float:
         sums, ones = np.empty(self.n_variables), np.ones(self.n_variables)
         multiply = loops.multiply if of_rows else loops.multiply_transposed
-        multiply(self, ones, sums)
+        multiply(self.matrix, ones, sums)
         return float(sums.max(initial=0.0))
 
     def _spectral(self) -> float:
@@ -165,8 +170,8 @@ class Influence:
         x, y, z = np.ones(self.n_variables), np.empty(self.n_variables), np.empty(self.n_variables)
         largest = np.inf
         for _ in range(_POWER_STEPS):
-            loops.multiply(self, x, y)
-            loops.multiply_transposed(self, y, z)
+            loops.multiply(self.matrix, x, y)
+            loops.multiply_transposed(self.matrix, y, z)
             positive = x > 0  # variables with x = 0 have no influence
             before, largest = largest, min(largest, float((z[positive] / x[positive]).max(initial=0.0)))
             if not largest or before - largest <= _POWER_TOLERANCE * largest:

@@ -171,7 +171,7 @@ class ScanSearch:
         """
         self.influence, self.visited = require_influence(influence), 0
         self._important = sparse_importance(influence.n_variables, importance)
-        self._descent = descent.Descent(influence)
+        self._descent = descent.Descent(influence.matrix)
 
     def run(self, order: Int32s, epsilon: float) -> tuple[Int32s, float, int]:
         """Improve the scan ``order`` by one run of Algorithm 2 of DoGS17.
@@ -246,7 +246,7 @@ def _from_random(
     first = dobrushin_variation(influence, q, d)
     order, unchanged = _descend_random(influence, q, d.copy(), epsilon)
     b = coupling_vector(influence, ScanSteps(distributions=q[:unchanged]))
-    variation.walk(influence, order[unchanged:], b)
+    variation.walk(influence.matrix, order[unchanged:], b)
     once = OptimisedScan(order[unchanged:], unchanged, float(d @ b), first, 1, perf_counter() - began)
     if once.bound > first:  # by rounding, if the scan cannot be improved
         return OptimisedScan(order[:0], len(q), first, first, 1, perf_counter() - began)
@@ -272,16 +272,16 @@ def _descend_random(influence: Influence, q: Floats, d: Floats, epsilon: float) 
     rows = np.empty((length + 1, n))
     for at in range(0, n_steps - length, length):
         rows[0] = marks[-1]
-        variation.walk_random(influence, q[at : at + length], rows)
+        variation.walk_random(influence.matrix, q[at : at + length], rows)
         marks.append(rows[-1].copy())
     order, w = np.empty(n_steps, np.int32), np.empty(n)
     for k in reversed(range(len(marks))):
         part = q[k * length : (k + 1) * length if k + 1 < len(marks) else n_steps]
         rows = np.empty((len(part) + 1, n))
         rows[0] = marks[k]
-        variation.walk_random(influence, part, rows)
+        variation.walk_random(influence.matrix, part, rows)
         place = order[k * length : k * length + len(part)]
-        unchanged = descent.choose_dense(influence, part, rows[:-1], d, epsilon, place, w)
+        unchanged = descent.choose_dense(influence.matrix, part, rows[:-1], d, epsilon, place, w)
         if unchanged:
             return order, k * length + unchanged
     return order, 0

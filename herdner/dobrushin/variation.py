@@ -225,7 +225,7 @@ def variation_curve(
     curve = np.empty(len(steps) + 1)
     if steps.order is not None:
         b, support = np.ones(influence.n_variables), np.flatnonzero(d).astype(np.int32)
-        loops.walk_recorded(influence, steps.order, b, d, support, curve)
+        loops.walk_recorded(influence.matrix, steps.order, b, d, support, curve)
         return curve
     at = 0
     curve[0] = d.sum()
@@ -298,7 +298,7 @@ def coupling_vector(influence: Influence, steps: ScanSteps) -> Floats:
     """
     b = np.ones(influence.n_variables)
     if steps.order is not None:
-        loops.walk(influence, steps.order, b)
+        loops.walk(influence.matrix, steps.order, b)
     else:
         for rows in _coupling_rows(influence, steps):
             b = rows[-1]
@@ -317,7 +317,7 @@ def _coupling_rows(influence: Influence, steps: ScanSteps) -> Iterator[Floats]:
         q = steps.distributions[at : at + length]
         rows = np.empty((len(q) + 1, influence.n_variables))
         rows[0] = b
-        loops.walk_random(influence, q, rows)
+        loops.walk_random(influence.matrix, q, rows)
         b = rows[-1]
         yield rows
 

@@ -271,6 +271,11 @@ def _sides(shape: Sequence[int], wrap: bool) -> tuple[int, ...]:
 def _grid_edges(nodes: Int32s, sides: tuple[int, ...], wrap: bool) -> tuple[Int32s, list[int]]:
     """Return the edges of a grid [E, 2], sorted by axis, and the number of edges along each axis."""
     counts = [len(nodes) if wrap else len(nodes) // side * (side - 1) for side in sides]
+    return sealed(_fill_edges(nodes, sides, wrap, counts)), counts
+
+
+def _fill_edges(nodes: Int32s, sides: tuple[int, ...], wrap: bool, counts: list[int]) -> Int32s:
+    """Return the edges [E, 2] of a grid with ``counts`` edges along each axis."""
     edges, end = np.empty((sum(counts), 2), np.int32), 0
     grid = nodes.reshape(sides)
     for axis, (side, count) in enumerate(zip(sides, counts, strict=True)):
@@ -282,7 +287,7 @@ def _grid_edges(nodes: Int32s, sides: tuple[int, ...], wrap: bool) -> tuple[Int3
         if wrap:
             pairs[(*before, -1, ..., 1)] -= side * step
         end += count
-    return sealed(edges), counts
+    return edges
 
 
 def _couplings(J: ArrayLike, counts: list[int], sides: tuple[int, ...], wrap: bool) -> Floats:

@@ -9,6 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from herdner._ext import conditionals as loops
+from herdner._ext.memory import sealed
 from herdner.base.arrays import Floats, Int32s, Int64s
 from herdner.base.memory import check_memory
 from herdner.graph.edges import MOST_CELLS, scaled_tables
@@ -60,6 +61,14 @@ class Conditionals:
     spread: Floats
 
     @cached_property
+    def compiled(self) -> loops.CompiledConditionals:
+        """The conditionals as the compiled loops read them. Its constructor checks all positions."""
+        return loops.CompiledConditionals(
+            self.sizes, self.widths, self.unary_at, self.unary, self.starts, self.row_at,
+            self.others_at, self.others, self.places, self.rows,
+        )  # fmt: skip
+
+    @cached_property
     def blankets(self) -> tuple[Int64s, Int32s]:
         """Markov blankets of all variables as (starts int64[V + 1], members int32), each blanket in ascending order."""
         starts = self.starts.copy() if self.others_at is None else self.others_at[self.starts]
@@ -84,7 +93,7 @@ class Conditionals:
         rows = np.zeros(len(self.rows) + 2 if len(self.rows) <= _CACHED else max(2 * n, len(self.rows) + 4))
         row_at, others = np.empty(n, np.int32), np.empty(n, np.int32)
         loops.pad_incidences(self.starts, self.row_at, self.others, self.rows, starts, row_at, others, rows)
-        return replace(self, starts=starts, row_at=row_at, others=others, rows=rows)
+        return replace(self, starts=sealed(starts), row_at=sealed(row_at), others=sealed(others), rows=sealed(rows))
 
 
 def add_edges(blankets: tuple[Int64s, Int32s], edges: Int32s) -> tuple[Int64s, Int32s]:
@@ -172,8 +181,10 @@ def conditionals(sizes: Int32s, factors: Sequence[TableFactors]) -> Conditionals
     if others_at is None:
         loops.sort_pairs(starts, row_at, others)
     return Conditionals(
-        sizes, widths, unary_at, unary, starts, row_at, others_at, others, places, np.concatenate(rows), spread
-    )
+        sizes, sealed(widths), sealed(unary_at), sealed(unary), sealed(starts), sealed(row_at),
+        None if others_at is None else sealed(others_at), sealed(others), None if places is None else sealed(places),
+        sealed(np.concatenate(rows)), spread,
+    )  # fmt: skip
 
 
 def unary_rows(sizes: Int32s, widths: Int32s, factors: Sequence[TableFactors]) -> tuple[Floats, Int64s, Floats]:

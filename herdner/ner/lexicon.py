@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from herdner._ext.feature_tables import WordTable
 from herdner._ext.features import MAX_GAZETTEERS, MAX_PHRASE, PHRASE_GOES_ON
-from herdner._ext.hashing import build_table, hash_phrase, hash_strings
+from herdner._ext.hashing import hash_phrase, hash_strings
 from herdner.base.extras import check_extra, import_extra
 from herdner.base.npz import Where, read_arrays
 
@@ -45,7 +45,7 @@ class WordValues:
 
     def table(self) -> WordTable:
         """Return the compiled hash table of the words and values."""
-        return WordTable(build_table(self.keys, self.values.astype(np.uint64)))
+        return WordTable(self.keys, self.values.astype(np.uint64))
 
     @staticmethod
     def of(keys: NDArray[np.uint64], values: NDArray[np.uint32]) -> WordValues:

@@ -170,14 +170,14 @@ class Tokenizer:
 
         A long word is split in pieces first, and its tokens are stored for the current runs only.
         """
-        parts = runs.splits.values
+        parts = runs.splits
         for word in words:
             if len(word) > LONGEST_RUN:
                 pieces = PIECE.findall(word)
                 self._split(pieces, runs)
-                runs.long[word] = tuple(chain.from_iterable(map(parts.__getitem__, pieces)))
-            elif word not in parts:
-                runs.splits.add(word, self._splitter(word))
+                runs.long[word] = tuple(chain.from_iterable(map(parts.get, pieces)))
+            elif parts.get(word) is None:
+                parts.add(word, self._splitter(word))
                 self._cached_characters += len(word)
 
     @cached_property

@@ -132,7 +132,7 @@ def test_where_every_label_is_forbidden_the_limit_of_a_penalty_decides():
     triangle = [[0, 1], [1, 2], [2, 0]]
     impossible = FactorGraph([2, 2, 2], [unary, TableFactors(triangle, UNEQUAL)])
     q = np.full((3, 2), 0.5)
-    limit = MeanFieldLoop(compile_tables(impossible).conditionals, q, 1.0)
+    limit = MeanFieldLoop(compile_tables(impossible).conditionals.compiled, q, 1.0)
     for _ in range(4):
         limit.sweep(0)
     penalty = TableFactors(triangle, np.maximum(UNEQUAL, -1e6))

@@ -116,14 +116,17 @@ class ICM:
 
         The log-potential after each sweep is appended to ``trace``.
         """
-        loop = Ascent(conditionals, state)
-        for _ in range(self.n_sweeps):
-            at = 0
-            while at < len(state):
-                at = loop.climb(at)
-            trace.append(trace[-1] + loop.gain)
-            if not loop.moved:
-                break
+        loop = Ascent(conditionals.compiled, state)
+        try:
+            for _ in range(self.n_sweeps):
+                at = 0
+                while at < len(state):
+                    at = loop.climb(at)
+                trace.append(trace[-1] + loop.gain)
+                if not loop.moved:
+                    break
+        finally:  # an interrupted climb keeps its state
+            state[:] = loop.state
 
 
 def _draw_states(unary: Floats, rng: np.random.Generator) -> Int64s:

@@ -84,7 +84,7 @@ class MaxProduct:
         check_message_memory(compiled, "max-product", 2, 2)
         unary = unary_table(compiled.sizes, compiled.factors)
         loop = loops.MaxProduct(Slots.of(compiled.sizes, compiled.factors), unary, self.damping)
-        n, top, best = len(unary), -np.inf, loop.state.copy()
+        n, top, best = len(unary), -np.inf, loop.state
         trace: list[float] = []
         interrupted = False
         try:
@@ -95,7 +95,7 @@ class MaxProduct:
                     _check_variable(loop.fault)
                 trace.append(constant + loop.log_potential())
                 if trace[-1] > top:
-                    top, best = trace[-1], loop.state.copy()
+                    top, best = trace[-1], loop.state
                 if loop.change <= self.tolerance:
                     break
         except KeyboardInterrupt:

@@ -81,14 +81,13 @@ def repair(compiled: TableGraph, state: Int32s, key: int, backend: str) -> Int32
         UnsupportedGraph: No allowed state was reached on a graph that is not a set of chains.
         ImpossibleGraph: The graph is a set of chains, and -inf entries forbid every joint state.
     """
-    x = np.ascontiguousarray(state, np.int32).copy()
-    loop = Ascent(compiled.conditionals, x)
+    loop = Ascent(compiled.conditionals.compiled, np.ascontiguousarray(state, np.int32))
     for sweep in range(_SWEEPS):
         at = 0
-        while at < len(x):
+        while at < len(state):
             at = loop.repair(at, key, sweep)
         if not loop.moved:
-            return x
+            return loop.state
     if compiled.find(ChainForm) is not None:
         return Viterbi().infer(compiled).state
     raise UnsupportedGraph(

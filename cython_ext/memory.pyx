@@ -1,0 +1,102 @@
+# cython: language_level=3, boundscheck=True
+"""Private and read-only copies of the arrays that loops read.
+
+A loop that runs without the GIL reads only such copies, which are checked once: neither a caller nor another thread can
+change them. Other modules use herdner/_ext/memory.pxd.
+"""
+
+import numpy as np
+
+cimport cython
+from cpython.buffer cimport PyBUF_FULL_RO, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
+from libc.stdint cimport int64_t
+
+
+cdef extern from *:
+    """
+    /* 1 if only the caller's stack refers to an argument, so that nobody can use it after the call. */
+    static int is_temporary(PyObject *argument) {
+    #if PY_VERSION_HEX >= 0x030E0000
+        return PyUnstable_Object_IsUniqueReferencedTemporary(argument);
+    #else
+        return Py_REFCNT(argument) == 1;
+    #endif
+    }
+    """
+    bint is_temporary(object argument)
+
+
+cdef class Memory:
+    def __cinit__(self):
+        self.view.buf = NULL
+
+    cdef int fill(self, array) except -1:
+        """Take the memory of a contiguous array to which nobody else refers."""
+        PyObject_GetBuffer(array, &self.view, PyBUF_FULL_RO)
+        self.array = array
+        return 0
+
+    def __dealloc__(self):
+        if self.array is not None:
+            PyBuffer_Release(&self.view)
+
+    def __getbuffer__(self, Py_buffer* buffer, int flags):
+        if flags & PyBUF_WRITABLE or self.array is None:
+            raise BufferError("this memory is read-only")
+        buffer.obj = self
+        buffer.buf, buffer.len, buffer.itemsize = self.view.buf, self.view.len, self.view.itemsize
+        buffer.ndim, buffer.format, buffer.shape = self.view.ndim, self.view.format, self.view.shape
+        buffer.strides, buffer.suboffsets, buffer.internal = self.view.strides, NULL, NULL
+        buffer.readonly = 1
+
+
+@cython.always_allow_keywords(False)  # so that the interpreter lends its reference to the argument
+def sealed(values):
+    """Return the values of an array as a C-contiguous array to which nobody can write.
+
+    They are copied, unless the array is the temporary result of an expression.
+    """
+    cdef Memory memory = Memory.__new__(Memory)
+    cdef bint is_free = is_temporary(values) and type(values) is np.ndarray
+    if is_free and values.base is None and values.flags.c_contiguous and values.flags.owndata:
+        memory.fill(values)
+    else:
+        memory.fill(np.array(values, order="C", copy=True, subok=False))
+    return np.asarray(memory)
+
+
+def is_sealed(array not None):
+    """Return True if an array is a view of a `Memory`."""
+    cdef object base = array
+    if type(array) is not np.ndarray:
+        return False
+    while isinstance(base, np.ndarray):
+        base = base.base
+    return type(base) is memoryview and type(base.obj) is Memory
+
+
+cdef object own(value, dtype, int n_axes, str name):
+    """Return the values as a C-contiguous array that nobody can write to; they are copied unless they are sealed."""
+    array = np.asarray(value)
+    if array.dtype != dtype or array.ndim != n_axes:
+        raise ValueError(f"{name} must be an array of {np.dtype(dtype)} with {n_axes} axes, got {array.dtype} with"
+                         f" {array.ndim} axes")
+    return array if array.flags.c_contiguous and array.dtype.isnative and is_sealed(array) else sealed(array)
+
+
+cdef int require(bint valid, str fault) except -1:
+    """Raise ValueError unless ``valid``."""
+    if not valid:
+        raise ValueError(fault)
+    return 0
+
+
+cdef int require_offsets(object offsets, Py_ssize_t end, str name) except -1:
+    """Raise ValueError unless int64 ``offsets`` rise from 0 to ``end``."""
+    cdef const int64_t[::1] borders = offsets
+    cdef Py_ssize_t s
+    require(borders.shape[0] > 0 and borders[0] == 0 and borders[borders.shape[0] - 1] == end,
+            f"{name} must run from 0 to {end}")
+    for s in range(1, borders.shape[0]):
+        require(borders[s - 1] <= borders[s], f"{name} must not decrease")
+    return 0

@@ -1,0 +1,21 @@
+# cython: language_level=3
+# Private and read-only copies of arrays; implemented in cython_ext/memory.pyx.
+cimport cython
+
+
+@cython.final
+@cython.no_gc
+cdef class Memory:
+    """Memory that only compiled code can write to.
+
+    Python can read it through the buffer protocol, which gives no other access; so arrays over it are *sealed*.
+    """
+    cdef object array
+    cdef Py_buffer view
+
+    cdef int fill(self, array) except -1
+
+
+cdef object own(value, dtype, int n_axes, str name)
+cdef int require(bint valid, str fault) except -1
+cdef int require_offsets(object offsets, Py_ssize_t end, str name) except -1
