@@ -40,6 +40,7 @@ from .ner.layer import SkipChainLayer as SkipChainLayer
 from .ner.lexicon import Gazetteers as Gazetteers
 from .ner.lexicon import Lexicon as Lexicon
 from .ner.model_file import ModelError as ModelError
+from .ner.pseudonyms.pseudonymise import pseudonymise as pseudonymise
 from .ner.tagger import Tagger as Tagger
 from .ner.tagger import load as load
 from .text.document import Document as Document

@@ -22,7 +22,9 @@ from herdner.cli.denoise import denoise
 from herdner.cli.evaluate import evaluate
 from herdner.cli.explain import explain
 from herdner.cli.infer import infer
+from herdner.cli.pseudonymise import pseudonymise
 from herdner.cli.report import report
+from herdner.cli.restore import restore
 from herdner.cli.scan import scan
 from herdner.cli.serve import serve
 from herdner.cli.suggest import suggest
@@ -31,7 +33,21 @@ from herdner.cli.train import train
 from herdner.cli.usage import ParserError
 
 app = typer.Typer(name="herdner", rich_markup_mode=None, pretty_exceptions_enable=False)
-for command in (tag, suggest, explain, train, evaluate, report, backends, denoise, scan, infer, serve):
+for command in (
+    tag,
+    pseudonymise,
+    restore,
+    suggest,
+    explain,
+    train,
+    evaluate,
+    report,
+    backends,
+    denoise,
+    scan,
+    infer,
+    serve,
+):
     app.command()(command)
 app.add_typer(corpora, name="corpora")
 

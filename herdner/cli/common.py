@@ -130,6 +130,7 @@ def parse_backend(name: str, options: Mapping[str, object]) -> Backend:
 def parse_inference(
     backend: str | None, pairs: Sequence[str] | None, tagger: Tagger, option: str = "--set", names: Names | None = None,
     min_confidence: float | None = None,
+    name_bias: float = 0.0,
 ) -> Inference:  # fmt: skip
     """Build an `Inference` object, the settings of tagging, from the options of a command.
 
@@ -140,6 +141,7 @@ def parse_inference(
         option: Name of the option of the pairs, for error messages.
         names: Known names; None stands for no names.
         min_confidence: Entities with a lower confidence are removed; None keeps all.
+        name_bias: Log-odds of names that are added to those of the model.
 
     Returns:
         Options of tagging.
@@ -156,7 +158,9 @@ def parse_inference(
     parsed = None
     if backend is not None or options:
         parsed = parse_backend(DEFAULT_BACKEND if backend is None else backend, options)
-    return tagger.inference(backend=parsed, links=links, names=names, min_confidence=min_confidence)
+    return tagger.inference(
+        backend=parsed, links=links, names=names, min_confidence=min_confidence, name_bias=name_bias
+    )
 
 
 def parse_names(path: str | None, strength: float | None, hard: bool, fold_case: bool) -> Names | None:

@@ -255,6 +255,7 @@ class Decoder:
         backend: Backend | None,
         rng: np.random.Generator | None,
         evidence: Sequence[Evidence] = (),
+        name_bias: float = 0.0,
     ) -> list[Document]:
         """Tag tokenized documents.
 
@@ -267,6 +268,7 @@ class Decoder:
             backend: Inference backend, or None for the default.
             rng: Source of random numbers, for samplers.
             evidence: Evidence of known names for each document; empty if there are no known names.
+            name_bias: Number that is subtracted from the log-potential of the tag O of each token.
 
         Raises:
             UnsupportedGraph: The backend does not support linked chains.
@@ -282,6 +284,8 @@ class Decoder:
         unary = self.extractor.scores(words, offsets, starts)
         for each, start, end in zip(evidence, starts.tolist(), starts[1:].tolist(), strict=False):
             each.add_to(unary[start:end])
+        if name_bias:
+            unary[:, self.tags.index("O")] -= name_bias
         # The borders are added once and in place; otherwise each function that needs them would copy ``unary``.
         unary, crf = self.crf.with_borders(unary, offsets, overwrite_unary=True), self._borderless
         try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import isfinite
 from typing import Any
 
 from herdner.inference import Backend, make_backend
@@ -23,12 +24,15 @@ class Inference:
         links: Link the mentions of one name. False tags with the linear chain only.
         names: Known names, which add to the scores of their labels or fix them.
         min_confidence: Entities with a lower confidence are removed. None removes none.
+        name_bias: Log-odds of each token to be part of a name that are added to those of the model. Positive values
+            find more names, of which fewer are right. Confidences include them.
     """
 
     backend: Backend | None = None
     links: bool = True
     names: Names | None = None
     min_confidence: float | None = None
+    name_bias: float = 0.0
 
     @classmethod
     def of(
@@ -38,6 +42,7 @@ class Inference:
         links: bool = True,
         names: NamesLike | None = None,
         min_confidence: float | None = None,
+        name_bias: float = 0.0,
         **options: Any,
     ) -> Inference:
         """Build the inference options from the name and the options of a backend, and from known names in any form.
@@ -49,14 +54,17 @@ class Inference:
             links: Link the mentions of one name.
             names: Known names, or None.
             min_confidence: Lowest confidence of an entity that is kept, between 0 and 1, or None.
+            name_bias: Log-odds of each token to be part of a name that are added to those of the model.
             options: Options of the named backend, or of sum-product if ``backend`` is None.
 
         Raises:
-            ValueError: The backend, one of its options, or a known name is invalid.
+            ValueError: The backend, one of its options, a known name or the bias is invalid.
         """
+        if not isfinite(name_bias):
+            raise ValueError(f"`name_bias` must be a finite number, got {name_bias}")
         if backend is not None or options:
             backend = resolve_backend(DEFAULT_BACKEND if backend is None else backend, options)
-        return cls(backend, links, None if names is None else Names.of(names), min_confidence)
+        return cls(backend, links, None if names is None else Names.of(names), min_confidence, name_bias)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the options that differ from the defaults as a dict of JSON values.
@@ -66,6 +74,7 @@ class Inference:
         values = {
             "backend": None if self.backend is None else repr(self.backend), "links": None if self.links else False,
             "names": None if self.names is None else self.names.checksum(), "min_confidence": self.min_confidence,
+            "name_bias": self.name_bias or None,
         }  # fmt: skip
         return {name: value for name, value in values.items() if value is not None}
 

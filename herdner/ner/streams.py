@@ -125,7 +125,7 @@ class BatchTagger:
                 evidence = [self.finder(document, own_tokens=document is not source) for document, source in pairs]
             # The default backends draw no random numbers; other seeds than 0 are checked all the same.
             rng = None if self.inference.backend is None and self.seed == 0 else child(self.seed, first)
-            tagged = self.decoder.tag(documents, self.inference.backend, rng, evidence)
+            tagged = self.decoder.tag(documents, self.inference.backend, rng, evidence, self.inference.name_bias)
             tagged = list(map(with_names, tagged))
             if least := self.inference.min_confidence:
                 tagged = [without_uncertain(document, least) for document in tagged]

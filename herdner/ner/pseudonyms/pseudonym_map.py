@@ -5,19 +5,18 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from secrets import token_hex
-from typing import IO, Any, Literal, Protocol, cast, get_args
+from typing import IO, Any, Protocol, cast
 
 from herdner.base.files import atomic_write, lock_file
+from herdner.ner.pseudonyms.look_alikes import STYLES, StyleName, look_alikes
 from herdner.ner.pseudonyms.restoring import Restorer
 from herdner.ner.pseudonyms.tokens import name_key
 from herdner.text.plain_data import describe_json_error
 
-StyleName = Literal["numbered", "realistic", "hash"]
-STYLES: tuple[StyleName, ...] = get_args(StyleName)
 FORMAT = "herdner pseudonyms"
 VERSION = 1
 MAX_BYTES = 1 << 30
@@ -71,6 +70,8 @@ class PseudonymMap:
         names: Names in the order in which they were added.
         originals: Original text of each pseudonym and of each invented word.
         reserved: Words, in lower case, that the realistic style does not invent, because texts contain them.
+        checkpoint: Function that saves a map that was opened by `open`, if it has grown. Call it before a text with
+            new pseudonyms is published, so that the map of a published text is never lost.
     """
 
     def __init__(self, style: StyleName = "numbered", id: str | None = None) -> None:
@@ -86,6 +87,7 @@ class PseudonymMap:
         self.names: list[MappedName] = []
         self.originals: dict[str, str] = {}
         self.reserved: set[str] = set()
+        self.checkpoint: Callable[[], None] = _no_checkpoint
         self._by_key: dict[tuple[str, str], MappedName] = {}
 
     def find(self, label: str, key: str) -> MappedName | None:
@@ -152,13 +154,14 @@ class PseudonymMap:
         if original != form:
             raise MapError(f"`{pseudonym}` stands for {original!r} and for {form!r}; remove one of these entries")
 
-    def restorer(self, is_pseudonym: Callable[[str, int], int | None] | None = None) -> Restorer:
-        """Return a `Restorer` for the names that the map contains now.
+    @property
+    def labels(self) -> set[str]:
+        """Labels of all names."""
+        return {name.label for name in self.names}
 
-        Args:
-            is_pseudonym: As in `Restorer`.
-        """
-        return Restorer(self.originals, is_pseudonym)
+    def restorer(self) -> Restorer:
+        """Return a `Restorer` for the names that the map contains now."""
+        return Restorer(self.originals, look_alikes(self.style, self.labels))
 
     def restore(self, text: str) -> str:
         """Replace the pseudonyms of a text by the original names.
@@ -297,12 +300,36 @@ class PseudonymMap:
                 raise MapError(
                     f"{os.fspath(path)}: has the style {names.style}, not {style}; name another file or style"
                 )
-            before = len(names.originals), len(names.reserved)
-            try:
-                yield names
-            finally:
-                if (len(names.originals), len(names.reserved)) != before:
-                    names.save(path)
+            with ExitStack() as locks:
+                names.checkpoint = _Checkpoint(names, Path(path), locks)
+                try:
+                    yield names
+                finally:
+                    names.checkpoint()
+                    names.checkpoint = _no_checkpoint
+
+
+def _no_checkpoint() -> None:
+    """Do nothing: the map was not opened from a file."""
+
+
+class _Checkpoint:
+    """Function object that saves a map if it has grown, and locks the new file."""
+
+    def __init__(self, names: PseudonymMap, path: Path, locks: ExitStack) -> None:
+        self.names, self.path, self.locks = names, path, locks
+        self.saved = self._size()
+
+    def _size(self) -> tuple[int, int]:
+        return len(self.names.originals), len(self.names.reserved)
+
+    def __call__(self) -> None:
+        if self._size() != self.saved:
+            self.names.save(self.path)
+            self.saved = self._size()
+            stream = self.locks.enter_context(self.path.open("rb"))
+            if not lock_file(stream):
+                raise MapError(f"{self.path}: another process uses this map; wait until it ends")
 
 
 def _mapped_name(i: int, item: Any) -> MappedName:

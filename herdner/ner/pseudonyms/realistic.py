@@ -78,15 +78,6 @@ class Realistic:
             elif len(word) >= MIN_LETTERS and word in _listed_words(script_of(word)):
                 self._names.reserved.add(word)
 
-    def end_of(self, text: str, start: int) -> int | None:
-        """Return the end of the string at an offset that looks like a numbered pseudonym, or None.
-
-        Args:
-            text: The text.
-            start: Offset of the first character.
-        """
-        return self._numbered.end_of(text, start)
-
     def pseudonym_of(self, label: str, text: str, key: str, form: str, context: str) -> str:
         """Return the pseudonym of a form of a name.
 

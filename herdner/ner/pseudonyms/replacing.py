@@ -12,9 +12,9 @@ from typing import NamedTuple, Protocol
 
 from herdner.ner.pseudonyms.common_words import CommonWords
 from herdner.ner.pseudonyms.identifiers import find_identifiers
+from herdner.ner.pseudonyms.look_alikes import TERM
 from herdner.ner.pseudonyms.pseudonym_map import PseudonymMap
 from herdner.ner.pseudonyms.restoring import Restorer
-from herdner.ner.pseudonyms.styles import TERM
 from herdner.ner.pseudonyms.tokens import TOKEN, fold, name_key, parts, widen, words
 from herdner.text.document import Document
 from herdner.text.entity import Entity
@@ -123,10 +123,6 @@ class PseudonymStyle(Protocol):
         """Return the pseudonym of a form of a name, which is added to the map of the style if it is new."""
         ...
 
-    def end_of(self, text: str, start: int) -> int | None:
-        """Return the end of the string at an offset that looks like a pseudonym, or None."""
-        ...
-
     def find(self, text: str) -> Iterator[tuple[int, int]]:
         """Return an iterator over the start and the end of each string that looks like a pseudonym."""
         ...
@@ -215,7 +211,9 @@ class Pseudonymiser:
             RemainingWord(word, count, tuple(dict.fromkeys(map(self._pseudonym, owners))))
             for word, (count, owners) in remaining.items()
         )
-        return PseudonymisedDocument(replace(result, entities=entities), tuple(replacements), report, self.names)
+        return PseudonymisedDocument(
+            replace(result, spans=[], entities=entities), tuple(replacements), report, self.names
+        )
 
     def _pseudonym(self, owner: Owner) -> str:
         """Return the pseudonym of the fullest form of a name; an empty string if nothing of it was replaced."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from herdner.ner.pseudonyms.tokens import TOKEN_OR_SPACE, is_joined
@@ -38,21 +38,18 @@ class Restorer:
 
     Args:
         originals: Original text of each pseudonym.
-        is_pseudonym: Function of a text and an offset. It returns the end of the string at this offset that looks like
-            a pseudonym, or None. Such strings without an original are counted as unknown.
+        look_alikes: Pattern of text that looks like a pseudonym. Such text without an original is counted as unknown.
 
     Attributes:
         n_restored: Number of pseudonyms that were replaced.
         unknown: Number of occurrences of each string that looks like a pseudonym but has no original.
     """
 
-    def __init__(
-        self, originals: Mapping[str, str], is_pseudonym: Callable[[str, int], int | None] | None = None
-    ) -> None:
+    def __init__(self, originals: Mapping[str, str], look_alikes: re.Pattern[str] | None = None) -> None:
         """Build the tree of the tokens of all pseudonyms."""
         self.n_restored = 0
         self.unknown: Counter[str] = Counter()
-        self._is_pseudonym = is_pseudonym
+        self._look_alikes = look_alikes
         self._root: dict[str, Any] = {}
         self._longest = MAX_SPACES  # characters of the longest token that a pseudonym can contain
         for pseudonym, original in originals.items():
@@ -164,10 +161,10 @@ class Restorer:
         return len(token) <= self._longest and is_joined(token + "a", len(token))
 
     def _count_unknown(self, text: str, start: int) -> None:
-        if self._is_pseudonym is not None and text[start].isalpha():
-            end = self._is_pseudonym(text, start)
-            if end is not None and (len(self.unknown) < MAX_UNKNOWN or text[start:end] in self.unknown):
-                self.unknown[text[start:end]] += 1
+        if self._look_alikes is not None and text[start].isalpha():
+            match = self._look_alikes.match(text, start)
+            if match is not None and (len(self.unknown) < MAX_UNKNOWN or match[0] in self.unknown):
+                self.unknown[match[0]] += 1
 
 
 def _respaced(match: str, pseudonym: str, original: str) -> str:

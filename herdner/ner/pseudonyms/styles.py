@@ -4,33 +4,14 @@ from __future__ import annotations
 
 import base64
 import hmac
-import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 
+from herdner.ner.pseudonyms.look_alikes import look_alikes, noun, prefix
 from herdner.ner.pseudonyms.pseudonym_map import MappedName, PseudonymMap
 from herdner.ner.pseudonyms.tokens import name_key
 
-TERM = "TERM"
-"""Label of text that looks like a pseudonym. It is replaced, so that restoring leaves it as it was."""
-
-NOUNS: Mapping[str, str] = {
-    "PER": "Person", "PERSON": "Person", "LOC": "Place", "GPE": "Place", "LOCATION": "Place", "ORG": "Organisation",
-    "ORGANIZATION": "Organisation", "EMAIL": "Email", "PHONE": "Phone", "IBAN": "IBAN", "CARD": "Card", "URL": "URL",
-    "IP": "IP", "SSN": "SSN", TERM: "Term",
-}  # fmt: skip
-"""First word of the numbered pseudonyms of each label. Other labels are written as "Misc 3"."""
-
 MIN_KEY_BYTES = 16
-
-
-def noun(label: str) -> str:
-    """Return the first word of the numbered pseudonyms of a label.
-
-    Args:
-        label: Entity type or kind of identifier.
-    """
-    return NOUNS.get(label) or re.sub(r"[\W_]+", "", label).capitalize() or "Name"
 
 
 def letters(n: int) -> str:
@@ -58,8 +39,7 @@ class Numbered:
     def __init__(self, names: PseudonymMap, labels: Iterable[str] = ()) -> None:
         """Find the highest number of each noun."""
         self._names = names
-        nouns = {*NOUNS.values(), *map(noun, labels), *(noun(name.label) for name in names.names)}
-        self._pattern = re.compile(rf"(?<!\w)(?:{'|'.join(sorted(nouns))})\s{{1,8}}[0-9]+[a-z]*(?!\w)")
+        self._pattern = look_alikes("numbered", {*labels, *names.labels})
         self._last: Counter[str] = Counter()
         for name in names.names:
             first, _, number = name.pseudonym.rpartition(" ")
@@ -73,16 +53,6 @@ class Numbered:
             text: The text.
         """
         return (match.span() for match in self._pattern.finditer(text))
-
-    def end_of(self, text: str, start: int) -> int | None:
-        """Return the end of the string at an offset that looks like a pseudonym, or None.
-
-        Args:
-            text: The text.
-            start: Offset of the first character.
-        """
-        match = self._pattern.match(text, start)
-        return None if match is None else match.end()
 
     def pseudonym_of(self, label: str, text: str, key: str, form: str, context: str) -> str:
         """Return the pseudonym of a form of a name.
@@ -141,9 +111,7 @@ class KeyedHash:
         if len(key) < MIN_KEY_BYTES:
             raise ValueError(f"the key must have at least {MIN_KEY_BYTES} bytes, got {len(key)}")
         self._key = key
-        all_labels = {*NOUNS, *labels, *(name.label for name in names.names)}
-        prefixes = "|".join(sorted(set(map(_prefix, all_labels))))
-        self._pattern = re.compile(rf"(?<!\w)(?:{prefixes})_[a-z2-7]{{10,}}(?:_[a-z2-7]{{4,}})?(?!\w)")
+        self._pattern = look_alikes("hash", {*labels, *names.labels})
 
     def find(self, text: str) -> Iterator[tuple[int, int]]:
         """Return an iterator over the start and the end of each string that looks like a pseudonym.
@@ -152,16 +120,6 @@ class KeyedHash:
             text: The text.
         """
         return (match.span() for match in self._pattern.finditer(text))
-
-    def end_of(self, text: str, start: int) -> int | None:
-        """Return the end of the string at an offset that looks like a pseudonym, or None.
-
-        Args:
-            text: The text.
-            start: Offset of the first character.
-        """
-        match = self._pattern.match(text, start)
-        return None if match is None else match.end()
 
     def pseudonym_of(self, label: str, text: str, key: str, form: str, context: str) -> str:
         """Return the pseudonym of a form of a name.
@@ -184,7 +142,7 @@ class KeyedHash:
         """
         digest = self._digest(label, name_key(text))
         for length in range(10, len(digest) + 1):
-            yield f"{_prefix(label)}_{digest[:length]}"
+            yield f"{prefix(label)}_{digest[:length]}"
 
     def propose_form(self, name: MappedName, form: str) -> Iterator[str]:
         """Yield the pseudonym of the name with hash values of the form, of growing length.
@@ -200,7 +158,3 @@ class KeyedHash:
     def _digest(self, *values: str) -> str:
         message = "\0".join(values).encode("utf-8", "surrogatepass")
         return base64.b32encode(hmac.digest(self._key, message, "sha256")).decode().rstrip("=").lower()
-
-
-def _prefix(label: str) -> str:
-    return re.sub(r"[\W_]+", "", label).upper() or "NAME"

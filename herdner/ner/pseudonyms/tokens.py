@@ -16,7 +16,10 @@ _MARKS = (
     "\u0300-\u036f\u0483-\u0489\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u064b-\u065f\u0670"
     "\u06d6-\u06ed\u0900-\u0963\u0966-\u0dff\u200c\u200d"
 )
-_WORD = rf"[^\W{_UNSPACED}]+(?:[{_MARKS}]+[^\W{_UNSPACED}]*)*"
+LETTER = rf"[^\W{_UNSPACED}]"
+"""Pattern of a letter, digit or underscore of a script with spaces."""
+
+_WORD = rf"{LETTER}+(?:[{_MARKS}]+{LETTER}*)*"
 
 TOKEN = re.compile(rf"{_WORD}|[{_UNSPACED}]|[^\w\s]")
 """Token: a word, one character of a script without spaces, or one punctuation character."""
@@ -24,7 +27,7 @@ TOKEN = re.compile(rf"{_WORD}|[{_UNSPACED}]|[^\w\s]")
 TOKEN_OR_SPACE = re.compile(rf"{TOKEN.pattern}|\s+")
 """Token or run of white space. The matches of a text cover it completely."""
 
-_JOINING = re.compile(rf"[^\W{_UNSPACED}]|[{_MARKS}]")  # characters that a pseudonym beside them would continue
+_JOINING = re.compile(rf"{LETTER}|[{_MARKS}]")  # characters that a pseudonym beside them would continue
 _PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[^\W\d_A-Z]+")  # parts of words such as AnaRivera and ana_rivera2
 
 

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from herdner.ner.pseudonyms.common_words import CommonWords
-from herdner.ner.pseudonyms.pseudonym_map import PseudonymMap, StyleName
+from herdner.ner.pseudonyms.look_alikes import StyleName
+from herdner.ner.pseudonyms.pseudonym_map import PseudonymMap
 from herdner.ner.pseudonyms.realistic import Realistic
 from herdner.ner.pseudonyms.replacing import PseudonymisedDocument, Pseudonymiser
 from herdner.ner.pseudonyms.styles import KeyedHash, Numbered
@@ -72,7 +73,7 @@ def run(text: str, style: StyleName = "numbered") -> PseudonymisedDocument:
         ("[Theresa May PER] left in May for May Hill", "Person 1 left in May for May Hill"),
         ("Then [Will Rivera PER] met Will. Will will. [Will PER]", "Then Person 1 met Person 1b. Will will. Person 2"),
         ("Person 12, Person  3, Person\n4b; Organisation 1", "Term 1, Term 2, Term 3; Term 4"),
-        ("[ PER][ Ana PER]", " Person 1"),
+        ("[  PER][ Ana PER]", "  Person 1"),
         ("[山田 PER]さんは山田です", "Person 1さんはPerson 1です"),
         ("[山田 PER]Ana, x[-Ana PER]", "Person 1b, Person 2b"),
         ("", ""),

@@ -1,0 +1,239 @@
+"""Command ``herdner pseudonymise``: consistent replacement of names and structured identifiers."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from herdner.cli import options as opt
+from herdner.cli.common import (
+    handle_errors,
+    open_output,
+    parse_inference,
+    parse_names,
+    print_message,
+    show_progress,
+)
+from herdner.cli.inputs import CommandInput, RunStatus, expand_inputs, read_inputs
+from herdner.cli.usage import UsageError, check_encoding, check_not_input, check_writable
+
+if TYPE_CHECKING:
+    from herdner.ner.pseudonyms.pseudonym_map import PseudonymMap
+    from herdner.ner.pseudonyms.replacing import PseudonymisedDocument, RemainingWord
+    from herdner.text.document import Document, Failure
+
+KEY_VARIABLE = "HERDNER_KEY"
+MAX_WORDS = 10  # remaining words in the message on stderr
+
+# fmt: off
+MapOption = Annotated[str, typer.Option(
+    "--map", metavar="FILE", help="Map of names and pseudonyms (JSON, mode 0600), with which the names can be "
+    "restored.")]
+StandoffOption = Annotated[str | None, typer.Option(
+    "--standoff", metavar="FILE", help="Write the replaced ranges of each document as JSON lines, without "
+    "originals.")]
+# fmt: on
+
+
+@handle_errors
+def pseudonymise(
+    map_: MapOption,
+    files: opt.FilesArgument = None,
+    style: Annotated[Literal["numbered", "realistic", "hash"] | None, typer.Option(
+        "--style", metavar="numbered|realistic|hash", help="Person 12, an invented name, or a keyed hash value "
+        "[default: numbered, or the style of the map].")] = None,
+    key_file: Annotated[str | None, typer.Option(
+        "--key-file", metavar="FILE", help=f"Secret key of --style hash, at least 16 bytes [default: {KEY_VARIABLE} of "
+        "the environment].")] = None,
+    recall: Annotated[bool, typer.Option("--recall", help="Find more names, of which fewer are right.")] = False,
+    identifiers: Annotated[bool, typer.Option(
+        help="Also replace e-mail addresses, URLs, IBANs, payment cards, IP addresses and phone numbers.")] = True,
+    output: Annotated[str | None, typer.Option(
+        "--output", "-o", help="Write this file instead of standard output, or each text file to this folder.")] = None,
+    format_: Annotated[Literal["text", "jsonl"] | None, typer.Option(
+        "--format", "-f", metavar="text|jsonl", help="Format of the output [default: by the extension of --output, "
+        "else text].")] = None,
+    standoff: StandoffOption = None,
+    report: Annotated[str | None, typer.Option(
+        "--report", metavar="FILE", help="Write the common words of replaced names that remain as JSON lines.")] = None,
+    model: opt.ModelOption = "en",
+    backend: opt.BackendOption = None,
+    set_: opt.SetOption = None,
+    input_: opt.InputOption = None,
+    pattern: opt.PatternOption = None,
+    column: opt.ColumnOption = "text",
+    names: opt.NamesOption = None,
+    names_strength: opt.StrengthOption = None,
+    names_hard: opt.HardOption = False,
+    names_fold_case: opt.FoldCaseOption = False,
+    seed: opt.SeedOption = 0,
+    encoding: opt.EncodingOption = "utf-8",
+) -> None:  # fmt: skip
+    """Replace names and structured identifiers by pseudonyms, consistently within and across documents.
+
+    The map is created, or extended if it exists. Only texts are written: other columns and fields may contain names.
+    """
+    check_encoding(encoding)
+    inputs = expand_inputs(files or [], input_, pattern)
+    is_folder = output is not None and (output.endswith(("/", os.sep)) or Path(output).is_dir())
+    output_format = _choose_format(format_, output, is_folder, inputs)
+    for option, path in {"--map": map_, "--standoff": standoff, "--report": report}.items():
+        check_writable(path, option)
+        check_not_input(path, [each.path for each in inputs], option)
+    if not is_folder:
+        check_writable(output)
+        check_not_input(output, [each.path for each in inputs])
+    import herdner
+    from herdner.ner.pseudonyms.pseudonym_map import PseudonymMap
+    from herdner.ner.pseudonyms.pseudonymise import RECALL_BIAS, make_pseudonymiser
+
+    known_names = parse_names(names, names_strength, names_hard, names_fold_case)
+    tagger = herdner.load(model)
+    inference = parse_inference(backend, set_, tagger, names=known_names, name_bias=RECALL_BIAS * recall)
+    status = RunStatus()
+    with PseudonymMap.open(map_, style) as mapped, ExitStack() as stack:
+        key = _read_key(key_file) if mapped.style == "hash" else None
+        work = make_pseudonymiser(mapped, tagger, key=key, identifiers=identifiers, seed=seed)
+        display = stack.enter_context(show_progress("{task.completed} of {task.total} files"))
+        task = display.add_task("replacing", total=len(inputs))
+        documents = read_inputs(inputs, encoding, lambda: display.advance(task), column=column)
+        tagged = _successes(tagger.outcomes(documents, inference, seed=seed), status)
+        results = _recorded(map(work, tagged), mapped, standoff, report, stack)
+        if is_folder:
+            write_folder(((each.document, each.text) for each in results), Path(output or ""), mapped.checkpoint)
+        else:
+            with open_output(output) as stream:
+                write_all((each.document for each in results), stream, output_format)
+                if status.failures and not status.documents:
+                    status.exit_on_failure()  # exits before the output replaces an older file
+                mapped.checkpoint()  # before the output appears
+    status.exit_on_failure()
+
+
+def _choose_format(format: str | None, output: str | None, is_folder: bool, inputs: list[CommandInput]) -> str:
+    if is_folder:
+        if format not in (None, "text") or any(each.format != "text" for each in inputs):
+            raise UsageError(f"--output {output}: only text files can be written to a folder; name a file")
+        return "text"
+    if format is not None:
+        return format
+    from herdner.corpora.formats import format_of
+
+    return "jsonl" if output is not None and format_of(output, write=True) == "jsonl" else "text"
+
+
+def _read_key(path: str | None) -> bytes:
+    """Return the secret key in a file, without white space at its end, or in the environment."""
+    if path is not None:
+        with Path(path).open("rb") as stream:
+            return stream.read(1 << 20).rstrip()
+    if KEY_VARIABLE not in os.environ:
+        raise UsageError(f"--style hash needs a secret key; add --key-file FILE or set {KEY_VARIABLE}")
+    return os.environ[KEY_VARIABLE].encode()
+
+
+def _successes(results: Iterable[Document | Failure], status: RunStatus) -> Iterator[Document]:
+    from herdner.text.document import Failure
+
+    for result in results:
+        if isinstance(result, Failure):
+            status.fail(result.message)
+        else:
+            status.documents += 1
+            yield result
+
+
+def _recorded(
+    results: Iterable[PseudonymisedDocument], mapped: PseudonymMap, standoff: str | None, report: str | None,
+    stack: ExitStack,
+) -> Iterator[PseudonymisedDocument]:  # fmt: skip
+    """Yield the results unchanged, and write their ranges and remaining words."""
+    from herdner.base.files import atomic_write
+
+    ranges = None if standoff is None else stack.enter_context(open_output(standoff))
+    words = None if report is None else stack.enter_context(atomic_write(report, mode=0o600))
+    counts: Counter[str] = Counter()
+    n_documents = 0
+    for result in results:
+        if ranges is not None:
+            replacements = [each._asdict() for each in result.replacements]
+            record = {"map": mapped.id, **_record(result, replacements=replacements)}
+            ranges.write(json.dumps(record, ensure_ascii=False) + "\n")
+        if words is not None and result.remaining:
+            line = json.dumps(_record(result, words=[_word_record(each) for each in result.remaining]))
+            words.write(line.encode() + b"\n")
+        counts.update({each.word: each.count for each in result.remaining})
+        n_documents += bool(result.remaining)
+        yield result
+    if counts:
+        listed = ", ".join(word for word, _ in counts.most_common(MAX_WORDS))
+        advice = "" if report is not None else "; --report FILE lists all"
+        print_message(
+            f"{counts.total()} common words of replaced names remain in {n_documents} documents ({listed}"
+            f"{', ...' if len(counts) > MAX_WORDS else ''}){advice}"
+        )
+
+
+def _record(result: PseudonymisedDocument, **values: Any) -> dict[str, Any]:
+    offset = result.document.fields.get("offset")
+    return {"id": result.document.id, **({} if offset is None else {"offset": offset}), **values}
+
+
+def _word_record(word: RemainingWord) -> dict[str, Any]:
+    return {"word": word.word, "count": word.count, "names": word.names}
+
+
+def write_all(documents: Iterable[Document], stream: IO[Any], format: str) -> None:
+    """Write documents to one stream.
+
+    Args:
+        documents: The documents.
+        stream: A text stream.
+        format: "jsonl", or "text": the texts without change. A line break is added behind a text without one, if
+            another document follows. Pieces of one long text are joined.
+    """
+    from herdner.text.io.write import utf8, write_jsonl
+
+    if format == "jsonl":
+        write_jsonl(documents, stream)
+        return
+    put, last = utf8(stream), ""
+    for document in documents:
+        if last and not last.endswith("\n") and not document.fields.get("offset"):
+            put("\n")
+        put(document.text)
+        last = document.text
+
+
+def write_folder(texts: Iterable[tuple[Document, str]], folder: Path, before: Callable[[], object]) -> None:
+    """Write each text to the file in a folder that the id of its document names.
+
+    Args:
+        texts: Documents of text files, and the text to write for each. Pieces of one long file are joined.
+        folder: The folder; it is created if it does not exist.
+        before: Function that is called before a file appears.
+
+    Raises:
+        ValueError: The id is not a path within the folder.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    with ExitStack() as current:
+        put: Any = None
+        for document, text in texts:
+            if put is None or not document.fields.get("offset"):
+                current.close()
+                id = (document.id or "document").rpartition("#")[0] if "offset" in document.fields else document.id
+                path = folder / (id or "document")
+                if not path.resolve().is_relative_to(folder.resolve()):
+                    raise ValueError(f"{path}: is not in the folder {folder}; name a file instead of a folder")
+                path.parent.mkdir(parents=True, exist_ok=True)
+                put = current.enter_context(open_output(str(path))).write
+                current.callback(before)
+            put(text)

@@ -1,0 +1,162 @@
+"""Command ``herdner restore``: original names instead of pseudonyms."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from bisect import bisect_right
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, cast
+
+import typer
+
+from herdner.cli import options as opt
+from herdner.cli.common import handle_errors, open_output, print_message
+from herdner.cli.inputs import CommandInput, RunStatus, expand_inputs
+from herdner.cli.pseudonymise import MapOption
+from herdner.cli.usage import UsageError, check_encoding, check_not_input, check_writable
+
+if TYPE_CHECKING:
+    from herdner.ner.pseudonyms.pseudonym_map import PseudonymMap
+    from herdner.ner.pseudonyms.restoring import Restorer
+
+MAX_UNKNOWN = 5  # unknown pseudonyms in a message
+
+
+@handle_errors
+def restore(
+    map_: MapOption,
+    files: opt.FilesArgument = None,
+    output: Annotated[str | None, typer.Option(
+        "--output", "-o", help="Write this file instead of standard output, or each file to this folder.")] = None,
+    standoff: Annotated[str | None, typer.Option(
+        "--standoff", metavar="FILE", help="File that `herdner pseudonymise --standoff` wrote; check that it has the "
+        "same map.")] = None,
+    pattern: opt.PatternOption = None,
+    encoding: opt.EncodingOption = "utf-8",
+) -> None:  # fmt: skip
+    """Replace pseudonyms by the original names. The texts may have been edited.
+
+    Files are read and written in chunks. In JSON lines (.jsonl), the strings are restored. Pseudonyms that are not in
+    the map remain, and the exit code is then 1.
+    """
+    check_encoding(encoding)
+    inputs = expand_inputs(files or [], None, pattern)
+    is_folder = output is not None and (output.endswith(("/", os.sep)) or Path(output).is_dir())
+    if not is_folder:
+        check_writable(output)
+        check_not_input(output, [each.path for each in inputs])
+    from herdner.ner.pseudonyms.pseudonym_map import PseudonymMap
+
+    mapped = PseudonymMap.load(map_)
+    if standoff is not None:
+        _check_map(standoff, mapped, map_)
+    status = RunStatus()
+    if is_folder:
+        for each in inputs:
+            name = each.source if isinstance(each.source, str) else each.source.id
+            path = Path(output or "") / name
+            if not path.resolve().is_relative_to(Path(output or "").resolve()):
+                raise UsageError(f"--output {output}: {name} would be outside of this folder; name a file")
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with open_output(str(path)) as stream:
+                _restore_file(each, mapped, encoding, stream, status)
+    else:
+        with open_output(output) as stream:
+            for each in inputs:
+                _restore_file(each, mapped, encoding, stream, status)
+            if status.failures == len(inputs) and not status.documents:
+                status.exit_on_failure()  # exits before the output replaces an older file
+    status.exit_on_failure()
+
+
+def _check_map(path: str, mapped: PseudonymMap, map_path: str) -> None:
+    with Path(path).open(encoding="utf-8") as stream:
+        line = stream.readline(200)
+    match = re.match(r'\{"map": "(\w+)"', line)
+    if match is None:
+        raise ValueError(f"{path}: is not a file that `herdner pseudonymise --standoff` has written")
+    if match[1] != mapped.id:
+        raise ValueError(
+            f"{path}: belongs to the map {match[1]}, but {map_path} is the map {mapped.id}; name the right map"
+        )
+
+
+def _restore_file(each: CommandInput, mapped: PseudonymMap, encoding: str, stream: Any, status: RunStatus) -> None:
+    """Restore one file, and report pseudonyms that the map does not contain."""
+    from herdner.text.io.source import FormatError, read_chunks, read_lines, sources
+    from herdner.text.io.write import utf8
+
+    put, restorer = utf8(stream), mapped.restorer()
+    name = each.path
+    try:
+        for source in sources(each.source, ()) if isinstance(each.source, str) else [each.source]:
+            if each.format == "jsonl":
+                for number, line in read_lines(source, encoding):
+                    put(_restored_line(line, restorer, f"{name}, line {number}"))
+            else:
+                for piece in restorer.stream(read_chunks(source, encoding)):
+                    put(piece)
+    except (FormatError, OSError) as error:
+        status.fail(error)
+        return
+    status.documents += 1
+    if restorer.unknown:
+        listed = ", ".join(word for word, _ in restorer.unknown.most_common(MAX_UNKNOWN))
+        more = ", ..." if len(restorer.unknown) > MAX_UNKNOWN else ""
+        status.fail(f"{name}: {listed}{more}: not in the map, left as they are; is this the map of the text?")
+    elif not restorer.n_restored:
+        print_message(f"{name}: contains no pseudonym of the map; nothing is changed")
+
+
+def _restored_line(line: str, restorer: Restorer, place: str) -> str:
+    from herdner.text.io.source import FormatError
+    from herdner.text.io.write import json_line
+
+    if not line or line.isspace():
+        return ""
+    try:
+        record: Any = json.loads(line)
+    except (ValueError, RecursionError):
+        raise FormatError(f"{place}: is not JSON; restore it as text with another file extension") from None
+    return json_line(_restored(record, restorer))
+
+
+def _restored(value: Any, restorer: Restorer) -> Any:
+    """Return a JSON value with restored strings, and moved offsets of the entities of a record with a text."""
+    if isinstance(value, str):
+        return restorer(value)
+    if isinstance(value, list):
+        return [_restored(each, restorer) for each in cast(list[Any], value)]
+    if not isinstance(value, dict):
+        return value
+    record = cast(dict[str, Any], value)
+    result = {key: _restored(each, restorer) for key, each in record.items()}
+    text, entities = record.get("text"), result.get("entities")
+    if isinstance(text, str) and isinstance(entities, list):
+        moves = list(_moves(text, restorer))
+        result["entities"] = [_moved_entity(entity, moves) for entity in cast(list[Any], entities)]
+    return result
+
+
+def _moved_entity(entity: Any, moves: list[tuple[int, int]]) -> Any:
+    if not isinstance(entity, dict):
+        return entity
+    values = cast(dict[str, Any], entity)
+    offsets = {key: values[key] for key in ("start", "end") if isinstance(values.get(key), int)}
+    return values | {key: _moved(offset, moves) for key, offset in offsets.items()}
+
+
+def _moves(text: str, restorer: Restorer) -> Iterator[tuple[int, int]]:
+    """Yield for each pseudonym the offset behind it, and the growth of the text up to there."""
+    growth = 0
+    for start, end, original in restorer.find(text):
+        growth += len(original) - (end - start)
+        yield end, growth
+
+
+def _moved(offset: int, moves: list[tuple[int, int]]) -> int:
+    index = bisect_right(moves, (offset, float("inf")))
+    return offset + (moves[index - 1][1] if index else 0)

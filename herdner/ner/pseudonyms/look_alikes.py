@@ -1,0 +1,59 @@
+"""Patterns of text that looks like a pseudonym."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Literal, get_args
+
+from herdner.ner.pseudonyms.tokens import LETTER
+
+StyleName = Literal["numbered", "realistic", "hash"]
+STYLES: tuple[StyleName, ...] = get_args(StyleName)
+
+TERM = "TERM"
+"""Label of text that looks like a pseudonym. It is replaced, so that restoring leaves it as it was."""
+
+NOUNS: Mapping[str, str] = {
+    "PER": "Person", "PERSON": "Person", "LOC": "Place", "GPE": "Place", "LOCATION": "Place", "ORG": "Organisation",
+    "ORGANIZATION": "Organisation", "EMAIL": "Email", "PHONE": "Phone", "IBAN": "IBAN", "CARD": "Card", "URL": "URL",
+    "IP": "IP", "SSN": "SSN", TERM: "Term",
+}  # fmt: skip
+"""First word of the numbered pseudonyms of each label. Other labels are written as "Misc 3"."""
+
+
+def noun(label: str) -> str:
+    """Return the first word of the numbered pseudonyms of a label.
+
+    Args:
+        label: Entity type or kind of identifier.
+    """
+    return NOUNS.get(label) or _letters(label).capitalize() or "Name"
+
+
+def prefix(label: str) -> str:
+    """Return the beginning of the hash values of a label.
+
+    Args:
+        label: Entity type or kind of identifier.
+    """
+    return _letters(label).upper() or "NAME"
+
+
+def _letters(label: str) -> str:
+    return re.sub(r"^\d+|[\W_]+", "", label)
+
+
+def look_alikes(style: StyleName, labels: Iterable[str]) -> re.Pattern[str]:
+    """Return the pattern of all text that looks like a pseudonym of a style.
+
+    Args:
+        style: Style of the pseudonyms. Realistic pseudonyms of identifiers are numbered; invented names match nothing.
+        labels: Labels in addition to those of `NOUNS`.
+    """
+    labels = {*NOUNS, *labels}
+    if style == "hash":
+        prefixes = "|".join(sorted(set(map(prefix, labels))))
+        return re.compile(rf"(?<!{LETTER})(?:{prefixes})_[a-z2-7]{{10,}}(?:_[a-z2-7]{{4,}})?(?!{LETTER})")
+    nouns = "|".join(sorted(set(map(noun, labels))))
+    return re.compile(rf"(?<!{LETTER})(?:{nouns})\s{{1,8}}[0-9]+[a-z]*(?!{LETTER})")
