@@ -172,7 +172,9 @@ def _links(
 
     rules = rules or ["same-word"]
     if "none" in rules and len(rules) > 1:
-        raise UsageError("--link none: leave out the other --link options")
+        raise UsageError(
+            "--link none cannot be combined with other --link options; leave out the others"
+        )
     with usage_errors("--link"):
         links = [skip_chain_template(parse_rule(rule, language)) for rule in rules if rule != "none"]
     learner = Learner(MCMCLikelihood() if objective == "mcmc" else objective, l2=l2, joint=joint)

@@ -415,7 +415,7 @@ class SkipChainLayer(Estimator):
         for each in model.link_tables:
             rule = each.template.rule
             if type(rule) not in RULES.values():
-                raise ValueError(f"{rule!r:.80} cannot be stored in a file; only the rules {', '.join(RULES)} can")
+                raise ValueError(f"{rule!r:.80} cannot be stored in a file; use only the rules {', '.join(RULES)}")
         header = {
             "labels": list(labels), "scores": check_kind(self.scores), "link_strength": self.link_strength,
             "outside_strength": self.outside_strength, "scheme": self.scheme, "constrained": bool(self.constrained),

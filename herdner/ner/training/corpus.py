@@ -215,7 +215,10 @@ def check_development_spans(gold: Sequence[Sequence[Span]]) -> None:
         gold: Gold spans of each document.
     """
     if not any(gold):
-        raise ValueError("the development documents have no entity; give annotated documents with tokens, or none")
+        raise ValueError(
+            "the development documents have no entity; give annotated documents with tokens, or no"
+            " development documents"
+        )
 
 
 def _check_weights(weights: Sequence[float] | Floats | None, n_documents: int) -> Floats:
