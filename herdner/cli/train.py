@@ -172,9 +172,7 @@ def _links(
 
     rules = rules or ["same-word"]
     if "none" in rules and len(rules) > 1:
-        raise UsageError(
-            "--link none cannot be combined with other --link options; leave out the others"
-        )
+        raise UsageError("--link none cannot be combined with other --link options; leave out the others")
     with usage_errors("--link"):
         links = [skip_chain_template(parse_rule(rule, language)) for rule in rules if rule != "none"]
     learner = Learner(MCMCLikelihood() if objective == "mcmc" else objective, l2=l2, joint=joint)
