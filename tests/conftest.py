@@ -1,4 +1,4 @@
-"""What tests share: the number of threads, Ctrl-C, the examples of Hypothesis, and the command line."""
+"""Common settings of tests: number of threads, Ctrl-C, examples of Hypothesis, and the command line."""
 
 from __future__ import annotations
 

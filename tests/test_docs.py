@@ -93,7 +93,7 @@ def pages() -> list[Any]:
 
 
 def printed_by(command: str, folder: Path, call: Call) -> str:
-    """What a block of shell prints: herdner in this process where it comes first, the rest in a shell."""
+    """Return the output of a shell block: herdner runs in this process if it comes first, the rest in a shell."""
     first, pipe, rest = command.replace("\\\n", " ").strip().partition(" | ")
     if not first.startswith("herdner ") or re.search(r"[\n;&<>$]", first):
         return shell(command, folder)
@@ -103,7 +103,7 @@ def printed_by(command: str, folder: Path, call: Call) -> str:
 
 
 def shell(command: str, folder: Path, piped: str = "") -> str:
-    """What a shell prints, with herdner as it is installed here."""
+    """Return the output of a shell command that finds the installed herdner."""
     program = folder / ".bin" / "herdner"
     if not program.exists():
         program.parent.mkdir()

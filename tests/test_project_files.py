@@ -1,4 +1,4 @@
-"""What stands beside the code is true: security guarantees have tests, citation and workflow fit the package."""
+"""Project files: security guarantees have tests, and the citation and the workflow fit the package."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ class Curve:
         return (self.seconds[-1] - self.seconds[0]) / max(len(self.seconds) - 1, 1)
 
     @property
-    def told(self) -> str:
+    def summary(self) -> str:
         """Return the unit and the breakdown of the seconds."""
         steps = f"{len(self.losses)} iterations of {self.seconds_per_iteration:.3f} s after {self.seconds[0]:.1f} s"
         return f"s ({self.processor:.1f} s of processors, {steps}; objective {self.losses[-1]:,.1f})"
@@ -181,8 +181,8 @@ def main(
 
     def rows() -> list[Row]:
         found = [
-            Row("trainer", "CRFsuite", value=their_curve.total, unit=their_curve.told),
-            Row("trainer", "herdner", value=our_curve.total, unit=our_curve.told),
+            Row("trainer", "CRFsuite", value=their_curve.total, unit=their_curve.summary),
+            Row("trainer", "herdner", value=our_curve.total, unit=our_curve.summary),
             Row("trainer", "to CRFsuite's objective", value=their_curve.total / our_curve.total if reached else 0.0,
                 unit="times CRFsuite" if reached else "times CRFsuite: never as low", target=TARGET, stretch=STRETCH),
             Row("trainer", "its iterations alone", value=their_curve.iterating / our_curve.iterating,

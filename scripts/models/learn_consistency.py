@@ -77,7 +77,7 @@ def documents_of(sources: Sequence[str], every: int) -> list[Document]:
 
 
 def docs_of(nlp: Language, documents: Sequence[Document]) -> list[Doc]:
-    """What the pipeline makes of the documents' tokens."""
+    """Return the predictions of the pipeline for the tokens of the documents."""
 
     def doc(document: Document) -> Doc:
         gaps = np.append(document.token_starts[1:] > document.token_ends[:-1], False)

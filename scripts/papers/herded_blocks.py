@@ -127,9 +127,9 @@ def main(
         left.loglog(np.array(lengths) * seconds[name].mean(), rows.mean(axis=0), "o-", label=name)
     left.axhline(by_messages[:, 0].mean(), color="grey", linestyle=":", label="sum-product")
     left.set(xlabel="seconds", ylabel="mean error of a marginal")
-    told = summary(equal)
-    right.fill_between(lengths, told["low"], told["high"], alpha=0.3, label="quartiles of the documents")
-    right.semilogx(lengths, told["median"], "o-", label="median")
+    quartiles = summary(equal)
+    right.fill_between(lengths, quartiles["low"], quartiles["high"], alpha=0.3, label="quartiles of the documents")
+    right.semilogx(lengths, quartiles["median"], "o-", label="median")
     right.axhline(1.0, color="grey", linestyle=":")
     right.set(xlabel="sweeps", ylabel="error, herded by random, equal time", ylim=(0, None))
     results = {

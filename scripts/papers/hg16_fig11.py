@@ -120,10 +120,10 @@ def main(
     sweeps = experiment.size(20, sweeps)
     documents = tagged(tagger, words, sweeps, experiment.seed, start)
     (experiment.out / "hg16_fig11.html").write_text(page(documents), encoding="utf-8")
-    told = differences(documents)
-    print("\n".join(told))
+    rows = differences(documents)
+    print("\n".join(rows))
     n_lines = min(LINES, 1 + max((line for line, *_ in placed(documents[0])), default=0))
     figure, panels = experiment.axes(len(documents), width=INCHES, height=0.14 * n_lines + 0.8)
     for panel, document in zip(panels, documents, strict=True):
         draw(panel, document, n_lines)
-    experiment.finish({"differences": told, "start": start, "sweeps": sweeps}, figure)
+    experiment.finish({"differences": rows, "start": start, "sweeps": sweeps}, figure)

@@ -67,11 +67,13 @@ def main(experiment: Experiment) -> None:
             found = experiment.repeat(partial(path, model(epsilon), plan, lengths), n)
             if n == 1:
                 found[:, 1] = envelope(found[:, 1])
-            told = summary(found)
-            results[f"eps={epsilon}, {name}"] = told
+            quantiles = summary(found)
+            results[f"eps={epsilon}, {name}"] = quantiles
             for axes, k, turn in ((a, 0, 1), (b, 1, 1), (c, 1, -1)):
-                axes.plot(lengths, told["median"][k] ** turn, color=colour, label=name if axes is a else None)
+                axes.plot(lengths, quantiles["median"][k] ** turn, color=colour, label=name if axes is a else None)
                 if n > 1:
-                    axes.fill_between(lengths, told["low"][k] ** turn, told["high"][k] ** turn, color=colour, alpha=0.2)
+                    axes.fill_between(
+                        lengths, quantiles["low"][k] ** turn, quantiles["high"][k] ** turn, color=colour, alpha=0.2
+                    )
         decorate(a, b, c, epsilon)
     experiment.finish(results, figure)

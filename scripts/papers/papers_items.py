@@ -219,8 +219,8 @@ def dogs3(r: Results) -> Reading:
     words, ahead = [], []
     for name, grid in r["grids"].items():
         cells = grid["updates_to_level"]
-        told = ", ".join(f"{k} {mean:.0f} (sd {sd:.0f})" for k, (mean, sd) in cells.items())
-        words.append(f"{name}, error {g(grid['level'])}: {told}")
+        details = ", ".join(f"{k} {mean:.0f} (sd {sd:.0f})" for k, (mean, sd) in cells.items())
+        words.append(f"{name}, error {g(grid['level'])}: {details}")
         ahead.append(2 * cells["dogs"][0] < cells["uniform"][0])
     return f"updates to one error for all scans: {'; '.join(words)}", all(ahead)
 
@@ -445,8 +445,8 @@ def authors_means(r: Results) -> Reading:
     words = "; ".join(f"{name}: {g(one['ours'][-1])} / {g(one['theirs'][-1])}" for name, one in labels.items())
     others = [one for name, row in rows.items() if "DHG(32)" not in name for one in row.values()]
     apart = [abs(x) > 3 for one in others for x in one["standard errors apart"]]
-    told = f"{sum(apart)} of {len(apart)} more than 3 standard errors apart, DHG(32) aside ({found['far']} with it)"
-    return f"after {found['lengths'][-1]} sweeps, ours / theirs: {words}; {told}", sum(apart) <= 0.05 * len(apart)
+    details = f"{sum(apart)} of {len(apart)} more than 3 standard errors apart, DHG(32) aside ({found['far']} with it)"
+    return f"after {found['lengths'][-1]} sweeps, ours / theirs: {words}; {details}", sum(apart) <= 0.05 * len(apart)
 
 
 def authors_table(r: Results) -> Reading:

@@ -61,7 +61,7 @@ def fit_aspects(
     ``labels`` bool[N, K] the labels in each image, at least one. ``smoothing`` is added to all counts of words.
     """
     words, owner = np.concatenate(images), np.repeat(np.arange(len(images)), [len(image) for image in images])
-    # Labels are told apart by the images that show them; a little noise parts those that always come together.
+    # The images in which labels occur distinguish them; a little noise separates labels that always occur together.
     noise = np.random.default_rng(seed).uniform(0.9, 1.1, (len(owner), labels.shape[1]))
     responsibility = labels[owner] * noise
     responsibility /= responsibility.sum(axis=1, keepdims=True)

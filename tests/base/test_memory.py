@@ -25,7 +25,7 @@ GRAPHS: dict[str, Callable[[], FactorGraph]] = {
 
 
 @pytest.fixture
-def told(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+def estimates(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """Collect all estimates, including small ones."""
     found: list[float] = []
 
@@ -45,33 +45,33 @@ def told(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     return found
 
 
-def about_right(backend: Backend, graph: FactorGraph, told: list[float]) -> None:
-    told.clear()
+def about_right(backend: Backend, graph: FactorGraph, estimates: list[float]) -> None:
+    estimates.clear()
     tracemalloc.start()
     try:
         backend.infer(graph, 0)
         peak = tracemalloc.get_traced_memory()[1] / 1e9
     finally:
         tracemalloc.stop()
-    assert 0.3 * peak < max(told) < 1.5 * peak
+    assert 0.3 * peak < max(estimates) < 1.5 * peak
 
 
 @pytest.mark.parametrize("kind", list(GRAPHS))
 @pytest.mark.parametrize("name", ["gibbs", "herded-gibbs", "dhg", "mean-field", "icm", "sum-product", "max-product"])
-def test_estimates_are_about_what_python_allocates(kind: str, name: str, told: list[float]) -> None:
+def test_estimates_are_about_what_python_allocates(kind: str, name: str, estimates: list[float]) -> None:
     graph = GRAPHS[kind]()
-    graph_alone = told.copy()
+    graph_alone = estimates.copy()
     backend = make_backend(name, **({} if name == "icm" else {"n_sweeps": 2}))
     backend.infer(ising(0.3, 0.0, (3, 3)), 0)  # what is imported late
     assert graph_alone
-    about_right(backend, graph, told)
+    about_right(backend, graph, estimates)
 
 
 @pytest.mark.parametrize("record", [Record(every=1), Record(rao_blackwell=True), Record(marginals=False, best=False)])
-def test_records_are_part_of_the_estimate(record: Record, told: list[float]) -> None:
+def test_records_are_part_of_the_estimate(record: Record, estimates: list[float]) -> None:
     graph, backend = ising(0.3, 0.0, (120, 150)), make_backend("gibbs", n_sweeps=50, record=record)
     backend.infer(ising(0.3, 0.0, (3, 3)), 0)
-    about_right(backend, graph, told)
+    about_right(backend, graph, estimates)
 
 
 def test_too_large_allocations_are_refused_before_they_begin(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -70,7 +70,7 @@ def test_slopes_are_finite_differences(objective, seed):
 
 
 def test_sampled_counts_have_the_slope_of_the_enumerated_likelihood():
-    """With exact counts, one step of Adam from the start goes against the sign of the likelihood's derivative."""
+    """Test that one step of Adam with exact counts has the opposite sign of the derivative of the loss."""
     crf, examples = tiny(5)
     likelihood = MCMCLikelihood(Exact(), step_size=1e-3)
     after, _ = learn_tables(crf, examples, Learner(likelihood, l2=0.0, joint=True, max_iterations=1))
@@ -93,7 +93,7 @@ def test_sampled_counts_have_the_slope_of_the_enumerated_likelihood():
 
 
 def odds(crf: SkipChainModel) -> float:
-    """By how much equal labels are preferred; what a table says beside that cannot be told from unaries."""
+    """Return the preference of a table for equal states, which unary log-potentials cannot replace."""
     table = crf.link_tables[0].table
     return float(table[0, 0] + table[1, 1] - table[0, 1] - table[1, 0]) / 2
 

@@ -92,7 +92,7 @@ def n_letters(word):
 
 
 def own_capital(tokens, offsets, i, min_length=2):
-    """Whether token i begins with a capital that is its own: the definition, token by token."""
+    """Return True if the capital of token i is not due to its position: the definition, token by token."""
     word = tokens[i]
     if not word or not word[0].isupper() or n_letters(word) < min_length:
         return False
@@ -463,7 +463,7 @@ def test_rules_survive_json_and_the_command_line(rule):
 
 
 @pytest.mark.parametrize(
-    ("values", "told"),
+    ("values", "message"),
     [
         ({"name": "same-thing"}, "unknown link rule 'same-thing'; expected one of same-word"),
         ({"nearest": 3}, "a link rule must have one of the names"),
@@ -482,14 +482,14 @@ def test_rules_survive_json_and_the_command_line(rule):
         ({"name": "same-word", "fold_case": 1}, "fold_case must be true or false, got 1"),
     ],
 )
-def test_bad_values_are_told_in_one_line(values, told):
-    with pytest.raises(ValueError, match=told) as error:
+def test_bad_values_raise_an_error_of_one_line(values, message):
+    with pytest.raises(ValueError, match=message) as error:
         rule_from_dict(values)
     assert "\n" not in str(error.value)
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("", "unknown link rule ''"),
         ("same-word:3", "expected option=value, got '3'"),
@@ -500,8 +500,8 @@ def test_bad_values_are_told_in_one_line(values, told):
         ("same-word:name=same-word", "no option 'name'"),
     ],
 )
-def test_bad_text_is_told_in_one_line(text, told):
-    with pytest.raises(ValueError, match=told) as error:
+def test_bad_text_raises_an_error_of_one_line(text, message):
+    with pytest.raises(ValueError, match=message) as error:
         rule_from_text(text)
     assert len(str(error.value)) < 300
     assert "\n" not in str(error.value)
@@ -514,7 +514,7 @@ def test_most_links_is_allowed():
 
 
 def linked_labels(rule, path, format):
-    """How many links join two names of one label, two labels, and no names at all."""
+    """Return the numbers of links between names of one label, of two labels, and of tokens outside names."""
     from herdner import read_documents
 
     equal = different = outside = 0
@@ -564,9 +564,9 @@ def test_sentence_offsets_that_are_none_are_told(rule, offsets):
 def test_tokens_that_are_no_strings_are_told(rule, token):
     """None before a capital at the beginning of a sentence was once read as if it were a string."""
     words = [token, "Acme", "Inc.", "acme", "IMF"]
-    told = rf"^a token is of type {type(token).__name__}; tokens are plain strings \(str\)$"
+    message = rf"^a token is of type {type(token).__name__}; tokens are plain strings \(str\)$"
     for tokens in (words, words[1:] + words[:1]):
-        with pytest.raises(ValueError, match=told):
+        with pytest.raises(ValueError, match=message):
             rule().links(tokens, np.array([0, 5]))
 
 

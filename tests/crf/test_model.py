@@ -78,7 +78,7 @@ def test_documents_without_links_are_chains():
 
 
 def test_given_beliefs_of_one_state_are_the_conditional_of_a_sentence():
-    """With the other sentence's tags known, chains on ``given`` have the marginals of the enumerated conditional."""
+    """Test that the chain of one sentence, given the tags of the other, has the marginals of the enumerated joint."""
     model, scores = crf(), unary()
     links = model.links(TOKENS, OFFSETS)
     oracle = Oracle.of([3] * 6, factors_of(model.unroll(scores, OFFSETS, links)))

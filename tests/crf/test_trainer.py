@@ -204,12 +204,15 @@ def test_a_penalty_may_be_a_whole_number():
 
 
 def test_progress_is_told_falling_losses():
-    told: list[tuple[int, float]] = []
+    losses: list[tuple[int, float]] = []
     train_chain(
-        tiny(), c2=0.3, stopping_rule=StoppingRule(20, 0.0), progress=lambda n, report: told.append((n, report["loss"]))
+        tiny(),
+        c2=0.3,
+        stopping_rule=StoppingRule(20, 0.0),
+        progress=lambda n, report: losses.append((n, report["loss"])),
     )
-    assert [n for n, _ in told] == list(range(1, len(told) + 1))
-    assert all(a >= b for (_, a), (_, b) in itertools.pairwise(told))
+    assert [n for n, _ in losses] == list(range(1, len(losses) + 1))
+    assert all(a >= b for (_, a), (_, b) in itertools.pairwise(losses))
 
 
 def test_a_constrained_chain_trained_on_open_tags_finds_the_closed_ones():

@@ -87,7 +87,7 @@ def test_a_random_scan_is_the_average_of_its_orders() -> None:
 
 @pytest.mark.parametrize("forbidden", [0.0, 0.15])
 def test_no_sampler_is_further_than_the_variation(forbidden: float) -> None:
-    """From every first state, after each step of any scan, for each marginal: by the exact law of the chain."""
+    """Test the bound of each marginal after each step of a scan from every start, by the exact law of the chain."""
     rng = np.random.default_rng(int(100 * forbidden))
     for _ in range(25):
         graph = random_graph(rng, forbidden=forbidden)

@@ -122,10 +122,10 @@ def plain_sweep(edges, unary, messages, order):
             if i not in (a, b):
                 continue
             j = b if i == a else a
-            told = unary[j] + sum(
+            total = unary[j] + sum(
                 (m for (k, to), m in messages.items() if to == j and k != i), start=np.zeros_like(unary[j])
             )
-            new = (table + told).max(axis=1) if i == a else (table.T + told).max(axis=1)
+            new = (table + total).max(axis=1) if i == a else (table.T + total).max(axis=1)
             messages[j, i] = new - new.max()
 
 

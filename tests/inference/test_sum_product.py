@@ -24,7 +24,7 @@ CONVERGED = {"n_sweeps": 2000, "tolerance": 1e-13, "table_counts": True}
 def forests(draw, *, forbidden=(0.0, 0.15), scales=(1.0,)):
     """Generate runs of consecutive variables of 1 to 3 states, joined by links without a cycle.
 
-    Edges of both kinds have parallels in either direction, and are tied and scaled at random.
+    Edges and links have parallels in either direction, and are tied and scaled at random.
     """
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     n = draw(st.integers(1, 8))

@@ -42,9 +42,9 @@ def counted(run, *rest):
         print("begun", flush=True)  # and the pieces, which grow, are as long as they get
 Run.advance = counted
 # When the signal comes the system writes a byte here, whatever Python is doing.
-arrival, told = os.pipe()
-os.set_blocking(told, False)
-signal.set_wakeup_fd(told)
+arrival, wakeup = os.pipe()
+os.set_blocking(wakeup, False)
+signal.set_wakeup_fd(wakeup)
 came = []
 watch = threading.Thread(target=lambda: came.append((os.read(arrival, 1), time.process_time())), daemon=True)
 watch.start()

@@ -19,7 +19,7 @@ SLACK = 1e-10
 
 
 class Watched:
-    """What scans the backend runs."""
+    """Return the scans that the backend runs."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.orders: list = []
@@ -48,7 +48,7 @@ class Watched:
 
 
 def below(graph: FactorGraph, blocks: bool, seed: int, watched: Watched) -> list[str]:
-    """What a certificate says that is not so."""
+    """Return the false statements of a certificate."""
     rng, p = np.random.default_rng((51, seed)), joint(graph)
     n, wrong = p.ndim, []
     for kind in ("all", "some", "weighed"):

@@ -33,7 +33,7 @@ def test_random_bins_weigh_by_the_states_that_came() -> None:
 
 
 def test_a_threshold_weight_that_sees_several_probabilities_strays_further() -> None:
-    """By up to 1 + 1 / B, and not less in general: by more than 1, as of one probability, here."""
+    """Test that a bin deviates by up to 1 + 1 / B: here by more than 1, the deviation of one probability."""
     graph = boltzmann([[0, 2], [2, 0]], [0, -1], (-1, 1))
     found = count_visits(graph, dhg(n_bins=1, form="threshold"), [43], seed=26).errors[0].herding
     assert float(herding_bound(43, 1, width=0)) < found == pytest.approx(0.0844, abs=5e-5)

@@ -69,7 +69,7 @@ def test_features_that_the_documents_do_not_show_keep_their_weights(base):
 
 @pytest.mark.parametrize("new_class", [False, True])
 def test_the_base_holds_its_weights_more_strongly_than_0_holds_new_ones(base, new_class):
-    """Where the loss is smallest the likelihood pulls at each weight as much as its penalty."""
+    """Test that the gradients of likelihood and penalty cancel at the minimum of the loss."""
     few, known = (verbs if new_class else list)(news("dev")[:3]), base.model_.weights
     features = [base.model_.extractor().keys(d.tokens, d.sentence_offsets) for d in few]
     tags = [tags_from_spans(d.spans or [], len(d.tokens), "iobes") for d in few]

@@ -143,7 +143,7 @@ def test_fitting_finds_the_map_that_names_were_drawn_from():
 def penalised(
     found: Calibration, said: CalibrationInputs, right: np.ndarray, counts: np.ndarray, origin: Calibration
 ) -> float:
-    """What fitting makes small, name by name."""
+    """Return the penalised loss that fitting minimises, entity by entity."""
     off = np.subtract(numbers_of(found), numbers_of(origin))
     loss = sum(c * -math.log(q if r else 1 - q) for q, r, c in zip(found(said).tolist(), right, counts, strict=True))
     return loss + float(off @ off)
@@ -305,7 +305,7 @@ def test_it_needs_documents_that_the_chain_has_not_seen():
 
 
 def test_each_source_counts_the_same():
-    """As if the names of the smaller source stood there as often as those of the larger one."""
+    """Test that weighting equals repeating the entities of the smaller source."""
     said, right = draw(Calibration((0.3, 0.4, 0.5), (0.5, -1.0)), 60, 1)
     said = said._replace(document=np.repeat([0, 1, 2], [30, 15, 15]))
     known = np.ones(60, bool)

@@ -1,4 +1,4 @@
-"""Why this label: the parts of each mention against the log-potential of the whole graph, and what they say."""
+"""Explanations of labels: the contributions of each mention against the log-potential of the whole graph."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ SCHEMES = {"iobes": "OBIES", "iob2": "OBI", "iob1": "OBI", "bilou": "OBILU"}
 
 
 def tiny(scheme: str, constrained: bool, seed: int = 0) -> Tagger:
-    """A tagger of random weights, start to end, with two kinds of links."""
+    """Return a tagger with random weights and two link tables."""
     rng = np.random.default_rng(seed)
     labels = ("O", *(f"{prefix}-{label}" for label in ("PER", "LOC") for prefix in SCHEMES[scheme][1:]))
     tokens = [word for word in WORDS for _ in range(2)]

@@ -202,7 +202,7 @@ class Counted(str):
 
 
 def test_the_length_of_the_list_costs_no_time():
-    """As many look-ups of tokens for ten thousand names as for ten: time is linear in the text alone."""
+    """Test that ten thousand names need as many look-ups of tokens as ten: the time depends on the text only."""
     text = [f"w{i % 7}" for i in range(500)]
     looked_up = []
     for n in (10, 10_000):
@@ -308,7 +308,7 @@ def test_constraints_come_out_exactly(scheme, constrained):
 
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_evidence_adds_its_strength_for_each_tag_of_the_span(scheme):
-    """By enumeration: a sequence gains strength times the tokens that it tags as the span would be."""
+    """Test by enumeration that a sequence gains the strength for each token that it tags like the span."""
     prefixes = {"iob1": "BI", "iob2": "BI", "iobes": "BIES", "bilou": "BILU"}[scheme]
     tags = ("O", *(f"{prefix}-ORG" for prefix in prefixes), f"{prefixes[-1]}-PER")
     rng = np.random.default_rng(0)

@@ -26,8 +26,9 @@ def tagger() -> Tagger:
 
 
 def no_others_are_left(before: set[threading.Thread]) -> None:
-    """Returns when all threads that came since then have ended, as they will soon."""
+    """Wait until all threads that were started since then have ended, and check it."""
     wait_until(lambda: not set(threading.enumerate()) - before)
+    assert set(threading.enumerate()) <= before
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2, 4])

@@ -154,7 +154,7 @@ def test_memory_is_bounded_by_the_size_of_the_file(model):
 
 
 def test_a_header_that_is_too_long_is_refused_and_is_not_written(model, tmp_path):
-    """What it says would take thirty times its bytes."""
+    """Test a file whose declared contents need thirty times its size."""
     huge = altered(bytes_of(model), lambda members: members.update({"header.json": b"[" + b"[]," * (2 << 20) + b"1]"}))
     with pytest.raises(ModelError, match=r"header.json would have 6 MiB; expected at most 4 MiB"):
         TaggerModel.load(io.BytesIO(huge))

@@ -1,4 +1,4 @@
-"""Where memory ends, the caller is told, and what met that goes on as if nothing had been."""
+"""Allocations that fail: the caller gets an error, and the same objects work afterwards."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ n = len(known)
 weights = FeatureWeights(known, np.arange(n + 1), np.arange(n) % 2, np.random.default_rng(1).normal(size=n), 2)
 others = [f"x{i}" for i in range(CHUNK - 2)]  # two more words are the borders of sentences
 expected = make_extractor(plan, lexicon, weights).scores(tokens, offsets)
-told = 0
+n_errors = 0
 for k in range(1, 60):  # which allocation of memory fails
     extractor = make_extractor(plan, lexicon, weights)
     extractor.scores(others, np.array([0, len(others)]))  # so that the next word needs memory
@@ -34,9 +34,9 @@ for k in range(1, 60):  # which allocation of memory fails
         finally:
             _testcapi.remove_mem_hooks()
     except MemoryError:
-        told += 1
+        n_errors += 1
     assert np.array_equal(extractor.scores(tokens, offsets), expected)
-print(told > 5)
+print(n_errors > 5)
 """
 
 

@@ -1,4 +1,4 @@
-"""Which documents to annotate next: doubts by definition, and the greedy order beside one found without a heap."""
+"""Documents to annotate next: uncertainty by its definition, and the greedy order against one without a heap."""
 
 from __future__ import annotations
 

@@ -230,10 +230,10 @@ def test_progress_is_reported_and_ctrl_c_stops_training():
 
 def test_training_ends_when_the_loss_falls_by_less_than_the_tolerance():
     def losses(**options) -> list[float]:
-        told = []
+        values = []
         tagger = Tagger(templates=(linear_chain_template(),), max_iterations=60, **options)
-        tagger.fit(news("dev"), progress=lambda number, report: told.append(report["loss"]))
-        return told
+        tagger.fit(news("dev"), progress=lambda number, report: values.append(report["loss"]))
+        return values
 
     usual, long = losses(), losses(tolerance=1e-4)
     assert long[: len(usual)] == usual

@@ -125,7 +125,7 @@ def test_training_learns_none_where_it_cannot():
 
 
 def test_clusters_are_found():
-    """Of as many kinds of documents as there are topics none is parted, and most have a topic of their own."""
+    """Test that groups of documents are not split, and that most have their own topic, if there are enough topics."""
     rng = np.random.default_rng(0)
     kinds = rng.permutation(np.arange(640) % max(TOPICS))
     points = np.zeros((640, ROWS))

@@ -59,9 +59,9 @@ def grid(experiment: Experiment, side: int = 4) -> None:
 def test_a_command_has_its_own_options_and_the_shared_ones(tmp_path):
     app = typer.Typer()
     app.command()(grid)
-    told = CliRunner().invoke(app, ["--side", "3", "--quick", "--seed", "5", "--out", str(tmp_path)])
-    assert told.exit_code == 0, told.output
-    assert told.output.startswith("a grid of 3 x 3 (quick)")
+    result = CliRunner().invoke(app, ["--side", "3", "--quick", "--seed", "5", "--out", str(tmp_path)])
+    assert result.exit_code == 0, result.output
+    assert result.output.startswith("a grid of 3 x 3 (quick)")
     written = json.loads((tmp_path / "test_3.json").read_text())
     assert written["results"] == {"side": 3, "size": "small", "seed": 5}
     grid(out=tmp_path)

@@ -25,9 +25,9 @@ def run(script: str, *options: str) -> subprocess.CompletedProcess:
 def test_a_quick_benchmark_gives_every_measure_that_needs_no_data() -> None:
     done = run("bench_stein.py", "--quick", "--json", "--only", "toy", "--only", "iteration", "--only", "line")
     assert done.returncode == 0, done.stderr
-    judged = [row for row in json.loads(done.stdout)["rows"] if row["target"] is not None]
-    assert [row["group"] for row in judged] == ["toy", *3 * ["iteration"], *2 * ["line"]]
-    assert all(row["verdict"] for row in judged)
+    with_target = [row for row in json.loads(done.stdout)["rows"] if row["target"] is not None]
+    assert [row["group"] for row in with_target] == ["toy", *3 * ["iteration"], *2 * ["line"]]
+    assert all(row["verdict"] for row in with_target)
 
 
 def test_an_unknown_group_is_one_line() -> None:
@@ -69,8 +69,8 @@ def test_regression_is_held_against_the_paper(tmp_path) -> None:
     shared_data("uci")
     done = run("fwss_neural.py", "--quick", "--data", "naval", "--splits", "1", "--out", str(tmp_path))
     assert done.returncode == 0, done.stderr
-    (told,) = (line for line in done.stdout.splitlines() if line.startswith("Table 2, naval: FWSS RMSE "))
-    assert told.endswith("departs (the paper: FWSS: RMSE 4.2e-4, LL 6.00; SVGD: 4.9e-4, 6.08)")
+    (line,) = (line for line in done.stdout.splitlines() if line.startswith("Table 2, naval: FWSS RMSE "))
+    assert line.endswith("departs (the paper: FWSS: RMSE 4.2e-4, LL 6.00; SVGD: 4.9e-4, 6.08)")
     found = json.loads((tmp_path / "fwss_neural_naval.json").read_text())["results"]["naval"]
     assert {name: len(rows) for name, rows in found.items()} == dict.fromkeys(found, 1)
 

@@ -31,7 +31,7 @@ SLOW = [pytest.param(scan, marks=pytest.mark.slow) for scan in ("systematic", "d
 
 @pytest.mark.parametrize("scan", ["uniform", *SLOW])
 def test_the_parameters_are_found(scan: str) -> None:
-    """From the exact means of a model, its parameters, but for the noise of 3000 runs."""
+    """Test that the exact means of a model give its parameters, up to the noise of 3000 runs."""
     data = model_means(truth())
     fit = fit_binary(EDGES, data[:7], data[7:], scan, 5, n_gradients=30, n_runs=3000, step_size=0.5)
     last = fit.path[-10:].mean(axis=0)

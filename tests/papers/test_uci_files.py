@@ -86,9 +86,9 @@ def broken(line: str) -> str:
 def test_what_is_no_such_table_is_one_line(content, said, tmp_path):
     path = tmp_path / "table"
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
-    with pytest.raises(SystemExit, match=said) as told:
+    with pytest.raises(SystemExit, match=said) as raised:
         uci_files.read_uci(path, "covtype")
-    assert "\n" not in str(told.value)
+    assert "\n" not in str(raised.value)
 
 
 def test_the_scripts_take_the_files(tmp_path):

@@ -13,7 +13,7 @@ from data import ELSEWHERE, REPOSITORY
 from patience import PATIENCE
 
 # How many rows of each group are held against a target.
-JUDGED = {"memory": 1, "chain": 1, "grid": 4, "csr": 4, "skip": 5, "scaling": 3, "count": 5, "denoise": 2}
+WITH_TARGET = {"memory": 1, "chain": 1, "grid": 4, "csr": 4, "skip": 5, "scaling": 3, "count": 5, "denoise": 2}
 
 
 def bench(*options: str) -> subprocess.CompletedProcess:
@@ -27,16 +27,16 @@ def test_a_quick_run_gives_every_measure() -> None:
     done = bench("--quick", "--json")
     assert done.returncode == 0, done.stderr
     report = json.loads(done.stdout)
-    judged = [row for row in report["rows"] if row["target"] is not None]
-    assert {group: sum(row["group"] == group for row in judged) for group in JUDGED} == JUDGED
-    assert all(row["verdict"] and math.isfinite(row["value"]) for row in judged)
+    with_target = [row for row in report["rows"] if row["target"] is not None]
+    assert {group: sum(row["group"] == group for row in with_target) for group in WITH_TARGET} == WITH_TARGET
+    assert all(row["verdict"] and math.isfinite(row["value"]) for row in with_target)
     assert report["calibration_exp_ns"] > 0
 
 
 def test_one_group_alone_is_a_table() -> None:
     done = bench("--quick", "--only", "skip")
     assert done.returncode == 0, done.stderr
-    assert done.stdout.count("exps (at most") == JUDGED["skip"]
+    assert done.stdout.count("exps (at most") == WITH_TARGET["skip"]
 
 
 def test_an_unknown_group_is_one_line() -> None:
@@ -60,7 +60,7 @@ def test_verdicts(value, wanted, verdict) -> None:
 
 
 def test_set_up_is_not_counted(monkeypatch) -> None:
-    """Of a loop that takes 100 s once and 5 s for each update, on a clock that only it moves."""
+    """Test a loop that takes 100 s once and 5 s for each update, by a clock that only this loop advances."""
     clock = [0.0]
     monkeypatch.setattr(timing.time, "process_time", lambda: clock[0])
 

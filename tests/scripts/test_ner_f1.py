@@ -76,7 +76,7 @@ def test_a_sampler_keeps_the_best_path_it_begins_with(scored):
 
 
 def test_without_constraints_annealing_finds_the_best_path(tagger, documents):
-    """What HG16 measured; a scheme with one tag for a class hinders nobody."""
+    """Test the comparison of HG16 with a scheme of one tag for each label."""
     free = Tagger(scheme="iob1", constrained=False, max_iterations=15, templates=(linear_chain_template(),))
     chain = Scored.of(free.fit(documents), documents[:8]).chain(apart=True)
     best = measure(chain, Method("Viterbi", "viterbi"), "random", [0], 1)
@@ -125,8 +125,8 @@ def test_a_quick_run_writes_tables_and_a_figure(tagger, tmp_path, capsys):
     small.write_text("".join(lines[:400]), encoding="utf-8")
     tagger.save(tmp_path / "small.herdner")
     ner_f1.main(test=[f"{small}:conll"], model=str(tmp_path / "small.herdner"), quick=True, out=tmp_path)
-    told = capsys.readouterr().out
-    assert "| Viterbi |  | - |" in told
+    output = capsys.readouterr().out
+    assert "| Viterbi |  | - |" in output
     tables = json.loads((tmp_path / "ner_f1.json").read_text())["results"][f"{small}:conll"]["tables"]
     assert all(row["seconds"] > 0 and 0 <= row["f1"][0] <= 100 for table in tables.values() for row in table["rows"])
     assert len(tables) == 3
@@ -143,9 +143,9 @@ def test_one_text_side_by_side(tagger, tmp_path):
     assert page.count("<figure") == 4
     assert page.index("grid-auto-flow: column") < page.index("<body")
     assert "&lt;Rome" in page
-    told = json.loads((tmp_path / "hg16_fig11.json").read_text())["results"]["differences"]
-    assert [line.partition(":")[0] for line in told] == ["annealed Gibbs", "herded Gibbs", "Viterbi", "skip chain"]
-    assert all("the same as Viterbi" in line for line in told[:3])
+    output = json.loads((tmp_path / "hg16_fig11.json").read_text())["results"]["differences"]
+    assert [line.partition(":")[0] for line in output] == ["annealed Gibbs", "herded Gibbs", "Viterbi", "skip chain"]
+    assert all("the same as Viterbi" in line for line in output[:3])
     assert (tmp_path / "hg16_fig11.png").read_bytes().startswith(b"\x89PNG")
 
 

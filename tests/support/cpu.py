@@ -8,7 +8,7 @@ from time import process_time
 
 
 def cpu_seconds(call: Callable[[], object]) -> float:
-    """What a call takes without Python's collector, which looks through all that earlier tests have left."""
+    """Return the processor time of a call without the garbage collector, which would scan objects of earlier tests."""
     gc.disable()
     try:
         began = process_time()

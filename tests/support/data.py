@@ -1,4 +1,4 @@
-"""Where the tests find the shared corpora, which are never part of the repository."""
+"""Paths of the shared corpora, which are never part of the repository."""
 
 from __future__ import annotations
 

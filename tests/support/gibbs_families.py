@@ -155,7 +155,7 @@ def fits(family: str, sharing: Sharing) -> bool:
 
 
 def sharings(family: str) -> list[Sharing]:
-    """Those that fit a family."""
+    """Return the options that fit a family."""
     return [sharing for sharing in _SHARINGS if fits(family, sharing)]
 
 

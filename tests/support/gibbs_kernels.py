@@ -21,7 +21,7 @@ class Sweeps:
 
     @classmethod
     def of(cls, oracle: Oracle, order=None, first: int = 0) -> Sweeps:
-        """Of the updates ``order`` (all variables in turn), seen just before update number ``first`` of a sweep."""
+        """Return the kernel of the updates ``order``, rotated to begin at update ``first``; None is all in turn."""
         sites = Sites(oracle)
         order = list(range(len(oracle.sizes)) if order is None else order)
         kernel = np.eye(len(sites.target))
@@ -31,7 +31,7 @@ class Sweeps:
 
     @classmethod
     def random(cls, oracle: Oracle) -> Sweeps:
-        """Of as many updates of variables drawn at random as there are variables."""
+        """Return the kernel of V updates of variables that are drawn at random."""
         sites, n = Sites(oracle), len(oracle.sizes)
         one = sum(sites.updated(i, np.eye(len(sites.target))) for i in range(n)) / n
         return cls(np.linalg.matrix_power(one, n), sites.target, sites.states)

@@ -176,7 +176,7 @@ def carried(document: Document, part: str, format: str) -> Any:
 
 
 def refused(document: Document, format: str) -> bool:
-    """Whether the writer refuses the document by one line, or logs that its entities change."""
+    """Return True if the writer refuses the document in one line, or logs that its entities change."""
     said: list[logging.LogRecord] = []
     LOG.addFilter(keep := lambda record: said.append(record))
     try:

@@ -1,4 +1,4 @@
-"""What the quick run leaves to the full one: most examples of Hypothesis, and what is left of a grid of options."""
+"""Reduction of the quick run: fewer examples of Hypothesis, and a part of each grid of options."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def pairwise(*axes: Sequence[Any], fits: Callable[[Any, Any], bool] = lambda fir
 
 
 def _meeting_all_pairs(combinations: list[tuple[int, ...]]) -> set[tuple[int, ...]]:
-    """Of the ``combinations`` always the one with most new pairs, until there are no new ones."""
+    """Select repeatedly the combination with most new pairs, until no pair is new."""
     pairs = {chosen: set(itertools.combinations(enumerate(chosen), 2)) for chosen in combinations}
     missing, met = set().union(*pairs.values()), set()
     while missing:

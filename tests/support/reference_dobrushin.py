@@ -71,7 +71,7 @@ def weighted_distance(law: np.ndarray, p: np.ndarray, d) -> float:
 
 
 def theorem_10(table: np.ndarray) -> float:
-    """Of theta[a, x_j], as printed."""
+    """Return the bound for theta[a, x_j], as printed."""
     k, n = table.shape
     best = 0.0
     for x, y in itertools.product(range(n), repeat=2):
@@ -83,7 +83,7 @@ def theorem_10(table: np.ndarray) -> float:
 
 
 def theorem_11(theta: np.ndarray, fields: np.ndarray) -> np.ndarray:
-    """Of a symmetric matrix of couplings, each edge counted once, as printed."""
+    """Return the bound for a symmetric matrix of couplings, as printed; each edge counts once."""
     n = len(fields)
     matrix = np.zeros((n, n))
     for i, j in itertools.permutations(range(n), 2):
@@ -97,7 +97,7 @@ def theorem_11(theta: np.ndarray, fields: np.ndarray) -> np.ndarray:
 
 
 def theorem_12(sets: dict[tuple[int, ...], float], fields: np.ndarray) -> np.ndarray:
-    """As printed, but for the limit 1 of any influence."""
+    """Return the bound as printed, limited to 1, the largest influence."""
     n = len(fields)
     matrix = np.zeros((n, n))
     for i, j in itertools.permutations(range(n), 2):

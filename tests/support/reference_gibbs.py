@@ -207,7 +207,7 @@ def at_random(p: np.ndarray, u: float) -> int:
 
 
 def fixed_point(p: np.ndarray) -> list:
-    """To the nearest multiples of 2^-32; of two labels' they add up to 1."""
+    """Round to the nearest multiples of 2^-32; the probabilities of two states add up to 1."""
     if len(p) == 2:
         one = math.floor(float(p[1]) * ONE + 0.5)
         return [ONE - one, one]

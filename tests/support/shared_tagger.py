@@ -21,7 +21,7 @@ TEXTS = [TEXT * (1 + i % 5) + f"Ada {i} met Bob in OSLO." for i in range(40)]
 
 @dataclass
 class Shared:
-    """How many calls were made, and those whose answers were others."""
+    """Number of calls, and the calls with different answers."""
 
     calls: int = 0
     wrong: list[str] = field(default_factory=list)

@@ -84,7 +84,7 @@ def chances_after(p: np.ndarray, blocks: Sequence[tuple[int, int]], variable: in
 
 
 def violations(seed: int, counted: Counter | None = None, far: bool = False) -> list[str]:
-    """What is wrong with the certificates of one random graph."""
+    """Return the errors in the certificates of one random graph."""
     graph, rng, found = (far_apart if far else random_chains)(seed), np.random.default_rng((42, seed)), []
     counted = Counter() if counted is None else counted
     p = joint(graph)

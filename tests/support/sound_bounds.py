@@ -121,7 +121,7 @@ def laws(case: Case, steps: ScanSteps) -> Iterator[np.ndarray]:
 
 
 def violations(seed: int, counted: Counter | None = None) -> list[str]:
-    """What is wrong with the bounds of one random graph; ``counted`` is told how many of which kind were compared."""
+    """Return the violated bounds of one random graph; ``counted`` counts the comparisons by their names."""
     case, rng, found = random_case(seed), np.random.default_rng((20, seed)), []
     counted = Counter() if counted is None else counted
     n = case.p.ndim
@@ -140,7 +140,7 @@ def violations(seed: int, counted: Counter | None = None) -> list[str]:
 
 
 def same_order(case: Case, scan: Scan | np.ndarray, steps: ScanSteps) -> list[str]:
-    """Whether the sampler visits by its scan what it visits by the order that the bound speaks of."""
+    """Return True if the scan of the sampler visits the same states as the order that the bound assumes."""
     if not isinstance(scan, Scan) or steps.order is None:
         return []
     start = np.array(np.unravel_index(case.p.argmax(), case.p.shape), np.int32)

@@ -33,7 +33,7 @@ SLACK = 1e-9  # probabilities are herded as multiples of 2^-32
 
 
 def labelled_graph(rng: np.random.Generator) -> FactorGraph:
-    """Of pairs, with labels that are impossible beside others in a quarter of the graphs."""
+    """Return a random graph of pairs; a quarter of the graphs forbid some pairs of states."""
     sizes = [3, *rng.integers(2, 5, rng.choice([1, 2]))]
     strength, factors = rng.choice([0.3, 1.5, 3.0]), []
     for i in range(len(sizes) - 1):
@@ -70,7 +70,7 @@ def random_plan(rng: np.random.Generator) -> tuple[str, Gibbs, int | None, float
 
 
 def violations(seed: int, counted: Counter | None = None, labels: bool = False) -> list[str]:
-    """What is wrong with the bounds of one case. D^herding has none beyond two labels."""
+    """Return the violated bounds of one case. D^herding has no bound for more than two states."""
     rng = np.random.default_rng((21, seed))
     graph = labelled_graph(rng) if labels else random_graph(rng)
     kind, plan, n_weights, width = random_plan(rng)

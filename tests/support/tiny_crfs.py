@@ -14,7 +14,7 @@ ENDS = (np.array([[0, 3], [1, 4], [3, 6], [0, 2]], np.int32), np.array([[2, 5]],
 
 
 def tiny(seed: int = 0, n_labels: int = 3) -> tuple[SkipChainModel, Examples]:
-    """A CRF of two kinds of links, and seven tokens of three sentences; one link lies within a sentence."""
+    """Return a CRF with two link tables, and seven tokens of three sentences; one link lies within a sentence."""
     rng = np.random.default_rng(seed)
     nothing = np.zeros(n_labels)
     linked = tuple(LinkTable(skip_chain_template(), rng.normal(size=(n_labels, n_labels))) for _ in range(2))

@@ -53,7 +53,7 @@ def inputs(tmp_path: Path, texts: list[str]) -> Path:
 
 @pytest.fixture
 def alone(call: Call) -> Callable[..., bytes]:
-    """What `herdner tag` writes in one process."""
+    """Return the output of `herdner tag` in one process."""
 
     def tag(*arguments: object) -> bytes:
         return call("tag", *arguments, "-f", "jsonl").out.encode()

@@ -29,7 +29,7 @@ PATIENCE = 2.0  # seconds for a normal request
 
 
 def raw(address: Address, data: bytes, wait: float = 2.0) -> bytes:
-    """What the server says to these bytes, as far as it does within a while."""
+    """Return the response of the server to these bytes, as far as it arrives in time."""
     with socket.create_connection(address, timeout=wait) as client:
         try:
             client.sendall(data)
@@ -81,7 +81,7 @@ def attack(address: Address, n: int, seed: int, found: Counter[str], spent: Coun
         began = time.monotonic()
         try:
             answer = raw(address, data, wait=0.2 if which in LEAVING else 2.0)
-        except OSError as error:  # not even a connection: told with the others
+        except OSError as error:  # not even a connection: reported with the others
             found[type(error).__name__] += 1
             continue
         finally:
@@ -111,7 +111,7 @@ class Normal:
     """Clients that ask for texts of their own, one request after the other, while something else goes on."""
 
     waits: list[float] = field(default_factory=list)
-    turned_away: int = 0  # told at once to ask again: all processes are at work, and their queue is full
+    turned_away: int = 0  # refused at once: all processes are busy, and their queue is full
 
     def ask(self, address: Address, stop: threading.Event, findings: list[str]) -> None:
         number = 0
@@ -130,7 +130,7 @@ class Normal:
                 findings.append(f"a normal request was answered {status}: {answer!s:.200}")
             stop.wait(0.05)
 
-    def told(self, patience: float) -> str:
+    def summary(self, patience: float) -> str:
         late = sum(wait > patience for wait in self.waits)
         slowest = max(self.waits, default=0.0)
         return (
@@ -191,13 +191,13 @@ def main() -> int:
         assert server.stderr is not None
         port = int(server.stderr.readline().rpartition(":")[2].split()[0])
         # From here on nobody reads what it says, as where a log is full: that must not stop it.
-        return judged(("127.0.0.1", port), options.requests, options.clients, options.patience)
+        return evaluate(("127.0.0.1", port), options.requests, options.clients, options.patience)
     finally:
         server.terminate()
         server.wait(30)
 
 
-def judged(address: Address, n_requests: int, n_clients: int, patience: float) -> int:
+def evaluate(address: Address, n_requests: int, n_clients: int, patience: float) -> int:
     found: Counter[str] = Counter()
     spent: Counter[int] = Counter()
     findings: list[str] = []
@@ -212,12 +212,12 @@ def judged(address: Address, n_requests: int, n_clients: int, patience: float) -
     print(
         f"seconds by kind, of {ATTACKERS} clients together: " + ", ".join(f"{k}: {spent[k] / 1000:.0f}" for k in spent)
     )
-    print(during.told(patience))
+    print(during.summary(patience))
     began = time.monotonic()
     with normal_ones(address, findings) as later:
         answered = own_texts(address, n_clients, findings)
     print(f"{n_clients} clients at once: {dict(answered)} in {time.monotonic() - began:.0f} s")
-    print(later.told(patience))
+    print(later.summary(patience))
     for finding in findings[:20]:
         print(f"  {finding}")
     print(f"{len(findings)} findings")

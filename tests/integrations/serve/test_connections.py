@@ -50,7 +50,7 @@ def answer(client: socket.socket) -> bytes:
 
 
 def ended(client: socket.socket, within: float = PATIENCE) -> bool:
-    """Whether the server ends the connection in so many seconds."""
+    """Return True if the server ends the connection in this number of seconds."""
     client.settimeout(within)
     try:
         return client.recv(1000) == b""
@@ -144,9 +144,9 @@ def test_headers_that_are_too_long_are_refused(address: tuple[str, int]) -> None
 
 def test_what_strangers_send_is_not_logged(address: tuple[str, int]) -> None:
     """A line for each would fill a log or, where nobody reads it, the pipe: and the server would stop there."""
-    told: list[logging.LogRecord] = []
+    records: list[logging.LogRecord] = []
     handler = logging.Handler()
-    handler.emit = told.append  # type: ignore[method-assign]
+    handler.emit = records.append  # type: ignore[method-assign]
     logging.getLogger("uvicorn.error").addHandler(handler)
     try:
         for data in (b"\0\n\n", b"GET\r\n\r\n", b"GET / HTTP/1.1\r\nContent-Length: x\r\n\r\n"):
@@ -156,4 +156,4 @@ def test_what_strangers_send_is_not_logged(address: tuple[str, int]) -> None:
         assert b"200 OK" in answered(address)
     finally:
         logging.getLogger("uvicorn.error").removeHandler(handler)
-    assert not told
+    assert not records

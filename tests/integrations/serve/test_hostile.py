@@ -15,7 +15,7 @@ pytest.importorskip("httpx", reason="needs httpx, to ask the server")
 
 @pytest.mark.slow
 def test_normal_requests_are_answered_in_time_and_nobody_gets_anothers_answer():
-    """In time is, on any machine, before a request ends that takes all the time it may: ten seconds."""
+    """Test that responses arrive before the time limit of a request, ten seconds, on any machine."""
     options = ["--requests", "160", "--clients", "40", "--patience", "10"]
     program = Path(__file__).parent / "hostile.py"
     ran = subprocess.run([sys.executable, program, *options], capture_output=True, text=True, timeout=PATIENCE)

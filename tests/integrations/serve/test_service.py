@@ -103,7 +103,7 @@ def test_links_are_the_links_with_what_they_add(client: Any, tagger: Tagger) -> 
 
 
 def test_known_names_are_those_of_the_tagger(tagger: Tagger) -> None:
-    """By each backend, in a worker's own process or here."""
+    """Test each backend, in a worker process and in this process."""
     names = herdner.Names.of([("Winam", "PER"), ("Kisumu", "ORG", float("inf"))])
     handler = RequestHandler(tagger, "en", names)
     answer = TagResponse.model_validate(handler.tag(ARTICLE, [{"options": {}}, {"backend": "icm", "options": {}}], 0))

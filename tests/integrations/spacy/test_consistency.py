@@ -246,7 +246,7 @@ def test_components_before_annotate_the_examples_unless_they_are_trained_now() -
 
 
 def differing(docs: list[Doc]) -> int:
-    """How many names have more than one label in a document."""
+    """Return the number of names that have more than one label in a document."""
     n = 0
     for doc in docs:
         labels: dict[str, set[str]] = {}

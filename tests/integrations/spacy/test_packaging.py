@@ -49,7 +49,7 @@ def run(
 
 @pytest.mark.slow
 def test_the_project_trains_and_its_package_works_in_an_environment_of_its_own(tmp_path):
-    """From the template to a package that requires herdner, and tags where it is."""
+    """Test that the template gives a package that requires herdner and can tag."""
     if not Path(str(distribution("herdner").locate_file("herdner/__init__.py"))).exists():
         pytest.skip("needs herdner installed in full: another environment does not see an editable one")
     project = tmp_path / "project"

@@ -196,8 +196,8 @@ def test_fill_config_train_and_evaluate(corpus, tmp_path):
     run("init", "fill-config", CONFIGS / "train.cfg", tmp_path / "full.cfg")
     paths = ["--paths.train", corpus / "train.spacy", "--paths.dev", corpus / "dev.spacy"]
     quick = ["--initialize.components.herdner.max_iterations", 20]
-    told = run("train", tmp_path / "full.cfg", "--output", tmp_path / "out", *paths, *quick)
-    assert "ENTS_F" in told
+    output = run("train", tmp_path / "full.cfg", "--output", tmp_path / "out", *paths, *quick)
+    assert "ENTS_F" in output
     run("evaluate", tmp_path / "out" / "model-best", corpus / "dev.spacy", "--output", tmp_path / "scores.json")
     nlp = spacy.load(tmp_path / "out" / "model-best")
     scores = spacy.util.load_meta(tmp_path / "out" / "model-best" / "meta.json")["performance"]

@@ -275,9 +275,9 @@ def test_rao_blackwellised_means_are_bounded_by_marginals_where_those_say_all():
     ],
 )
 def test_what_cannot_be_counted_is_told(graph, plan, lengths, more, words):
-    with pytest.raises(ValueError, match=words) as told:
+    with pytest.raises(ValueError, match=words) as raised:
         count_visits(graph, plan, lengths, seed=1, **more)
-    assert "\n" not in str(told.value)
+    assert "\n" not in str(raised.value)
 
 
 def test_no_samples_no_errors():

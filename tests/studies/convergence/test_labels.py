@@ -46,7 +46,7 @@ LABELLED = {
 
 
 def key(plan: Gibbs, variable: int, x: tuple[int, ...], p: list[float]) -> tuple:
-    """What the paper's Y is of a state x, for a chain of variables."""
+    """Return the paper's Y of a state x for a chain of variables."""
     kind = "blanket" if plan.sharing is None else plan.sharing.kind
     if kind == "bins":
         b, p = plan.sharing.n_bins, p[1:] if len(p) == 2 else p

@@ -213,6 +213,6 @@ def test_levels_are_found():
     ],
 )
 def test_what_makes_no_sense_is_told(make, words):
-    with pytest.raises(ValueError, match=words) as told:
+    with pytest.raises(ValueError, match=words) as raised:
         make()
-    assert "\n" not in str(told.value)
+    assert "\n" not in str(raised.value)

@@ -101,7 +101,7 @@ def dirichlet(seed: int) -> np.ndarray:
 
 
 def test_the_ball_touches_the_nearest_side():
-    """Of the hull around mu_p, whose sides are the hulls of all corners but one."""
+    """Return the distance of mu_p from the sides of the hull, which are the hulls of all corners but one."""
     for seed in range(5):
         p = dirichlet(seed)
         found = MarginalPolytope.of(POINTS, p, H)
@@ -193,7 +193,7 @@ def test_the_contraction_of_lazy_sampling_is_that_of_its_bound():
 
 
 def test_less_of_the_posterior_is_far_off_than_the_contraction_allows():
-    """Of the normal posterior that quadrature gives, for functions of norm 1, the worst one among them."""
+    """Test the largest error over functions of norm 1 of quadrature for a normal posterior."""
     rng = np.random.default_rng(4)
     for seed in range(3):
         p = dirichlet(seed)

@@ -41,7 +41,7 @@ def test_written_files_are_read_back(documents):
         assert list(theirs.tokens) == list(ours.tokens)
         assert (theirs.token_starts == ours.token_starts).all()
         assert (theirs.spans or []) == (ours.spans or [])
-        if ours.n_sentences > 1:  # one sentence alone cannot be told from none
+        if ours.n_sentences > 1:  # one sentence alone equals no sentences
             assert theirs.sentence_offsets.tolist() == ours.sentence_offsets.tolist()
 
 

@@ -51,9 +51,9 @@ DOUBTS = [
 def test_dubious_input_is_logged_once_and_refused_if_strict(format, data, line, what, count, found, caplog):
     documents = list(read_documents(io.BytesIO(data.encode()), format))
     assert [f"{e.label} {e.text}" for document in documents for e in document.entities] == found
-    (told,) = caplog.messages
-    assert told.startswith(f"<stream>:{line}: {what}")
-    assert told.endswith(f", {count} in all") == (count > 1)
+    (message,) = caplog.messages
+    assert message.startswith(f"<stream>:{line}: {what}")
+    assert message.endswith(f", {count} in all") == (count > 1)
     with pytest.raises(FormatError, match=f"^<stream>:{line}: .*{what}.*; this is an error in strict mode$") as raised:
         list(read_documents(io.BytesIO(data.encode()), format, strict=True))
     assert "\n" not in str(raised.value)

@@ -206,18 +206,18 @@ def _stem(document: Document) -> str:
 
 
 @pytest.mark.parametrize(
-    ("line", "told"),
+    ("line", "message"),
     [
         ("T1\tPER 0 3\tBob", "span 0 has the text 'Bob', but 0..3 is 'Ada'"),
         ("T1\tP\u2028R 0 3\tAda", "the label of span 0 is 'P\\u2028R'"),
     ],
 )
-def test_brat_errors_name_the_annotation_file(tmp_path, line, told):
+def test_brat_errors_name_the_annotation_file(tmp_path, line, message):
     (tmp_path / "a.txt").write_text("Ada met Bob.")
     (tmp_path / "a.ann").write_text(line + "\n")
     with pytest.raises(FormatError) as raised:
         list(read_documents(tmp_path / "a.ann", "brat"))
-    assert str(raised.value).startswith(f"{tmp_path / 'a.ann'}: {told}")
+    assert str(raised.value).startswith(f"{tmp_path / 'a.ann'}: {message}")
 
 
 def test_brat_file_names_and_labels_are_unique():
