@@ -49,6 +49,8 @@ def evaluate(
         metavar="lower|upper", help="Convert the text to lower or upper case before tagging.")] = None,
     consistency: Annotated[bool, typer.Option(
         "--consistency", help="Also evaluate repeated names and short forms of names.")] = False,
+    names: Annotated[bool, typer.Option(
+        "--names", help="Also evaluate which mentions belong to one name, if the files contain name ids.")] = False,
     unit: opt.UnitOption = None,
     strict: opt.StrictOption = False,
     json_: opt.JsonOption = False,
@@ -61,6 +63,9 @@ def evaluate(
     With --compare, two models, backends or files of predictions are scored on the same documents. The output has both
     F1, their difference with its interval, and p-values by approximate randomisation and paired bootstrap.
 
+    With --names, MUC, B-cubed, CEAF-e and LEA compare the names with those of the files, such as JSON lines with the
+    key "name_id": first for the mentions of the files, then for the mentions that the model finds.
+
     With --consistency, a second table counts repeated names (how many have several labels, how many are correct at all
     mentions) and short forms of names, such as "Winam" after "Winam Ferries Ltd.". It compares tagging with and without
     links.
@@ -70,16 +75,17 @@ def evaluate(
         if unit is not None:
             raise UsageError("--unit requires --compare; add --compare or leave out --unit")
         n_resamples = 1000 if resamples is None else resamples
-        tables = _score_model(gold_files, model, backend, set_, seed, n_resamples, consistency)
+        tables = _score_model(gold_files, model, backend, set_, seed, n_resamples, consistency, names)
     else:
-        for name in ("model", "backend", "set_", "consistency"):
+        for name in ("model", "backend", "set_", "consistency", "names"):
             if is_set(context, name):
                 raise UsageError(
                     f"--{name.strip('_')}: cannot be combined with --compare; write MODEL@BACKEND:KEY=VALUE"
                 )
         tables = [compare_sides(gold_files, compare, seed, 10_000 if resamples is None else resamples, unit)]
     if json_:
-        more = {"consistency": tables[1].to_dict()} if len(tables) > 1 else {}
+        more: dict[str, object] = {"consistency": tables[1].to_dict()} if consistency else {}
+        more |= {"names": [table.to_dict() for table in tables[-2:]]} if names else {}
         print(json.dumps({**tables[0].to_dict(), **more}, ensure_ascii=False))
         return
     for i, table in enumerate(tables):
@@ -89,9 +95,9 @@ def evaluate(
 
 def _score_model(
     gold_files: GoldFiles, model: str, backend: str | None, set_: list[str] | None, seed: int, resamples: int,
-    consistency: bool,
+    consistency: bool, names: bool,
 ) -> list[Tabulated]:  # fmt: skip
-    """Return the scores of one model on the gold files and, if requested, the consistency of its predictions."""
+    """Return the scores of one model and, if requested, the consistency of its predictions and the scores of names."""
     import numpy as np
 
     import herdner
@@ -106,7 +112,22 @@ def _score_model(
         gold, predicted, rng=np.random.default_rng(seed) if resamples else None, n_resamples=resamples or 1,
         tokens_per_second=speed, known_labels=tagger.labels,
     )  # fmt: skip
-    return [scores, *(_measure_consistency(tagger, gold, predicted, inference, seed) if consistency else ())]
+    return [
+        scores,
+        *(_measure_consistency(tagger, gold, predicted, inference, seed) if consistency else ()),
+        *(_measure_names(gold, predicted) if names else ()),
+    ]
+
+
+def _measure_names(gold: list[Document], predicted: list[Document]) -> list[Tabulated]:
+    """Return the scores of the names, for the gold mentions and for the predicted mentions."""
+    from herdner.evaluation.coreference import evaluate_names
+    from herdner.ner.identity import with_names
+
+    return [
+        evaluate_names(gold, map(with_names, gold), "gold"),
+        evaluate_names(gold, predicted, "predicted"),
+    ]
 
 
 def _measure_consistency(

@@ -185,7 +185,7 @@ class NameScores(Tabulated):
         scores: Counts of each measure of `MEASURES`, summed over documents.
         n_documents: Number of documents.
         n_names: Number of gold names.
-        mentions: "gold" if the gold mentions were clustered, "own" if the mentions were predicted, too.
+        mentions: "gold" if the gold mentions were clustered, "predicted" if the mentions were predicted as well.
     """
 
     header: ClassVar[tuple[str, ...]] = ("names", "precision", "recall", "F1")
@@ -193,7 +193,7 @@ class NameScores(Tabulated):
     scores: Mapping[str, CoreferenceScore]
     n_documents: int
     n_names: int
-    mentions: str = "own"
+    mentions: str = "predicted"
 
     @property
     def mean_f1(self) -> float:
@@ -234,13 +234,13 @@ def clusters_of(document: Document) -> list[frozenset[Hashable]]:
     return [frozenset((entities[i].start, entities[i].end) for i in name.mentions) for name in document.names]
 
 
-def evaluate_names(gold: Iterable[Document], predicted: Iterable[Document], mentions: str = "own") -> NameScores:
+def evaluate_names(gold: Iterable[Document], predicted: Iterable[Document], mentions: str = "predicted") -> NameScores:
     """Compare the names of predicted documents with those of gold documents that have the same texts.
 
     Args:
         gold: Documents whose entities have a `name_id`.
         predicted: The same documents with predicted names, in the same order.
-        mentions: "gold" if the predicted documents have the gold mentions, else "own"; for the summary.
+        mentions: "gold" if the predicted documents have the gold mentions, else "predicted"; for the summary.
 
     Returns:
         Scores, summed over documents.

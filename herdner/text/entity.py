@@ -107,7 +107,7 @@ def to_frame(documents: Iterable[WithEntities], backend: str = "pandas") -> Any:
 
     Returns:
         A data frame with one row for each entity, in the order of the documents. Its columns are "id" (of the
-        document), "start", "end", "label", "text" and "confidence" (null if unknown).
+        document), "start", "end", "label", "text", "confidence" and "name_id" (null if unknown).
 
     Raises:
         ImportError: narwhals (extra ``files``) or the backend is not installed.
@@ -118,16 +118,19 @@ def to_frame(documents: Iterable[WithEntities], backend: str = "pandas") -> Any:
         raise ValueError(f"backend must be one of pandas, polars, pyarrow and modin, got {backend!r}")
     types: dict[str, Any] = {
         "id": nw.String, "start": nw.Int64, "end": nw.Int64, "label": nw.String, "text": nw.String,
-        "confidence": nw.Float64,
+        "confidence": nw.Float64, "name_id": nw.Int64,
     }  # fmt: skip
+    is_pandas = backend in ("pandas", "modin")
+    types |= {"name_id": nw.Float64} if is_pandas else {}  # NumPy's integers have no null
     rows = [
-        (document.id, e.start, e.end, e.label, e.text, e.confidence)
+        (document.id, e.start, e.end, e.label, e.text, e.confidence, e.name_id)
         for document in documents
         for e in document.entities
     ]
     columns = {name: [row[i] for row in rows] for i, name in enumerate(types)}
     schema = {name: type() for name, type in types.items()}
     try:
-        return nw.from_dict(columns, schema, backend=backend).to_native()
+        frame = nw.from_dict(columns, schema, backend=backend).to_native()
+        return frame.astype({"name_id": "Int64"}) if is_pandas else frame
     except ModuleNotFoundError as error:
         raise ImportError(f"backend {backend!r} needs the package {error.name}: install it first") from None

@@ -28,9 +28,9 @@ def to_html(document: WithEntities) -> str:
         Escaped HTML.
     """
     entities = [e for e in _without_overlaps(document) if e.end <= MAX_CHARACTERS]
-    mentions: dict[tuple[str, str], list[int]] = {}
+    mentions: dict[object, list[int]] = {}
     for i, entity in enumerate(entities):
-        mentions.setdefault((entity.text.casefold(), entity.label), []).append(i)
+        mentions.setdefault(_name_key(entity), []).append(i)
     page = hashlib.blake2s(document.text.encode("utf-8", "replace"), digest_size=4).hexdigest()
     pieces: list[str] = []
     last = 0
@@ -51,8 +51,12 @@ def _without_overlaps(document: WithEntities) -> Iterator[Entity]:
             last = entity.end
 
 
-def _mark(entity: Entity, i: int, mentions: dict[tuple[str, str], list[int]], page: str) -> str:
-    same = mentions[entity.text.casefold(), entity.label]
+def _name_key(entity: Entity) -> object:
+    return (entity.text.casefold(), entity.label) if entity.name_id is None else entity.name_id
+
+
+def _mark(entity: Entity, i: int, mentions: dict[object, list[int]], page: str) -> str:
+    same = mentions[_name_key(entity)]
     confidence = "" if entity.confidence is None else f" {100 * entity.confidence:.0f} %"
     position, link = "", ""
     if len(same) > 1:

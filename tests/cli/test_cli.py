@@ -634,3 +634,19 @@ def test_a_corpus_without_an_annotated_token_is_refused(call: Call, tmp_path: Pa
     outcome = call("train", "--train", f"{tmp_path / 'open.conll'}:conll", "--output", tmp_path / "m")
     assert "no token of the training documents is annotated" in one_line(outcome, 1)
     assert not (tmp_path / "m").exists()
+
+
+def test_evaluate_names(call: Call, tmp_path: Path) -> None:
+    entities = [(0, 10, 0), (15, 21, 1), (23, 29, 0)]
+    record = {
+        "text": "Ana Rivera met Bo Lim. Rivera left.",
+        "entities": [{"start": start, "end": end, "label": "PER", "name_id": id} for start, end, id in entities],
+    }
+    (tmp_path / "x.jsonl").write_text(json.dumps(record) + "\n")
+    asked = ["evaluate", f"{tmp_path / 'x.jsonl'}:jsonl", "--names"]
+    values = json.loads(call(*asked, "--json").out)
+    assert [(each["mentions"], each["names"], each["mean_f1"]) for each in values["names"]] == [
+        ("gold", 2, 1.0),
+        ("predicted", 2, 1.0),
+    ]
+    assert "mean of MUC, B-cubed and CEAF-e" in call(*asked).out

@@ -130,16 +130,18 @@ def test_frames_have_a_row_for_each_entity(backend):
     pytest.importorskip(backend)
     import narwhals as nw
 
-    sure = Document.from_text("Ada", id="x").with_entities([Entity(0, 3, "PER", "Ada", 0.5)])
+    sure = Document.from_text("Ada", id="x").with_entities([Entity(0, 3, "PER", "Ada", 0.5, 7)])
     frame = nw.from_native(to_frame([STORY, sure], backend), eager_only=True)
-    assert frame.columns == ["id", "start", "end", "label", "text", "confidence"]
+    assert frame.columns == ["id", "start", "end", "label", "text", "confidence", "name_id"]
     assert frame["text"].to_list() == ["Ada", "<b>Bo</b>", "Ada", "Rio", "Ada"]
     assert frame["id"].to_list() == ["a&b"] * 4 + ["x"]
     assert frame["start"].to_list() == [e.start for e in (*STORY.entities, *sure.entities)]
     assert frame["confidence"].is_null().sum() + frame["confidence"].is_nan().sum() >= 4
     assert frame["confidence"].to_list()[-1] == 0.5
+    assert frame["name_id"].is_null().to_list() == [True] * 4 + [False]
+    assert frame["name_id"].to_list()[-1] == 7
     empty = nw.from_native(Document.from_text("Rain.").to_frame(backend), eager_only=True)
-    assert (empty.shape, empty.columns) == ((0, 6), frame.columns)
+    assert (empty.shape, empty.columns) == ((0, 7), frame.columns)
 
 
 def test_frames_name_missing_packages(monkeypatch):

@@ -178,6 +178,7 @@ class RequestEntity(BaseModel):
     end: _End
     label: str = Field(min_length=1, max_length=100, description="The label.")
     confidence: float | None = Field(None, ge=0, le=1, description="The confidence, if known.")
+    name_id: int | None = Field(None, ge=0, le=MAX_ENTITIES, description="The number of the name, if known.")
 
 
 class FileRequest(_OneText):
@@ -215,6 +216,7 @@ class TaggedEntity(CharacterSpan):
     confidence: float | None = Field(
         description="Probability from 0 to 1 that span and label are right.", examples=[0.93]
     )
+    name_id: int | None = Field(description="Number of the name, which all its mentions share.", examples=[0])
 
 
 class TaggedLink(BaseModel):

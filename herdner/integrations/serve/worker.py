@@ -110,7 +110,7 @@ class RequestHandler:
 
         Args:
             text: The text.
-            entities: Mappings with the keys "start", "end", "label" and optionally "confidence".
+            entities: Mappings with the keys "start", "end", "label" and optionally "confidence" and "name_id".
             format: Format of the file.
 
         Raises:
@@ -126,7 +126,8 @@ class RequestHandler:
                     f"the entity at {place} must be inside the text, not empty, and must not overlap another entity"
                 )
         values = [
-            Entity(e["start"], e["end"], e["label"], text[e["start"] : e["end"]], e.get("confidence")) for e in ordered
+            Entity(e["start"], e["end"], e["label"], text[e["start"] : e["end"]], e.get("confidence"), e.get("name_id"))
+            for e in ordered
         ]
         stream = io.BytesIO()
         write_documents([replace(self.tokenizer(text), id="text").with_entities(values)], stream, format)

@@ -23,6 +23,8 @@ from herdner.text.tags import Span
 
 BEGIN = 3  # ENT_IOB of the first token of an entity; a token with this value and no ENT_TYPE is blocked
 EXTENSION = "confidence"
+NAME_EXTENSION = "name_id"
+NAMES_KEY = "names"  # the group of spans with a name
 Existing = Literal["keep", "overwrite", "replace"]
 
 
@@ -98,14 +100,17 @@ def _sentence_starts(doc: Doc, starts_sentence: NDArray[np.uint64]) -> NDArray[n
     return starts_sentence == 1 if len(doc) and doc.has_annotation("SENT_START") else None
 
 
-def register_extension() -> bool:
-    """Register the attribute ``span._.confidence`` if it does not exist, and return whether it can be set.
+def register_extension(name: str = EXTENSION) -> bool:
+    """Register an attribute such as ``span._.confidence`` if it does not exist, and return whether it can be set.
 
     It cannot be set if another library has registered an extension of this name with a getter.
+
+    Args:
+        name: Name of the attribute.
     """
-    if not DocSpan.has_extension(EXTENSION):
-        DocSpan.set_extension(EXTENSION, default=None)
-    _, method, getter, setter = DocSpan.get_extension(EXTENSION)
+    if not DocSpan.has_extension(name):
+        DocSpan.set_extension(name, default=None)
+    _, method, getter, setter = DocSpan.get_extension(name)
     return setter is not None or (getter is None and method is None)
 
 
@@ -113,6 +118,7 @@ def set_entities(
     doc: Doc,
     spans: Sequence[Span],
     confidences: Sequence[float] | None = None,
+    name_ids: Sequence[int | None] | None = None,
     *,
     spans_key: str | None = None,
     annotate_ents: bool = True,
@@ -124,6 +130,8 @@ def set_entities(
         doc: The ``Doc`` to change.
         spans: Spans of the ``Doc``'s tokens in the order of the text; no two overlap.
         confidences: [M], probability in [0, 1] of each span. It becomes ``ent._.confidence``.
+        name_ids: [M], name of each span. It becomes ``span._.name_id``, and all spans become the group
+            ``doc.spans["names"]``, unless ``spans_key`` has this value.
         spans_key: If set, all spans also become the group ``doc.spans[spans_key]``, with their confidences in its
             ``attrs["scores"]`` as `spancat` writes them. A group of this name is replaced.
         annotate_ents: Whether to write the spans into ``doc.ents``.
@@ -132,6 +140,12 @@ def set_entities(
             "replace" removes all earlier entities.
     """
     new = [DocSpan(doc, span.start, span.end, label=span.label) for span in spans]
+    if name_ids is not None:
+        if register_extension(NAME_EXTENSION):
+            for span, name_id in zip(new, name_ids, strict=True):
+                span._.set(NAME_EXTENSION, name_id)
+        if spans_key != NAMES_KEY:
+            doc.spans[NAMES_KEY] = SpanGroup(doc, name=NAMES_KEY, spans=new)
     if spans_key is not None:
         attrs = {} if confidences is None else {"scores": np.array(confidences, np.float64)}
         doc.spans[spans_key] = SpanGroup(doc, name=spans_key, spans=new, attrs=attrs)

@@ -50,10 +50,11 @@ from herdner.text.tokenize import TokenizerSettings
 
 
 class TaggedSpans(NamedTuple):
-    """Entities of one ``Doc``, as spans of its tokens in the order of the text, and the confidence of each entity."""
+    """Entities of one ``Doc``, as spans of its tokens in the order of the text, with their confidences and names."""
 
     spans: list[Span]
     confidences: list[float]
+    name_ids: list[int | None]
 
 
 @factory("herdner", default_config={"scorer": SCORER})
@@ -139,9 +140,9 @@ class HerdnerTagger(EntityPipe):
             docs: The ``Doc`` of each prediction.
             predictions: Result of ``predict``.
         """
-        for doc, (spans, confidences) in zip(docs, predictions, strict=True):
+        for doc, (spans, confidences, name_ids) in zip(docs, predictions, strict=True):
             set_entities(
-                doc, spans, confidences, spans_key=self.spans_key, annotate_ents=self.annotate_ents,
+                doc, spans, confidences, name_ids, spans_key=self.spans_key, annotate_ents=self.annotate_ents,
                 existing="overwrite" if self.overwrite_ents else "keep",
             )  # fmt: skip
 
@@ -159,13 +160,13 @@ class HerdnerTagger(EntityPipe):
         predictions: list[TaggedSpans] = []
         for each in aligned:
             document = next(tagged) if each.document.n_tokens else each.document
-            spans, confidences = document.spans or [], [entity.confidence or 0.0 for entity in document.entities]
-            if self._new_labels is not None:
-                labels = [new_label(span.label, self._new_labels) for span in spans]
-                renamed = zip(spans, labels, strict=True)
-                spans = [span._replace(label=label) for span, label in renamed if label is not None]
-                confidences = [c for c, label in zip(confidences, labels, strict=True) if label is not None]
-            predictions.append(TaggedSpans(each.to_doc_spans(spans), confidences))
+            rows = [
+                (span._replace(label=label), entity.confidence or 0.0, entity.name_id)
+                for span, entity in zip(document.spans or (), document.entities, strict=True)
+                if (label := new_label(span.label, self._new_labels)) is not None
+            ]
+            spans, confidences, name_ids = map(list, zip(*rows, strict=True)) if rows else ([], [], [])
+            predictions.append(TaggedSpans(each.to_doc_spans(spans), confidences, name_ids))
         return predictions
 
     # --- model and names --------------------------------------------------------------------------------------------

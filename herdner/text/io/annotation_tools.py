@@ -33,6 +33,7 @@ class MarkedSpan(NamedTuple):
         label: The label.
         text: Text of the span according to the file, if it contains one.
         confidence: Confidence, if the file contains one.
+        name: Key of the name to which the span belongs, if the file says so.
     """
 
     start: Any
@@ -40,6 +41,7 @@ class MarkedSpan(NamedTuple):
     label: Any
     text: Any = None
     confidence: Any = None
+    name: Any = None
 
 
 class ToolRecord(NamedTuple):
@@ -131,6 +133,8 @@ def with_marked_spans(
 ) -> Document:
     """Return the document with marked spans as its entities. Spans are checked, and overlapping spans are omitted.
 
+    If one span has a name, each span without a name is the only mention of its name.
+
     Args:
         document: A document without tokens.
         spans: The spans. Of two that overlap, the longer one is kept, or the earlier of two equally long ones.
@@ -144,14 +148,38 @@ def with_marked_spans(
         ValueError: A span is invalid.
     """
     text, units = document.text, _Utf16Units(document.text)
+    spans = list(spans)
     entities = [_entity(i, span, text, units) for i, span in enumerate(spans)]
+    if any(span.name is not None for span in spans):
+        names = [("span", i) if span.name is None else ("name", span.name) for i, span in enumerate(spans)]
+        order = sorted(range(len(spans)), key=lambda i: (entities[i].start, entities[i].end))
+        ids = {name: id for id, name in enumerate(dict.fromkeys(names[i] for i in order))}
+        entities = [replace(entity, name_id=ids[name]) for entity, name in zip(entities, names, strict=True)]
     disjoint = [replace(each, text=text[each.start : each.end]) for each in _without_overlaps(entities, warn)]
     return document.with_proposals(disjoint) if is_proposal else document.with_entities(disjoint)
 
 
+def join_pairs(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """Join keys that are connected by pairs; return one key of its group for each key.
+
+    Args:
+        pairs: Pairs of keys that belong together.
+    """
+    parents: dict[str, str] = {}
+
+    def root(key: str) -> str:
+        while (parent := parents.setdefault(key, key)) != key:
+            parents[key] = key = parents[parent]
+        return key
+
+    for a, b in pairs:
+        parents[root(b)] = root(a)
+    return {key: root(key) for key in list(parents)}
+
+
 def _entity(i: int, span: MarkedSpan, text: str, units: _Utf16Units) -> Entity:
     """Check a span, and return the span as an entity without its text, which may be long."""
-    start, end, label, file_text, confidence = span
+    start, end, label, file_text, confidence, _ = span
     if type(start) is not int or type(end) is not int or not 0 <= start < end <= len(text):
         raise ValueError(f"span {i} is {start!r}..{end!r}; expected 0 <= start < end <= {len(text)}, the text's length")
     if file_text is not None and not _is_same(file_text, start, end, text):

@@ -20,7 +20,7 @@ from typing import IO, Any, NamedTuple
 
 from herdner.text.document import Document
 from herdner.text.entity import Entity
-from herdner.text.io.annotation_tools import MarkedSpan, with_marked_spans
+from herdner.text.io.annotation_tools import MarkedSpan, join_pairs, with_marked_spans
 from herdner.text.io.parse_warnings import ParseWarnings
 from herdner.text.io.source import FormatError, Input, Source, open_bytes, read_chunks, sources
 
@@ -124,6 +124,8 @@ def _archived(source: Source, encoding: str) -> Iterator[_Pair]:
 def _spans(pair: _Pair, warnings: ParseWarnings) -> list[MarkedSpan]:
     lines = (pair.annotation or "").split("\n")
     confidences = {note[1]: float(note[2]) for note in map(_NOTE.fullmatch, lines) if note is not None}
+    equivalent = [line.split()[2:] for line in lines if line.startswith("*\tEquiv ")]
+    names = join_pairs((keys[0], key) for keys in equivalent for key in keys[1:])
     spans: list[MarkedSpan] = []
     words = _Words(pair.text)
     for number, line in enumerate(lines, 1):
@@ -136,7 +138,8 @@ def _spans(pair: _Pair, warnings: ParseWarnings) -> list[MarkedSpan]:
         if span is None:
             warnings.add("a span of several pieces is left out", number)
         else:
-            spans.append(span._replace(confidence=confidences.get(line.partition("\t")[0])))
+            key = line.partition("\t")[0]
+            spans.append(span._replace(confidence=confidences.get(key), name=names.get(key)))
     return spans
 
 
@@ -186,8 +189,8 @@ def write_brat(documents: Iterable[Document], stream: IO[Any], *, compress: bool
 
     NAME is the id of the document, with "_" for all characters but letters, digits and ".#-". A number is added if a
     file system may confuse the name with an earlier one. White space in labels is replaced by "_", because brat does
-    not allow it. A span over several lines is written in pieces, as brat does. Confidences become notes. Equal
-    documents give equal bytes.
+    not allow it. A span over several lines is written in pieces, as brat does. Confidences become notes, and the
+    mentions of a name an equivalence (``Equiv``). Equal documents give equal bytes.
 
     Args:
         documents: The documents.
@@ -245,6 +248,9 @@ def _lines(document: Document, labels: dict[str, str]) -> Iterator[str]:
         if entity.confidence is not None:
             notes.append(f"#{i}\tAnnotatorNotes T{i}\tconfidence {float(entity.confidence):.6f}\n")
     yield from notes
+    for name in document.names:
+        if len(name.mentions) > 1:
+            yield f"*\tEquiv {' '.join(f'T{i + 1}' for i in name.mentions)}\n"
 
 
 def _pieces(entity: Entity) -> list[tuple[int, int]]:

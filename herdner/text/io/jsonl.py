@@ -40,6 +40,7 @@ ANNOTATION_KEYS = ("entities", "annotated_labels", "unannotated")
 """Keys of a JSON record that contain the annotation."""
 
 LARGEST_CONFIDENCE = 1e6  # some files have percentages or scores
+LARGEST_NAME_ID = 2**63 - 1  # of Arrow and data frames
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -330,14 +331,15 @@ def _entity(i: int, item: Any, text: str) -> Entity:
     if not isinstance(item, dict):
         raise ValueError(f"entity {i} is {json.dumps(item)[:40]}; expected an object with start, end and label")
     values = cast(dict[str, Any], item)
-    start, end, label, confidence = map(values.get, ("start", "end", "label", "confidence"))
+    start, end, label, confidence, name_id = map(values.get, ("start", "end", "label", "confidence", "name_id"))
     if type(start) is not int or type(end) is not int or not 0 <= start < end <= len(text):
         raise ValueError(f"entity {i} is {start}..{end}; expected 0 <= start < end <= {len(text)}, the text's length")
     if confidence is not None and (type(confidence) not in (int, float) or not abs(confidence) <= LARGEST_CONFIDENCE):
         raise ValueError(f"the confidence of entity {i} is {confidence!r:.40}; expected a number from 0 to 1")
-    entity = Entity(
-        start, end, check_label(label, f"entity {i}"), "", None if confidence is None else float(confidence)
-    )
+    if name_id is not None and (type(name_id) is not int or not 0 <= name_id <= LARGEST_NAME_ID):
+        raise ValueError(f"the name_id of entity {i} is {name_id!r:.40}; expected an integer from 0")
+    confidence = None if confidence is None else float(confidence)
+    entity = Entity(start, end, check_label(label, f"entity {i}"), "", confidence, name_id)
     own = values.get("text")
     if "text" in values and not (isinstance(own, str) and len(own) == end - start and text.startswith(own, start)):
         raise ValueError(f"entity {i} has the text {own!r:.60}, but {start}..{end} is {_quoted(entity, text)}")

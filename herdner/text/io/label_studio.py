@@ -7,19 +7,21 @@ the flat export: https://labelstud.io/guide/export.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import pairwise
 from typing import IO, Any, cast
 
 from herdner.text.document import Document, Failure
 from herdner.text.entity import Entity
-from herdner.text.io.annotation_tools import MarkedSpan, Warn, catch_failure, check_list, with_marked_spans
+from herdner.text.io.annotation_tools import MarkedSpan, Warn, catch_failure, check_list, join_pairs, with_marked_spans
 from herdner.text.io.parse_warnings import ParseWarnings
 from herdner.text.io.source import FormatError, Input, Source, read_chunks, sources
 from herdner.text.io.write import json_line, utf8, with_fields
 from herdner.text.plain_data import describe_json_error, finite_number
 
 _TYPES = ("labels", "hypertextlabels")
+SAME_NAME = "same name"  # label of the relation between two mentions of a name
 
 
 def read_label_studio(where: Input, *, encoding: str = "utf-8", strict: bool = False) -> Iterator[Document | Failure]:
@@ -140,8 +142,12 @@ def _results(annotation: object) -> list[Any]:
     return check_list(_object(annotation).get("result") or [], "results")
 
 
-def _spans(results: Iterable[Any], warn: Warn) -> Iterator[MarkedSpan]:
+def _spans(results: Sequence[Any], warn: Warn) -> Iterator[MarkedSpan]:
+    relations = [result for result in map(_object, results) if _is_same_name(result)]
+    names = join_pairs((str(each.get("from_id")), str(each.get("to_id"))) for each in relations)
     for result in map(_object, results):
+        if _is_same_name(result):
+            continue
         value = result.get("value")
         if result.get("type") not in _TYPES or not isinstance(value, dict):
             warn("a region that does not label text is left out")
@@ -159,7 +165,12 @@ def _spans(results: Iterable[Any], warn: Warn) -> Iterator[MarkedSpan]:
                 " Text control exports"
             )
         confidence = result.get("score", region.get("score"))
-        yield MarkedSpan(region.get("start"), region.get("end"), labels[0], region.get("text"), confidence)
+        name = names.get(str(result.get("id")))
+        yield MarkedSpan(region.get("start"), region.get("end"), labels[0], region.get("text"), confidence, name)
+
+
+def _is_same_name(result: Mapping[str, Any]) -> bool:
+    return result.get("type") == "relation" and result.get("labels") == [SAME_NAME]
 
 
 def write_label_studio(
@@ -174,7 +185,8 @@ def write_label_studio(
     """Write a JSON list of Label Studio tasks for import. The entities become predictions or annotations of the tasks.
 
     The text is ``data["text"]``, beside "id" and the fields of the document. The score of a prediction is the lowest
-    confidence of its entities; Label Studio can sort tasks by it.
+    confidence of its entities; Label Studio can sort tasks by it. Each mention of a name has a relation with the label
+    "same name" to the next mention.
 
     Args:
         documents: The documents.
@@ -188,6 +200,11 @@ def write_label_studio(
     for document in documents:
         names = {"from_name": from_name, "to_name": to_name, "type": "labels"}
         result = [{"id": str(i), **names, **_region(entity)} for i, entity in enumerate(document.entities)]
+        result += [
+            {"type": "relation", "from_id": str(i), "to_id": str(j), "direction": "bi", "labels": [SAME_NAME]}
+            for name in document.names
+            for i, j in pairwise(name.mentions)
+        ]
         own = {"text": document.text} | ({} if document.id is None else {"id": document.id})
         data = with_fields(own, document)
         record: dict[str, Any] = {"data": data}

@@ -21,9 +21,10 @@ from herdner.text.io.source import FormatError, Source, listed_names, open_bytes
 from herdner.text.io.write import entity_records, original_id, with_fields
 
 INTEGER, TEXT = pa.int64(), pa.string()
-ENTITIES = pa.list_(
-    pa.struct([("start", INTEGER), ("end", INTEGER), ("label", TEXT), ("text", TEXT), ("confidence", pa.float64())])
-)
+_ENTITY = {
+    "start": INTEGER, "end": INTEGER, "label": TEXT, "text": TEXT, "confidence": pa.float64(), "name_id": INTEGER,
+}  # fmt: skip
+ENTITIES = pa.list_(pa.struct(list(_ENTITY.items())))
 ENTITIES_WITH_SOURCE = pa.list_(
     pa.struct([*ENTITIES.value_type, pa.field("source_start", INTEGER), pa.field("source_end", INTEGER)])
 )
@@ -158,8 +159,8 @@ def _open(stream: IO[bytes], column: str) -> pq.ParquetFile:
 def write_parquet(documents: Iterable[Document], stream: IO[bytes]) -> None:
     """Write documents to a Parquet file whose columns are fixed, so that many such files form one table.
 
-    The columns are id, text, entities (a list of start, end, label, text and confidence) and the offset of a piece of a
-    long text. Other fields are not written.
+    The columns are id, text, entities (a list of start, end, label, text, confidence and name_id) and the offset of a
+    piece of a long text. Other fields are not written.
 
     Args:
         documents: The documents.

@@ -135,11 +135,15 @@ def original_id(document: Document) -> object:
 
 
 def entity_record(entity: Entity) -> dict[str, Any]:
-    """Return an entity as a dict for JSON and Arrow. The confidence is rounded to six decimals."""
+    """Return an entity as a dict for JSON and Arrow. The confidence is rounded to six decimals.
+
+    The key "name_id" is left out if the entity belongs to no name.
+    """
     confidence = None if entity.confidence is None else round(float(entity.confidence), 6)
-    return {
+    record = {
         "start": entity.start, "end": entity.end, "label": entity.label, "text": entity.text, "confidence": confidence,
     }  # fmt: skip
+    return record if entity.name_id is None else record | {"name_id": entity.name_id}
 
 
 def entity_records(document: Document) -> list[dict[str, Any]]:
@@ -164,6 +168,8 @@ def entity_records(document: Document) -> list[dict[str, Any]]:
 def write_html(documents: Iterable[Document], stream: IO[Any]) -> None:
     """Write an HTML page that shows the entities of each document in the style of displaCy.
 
+    Pointing at a mention highlights all mentions of its name.
+
     Args:
         documents: The documents.
         stream: A text or binary stream.
@@ -176,20 +182,32 @@ def write_html(documents: Iterable[Document], stream: IO[Any]) -> None:
     page: str = displacy.templates.TPL_PAGE.replace("<head>", '<head>\n        <meta charset="utf-8">').lstrip()
     head, _, foot = page.format(content="\0", lang="en", dir="ltr").partition("\0")
     put(head)
-    for document in documents:
+    mark = displacy.templates.TPL_ENT.replace("<mark ", '<mark data-name="{name}" ', 1)
+    options = {"colors": COLORS, "template": mark}
+    for number, document in enumerate(documents):
         # displaCy escapes the text but neither the labels nor the title.
         entities = [
-            {"start": e.start, "end": e.end, "label": html.escape(e.label)}
+            {
+                "start": e.start, "end": e.end, "label": html.escape(e.label),
+                "params": {"name": "" if e.name_id is None else f"{number}-{e.name_id}"},
+            }
             for e in sorted(document.entities, key=_order)
-        ]
+        ]  # fmt: skip
         shown = {
             "text": _NOT_HTML.sub("\ufffd", document.text),
             "ents": entities,
             "title": html.escape(document.id or ""),
         }
-        block = displacy.render(shown, style="ent", manual=True, page=False, jupyter=False, options={"colors": COLORS})
-        put(displacy.templates.TPL_FIGURE.format(content=block))
+        block = displacy.render(shown, style="ent", manual=True, page=False, jupyter=False, options=options)
+        put(_highlights(document, number) + displacy.templates.TPL_FIGURE.format(content=block))
     put(foot)
+
+
+def _highlights(document: Document, number: int) -> str:
+    """Return the style that highlights all mentions of a name while the pointer is on one of them."""
+    repeated = [f'[data-name="{number}-{name.id}"]' for name in document.names if len(name.mentions) > 1]
+    rules = "".join(f"body:has({each}:hover) {each} {{ outline: 2px solid }}\n" for each in repeated)
+    return f"<style>\n{rules}</style>\n" if rules else ""
 
 
 def write_text(

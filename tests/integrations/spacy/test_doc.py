@@ -128,3 +128,12 @@ def test_a_group_of_spans_holds_all_of_them_with_their_scores(nlp):
 def test_errors_carry_the_name_once():
     with pytest.raises(ComponentError, match=r"^my_ner: seed is wrong$"), errors_name("other"), errors_name("my_ner"):
         raise ValueError("seed is wrong")
+
+
+def test_names_become_an_attribute_and_a_group() -> None:
+    doc = Doc(spacy.blank("en").vocab, words=["Ana", "Rivera", "met", "Rivera"])
+    set_entities(doc, [TokenSpan(0, 2, "PER"), TokenSpan(3, 4, "PER")], [0.5, 0.5], [0, 0])
+    assert [ent._.name_id for ent in doc.ents] == [0, 0]
+    assert [(span.text, span._.name_id) for span in doc.spans["names"]] == [("Ana Rivera", 0), ("Rivera", 0)]
+    set_entities(doc, [TokenSpan(0, 2, "PER")], [0.5], [3], spans_key="names")
+    assert [span.text for span in doc.spans["names"]] == ["Ana Rivera"]

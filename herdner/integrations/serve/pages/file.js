@@ -16,7 +16,7 @@ export async function readText(file, most) {
 
 /** Saves a text with its names as a file. */
 export async function save(text, entities, format) {
-  const body = JSON.stringify({ text, entities: entities.map(({ start, end, label, confidence }) => ({ start, end, label, confidence })), format });
+  const body = JSON.stringify({ text, entities: entities.map(({ start, end, label, confidence, name_id }) => ({ start, end, label, confidence, name_id })), format });
   const response = await fetch("/api/file", { method: "POST", credentials: "omit", headers: { "Content-Type": "application/json" }, body });
   if (!response.ok) throw new Error((await response.json().catch(() => ({}))).detail || `The server returned status ${response.status}.`);
   const name = /filename="([^"]+)"/.exec(response.headers.get("Content-Disposition") ?? "")?.[1] ?? "herdner.txt";

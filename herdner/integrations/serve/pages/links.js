@@ -51,29 +51,6 @@ function joinLinks(column) {
   return [...joined.values()];
 }
 
-/** Returns all names that are linked to a name directly or through other names. */
-export function component(column, mark) {
-  const reached = new Set([mark]);
-  const waiting = [mark];
-  if (!column.mates) {
-    column.mates = new Map();
-    for (const { a, b } of column.links) {
-      if (!(a instanceof Element && b instanceof Element)) continue;
-      column.mates.set(a, [...(column.mates.get(a) || []), b]);
-      column.mates.set(b, [...(column.mates.get(b) || []), a]);
-    }
-  }
-  while (waiting.length) {
-    for (const mate of column.mates.get(waiting.pop()) || []) {
-      if (reached.has(mate)) continue;
-      reached.add(mate);
-      waiting.push(mate);
-    }
-  }
-  reached.delete(mark);
-  return reached;
-}
-
 /** Moves the curves to the present positions of the names. */
 export function placeLinks(column, links) {
   const origin = column.svg.getBoundingClientRect();

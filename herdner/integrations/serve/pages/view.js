@@ -1,5 +1,5 @@
 // Shows names as coloured marks, differences between columns, and a tooltip for the selected name.
-import { component, drawLinks, placeLinks, linkAt } from "./links.js";
+import { drawLinks, placeLinks, linkAt } from "./links.js";
 import { make, makeTable } from "./make.js";
 
 const MAX_TOOLTIP_LINKS = 6;
@@ -137,13 +137,19 @@ export function show(mark) {
 function highlight(column, mark) {
   column.text.classList.add("looking");
   mark.classList.add("here");
-  for (const kin of component(column, mark)) kin.classList.add("kin");
+  for (const kin of mentions(mark)) if (kin !== mark) kin.classList.add("kin");
   for (const link of column.links) {
     if (link.a !== mark && link.b !== mark) continue;
     placeLinks(column, [link]);
     link.path.classList.add("shown");
     for (const end of [link.a, link.b]) if (end !== mark) end.classList?.add("linked");
   }
+}
+
+/** Returns the marks of all mentions of the name, in the order of the text. */
+export function mentions(mark) {
+  const { name_id: id } = mark.span;
+  return id === null || id === undefined ? [mark] : mark.column.marks.filter((other) => other.span.name_id === id);
 }
 
 function fillTip(tip, mark) {
@@ -157,6 +163,8 @@ function fillTip(tip, mark) {
     meter.append(make("span"));
     parts.push(make("p", "", `confidence ${percent(span.confidence)}`), meter);
   }
+  const same = mentions(mark);
+  if (same.length > 1) parts.push(make("p", "", `mention ${same.indexOf(mark) + 1} of ${same.length} of this name`));
   const links = column.links.filter((link) => link.a === mark || link.b === mark);
   const list = make("ul");
   for (const link of links.slice(0, MAX_TOOLTIP_LINKS)) {
@@ -235,10 +243,18 @@ function jump(place, columns, text) {
     const marks = columns.flatMap((column) => [...column.words.querySelectorAll(".entity, .ghost")]);
     const there = marks.filter((mark) => mark.span.start < place.end && place.start < mark.span.end);
     there[0]?.scrollIntoView({ block: "center", behavior: "smooth" });
-    for (const mark of there) {
-      mark.classList.add("flash");
-      setTimeout(() => mark.classList.remove("flash"), 1600);
-    }
+    there.forEach(flash);
   });
   return button;
+}
+
+function flash(mark) {
+  mark.classList.add("flash");
+  setTimeout(() => mark.classList.remove("flash"), 1600);
+}
+
+/** Scrolls to a mark and makes it flash. */
+export function reveal(mark) {
+  mark.scrollIntoView({ block: "center", behavior: "smooth" });
+  flash(mark);
 }

@@ -1,6 +1,6 @@
 // Dialog with an explanation of a label: the terms of its log-odds.
 import { make, makeTable } from "./make.js";
-import { percent, show, signed } from "./view.js";
+import { mentions, percent, reveal, show, signed } from "./view.js";
 
 const MAX_PARTS = 12; // number of parts that are visible at first
 const dialog = document.getElementById("why");
@@ -17,9 +17,29 @@ export function why(mark, ask, labels) {
   against.replaceChildren(...choices.map(([value, text]) => new Option(text, value)));
   const title = document.getElementById("why-title");
   title.replaceChildren(`Why is “${span.text}” `, make("span", `chip ${column.colour(span.label)}`, span.label), " ?");
+  fillMentions(mark, (other) => {
+    dialog.close();
+    reveal(other);
+    why(other, ask, labels);
+  });
   show(null);
   dialog.showModal();
   fill();
+}
+
+/** Fills in the position among the mentions of the name, and buttons that go to the mentions before and behind. */
+function fillMentions(mark, go) {
+  const place = document.getElementById("mentions");
+  const same = mentions(mark);
+  const index = same.indexOf(mark);
+  place.hidden = same.length < 2;
+  const step = (text, by) => {
+    const button = make("button", "jump", text);
+    button.type = "button";
+    button.addEventListener("click", () => go(same[(index + by + same.length) % same.length]));
+    return button;
+  };
+  place.replaceChildren(step("← previous", -1), ` mention ${index + 1} of ${same.length} of this name `, step("next →", 1));
 }
 
 async function fill() {

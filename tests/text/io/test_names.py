@@ -1,0 +1,101 @@
+"""Files keep which mentions belong to one name."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import re
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from herdner.corpora.formats import write_documents
+from herdner.corpora.reading import read
+from herdner.text.document import Document
+from herdner.text.entity import Entity
+from herdner.text.io.write import write_html, write_jsonl
+
+TEXT = "Ana Rivera met Bo Lim. Rivera left."
+ENTITIES = [
+    Entity(0, 10, "PER", TEXT[:10], 0.5, 0),
+    Entity(15, 21, "PER", "Bo Lim", 0.5, 1),
+    Entity(23, 29, "PER", "Rivera", 0.5, 0),
+]
+
+
+def story() -> Document:
+    return Document.from_text(TEXT, id="story").with_entities(ENTITIES)
+
+
+@pytest.mark.parametrize(
+    ("format", "file"),
+    [
+        ("jsonl", "x.jsonl"), ("csv", "x.csv"), ("tsv", "x.tsv"), ("parquet", "x.parquet"), ("brat", "x.tgz"),
+        ("label-studio", "x.json"),
+    ],
+)  # fmt: skip
+def test_names_survive_a_file(format: str, file: str, tmp_path: Path) -> None:
+    stream = io.BytesIO()
+    write_documents([story()], stream, format)
+    (tmp_path / file).write_bytes(stream.getvalue())
+    (document,) = read(f"{tmp_path / file}:{format}")
+    assert [entity.name_id for entity in document.entities] == [0, 1, 0]
+    assert [name.mentions for name in document.names] == [(0, 2), (1,)]
+
+
+def test_without_names_the_key_is_left_out() -> None:
+    stream = io.StringIO()
+    write_jsonl([Document.from_text("Ada").with_entities([Entity(0, 3, "PER", "Ada")])], stream)
+    assert "name_id" not in stream.getvalue()
+
+
+@pytest.mark.parametrize("value", ["0", True, -1, 1.5, 1 << 70])
+def test_a_bad_name_id_is_an_error(value: object, tmp_path: Path) -> None:
+    record = {"text": "Ada", "entities": [{"start": 0, "end": 3, "label": "PER", "name_id": value}]}
+    (tmp_path / "x.jsonl").write_text(json.dumps(record) + "\n")
+    with pytest.raises(ValueError, match=r"the name_id of entity 0 is .*; expected an integer from 0"):
+        list(read(f"{tmp_path / 'x.jsonl'}:jsonl"))
+
+
+def test_brat_has_an_equivalence_for_each_name_with_several_mentions() -> None:
+    stream = io.BytesIO()
+    write_documents([story()], stream, "brat")
+    with tarfile.open(fileobj=io.BytesIO(gzip.decompress(stream.getvalue()))) as archive:
+        member = archive.extractfile("story.ann")
+        assert member is not None
+        assert re.findall(r"^\*.*$", member.read().decode(), re.M) == ["*\tEquiv T1 T3"]
+
+
+def test_brat_joins_equivalences_that_share_a_mention(tmp_path: Path) -> None:
+    (tmp_path / "x.txt").write_text("A B C D")
+    spans = "".join(f"T{i}\tPER {2 * i - 2} {2 * i - 1}\t{'ABCD'[i - 1]}\n" for i in (1, 2, 3, 4))
+    (tmp_path / "x.ann").write_text(spans + "*\tEquiv T1 T2\n*\tEquiv T4 T2\n")
+    (document,) = read(f"{tmp_path / 'x.ann'}:brat")
+    assert [entity.name_id for entity in document.entities] == [0, 0, 1, 0]
+
+
+def test_label_studio_has_a_relation_between_the_mentions_of_a_name() -> None:
+    stream = io.StringIO()
+    write_documents([story()], stream, "label-studio")
+    (task,) = json.loads(stream.getvalue())
+    (result,) = [each["result"] for each in task.get("predictions", task.get("annotations"))]
+    assert [each for each in result if each["type"] == "relation"] == [
+        {"type": "relation", "from_id": "0", "to_id": "2", "direction": "bi", "labels": ["same name"]}
+    ]
+
+
+def test_html_highlights_all_mentions_of_a_name() -> None:
+    pytest.importorskip("spacy")
+    stream = io.StringIO()
+    write_html([story(), story()], stream)
+    assert re.findall(r'<mark data-name="([\d-]*)"', stream.getvalue()) == ["0-0", "0-1", "0-0", "1-0", "1-1", "1-0"]
+    assert re.findall(r"body:has\((.*?):hover", stream.getvalue()) == ['[data-name="0-0"]', '[data-name="1-0"]']
+
+
+def test_notebooks_link_a_mention_to_the_next_mention_of_its_name() -> None:
+    page = story()._repr_html_()
+    assert re.findall(r'title="([^"]*)"', page) == [
+        "PER 50 %, mention 1 of 2", "next mention", "PER 50 %", "PER 50 %, mention 2 of 2", "next mention",
+    ]  # fmt: skip
