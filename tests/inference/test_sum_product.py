@@ -15,7 +15,6 @@ from quick import examples
 from herdner.graph import FactorGraph, TableFactors, chain_graph, ising, potts
 from herdner.inference import ImpossibleGraph, Interrupted, UnsupportedGraph, make_backend
 from herdner.inference.backends import sum_product
-from herdner.inference.linear_chain import span_log_probability
 
 CONVERGED = {"n_sweeps": 2000, "tolerance": 1e-13, "table_counts": True}
 
@@ -260,26 +259,9 @@ def test_work_grows_with_the_mentions_of_one_name_and_no_faster():
 
 def test_chains_decoded_in_blocks_are_as_decoded_at_once(monkeypatch):
     graph = skip_chain(np.random.default_rng(4), 300, 5, 30, 60, strength=2.0)
-    known, form = make_backend("sum-product").infer_chains(graph)
+    known = make_backend("sum-product").infer(graph)
     monkeypatch.setattr(sum_product, "BLOCK", 7)
     assert np.array_equal(make_backend("sum-product").infer(graph).state, known.state)
-    best = chain_graph(form.unary, form.tables[0], form.offsets)
-    assert np.array_equal(make_backend("viterbi").infer(best).state, known.state)
-
-
-def test_spans_by_the_chains_with_messages():
-    """On a forest the probability of a span is exact."""
-    rng = np.random.default_rng(2)
-    graph = chain_graph(rng.normal(size=(9, 2)), rng.normal(size=(2, 2)), [0, 3, 6, 9])
-    graph = FactorGraph(graph.domains, [*graph.factors, TableFactors([[1, 4], [5, 8]], rng.normal(size=(2, 2, 2)))])
-    result, form = make_backend("sum-product", n_sweeps=20, tolerance=1e-12).infer_chains(graph)
-    oracle, starts, ends = Oracle.of_graph(graph), [0, 1, 4, 6], [3, 3, 5, 9]
-    found = span_log_probability(form.unary, form.tables, form.offsets, result.state, starts, ends, form.edge_table)
-    for start, end, value in zip(starts, ends, found, strict=True):
-        truth = oracle.probability({t: int(result.state[t]) for t in range(start, end)})
-        assert np.exp(value) == pytest.approx(truth, rel=1e-9)
-    known = chain_graph(rng.normal(size=(5, 2)), rng.normal(size=(2, 2)))
-    assert np.array_equal(make_backend("sum-product").infer_chains(known)[1].unary, known.factors[0].tables)
 
 
 def test_edges_of_several_rules_are_edges_of_their_sums():

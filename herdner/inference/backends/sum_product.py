@@ -90,38 +90,12 @@ class SumProduct:
             ImpossibleGraph: The messages prove that every joint state is forbidden.
             Interrupted: Ctrl-C stopped the sweeps.
         """
-        return self._infer(graph, record)[0]
-
-    def infer_chains(self, graph: Graph, record: Record | None = None) -> tuple[Result, ChainForm]:
-        """Run `infer`; return the result, and the chains with the link messages added to their unary log-potentials.
-
-        `herdner.inference.linear_chain.span_log_probability` computes probabilities of spans from these chains.
-
-        Args:
-            graph: A graph of factors of at most two variables.
-            record: Contents of the result; None is the options.
-
-        Returns:
-            The result, and the chains.
-
-        Raises:
-            UnsupportedGraph: A factor joins more than two variables.
-            ImpossibleGraph: The messages prove that every joint state is forbidden.
-        """
-        result, chains, loop = self._infer(graph, record)
-        return result, chains if loop is None else _add_messages(chains, loop)
-
-    def _infer(self, graph: Graph, record: Record | None) -> tuple[Result, ChainForm, loops.SumProduct | None]:
-        """Run sum-product; return the result, the chains, and the compiled loop that has the link messages.
-
-        The loop is None for a graph without links.
-        """
         began, table_counts = perf_counter(), self.table_counts
         if record is not None:
             self.capabilities.require(record, "sum-product")
             table_counts = record.table_counts
         compiled = compile_tables(graph)
-        form, loop = compiled.find(ChainForm) if compiled.links is None else None, None
+        form = compiled.find(ChainForm) if compiled.links is None else None
         if form is not None:
             result = add_marginals(Viterbi().infer(compiled), compiled, form, table_counts)
             result = replace(result, n_updates=len(form.unary), seconds=perf_counter() - began)
@@ -133,17 +107,14 @@ class SumProduct:
                 "sum-product needs factors of one or two variables, and tables that fit into memory; use max-product,"
                 " mean-field or gibbs",
             )
-            form = chains.form
-            result, loop = self._pass_messages(compiled, chains, table_counts, began)
+            result = self._pass_messages(compiled, chains, table_counts, began)
         if self.error_bounds and result.marginals is not None:
             errors = marginal_bounds(compiled).errors(result.marginals)
             result = replace(result, error_bounds=errors, seconds=perf_counter() - began)
-        return result, form, loop
+        return result
 
-    def _pass_messages(
-        self, compiled: TableGraph, chains: LinkedChains, table_counts: bool, began: float
-    ) -> tuple[Result, loops.SumProduct]:
-        """Run all sweeps; return the result, and the compiled loop that has the link messages."""
+    def _pass_messages(self, compiled: TableGraph, chains: LinkedChains, table_counts: bool, began: float) -> Result:
+        """Run all sweeps, and return the result."""
         constant = chains.form.constant
         loop, interrupted = loops.SumProduct(chains, self.damping, self.tolerance), False
         try:
@@ -173,7 +144,7 @@ class SumProduct:
             result = replace(result, table_counts=_table_counts(compiled, chains, loop))
         if interrupted:
             raise Interrupted(result)
-        return result, loop
+        return result
 
 
 def _advance(loop: loops.SumProduct, chains: LinkedChains, n_sweeps: int, send: bool) -> None:
@@ -186,11 +157,6 @@ def _advance(loop: loops.SumProduct, chains: LinkedChains, n_sweeps: int, send: 
                 f"-inf entries forbid every joint state of the chain of variable {loop.fault}; allow a state for each"
                 " variable and a pair of states for each edge"
             )
-
-
-def _add_messages(form: ChainForm, loop: loops.SumProduct) -> ChainForm:
-    """Return a copy of the chains with the link messages added to their unary log-potentials."""
-    return replace(form, unary=loop.unaries(0, len(form.offsets) - 1))
 
 
 def _best_state(form: ChainForm, loop: loops.SumProduct) -> Int32s:
@@ -211,10 +177,10 @@ def _best_state(form: ChainForm, loop: loops.SumProduct) -> Int32s:
 
 def _table_counts(compiled: TableGraph, chains: LinkedChains, loop: loops.SumProduct) -> tuple[Floats, ...]:
     """Return the expected counts of the table cells of each group under the approximate marginals."""
-    form = _add_messages(chains.form, loop)
-    n, n_states = form.unary.shape
+    form, unary = chains.form, loop.unaries(0, len(chains.form.offsets) - 1)
+    n, n_states = unary.shape
     edges = np.empty((n + len(chains.scopes), n_states, n_states))
-    smooth(form.unary, form.tables, form.offsets, form.edge_table, nodes=False, edges_out=edges[:n])
+    smooth(unary, form.tables, form.offsets, form.edge_table, nodes=False, edges_out=edges[:n])
     loop.pairs(edges[n:])
     keys = pair_keys(chains.scopes)
     order = np.argsort(keys)
