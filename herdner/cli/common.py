@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from herdner import Names, Tagger
     from herdner.inference import Backend
-    from herdner.ner.inference import Inference
+    from herdner.ner.inference import ConfidenceOf, Inference
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -131,6 +131,7 @@ def parse_inference(
     backend: str | None, pairs: Sequence[str] | None, tagger: Tagger, option: str = "--set", names: Names | None = None,
     min_confidence: float | None = None,
     name_bias: float = 0.0,
+    min_confidence_of: ConfidenceOf = "name",
 ) -> Inference:  # fmt: skip
     """Build an `Inference` object, the settings of tagging, from the options of a command.
 
@@ -140,8 +141,9 @@ def parse_inference(
         tagger: Tagger that will use the options.
         option: Name of the option of the pairs, for error messages.
         names: Known names; None stands for no names.
-        min_confidence: Entities with a lower confidence are removed; None keeps all.
+        min_confidence: Names with a lower confidence are removed; None keeps all.
         name_bias: Log-odds of names that are added to those of the model.
+        min_confidence_of: "name" compares the confidence of names with ``min_confidence``, "mention" that of mentions.
 
     Returns:
         Options of tagging.
@@ -159,8 +161,9 @@ def parse_inference(
     if backend is not None or options:
         parsed = parse_backend(DEFAULT_BACKEND if backend is None else backend, options)
     return tagger.inference(
-        backend=parsed, links=links, names=names, min_confidence=min_confidence, name_bias=name_bias
-    )
+        backend=parsed, links=links, names=names, min_confidence=min_confidence, name_bias=name_bias,
+        min_confidence_of=min_confidence_of,
+    )  # fmt: skip
 
 
 def parse_names(path: str | None, strength: float | None, hard: bool, fold_case: bool) -> Names | None:

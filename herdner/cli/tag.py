@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 import typer
 
@@ -35,7 +35,10 @@ OutputOption = Annotated[str | None, typer.Option(
     "--output", "-o", help="Write this file instead of standard output. It appears when it is complete. The extensions "
     ".gz, .bz2, .xz and .zst compress it. Documents that fail are left out.")]
 ConfidenceOption = Annotated[float | None, typer.Option(
-    "--min-confidence", min=0, max=1, help="Leave out names with a lower confidence.")]
+    "--min-confidence", min=0, max=1, help="Leave out names with a lower confidence, with all their mentions.")]
+ConfidenceOfOption = Annotated[Literal["name", "mention"], typer.Option(
+    "--min-confidence-of", help="Compare --min-confidence with the mean confidence of all mentions of a name, or with "
+    "each mention.")]
 JobsOption = Annotated[int | None, typer.Option(
     "--jobs", "-j", min=1, help="Number of processes [default: 1; with --cluster: all].")]
 ClusterOption = Annotated[str | None, typer.Option(
@@ -72,6 +75,7 @@ def tag(
     format_: FormatOption = None,
     output: OutputOption = None,
     min_confidence: ConfidenceOption = None,
+    min_confidence_of: ConfidenceOfOption = "name",
     jobs: JobsOption = None,
     cluster: ClusterOption = None,
     part_size: Annotated[int, typer.Option(min=1, help="Megabytes of input in each part, with --cluster.")] = 8,
@@ -105,7 +109,9 @@ def tag(
 
     known_names = parse_names(names, names_strength, names_hard, names_fold_case)
     tagger = herdner.load(model)
-    inference = parse_inference(backend, set_, tagger, names=known_names, min_confidence=min_confidence)
+    inference = parse_inference(
+        backend, set_, tagger, names=known_names, min_confidence=min_confidence, min_confidence_of=min_confidence_of
+    )
     status = RunStatus()
     if cluster is None:
         has_headings = len(inputs) > 1 or inputs[0].format != "text"

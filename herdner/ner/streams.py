@@ -128,7 +128,8 @@ class BatchTagger:
             tagged = self.decoder.tag(documents, self.inference.backend, rng, evidence, self.inference.name_bias)
             tagged = list(map(with_names, tagged))
             if least := self.inference.min_confidence:
-                tagged = [without_uncertain(document, least) for document in tagged]
+                each_mention = self.inference.min_confidence_of == "mention"
+                tagged = [without_uncertain(document, least, each_mention) for document in tagged]
             return [*tagged]
         except (ValueError, MemoryError) as error:
             if len(sources) == 1:
@@ -137,12 +138,20 @@ class BatchTagger:
         return [result for each in singles for result in self(each)]
 
 
-def without_uncertain(document: Document, min_confidence: float) -> Document:
-    """Return a copy of a document without the entities whose confidence is below ``min_confidence``."""
+def without_uncertain(document: Document, min_confidence: float, each_mention: bool = False) -> Document:
+    """Return a copy of a document without the names whose confidence is below ``min_confidence``.
+
+    Args:
+        document: Document whose entities have names.
+        min_confidence: Lowest confidence that is kept.
+        each_mention: Compare the confidence of each mention instead of that of its name.
+    """
+    confidences: dict[int | None, float | None] = {name.id: name.confidence for name in document.names}
+    values = [e.confidence if each_mention else confidences.get(e.name_id) for e in document.entities]
     selected = [
         (span, entity)
-        for span, entity in zip(document.spans or (), document.entities, strict=True)
-        if entity.confidence is not None and entity.confidence >= min_confidence
+        for span, entity, value in zip(document.spans or (), document.entities, values, strict=True)
+        if value is not None and value >= min_confidence
     ]
     remaining = document.with_spans([span for span, _ in selected])
     return replace(remaining, entities=tuple(entity for _, entity in selected))

@@ -6,6 +6,7 @@ import csv
 import gzip
 import io
 import json
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -154,9 +155,13 @@ def test_names_below_a_confidence_are_left_out(call: Call, model: str, tmp_path:
     all_ = records(call("tag", tmp_path / "a.txt", "-m", model, "-f", "jsonl").out)[0]["entities"]
     confidences = sorted(entity["confidence"] for entity in all_)
     least = confidences[len(confidences) // 2]
-    kept = records(call("tag", tmp_path / "a.txt", "-m", model, "-f", "jsonl", "--min-confidence", least - 1e-6).out)
+    asked = ["tag", tmp_path / "a.txt", "-m", model, "-f", "jsonl", "--min-confidence"]
+    kept = records(call(*asked, least - 1e-6, "--min-confidence-of", "mention").out)
     assert kept[0]["entities"] == [entity for entity in all_ if entity["confidence"] >= least]
     assert 0 < len(kept[0]["entities"]) < len(all_)
+    names = records(call(*asked, least).out)
+    counts = Counter(entity["name_id"] for entity in all_)
+    assert all(count == counts[id] for id, count in Counter(e["name_id"] for e in names[0]["entities"]).items())
     assert "--min-confidence" in one_line(call("tag", tmp_path / "a.txt", "-m", model, "--min-confidence", 1.5), 2)
 
 

@@ -328,4 +328,19 @@ def test_entities_of_low_confidence_are_removed(tagger):
     everything = tagger.tag(text).entities
     middle = sorted(entity.confidence for entity in everything)[len(everything) // 2]
     expected = [entity for entity in everything if entity.confidence >= middle]
-    assert list(tagger.tag(text, min_confidence=middle).entities) == expected
+    kept = tagger.tag(text, min_confidence=middle, min_confidence_of="mention")
+    assert list(kept.entities) == expected
+
+
+def test_a_name_is_kept_or_removed_with_all_its_mentions(tagger):
+    text = "\n\n".join(document.text for document in news("dev"))
+    names = tagger.tag(text).names
+    middle = sorted(name.confidence for name in names)[len(names) // 2]
+    kept = tagger.tag(text, min_confidence=middle)
+    expected = [name for name in names if name.confidence >= middle]
+    assert [(name.id, name.text, len(name.mentions)) for name in kept.names] == [
+        (name.id, name.text, len(name.mentions)) for name in expected
+    ]
+    assert len(kept.entities) == sum(len(name.mentions) for name in expected)
+    with pytest.raises(ValueError, match="`min_confidence_of` must be 'name' or 'mention', got 'word'"):
+        tagger.tag(text, min_confidence=middle, min_confidence_of="word")
