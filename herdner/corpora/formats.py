@@ -262,7 +262,7 @@ def format_of(name: str | os.PathLike[str], *, write: bool = False) -> str | Non
 
 
 def file_options(format: str, path: str | os.PathLike[str]) -> dict[str, Any]:
-    """Return the options of a writer for a file that `herdner.text.io.source.create_file` opens.
+    """Return the options of a writer for a file that ``herdner.text.io.source.create_file`` opens.
 
     Args:
         format: Name of a format (`WRITABLE`).

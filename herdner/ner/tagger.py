@@ -498,7 +498,7 @@ class Tagger(Estimator):
         return explain(self._model, work.decoder, document, name, against, offsets, evidence)
 
     def finder(self, names: NamesLike) -> Finder:
-        """Return a compiled `Finder` of known names for this model. It is cached for each `Names` object.
+        """Return a compiled ``Finder`` of known names for this model. It is cached for each `Names` object.
 
         Args:
             names: Known names in any form that `Names.of` accepts.
