@@ -128,7 +128,9 @@ def _print_explanations(
             mention, other = each.mention, "no name" if each.against is None else each.against
             line((mention.text, "bold"), (f" {mention.label}", "bold"), (f" in sentence {each.sentence}", "dim"))
             line((f"  log-odds {each.log_odds:+.2f} against {other}: {_totals(each)}", ""))
-            line((f"  {_confidences(each)}", ""))
+            line((f"  {_confidence(each)}", ""))
+            for step in each.steps:
+                line((f"    {step.name:<12}{step.log_odds:+8.2f}  {100 * step.probability:5.1f} %", "dim"))
             for part in each.top(n_parts):
                 line((f"  {part.value:+8.2f}", "green" if part.value > 0 else "red"), (f"  {part}", ""))
             line()
@@ -141,11 +143,10 @@ def _totals(each: Explanation) -> str:
     return f"features {features:+.2f}, transitions {transitions:+.2f}, links {links:+.2f}{names}"
 
 
-def _confidences(each: Explanation) -> str:
-    """Return the confidence of an entity, and the confidence without links if it differs, as text."""
-    confidence, without_links = each.mention.confidence or 0.0, each.confidence_without_links
-    more = "" if confidence == without_links else f", without links {100 * without_links:.1f} %"
-    return f"confidence {100 * confidence:.1f} %{more}"
+def _confidence(each: Explanation) -> str:
+    """Return the confidence of an entity and its log-odds, which the three steps add up to, as text."""
+    total = sum(step.log_odds for step in each.steps)
+    return f"confidence {100 * (each.mention.confidence or 0.0):.1f} %, log-odds {total:+.2f} in three steps:"
 
 
 def to_printable(text: str) -> str:

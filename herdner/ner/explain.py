@@ -10,8 +10,10 @@ are the sum of the differences of all factors that touch the mention: weights of
 table and of the tables of links, and the evidence of known names. The parts are exact and add up to the log-odds, up to
 rounding. A part of +0.69 doubles the odds.
 
-The confidence cannot be computed from the log-odds. It takes all alternatives and all tags of linked mentions into
-account, and it is calibrated (`herdner.ner.calibration`). An explanation also contains the confidence without links.
+The confidence cannot be computed from these log-odds. It takes all alternatives and all tags of linked mentions into
+account, and it is calibrated (`herdner.ner.calibration`). Its own log-odds, log(p / (1 - p)), are the sum of three
+steps: those under the chain, the change by the links, and the change by the calibration. An explanation contains these
+steps and the calibrated confidence without links.
 """
 
 from __future__ import annotations
@@ -28,7 +30,9 @@ from numpy.typing import NDArray
 
 from herdner.base.arrays import Floats
 from herdner.crf.weights import ChainWeights
-from herdner.ner.decode import Decoded, Decoder, span_beliefs
+from herdner.inference import Backend
+from herdner.ner.calibration import CalibrationInputs
+from herdner.ner.decode import Decoded, Decoder, decode, span_beliefs
 from herdner.ner.descriptions import WELL_KNOWN, Describer
 from herdner.ner.known_names.evidence import Evidence
 from herdner.ner.model import TaggerModel
@@ -80,6 +84,24 @@ class ExplanationPart(NamedTuple):
         return f"{self.token}: {self.words}" if self.token else self.words
 
 
+class ConfidenceStep(NamedTuple):
+    """One of the three steps from the model's probability of a mention to its confidence.
+
+    Attributes:
+        name: "model", "links" or "calibration".
+        log_odds: Change of the log-odds of the probability; for the model the log-odds themselves.
+        probability: Probability after the step. After the last step, it is the confidence.
+    """
+
+    name: str
+    log_odds: float
+    probability: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the step as a dict of JSON values, in which infinite log-odds become None."""
+        return {"name": self.name, "log_odds": _finite(self.log_odds), "probability": self.probability}
+
+
 @dataclass(frozen=True, slots=True)
 class Explanation:
     """Explanation of the label of a mention: the log-odds of the label, and contributions that sum to the log-odds.
@@ -91,6 +113,7 @@ class Explanation:
         log_odds: Log-odds of the label against the alternative, the sum of all parts.
         parts: Contributions, largest magnitude first.
         confidence_without_links: Confidence without links between mentions.
+        steps: Steps from the model's probability to the confidence; their log-odds add up to those of the confidence.
     """
 
     mention: Entity
@@ -99,6 +122,7 @@ class Explanation:
     log_odds: float
     parts: tuple[ExplanationPart, ...]
     confidence_without_links: float
+    steps: tuple[ConfidenceStep, ...]
 
     def total(self, kind: PartKind) -> float:
         """Return the sum of all contributions of one kind, in log-odds.
@@ -132,9 +156,16 @@ class Explanation:
             "text": mention.text, "start": mention.start, "end": mention.end, "label": mention.label,
             "sentence": self.sentence, "against": self.against, "log_odds": _finite(self.log_odds),
             "confidence": mention.confidence, "confidence_without_links": self.confidence_without_links,
+            "confidence_steps": [step.to_dict() for step in self.steps],
             "totals": {kind: _finite(self.total(kind)) for kind in PART_KINDS},
             "parts": [part.to_dict() for part in self.top(most)],
         }  # fmt: skip
+
+
+def _log_odds(probability: float) -> float:
+    if not 0 < probability < 1:
+        return math.inf if probability > 0 else -math.inf
+    return math.log(probability) - math.log1p(-probability)
 
 
 def _finite(value: float) -> float | None:
@@ -149,6 +180,8 @@ def explain(
     against: str | None = None,
     offsets: tuple[int, int] | None = None,
     evidence: Evidence | None = None,
+    backend: Backend | None = None,
+    rng: np.random.Generator | None = None,
 ) -> list[Explanation]:
     """Explain the labels of all mentions of a name in a tagged document.
 
@@ -160,6 +193,8 @@ def explain(
         against: Alternative to compare with: None for "no name", "best" for the best other label, or a label.
         offsets: Explain only the mention with these start and end characters.
         evidence: Evidence of known names, or None.
+        backend: Inference backend that tagged the document, or None for the default.
+        rng: Source of random numbers of the backend.
 
     Returns:
         One explanation for each mention.
@@ -182,7 +217,7 @@ def explain(
         is_in_text = _contains(name, document.text)
         reason = "in the text, but not tagged as a name" if is_in_text else "not in the text"
         raise NoSuchName(f"{name!r} is {reason}", is_in_text)
-    explainer = _Explainer(model, decoder, document, document.spans or [], evidence or Evidence())
+    explainer = _Explainer(model, decoder, document, document.spans or [], evidence or Evidence(), backend, rng)
     return list(explainer.explanations(selected, against)) if selected else []
 
 
@@ -247,6 +282,8 @@ class _Explainer:
     document: Document
     spans: Sequence[Span]
     evidence: Evidence
+    backend: Backend | None
+    rng: np.random.Generator | None
 
     def explanations(self, selected: Sequence[int], against: str | None) -> Iterator[Explanation]:
         """Yield an explanation of the label of each span with an index in ``selected``."""
@@ -259,6 +296,30 @@ class _Explainer:
                 continue
             label, terms = min(compared, key=lambda each: math.fsum(term.value for term in each[1]))
             yield self._explanation(i, label, terms, describer, without_links[i])
+
+    def _steps(self, i: int) -> tuple[ConfidenceStep, ...]:
+        """Return the steps from the model's probability of a span to its confidence."""
+        probabilities = [
+            float(self._beliefs.without_links[i]), float(self._beliefs.confidence[i]),
+            self.document.entities[i].confidence or 0.0,
+        ]  # fmt: skip
+        steps: list[ConfidenceStep] = []
+        before = 0.0
+        for name, probability in zip(("model", "links", "calibration"), probabilities, strict=True):
+            log_odds = _log_odds(probability)
+            change = 0.0 if log_odds == before else log_odds - before  # the difference of infinities is no number
+            steps.append(ConfidenceStep(name, change, probability))
+            before = log_odds
+        return tuple(steps)
+
+    @cached_property
+    def _beliefs(self) -> CalibrationInputs:
+        """Probabilities of the spans under the chain, with and without links."""
+        crf, offsets = self.decoder.crf, self.document.sentence_offsets
+        rng = self.rng or np.random.default_rng(0)
+        decoded = decode(crf, self._unary, offsets, self._links, self.backend, rng)
+        decoded = decoded._replace(states=self._states)
+        return span_beliefs(crf, self._unary, offsets, self._links, decoded, Chunks.of(self.spans))
 
     # --- alternatives -----------------------------------------------------------------------------------------------
 
@@ -424,6 +485,7 @@ class _Explainer:
             math.fsum(term.value for term in terms),
             tuple(sorted((part for part in parts if part.value), key=lambda part: -abs(part.value))),
             confidence,
+            self._steps(i),
         )
 
     def _description(self, term: _Term, describer: Describer) -> str:

@@ -495,7 +495,8 @@ class Tagger(Estimator):
         document = self.tag(source, work.inference, seed=seed, first=first)
         own_tokens = isinstance(source, str) or not source.n_tokens
         evidence = None if work.finder is None else work.finder(document, own_tokens)
-        return explain(self._model, work.decoder, document, name, against, offsets, evidence)
+        backend, rng = work.inference.backend, child(seed, first)
+        return explain(self._model, work.decoder, document, name, against, offsets, evidence, backend, rng)
 
     def finder(self, names: NamesLike) -> Finder:
         """Return a compiled ``Finder`` of known names for this model. It is cached for each `Names` object.

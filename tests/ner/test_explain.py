@@ -385,3 +385,20 @@ def test_names_that_are_not_there_and_labels_that_do_not_exist(tagger: Tagger) -
     with pytest.raises(ValueError, match=r"no label 'Town'; expected best or one of LOC, ORG, PER"):
         tagger.explain(ARTICLE, against="Town")
     assert tagger.explain("nothing here.") == tagger.explain("") == []
+
+
+@pytest.mark.parametrize("options", [{}, {"links": False}, {"backend": "gibbs", "n_sweeps": 20}])
+def test_the_steps_of_the_confidence_add_up(options: dict[str, object]) -> None:
+    text = "Winam Ferries Ltd. sank. Winam was sold. Nairobi bought Winam."
+    for calibrated in (True, False):
+        tagger = herdner.load("en", calibrated=calibrated)
+        for each in tagger.explain(text, **options):
+            assert [step.name for step in each.steps] == ["model", "links", "calibration"]
+            confidence = each.mention.confidence
+            assert each.steps[-1].probability == confidence
+            odds = sum(step.log_odds for step in each.steps)
+            assert odds == pytest.approx(math.log(confidence / (1 - confidence)))
+            if not calibrated:  # the first two steps are computed again, and must agree with the tagger
+                assert each.steps[-1].log_odds == pytest.approx(0, abs=1e-6)
+            if options.get("links") is False:
+                assert each.steps[1].log_odds == pytest.approx(0, abs=1e-9)

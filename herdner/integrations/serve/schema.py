@@ -267,6 +267,14 @@ class ExplainedPart(BaseModel):
     token: str = Field(description="The token of the entity to which it applies; empty if the entity has only one.")
 
 
+class ConfidenceStepResponse(BaseModel):
+    """Step from the model's probability of an entity to its confidence."""
+
+    name: str = Field(description="model, links or calibration.", examples=["links"])
+    log_odds: float | None = Field(description="Change of the log-odds of the probability. null is infinite.")
+    probability: float = Field(description="The probability after the step.")
+
+
 class ExplainResponse(CharacterSpan):
     """Log-odds of the label of an entity against another label, and the terms that add up to the log-odds."""
 
@@ -277,6 +285,9 @@ class ExplainResponse(CharacterSpan):
     log_odds: float | None = Field(description="Natural logarithm of the odds: the sum of all parts. null is infinite.")
     confidence: float = Field(description="Probability from 0 to 1 that span and label are right.")
     confidence_without_links: float = Field(description="The confidence if mentions were not linked.")
+    confidence_steps: list[ConfidenceStepResponse] = Field(
+        description="The steps from the model's probability to the confidence; their log-odds add up."
+    )
     totals: dict[str, float | None] = Field(description="Sum of the parts of each kind.")
     parts: list[ExplainedPart] = Field(description="All terms in which the two labels differ, largest first.")
 

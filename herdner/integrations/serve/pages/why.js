@@ -68,8 +68,8 @@ function explanation(result) {
   const odds = make("p", "odds", `log-odds ${number(result.log_odds)} against ${other}: `);
   odds.append(`features ${number(feature)}, transitions ${number(transition)}, links ${number(link)}`);
   if (name !== 0) odds.append(`, known names ${number(name)}`);
-  const confidence = make("p", "", `confidence ${percent(result.confidence)}`);
-  if (result.confidence !== result.confidence_without_links) confidence.append(`, without links ${percent(result.confidence_without_links)}`);
+  const steps = result.confidence_steps.map((step) => `${step.name} ${number(step.log_odds)} (${percent(step.probability)})`);
+  const confidence = make("p", "", `confidence ${percent(result.confidence)} in steps of log-odds: ${steps.join(", ")}`);
   const table = makeTable("log-odds", "size", "part");
   const body = table.createTBody();
   const largest = Math.max(...result.parts.map((part) => Math.abs(part.value ?? 0)), 0.01);
