@@ -22,6 +22,7 @@ from herdner.cli.denoise import denoise
 from herdner.cli.evaluate import evaluate
 from herdner.cli.explain import explain
 from herdner.cli.infer import infer
+from herdner.cli.names import names
 from herdner.cli.pseudonymise import pseudonymise
 from herdner.cli.report import report
 from herdner.cli.restore import restore
@@ -34,20 +35,8 @@ from herdner.cli.usage import ParserError
 
 app = typer.Typer(name="herdner", rich_markup_mode=None, pretty_exceptions_enable=False)
 for command in (
-    tag,
-    pseudonymise,
-    restore,
-    suggest,
-    explain,
-    train,
-    evaluate,
-    report,
-    backends,
-    denoise,
-    scan,
-    infer,
-    serve,
-):
+    tag, names, pseudonymise, restore, suggest, explain, train, evaluate, report, backends, denoise, scan, infer, serve,
+):  # fmt: skip
     app.command()(command)
 app.add_typer(corpora, name="corpora")
 

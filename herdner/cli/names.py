@@ -1,0 +1,76 @@
+"""Command ``herdner names``: index of the names of a corpus."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import typer
+
+from herdner.cli import options as opt
+from herdner.cli.common import handle_errors, open_output, parse_inference, parse_names, show_progress
+from herdner.cli.inputs import RunStatus, expand_inputs, read_inputs
+from herdner.cli.usage import check_encoding, check_not_input, check_writable
+
+FORMATS = {".csv": "csv", ".json": "json", ".html": "html", ".htm": "html"}
+
+
+@handle_errors
+def names(
+    files: opt.FilesArgument = None,
+    format_: Annotated[Literal["text", "csv", "json", "html"] | None, typer.Option(
+        "--format", "-f", metavar="text|csv|json|html", help="Format of the table [default: by the extension of "
+        "--output, else text].")] = None,
+    output: Annotated[str | None, typer.Option(
+        "--output", "-o", help="Write this file instead of standard output. It appears when it is complete.")] = None,
+    limit: Annotated[int | None, typer.Option("--limit", "-n", min=1, help="Number of names [default: all].")] = None,
+    min_mentions: Annotated[int, typer.Option(min=1, help="Leave out names with fewer mentions.")] = 1,
+    model: opt.ModelOption = "en",
+    backend: opt.BackendOption = None,
+    set_: opt.SetOption = None,
+    input_: opt.InputOption = None,
+    pattern: opt.PatternOption = None,
+    column: opt.ColumnOption = "text",
+    names_: opt.NamesOption = None,
+    names_strength: opt.StrengthOption = None,
+    names_hard: opt.HardOption = False,
+    names_fold_case: opt.FoldCaseOption = False,
+    min_confidence: Annotated[float | None, typer.Option(
+        "--min-confidence", min=0, max=1, help="Leave out names with a lower confidence.")] = None,
+    seed: opt.SeedOption = 0,
+    encoding: opt.EncodingOption = "utf-8",
+) -> None:  # fmt: skip
+    """List the names of all texts, with their mentions, documents and first context.
+
+    Names of different documents are one name if their fullest forms and labels are equal. A surname alone belongs to a
+    longer name only in a document that contains both. The memory does not depend on the number of documents.
+    """
+    check_encoding(encoding)
+    inputs = expand_inputs(files or [], input_, pattern)
+    check_writable(output)
+    check_not_input(output, [each.path for each in inputs])
+    import herdner
+    from herdner.ner.name_index import NameIndex, write_index
+    from herdner.text.document import Failure
+
+    known_names = parse_names(names_, names_strength, names_hard, names_fold_case)
+    tagger = herdner.load(model)
+    inference = parse_inference(backend, set_, tagger, names=known_names, min_confidence=min_confidence)
+    status = RunStatus()
+    with NameIndex() as index:
+        with show_progress("{task.completed} of {task.total} files") as display:
+            task = display.add_task("reading", total=len(inputs))
+            documents = read_inputs(inputs, encoding, lambda: display.advance(task), column=column)
+            for result in tagger.outcomes(documents, inference, seed=seed):
+                if isinstance(result, Failure):
+                    status.fail(result.message)
+                else:
+                    status.documents += 1
+                    index.add(result)
+        if status.failures and not status.documents:
+            status.exit_on_failure()
+        extension = next((each for each in FORMATS if output and output.lower().endswith(each)), "")
+        with open_output(output) as stream:
+            write_index(
+                index.rows(min_mentions, limit), stream, format_ or FORMATS.get(extension, "text"), index.width()
+            )
+    status.exit_on_failure()
