@@ -178,7 +178,7 @@ def _write_text(rows: Iterable[IndexedName], put: Callable[[str], object], width
         put(f"{row.mentions:>8}  {row.documents:>9}  {row.label:<5}  {name:<{width}}  {context}\n")
 
 
-class _Lines:
+class _CsvStream:
     """Text stream for the csv module that passes each row to a function."""
 
     def __init__(self, put: Callable[[str], object]) -> None:
@@ -186,7 +186,7 @@ class _Lines:
 
 
 def _write_csv(rows: Iterable[IndexedName], put: Callable[[str], object]) -> None:
-    writer = csv.writer(_Lines(put), lineterminator="\n")
+    writer = csv.writer(_CsvStream(put), lineterminator="\n")
     writer.writerow(COLUMNS)
     writer.writerows(rows)
 

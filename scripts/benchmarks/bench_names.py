@@ -2,8 +2,8 @@
 
     python scripts/benchmarks/bench_names.py --documents 100000
 
-Each document has three sentences with invented names. Most names occur in several documents. A line is printed after each
-power of ten: documents, names, seconds, and the peak memory of the process.
+Each document has three sentences with invented names. A line is printed after each power of ten: documents, names,
+seconds, and the peak memory of the process.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from collections.abc import Iterator
 import herdner
 from herdner.ner.name_index import NameIndex
 
-SYLLABLES = "ba be bi bo da de di do ka ke ki ko la le li lo ma me mi mo na ne ni no ra re ri ro sa se si so".split()
+SYLLABLES = [consonant + vowel for consonant in "bdklmnrs" for vowel in "aeio"]
 
 
 def invented_word(rng: random.Random, n_syllables: int) -> str:

@@ -15,7 +15,7 @@ from herdner.ner.pseudonyms.identifiers import find_identifiers
 from herdner.ner.pseudonyms.look_alikes import TERM
 from herdner.ner.pseudonyms.pseudonym_map import PseudonymMap
 from herdner.ner.pseudonyms.restoring import Restorer
-from herdner.ner.pseudonyms.tokens import TOKEN, fold, name_key, parts, widen, words
+from herdner.ner.pseudonyms.tokens import TOKEN, UNSPACED_RUN, fold, name_key, parts, widen, words
 from herdner.text.document import Document
 from herdner.text.entity import Entity
 
@@ -288,6 +288,10 @@ def _joined(text: str, pieces: Sequence[Piece]) -> list[Piece]:
     return result
 
 
+def _offset(pair: tuple[int, Owner]) -> int:
+    return pair[0]
+
+
 class _Repeats:
     """Search for occurrences of the forms and words of names outside of their mentions.
 
@@ -303,20 +307,29 @@ class _Repeats:
         self.mentions = sorted(piece for piece in pieces if piece.rank == MENTION)
         self.owners: dict[str, list[tuple[int, Owner]]] = {}  # by word: offsets of mentions, and their owners
         for start, end, _, owner in self.mentions:
-            for word in words(f"{document.text[start:end]} {owner.text}"):
-                owners = self.owners.setdefault(word, [])
-                if not owners or owners[-1][1] != owner:
-                    owners.append((start, owner))
+            begin, stop = widen(document.text, start, end)
+            self._add(f"{document.text[begin:stop]} {owner.text}", start, owner)
         self._decisions: dict[str, str | None] = {}
 
+    def _add(self, text: str, start: int, owner: Owner) -> bool:
+        """Add the words of a mention, and return whether one of them is new."""
+        n_words = len(self.owners)
+        for word in words(text):
+            owners = self.owners.setdefault(word, [])
+            i = bisect_right(owners, start, key=_offset)
+            if i == 0 or owners[i - 1][1] != owner:
+                owners.insert(i, (start, owner))
+        return len(self.owners) > n_words
+
     def forms(self) -> Iterator[Piece]:
-        """Return an iterator over the occurrences of all forms that consist of several tokens."""
+        """Return an iterator over the occurrences of all forms of several tokens, and of their parts without spaces."""
         text = self.document.text
         owners: dict[str, Owner] = {}
         for start, end, _, owner in self.mentions:
             for form in (text[start:end], owner.text):
-                if len(TOKEN.findall(form)) > 1:
-                    owners.setdefault(form, owner)
+                for part in {form, *UNSPACED_RUN.findall(form)}:
+                    if len(TOKEN.findall(part)) > 1:
+                        owners.setdefault(part, owner)
         if not owners:
             return iter(())
         ordered = list(owners.values())
@@ -324,10 +337,20 @@ class _Repeats:
         return (Piece(each.start, each.end, REPEAT, ordered[int(each.original)]) for each in found)
 
     def words(self, pieces: Sequence[Piece]) -> tuple[list[Piece], dict[str, tuple[int, list[Owner]]]]:
-        """Find the words of names outside of the pieces.
+        """Find the words of names outside of the pieces, and longer words that contain them.
 
         Return those to replace; and for each common word that remains, the number of its occurrences and its names.
         """
+        text = self.document.text
+        while True:
+            repeats, remaining = self._scan(pieces)
+            has_new_words = [self._add(text[each.start : each.end], each.start, each.owner) for each in repeats]
+            if not any(has_new_words):
+                return repeats, remaining
+            self._decisions.clear()  # "AnaRivera" was found by "Rivera"; now "anarivera" is searched
+
+    def _scan(self, pieces: Sequence[Piece]) -> tuple[list[Piece], dict[str, tuple[int, list[Owner]]]]:
+        """Search once for the words that are known, with the results of `words`."""
         text = self.document.text
         repeats: list[Piece] = []
         counts: Counter[str] = Counter()
@@ -370,7 +393,7 @@ class _Repeats:
     def _nearest(self, word: str, offset: int) -> Owner:
         """Return the name with this word that is mentioned last before an offset, else the first one."""
         owners = self.owners[word]
-        return owners[max(bisect_right(owners, offset, key=lambda pair: pair[0]) - 1, 0)][1]
+        return owners[max(bisect_right(owners, offset, key=_offset) - 1, 0)][1]
 
     def _may_remain(self, word: str, token: str, offset: int, owner: Owner) -> bool:
         """Return whether a word of a name is a common word that is not used as a name at this offset."""

@@ -21,6 +21,9 @@ LETTER = rf"[^\W{_UNSPACED}]"
 
 _WORD = rf"{LETTER}+(?:[{_MARKS}]+{LETTER}*)*"
 
+UNSPACED_RUN = re.compile(rf"[{_UNSPACED}]{{2,}}")
+"""Two or more characters of scripts without spaces."""
+
 TOKEN = re.compile(rf"{_WORD}|[{_UNSPACED}]|[^\w\s]")
 """Token: a word, one character of a script without spaces, or one punctuation character."""
 

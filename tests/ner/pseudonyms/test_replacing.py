@@ -74,6 +74,8 @@ def run(text: str, style: StyleName = "numbered") -> PseudonymisedDocument:
         ("Then [Will Rivera PER] met Will. Will will. [Will PER]", "Then Person 1 met Person 1b. Will will. Person 2"),
         ("Person 12, Person  3, Person\n4b; Organisation 1", "Term 1, Term 2, Term 3; Term 4"),
         ("[  PER][ Ana PER]", "  Person 1"),
+        ("[Rivera PER]: #WeStandByRivera, #westandbyrivera", "Person 1: #Person 1b, #Person 1c"),
+        ("[Natsu (樋口 奈津) PER], 樋口", "Person 1, Person 1b"),
         ("[山田 PER]さんは山田です", "Person 1さんはPerson 1です"),
         ("[山田 PER]Ana, x[-Ana PER]", "Person 1b, Person 2b"),
         ("", ""),
