@@ -4,7 +4,8 @@
 
 Runs the commands of papers.toml one after another and writes the page from their results. The page names scripts that
 could not run because data or an extra are missing. --quick uses the small sizes of all scripts, about ten minutes on
-two idle cores; the paper's sizes take a night. --no-run writes the page from existing JSON files.
+two idle cores; the paper's sizes take a night. --no-run writes the page from existing JSON files. Items without a JSON
+file keep their results of the existing page.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import shlex
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -27,6 +28,7 @@ REPOSITORY = HERE.parents[1]
 COMMANDS, ITEMS = load()
 DATA = Path(os.environ.get("HERDNER_DATA", "."))
 Found = Mapping[str, Any]
+Kept = Mapping[tuple[str, str, str], tuple[str, str]]
 
 
 def places(data: Path) -> dict[str, str]:
@@ -62,30 +64,65 @@ def results(out: Path) -> dict[str, Found]:
     return found
 
 
-def row(item: Item, found: Mapping[str, Found], failures: Mapping[str, str]) -> list[str]:
-    """Return the cells of an item: name, command, the paper's result, our result, and the verdict."""
+def row(
+    item: Item,
+    found: Mapping[str, Found],
+    failures: Mapping[str, str],
+    kept: Mapping[tuple[str, str, str], tuple[str, str]],
+) -> list[str]:
+    """Return the cells of an item: name, command, the paper's result, our result, the condition, and the verdict."""
+    condition, why = item.condition or "-", f": {item.why}" if item.why else ""
     if item.command is None or item.reading is None:
-        return [item.name, "-", item.paper, "-", f"not done: {item.why}" if item.verdict is None else item.verdict]
+        verdict = f"not done{why}" if item.verdict is None else item.verdict
+        return [item.name, "-", item.paper, "-", condition, verdict]
     name, held = f"`{COMMANDS[item.command]}`", found.get(item.experiment)
+    if held is None and item.command not in failures and (item.of, item.name, condition) in kept:
+        here, verdict = kept[item.of, item.name, condition]
+        return [item.name, name, item.paper, here, condition, f"{verdict}{why}"]
     if held is None:
-        return [item.name, name, item.paper, "-", f"did not run: {failures.get(item.command, 'no results')}"]
+        reason = failures.get(item.command, "no results")
+        return [item.name, name, item.paper, "-", condition, f"did not run: {reason}"]
     try:
         got, agrees = item.reading(held["results"])
     except (KeyError, IndexError, TypeError, ValueError) as error:
         why = f"{type(error).__name__} {error}"
         raise SystemExit(f"{item.experiment}.json does not hold what {item.name} needs: {why}") from None
-    verdict = f"{'agrees' if agrees else 'departs'}{f': {item.why}' if item.why else ''}"
-    return [item.name, name, item.paper, f"{got}{' (quick)' if held['quick'] else ''}", verdict]
+    here = f"{got}{' (quick)' if held['quick'] else ''}"
+    return [item.name, name, item.paper, here, condition, f"{'agrees' if agrees else 'departs'}{why}"]
 
 
-def page(found: Mapping[str, Found], failures: Mapping[str, str]) -> str:
-    """Return the page as Markdown."""
-    parts = [HEAD]
+def kept_results(text: str) -> Kept:
+    """Return our results and verdicts, "agrees" or "departs", of an earlier page, by paper, name and condition."""
+    kept, papers, paper = {}, {title: key for key, title in PAPERS.items()}, ""
+    for line in text.splitlines():
+        paper = papers.get(line.removeprefix("## "), paper)
+        cells = [cell.replace("\0", "|") for cell in line.replace("\\|", "\0").strip("| ").split(" | ")]
+        verdict = cells[-1].split(":")[0]
+        if len(cells) == 6 and verdict in ("agrees", "departs"):
+            kept[paper, cells[0], cells[4]] = cells[3], verdict
+    return kept
+
+
+def page(found: Mapping[str, Found], failures: Mapping[str, str], before: str = "") -> str:
+    """Return the page as Markdown; items that were not run keep their results of the page ``before``."""
+    kept, parts, verdicts = kept_results(before), [], []
     for paper, title in PAPERS.items():
-        rows = [row(item, found, failures) for item in ITEMS if item.of == paper]
+        rows = [row(item, found, failures, kept) for item in ITEMS if item.of == paper]
+        verdicts += [cells[-1].split(":")[0] for cells in rows]
         cells = "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in one) + " |" for one in rows)
-        parts.append(f"## {title}\n\n| item | command | the paper | here | agrees |\n|---|---|---|---|---|\n{cells}\n")
-    return "\n".join(parts)
+        head = "| item | command | the paper | here | agrees if | verdict |\n|---|---|---|---|---|---|"
+        parts.append(f"## {title}\n\n{head}\n{cells}\n")
+    return "\n".join([HEAD.format(counts=counts(verdicts)), *parts])
+
+
+def counts(verdicts: Sequence[str]) -> str:
+    """Return the sentence that counts the verdicts of all rows."""
+    of = {name: sum(verdict == name for verdict in verdicts) for name in ("agrees", "departs", "not done")}
+    others = len(verdicts) - sum(of.values())
+    return (
+        f"Of {len(verdicts)} items, {of['agrees']} agree, {of['departs']} depart, {of['not done']} are not done, and"
+        f" {others} have nothing to measure."
+    )
 
 
 def main(
@@ -103,9 +140,11 @@ def main(
     out.mkdir(parents=True, exist_ok=True)
     chosen = [] if no_run else [key for key, command in COMMANDS.items() if only in command]
     failures = {key: run(COMMANDS[key], data, out, quick) for key in chosen}
-    file.write_text(page(results(out), failures), encoding="utf-8")
-    agree = sum("| agrees" in line for line in file.read_text(encoding="utf-8").splitlines())
-    print(f"{file}: {len(ITEMS)} items, {agree} agree")
+    failures = {key: reason for key, reason in failures.items() if reason}
+    before = file.read_text(encoding="utf-8") if file.exists() else ""
+    text = page(results(out), failures, before)
+    file.write_text(text, encoding="utf-8")
+    print(f"{file}: {next(line for line in text.splitlines() if line.startswith('Of '))}")
 
 
 if __name__ == "__main__":

@@ -3,7 +3,8 @@
 The figure shows particles over the density, and MMD^2 against the number of particles and against time. For the theory,
 it shows the decay of MMD under each step rule with the paper's claims, and the duality gap with Frank-Wolfe's bound.
 Both are computed twice: with the paper's oracle, 50 moves of Adam, and with an oracle that checks all points of a fine
-grid.
+grid. Stein points (Fig. 10) have both objectives and three searches. Table 1's costs are counted evaluations of the
+score, and measured seconds, of one iteration.
 """
 
 from __future__ import annotations
@@ -69,6 +70,45 @@ def with_cache(target: Target, run: Callable[..., Points], n: int, seed: int, st
     cache = svgd_of(target, n, seed)
     points = run(target, n, cache=cache, step=step, bandwidth=H, optimiser=Adam(0.05, final=0.005), seed=seed)
     return Points(points.x, points.weights, seconds=cache.seconds + points.seconds)
+
+
+def stein_runs(target: Target, n: int, seed: int) -> dict[str, float]:
+    """Return MMD^2 of Stein points for both objectives and three searches (Fig. 10), and of FWSS of as many points."""
+    box, found = [[-4.0, 4.0], [-4.0, 4.0]], {}
+    for objective in ("greedy", "herding"):
+        for search in ("nelder-mead", "monte-carlo", "grid"):
+            points = stein_points(target, n, objective=objective, search=search, bandwidth=1.0, box=box, seed=seed)  # type: ignore[arg-type]
+            found[f"{objective}, {search}"] = mmd2(points.x, truth(target), H)
+    return {**found, "FWSS": mmd2(fwss_of(target, n, "constant", seed).x, truth(target), H)}
+
+
+def costs(target: Target, sizes: list[int], seed: int) -> dict[str, dict[str, float]]:
+    """Return the evaluations of the score per iteration with N points, and the exponent of N in its seconds (Table 1).
+
+    An iteration is a move of all N particles for SVGD, a move of one particle beside N others for FWSS, and one new
+    point beside N others for Stein points.
+    """
+    draw, rng = target.draw, np.random.default_rng(seed)
+    assert draw is not None
+    found: dict[str, dict[str, list[float]]] = {m: {"scores": [], "seconds": []} for m in ("SVGD", "FWSS", "SP")}
+    for n in sizes:
+        x = draw(rng, n)
+        start = Points(x, np.full(n, 1 / n), target.density.grad(x))
+        runs = {
+            "SVGD": (svgd(target, n, n_iterations=20, bandwidth=H, init=x, seed=seed), 20, n),
+            "FWSS": (fwss(target, n + 1, start=start, step="constant", n_steps=500, bandwidth=H, seed=seed), 500, 1),
+            "SP": (stein_points(target, n + 20, start=start, bandwidth=H, seed=seed), 20, 0),
+        }
+        for name, (points, n_iterations, beside) in runs.items():
+            found[name]["scores"].append((points.n_gradients - beside) / n_iterations)
+            found[name]["seconds"].append(points.seconds / n_iterations)
+    return {
+        name: {
+            "scores at the largest N": of["scores"][-1],
+            "exponent of seconds": float(np.polyfit(np.log(sizes), np.log(of["seconds"]), 1)[0]),
+        }
+        for name, of in found.items()
+    }
 
 
 def mmd_curve(target: Target, points: Points, step: str) -> np.ndarray:
@@ -167,6 +207,8 @@ def main(experiment: Experiment) -> None:
     for step in STEPS:
         theory[f"{step}, exact oracle"] = rates(np.arange(1, n + 1), exact_curve(target, n, step))
     theory["duality gap"] = duality(target, n, seed)
+    moves = {L: mmd2(fwss_of(target, n, "constant", seed, n_steps=L).x, mean, H) for L in (5, 50, 500)}
+    theory["SVGD"] = rates(np.array(svgd_sizes), np.array(by_svgd))
     gap = theory["duality gap"]
     print("line search: " + ", ".join(f"{name} {value:.2e}" for name, value in gap.items()))
     below = gap["objective J"] <= min(gap["gap"], gap["bound 2 C / (N + 2)"])
@@ -184,5 +226,7 @@ def main(experiment: Experiment) -> None:
     results = {
         "particles": {name: [p.seconds, mmd2(p.x, mean, H, p.weights)] for name, p in runs.items()},
         "mmd2": curves, "svgd": {"sizes": svgd_sizes, "mmd2": by_svgd}, "theory": theory,
+        "moves": moves, "stein points": stein_runs(target, n // 2, seed),
+        "costs": costs(target, experiment.size([200, 400], [500, 1000, 2000, 4000]), seed),
     }  # fmt: skip
     experiment.finish(results, figure)

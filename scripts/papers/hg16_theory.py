@@ -1,5 +1,7 @@
-"""HG16, Theorems 2 and 3, Corollary 4 and Proposition 5, checked on herded samples.
+"""HG16, Lemma 1, Theorems 2 and 3, Corollary 4 and Proposition 5, checked on herded samples.
 
+Lemma 1: single variables of random probabilities from random weights in (pi - 1, pi]; no number of ones in a window of
+the samples is more than 1 from T pi. Theorem 3 with its burn-in: windows of T >= T* sweeps after tau*(T) sweeps.
 Theorem 2: on an empty graph of two variables, the joint of herded Gibbs converges to the target if 1, pi_1 and pi_2 are
 rationally independent (the square roots of 2 and 3, minus 1), and may not converge otherwise (both 1/2). Theorem 3 and
 Proposition 5 (constants of eq. 15 and 34): complete herding on random joints of two variables, and one of four
@@ -8,12 +10,15 @@ variables with an impossible state; visits and distances are counted after each 
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from experiment import Experiment, command, powers
 
 from herdner import FactorGraph, TableFactors, from_joint, herded_gibbs
 from herdner.inference.gibbs import complete_sharing
 from herdner.studies.convergence import Convergence, count_visits, joint_distribution
+from herdner.studies.herding import herd_categorical
 
 
 def independent(p: tuple[float, float]) -> FactorGraph:
@@ -27,6 +32,34 @@ def theorem2(p: tuple[float, float], lengths: list[int], seeds: list[int]) -> di
     found = [[e.all for e in count_visits(independent(p), herded_gibbs(), lengths, seed=s).errors] for s in seeds]
     first, *_, last = np.mean(found, axis=0).tolist()
     return {"first": first, "last": last}
+
+
+def lemma1(rng: np.random.Generator, n_cases: int, n_samples: int) -> dict[str, float]:
+    """Return the largest difference between the number of ones in a window of T samples and T pi."""
+    largest = 0.0
+    for _ in range(n_cases):
+        p = rng.random()
+        samples = herd_categorical([1 - p, p], n_samples, seed=rng).samples
+        off = np.concatenate([[0.0], np.cumsum(samples - p)])
+        largest = max(largest, float(np.ptp(off)))  # the largest over all windows
+    return {"checks": n_cases, "largest": largest}
+
+
+def after_burn_in(graphs: list[FactorGraph], longest: int, seeds: list[int]) -> dict[str, float]:
+    """Compare the distance of T sweeps after the burn-in with lambda / T, for T = T*, 4 T*, .. (HG16, eq. 13)."""
+    above, checks, nearest, most = 0, 0, 0.0, 0
+    for graph, seed in zip(graphs, seeds, strict=True):
+        constants, joint = Convergence.of(graph), joint_distribution(graph)
+        n = math.ceil(constants.shortest)
+        while n <= longest:
+            burn_in = math.ceil(max(0.0, constants.burn_in(n))) + 1
+            plan = herded_gibbs(sharing=complete_sharing())
+            before, after = count_visits(graph, plan, [burn_in, burn_in + n], seed=seed).visits.sum(axis=1)
+            distance = np.abs((after - before).astype(float) / n - joint.reshape(after.shape)).sum() / 2
+            above += distance > constants.rate / n
+            checks, nearest, most = checks + 1, max(nearest, distance * n / constants.rate), max(most, burn_in)
+            n *= 4
+    return {"checks": checks, "above": above, "nearest": nearest, "longest burn-in": most}
 
 
 def theorem3(graphs: list[FactorGraph], lengths: list[int], seeds: list[int]) -> dict[str, dict[str, float]]:
@@ -48,7 +81,7 @@ def theorem3(graphs: list[FactorGraph], lengths: list[int], seeds: list[int]) ->
     }  # fmt: skip
 
 
-@command("hg16_theory", "HG16 Theorems 2 and 3, Corollary 4, Proposition 5")
+@command("hg16_theory", "HG16 Lemma 1, Theorems 2 and 3, Corollary 4, Proposition 5")
 def main(experiment: Experiment) -> None:
     lengths, n = powers(4, experiment.size(17, 22)), experiment.size(20, 200)
     rng, seeds = experiment.rng(), experiment.seeds(n)
@@ -61,5 +94,7 @@ def main(experiment: Experiment) -> None:
         "rationally independent": theorem2((2**0.5 - 1, 3**0.5 - 1), lengths, seeds[:10]),
         "dependent": theorem2((0.5, 0.5), lengths, seeds[:10]),
         **theorem3(graphs, lengths, seeds),
+        "lemma 1": lemma1(rng, experiment.size(100, 2000), 10_000),
+        "burn-in": after_burn_in(graphs, lengths[-1], seeds),
     }
     experiment.finish(results)

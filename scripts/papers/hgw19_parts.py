@@ -1,21 +1,24 @@
 """The error parts of herded samplers: HGW19, Fig. 3, 4, 6, 7, 8 and Table 1.
 
-    python scripts/papers/hgw19_parts.py [--figure 3|4|6|7|8|table1|all]
+    python scripts/papers/hgw19_parts.py [--figure 3|4|6|7|8|6-G4|8-G4|table1|all]
 
 Graphs have 8 variables, samples are taken right after the update of the last one, and results are averages over runs
 (10 in the paper and here). The parameters are new draws from the paper's ranges, so that curves have the paper's shapes
-but not its numbers.
+but not its numbers. Fig. 6 and 8 are repeated on G4, the graph of the authors' repository.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from dataclasses import astuple, fields
+from pathlib import Path
 from typing import Annotated, Literal
 
 import numpy as np
 import typer
 from experiment import Experiment, command, powers, slope
+from hgw19_authors import graphs
 from hgw19_graphs import full_graph, uniform_ring
 
 from herdner import FactorGraph, Gibbs, bounded_error_gibbs, circular_dhg, dhg, herded_gibbs, plain_gibbs, rdhg
@@ -27,6 +30,11 @@ from herdner.studies.convergence import (
     focus_variable,
     joint_distribution,
 )
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
 
 PARTS = [field.name for field in fields(ErrorParts)]
 Curves = Mapping[str, np.ndarray]
@@ -67,11 +75,11 @@ def draw(axes, lengths: list[int], found: Curves, parts: list[str], label: str =
 def figure3(experiment: Experiment) -> None:
     lengths, runs = powers(8, experiment.size(18, 24)), experiment.size(3, 10)
     ranges = {"0 to 1": (0.0, 1.0), "-1 to 1": (-1.0, 1.0)}
-    graphs = {name: uniform_ring(experiment.rng(), *ends) for name, ends in ranges.items()}
-    announce(experiment, graphs["0 to 1"], len(graphs), lengths[-1], runs)
+    rings = {name: uniform_ring(experiment.rng(), *ends) for name, ends in ranges.items()}
+    announce(experiment, rings["0 to 1"], len(rings), lengths[-1], runs)
     figure, panels = experiment.axes(2)
     results = {}
-    for axes, (name, graph) in zip(panels, graphs.items(), strict=True):
+    for axes, (name, graph) in zip(panels, rings.items(), strict=True):
         found = curves(experiment, graph, herded_gibbs(), lengths, runs)
         estimate = CorrelationEstimate.exact(joint_distribution(graph), focus_variable(graph)).total
         falls = slope(lengths[: len(powers(8, 20))], found["herding"][: len(powers(8, 20))])
@@ -95,9 +103,15 @@ def figure4(experiment: Experiment) -> None:
     experiment.finish(results, figure)
 
 
-def figure6(experiment: Experiment) -> None:
+def authors_graph() -> FactorGraph:
+    """Return G4, the authors' full graph of Fig. 4, 6 and 8."""
+    texts = tomllib.loads(Path(__file__).with_name("hgw19_authors.toml").read_text(encoding="utf-8"))["graphs"]
+    return graphs({"G4": texts["G4"]})["G4"]
+
+
+def figure6(experiment: Experiment, own: FactorGraph | None = None) -> None:
     longest, sizes = experiment.size(2**18, 2**24), [2, 4, 6, 8, 12, 16, 24, 32, 48, 64]
-    graph = full_graph(experiment.rng(), -0.5, 0.5)
+    graph = full_graph(experiment.rng(), -0.5, 0.5) if own is None else own
     announce(experiment, graph, 2 * len(sizes), longest, 1)
     figure, (axes,) = experiment.axes(1)
     results: dict = {"bins": sizes}
@@ -119,9 +133,9 @@ def figure7(experiment: Experiment) -> None:
     compare(experiment, graph, plans, lengths, runs, ["cor", "herding", "z", "all"])
 
 
-def figure8(experiment: Experiment) -> None:
+def figure8(experiment: Experiment, own: FactorGraph | None = None) -> None:
     lengths, runs, n = powers(8, experiment.size(17, 24)), experiment.size(3, 10), 16
-    graph = full_graph(experiment.rng(), -0.5, 0.5)
+    graph = full_graph(experiment.rng(), -0.5, 0.5) if own is None else own
     plans = {
         f"DHG({n})": dhg(n_bins=n, form="threshold"),
         f"DHG({n}), circular": circular_dhg(n_bins=n),
@@ -149,13 +163,13 @@ def compare(
 
 def table1(experiment: Experiment) -> None:
     n_samples = experiment.size(2**21, 2**28)
-    graphs = {"0 to 1": uniform_ring(experiment.rng(), 0.0, 1.0), "-1 to 1": uniform_ring(experiment.rng(), -1.0, 1.0)}
+    rings = {"0 to 1": uniform_ring(experiment.rng(), 0.0, 1.0), "-1 to 1": uniform_ring(experiment.rng(), -1.0, 1.0)}
     probe = min(n_samples, 2**20)
     experiment.announce(
-        lambda: count_visits(graphs["0 to 1"], plain_gibbs(), [probe], seed=0), probe / (len(graphs) * n_samples)
+        lambda: count_visits(rings["0 to 1"], plain_gibbs(), [probe], seed=0), probe / (len(rings) * n_samples)
     )
     results = {}
-    for name, graph in graphs.items():
+    for name, graph in rings.items():
         sampled = count_visits(graph, plain_gibbs(), [n_samples], seed=experiment.seeds(1)[0])
         exact, by_samples = CorrelationEstimate.exact(joint_distribution(graph), sampled.focus), sampled.correlation
         print(f"parameters {name}; {n_samples} Gibbs samples beside exact first returns")
@@ -179,9 +193,13 @@ FIGURES = {
     "6": ("hgw19_fig6", "HGW19 Fig. 6: asymptotic D^cor by the number of bins", figure6),
     "7": ("hgw19_fig7", "HGW19 Fig. 7: bounded-error Gibbs on a ring of 8", figure7),
     "8": ("hgw19_fig8", "HGW19 Fig. 8: RDHG, DHG and Gibbs on a full graph of 8", figure8),
+    "6-G4": ("hgw19_fig6_g4", "HGW19 Fig. 6 on the authors' graph", lambda e: figure6(e, authors_graph())),
+    "8-G4": ("hgw19_fig8_g4", "HGW19 Fig. 8 on the authors' graph", lambda e: figure8(e, authors_graph())),
     "table1": ("hgw19_table1", "HGW19 Table 1: the estimate of D^cor, weight by weight", table1),
 }
-Figure = Annotated[Literal["3", "4", "6", "7", "8", "table1", "all"], typer.Option(help="Figure or table to compute.")]
+Figure = Annotated[
+    Literal["3", "4", "6", "7", "8", "6-G4", "8-G4", "table1", "all"], typer.Option(help="Figure or table to compute.")
+]
 
 
 @command("hgw19_parts", "The parts of the error of herded samplers")

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 
 import all as page_of
+import numpy as np
+import papers_items as items
 import pytest
 from data import REPOSITORY
 from papers_items import PAPERS, load, verdicts
@@ -24,6 +27,8 @@ def test_every_item_is_made_by_a_script_or_is_said_not_to_be() -> None:
             assert item.verdict or item.why, item.name
         else:
             assert item.reading is not None, item.name
+        claims = item.reading is not None or (item.verdict or "").startswith(("agrees", "departs"))
+        assert bool(item.condition) == claims, item.name
     assert len({(item.of, item.name) for item in ITEMS}) == len(ITEMS)
 
 
@@ -31,8 +36,12 @@ def test_the_page_has_a_line_for_every_item() -> None:
     text = (REPOSITORY / "docs" / "pages" / "papers.md").read_text(encoding="utf-8")
     rows = [line for line in text.splitlines() if line.startswith("| ") and not line.startswith("| item")]
     assert [row.split(" | ")[0].removeprefix("| ") for row in rows] == [item.name for item in ITEMS]
-    assert all(row.count(" | ") == 4 for row in rows)
+    assert all(row.count(" | ") == 5 for row in rows)
     assert "did not run" not in text
+    verdicts = [row.strip("| ").split(" | ")[-1].split(":")[0] for row in rows]
+    n, agree, depart, not_done, other = map(int, re.findall(r"\d+", re.search(r"^Of \d+ items, .*$", text, re.M)[0]))
+    assert (agree, depart, not_done) == tuple(verdicts.count(v) for v in ("agrees", "departs", "not done"))
+    assert n == len(rows) == agree + depart + not_done + other
 
 
 def test_what_is_found_decides_the_verdict_and_a_missing_result_is_told(tmp_path) -> None:
@@ -44,16 +53,48 @@ def test_what_is_found_decides_the_verdict_and_a_missing_result_is_told(tmp_path
         (tmp_path / "hgw19_authors.json").write_text(json.dumps(held))
         return page_of.page(page_of.results(tmp_path), {"hg16_fig5": "no matplotlib"})
 
-    assert "G1: 0.5 / 0.25; 0 of 20 columns more than 3 standard errors of 10 runs apart (quick) | agrees" in written(
-        0.25, 0
+    told = (
+        "3 standard errors of 10 runs apart (quick) | at most 5 % of the columns are more than 3 standard errors apart"
     )
-    assert "(quick) | departs" in written(0.25, 2)
+    assert f"G1: 0.5 / 0.25; 0 of 20 columns more than {told} | agrees" in written(0.25, 0)
+    assert f"{told} | departs" in written(0.25, 2)
     assert "did not run: no matplotlib" in written(0.25, 0)
     (tmp_path / "hgw19_authors.json").write_text(
         json.dumps({"experiment": "hgw19_authors", "quick": True, "results": {}})
     )
     with pytest.raises(SystemExit, match="does not hold what Table 1"):
         page_of.page(page_of.results(tmp_path), {})
+
+
+def test_items_that_are_not_run_keep_their_results_under_the_same_condition() -> None:
+    text = (REPOSITORY / "docs" / "pages" / "papers.md").read_text(encoding="utf-8")
+    assert page_of.page({}, {}, text) == text
+    failed = page_of.page({}, {"hg16_fig7": "no time"}, text)
+    assert failed.count("did not run: no time") == 1
+    row = next(line for line in text.splitlines() if line.startswith("| HG16 Fig. 6, 7"))
+    other = text.replace(row, row.replace("is more than 10 times", "is more than 2 times"))
+    assert page_of.page({}, {}, other).count("did not run: no results") == 1
+
+
+def test_conditions_can_fail() -> None:
+    """Readings of results in the paper's order agree, and depart once the order is another."""
+    runs = {"2 blocks, 1 worker": [[2.0, 8.0], [4.5, 4.0]], "2 blocks, 2 workers": [[1.0, 5.0], [4.5, 4.0]]}
+    for first, agrees in ((4.6, True), (4.4, False)):
+        found = {**runs, "FWSS": [[0.5, 5.0], [first, 4.0]]}
+        assert items.blocks({k: {"seconds": s, "RMSE": e} for k, (s, e) in found.items()})[1] == agrees
+    sizes = [1, 2, 4]
+    for by_svgd, agrees in ((0.1, True), (0.3, False)):
+        curves = {"SVGD, prior": by_svgd} | dict.fromkeys(items.FWSS_WEIGHTS, 0.2)
+        assert items.svgd_smaller({"mmd2": {m: [sizes, [1.0, 0.5, v]] for m, v in curves.items()}})[1] == agrees
+    bins = [4, 6, 8, 12, 16]
+    for values, agrees in (([np.exp(-0.3 * b) for b in bins], True), ([b**-1.5 for b in bins], False)):
+        assert items.fig6({"bins": bins, "threshold": values})[1] == agrees
+    accuracy = {"FWSS, MAP start": [[0.1, 1.0], [0.6, 0.7]], "SVGD": [[1.0, 2.0], [0.5, 0.65]]}
+    assert items.accuracy({"accuracy": accuracy})[1]
+    assert not items.accuracy({"accuracy": accuracy | {"SVGD": [[0.1, 0.2], [0.5, 0.65]]}})[1]
+    one, more = {"systematic": [1.0], "DoGS": [0.01]}, {"iterated DoGS": [0.005]}
+    for other, agrees in ((0.005, True), (1e-5, False)):
+        assert items.iterated({"replicates": [{"guarantees": one | more | {"iterated DoGS": [other]}}]})[1] == agrees
 
 
 def test_a_script_says_what_the_page_will_say_and_nothing_of_other_results() -> None:

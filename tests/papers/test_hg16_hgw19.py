@@ -39,8 +39,8 @@ def test_parts_of_the_error_on_rings(tmp_path):
 
 @pytest.mark.slow
 def test_bins_and_bounds_on_errors(tmp_path):
-    """HGW19 Fig. 4, 6, 7, 8."""
-    for figure in ("4", "6", "7", "8"):
+    """HGW19 Fig. 4, 6, 7, 8, the latter also on the graph of the authors."""
+    for figure in ("4", "6", "7", "8", "6-G4", "8-G4"):
         hgw19_parts.main(figure=figure, quick=True, out=tmp_path)
     by_bins = found(tmp_path, "hgw19_fig4")
     for part, rising in (("herding", True), ("approx", False), ("cor", False), ("all", False)):

@@ -5,9 +5,11 @@ from __future__ import annotations
 import importlib
 import json
 
+import dogs17_theorems
 import hg16_theory
 import hgw19_authors
 import hgw19_raw
+import hgw19_weights
 import papers_items
 import pytest
 from typer.testing import CliRunner
@@ -20,6 +22,24 @@ def test_theorems_hold(tmp_path) -> None:
     assert found["rationally independent"]["last"] < 1e-3 < found["dependent"]["last"]
     assert found["theorem 3"]["above"] == found["equation 34"]["below"] == 0
     assert found["theorem 3"]["nearest"] > 0.005, "the bound says something"
+    assert 0.9 < found["lemma 1"]["largest"] <= 1 + 1e-9
+    assert found["burn-in"]["above"] == 0
+    assert found["burn-in"]["checks"] > 20
+
+
+@pytest.mark.slow
+def test_theorems_on_scans_hold(tmp_path) -> None:
+    dogs17_theorems.main(quick=True, out=tmp_path)
+    found = json.loads((tmp_path / "dogs17_theorems.json").read_text())["results"]
+    assert found["Lemma 5"]["below"] == found["Theorem 8"]["above"] == 0
+    assert all(found[f"Theorem {n}"]["below"] == 0 for n in (10, 11, 12))
+    assert found["Theorem 11"]["exact"] > 0.5
+
+
+def test_weights_that_start_at_zero_are_biased(tmp_path) -> None:
+    hgw19_weights.main(quick=True, out=tmp_path)
+    found = json.loads((tmp_path / "hgw19_weights.json").read_text())["results"]
+    assert papers_items.weights19(found)[1]
 
 
 @pytest.mark.slow
