@@ -98,9 +98,11 @@ def bound_binary(const int64_t[::1] starts, double[::1] values, const double[::1
     With q = e^-2|t| and the b of the theorem (b and 1/b give the same bound, so take b <= 1), the influence is at most
     (1 - q^2) b / ((b + q) (1 + b q)) (Theorem 11), and with ``as_printed`` (1 - q^2) b / (q (1 + b)^2), at most 1
     (Theorem 12). ``fields`` [V] are theta_i. A NaN, such as infinity minus infinity, sets b = 1.
+
+    b is q times ``widest``. The factors b / q and b / (b + q) are computed from ``widest``, since b and q may underflow.
     """
     cdef int64_t i, e
-    cdef double total, widest, q, b, bound
+    cdef double total, widest, q, b, ratio, bound
     with nogil:
         for i in range(fields.shape[0]):
             total = 0.0
@@ -109,13 +111,15 @@ def bound_binary(const int64_t[::1] starts, double[::1] values, const double[::1
             widest = exp(-2.0 * (fabs(fields[i]) - total))
             for e in range(starts[i], starts[i + 1]):
                 q = exp(-2.0 * fabs(values[e]))
-                b = widest * q
+                b, ratio = widest * q, widest
                 if not b < 1.0:
-                    b = 1.0
+                    b, ratio = 1.0, 1.0 / q if q > 0.0 else INFINITY
                 if as_printed:
-                    bound = (1.0 - q * q) * b / (q * (1.0 + b) * (1.0 + b))
+                    bound = (1.0 - q * q) * ratio / ((1.0 + b) * (1.0 + b))
+                elif ratio < INFINITY:
+                    bound = (1.0 - q * q) * ratio / ((1.0 + ratio) * (1.0 + b * q))
                 else:
-                    bound = (1.0 - q * q) * b / ((b + q) * (1.0 + b * q))
+                    bound = 1.0
                 values[e] = 1.0 if isnan(bound) or bound > 1.0 else bound
 
 

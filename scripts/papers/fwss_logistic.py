@@ -125,26 +125,26 @@ def mmd_curves(
     """Return MMD^2 against samples of HMC for the first N particles, or for SVGD with N; h is their median distance.
 
     Mini-batches are ten times larger and the final rate is lower, so that their noise is below the posterior's width.
-    Corrected weights are fitted to one half of the samples; all points are judged by the other half.
+    Corrected weights are fitted to one half of the samples; all points are evaluated on the other half.
     """
     target, h = model.target, float(np.median(pdist(samples.x[:500])))
     sizes, batch = [k for k in (1, 5, 20, 50, 100) if k <= n], batch and 10 * batch
     options: dict[str, Any] = {"optimiser": Adam(0.02, final=1e-4), "bandwidth": h, "batch_size": batch, "seed": seed}
     points = fwss(target, n, step="constant", init="map", n_steps=250, **options)
     equal = [mmd2(points.x[:k], samples.x[1::2], h) for k in sizes]
-    fitted, judge = samples.x[::2], samples.x[1::2]
-    corrected = [mmd2(points.x[:k], judge, h, quadrature_weights(points.x[:k], fitted, h)[0]) for k in sizes]
+    fitted, held_out = samples.x[::2], samples.x[1::2]
+    corrected = [mmd2(points.x[:k], held_out, h, quadrature_weights(points.x[:k], fitted, h)[0]) for k in sizes]
     near = points.x[0] + h / 10 * np.random.default_rng(seed).normal(size=(n, target.dim)) / np.sqrt(target.dim)
     from_mode = [svgd(target, k, n_iterations=n_iterations // 2, init=near[:k], **options).x for k in sizes]
     options["optimiser"] = Adam(0.1, final=1e-4)  # from the prior it is further
     from_prior = [svgd(target, k, n_iterations=n_iterations, **options).x for k in sizes]
     rng = np.random.default_rng(seed)
-    draws = [np.mean([mmd2(fitted[rng.choice(len(fitted), k)], judge, h) for _ in range(10)]) for k in sizes]
+    draws = [np.mean([mmd2(fitted[rng.choice(len(fitted), k)], held_out, h) for _ in range(10)]) for k in sizes]
     return {
         "FWSS, MAP start, equal weights": (sizes, equal),
         "FWSS, MAP start, corrected": (sizes, corrected),
-        "SVGD, prior": (sizes, [mmd2(x, judge, h) for x in from_prior]),
-        "SVGD, mode": (sizes, [mmd2(x, judge, h) for x in from_mode]),
+        "SVGD, prior": (sizes, [mmd2(x, held_out, h) for x in from_prior]),
+        "SVGD, mode": (sizes, [mmd2(x, held_out, h) for x in from_mode]),
         "exact samples": (sizes, [float(x) for x in draws]),
     }
 
