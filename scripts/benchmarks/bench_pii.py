@@ -63,7 +63,7 @@ def find_by_herdner(texts: Sequence[str], recall: bool) -> list[list[Range]]:
     for document in tagger.pipe(texts, name_bias=RECALL_BIAS * recall):
         replaced = make_pseudonymiser(PseudonymMap(), tagger)(document).replacements
         result.append(
-            [Range(each.source_start, each.source_end, HERDNER.get(each.label, each.label)) for each in replaced]
+            [Range(each.source_start, each.source_end, HERDNER.get(each.label) or each.label) for each in replaced]
         )
     return result
 
@@ -104,7 +104,7 @@ def print_table(name: str, texts: Sequence[str], gold: Sequence[list[Range]], fo
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description="Measure recall of personal data.")
     parser.add_argument("corpus", type=Path)
     parser.add_argument("--presidio", metavar="PYTHON", help="interpreter with presidio-analyzer and en_core_web_sm")
     arguments = parser.parse_args()
