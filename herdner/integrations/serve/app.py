@@ -22,6 +22,7 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from herdner import __version__
 from herdner.corpora.formats import WRITABLE
 from herdner.inference.registry import BACKENDS, describe_backend, make_backend
+from herdner.integrations.serve.costs import label_factor
 from herdner.integrations.serve.middleware import CLIENT_CLOSED_REQUEST, Metrics, RequestGuard, RequestMetrics
 from herdner.integrations.serve.pool import (
     ClientGone,
@@ -33,7 +34,6 @@ from herdner.integrations.serve.pool import (
     WorkerFault,
 )
 from herdner.integrations.serve.schema import (
-    LONG_COST,
     MAX_BACKENDS,
     MAX_TEXTS,
     OPTIONS,
@@ -254,7 +254,8 @@ def _run(pool: Pool, request: TagRequest | ExplainRequest | FileRequest, client_
         raise HTTPException(413, f"the text has {n:,} characters; the limit of this server is {limits.characters:,}")
     try:
         body = request.model_dump_json(exclude_none=True).encode()  # without None, so that backends use their defaults
-        content = pool.run(body, is_long=request.cost > LONG_COST, client_gone=client_gone)
+        cost = request.cost * label_factor(len(pool.about["labels"]))
+        content = pool.run(body, cost=cost, client_gone=client_gone)
         return Response(content, media_type="application/json")
     except RequestRefused as error:
         raise HTTPException(422, " ".join(str(error).split())) from None

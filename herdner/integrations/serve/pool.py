@@ -13,15 +13,16 @@ import json
 import math
 import multiprocessing
 import threading
-from collections.abc import Callable
-from contextlib import ExitStack
+from collections.abc import Callable, Generator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from queue import Empty, Queue
+from itertools import count
 from time import monotonic, sleep
 from typing import Any, TypeVar
 
 from herdner.base.checks import check_integer
 from herdner.base.interrupts import block_interrupts
+from herdner.integrations.serve.costs import LONG_SECONDS, QUEUE_PARTS
 from herdner.integrations.serve.worker import DONE, REFUSED, ModelSource, run_worker
 from herdner.ner.known_names import Names
 
@@ -171,6 +172,79 @@ class Worker:
         raise WorkerFault(content.decode())
 
 
+class IdleWorkers:
+    """Idle workers, and the places of the requests that wait for them, ordered by cost. All methods are thread-safe."""
+
+    def __init__(self) -> None:
+        """Create a queue without workers and requests."""
+        self._changed = threading.Condition()
+        self._workers: list[Worker] = []
+        self._places: list[tuple[float, int]] = []  # cost and number of each waiting request
+        self._turned_away: set[tuple[float, int]] = set()
+        self._numbers = count()
+
+    def put(self, worker: Worker) -> None:
+        """Add an idle worker."""
+        with self._changed:
+            self._workers.append(worker)
+            self._changed.notify_all()
+
+    def empty(self) -> bool:
+        """Return whether no worker is idle."""
+        return not self._workers
+
+    @contextmanager
+    def place(self, cost: float) -> Generator[tuple[float, int]]:
+        """Keep a place in the queue for a request with this cost, behind those of equal cost.
+
+        Args:
+            cost: Estimated seconds.
+
+        Yields:
+            The place, for `get`.
+        """
+        with self._changed:
+            place = cost, next(self._numbers)
+            self._places.append(place)
+        try:
+            yield place
+        finally:
+            with self._changed:
+                self._places.remove(place)
+                self._turned_away.discard(place)
+                self._changed.notify_all()
+
+    def turn_away(self, cost: float) -> bool:
+        """Turn away the dearest waiting request, and return whether there was one that costs more than ``cost``."""
+        with self._changed:
+            worst = max((each for each in self._places if each not in self._turned_away), default=(0.0, 0))
+            if worst[0] <= cost:
+                return False
+            self._turned_away.add(worst)
+            self._changed.notify_all()
+            return True
+
+    def get(self, place: tuple[float, int], seconds: float) -> Worker | None:
+        """Return an idle worker when the place is the first of the queue, or None after a time.
+
+        Args:
+            place: Place of the request.
+            seconds: Time limit.
+
+        Raises:
+            PoolBusy: The request was turned away.
+        """
+
+        def is_decided() -> bool:
+            return place in self._turned_away or (bool(self._workers) and min(self._places) == place)
+
+        with self._changed:
+            decided = self._changed.wait_for(is_decided, timeout=seconds)
+            if place in self._turned_away:
+                raise PoolBusy
+            return self._workers.pop(0) if decided else None
+
+
 class Pool:
     """Pool of worker processes that have loaded the same model.
 
@@ -194,12 +268,20 @@ class Pool:
     def __init__(self, source: ModelSource, limits: Limits, names: Names | None = None) -> None:
         """Start the workers and wait until the first one has loaded the model."""
         self._source, self.limits, self._names = source, limits, names
-        # Long requests leave one worker and half of the queue to short ones.
+        # Long requests leave one worker to others, and slow requests a part of the queue to quicker ones.
         n_long = max(limits.n_workers - 1, 1)
         self.slots = threading.Semaphore(limits.n_workers + limits.n_waiting)
-        self.long_slots = threading.Semaphore(n_long + limits.n_waiting // 2)
+        self.shares = [
+            (
+                cost,
+                threading.Semaphore(
+                    (n_long if cost == LONG_SECONDS else limits.n_workers) + int(part * limits.n_waiting)
+                ),
+            )
+            for cost, part in QUEUE_PARTS
+        ]
         self._long_workers = threading.Semaphore(n_long)
-        self.idle: Queue[Worker] = Queue()
+        self.idle = IdleWorkers()
         self.workers: set[Worker] = set()
         self._lock, self._closed = threading.Lock(), False
         first = self._new_worker()
@@ -212,12 +294,13 @@ class Pool:
             raise ValueError(str(error)) from None
         self.idle.put(first)
 
-    def run(self, request: bytes, *, is_long: bool = False, client_gone: threading.Event | None = None) -> bytes:
+    def run(self, request: bytes, *, cost: float = 0.0, client_gone: threading.Event | None = None) -> bytes:
         """Return the answer of a worker process to a request.
 
         Args:
             request: The request in JSON.
-            is_long: Whether the request may take long. Long requests never occupy all workers, if there are several.
+            cost: Estimated seconds. Of the waiting requests, the one with the lowest cost is next. Requests of more
+                than `LONG_SECONDS` never occupy all workers, if there are several.
             client_gone: Event that is set when the client disconnects. The request then does not start, or its worker
                 is killed.
 
@@ -230,14 +313,24 @@ class Pool:
         """
         deadline, client_gone = monotonic() + self.limits.seconds, client_gone or threading.Event()
         with ExitStack() as slots, ExitStack() as until_replaced:
-            for semaphore in (self.slots, *([self.long_slots] if is_long else ())):
+            for semaphore in (share for bound, share in self.shares if cost > bound):
                 if not semaphore.acquire(blocking=False):
                     raise PoolBusy
                 slots.callback(semaphore.release)
-            if is_long:
+            # In a full queue a request takes the place of a dearer one, which is turned away.
+            while not self.slots.acquire(blocking=False):
+                if not self.idle.turn_away(cost):
+                    raise PoolBusy
+                if self.slots.acquire(timeout=_POLL_SECONDS):  # otherwise another request has taken the place
+                    break
+            slots.callback(self.slots.release)
+            if cost > LONG_SECONDS:
                 _wait(deadline, client_gone, lambda seconds: self._long_workers.acquire(timeout=seconds))
                 until_replaced.callback(self._long_workers.release)
-            worker = _wait(deadline, client_gone, self._next_idle)
+                # Now it is entitled to a worker if there are several: quicker requests cannot delay it forever.
+                cost = 0.0 if self.limits.n_workers > 1 else cost
+            with self.idle.place(cost) as place:
+                worker = _wait(deadline, client_gone, lambda seconds: self.idle.get(place, seconds))
             try:
                 answer = worker.answer(request, deadline, client_gone)
             except (RequestTimeout, ClientGone, WorkerEnded):
@@ -257,12 +350,6 @@ class Pool:
             self.workers.clear()
         for worker in workers:
             worker.end()
-
-    def _next_idle(self, seconds: float) -> Worker | None:
-        try:
-            return self.idle.get(timeout=seconds)
-        except Empty:
-            return None
 
     def _replace(self, worker: Worker, until_replaced: ExitStack) -> None:
         """End a worker process and start a new worker process.

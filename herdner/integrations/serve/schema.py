@@ -8,12 +8,14 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 from typing_extensions import Self
 
+from herdner.inference.registry import BACKENDS, make_backend
+from herdner.integrations.serve.costs import TEXT_SECONDS, file_seconds, tagging_seconds
+from herdner.ner.inference import DEFAULT_BACKEND
+
 MAX_BACKENDS = 8
 MAX_TEXTS = 1000
 MAX_ENTITIES = 100_000
 MAX_SWEEPS = 100_000
-TYPICAL_SWEEPS = 100
-LONG_COST = 10_000_000  # requests with a higher cost take more than about a second
 _MAX_SEED = 2**53 - 1  # the largest integer that JavaScript represents exactly
 
 EXAMPLE = "Winam Ferries lost in court. Winam will pay, said Charlotte Akinyi in Kisumu."
@@ -63,10 +65,15 @@ class BackendChoice(RequestModel):
         None, description="Whether the mentions of a name are linked; null: the model's default. viterbi needs false."
     )
 
-    @property
-    def sweeps(self) -> int:
-        """Approximate number of sweeps of the backend."""
-        return self.options.n_sweeps or TYPICAL_SWEEPS
+    def seconds(self, n_characters: int) -> float:
+        """Estimated seconds in which the backend tags a text of this length."""
+        known = self.backend is None or self.backend in BACKENDS
+        default = make_backend(self.backend or DEFAULT_BACKEND) if known else None
+        given = {name for name, value in self.options if value is not None}
+        return tagging_seconds(
+            n_characters, self.backend, self.options.n_sweeps, getattr(default, "n_sweeps", None),
+            has_options=bool(given - {"n_sweeps", "damping", "tolerance"}),
+        )  # fmt: skip
 
 
 def _replace_surrogates(text: str) -> str:
@@ -134,9 +141,10 @@ class TagRequest(RequestModel):
         return sum(map(len, self.texts or [self.text or ""]))
 
     @property
-    def cost(self) -> int:
-        """Estimated cost of the request: number of characters times number of sweeps."""
-        return self.characters * sum(choice.sweeps for choice in self.backends)
+    def cost(self) -> float:
+        """Estimated seconds of the request (`herdner.integrations.serve.costs`)."""
+        n_texts = len(self.texts or [self.text])
+        return sum(n_texts * TEXT_SECONDS + choice.seconds(self.characters) for choice in self.backends)
 
 
 class _OneText(RequestModel):
@@ -164,9 +172,9 @@ class ExplainRequest(_OneText):
     seed: _Seed = 0
 
     @property
-    def cost(self) -> int:
-        """Estimated cost of the request: number of characters times number of sweeps."""
-        return self.characters * self.backend.sweeps
+    def cost(self) -> float:
+        """Estimated seconds of the request. An explanation takes about twice as long as tagging."""
+        return TEXT_SECONDS + 2 * self.backend.seconds(self.characters)
 
 
 class RequestEntity(BaseModel):
@@ -196,9 +204,9 @@ class FileRequest(_OneText):
     format: str = Field(max_length=32, description="One of `formats` of `GET /api/about`.")
 
     @property
-    def cost(self) -> int:
-        """Estimated cost of the request: number of characters of the text."""
-        return self.characters
+    def cost(self) -> float:
+        """Estimated seconds of the request."""
+        return TEXT_SECONDS + file_seconds(self.characters, self.format)
 
 
 class CharacterSpan(BaseModel):

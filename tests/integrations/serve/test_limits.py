@@ -168,8 +168,8 @@ def test_what_takes_long_leaves_a_worker_to_what_does_not(small: Tagger) -> None
     try:
         answered(pool)
         with ThreadPoolExecutor(4) as others:
-            held = [others.submit(pool.run, asked(ENDLESS), is_long=True) for _ in range(4)]
-            wait_until(lambda: not pool.long_slots._value)
+            held = [others.submit(pool.run, asked(ENDLESS), cost=100.0) for _ in range(4)]
+            wait_until(lambda: not pool.shares[-1][1]._value)
             for _ in range(3):
                 assert answered(pool)["n_tokens"] == 3
             ends = sorted(type(each.exception()).__name__ for each in held)

@@ -1,0 +1,60 @@
+"""Estimates of the time that requests take, from measured times of the backends.
+
+The pool of workers uses the estimates to leave workers and places in the queue to requests that are quick.
+"""
+
+from __future__ import annotations
+
+# Seconds for a text of 10,000 characters that consists of linked names, with the model `en`, the default number of
+# sweeps, and one thread of a server of 2023. Texts of 100,000 characters take up to twice as long per character, which
+# these numbers include. `python scripts/benchmarks/bench_service.py` measures them.
+SECONDS = {
+    "annealed-gibbs": 0.2, "auto": 20.0, "belief-propagation": 2.5, "blocked-gibbs": 0.9, "bounded-error": 0.8,
+    "circular-dhg": 0.6, "dhg": 0.6, "dogs": 1.2, "exact": 20.0, "gibbs": 0.2, "herded-gibbs": 1.0, "icm": 0.03,
+    "max-product": 0.07, "mean-field": 0.03, "qmc-gibbs": 0.3, "rdhg": 0.6, "sum-product": 0.03, "viterbi": 0.02,
+}  # fmt: skip
+SLOWEST = max(SECONDS.values())
+TEXT_SECONDS = 0.001  # tokens, features and the response of a short text
+RESPONSE_SECONDS = 0.06  # entities and links of 10,000 characters in the response, for each backend
+FILE_SECONDS = 0.1  # writing a file of 10,000 characters in the slowest format
+START_SECONDS = {"html": 0.5, "parquet": 0.5, "spacy": 0.5}  # formats that import a library when they are first used
+N_LABELS = 3  # of the model `en`
+# Requests with a higher cost share at most this part of the queue with each other.
+QUEUE_PARTS = ((0.01, 0.875), (0.05, 0.75), (0.25, 0.5))
+LONG_SECONDS = QUEUE_PARTS[-1][0]  # requests with a higher cost never occupy all workers
+
+
+def tagging_seconds(
+    n_characters: int, backend: str | None, n_sweeps: int | None, default_sweeps: int | None, *, has_options: bool
+) -> float:
+    """Estimate the seconds in which a backend tags a text and the response is built.
+
+    Args:
+        n_characters: Length of the text.
+        backend: Name of the backend; None is the default of the model.
+        n_sweeps: Number of sweeps of the request; None is the default.
+        default_sweeps: Default number of sweeps of the backend; None if it has no sweeps.
+        has_options: The request has other options, which may make each sweep slower.
+
+    Returns:
+        Seconds for a model with the labels of `en`.
+    """
+    seconds = SECONDS.get(backend or "sum-product", SLOWEST)
+    if n_sweeps is not None and default_sweeps is not None:
+        seconds *= max(n_sweeps / default_sweeps, 0.1)
+    return n_characters / 10_000 * (RESPONSE_SECONDS + seconds * (4.0 if has_options else 1.0))
+
+
+def file_seconds(n_characters: int, format: str) -> float:
+    """Estimate the seconds in which a file is written.
+
+    Args:
+        n_characters: Length of the text.
+        format: Name of the format.
+    """
+    return n_characters / 10_000 * FILE_SECONDS + START_SECONDS.get(format, 0.0)
+
+
+def label_factor(n_labels: int) -> float:
+    """Return how many times as long a model with this number of labels takes as the model `en`."""
+    return max(n_labels / N_LABELS, 1.0) ** 2
