@@ -113,7 +113,7 @@ class BucketTree:
             n_threads: Number of threads for large buckets; results do not depend on it.
         """
         self.reduced, self.n_threads = reduced, n_threads
-        self.sizes = np.array([len(reduced.states[int(v)]) for v in reduced.variables], np.int32)
+        self.sizes = np.array(reduced.sizes, np.int32)
         self.position = np.empty(len(self.sizes), np.int64)
         self.position[order.order] = np.arange(len(self.sizes))
         self.factors: list[BucketTable] = []

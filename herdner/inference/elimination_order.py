@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -39,6 +39,54 @@ class ReducedGraph:
     tables: list[Floats]
     constant: float
     hosts: list[tuple[int, tuple[int, ...]]]
+
+    @property
+    def sizes(self) -> list[int]:
+        """Number of states of each remaining variable."""
+        return [len(self.states[int(v)]) for v in self.variables]
+
+    def original_states(self, states: Int32s) -> Int32s:
+        """Convert joint states of the remaining variables to joint states of the original graph.
+
+        Args:
+            states: int32[N, n].
+
+        Returns:
+            int32[N, V].
+        """
+        whole_states = np.tile(np.array([possible[0] for possible in self.states], np.int32), (len(states), 1))
+        for column, v in enumerate(self.variables.tolist()):
+            whole_states[:, v] = self.states[v][states[:, column]]
+        return whole_states
+
+    def reduced_state(self, state: Int32s) -> Int32s:
+        """Convert a joint state of the original graph to a joint state of the remaining variables.
+
+        Args:
+            state: int32[V], a state that consists of possible states.
+
+        Returns:
+            int32[n].
+        """
+        return np.array([np.searchsorted(self.states[int(v)], state[v]) for v in self.variables], np.int32)
+
+    def original_marginals(self, marginals: Iterable[Floats], sizes: Int32s) -> Floats:
+        """Convert marginals of the remaining variables to marginals of the original graph.
+
+        Args:
+            marginals: The probabilities of the possible states of each remaining variable; further entries are ignored.
+            sizes: int32[V], number of states of each variable of the original graph.
+
+        Returns:
+            float64[V, K].
+        """
+        whole = np.zeros((len(sizes), int(sizes.max(initial=1))))
+        for v, possible in enumerate(self.states):
+            whole[v, possible[0]] = 1.0
+        for v, marginal in zip(self.variables, marginals, strict=True):
+            possible = self.states[int(v)]
+            whole[v, possible] = marginal[: len(possible)]
+        return whole
 
 
 def reduce_graph(sizes: Int32s, groups: Sequence[TableFactors]) -> ReducedGraph:

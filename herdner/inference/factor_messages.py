@@ -48,7 +48,7 @@ class FactorMessages:
 
     def __post_init__(self) -> None:
         """Group the factors by the shapes of their tables, and set all messages to uniform distributions."""
-        self.sizes = [len(self.reduced.states[int(v)]) for v in self.reduced.variables]
+        self.sizes = self.reduced.sizes
         shapes: dict[tuple[int, ...], list[int]] = {}
         for number, table in enumerate(self.reduced.tables):
             shapes.setdefault(table.shape, []).append(number)

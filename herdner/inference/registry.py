@@ -35,6 +35,7 @@ BACKENDS: Mapping[str, str] = MappingProxyType(
         "qmc-gibbs": "herdner.inference.backends.gibbs:qmc_gibbs",
         "rdhg": "herdner.inference.backends.gibbs:rdhg",
         "sum-product": "herdner.inference.backends.sum_product:SumProduct",
+        "tempered": "herdner.inference.backends.tempered:Tempered",
         "viterbi": "herdner.inference.backends.viterbi:Viterbi",
     }
 )

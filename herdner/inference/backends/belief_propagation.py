@@ -93,14 +93,7 @@ class BeliefPropagation:
                 break
             if self.seconds is not None and perf_counter() - began > self.seconds:
                 break
-        beliefs = messages.beliefs()
-        sizes = compiled.sizes
-        marginals = np.zeros((len(sizes), int(sizes.max(initial=1))))
-        for v, possible in enumerate(reduced.states):
-            marginals[v, possible[0]] = 1.0
-        for v, belief in zip(reduced.variables.tolist(), beliefs, strict=True):
-            possible = reduced.states[int(v)]
-            marginals[v, possible] = belief[: len(possible)]
+        marginals = reduced.original_marginals(messages.beliefs(), compiled.sizes)
         state = marginals.argmax(axis=1).astype(np.int32)
         log_potential = float(compiled.graph.log_potential(state))
         if log_potential == -np.inf:

@@ -163,8 +163,8 @@ class _Run:
     def prepare(cls, compiled: TableGraph) -> _Run:
         """Prepare a run of exact inference: reduce the compiled graph, and find an elimination order."""
         reduced = reduce_graph(compiled.sizes, compiled.factors)
-        sizes = np.array([len(reduced.states[int(v)]) for v in reduced.variables], np.int32)
-        return cls(compiled, reduced, find_elimination_order(sizes, reduced.scopes))
+        order = find_elimination_order(np.array(reduced.sizes, np.int32), reduced.scopes)
+        return cls(compiled, reduced, order)
 
     def plan(self) -> EliminationPlan:
         """Return the cost of the elimination order."""
@@ -172,34 +172,23 @@ class _Run:
             len(self.reduced.variables), self.order.log2_cells, self.order.width, 16 * self.order.message_cells
         )
 
-    def original(self, states: Int32s) -> Int32s:
-        """Convert joint states [N, n] of the reduced graph to joint states [N, V] of the original graph."""
-        whole_states = np.tile(np.array([possible[0] for possible in self.reduced.states], np.int32), (len(states), 1))
-        for column, v in enumerate(self.reduced.variables.tolist()):
-            whole_states[:, v] = self.reduced.states[v][states[:, column]]
-        return whole_states
-
     def best(self, messages: Messages, n_best: int) -> tuple[Int32s, list[float]]:
         """Return the ``n_best`` states of largest log-potential [N, V], and their log-potentials.
 
         If the messages are sums, the result is a probable state, not always the best one.
         """
-        states = self.original(best_states(messages, n_best))
+        states = self.reduced.original_states(best_states(messages, n_best))
         return states, [float(self.compiled.graph.log_potential(state)) for state in states]
 
     def samples(self, messages: Messages, n_samples: int, seed: Seed) -> Int32s:
         """Draw exact samples, int32[1, n_samples, V]."""
-        return self.original(draw_states(messages, n_samples, generator(seed)))[None]
+        return self.reduced.original_states(draw_states(messages, n_samples, generator(seed)))[None]
 
     def marginals(self, messages: Messages, with_counts: bool) -> tuple[Floats, tuple[Floats, ...] | None]:
         """Return the marginals [V, K] of all variables, and the expected counts of each group if ``with_counts``."""
         beliefs, tables = messages.distribute(with_counts)
-        sizes = self.compiled.sizes
-        marginals = np.zeros((len(sizes), int(sizes.max(initial=1))))
-        for v, possible in enumerate(self.reduced.states):
-            marginals[v, possible[0]] = 1.0
-        for column, v in enumerate(self.reduced.variables.tolist()):
-            marginals[v, self.reduced.states[v]] = beliefs[column] / beliefs[column].sum()
+        shares = (belief / belief.sum() for belief in beliefs)
+        marginals = self.reduced.original_marginals(shares, self.compiled.sizes)
         return marginals, self._counts(messages.tree, tables) if with_counts else None
 
     def _counts(self, tree: BucketTree, tables: Sequence[Floats | None]) -> tuple[Floats, ...]:

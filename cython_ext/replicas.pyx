@@ -1,0 +1,524 @@
+# cython: language_level=3
+"""Replicas of a graph of tables at several temperatures, which are updated in blocks and exchange their states.
+
+A block is a set of variables with an elimination order. One update draws all its variables jointly, given the others:
+``filter_forward`` eliminates the variables one after the other, and ``sample_backward`` draws them in the opposite
+order. A block of one variable is plain Gibbs sampling.
+
+The bucket of a variable has the tables that are multiplied when the variable is eliminated. Its separator has the
+other variables of the block in these tables; a row belongs to one joint state of the separator. Variables outside the
+block only shift the place where the reading of a table begins.
+
+Replica r has the log-potential ``betas[r] * finite - penalties[r] * violations``: the sum of the finite entries, and
+the number of entries of -inf. Replica 0 has the inverse temperature 1 and an infinite penalty, so it samples from the
+graph itself.
+
+`herdner.inference.tempering` chooses blocks and temperatures.
+"""
+
+from libc.math cimport INFINITY, exp, fabs, log
+from libc.stdint cimport int32_t, int64_t, uint64_t
+
+cimport cython
+import numpy as np
+
+cdef enum:
+    MOST_AXES = 64  # of a separator
+
+
+cdef inline double uniform(uint64_t* state) noexcept nogil:
+    """Return the next number from 0 to below 1 of a stream (splitmix64, Steele et al. 2014)."""
+    cdef uint64_t z
+    state[0] += <uint64_t> 0x9E3779B97F4A7C15
+    z = state[0]
+    z = (z ^ (z >> 30)) * <uint64_t> 0xBF58476D1CE4E5B9
+    z = (z ^ (z >> 27)) * <uint64_t> 0x94D049BB133111EB
+    return ((z ^ (z >> 31)) >> 11) * (1.0 / 9007199254740992.0)
+
+
+cdef inline double normalise(const double* values, double* probabilities, Py_ssize_t n) noexcept nogil:
+    """Write exp(values) divided by its sum; return the logarithm of the sum."""
+    cdef double top = values[0]
+    cdef double total = 0
+    cdef double e
+    cdef Py_ssize_t x
+    if n == 2:
+        e = fabs(values[1] - values[0])
+        if e != e:  # both are -inf
+            probabilities[0] = probabilities[1] = 0
+            return -INFINITY
+        top = max(values[0], values[1])
+        e = exp(-e)
+        total = 1 / (1 + e)
+        probabilities[0] = total if values[0] >= values[1] else e * total
+        probabilities[1] = e * total if values[0] >= values[1] else total
+        return top + log(1 + e)
+    for x in range(1, n):
+        top = max(top, values[x])
+    if top == -INFINITY:
+        for x in range(n):
+            probabilities[x] = 0
+        return -INFINITY
+    for x in range(n):
+        probabilities[x] = exp(values[x] - top)
+        total += probabilities[x]
+    for x in range(n):
+        probabilities[x] /= total
+    return top + log(total)
+
+
+cdef class Replicas:
+    """Replicas of one graph with their states, and the blocks in which they are updated; owns copies of all arrays."""
+    cdef readonly Py_ssize_t n_variables, n_replicas, n_blocks
+    cdef Py_ssize_t n_factors, most_inputs, most_states
+    cdef int32_t[::1] sizes, scopes, bucket_variable, separators, fixed_variables
+    # Factors: the variables and strides of factor f are scope_at[f] .. scope_at[f + 1], its cells begin at table_at[f].
+    cdef int64_t[::1] scope_at, scope_strides, table_at
+    cdef double[::1] tables
+    # Buckets of block b: block_at[b] .. block_at[b + 1]. Ranges of a bucket in other arrays: separators, inputs. The
+    # inputs before constant_to do not depend on the separator. Its rows begin at row_at, its cells at cell_at.
+    cdef int64_t[::1] block_at, separator_at, input_at, constant_to, row_at, cell_at, n_rows
+    # Inputs: the factor, or -1 - the place of a message's first row; the stride of the bucket's variable; the range of
+    # the fixed variables with their strides; the place of the strides of the separator.
+    cdef int64_t[::1] source, own_stride, fixed_at, fixed_strides, stride_at, strides
+    cdef double[::1] betas, penalties, messages, cells, beliefs, row, constant
+    cdef int64_t[::1] offsets
+    cdef double[:, ::1] scaled, sums
+    cdef int32_t[:, ::1] states_
+    cdef double[::1] finite, violations, rejected, attempted
+    cdef int64_t[::1] counts
+    cdef uint64_t[::1] streams
+    cdef int32_t[::1] best_
+    cdef readonly double best_log_potential
+    cdef Py_ssize_t parity
+
+    def __cinit__(self, sizes, list scopes not None, list tables not None, list blocks not None, betas, penalties,
+                  int64_t key):
+        """Check and copy a graph and its blocks, and draw uniform states.
+
+        Args:
+            sizes: int[n], the number of states of each variable.
+            scopes: The distinct variables of each factor.
+            tables: float64[K1, .., Ka] for each factor, log-potentials without +inf and NaN.
+            blocks: The variables of each block, in the order of their elimination.
+            betas: float64[R], the inverse temperature of each replica, at least 0.
+            penalties: float64[R], the penalty of each replica for an entry of -inf, at least 0; may be infinite.
+            key: Seed of the random numbers.
+
+        Raises:
+            ValueError: The arguments do not fit each other.
+        """
+        cdef Py_ssize_t r, v
+        self.sizes = np.array(sizes, np.int32)
+        self.n_variables, self.n_factors, self.n_blocks = self.sizes.shape[0], len(scopes), len(blocks)
+        if self.n_variables and min(self.sizes) < 1:
+            raise ValueError("sizes must be at least 1")
+        self._copy_factors(scopes, tables)
+        self._lay_out(blocks, [list(scope) for scope in scopes])
+        self.n_replicas = len(betas)
+        self.betas, self.penalties = np.zeros(self.n_replicas), np.zeros(self.n_replicas)
+        self.scaled = np.empty((self.n_replicas, self.tables.shape[0]))
+        self.set_temperatures(betas, penalties)
+        self.states_ = np.zeros((self.n_replicas, self.n_variables), np.int32)
+        self.streams = np.random.SeedSequence(key).generate_state(self.n_replicas + 1, np.uint64)
+        self.sums = np.zeros((self.n_variables, self.most_states))
+        self.counts = np.zeros(self.n_variables, np.int64)
+        self.finite, self.violations = np.zeros(self.n_replicas), np.zeros(self.n_replicas)
+        self.rejected, self.attempted = np.zeros(max(1, self.n_replicas - 1)), np.zeros(max(1, self.n_replicas - 1))
+        self.best_, self.best_log_potential = np.zeros(self.n_variables, np.int32), -INFINITY
+        for r in range(self.n_replicas):
+            self.draw_uniform(r)
+
+    @cython.wraparound(True)
+    @cython.boundscheck(True)
+    def _copy_factors(self, list scopes, list tables):
+        """Copy the tables of all factors into one array."""
+        if len(tables) != self.n_factors:
+            raise ValueError("each factor must have one table")
+        scope_at, table_at, flat_scopes, strides, flat = [0], [0], [], [], [np.zeros(0)]
+        for scope, table in zip(scopes, tables):
+            table = np.ascontiguousarray(table, np.float64)
+            scope = [int(v) for v in scope]
+            if len(set(scope)) < len(scope) or not all(0 <= v < self.n_variables for v in scope):
+                raise ValueError("a scope must name distinct variables of the graph")
+            if table.shape != tuple(self.sizes[v] for v in scope):
+                raise ValueError("the shape of a table must be the sizes of its variables")
+            if not (table < INFINITY).all():
+                raise ValueError("tables must be finite or -inf")
+            flat_scopes += scope
+            strides += [stride // 8 for stride in np.empty(table.shape).strides]
+            scope_at.append(len(flat_scopes))
+            flat.append(table.ravel())
+            table_at.append(table_at[-1] + table.size)
+        self.scope_at, self.table_at = np.array(scope_at, np.int64), np.array(table_at, np.int64)
+        self.scopes, self.scope_strides = np.array(flat_scopes, np.int32), np.array(strides, np.int64)
+        self.tables = np.concatenate(flat)
+        self.most_states = max(self.sizes, default=1)
+
+    @cython.wraparound(True)
+    @cython.boundscheck(True)
+    def _lay_out(self, list blocks, list scopes):
+        """Assign the factors to the buckets of all blocks, and compute the strides of all tables."""
+        factors_of = [[] for _ in range(self.n_variables)]
+        for f, scope in enumerate(scopes):
+            for v in scope:
+                factors_of[v].append(f)
+        out = {name: [] for name in ("variable", "separators", "fixed_variables", "constant_to", "row_at", "cell_at",
+                                     "n_rows", "source", "own_stride", "fixed_strides", "stride_at", "strides")}
+        starts = {name: [0] for name in ("block_at", "separator_at", "input_at", "fixed_at")}
+        most_rows = most_cells = most_inputs = 1
+        for block in blocks:
+            rows, cells, inputs = self._lay_out_block([int(v) for v in block], scopes, factors_of, out, starts)
+            most_rows, most_cells, most_inputs = max(most_rows, rows), max(most_cells, cells), max(most_inputs, inputs)
+        for name, values in out.items():
+            out[name] = np.array(values, np.int32 if name in ("variable", "separators", "fixed_variables") else np.int64)
+        self.bucket_variable, self.separators = out["variable"], out["separators"]
+        self.fixed_variables, self.constant_to = out["fixed_variables"], out["constant_to"]
+        self.row_at, self.cell_at, self.n_rows = out["row_at"], out["cell_at"], out["n_rows"]
+        self.source, self.own_stride, self.fixed_strides = out["source"], out["own_stride"], out["fixed_strides"]
+        self.stride_at, self.strides = out["stride_at"], out["strides"]
+        self.block_at, self.separator_at = (np.array(starts[name], np.int64) for name in ("block_at", "separator_at"))
+        self.input_at, self.fixed_at = (np.array(starts[name], np.int64) for name in ("input_at", "fixed_at"))
+        self.messages, self.beliefs, self.cells = np.zeros(most_rows), np.zeros(most_rows), np.zeros(most_cells)
+        self.row, self.constant = np.zeros(self.most_states), np.zeros(self.most_states)
+        self.offsets = np.zeros(most_inputs, np.int64)
+
+    @cython.wraparound(True)
+    @cython.boundscheck(True)
+    def _lay_out_block(self, list block, list scopes, list factors_of, dict out, dict starts):
+        """Append the buckets of one block; return the numbers of rows and cells, and the most inputs of a bucket."""
+        position = {v: place for place, v in enumerate(block)}
+        if len(position) < len(block) or not all(0 <= v < self.n_variables for v in block):
+            raise ValueError("a block must name distinct variables of the graph")
+        waiting = {v: [] for v in block}  # inputs: (source, variables, strides)
+        for v in block:
+            for f in factors_of[v]:
+                scope = scopes[f]
+                if v == min((u for u in scope if u in position), key=position.get):
+                    at = self.scope_at[f]
+                    waiting[v].append((f, scope, list(self.scope_strides[at : at + len(scope)])))
+        n_rows = n_cells = most_inputs = 0
+        for v in block:
+            inputs = waiting[v]
+            separator = sorted({u for _, scope, _ in inputs for u in scope if u in position and u != v},
+                               key=position.get, reverse=True)
+            if len(separator) > MOST_AXES:
+                raise ValueError("a separator has too many variables")
+            inputs.sort(key=lambda each: any(u in position and u != v for u in each[1]))
+            for number, (source, scope, strides) in enumerate(inputs):
+                stride_of = dict(zip(scope, strides))
+                out["source"].append(source)
+                out["own_stride"].append(stride_of[v])
+                out["stride_at"].append(len(out["strides"]))
+                out["strides"] += [stride_of.get(u, 0) for u in separator]
+                fixed = [u for u in scope if u not in position]
+                out["fixed_variables"] += fixed
+                out["fixed_strides"] += [stride_of[u] for u in fixed]
+                starts["fixed_at"].append(len(out["fixed_variables"]))
+            constant = sum(not any(u in position and u != v for u in scope) for _, scope, _ in inputs)
+            out["constant_to"].append(starts["input_at"][-1] + constant)
+            starts["input_at"].append(len(out["source"]))
+            out["variable"].append(v)
+            out["separators"] += separator
+            starts["separator_at"].append(len(out["separators"]))
+            rows = 1
+            for u in separator:
+                rows *= self.sizes[u]
+            out["row_at"].append(n_rows)
+            out["cell_at"].append(n_cells)
+            out["n_rows"].append(rows)
+            if separator:
+                strides, step = [], 1
+                for u in reversed(separator):
+                    strides.insert(0, step)
+                    step *= self.sizes[u]
+                waiting[separator[-1]].append((-1 - n_rows, separator, strides))
+            n_rows += rows
+            n_cells += rows * self.sizes[v]
+            most_inputs = max(most_inputs, len(inputs))
+        starts["block_at"].append(len(out["variable"]))
+        return n_rows, n_cells, most_inputs
+
+    @property
+    def states(self):
+        """Copy of the joint states of all replicas, int32[R, n]."""
+        return np.array(self.states_)
+
+    @states.setter
+    def states(self, values):
+        checked = np.array(values, np.int32)
+        if checked.shape != (self.n_replicas, self.n_variables):
+            raise ValueError(f"states must have the shape [{self.n_replicas}, {self.n_variables}], got {checked.shape}")
+        if (checked < 0).any() or (checked >= np.asarray(self.sizes)).any():
+            raise ValueError("states must be at least 0 and below the sizes")
+        self.states_ = checked
+        self._measure_all()
+
+    @property
+    def best(self):
+        """Copy of the best joint state so far, int32[n]; its log-potential is -inf if no state was possible."""
+        return np.array(self.best_)
+
+    @property
+    def energies(self):
+        """Sum of the finite entries, and the number of entries of -inf, at the state of each replica; float64[R, 2]."""
+        return np.stack([self.finite, self.violations], axis=1)
+
+    @property
+    def rejection_rates(self):
+        """Average probability that an exchange of replicas r and r + 1 is rejected, float64[R - 1]."""
+        return (np.array(self.rejected) / np.maximum(self.attempted, 1))[: max(self.n_replicas - 1, 0)]
+
+    @property
+    def marginal_sums(self):
+        """Sums float64[n, K] of the recorded conditional marginals, and their counts int64[n]."""
+        return np.array(self.sums), np.array(self.counts)
+
+    def set_temperatures(self, betas, penalties):
+        """Set the inverse temperatures and the penalties of all replicas; forget the rejection rates.
+
+        Args:
+            betas: float64[R], at least 0.
+            penalties: float64[R], at least 0; may be infinite.
+        """
+        new_betas, new_penalties = np.array(betas, np.float64), np.array(penalties, np.float64)
+        if new_betas.shape != (self.n_replicas,) or new_penalties.shape != (self.n_replicas,):
+            raise ValueError(f"there must be {self.n_replicas} inverse temperatures and penalties")
+        if not (np.isfinite(new_betas) & (new_betas >= 0) & (new_penalties >= 0)).all():
+            raise ValueError("inverse temperatures and penalties must be at least 0, and inverse temperatures finite")
+        for r in range(self.n_replicas):
+            self._scale(r, new_betas[r], new_penalties[r])
+        if self.rejected is not None:
+            self.rejected[:], self.attempted[:] = 0, 0
+
+    cdef void _scale(self, Py_ssize_t r, double beta, double penalty) noexcept nogil:
+        """Compute the tables of a replica."""
+        cdef Py_ssize_t c
+        self.betas[r], self.penalties[r] = beta, penalty
+        for c in range(self.tables.shape[0]):
+            self.scaled[r, c] = -penalty if self.tables[c] == -INFINITY else beta * self.tables[c]
+
+    def draw_uniform(self, Py_ssize_t r):
+        """Draw the state of replica ``r`` uniformly."""
+        cdef Py_ssize_t v
+        if not 0 <= r < self.n_replicas:
+            raise ValueError(f"there is no replica {r}")
+        for v in range(self.n_variables):
+            self.states_[r, v] = <int32_t> (uniform(&self.streams[r]) * self.sizes[v])
+        self._measure(r)
+
+    def _measure_all(self):
+        """Compute the energies of all replicas."""
+        for r in range(self.n_replicas):
+            self._measure(r)
+
+    cdef void _measure(self, Py_ssize_t r) noexcept nogil:
+        """Compute the energy of a replica, and keep its state if it is the best so far."""
+        cdef double total = 0
+        cdef double value
+        cdef Py_ssize_t f, e, cell, v
+        cdef int64_t violations = 0
+        for f in range(self.n_factors):
+            cell = self.table_at[f]
+            for e in range(self.scope_at[f], self.scope_at[f + 1]):
+                cell += self.scope_strides[e] * self.states_[r, self.scopes[e]]
+            value = self.tables[cell]
+            if value == -INFINITY:
+                violations += 1
+            else:
+                total += value
+        self.finite[r], self.violations[r] = total, violations
+        if violations == 0 and total > self.best_log_potential:
+            self.best_log_potential = total
+            for v in range(self.n_variables):
+                self.best_[v] = self.states_[r, v]
+
+    cdef bint filter_forward(self, Py_ssize_t r, Py_ssize_t block) noexcept nogil:
+        """Eliminate the variables of a block; return False if no state of the block is possible."""
+        cdef Py_ssize_t b, i, e, a, x, row, first, m, n_states, varying, separator
+        cdef int64_t offset
+        cdef const double* table = &self.scaled[r, 0] if self.scaled.shape[1] else NULL
+        cdef const double* values
+        cdef double* messages = &self.messages[0]
+        cdef double* out = &self.row[0]
+        cdef int32_t digits[MOST_AXES]
+        for b in range(self.block_at[block], self.block_at[block + 1]):
+            n_states, first, varying = self.sizes[self.bucket_variable[b]], self.input_at[b], self.constant_to[b]
+            separator = self.separator_at[b]
+            m = self.separator_at[b + 1] - separator
+            for x in range(n_states):
+                self.constant[x] = 0
+            for i in range(first, self.input_at[b + 1]):
+                offset = 0 if self.source[i] < 0 else self.table_at[self.source[i]]
+                for e in range(self.fixed_at[i], self.fixed_at[i + 1]):
+                    offset += self.fixed_strides[e] * self.states_[r, self.fixed_variables[e]]
+                if i < varying:
+                    values = messages - 1 - self.source[i] if self.source[i] < 0 else table + offset
+                    for x in range(n_states):
+                        self.constant[x] += values[x * self.own_stride[i]]
+                else:
+                    self.offsets[i - first] = -1 - self.source[i] if self.source[i] < 0 else offset
+            for a in range(m):
+                digits[a] = 0
+            for row in range(self.n_rows[b]):
+                for x in range(n_states):
+                    out[x] = self.constant[x]
+                for i in range(varying, self.input_at[b + 1]):
+                    values = (messages if self.source[i] < 0 else table) + self.offsets[i - first]
+                    for x in range(n_states):
+                        out[x] += values[x * self.own_stride[i]]
+                messages[self.row_at[b] + row] = normalise(out, &self.cells[self.cell_at[b] + row * n_states], n_states)
+                self.next_row(b, m, separator, varying, first, digits)
+            if m == 0 and messages[self.row_at[b]] == -INFINITY:
+                return False
+        return True
+
+    cdef inline void next_row(self, Py_ssize_t b, Py_ssize_t m, Py_ssize_t separator, Py_ssize_t varying,
+                              Py_ssize_t first, int32_t* digits) noexcept nogil:
+        """Move the offsets of a bucket's inputs to the next joint state of the separator."""
+        cdef Py_ssize_t a = m - 1
+        cdef Py_ssize_t i
+        cdef int64_t step
+        while a >= 0:
+            digits[a] += 1
+            step = 1
+            if digits[a] == self.sizes[self.separators[separator + a]]:
+                step = 1 - digits[a]
+                digits[a] = 0
+            for i in range(varying, self.input_at[b + 1]):
+                self.offsets[i - first] += step * self.strides[self.stride_at[i] + a]
+            if step == 1:
+                return
+            a -= 1
+
+    cdef void sample_backward(self, Py_ssize_t r, Py_ssize_t block) noexcept nogil:
+        """Draw the variables of a block in the opposite order of their elimination."""
+        cdef Py_ssize_t b, a, x, row, n_states
+        cdef const double* p
+        cdef double u
+        for b in range(self.block_at[block + 1] - 1, self.block_at[block] - 1, -1):
+            row = 0
+            for a in range(self.separator_at[b], self.separator_at[b + 1]):
+                row = row * self.sizes[self.separators[a]] + self.states_[r, self.separators[a]]
+            n_states = self.sizes[self.bucket_variable[b]]
+            p = &self.cells[self.cell_at[b] + row * n_states]
+            u = uniform(&self.streams[r])
+            x = 0
+            while x < n_states - 1 and u >= p[x]:
+                u -= p[x]
+                x += 1
+            while p[x] == 0:  # rounding: the probabilities add up to less than 1
+                x = x - 1 if x > 0 else n_states - 1
+            self.states_[r, self.bucket_variable[b]] = <int32_t> x
+
+    cdef void add_marginals(self, Py_ssize_t block) noexcept nogil:
+        """Add the marginals of a block's variables, given all other variables, to the sums."""
+        cdef Py_ssize_t b, i, a, x, row, first, m, n_states, varying, separator, v
+        cdef double weight, p
+        cdef const double* cells
+        cdef int32_t digits[MOST_AXES]
+        for b in range(self.block_at[block + 1] - 1, self.block_at[block] - 1, -1):
+            for row in range(self.n_rows[b]):
+                self.beliefs[self.row_at[b] + row] = 1 if self.separator_at[b] == self.separator_at[b + 1] else 0
+        for b in range(self.block_at[block + 1] - 1, self.block_at[block] - 1, -1):
+            v, first = self.bucket_variable[b], self.input_at[b]
+            n_states, separator, varying = self.sizes[v], self.separator_at[b], self.constant_to[b]
+            m = self.separator_at[b + 1] - separator
+            self.counts[v] += 1
+            for i in range(first, self.input_at[b + 1]):
+                self.offsets[i - first] = -1 - self.source[i]
+            for a in range(m):
+                digits[a] = 0
+            for row in range(self.n_rows[b]):
+                weight = self.beliefs[self.row_at[b] + row]
+                cells = &self.cells[self.cell_at[b] + row * n_states]
+                if weight > 0:
+                    for x in range(n_states):
+                        self.sums[v, x] += weight * cells[x]
+                    for i in range(first, self.input_at[b + 1]):
+                        if self.source[i] < 0:
+                            for x in range(n_states):
+                                self.beliefs[self.offsets[i - first] + x * self.own_stride[i]] += weight * cells[x]
+                self.next_row(b, m, separator, varying, first, digits)
+
+    cdef void update(self, Py_ssize_t r, bint reverse, bint record) noexcept nogil:
+        """Update all blocks of a replica, in opposite order if ``reverse``."""
+        cdef Py_ssize_t k, block
+        for k in range(self.n_blocks):
+            block = self.n_blocks - 1 - k if reverse else k
+            if self.filter_forward(r, block):
+                if record:
+                    self.add_marginals(block)
+                self.sample_backward(r, block)
+        self._measure(r)
+
+    cdef void exchange(self) noexcept nogil:
+        """Propose to exchange the states of replicas r and r + 1, for even and odd r in turn (Syed et al. 2022)."""
+        cdef Py_ssize_t r, v
+        cdef double change, accept
+        for r in range(self.parity, self.n_replicas - 1, 2):
+            change = (self.betas[r] - self.betas[r + 1]) * (self.finite[r + 1] - self.finite[r])
+            if self.violations[r] != self.violations[r + 1]:
+                if self.penalties[r] < INFINITY:
+                    change -= (self.penalties[r] - self.penalties[r + 1]) * (self.violations[r + 1] - self.violations[r])
+                elif self.violations[r + 1] < self.violations[r]:
+                    change = INFINITY
+                else:
+                    change = -INFINITY
+            accept = 1 if change >= 0 else exp(change)
+            self.rejected[r] += 1 - accept
+            self.attempted[r] += 1
+            if uniform(&self.streams[self.n_replicas]) < accept:
+                for v in range(self.n_variables):
+                    self.states_[r, v], self.states_[r + 1, v] = self.states_[r + 1, v], self.states_[r, v]
+                self.finite[r], self.finite[r + 1] = self.finite[r + 1], self.finite[r]
+                self.violations[r], self.violations[r + 1] = self.violations[r + 1], self.violations[r]
+        self.parity = 1 - self.parity
+
+    def advance(self, Py_ssize_t n_rounds, bint record=False, bint update=True):
+        """Run rounds: each updates all blocks of all replicas and then proposes exchanges.
+
+        Args:
+            n_rounds: Number of rounds.
+            record: Add the conditional marginals of replica 0 to the sums, once its state is possible.
+            update: Update the blocks; without it, a round consists of exchanges.
+        """
+        cdef Py_ssize_t round_, r
+        with nogil:
+            for round_ in range(n_rounds):
+                if update:
+                    for r in range(self.n_replicas):
+                        self.update(r, False, record and r == 0 and self.violations[0] == 0)
+                self.exchange()
+
+    def anneal(self, Py_ssize_t r, betas, penalties, bint reverse=False):
+        """Move a replica through a sequence of temperatures, and return the logarithm of its importance weight.
+
+        The weight is the product of the ratios of successive unnormalised probabilities (Neal 2001). With ``reverse``
+        each update precedes the change of temperature and takes the blocks in opposite order, so that the run is the
+        reversal of a run through the opposite sequence.
+
+        Args:
+            r: The replica.
+            betas: float64[T], inverse temperatures; the state is a sample at the first one.
+            penalties: float64[T], penalties for entries of -inf.
+            reverse: Run in the opposite direction.
+        """
+        cdef double[::1] b = np.array(betas, np.float64)
+        cdef double[::1] c = np.array(penalties, np.float64)
+        cdef double log_weight = 0
+        cdef Py_ssize_t t
+        if not 0 <= r < self.n_replicas or b.shape[0] != c.shape[0] or b.shape[0] < 1:
+            raise ValueError("the replica must exist, and each inverse temperature must have a penalty")
+        with nogil:
+            self._scale(r, b[0], c[0])
+            for t in range(1, b.shape[0]):
+                if reverse:
+                    self.update(r, True, False)
+                log_weight += (b[t] - b[t - 1]) * self.finite[r]
+                if self.violations[r] > 0:
+                    log_weight -= (c[t] - c[t - 1]) * self.violations[r]
+                self._scale(r, b[t], c[t])
+                if not reverse:
+                    self.update(r, False, False)
+        return log_weight

@@ -1,0 +1,124 @@
+"""Parallel tempering with blocked updates, for graphs with many modes or hard constraints."""
+
+from __future__ import annotations
+
+import math
+import os
+from dataclasses import dataclass
+from time import perf_counter
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from herdner.base.checks import check_integer
+from herdner.base.seeds import Seed, generator
+from herdner.graph.tables import Graph, compile_tables
+from herdner.inference.backend import Capabilities, UnsupportedGraph
+from herdner.inference.elimination_order import reduce_graph
+from herdner.inference.gibbs.start import check_start
+from herdner.inference.record import Record
+from herdner.inference.result import Result
+from herdner.inference.tempering import Ensemble, TemperedRun
+
+_TUNING_SHARE = 0.25  # part of the time limit that tunes the temperatures
+
+
+@dataclass(frozen=True, slots=True)
+class Tempered:
+    """Parallel tempering with blocked Gibbs updates, for factors of any arity, many modes and hard constraints.
+
+    Each chain has replicas of the graph at several temperatures, which exchange their states. A round updates blocks
+    that together contain all variables: each block is drawn from its joint distribution given the other variables, and
+    then exchanges are proposed. Blocks of width 1 are spanning forests (Hamze and de Freitas 2004). At all temperatures
+    but the first, entries of -inf have finite penalties, so replicas cross hard constraints. The temperatures are tuned
+    before the recorded rounds.
+
+    Attributes:
+        n_rounds: Number of recorded rounds.
+        burn_in: Number of rounds before them, in which the temperatures are tuned.
+        seconds: Time limit that replaces ``n_rounds`` and ``burn_in``; None is no limit. With a limit, results depend
+            on the speed of the machine.
+        n_replicas: Number of temperatures of each chain; 1 is sampling without tempering.
+        width: Largest number of variables that a variable of a block depends on when it is eliminated: 0 is plain Gibbs
+            sampling, 1 gives spanning forests. The time of an update grows exponentially with the width.
+        n_chains: Number of independent chains.
+        n_threads: Number of threads; None is one for each chain, up to the number of processors. Results do not depend
+            on it.
+    """
+
+    n_rounds: int = 1000
+    burn_in: int = 250
+    seconds: float | None = None
+    n_replicas: int = 8
+    width: int = 8
+    n_chains: int = 2
+    n_threads: int | None = None
+
+    capabilities: ClassVar[Capabilities] = Capabilities("state", frozenset({"marginals"}), linked=False)
+
+    def __post_init__(self) -> None:
+        """Raise ``ValueError`` for options out of range."""
+        check_integer(self.n_rounds, "n_rounds")
+        check_integer(self.burn_in, "burn_in", 0)
+        check_integer(self.n_replicas, "n_replicas")
+        check_integer(self.width, "width", 0)
+        check_integer(self.n_chains, "n_chains")
+        if self.n_threads is not None:
+            check_integer(self.n_threads, "n_threads")
+        if self.seconds is not None and not 0 < self.seconds < math.inf:
+            raise ValueError(f"seconds must be a positive number or None, got {self.seconds!r}")
+
+    def infer(
+        self, graph: Graph, seed: Seed = None, *, start: ArrayLike | None = None, record: Record | None = None
+    ) -> Result:
+        """Sample from one graph, and return the result of all chains.
+
+        Args:
+            graph: A graph of discrete variables and tables.
+            seed: Source of randomness; the same seed gives the same result unless ``seconds`` is set.
+            start: int[V], a joint state of log-potential above -inf, the first state of all replicas; None draws the
+                states.
+            record: Checked only; the best state and the marginals are always computed.
+
+        Returns:
+            The best visited state, and the marginals as averages of the blocks' marginals given all other variables.
+
+        Raises:
+            UnsupportedGraph: No visited state has a log-potential above -inf.
+            ImpossibleGraph: Arc consistency shows that -inf entries forbid every joint state.
+            NotEnoughMemory: The tables of all replicas do not fit into memory.
+            UnsupportedRecord: ``record`` has fields other than best and marginals.
+            ValueError: The start does not fit the graph.
+        """
+        began = perf_counter()
+        self.capabilities.require(record, "tempered")
+        compiled = compile_tables(graph)
+        reduced = reduce_graph(compiled.sizes, compiled.factors)
+        first = None if start is None else reduced.reduced_state(check_start(compiled, start).astype(np.int32))
+        children = generator(seed).spawn(self.n_chains)
+        ensembles = [Ensemble.of(reduced, self.n_replicas, self.width, rng, first) for rng in children]
+        run = TemperedRun(ensembles, self.n_threads or min(self.n_chains, os.cpu_count() or 1))
+        n_rounds = self._sample(run, began)
+        best, marginals = run.best(), run.marginals()
+        if best is None or marginals is None:
+            raise UnsupportedGraph(
+                "tempered found no joint state that the -inf entries allow; allow more rounds or time, use exact (for"
+                " graphs of small treewidth), or pass a start"
+            )
+        state = reduced.original_states(best[None])[0]
+        return Result(
+            state=state,
+            log_potential=float(compiled.graph.log_potential(state)),
+            marginals=reduced.original_marginals(marginals, compiled.sizes),
+            n_updates=n_rounds * self.n_chains * self.n_replicas * len(reduced.variables),
+            seconds=perf_counter() - began,
+        )
+
+    def _sample(self, run: TemperedRun, began: float) -> int:
+        """Tune and run the chains, and return the number of recorded rounds."""
+        if self.seconds is None:
+            run.tune(self.burn_in)
+            return run.advance(self.n_rounds, record=True)
+        run.tune(2**62, began + _TUNING_SHARE * self.seconds)
+        return run.advance(2**62, record=True, until=began + self.seconds) or run.advance(1, record=True)

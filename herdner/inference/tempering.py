@@ -1,0 +1,267 @@
+"""Blocks and temperatures of tempered sampling on any graph of tables.
+
+A block is a set of variables whose joint distribution given the other variables is cheap to sample, because it has an
+elimination order with small separators. With separators of at most one variable the block is a spanning forest (Hamze
+and de Freitas 2004, "From fields to trees"); larger separators give w-cutset sampling (Bidyuk and Dechter 2007).
+
+Parallel tempering runs replicas of a graph at inverse temperatures of at most 1 and exchanges their states. At the
+inverse temperature 0 all joint states are equally probable, so the replica moves freely. An entry of -inf gets a finite
+penalty at all temperatures but the first, so that replicas cross constraints. The temperatures are tuned until all
+exchanges are rejected equally often (Syed et al. 2022, "Non-reversible parallel tempering").
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from time import perf_counter
+
+import numpy as np
+
+from herdner._ext.replicas import Replicas
+from herdner.base.arrays import Floats, Int32s
+from herdner.base.memory import check_memory
+from herdner.inference.elimination_order import ReducedGraph
+
+MOST_LOG2_CELLS = 14.0  # log2 of the largest number of cells of a bucket in a block
+LEAST_BLOCKS = 4  # blocks with different outer variables mix better than few blocks
+PENALTY = 2.0  # penalty of an entry of -inf at the inverse temperature 1/2, in nats
+MOST_REJECTIONS = 0.6  # largest rejection rate of exchanges that the temperatures are tuned for
+_FIRST_ROUNDS = 16  # rounds before the first change of the temperatures
+_SLICE_SECONDS = 0.1  # approximate time between two looks at the clock; Ctrl-C acts there too
+
+
+def find_blocks(
+    sizes: Sequence[int], scopes: Sequence[tuple[int, ...]], width: int, rng: np.random.Generator
+) -> list[list[int]]:
+    """Search for blocks of variables that together contain all variables.
+
+    A block begins with all variables. Variables are eliminated greedily, the cheapest first; if every elimination would
+    be too expensive, a variable of high degree leaves the block. Variables that no earlier block has leave last.
+
+    Args:
+        sizes: Number of states of each variable.
+        scopes: Variables of each factor.
+        width: Largest number of variables of a separator: 0 gives single variables, 1 gives forests.
+        rng: Source of randomness for ties.
+
+    Returns:
+        The variables of each block in the order of their elimination.
+    """
+    neighbours: list[set[int]] = [set() for _ in sizes]
+    for scope in scopes:
+        for v in scope:
+            neighbours[v].update(scope)
+    for v, others in enumerate(neighbours):
+        others.discard(v)
+    if width == 0:
+        return [[v] for v in range(len(sizes))]
+    log_sizes = np.log2(np.asarray(sizes, float)).tolist()
+    missing = set(range(len(sizes)))
+    blocks: list[list[int]] = []
+    while missing or len(blocks) < LEAST_BLOCKS:
+        block = _find_block([set(others) for others in neighbours], log_sizes, width, missing, rng)
+        missing.difference_update(block)
+        blocks.append(block)
+    return blocks
+
+
+def _find_block(
+    neighbours: list[set[int]], log_sizes: list[float], width: int, missing: set[int], rng: np.random.Generator
+) -> list[int]:
+    """Return one block that contains at least one variable of ``missing``; the graph ``neighbours`` is used up."""
+    ties = rng.random(len(neighbours)).tolist()
+    alive = [True] * len(neighbours)
+    cheapest = [(len(others), ties[v], v) for v, others in enumerate(neighbours)]
+    largest = [(v in missing, -len(others), ties[v], v) for v, others in enumerate(neighbours)]
+    heapq.heapify(cheapest)
+    heapq.heapify(largest)
+    block: list[int] = []
+
+    def remove(v: int) -> None:
+        alive[v] = False
+        for u in neighbours[v]:
+            neighbours[u].discard(v)
+
+    def requeue(changed: set[int]) -> None:
+        for u in changed:
+            heapq.heappush(cheapest, (len(neighbours[u]), ties[u], u))
+            heapq.heappush(largest, (u in missing, -len(neighbours[u]), ties[u], u))
+
+    while cheapest:
+        degree, _, v = cheapest[0]
+        if not alive[v] or degree != len(neighbours[v]):
+            heapq.heappop(cheapest)
+            continue
+        log2_cells = log_sizes[v] + sum(log_sizes[u] for u in neighbours[v])
+        changed = set(neighbours[v])
+        if not changed or (degree <= width and log2_cells <= MOST_LOG2_CELLS):
+            block.append(v)
+            remove(v)
+            for u in changed:
+                neighbours[u] |= changed - {u}
+        else:
+            while not alive[largest[0][-1]] or -largest[0][1] != len(neighbours[largest[0][-1]]):
+                heapq.heappop(largest)
+            dropped = largest[0][-1]
+            changed = set(neighbours[dropped])
+            remove(dropped)
+        requeue(changed)
+    return block
+
+
+def penalties_of(betas: Floats) -> Floats:
+    """Return the penalty for an entry of -inf at each inverse temperature: infinite at 1, and 0 at 0.
+
+    Args:
+        betas: float64[R], inverse temperatures from 0 to 1.
+    """
+    with np.errstate(divide="ignore"):
+        return PENALTY * betas / (1 - betas)
+
+
+def equalise_rejections(betas: Floats, rejection_rates: Floats) -> Floats:
+    """Place inverse temperatures so that all exchanges are rejected equally often, at a rate of at most 0.6.
+
+    The sum of the rejection rates from 1 to an inverse temperature depends little on the placement of the others. It is
+    interpolated linearly (Syed et al. 2022, Algorithm 4). If the temperatures are too few to reach 0 at this rate, the
+    last one is positive.
+
+    Args:
+        betas: float64[R], inverse temperatures from 1 down, R >= 2.
+        rejection_rates: float64[R - 1], the rejection rate between neighbouring temperatures.
+
+    Returns:
+        float64[R], the new inverse temperatures, from 1 down.
+    """
+    n_replicas, target = len(betas), MOST_REJECTIONS * (len(betas) - 1)
+    barrier: Floats = np.zeros(n_replicas)
+    barrier[1:] = np.cumsum(np.maximum(rejection_rates, 1e-3))
+    if barrier[-1] < target and betas[-1] > 0:  # the rate beyond the last temperature is unknown: move by steps
+        betas, barrier = np.append(betas, betas[-1] / 2 if betas[-1] > 0.01 else 0.0), np.append(barrier, target)
+    return np.interp(np.linspace(0, min(float(barrier[-1]), target), n_replicas), barrier, betas)
+
+
+@dataclass(slots=True, eq=False)
+class Ensemble:
+    """Replicas of one graph at several inverse temperatures, and the tuning of these temperatures.
+
+    Attributes:
+        replicas: The replicas; replica 0 has the inverse temperature 1.
+        betas: float64[R], the inverse temperatures.
+    """
+
+    replicas: Replicas
+    betas: Floats
+
+    @classmethod
+    def of(
+        cls, reduced: ReducedGraph, n_replicas: int, width: int, rng: np.random.Generator, start: Int32s | None = None
+    ) -> Ensemble:
+        """Build replicas with uniform states and equally spaced inverse temperatures from 1 to 0.
+
+        Args:
+            reduced: The graph.
+            n_replicas: Number of replicas; a single replica has the inverse temperature 1.
+            width: Largest number of variables of a separator in a block.
+            rng: Source of randomness.
+            start: int32[n], the state of all replicas; None draws their states.
+
+        Returns:
+            The ensemble.
+
+        Raises:
+            NotEnoughMemory: The tables of all replicas do not fit into memory.
+        """
+        n_bytes = 8.0 * (n_replicas + 1) * sum(table.size for table in reduced.tables)
+        check_memory(n_bytes, f"{n_replicas} replicas of this graph", "use fewer replicas")
+        blocks = find_blocks(reduced.sizes, reduced.scopes, width, rng)
+        betas = np.linspace(1, 0, n_replicas) if n_replicas > 1 else np.ones(1)
+        key = int(rng.integers(2**62))
+        replicas = Replicas(reduced.sizes, reduced.scopes, reduced.tables, blocks, betas, penalties_of(betas), key)
+        if start is not None:
+            replicas.states = np.tile(start, (n_replicas, 1))
+        return cls(replicas, betas)
+
+    def adapt(self) -> None:
+        """Equalise the rejection rates of the rounds since the last change, once a possible state was visited."""
+        if len(self.betas) > 1 and self.replicas.best_log_potential > -math.inf:
+            self.betas = equalise_rejections(self.betas, self.replicas.rejection_rates)
+            self.replicas.set_temperatures(self.betas, penalties_of(self.betas))
+
+    def make_possible(self) -> None:
+        """Replace the state of replica 0 by the best state so far if it is impossible and a possible state exists."""
+        if self.replicas.energies[0, 1] > 0 and self.replicas.best_log_potential > -math.inf:
+            states = self.replicas.states
+            states[0] = self.replicas.best
+            self.replicas.states = states
+
+
+@dataclass(slots=True, eq=False)
+class TemperedRun:
+    """Run of independent ensembles in threads. Results do not depend on the number of threads.
+
+    Attributes:
+        ensembles: The ensembles.
+        n_threads: Number of threads.
+        piece: Number of rounds between two looks at the clock, which adapts to the speed of the rounds.
+    """
+
+    ensembles: list[Ensemble]
+    n_threads: int
+    piece: int = field(default=1, init=False)
+
+    def tune(self, n_rounds: int, until: float = math.inf) -> None:
+        """Run all ensembles and adapt their temperatures after 16, 32, 64 and further doubled numbers of rounds.
+
+        Args:
+            n_rounds: Total number of rounds.
+            until: Reading of `time.perf_counter` at which the tuning ends early.
+        """
+        length = _FIRST_ROUNDS
+        while n_rounds > 0 and perf_counter() < until:
+            done = self.advance(min(length, n_rounds), until=until)
+            if done >= _FIRST_ROUNDS:
+                for ensemble in self.ensembles:
+                    ensemble.adapt()
+            n_rounds, length = n_rounds - done, 2 * length
+        for ensemble in self.ensembles:
+            ensemble.make_possible()
+
+    def advance(self, n_rounds: int, *, record: bool = False, until: float = math.inf) -> int:
+        """Run all ensembles for a number of rounds or until a time, and return the number of rounds.
+
+        Args:
+            n_rounds: Largest number of rounds.
+            record: Record the marginals of the replicas at the inverse temperature 1.
+            until: Reading of `time.perf_counter` at which the run ends early.
+        """
+        done = 0
+        with ThreadPoolExecutor(self.n_threads) as pool:
+            while done < n_rounds and (perf_counter() < until):
+                began, length = perf_counter(), min(self.piece, n_rounds - done)
+                for future in [pool.submit(each.replicas.advance, length, record) for each in self.ensembles]:
+                    future.result()
+                done += length
+                seconds = perf_counter() - began
+                if seconds < _SLICE_SECONDS / 2 and length == self.piece:
+                    self.piece *= 2
+                elif seconds > 2 * _SLICE_SECONDS:
+                    self.piece = max(1, self.piece // 2)
+        return done
+
+    def marginals(self) -> list[Floats] | None:
+        """Return the averages of the recorded conditional marginals, one array per variable; None without a record."""
+        pairs = [each.replicas.marginal_sums for each in self.ensembles]
+        sums, counts = sum(pair[0] for pair in pairs), sum(pair[1] for pair in pairs)
+        if np.any(counts == 0):
+            return None
+        return list(sums / np.reshape(counts, (-1, 1)))
+
+    def best(self) -> Int32s | None:
+        """Return the best joint state of all ensembles, int32[n], or None if no possible state was visited."""
+        replicas = max((each.replicas for each in self.ensembles), key=lambda each: each.best_log_potential)
+        return replicas.best if replicas.best_log_potential > -math.inf else None

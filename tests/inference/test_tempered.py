@@ -1,0 +1,207 @@
+"""Blocks, replicas at several temperatures, and the backend that samples with them."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+from herdner._ext.replicas import Replicas
+from herdner.graph import FactorGraph, TableFactors, ising
+from herdner.inference import UnsupportedGraph, make_backend
+from herdner.inference.tempering import equalise_rejections, find_blocks, penalties_of
+
+
+def random_graph(rng: np.random.Generator, n: int = 6, zeros: float = 0.1) -> FactorGraph:
+    """Factors of one to four of ``n`` variables with one to three states; one joint state has no entry of -inf."""
+    sizes = rng.integers(1, 4, size=n)
+    allowed = [int(rng.integers(size)) for size in sizes]
+    groups = []
+    for _ in range(7):
+        scope = rng.choice(n, size=int(rng.integers(1, 5)), replace=False)
+        table = rng.normal(size=[1, *sizes[scope]])
+        table[rng.random(table.shape) < zeros] = -np.inf
+        table[(0, *(allowed[v] for v in scope))] = 0.0
+        groups.append(TableFactors([scope], table))
+    return FactorGraph(sizes, groups)
+
+
+def pieces(graph: FactorGraph) -> tuple[list[int], list[tuple[int, ...]], list[np.ndarray]]:
+    """Sizes, scopes and tables of a graph whose groups have one factor each."""
+    groups = graph.factors
+    scopes = [tuple(int(v) for v in group.scopes[0]) for group in groups]
+    return graph.domains.sizes.tolist(), scopes, [np.array(group.tables[0]) for group in groups]
+
+
+def tempered_probabilities(graph: FactorGraph, beta: float, penalty: float) -> dict[tuple[int, ...], float]:
+    """Probability of each joint state at an inverse temperature, by enumeration."""
+    sizes, scopes, tables = pieces(graph)
+    values = {}
+    for state in itertools.product(*map(range, sizes)):
+        entries = np.array([table[tuple(state[v] for v in s)] for s, table in zip(scopes, tables, strict=True)])
+        is_finite = np.isfinite(entries)
+        violations = int((~is_finite).sum())
+        values[state] = np.exp(beta * entries[is_finite].sum() - (penalty * violations if violations else 0.0))
+    total = sum(values.values())
+    return {state: value / total for state, value in values.items()}
+
+
+@pytest.mark.parametrize("width", [1, 2, 3])
+@pytest.mark.parametrize("seed", range(5))
+def test_blocks_contain_all_variables_and_have_small_separators(width, seed):
+    rng = np.random.default_rng(seed)
+    n = 30
+    scopes = [tuple(rng.choice(n, size=int(rng.integers(1, 5)), replace=False).tolist()) for _ in range(40)]
+    blocks = find_blocks([2] * n, scopes, width, rng)
+    assert set(itertools.chain(*blocks)) == set(range(n))
+    for block in blocks:
+        rest = [set(scope) & set(block) for scope in scopes]
+        for v in block:
+            bucket = set().union(*(scope for scope in rest if v in scope)) - {v}
+            assert len(bucket) <= width
+            rest = [scope for scope in rest if v not in scope] + [bucket]
+
+
+def test_blocks_of_width_0_are_single_variables():
+    assert find_blocks([2, 3], [(0, 1)], 0, np.random.default_rng(0)) == [[0], [1]]
+
+
+@pytest.mark.parametrize("update", [False, True])
+@pytest.mark.parametrize("seed", range(3))
+def test_a_round_conserves_the_distribution_of_every_replica(seed, update):
+    rng = np.random.default_rng(seed)
+    graph = random_graph(rng, 4)
+    sizes, scopes, tables = pieces(graph)
+    betas = np.array([1.0, 0.6, 0.2])
+    penalties = penalties_of(betas)
+    exact = [tempered_probabilities(graph, *pair) for pair in zip(betas, penalties, strict=True)]
+    states = [np.array(list(each)) for each in exact]
+    blocks = find_blocks(sizes, scopes, 1, rng)
+    replicas = Replicas(sizes, scopes, tables, blocks, betas, penalties, seed)
+    n_runs = 4000
+    counts = [dict.fromkeys(each, 0) for each in exact]
+    drawn = [rng.choice(len(s), size=n_runs, p=list(e.values())) for s, e in zip(states, exact, strict=True)]
+    moved = 0
+    for run in range(n_runs):
+        before = np.array([states[r][drawn[r][run]] for r in range(3)])
+        replicas.states = before
+        replicas.advance(1, update=update)
+        moved += (replicas.states != before).any()
+        for r, state in enumerate(replicas.states.tolist()):
+            counts[r][tuple(state)] += 1
+    assert moved > n_runs / 10
+    for r in range(3):
+        for state, probability in exact[r].items():
+            deviation = 5 * np.sqrt(n_runs * probability * (1 - probability)) + 5 * (probability > 0)
+            assert abs(counts[r][state] - n_runs * probability) <= deviation
+
+
+@pytest.mark.parametrize(
+    "options", [(0, 1), (1, 1), (1, 3), (2, 4), (8, 2)], ids="width {0[0]}, {0[1]} replicas".format
+)
+@pytest.mark.parametrize("seed", range(6))
+def test_marginals_are_those_of_elimination(seed, options):
+    width, n_replicas = options
+    graph = random_graph(np.random.default_rng(seed), zeros=0.1 if n_replicas > 1 else 0.0)
+    exact = make_backend("exact").infer(graph)
+    result = make_backend("tempered", n_rounds=4000, width=width, n_replicas=n_replicas).infer(graph, seed)
+    np.testing.assert_allclose(result.marginals, exact.marginals, atol=0.03)
+    assert result.log_potential == pytest.approx(exact.log_potential)
+
+
+def test_a_block_that_is_the_whole_graph_is_exact():
+    graph = ising(0.7, np.random.default_rng(1).normal(size=(1, 30)))
+    result = make_backend("tempered", n_rounds=1, burn_in=0, width=1).infer(graph, 0)
+    np.testing.assert_allclose(result.marginals, make_backend("exact").infer(graph).marginals, atol=1e-12)
+
+
+def test_replicas_move_between_modes():
+    graph = ising(0.8, np.full((8, 8), 0.002))
+    exact = make_backend("exact").infer(graph).marginals
+    for width in (0, 1):
+        result = make_backend("tempered", n_rounds=4000, burn_in=1000, width=width, n_replicas=10).infer(graph, 1)
+        assert np.abs(result.marginals - exact).max() < 0.1
+    stuck = make_backend("gibbs", n_sweeps=4000).infer(graph, 1)
+    assert np.abs(stuck.marginals - exact).max() > 0.2
+
+
+def test_results_do_not_depend_on_threads():
+    graph = random_graph(np.random.default_rng(4))
+    results = [make_backend("tempered", n_rounds=300, n_threads=n, n_chains=3).infer(graph, 5) for n in (1, 3)]
+    np.testing.assert_array_equal(results[0].marginals, results[1].marginals)
+    np.testing.assert_array_equal(results[0].state, results[1].state)
+
+
+def colouring(n: int) -> FactorGraph:
+    """Complete graph of ``n`` variables with three states, all different."""
+    pairs = list(itertools.combinations(range(n), 2))
+    return FactorGraph([3] * n, [TableFactors(pairs, np.where(np.eye(3) > 0, -np.inf, 0.0)[None])])
+
+
+@pytest.mark.parametrize("width", [0, 1, 3])
+def test_constraints_without_a_solution_are_reported(width):
+    with pytest.raises(UnsupportedGraph, match="tempered found no joint state that the -inf entries allow; allow more"):
+        make_backend("tempered", n_rounds=50, width=width).infer(colouring(4), 0)
+
+
+@pytest.mark.parametrize("width", [0, 1])
+def test_replicas_cross_constraints(width):
+    result = make_backend("tempered", n_rounds=3000, width=width).infer(colouring(3), 0)
+    assert result.log_potential == 0.0
+    np.testing.assert_allclose(result.marginals, 1 / 3, atol=0.05)
+
+
+def test_a_start_is_the_first_state():
+    graph = colouring(3)
+    result = make_backend("tempered", n_rounds=1, burn_in=0, n_replicas=1, width=0).infer(graph, 0, start=[2, 0, 1])
+    np.testing.assert_array_equal(result.marginals.argmax(axis=1), [2, 0, 1])
+    with pytest.raises(ValueError, match="start has log-potential -inf"):
+        make_backend("tempered").infer(graph, 0, start=[0, 0, 1])
+
+
+def test_temperatures_are_placed_at_equal_rejections():
+    betas = np.array([1.0, 0.5, 0.0])
+    np.testing.assert_allclose(equalise_rejections(betas, np.array([0.4, 0.2])), [1.0, 0.625, 0.0])
+    placed = equalise_rejections(betas, np.array([1.0, 1.0]))
+    assert placed[0] == 1.0
+    assert placed[-1] == pytest.approx(0.4)
+    assert equalise_rejections(np.array([1.0, 0.8]), np.array([0.1]))[-1] < 0.8
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"sizes": [0, 2]}, "sizes must be at least 1"),
+        ({"scopes": [(0, 0)]}, "distinct variables"),
+        ({"scopes": [(0, 2)]}, "distinct variables"),
+        ({"tables": [np.zeros((2, 3))]}, "the shape of a table"),
+        ({"tables": [np.full((2, 2), np.nan)]}, "finite or -inf"),
+        ({"tables": []}, "one table"),
+        ({"blocks": [[0, 0]]}, "a block must name distinct variables"),
+        ({"blocks": [[-1]]}, "a block must name distinct variables"),
+        ({"betas": [1.0]}, "2 inverse temperatures and penalties|1 inverse temperatures and penalties"),
+        ({"betas": [1.0, -1.0]}, "at least 0"),
+        ({"penalties": [0.0, np.nan]}, "at least 0"),
+    ],
+)
+def test_arguments_of_replicas_are_checked(change, message):
+    arguments = {
+        "sizes": [2, 2], "scopes": [(0, 1)], "tables": [np.zeros((2, 2))], "blocks": [[0, 1]],
+        "betas": [1.0, 0.5], "penalties": [np.inf, 2.0], "key": 0,
+    } | change  # fmt: skip
+    with pytest.raises(ValueError, match=message):
+        Replicas(**arguments)
+
+
+def test_states_of_replicas_are_checked():
+    replicas = Replicas([2, 2], [(0, 1)], [np.zeros((2, 2))], [[0, 1]], [1.0], [np.inf], 0)
+    for states in ([[0, 2]], [[-1, 0]], [[0]]):
+        with pytest.raises(ValueError, match="states must"):
+            replicas.states = states
+
+
+@pytest.mark.parametrize("name", ["n_rounds", "n_replicas", "n_chains", "seconds"])
+def test_options_out_of_range_are_refused(name):
+    with pytest.raises(ValueError, match=name):
+        make_backend("tempered", **{name: 0})
