@@ -1,0 +1,54 @@
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+class OnlineChains:
+    def __init__(
+        self,
+        offsets: ArrayLike,
+        starts: ArrayLike,
+        uses: ArrayLike,
+        values: ArrayLike | None,
+        entry_labels: ArrayLike,
+        states: ArrayLike,
+        allowed: ArrayLike,
+        learned: ArrayLike,
+        fixed: ArrayLike,
+    ) -> None: ...
+    def __len__(self) -> int: ...
+
+def perceptron_epoch(
+    data: OnlineChains,
+    order: ArrayLike,
+    sample_weights: ArrayLike,
+    weights: NDArray[np.float64],
+    sums: NDArray[np.float64],
+    count: float,
+) -> tuple[float, float]: ...
+def passive_aggressive_epoch(
+    data: OnlineChains,
+    order: ArrayLike,
+    sample_weights: ArrayLike,
+    weights: NDArray[np.float64],
+    sums: NDArray[np.float64],
+    count: float,
+    kind: int,
+    c: float,
+    error_sensitive: bool,
+) -> tuple[float, float]: ...
+def arow_epoch(
+    data: OnlineChains,
+    order: ArrayLike,
+    sample_weights: ArrayLike,
+    weights: NDArray[np.float64],
+    variances: NDArray[np.float64],
+    gamma: float,
+) -> float: ...
+def sgd_epoch(
+    data: OnlineChains,
+    order: ArrayLike,
+    sample_weights: ArrayLike,
+    weights: NDArray[np.float64],
+    t: float,
+    first: float,
+    penalty: float,
+) -> tuple[float, float]: ...
