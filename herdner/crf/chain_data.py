@@ -40,6 +40,7 @@ class ChainData:
         middles: int64[n], first entry among the uses of each token.
         occurrences: int64[C], number of tokens with each column.
         transitions: bool[K, K], pairs of adjacent tags that have weights.
+        values: float64, value of each of ``uses``; None means that all features have the value 1.
     """
 
     labels: tuple[str, ...]
@@ -58,6 +59,7 @@ class ChainData:
     middles: NDArray[np.int64]
     occurrences: NDArray[np.int64]
     transitions: NDArray[np.bool_]
+    values: NDArray[np.float64] | None = None
 
     @staticmethod
     def of(
@@ -69,6 +71,10 @@ class ChainData:
         min_freq: int = 2,
         base: ChainWeights | None = None,
         counted: Sequence[NDArray[np.uint8]] | None = None,
+        values: Sequence[NDArray[np.float64]] | None = None,
+        merge: bool = True,
+        all_states: bool = False,
+        all_transitions: bool = False,
     ) -> ChainData:
         """Build the training data of a linear chain from the features and the allowed tags of documents.
 
@@ -85,6 +91,11 @@ class ChainData:
             base: Weights of a base model, or None.
             counted: uint8[tokens, K] for each document, 1 for the tags with which the features of a token are counted.
                 Tokens with all tags are not counted. None is ``allowed``.
+            values: float64, value of each feature of each document; None is 1. Features with values are not merged.
+            merge: Merge features that occur at the same tokens into one column, and store columns with many weights
+                densely.
+            all_states: Give each feature a weight for each tag.
+            all_transitions: Give each pair of tags a weight.
         """
         labels = tuple(labels)
         joined = np.concatenate([*allowed, np.empty((0, len(labels)), np.uint8)])
@@ -101,12 +112,18 @@ class ChainData:
             rows, entries = base.entries_of(distinct)
             weighted[rows, tag_indices[base.entry_labels[entries]]] = True
             transitions[np.ix_(tag_indices, tag_indices)] |= base.transition != 0
+        weighted |= all_states
+        transitions |= all_transitions
         with_weights = np.flatnonzero(weighted.any(axis=1))
-        columns, first = _columns(with_weights, weighted, key_indices, starts, len(distinct))
+        merge = merge and values is None
+        if merge:
+            columns, first = _columns(with_weights, weighted, key_indices, starts, len(distinct))
+        else:
+            columns, first = np.arange(len(with_weights), dtype=np.int32), with_weights
         column_of = np.full(len(distinct), -1, np.int32)
         column_of[with_weights] = columns
         weighted = weighted[first]
-        n_dense = int((weighted.sum(axis=1) >= _DENSE).sum())
+        n_dense = int((weighted.sum(axis=1) >= _DENSE).sum()) if merge else 0
         entry_starts = np.append(0, np.cumsum(weighted[n_dense:].sum(axis=1), dtype=np.int64))
         leading = np.full(len(distinct), -1, np.int32)  # one feature represents its column
         leading[first] = column_of[first]
@@ -117,6 +134,7 @@ class ChainData:
             np.nonzero(weighted[n_dense:])[1].astype(np.uint8),
             *loops.lay_out(key_indices, starts, leading, n_dense, entry_starts),
             np.bincount(key_indices, minlength=len(distinct))[first], transitions,
+            None if values is None else _use_values(np.concatenate(values), leading[key_indices], entry_starts),
         )  # fmt: skip
 
     @property
@@ -199,6 +217,14 @@ class ChainData:
         transition[self.transitions] = vector[len(columns) :]
         weights = ChainWeights.grouped(self.labels, transition, self.keys[rows], tags.astype(np.uint8), values)
         return weights if base is None else weights.add_to(base)
+
+
+def _use_values(
+    values: NDArray[np.float64], columns: NDArray[np.int32], entry_starts: NDArray[np.int64]
+) -> NDArray[np.float64]:
+    """Repeat the value of each feature for the weights of its column; a column of -1 has no weights."""
+    n_entries = np.append(np.diff(entry_starts), 0)
+    return np.repeat(values, n_entries[columns])
 
 
 def _columns(

@@ -1,22 +1,24 @@
-"""Training by CRFsuite (Okazaki 2007), and a reader of its model files at full precision.
+"""Training by CRFsuite (Okazaki 2007), and a reader and a writer of its model files at full precision.
 
 Model files contain doubles, of which the dump of python-crfsuite prints six decimals only. The layout is that of
-CRFsuite 0.12:
-``lib/crf/src/crf1d_model.c`` (header, features, labels, attributes) and ``lib/cqdb`` (the string tables).
+CRFsuite 0.12: ``lib/crf/src/crf1d_model.c`` (header, features, labels, attributes) and ``lib/cqdb`` (the string
+tables).
 """
 
 from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from herdner._ext.attributes import quark_hash
 from herdner.base.extras import check_extra
+from herdner.base.files import atomic_write
+from herdner.crf.attribute_weights import AttributeWeights
 from herdner.crf.trainer import TrainingProgress
 from herdner.crf.weights import MOST_TAGS, ChainWeights, Keys
 
@@ -31,41 +33,39 @@ _FEATURE = np.dtype([("type", "<u4"), ("source", "<u4"), ("target", "<u4"), ("we
 _STATE, _TRANSITION = 0, 1
 
 
-@dataclass(frozen=True)
-class CRFsuiteWeights:
-    """Weights of a CRFsuite model file, with the names of its attributes and tags.
-
-    Attributes:
-        labels: Names of the K labels, in the order of their indices.
-        attribute_names: Names of the attributes, in the order of their indices.
-        attributes: uint32[m], attribute of each state weight.
-        state_labels: uint32[m], label of each state weight.
-        state_weights: float64[m], state weights.
-        transition: float64[K, K], transition weights.
-    """
-
-    labels: list[str]
-    attribute_names: list[str]
-    attributes: NDArray[np.uint32]
-    state_labels: NDArray[np.uint32]
-    state_weights: NDArray[np.float64]
-    transition: NDArray[np.float64]
+_N_TABLES = 256  # hash tables of a string table
+_BYTE_ORDER = 0x62445371
 
 
-def read_crfsuite(path: str | Path) -> CRFsuiteWeights:
+def read_crfsuite(path: str | Path) -> AttributeWeights:
     """Read the weights in a CRFsuite model file.
 
     Args:
         path: Path of the file.
 
     Raises:
-        ValueError: The file is not a linear-chain model of CRFsuite.
+        OSError: The file cannot be read.
+        ValueError: The file is not a linear-chain model of CRFsuite, or has more than 256 labels.
     """
-    data = Path(path).read_bytes()
+    return parse_crfsuite(Path(path).read_bytes(), str(path))
+
+
+def parse_crfsuite(data: bytes, name: str) -> AttributeWeights:
+    """Read the weights in the content of a CRFsuite model file.
+
+    Args:
+        data: Content of the file.
+        name: Name of the file for error messages.
+
+    Raises:
+        ValueError: The content is not a linear-chain model of CRFsuite, or has more than 256 labels.
+    """
     try:
         header = np.frombuffer(data, _HEADER, 1)[0]
         if header["magic"] != b"lCRF" or header["type"] != b"FOMC":
             raise ValueError("wrong magic number")
+        if header["n_labels"] > MOST_TAGS:
+            raise ValueError(f"it has {header['n_labels']} labels, at most {MOST_TAGS} are possible")
         # The chunk of features begins with "FEAT", its size and the number of features; the header has another number.
         start = int(header["features"])
         features = np.frombuffer(data, _FEATURE, int.from_bytes(data[start + 8 : start + 12], "little"), start + 12)
@@ -77,11 +77,15 @@ def read_crfsuite(path: str | Path) -> CRFsuiteWeights:
         transitions = features[features["type"] == _TRANSITION]
         if (state["source"] >= len(attributes)).any() or (state["target"] >= len(labels)).any():
             raise ValueError("a weight refers to a missing attribute or label")
+        if len(set(labels)) < len(labels) or len(set(attributes)) < len(attributes):
+            raise ValueError("a name occurs twice")
+        if not np.isfinite(features["weight"]).all():
+            raise ValueError("a weight is not finite")
         transition = np.zeros((len(labels), len(labels)))
         transition[transitions["source"], transitions["target"]] = transitions["weight"]
     except (ValueError, IndexError, MemoryError) as error:
-        raise ValueError(f"{path}: not a linear-chain model of CRFsuite ({error})") from None
-    return CRFsuiteWeights(
+        raise ValueError(f"{name}: not a linear-chain model of CRFsuite ({error})") from None
+    return AttributeWeights(
         labels, attributes, state["source"].copy(), state["target"].copy(), state["weight"].copy(), transition
     )
 
@@ -89,7 +93,7 @@ def read_crfsuite(path: str | Path) -> CRFsuiteWeights:
 def _strings(data: bytes, start: int, count: int) -> list[str]:
     """Return the strings of a string table (CQDB database) in a CRFsuite model file, in the order of their indices."""
     _size, _flag, byte_order, n_links, links_at = np.frombuffer(data, "<u4", 5, start + 4).tolist()
-    if data[start : start + 4] != b"CQDB" or byte_order != 0x62445371 or n_links < count:
+    if data[start : start + 4] != b"CQDB" or byte_order != _BYTE_ORDER or n_links < count:
         raise ValueError("the table of strings is damaged")
     names: list[str] = []
     n_bytes = 0
@@ -100,6 +104,109 @@ def _strings(data: bytes, start: int, count: int) -> list[str]:
             raise ValueError("the strings overlap")
         names.append(data[start + link + 8 : start + link + 7 + length].decode())
     return names
+
+
+def write_crfsuite(weights: AttributeWeights, path: str | Path) -> None:
+    """Write weights as a CRFsuite model file.
+
+    Args:
+        weights: Weights of a linear chain.
+        path: Path of the file, which is replaced.
+
+    Raises:
+        OSError: The file cannot be written.
+        ValueError: A transition is forbidden, a name contains a NUL character, or the file would exceed 4 GB.
+    """
+    content = crfsuite_bytes(weights)
+    with atomic_write(path) as stream:
+        stream.write(content)
+
+
+def crfsuite_bytes(weights: AttributeWeights) -> bytes:
+    """Return the content of a CRFsuite model file.
+
+    Args:
+        weights: Weights of a linear chain.
+
+    Raises:
+        ValueError: A transition is forbidden, a name contains a NUL character, or the file would exceed 4 GB.
+    """
+    if not np.isfinite(weights.transition).all():
+        raise ValueError("CRFsuite's files cannot forbid transitions; save the estimator with joblib or pickle")
+    order = np.argsort(weights.attributes, kind="stable")
+    sources, targets = np.nonzero(weights.transition)
+    n_states, n_labels, n_attributes = len(order), len(weights.labels), len(weights.attribute_names)
+    features = np.empty(n_states + len(sources), _FEATURE)
+    features["type"] = np.repeat([_STATE, _TRANSITION], [n_states, len(sources)])
+    features["source"] = np.concatenate([weights.attributes[order], sources])
+    features["target"] = np.concatenate([weights.state_labels[order], targets])
+    features["weight"] = np.concatenate([weights.state_weights[order], weights.transition[sources, targets]])
+    parts = [_chunk(b"FEAT", len(features), features.tobytes()), _string_table(weights.labels)]
+    parts.append(_string_table(weights.attribute_names))
+    first = _HEADER.itemsize + sum(map(len, parts))
+    parts[-1] += bytes(-first % 4)
+    # CRFsuite's own files have two more references to labels, once meant for the ends of sequences.
+    for magic, owners, begin in ((b"LFRF", sources, n_states), (b"AFRF", weights.attributes[order], 0)):
+        n_owners, n_empty = (n_labels, 2) if magic == b"LFRF" else (n_attributes, 0)
+        start = _HEADER.itemsize + sum(map(len, parts))
+        parts.append(_references(magic, np.bincount(owners, minlength=n_owners), n_empty, begin, start))
+    places = np.cumsum([_HEADER.itemsize, *map(len, parts)])
+    if places[-1] >= 1 << 32:
+        raise ValueError("the model is too large for a CRFsuite file, which can have at most 4 GB")
+    header = np.zeros(1, _HEADER)
+    header[0] = (
+        b"lCRF", places[-1], b"FOMC", 100, 0, n_labels, n_attributes, places[0], places[1], places[2], places[3:5],
+    )  # fmt: skip
+    return b"".join([header.tobytes(), *parts])
+
+
+def _chunk(magic: bytes, count: int, content: bytes) -> bytes:
+    """Return a chunk of a model file: its name, its size, the number of its items and its content."""
+    return magic + np.array([len(content) + 12, count], "<u4").tobytes() + content
+
+
+def _references(magic: bytes, counts: NDArray[np.int64], n_empty: int, first: int, start: int) -> bytes:
+    """Return the chunk of the consecutive features of each attribute or label, whose first feature is ``first``."""
+    ends = np.cumsum(counts)
+    lists = np.insert(np.arange(first, first + int(counts.sum())), ends - counts, counts)
+    offsets = start + 12 + 4 * (len(counts) + n_empty) + 4 * (ends - counts + np.arange(len(counts)))
+    content = np.concatenate([offsets, np.zeros(n_empty, np.int64), lists]).astype("<u4").tobytes()
+    return _chunk(magic, len(counts) + n_empty, content)
+
+
+def _string_table(names: Sequence[str]) -> bytes:
+    """Return a CQDB database that maps strings to their indices and back."""
+    tables: list[list[tuple[int, int]]] = [[] for _ in range(_N_TABLES)]
+    at, records, links = 24 + 8 * _N_TABLES, list[bytes](), list[int]()
+    for number, name in enumerate(names):
+        text = name.encode() + b"\0"
+        if text.count(b"\0") > 1:
+            raise ValueError(f"CRFsuite's files cannot have NUL characters in names, got {name!r}")
+        value = quark_hash(text)
+        tables[value % _N_TABLES].append((value, at))
+        links.append(at)
+        records.append(np.array([number, len(text)], "<u4").tobytes() + text)
+        at += len(records[-1])
+    references = np.zeros((_N_TABLES, 2), "<u4")
+    buckets: list[NDArray[np.uint32]] = []
+    for k, table in enumerate(tables):
+        references[k] = (at if table else 0, 2 * len(table))
+        buckets.append(_bucket(table))
+        at += 16 * len(table)
+    header = np.array([at + 4 * len(names), 0, _BYTE_ORDER, len(names), at], "<u4").tobytes()
+    body = b"".join([*records, *(bucket.tobytes() for bucket in buckets), np.array(links, "<u4").tobytes()])
+    return b"CQDB" + header + references.tobytes() + body
+
+
+def _bucket(table: Sequence[tuple[int, int]]) -> NDArray[np.uint32]:
+    """Return a hash table with open addressing, half of whose places are empty: uint32[2 n, 2], hash and offset."""
+    bucket = np.zeros((2 * len(table), 2), "<u4")
+    for value, offset in table:
+        place = (value >> 8) % len(bucket)
+        while bucket[place, 1]:
+            place = (place + 1) % len(bucket)
+        bucket[place] = value, offset
+    return bucket
 
 
 def train_crfsuite(
@@ -142,7 +249,7 @@ def check_crfsuite() -> None:
     check_extra("sklearn_crfsuite", "CRFsuite and L1 regularisation need sklearn-crfsuite")
 
 
-def chain_weights(model: CRFsuiteWeights) -> ChainWeights:
+def chain_weights(model: AttributeWeights) -> ChainWeights:
     """Convert the weights of a CRFsuite model to weights of a linear chain.
 
     The attribute names of the model must be feature keys, written as decimal numbers.

@@ -29,11 +29,14 @@ class StoppingRule:
         max_iterations: Maximum number of iterations.
         min_decrease: Training ends when ``period`` iterations have lowered the loss by less than this share of it.
         period: Number of iterations over which the decrease is measured.
+        min_gradient: Training ends when the norm of the gradient is below this number times the norm of the weights, or
+            below the number itself if the norm of the weights is below 1. Not used with L1 regularisation.
     """
 
     max_iterations: int = 80
     min_decrease: float = 5e-3
     period: int = 5
+    min_gradient: float = 0.0
 
     def is_met(self, losses: list[float]) -> bool:
         """Return True if the loss decreased so little in the last iterations that training should stop.
@@ -45,9 +48,27 @@ class StoppingRule:
         return len(recent) > self.period and recent[0] - recent[-1] < self.min_decrease * abs(recent[-1])
 
 
+class TrainingInterrupted(KeyboardInterrupt):
+    """Error: Ctrl-C stopped training. The attribute ``vector`` has the weights before the interruption.
+
+    Attributes:
+        vector: float64[d], weights of the last complete iteration.
+    """
+
+    def __init__(self, vector: Floats) -> None:
+        """Store the weights of the last complete iteration.
+
+        Args:
+            vector: float64[d], weights of the last complete iteration.
+        """
+        self.vector = vector
+        super().__init__("training was interrupted; the weights of the last complete iteration are kept")
+
+
 def train_chain(
     data: ChainData,
     *,
+    c1: float = 0.0,
     c2: float | Floats = 0.3,
     stopping_rule: StoppingRule | None = None,
     start: Floats | None = None,
@@ -62,8 +83,11 @@ def train_chain(
     L-BFGS works on rescaled weights. The scale by which a weight is divided is about the frequency of its feature to
     the power of -1/5. Rescaling saves iterations and does not change the optimum.
 
+    With L1 regularisation, each weight is the difference of two numbers that are at least 0 (bounded L-BFGS).
+
     Args:
         data: Features and allowed tags of the documents.
+        c1: Weight of the L1 norm.
         c2: Weight of the squared L2 norm, a number or float64[d].
         stopping_rule: Rule that ends the search; None is `StoppingRule()`.
         start: float64[d], weights at which the search starts; None is ``origin``, or 0.
@@ -78,6 +102,7 @@ def train_chain(
 
     Raises:
         ImpossibleTags: The tag scheme forbids all tag sequences that a sentence may have.
+        TrainingInterrupted: Ctrl-C was pressed.
     """
     likelihood = ChainLikelihood(
         data, c2, origin=origin, document_weights=document_weights, borders=borders, n_threads=n_threads
@@ -85,22 +110,39 @@ def train_chain(
     rule, scales = stopping_rule or StoppingRule(), _scales(data, likelihood.penalty)
     first = likelihood.origin if start is None else start
     losses: list[float] = []
+    norms, last = [np.inf, 0.0], first
 
-    def loss(scaled_weights: Floats) -> tuple[float, Floats]:
-        value, gradient = likelihood(scaled_weights * scales)
+    def loss(scaled: Floats) -> tuple[float, Floats]:
+        vector = scaled * scales
+        value, gradient = likelihood(vector)
+        norms[:] = np.sqrt(gradient @ gradient), np.sqrt(vector @ vector)
         return value, gradient * scales
 
-    def on_iteration(_: Floats, value: float) -> bool:
+    def split_loss(halves: Floats) -> tuple[float, Floats]:
+        positive, negative = np.split(halves, 2)
+        value, gradient = loss(positive - negative)
+        norm = c1 * scales
+        return value + float(norm @ (positive + negative)), np.concatenate([gradient + norm, norm - gradient])
+
+    def on_iteration(point: Floats, value: float) -> bool:
+        nonlocal last
+        last = (point if c1 == 0 else np.subtract(*np.split(point, 2))) * scales
         losses.append(value)
         if progress is not None:
-            progress(len(losses), {"loss": value})
-        return rule.is_met(losses)
+            progress(len(losses), {"loss": value, "weights": last})
+        return rule.is_met(losses) or (c1 == 0 and norms[0] < rule.min_gradient * max(norms[1], 1.0))
 
-    scaled_weights = minimise(
-        loss, first / scales, on_iteration=on_iteration,
-        maxiter=rule.max_iterations, maxcor=_MEMORY, ftol=0.0, gtol=1e-7, maxfun=10**9,
-    )  # fmt: skip
-    return scaled_weights * scales if losses else first
+    begin = first / scales
+    options = {"maxiter": rule.max_iterations, "maxcor": _MEMORY, "ftol": 0.0, "gtol": 1e-7, "maxfun": 10**9}
+    try:
+        if c1 == 0:
+            minimise(loss, begin, on_iteration=on_iteration, **options)
+        else:
+            halves = np.concatenate([np.maximum(begin, 0), np.maximum(-begin, 0)])
+            minimise(split_loss, halves, on_iteration=on_iteration, bounds=[(0.0, None)] * len(halves), **options)
+    except KeyboardInterrupt:
+        raise TrainingInterrupted(last) from None
+    return last
 
 
 def _scales(data: ChainData, penalty: Floats) -> Floats:

@@ -1,0 +1,133 @@
+"""Weights of a linear chain over named attributes, as in CRFsuite."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from herdner._ext.attributes import AttributeIndex, add_scores
+from herdner.base.arrays import Floats
+from herdner.crf.weights import ChainWeights
+
+
+@dataclass(frozen=True, eq=False)
+class EncodedSequences:
+    """Attributes of sequences as indices and values.
+
+    Attributes:
+        offsets: int64[S + 1], first item of each sequence, and the number of items n.
+        starts: int64[n + 1], first attribute of each item, and the number of attributes m.
+        indices: int32[m], index of each attribute.
+        values: float64[m], value of each attribute; None means that all values are 1.
+    """
+
+    offsets: NDArray[np.int64]
+    starts: NDArray[np.int64]
+    indices: NDArray[np.int32]
+    values: Floats | None
+
+    @property
+    def n_items(self) -> int:
+        """Number of items in all sequences."""
+        return len(self.starts) - 1
+
+
+@dataclass(frozen=True, eq=False)
+class AttributeWeights:
+    """Weights of a linear chain over named attributes.
+
+    Attributes:
+        labels: Names of the K labels, in the order of their indices.
+        attribute_names: Names of the A attributes, in the order of their indices.
+        attributes: uint32[m], attribute of each state weight.
+        state_labels: uint32[m], label of each state weight.
+        state_weights: float64[m], state weights.
+        transition: float64[K, K], transition weights of a label (row) followed by a label (column); -inf forbids it.
+    """
+
+    labels: list[str]
+    attribute_names: list[str]
+    attributes: NDArray[np.uint32]
+    state_labels: NDArray[np.uint32]
+    state_weights: Floats
+    transition: Floats
+
+    @staticmethod
+    def of(weights: ChainWeights, names: list[str], transition: Floats, keep_zeros: bool = False) -> AttributeWeights:
+        """Convert the weights of a chain whose feature keys are indices of attributes plus 1.
+
+        Args:
+            weights: Weights of the chain.
+            names: Names of all attributes.
+            transition: float64[K, K], log-potentials of transitions.
+            keep_zeros: Keep weights of 0 and attributes without weights. Otherwise they are dropped.
+        """
+        if keep_zeros:
+            entries = weights.entry_keys.astype(np.uint32) - np.uint32(1), weights.entry_labels.astype(np.uint32)
+            return AttributeWeights(list(weights.labels), names, *entries, weights.entry_weights, transition)
+        present = weights.entry_weights != 0
+        keys = weights.entry_keys[present].astype(np.int64) - 1
+        used, attributes = np.unique(keys, return_inverse=True)
+        return AttributeWeights(
+            list(weights.labels),
+            [names[k] for k in used.tolist()],
+            attributes.astype(np.uint32),
+            weights.entry_labels[present].astype(np.uint32),
+            weights.entry_weights[present],
+            transition,
+        )
+
+    @cached_property
+    def index(self) -> AttributeIndex:
+        """Index of the attribute names."""
+        return AttributeIndex(self.attribute_names)
+
+    @cached_property
+    def chain_weights(self) -> ChainWeights:
+        """The same weights by feature keys, which are the indices of attributes plus 1.
+
+        Raises:
+            ValueError: There are more than 256 labels.
+        """
+        if len(self.labels) > 256:
+            raise ValueError(f"a chain can have at most 256 labels, got {len(self.labels)}; merge some labels")
+        return ChainWeights.grouped(
+            tuple(self.labels),
+            self.transition,
+            self.attributes.astype(np.uint64) + np.uint64(1),
+            self.state_labels.astype(np.uint8),
+            self.state_weights,
+        )
+
+    @cached_property
+    def _entries(self) -> tuple[NDArray[np.int64], NDArray[np.uint8], Floats]:
+        """First entry of each attribute int64[A + 1], label of each entry and its weight."""
+        weights = self.chain_weights
+        borders = np.arange(1, len(self.attribute_names) + 2, dtype=np.uint64)
+        starts = weights.starts.astype(np.int64)
+        return starts[np.searchsorted(weights.keys, borders)], weights.entry_labels, weights.entry_weights
+
+    def encode(self, sequences: object) -> EncodedSequences:
+        """Return the attributes of sequences that have weights.
+
+        Args:
+            sequences: Sequences of items, as `herdner.CRF` accepts them.
+
+        Raises:
+            TypeError: An item is no dictionary, list of strings or string.
+            ValueError: A value is not finite.
+        """
+        return EncodedSequences(*self.index.encode(sequences, False))  # pyright: ignore[reportArgumentType]
+
+    def unary(self, sequences: EncodedSequences) -> Floats:
+        """Return the log-potentials of the labels of each item, float64[n, K].
+
+        Args:
+            sequences: Encoded sequences.
+        """
+        unary = np.zeros((sequences.n_items, len(self.labels)))
+        add_scores(sequences.starts, sequences.indices, sequences.values, *self._entries, unary)
+        return unary

@@ -1,0 +1,749 @@
+"""Linear-chain CRF for any sequence labelling task, as a scikit-learn estimator that replaces `sklearn_crfsuite.CRF`."""
+
+# scikit-learn has no type stubs.
+# pyright: reportMissingTypeStubs=false, reportUnknownVariableType=false, reportUnknownMemberType=false
+# pyright: reportUntypedBaseClass=false
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from herdner._ext.attributes import AttributeIndex
+from herdner.base.arrays import Floats
+from herdner.base.checks import check_integer, check_real
+from herdner.base.extras import import_extra
+from herdner.base.seeds import generator
+from herdner.crf.attribute_weights import AttributeWeights, EncodedSequences
+from herdner.crf.chain_data import ChainData
+from herdner.crf.crfsuite_files import crfsuite_bytes, read_crfsuite, write_crfsuite
+from herdner.crf.likelihood import Borders
+from herdner.crf.online import ALGORITHMS, OnlineLearner, OnlineSettings, OnlineState, train_online
+from herdner.crf.sequence_labels import decode_states, encode_labels
+from herdner.crf.sequence_tagger import SequenceTagger, WeightTable, weight_info
+from herdner.crf.trainer import StoppingRule, TrainingInterrupted, train_chain
+from herdner.crf.weights import ChainWeights
+from herdner.graph import chain_graph
+from herdner.inference.linear_chain import ImpossibleChain, decode, smooth
+
+BaseEstimator: Any = import_extra("sklearn.base", "herdner.CRF needs scikit-learn").BaseEstimator
+
+Items = Sequence[Any]
+"""Sequence of items: dictionaries of attributes, lists of strings, or strings."""
+
+_BATCH = 1 << 16  # items that are decoded together
+_DEFAULTS: dict[str, dict[str, Any]] = {
+    "lbfgs": {"max_iterations": 2**31 - 1, "delta": 1e-5, "epsilon": 1e-5},
+    "l2sgd": {"max_iterations": 1000, "delta": 1e-6},
+    "ap": {"max_iterations": 100, "epsilon": 0.0},
+    "pa": {"max_iterations": 100, "epsilon": 0.0},
+    "arow": {"max_iterations": 100, "epsilon": 0.0},
+}
+_OFFERED = {"linesearch": (None, "MoreThuente"), "max_linesearch": (None, 20), "num_memories": (None, 6)}
+
+
+class CRF(BaseEstimator):
+    """Linear-chain CRF for sequence labelling, with the interface of `sklearn_crfsuite.CRF`.
+
+    ``X`` is a list of sequences. A sequence is a list of items. An item is a dictionary of attributes (values are
+    strings, numbers, booleans, or nested lists, sets and dictionaries), a list of strings, or a string. ``y`` is a list
+    of lists of labels, one string for each item. A set of strings is a partial annotation, and None is an unknown
+    label.
+
+    Parameters that are None have CRFsuite's defaults for the algorithm.
+
+    Args:
+        algorithm: "lbfgs" (L-BFGS with L1 and L2 regularisation), "l2sgd" (stochastic gradient descent), "ap" (averaged
+            perceptron), "pa" (passive aggressive) or "arow". None is "lbfgs".
+        min_freq: Number of times that an attribute must occur with a label to have a weight.
+        all_possible_states: Give each attribute a weight for each label, also for labels with which it never occurs.
+        all_possible_transitions: Give each pair of labels a weight, also if it never occurs.
+        c1: Weight of the L1 norm ("lbfgs"), 0 by default.
+        c2: Weight of the squared L2 norm ("lbfgs", "l2sgd"), 1 by default.
+        max_iterations: Maximum number of iterations: unlimited for "lbfgs", 1000 for "l2sgd", else 100.
+        num_memories: Only 6, the number of differences that L-BFGS remembers.
+        epsilon: Training ends when the norm of the gradient, relative to that of the weights ("lbfgs"), or the mean loss
+            ("ap", "pa", "arow") is below this number.
+        period: Number of iterations over which the decrease of the loss is measured ("lbfgs", "l2sgd"), 10 by default.
+        delta: Training ends when ``period`` iterations lower the loss by less than this share ("lbfgs", "l2sgd").
+        linesearch: Only "MoreThuente".
+        max_linesearch: Only 20.
+        calibration_eta: First learning rate that is tried ("l2sgd").
+        calibration_rate: Ratio of the learning rates that are tried ("l2sgd").
+        calibration_samples: Number of sequences on which learning rates are tried ("l2sgd").
+        calibration_candidates: Number of successful learning rates to find ("l2sgd").
+        calibration_max_trials: Maximum number of learning rates to try ("l2sgd").
+        pa_type: 0 without slack variables, 1 for PA-I, 2 for PA-II ("pa").
+        c: Aggressiveness ("pa").
+        error_sensitive: Add the square root of the number of wrong labels to the cost ("pa").
+        averaging: Average the weights of all steps ("pa").
+        variance: Initial variance of each weight ("arow").
+        gamma: Trade-off between the loss and the change of the weights ("arow").
+        verbose: Print a line after each iteration.
+        model_filename: Path of a CRFsuite model file: ``fit`` writes it, and an estimator without ``fit`` reads it.
+        keep_tempfiles: Only False, because no temporary files are written.
+        trainer_cls: Only None.
+        features: Function that maps an element of ``X`` to a sequence of items, such as a list of tokens to a list of
+            dictionaries. None uses the elements of ``X`` as they are.
+        transitions: Dictionary of fixed transition log-potentials by (label, next label), which are not learned;
+            ``-inf`` forbids a transition.
+        warm_start: Start ``fit`` at the weights of the last ``fit``.
+        n_threads: Number of threads of "lbfgs"; None is one for each processor, at most 4. Results do not depend on it.
+        random_state: Seed of the order of the sequences ("l2sgd", "ap", "pa", "arow").
+
+    Attributes:
+        training_log_: Loss of each iteration of the last ``fit``, and accuracy on ``X_dev`` if passed.
+    """
+
+    def __init__(
+        self,
+        algorithm: str | None = None,
+        min_freq: int | None = None,
+        all_possible_states: bool | None = None,
+        all_possible_transitions: bool | None = None,
+        c1: float | None = None,
+        c2: float | None = None,
+        max_iterations: int | None = None,
+        num_memories: int | None = None,
+        epsilon: float | None = None,
+        period: int | None = None,
+        delta: float | None = None,
+        linesearch: str | None = None,
+        max_linesearch: int | None = None,
+        calibration_eta: float | None = None,
+        calibration_rate: float | None = None,
+        calibration_samples: int | None = None,
+        calibration_candidates: int | None = None,
+        calibration_max_trials: int | None = None,
+        pa_type: int | None = None,
+        c: float | None = None,
+        error_sensitive: bool | None = None,
+        averaging: bool | None = None,
+        variance: float | None = None,
+        gamma: float | None = None,
+        verbose: bool = False,
+        model_filename: str | Path | None = None,
+        keep_tempfiles: bool = False,
+        trainer_cls: object = None,
+        features: Callable[[Any], Items] | None = None,
+        transitions: Mapping[tuple[str, str], float] | None = None,
+        warm_start: bool = False,
+        n_threads: int | None = None,
+        random_state: int = 0,
+    ) -> None:
+        """Store the parameters; ``fit`` checks them."""
+        self.algorithm = algorithm
+        self.min_freq = min_freq
+        self.all_possible_states = all_possible_states
+        self.all_possible_transitions = all_possible_transitions
+        self.c1 = c1
+        self.c2 = c2
+        self.max_iterations = max_iterations
+        self.num_memories = num_memories
+        self.epsilon = epsilon
+        self.period = period
+        self.delta = delta
+        self.linesearch = linesearch
+        self.max_linesearch = max_linesearch
+        self.calibration_eta = calibration_eta
+        self.calibration_rate = calibration_rate
+        self.calibration_samples = calibration_samples
+        self.calibration_candidates = calibration_candidates
+        self.calibration_max_trials = calibration_max_trials
+        self.pa_type = pa_type
+        self.c = c
+        self.error_sensitive = error_sensitive
+        self.averaging = averaging
+        self.variance = variance
+        self.gamma = gamma
+        self.verbose = verbose
+        self.model_filename = model_filename
+        self.keep_tempfiles = keep_tempfiles
+        self.trainer_cls = trainer_cls
+        self.features = features
+        self.transitions = transitions
+        self.warm_start = warm_start
+        self.n_threads = n_threads
+        self.random_state = random_state
+
+    _weights: AttributeWeights | None = None
+    _online: tuple[ChainWeights, ChainWeights, OnlineState, list[str]] | None = None
+    training_log_: list[dict[str, float]] | None = None
+
+    def fit(
+        self,
+        X: Iterable[Any],  # scikit-learn's name
+        y: Iterable[Any],
+        X_dev: Iterable[Any] | None = None,
+        y_dev: Iterable[Any] | None = None,
+        sample_weight: Sequence[float] | None = None,
+    ) -> CRF:
+        """Train the weights.
+
+        Ctrl-C raises `KeyboardInterrupt`; the weights of the last complete iteration are kept.
+
+        Args:
+            X: Sequences.
+            y: Labels of each sequence.
+            X_dev: Sequences on which the accuracy of each iteration is measured.
+            y_dev: Labels of ``X_dev``.
+            sample_weight: float[S], weight of each sequence, at least 0; None is 1.
+
+        Returns:
+            The estimator itself.
+
+        Raises:
+            ImpossibleTags: Forbidden transitions rule out the labels of a sequence.
+            KeyboardInterrupt: Ctrl-C was pressed.
+            TypeError: An item or a label has a wrong type.
+            ValueError: A parameter is out of range, or ``X`` and ``y`` do not fit together.
+        """
+        self._check_parameters()
+        if (X_dev is None) != (y_dev is None):
+            raise ValueError("pass both `X_dev` and `y_dev`, or neither")
+        base = self._weights if self.warm_start else None
+        names, data, borders = self._training_data(X, y, base, self._algorithm != "lbfgs")
+        weights = _sample_weights(sample_weight, len(data.sentence_offsets) - 1)
+        report = _Report(self, names, data, borders, None if X_dev is None else (list(X_dev), list(y_dev or ())))
+        vector = None if base is None else data.vector_of(base.chain_weights)
+        try:
+            vector = self._train(data, borders, weights, vector, report)
+        except TrainingInterrupted as interrupted:
+            self._store(names, data, borders, interrupted.vector)
+            raise
+        finally:
+            self.training_log_ = report.lines
+        self._store(names, data, borders, vector)
+        if self.model_filename is not None:
+            self.to_crfsuite(self.model_filename)
+        return self
+
+    def partial_fit(
+        self,
+        X: Iterable[Any],
+        y: Iterable[Any],
+        classes: Sequence[str] | None = None,
+        sample_weight: Sequence[float] | None = None,
+    ) -> CRF:
+        """Visit a mini-batch of sequences once, and keep the state of the learner for the next call.
+
+        Args:
+            X: Sequences of the mini-batch.
+            y: Labels of each sequence.
+            classes: Labels that may follow in later calls.
+            sample_weight: float[S], weight of each sequence, at least 0; None is 1.
+
+        Returns:
+            The estimator itself.
+
+        Raises:
+            TypeError: An item or a label has a wrong type.
+            ValueError: The algorithm is "lbfgs", a parameter is out of range, or ``X`` and ``y`` do not fit together.
+        """
+        self._check_parameters()
+        if self._algorithm == "lbfgs":
+            raise ValueError(f"`partial_fit` needs one of the algorithms {', '.join(ALGORITHMS)}, got 'lbfgs'")
+        settings = self._online_settings()
+        old = self._online
+        base = None if old is None else AttributeWeights.of(old[0], old[3], old[0].transition, keep_zeros=True)
+        names, data, borders = self._training_data(X, y, base, True, tuple(classes or ()))
+        learner = OnlineLearner(data, settings, borders, _sample_weights(sample_weight, len(data.sentence_offsets) - 1))
+        rng = generator(None if self.random_state is None else self.random_state + (0 if old is None else 1))
+        order = rng.permutation(learner.n_sequences)
+        if old is None:
+            state = OnlineState.start(np.zeros(data.n_features + int(data.transitions.sum())), self._algorithm)
+            state = learner.calibrate(state, order) if self._algorithm == "l2sgd" else state
+        else:
+            state = replace(old[2], weights=data.vector_of(old[0]), second=data.vector_of(old[1]))
+        state, loss = learner.epoch(state, order)
+        if not np.isfinite(loss):
+            learner.raise_fault()
+        first, second = (None, None) if old is None else old[:2]
+        raw, sums = data.weights_of(state.weights, first), data.weights_of(state.second, second)
+        self._online = raw, sums, replace(state, weights=np.empty(0), second=np.empty(0)), names
+        self.training_log_ = [*(self.training_log_ or []), {"loss": loss}]
+        averaged = state.result(settings) is not state.weights
+        scaled = replace(
+            sums, transition=sums.transition / -state.count, entry_weights=sums.entry_weights / -state.count
+        )
+        result = raw if not averaged else replace(scaled, transition=scaled.transition + raw.transition).add_to(raw)
+        self._weights = AttributeWeights.of(result, names, result.transition + borders.transition)
+        return self
+
+    def predict(self, X: Iterable[Any], allowed: Iterable[Any] | None = None) -> NDArray[Any]:
+        """Return the most probable labels of sequences (Viterbi).
+
+        Args:
+            X: Sequences.
+            allowed: Labels that each item of each sequence may have: a set of strings, a string, or None for all labels.
+
+        Returns:
+            Object array of the labels of each sequence. It has two dimensions if all sequences have equal lengths, as
+            `sklearn_crfsuite.CRF.predict` returns it.
+
+        Raises:
+            ImpossibleChain: ``allowed`` and the forbidden transitions leave no labelling of a sequence.
+            NotFittedError: The estimator is not fitted.
+        """
+        weights = self._fitted()
+        predictions: list[list[str]] = []
+        for batch, unary in self._batches(weights, X, allowed):
+            states, _ = decode(unary, weights.transition[None], batch.offsets, None)
+            predictions += decode_states(states, batch.offsets, weights.labels)
+        return np.array(predictions, dtype=object)
+
+    def predict_single(self, xseq: Items) -> list[str]:
+        """Return the most probable labels of one sequence.
+
+        Args:
+            xseq: Items of the sequence.
+
+        Raises:
+            NotFittedError: The estimator is not fitted.
+        """
+        weights = self._fitted()
+        ((batch, unary),) = self._batches(weights, [xseq])
+        states, _ = decode(unary, weights.transition[None], batch.offsets, None)
+        return [weights.labels[k] for k in states.tolist()]
+
+    def predict_marginals(self, X: Iterable[Any]) -> NDArray[Any]:
+        """Return the probability of each label of each item.
+
+        Args:
+            X: Sequences.
+
+        Returns:
+            Object array with a list for each sequence, which has a dictionary of probabilities by label for each item.
+
+        Raises:
+            NotFittedError: The estimator is not fitted.
+        """
+        weights = self._fitted()
+        marginals: list[list[dict[str, float]]] = []
+        for batch, unary in self._batches(weights, X):
+            nodes = smooth(unary, weights.transition[None], batch.offsets, None).nodes
+            assert nodes is not None
+            rows = [dict(zip(weights.labels, row, strict=True)) for row in nodes.tolist()]
+            borders = batch.offsets.tolist()
+            marginals += [rows[begin:end] for begin, end in zip(borders, borders[1:], strict=False)]
+        return np.array(marginals, dtype=object)
+
+    def predict_marginals_single(self, xseq: Items) -> list[dict[str, float]]:
+        """Return the probability of each label of each item of one sequence.
+
+        Args:
+            xseq: Items of the sequence.
+
+        Raises:
+            NotFittedError: The estimator is not fitted.
+        """
+        return list(self.predict_marginals([xseq])[0])
+
+    def log_probability(self, X: Iterable[Any], y: Iterable[Any]) -> Floats:
+        """Return the log-probability of labellings.
+
+        Args:
+            X: Sequences.
+            y: Labels of each sequence. A set of strings or None sums over the labels of an item.
+
+        Returns:
+            float64[S], natural logarithm of the probability; -inf if a labelling has an unknown label or is forbidden.
+
+        Raises:
+            NotFittedError: The estimator is not fitted.
+            TypeError: A label has a wrong type.
+            ValueError: ``X`` and ``y`` do not fit together.
+        """
+        weights, sequences = self._fitted(), list(X)
+        scores: list[float] = []
+        for sequence, labels in zip(sequences, list(y), strict=True):
+            ((batch, unary),) = self._batches(weights, [sequence])
+            encoded = encode_labels([labels], batch.offsets, weights.labels)
+            log_z = smooth(unary, weights.transition[None], batch.offsets, None, nodes=False).log_z[0]
+            restricted = np.where(encoded.allowed[:, : len(weights.labels)], unary, -np.inf)
+            scores.append(_log_z_or_impossible(restricted, weights.transition, batch.offsets) - log_z)
+        return np.array(scores)
+
+    def score(self, X: Iterable[Any], y: Iterable[Any], sample_weight: Sequence[float] | None = None) -> float:
+        """Return the share of items with the right label.
+
+        Args:
+            X: Sequences.
+            y: Labels of each sequence.
+            sample_weight: float[S], weight of the items of each sequence; None is 1.
+
+        Raises:
+            NotFittedError: The estimator is not fitted.
+            ValueError: ``X`` and ``y`` do not fit together, or there are no items.
+        """
+        predicted, gold = list(self.predict(X)), list(y)
+        weights = _sample_weights(sample_weight, len(predicted))
+        right = total = 0.0
+        for ours, theirs, weight in zip(predicted, gold, weights, strict=True):
+            right += weight * sum(a == b for a, b in zip(ours, theirs, strict=True))
+            total += weight * len(ours)
+        if not total:
+            raise ValueError("`X` must have at least one item")
+        return float(right / total)
+
+    def predict_n_best(self, X: Iterable[Any], n_best: int = 5) -> list[list[tuple[list[str], float]]]:
+        """Return the most probable labellings of each sequence with their probabilities, best first.
+
+        Args:
+            X: Sequences.
+            n_best: Number of labellings; shorter lists are returned where there are fewer.
+
+        Returns:
+            A list for each sequence, of pairs of the labels and the probability of the labelling.
+
+        Raises:
+            NotFittedError: The estimator is not fitted.
+            ValueError: ``n_best`` is below 1.
+        """
+        from herdner.inference.backends.exact import Exact
+
+        backend = Exact(n_best=check_integer(n_best, "n_best"), n_threads=1)
+        results: list[list[tuple[list[str], float]]] = []
+        for labels, result in self._exact(X, backend):
+            if result is None:
+                results.append([([], 1.0)])
+                continue
+            assert result.best_states is not None
+            assert result.best_log_potentials is not None
+            probabilities = np.exp(result.best_log_potentials - result.log_z).tolist()
+            rows = result.best_states.tolist()
+            results.append([([labels[k] for k in row], p) for row, p in zip(rows, probabilities, strict=True)])
+        return results
+
+    def sample(self, X: Iterable[Any], n_samples: int = 1, random_state: int | None = 0) -> list[list[list[str]]]:
+        """Draw labellings of each sequence from the distribution of the model.
+
+        Args:
+            X: Sequences.
+            n_samples: Number of independent labellings of each sequence.
+            random_state: Seed; None for fresh entropy.
+
+        Returns:
+            A list for each sequence, of ``n_samples`` labellings.
+
+        Raises:
+            NotFittedError: The estimator is not fitted.
+            ValueError: ``n_samples`` is below 1.
+        """
+        from herdner.inference.backends.exact import Exact
+
+        n_samples = check_integer(n_samples, "n_samples")
+        backend, rng = Exact(n_samples=n_samples, n_threads=1), generator(random_state)
+        samples: list[list[list[str]]] = []
+        for labels, result in self._exact(X, backend, rng):
+            rows = [[]] * n_samples if result is None else np.asarray(result.samples)[0].tolist()
+            samples.append([[labels[k] for k in row] for row in rows])
+        return samples
+
+    @property
+    def tagger_(self) -> SequenceTagger | None:
+        """Tagger of single sequences with the methods of ``pycrfsuite.Tagger``; None before ``fit``."""
+        return None if self._loaded() is None else SequenceTagger(self._fitted())
+
+    @property
+    def classes_(self) -> list[str] | None:
+        """Labels in the order of their indices; None before ``fit``."""
+        weights = self._loaded()
+        return None if weights is None else list(weights.labels)
+
+    @property
+    def size_(self) -> int | None:
+        """Size of the model as a CRFsuite file, in bytes; None before ``fit``."""
+        weights = self._loaded()
+        if weights is None:
+            return None
+        return len(crfsuite_bytes(replace(weights, transition=np.nan_to_num(weights.transition, neginf=0.0))))
+
+    @property
+    def num_attributes_(self) -> int | None:
+        """Number of attributes that have a weight; None before ``fit``."""
+        weights = self._loaded()
+        return None if weights is None else len(weights.attribute_names)
+
+    @property
+    def attributes_(self) -> list[str] | None:
+        """Names of the attributes that have a weight; None before ``fit``."""
+        weights = self._loaded()
+        return None if weights is None else list(weights.attribute_names)
+
+    @property
+    def state_features_(self) -> dict[tuple[str, str], float] | None:
+        """Weight of each (attribute, label) that is not 0; None before ``fit``."""
+        weights = self._loaded()
+        return None if weights is None else weight_info(weights).state_features
+
+    @property
+    def transition_features_(self) -> dict[tuple[str, str], float] | None:
+        """Weight of each (label, next label) that is not 0; None before ``fit``."""
+        weights = self._loaded()
+        return None if weights is None else weight_info(weights).transitions
+
+    def explain_weights(self, top: int = 10) -> WeightTable:
+        """Return the largest weights of each label and of the transitions, as a table for text, HTML and data frames.
+
+        Args:
+            top: Number of attributes of each label, and of transitions, by absolute weight.
+
+        Raises:
+            NotFittedError: The estimator is not fitted.
+            ValueError: ``top`` is below 1.
+        """
+        return WeightTable.of(self._fitted(), check_integer(top, "top"))
+
+    @classmethod
+    def from_crfsuite(cls, path: str | Path) -> CRF:
+        """Read a model file of CRFsuite.
+
+        Args:
+            path: Path of the file.
+
+        Returns:
+            An estimator that is fitted.
+
+        Raises:
+            OSError: The file cannot be read.
+            ValueError: The file is not a linear-chain model of CRFsuite.
+        """
+        estimator = cls()
+        estimator._weights = read_crfsuite(path)
+        return estimator
+
+    def to_crfsuite(self, path: str | Path) -> None:
+        """Write a model file that CRFsuite, python-crfsuite and sklearn-crfsuite read.
+
+        Args:
+            path: Path of the file, which is replaced.
+
+        Raises:
+            NotFittedError: The estimator is not fitted.
+            OSError: The file cannot be written.
+            ValueError: The model forbids transitions or has a name with a NUL character.
+        """
+        write_crfsuite(self._fitted(), path)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        """Return True if the estimator has weights."""
+        return self._loaded() is not None
+
+    def __sklearn_tags__(self) -> Any:
+        """Return the tags that describe the estimator to scikit-learn: sequences in, sequences out."""
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        tags.input_tags.two_d_array = False
+        tags.input_tags.dict = True
+        return tags
+
+    @property
+    def _algorithm(self) -> str:
+        return self.algorithm or "lbfgs"
+
+    def _check_parameters(self) -> None:
+        """Raise `ValueError` for a parameter that is out of range or not offered."""
+        if self._algorithm not in _DEFAULTS:
+            raise ValueError(f"`algorithm` must be one of {', '.join(_DEFAULTS)}, got {self.algorithm!r}")
+        for name, offered in _OFFERED.items():
+            if getattr(self, name) not in offered:
+                raise ValueError(f"`{name}` must be {offered[1]!r} or None, got {getattr(self, name)!r}")
+        if self.trainer_cls is not None or self.keep_tempfiles:
+            raise ValueError("`trainer_cls` and `keep_tempfiles` are not offered; leave them out")
+        for name in ("max_iterations", "period", "calibration_samples", "calibration_candidates",
+                     "calibration_max_trials", "n_threads"):  # fmt: skip
+            if getattr(self, name) is not None:
+                check_integer(getattr(self, name), name)
+        for name in ("c1", "c2", "epsilon", "delta", "min_freq"):
+            if getattr(self, name) is not None:
+                check_real(getattr(self, name), name, 0.0)
+        for name in ("c", "gamma", "variance", "calibration_eta", "calibration_rate"):
+            if getattr(self, name) is not None and not check_real(getattr(self, name), name, 0.0) > 0:
+                raise ValueError(f"`{name}` must be larger than 0, got {getattr(self, name)}")
+        if self.pa_type not in (None, 0, 1, 2):
+            raise ValueError(f"`pa_type` must be 0, 1 or 2, got {self.pa_type!r}")
+
+    def _value(self, name: str, default: Any) -> Any:
+        """Return a parameter, or CRFsuite's default for the algorithm if it is None."""
+        value = getattr(self, name)
+        return _DEFAULTS[self._algorithm].get(name, default) if value is None else value
+
+    def _online_settings(self) -> OnlineSettings:
+        names = [each.name for each in fields(OnlineSettings) if each.name != "algorithm"]
+        defaults = OnlineSettings(self._algorithm)
+        return OnlineSettings(self._algorithm, **{name: self._value(name, getattr(defaults, name)) for name in names})
+
+    def _sequences(self, X: Iterable[Any]) -> list[Any]:
+        return list(X) if self.features is None else [self.features(each) for each in X]
+
+    def _training_data(
+        self, X: Iterable[Any], y: Iterable[Any], base: AttributeWeights | None, online: bool, known: tuple[str, ...] = ()
+    ) -> tuple[list[str], ChainData, Borders]:  # fmt: skip
+        """Return the names of all attributes, the training data, and the fixed transitions."""
+        index = AttributeIndex(() if base is None else base.attribute_names)
+        encoded = EncodedSequences(*index.encode(self._sequences(X), True))
+        if not encoded.n_items:
+            raise ValueError("`X` must have at least one item")
+        labels = encode_labels(y, encoded.offsets, [*(() if base is None else base.labels), *known])
+        data = ChainData.of(
+            [(encoded.starts, encoded.indices.astype(np.uint64) + np.uint64(1))],
+            [encoded.offsets],
+            [labels.allowed],
+            labels.labels,
+            min_freq=int(np.ceil(self.min_freq or 0)),
+            base=None if base is None else base.chain_weights,
+            values=None if encoded.values is None else [encoded.values],
+            merge=not online,
+            all_states=bool(self.all_possible_states),
+            all_transitions=bool(self.all_possible_transitions),
+        )
+        borders = self._borders(labels.labels)
+        documents = np.arange(len(encoded.offsets) - 1, dtype=np.int32)
+        is_learned = data.transitions & (self._fixed(labels.labels) == 0)
+        return index.names, replace(data, documents=documents, transitions=is_learned), borders
+
+    def _fixed(self, labels: Sequence[str]) -> NDArray[np.int64]:
+        """Return an array [K, K] with 1 for the transitions that are not learned."""
+        fixed, place = np.zeros((len(labels),) * 2, np.int64), {label: k for k, label in enumerate(labels)}
+        for left, right in self.transitions or {}:
+            if left in place and right in place:
+                fixed[place[left], place[right]] = 1
+        return fixed
+
+    def _borders(self, labels: Sequence[str]) -> Borders:
+        """Return the log-potentials of the transitions that are not learned."""
+        borders, place = Borders.free(len(labels)), {label: k for k, label in enumerate(labels)}
+        for (left, right), value in (self.transitions or {}).items():
+            if value != -np.inf:
+                check_real(value, "transitions")
+            if left in place and right in place:
+                borders.transition[place[left], place[right]] = value
+        return borders
+
+    def _train(
+        self, data: ChainData, borders: Borders, sample_weights: Floats, start: Floats | None, report: _Report
+    ) -> Floats:
+        """Return the weights float64[d] that the algorithm learns."""
+        if self._algorithm != "lbfgs":
+            learner = OnlineLearner(data, self._online_settings(), borders, sample_weights)
+            start = np.zeros(data.n_features + int(data.transitions.sum())) if start is None else start
+            return train_online(learner, start, generator(self.random_state), report.online)
+        rule = StoppingRule(
+            self._value("max_iterations", 0), self._value("delta", 0), self._value("period", 10),
+            self._value("epsilon", 0),
+        )  # fmt: skip
+        return train_chain(
+            data, c1=self._value("c1", 0.0), c2=self._value("c2", 1.0), stopping_rule=rule, start=start,
+            document_weights=sample_weights, borders=borders, n_threads=self.n_threads, progress=report.iteration,
+        )  # fmt: skip
+
+    def _store(self, names: list[str], data: ChainData, borders: Borders, vector: Floats) -> None:
+        weights = data.weights_of(vector)
+        self._weights = AttributeWeights.of(weights, names, weights.transition + borders.transition)
+        self._online = None
+
+    def _loaded(self) -> AttributeWeights | None:
+        """Return the weights of ``fit`` or of the model file, or None."""
+        if self._weights is None and self.model_filename is not None and Path(self.model_filename).exists():
+            self._weights = read_crfsuite(self.model_filename)
+        return self._weights
+
+    def _fitted(self) -> AttributeWeights:
+        weights = self._loaded()
+        if weights is None:
+            from sklearn.exceptions import NotFittedError
+
+            raise NotFittedError("this CRF has no weights; call `fit`, or pass `model_filename` of an existing file")
+        return weights
+
+    def _batches(
+        self, weights: AttributeWeights, X: Iterable[Any], allowed: Iterable[Any] | None = None
+    ) -> Iterator[tuple[EncodedSequences, Floats]]:  # fmt: skip
+        """Yield batches of sequences with the log-potentials of their labels, -inf for labels that are not allowed."""
+        sequences = self._sequences(X)
+        options = None if allowed is None else list(allowed)
+        if options is not None and len(options) != len(sequences):
+            raise ValueError(f"`X` and `allowed` must have equal lengths, got {len(sequences)} and {len(options)}")
+        begin = 0
+        while begin < len(sequences):
+            end, n_items = begin, 0
+            while end < len(sequences) and (n_items < _BATCH):
+                n_items += len(sequences[end])
+                end += 1
+            batch = weights.encode(sequences[begin:end])
+            unary = weights.unary(batch)
+            if options is not None:
+                mask = encode_labels(options[begin:end], batch.offsets, weights.labels).allowed[
+                    :, : len(weights.labels)
+                ]
+                unary[mask == 0] = -np.inf
+            yield batch, unary
+            begin = end
+
+    def _exact(
+        self, X: Iterable[Any], backend: Any, rng: np.random.Generator | None = None
+    ) -> Iterator[tuple[list[str], Any]]:  # fmt: skip
+        """Yield the labels and the exact result of each sequence; None for an empty sequence."""
+        weights = self._fitted()
+        for sequence in self._sequences(X):
+            unary = weights.unary(weights.encode([sequence]))
+            result = None
+            if len(unary):
+                result = backend.infer(chain_graph(unary, weights.transition, [0, len(unary)]), rng)
+            yield weights.labels, result
+
+
+class _Report:
+    """Lines about the iterations of training."""
+
+    def __init__(
+        self,
+        estimator: CRF,
+        names: list[str],
+        data: ChainData,
+        borders: Borders,
+        dev: tuple[list[Any], list[Any]] | None,
+    ) -> None:
+        self.estimator, self.names, self.data, self.borders, self.dev = estimator, names, data, borders, dev
+        self.lines: list[dict[str, float]] = []
+        self.begin = time.perf_counter()
+
+    def iteration(self, number: int, values: dict[str, Any]) -> None:
+        """Record an iteration of L-BFGS."""
+        self.online(number, values["loss"], values["weights"])
+
+    def online(self, number: int, loss: float, vector: Floats) -> None:
+        """Record an iteration, and print a line if the estimator is verbose."""
+        line = {"iteration": number, "seconds": time.perf_counter() - self.begin, "loss": loss}
+        if self.dev is not None:
+            self.estimator._store(self.names, self.data, self.borders, vector)
+            line["accuracy"] = self.estimator.score(*self.dev)
+        self.lines.append(line)
+        if self.estimator.verbose:
+            accuracy = f"  dev accuracy={line['accuracy']:.4f}" if self.dev is not None else ""
+            print(f"Iter {number:<4} time={line['seconds']:.2f}  loss={loss:.2f}{accuracy}", flush=True)
+
+
+def _sample_weights(weights: Sequence[float] | None, n_sequences: int) -> Floats:
+    """Return the weight of each sequence, float64[S]."""
+    if weights is None:
+        return np.ones(n_sequences)
+    checked = np.array(weights, np.float64)
+    if checked.shape != (n_sequences,) or not np.isfinite(checked).all() or (checked < 0).any():
+        raise ValueError(f"`sample_weight` must have a finite number of at least 0 for each of {n_sequences} sequences")
+    return checked
+
+
+def _log_z_or_impossible(unary: Floats, transition: Floats, offsets: NDArray[np.int64]) -> float:
+    """Return log Z of one sequence, or -inf if every labelling is forbidden."""
+    try:
+        return float(smooth(unary, transition[None], offsets, None, nodes=False).log_z[0])
+    except ImpossibleChain:
+        return -np.inf

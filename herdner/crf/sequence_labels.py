@@ -1,0 +1,96 @@
+"""Labels of sequences as indices, with partial annotation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from herdner.crf.weights import MOST_TAGS
+
+
+@dataclass(frozen=True, eq=False)
+class EncodedLabels:
+    """Labels of the items of sequences.
+
+    Attributes:
+        labels: The K labels.
+        states: int32[n], label of each item, or -1 if it may have several.
+        allowed: uint8[n, K], 1 for the labels that an item may have.
+    """
+
+    labels: tuple[str, ...]
+    states: NDArray[np.int32]
+    allowed: NDArray[np.uint8]
+
+
+def encode_labels(y: Iterable[Any], offsets: NDArray[np.int64], known: Sequence[str] = ()) -> EncodedLabels:
+    """Convert the labels of sequences to indices, in the order in which the labels first occur.
+
+    Args:
+        y: Labels of each sequence: a string for each item, a set of strings for a partial annotation, or None for an
+            unknown label.
+        offsets: int64[S + 1], first item of each sequence, and the number of items.
+        known: Labels that come first.
+
+    Raises:
+        TypeError: A label is neither a string, a set of strings nor None.
+        ValueError: ``y`` does not fit the sequences, or there are no or more than 256 labels.
+    """
+    sequences = list(y)
+    if len(sequences) != len(offsets) - 1:
+        raise ValueError(f"`X` and `y` must have equal lengths, got {len(offsets) - 1} and {len(sequences)}")
+    index = {label: k for k, label in enumerate(known)}
+    states: list[int] = []
+    partial: dict[int, list[int] | None] = {}
+    for s, (sequence, n_items) in enumerate(zip(sequences, np.diff(offsets).tolist(), strict=True)):
+        if isinstance(sequence, str):
+            raise TypeError(f"`y` must be a list of lists of labels, got the string {sequence!r:.60} at index {s}")
+        begin = len(states)
+        for label in sequence:
+            if isinstance(label, str):
+                states.append(index.setdefault(label, len(index)))
+            else:
+                partial[len(states)] = _options(label, index)
+                states.append(-1)
+        if len(states) - begin != n_items:
+            raise ValueError(f"sequence {s} must have a label for each item, got {n_items} items and "
+                             f"{len(states) - begin} labels")  # fmt: skip
+    if not 1 <= len(index) <= MOST_TAGS:
+        raise ValueError(f"there must be 1 to {MOST_TAGS} labels, got {len(index)}")
+    allowed = np.zeros((len(states), len(index)), np.uint8)
+    numbers = np.array(states, np.int32)
+    sure = np.flatnonzero(numbers >= 0)
+    allowed[sure, numbers[sure]] = 1
+    for item, options in partial.items():
+        allowed[item, slice(None) if options is None else options] = 1
+        if options is not None and len(options) == 1:
+            numbers[item] = options[0]
+    return EncodedLabels(tuple(str(label) for label in index), numbers, allowed)
+
+
+def _options(label: object, index: dict[str, int]) -> list[int] | None:
+    """Return the indices of the labels in a partial annotation; None stands for all labels."""
+    if label is None:
+        return None
+    if not isinstance(label, set | frozenset | list | tuple) or not all(isinstance(each, str) for each in label):  # pyright: ignore[reportUnknownVariableType]
+        raise TypeError(f"a label must be a string, a set of strings or None, got {label!r:.60}")
+    if not label:
+        raise ValueError("a set of labels must not be empty; use None for an unknown label")
+    return [index.setdefault(each, len(index)) for each in sorted(label)]  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+
+
+def decode_states(states: NDArray[np.int32], offsets: NDArray[np.int64], labels: Sequence[str]) -> list[list[str]]:
+    """Convert indices of labels to one list of labels for each sequence.
+
+    Args:
+        states: int32[n], index of the label of each item.
+        offsets: int64[S + 1], first item of each sequence, and n.
+        labels: The K labels.
+    """
+    names = [labels[k] for k in states.tolist()]
+    borders = offsets.tolist()
+    return [names[begin:end] for begin, end in zip(borders, borders[1:], strict=False)]
