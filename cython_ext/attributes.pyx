@@ -151,8 +151,8 @@ cdef class AttributeIndex:
                 else:
                     self.add_text(b, <str> key, <str> value, texts, grow)
                 continue
-            if <object> value is True:
-                number = 1.0
+            if <object> value is True or <object> value is False:
+                number = 1.0 if <object> value is True else 0.0
             elif PyFloat_CheckExact(<object> value) and isfinite(PyFloat_AS_DOUBLE(<object> value)):
                 number = PyFloat_AS_DOUBLE(<object> value)
             else:

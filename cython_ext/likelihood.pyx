@@ -175,6 +175,7 @@ cdef class TrainingData:
     cdef const int64_t[::1] starts, middles, sentence_offsets
     cdef const uint8_t[::1] entry_labels
     cdef const uint8_t[:, ::1] allowed
+    cdef const double[::1] values
     cdef Py_ssize_t n_dense
 
     def __cinit__(self, data):
@@ -184,6 +185,9 @@ cdef class TrainingData:
         self.sentence_offsets = own(data.sentence_offsets, np.int64, 1, "sentence_offsets")
         self.entry_labels = own(data.entry_labels, np.uint8, 1, "entry_labels")
         self.allowed, self.n_dense = own(data.allowed, np.uint8, 2, "allowed"), len(data.dense)
+        if data.values is not None:
+            self.values = own(data.values, np.float64, 1, "values")
+            require(self.values.shape[0] == self.uses.shape[0], "each use needs a value")
         n = self.states.shape[0]
         require(self.allowed.shape[0] == n == self.middles.shape[0] == self.starts.shape[0] - 1,
                 "each token needs allowed tags, a tag and features")
@@ -205,6 +209,7 @@ cdef struct Features:
     const int64_t* starts
     const int64_t* middles
     const uint8_t* entry_labels
+    const double* values   # of the uses; NULL if all are 1
     int64_t n_uses
     int n_states
     int stride
@@ -218,11 +223,13 @@ cdef inline void score(const Features* f, int64_t token, const double* dense, co
     """
     cdef int64_t i
     cdef int k
+    cdef double value
     memset(padded, 0, 2 * f.stride * sizeof(double))
     for i in range(f.middles[token], f.starts[token + 1]):
         if i + AHEAD < f.n_uses:
             prefetch(&entries[f.uses[i + AHEAD]])
-        padded[(i & 1) * f.stride + f.entry_labels[f.uses[i]]] += entries[f.uses[i]]
+        value = entries[f.uses[i]] if f.values == NULL else f.values[i] * entries[f.uses[i]]
+        padded[(i & 1) * f.stride + f.entry_labels[f.uses[i]]] += value
     for k in range(f.stride):
         padded[k] += padded[f.stride + k]
     chain_gather(padded, dense, f.uses + f.starts[token], f.middles[token] - f.starts[token], f.stride)
@@ -235,13 +242,15 @@ cdef inline void spread(const Features* f, int64_t token, const double* excess, 
     """Add ``excess`` [K] to the derivatives with respect to the weights of a token's features."""
     cdef int64_t i
     cdef int k
+    cdef double value
     for k in range(f.stride):
         padded[k] = excess[k] if k < f.n_states else 0.0
     chain_scatter(dense, padded, f.uses + f.starts[token], f.middles[token] - f.starts[token], f.stride)
     for i in range(f.middles[token], f.starts[token + 1]):
         if i + AHEAD < f.n_uses:
             prefetch(&entries[f.uses[i + AHEAD]])
-        entries[f.uses[i]] += padded[f.entry_labels[f.uses[i]]]
+        value = padded[f.entry_labels[f.uses[i]]]
+        entries[f.uses[i]] += value if f.values == NULL else f.values[i] * value
 
 
 @cython.internal
@@ -345,6 +354,7 @@ def add_gradient(TrainingData data not None, Py_ssize_t first, Py_ssize_t last, 
     cdef const int64_t[::1] starts = data.starts, middles = data.middles
     cdef const uint8_t[::1] entry_labels = data.entry_labels
     cdef const uint8_t[:, ::1] allowed = data.allowed
+    cdef const double[::1] values = data.values
     cdef int n_states = <int> allowed.shape[1], k
     require(0 <= first <= last < data.sentence_offsets.shape[0], "the sentences must exist")
     require(sentence_weights.shape[0] == data.sentence_offsets.shape[0] - 1, "each sentence needs a weight")
@@ -371,8 +381,11 @@ def add_gradient(TrainingData data not None, Py_ssize_t first, Py_ssize_t last, 
     f.starts, f.n_uses, f.n_states, f.stride = &starts[0], uses.shape[0], n_states, space.c.scaled.stride
     if middles.shape[0]:
         f.middles = &middles[0]
+    f.values = NULL
     if uses.shape[0]:
         f.uses = &uses[0]
+        if values is not None:
+            f.values = &values[0]
     if entries.shape[0]:
         f.entry_labels, weights, slopes = &entry_labels[0], &entries[0], &entry_slope[0]
     if dense.shape[0]:

@@ -12,6 +12,8 @@ from libc.math cimport INFINITY, exp, isfinite, log, sqrt
 from libc.stdint cimport int32_t, int64_t, uint8_t
 from libc.string cimport memset
 
+from herdner._ext.memory cimport own, require_offsets
+
 cdef enum:
     INSENSITIVE_COST = 1
 
@@ -37,18 +39,20 @@ cdef class OnlineChains:
     cdef int n_states
 
     def __cinit__(self, offsets, starts, uses, values, entry_labels, states, allowed, learned, fixed):
-        offsets, starts = np.array(offsets, np.int64), np.array(starts, np.int64)
-        uses, states = np.array(uses, np.int32), np.array(states, np.int32)
-        entry_labels, allowed = np.array(entry_labels, np.uint8), np.array(allowed, np.uint8)
-        learned, fixed = np.array(learned, np.bool_), np.array(fixed, np.float64)
+        offsets, starts = own(offsets, np.int64, 1, "offsets"), own(starts, np.int64, 1, "starts")
+        uses, states = own(uses, np.int32, 1, "uses"), own(states, np.int32, 1, "states")
+        entry_labels, allowed = own(entry_labels, np.uint8, 1, "entry_labels"), own(allowed, np.uint8, 2, "allowed")
+        learned, fixed = own(learned, np.bool_, 2, "learned"), own(fixed, np.float64, 2, "fixed")
         n, m = len(states), len(uses)
         n_states = fixed.shape[0]
-        if not (is_rising(offsets, n) and is_rising(starts, m) and len(starts) == n + 1):
-            raise ValueError("offsets and starts must rise from 0 to the number of items and of uses")
+        require_offsets(offsets, n, "offsets")
+        require_offsets(starts, m, "starts")
+        if len(starts) != n + 1:
+            raise ValueError("starts must have a border for each item")
         if fixed.shape != (n_states, n_states) or learned.shape != fixed.shape or not 1 <= n_states <= 256:
             raise ValueError("learned and fixed must have shape [K, K] with 1 to 256 labels")
-        if uses.ndim != 1 or states.ndim != 1 or entry_labels.ndim != 1 or allowed.shape != (n, n_states):
-            raise ValueError("uses, states and entry_labels must be lists, and allowed must have shape [n, K]")
+        if allowed.shape != (n, n_states):
+            raise ValueError("allowed must have shape [n, K]")
         if m and not 0 <= uses.min() <= uses.max() < len(entry_labels):
             raise ValueError("uses must be indices of entries")
         if len(entry_labels) and entry_labels.max() >= n_states or n and not -1 <= states.min() <= states.max() < n_states:
@@ -56,7 +60,7 @@ cdef class OnlineChains:
         if np.isnan(fixed).any() or (fixed == np.inf).any():
             raise ValueError("fixed must be finite or -inf")
         if values is not None:
-            values = np.array(values, np.float64)
+            values = own(values, np.float64, 1, "values")
             if values.shape != (m,) or not np.isfinite(values).all():
                 raise ValueError("values must be a finite number for each use")
         pairs = np.full(learned.shape, -1, np.int32)
@@ -71,12 +75,7 @@ cdef class OnlineChains:
         return self.offsets.shape[0] - 1
 
 
-cdef bint is_rising(offsets, n):
-    if offsets.ndim != 1 or len(offsets) == 0:
-        return False
-    return offsets[0] == 0 and offsets[len(offsets) - 1] == n and bool((np.diff(offsets) >= 0).all())
-
-
+@cython.internal
 cdef class Pass:
     """Memory of one pass over sequences, and the weights that it changes in place."""
     cdef OnlineChains data
@@ -94,8 +93,9 @@ cdef class Pass:
     def __cinit__(self, OnlineChains data not None, order, sample_weights, double[::1] weights not None,
                   double[::1] second):
         cdef int64_t n = data.longest, K = data.n_states
-        order, sample_weights = np.array(order, np.int64), np.array(sample_weights, np.float64)
-        if order.ndim != 1 or len(order) and not 0 <= order.min() <= order.max() < len(data):
+        order = own(order, np.int64, 1, "order")
+        sample_weights = own(sample_weights, np.float64, 1, "sample_weights")
+        if len(order) and not 0 <= order.min() <= order.max() < len(data):
             raise ValueError("order must contain indices of sequences")
         if sample_weights.shape != (len(data),) or not np.isfinite(sample_weights).all():
             raise ValueError("there must be a finite weight for each sequence")
@@ -426,25 +426,25 @@ def arow_epoch(data, order, sample_weights, double[::1] weights, double[::1] var
     return loss
 
 
-def sgd_epoch(data, order, sample_weights, double[::1] weights, double t, double first, double penalty):
+def sgd_epoch(data, order, sample_weights, double[::1] weights, double t, double rate, double decay, double penalty):
     """Update ``weights`` in place by stochastic gradient descent (Shalev-Shwartz et al. 2007); return (loss, t).
 
-    The learning rate of step t is 1 / (penalty * (first + t)); ``penalty`` / 2 is the weight of the squared norm in the
-    loss of each sequence. The loss is that of the sequences alone, and infinite if numbers overflow.
+    The learning rate of step t is rate / (1 + decay * rate * t); ``penalty`` / 2 is the weight of the squared norm in
+    the loss of each sequence. The loss is that of the sequences alone, and infinite if numbers overflow.
     """
     cdef Pass p = Pass(data, order, sample_weights, weights, None)
     cdef int64_t i, k, s
-    cdef double loss = 0.0, rate, scale = 1.0
+    cdef double loss = 0.0, step, scale = 1.0
     with nogil:
         for i in range(p.order.shape[0]):
             s = p.order[i]
-            rate = 1.0 / (penalty * (first + t))
-            scale *= 1.0 - rate * penalty
+            step = rate / (1.0 + decay * rate * t)
+            scale *= 1.0 - step * penalty
             if not scale > 1e-100:   # the first step of a high rate forgets the start
                 for k in range(p.data.n_weights):
                     weights[k] = 0.0
                 scale = 1.0
-            loss += p.sample_weights[s] * p.move(s, scale, p.sample_weights[s] * rate / scale)
+            loss += p.sample_weights[s] * p.move(s, scale, p.sample_weights[s] * step / scale)
             t += 1.0
         for k in range(p.data.n_weights):
             weights[k] *= scale

@@ -49,6 +49,7 @@ def sgd_epoch(
     sample_weights: ArrayLike,
     weights: NDArray[np.float64],
     t: float,
-    first: float,
+    rate: float,
+    decay: float,
     penalty: float,
 ) -> tuple[float, float]: ...

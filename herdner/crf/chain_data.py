@@ -91,7 +91,8 @@ class ChainData:
             base: Weights of a base model, or None.
             counted: uint8[tokens, K] for each document, 1 for the tags with which the features of a token are counted.
                 Tokens with all tags are not counted. None is ``allowed``.
-            values: float64, value of each feature of each document; None is 1. Features with values are not merged.
+            values: float64, value of each feature of each document; None is 1. Features are merged only if all values
+                are 0 or 1.
             merge: Merge features that occur at the same tokens into one column, and store columns with many weights
                 densely.
             all_states: Give each feature a weight for each tag.
@@ -115,7 +116,13 @@ class ChainData:
         weighted |= all_states
         transitions |= all_transitions
         with_weights = np.flatnonzero(weighted.any(axis=1))
-        merge = merge and values is None
+        numbers = None
+        if values is not None:  # features of value 0 change nothing, but count above, as in CRFsuite
+            present = np.concatenate(values) != 0
+            starts = np.append(0, np.cumsum(present))[starts]
+            key_indices, numbers = key_indices[present], np.concatenate(values)[present]
+            numbers = None if (numbers == 1).all() else numbers
+        merge = merge and numbers is None
         if merge:
             columns, first = _columns(with_weights, weighted, key_indices, starts, len(distinct))
         else:
@@ -134,7 +141,7 @@ class ChainData:
             np.nonzero(weighted[n_dense:])[1].astype(np.uint8),
             *loops.lay_out(key_indices, starts, leading, n_dense, entry_starts),
             np.bincount(key_indices, minlength=len(distinct))[first], transitions,
-            None if values is None else _use_values(np.concatenate(values), leading[key_indices], entry_starts),
+            None if numbers is None else _use_values(numbers, leading[key_indices], entry_starts),
         )  # fmt: skip
 
     @property

@@ -1,4 +1,4 @@
-"""Linear-chain CRF for any sequence labelling task, as a scikit-learn estimator that replaces `sklearn_crfsuite.CRF`."""
+"""Linear-chain CRF for any sequence labelling task: a scikit-learn estimator that replaces `sklearn_crfsuite.CRF`."""
 
 # scikit-learn has no type stubs.
 # pyright: reportMissingTypeStubs=false, reportUnknownVariableType=false, reportUnknownMemberType=false
@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -68,8 +69,8 @@ class CRF(BaseEstimator):
         c2: Weight of the squared L2 norm ("lbfgs", "l2sgd"), 1 by default.
         max_iterations: Maximum number of iterations: unlimited for "lbfgs", 1000 for "l2sgd", else 100.
         num_memories: Only 6, the number of differences that L-BFGS remembers.
-        epsilon: Training ends when the norm of the gradient, relative to that of the weights ("lbfgs"), or the mean loss
-            ("ap", "pa", "arow") is below this number.
+        epsilon: Training ends when the norm of the gradient, relative to that of the weights ("lbfgs"), or the mean
+            loss ("ap", "pa", "arow") is below this number.
         period: Number of iterations over which the decrease of the loss is measured ("lbfgs", "l2sgd"), 10 by default.
         delta: Training ends when ``period`` iterations lower the loss by less than this share ("lbfgs", "l2sgd").
         linesearch: Only "MoreThuente".
@@ -210,7 +211,14 @@ class CRF(BaseEstimator):
         base = self._weights if self.warm_start else None
         names, data, borders = self._training_data(X, y, base, self._algorithm != "lbfgs")
         weights = _sample_weights(sample_weight, len(data.sentence_offsets) - 1)
-        report = _Report(self, names, data, borders, None if X_dev is None else (list(X_dev), list(y_dev or ())))
+        dev = None if X_dev is None else (list(X_dev), list(y_dev or ()))
+
+        def accuracy(vector: Floats) -> float:
+            assert dev is not None
+            self._store(names, data, borders, vector)
+            return self.score(*dev)
+
+        report = _Report(self.verbose, None if dev is None else accuracy)
         vector = None if base is None else data.vector_of(base.chain_weights)
         try:
             vector = self._train(data, borders, weights, vector, report)
@@ -233,6 +241,8 @@ class CRF(BaseEstimator):
     ) -> CRF:
         """Visit a mini-batch of sequences once, and keep the state of the learner for the next call.
 
+        The initial learning rate of "l2sgd" is ``calibration_eta``; it is not calibrated.
+
         Args:
             X: Sequences of the mini-batch.
             y: Labels of each sequence.
@@ -253,12 +263,14 @@ class CRF(BaseEstimator):
         old = self._online
         base = None if old is None else AttributeWeights.of(old[0], old[3], old[0].transition, keep_zeros=True)
         names, data, borders = self._training_data(X, y, base, True, tuple(classes or ()))
-        learner = OnlineLearner(data, settings, borders, _sample_weights(sample_weight, len(data.sentence_offsets) - 1))
-        rng = generator(None if self.random_state is None else self.random_state + (0 if old is None else 1))
-        order = rng.permutation(learner.n_sequences)
+        n_sequences = len(data.sentence_offsets) - 1
+        n_seen = n_sequences + (0.0 if old is None else old[2].count)
+        learner = OnlineLearner(data, settings, borders, _sample_weights(sample_weight, n_sequences), n_seen)
+        order = generator(self.random_state).permutation(learner.n_sequences)
         if old is None:
             state = OnlineState.start(np.zeros(data.n_features + int(data.transitions.sum())), self._algorithm)
-            state = learner.calibrate(state, order) if self._algorithm == "l2sgd" else state
+            # One mini-batch is too small a sample to calibrate the learning rate.
+            state = replace(state, rate=settings.calibration_eta, decay=learner.penalty)
         else:
             state = replace(old[2], weights=data.vector_of(old[0]), second=data.vector_of(old[1]))
         state, loss = learner.epoch(state, order)
@@ -268,11 +280,11 @@ class CRF(BaseEstimator):
         raw, sums = data.weights_of(state.weights, first), data.weights_of(state.second, second)
         self._online = raw, sums, replace(state, weights=np.empty(0), second=np.empty(0)), names
         self.training_log_ = [*(self.training_log_ or []), {"loss": loss}]
-        averaged = state.result(settings) is not state.weights
-        scaled = replace(
-            sums, transition=sums.transition / -state.count, entry_weights=sums.entry_weights / -state.count
-        )
-        result = raw if not averaged else replace(scaled, transition=scaled.transition + raw.transition).add_to(raw)
+        result = raw
+        if state.result(settings) is not state.weights:  # the average
+            share = -1.0 / state.count
+            mean = replace(sums, entry_weights=share * sums.entry_weights).add_to(raw)
+            result = replace(mean, transition=raw.transition + share * sums.transition)
         self._weights = AttributeWeights.of(result, names, result.transition + borders.transition)
         return self
 
@@ -281,7 +293,8 @@ class CRF(BaseEstimator):
 
         Args:
             X: Sequences.
-            allowed: Labels that each item of each sequence may have: a set of strings, a string, or None for all labels.
+            allowed: Labels that each item of each sequence may have: a set of strings, a string, or None for all
+                labels.
 
         Returns:
             Object array of the labels of each sequence. It has two dimensions if all sequences have equal lengths, as
@@ -330,8 +343,7 @@ class CRF(BaseEstimator):
             nodes = smooth(unary, weights.transition[None], batch.offsets, None).nodes
             assert nodes is not None
             rows = [dict(zip(weights.labels, row, strict=True)) for row in nodes.tolist()]
-            borders = batch.offsets.tolist()
-            marginals += [rows[begin:end] for begin, end in zip(borders, borders[1:], strict=False)]
+            marginals += [rows[begin:end] for begin, end in pairwise(batch.offsets.tolist())]
         return np.array(marginals, dtype=object)
 
     def predict_marginals_single(self, xseq: Items) -> list[dict[str, float]]:
@@ -584,8 +596,13 @@ class CRF(BaseEstimator):
         return list(X) if self.features is None else [self.features(each) for each in X]
 
     def _training_data(
-        self, X: Iterable[Any], y: Iterable[Any], base: AttributeWeights | None, online: bool, known: tuple[str, ...] = ()
-    ) -> tuple[list[str], ChainData, Borders]:  # fmt: skip
+        self,
+        X: Iterable[Any],
+        y: Iterable[Any],
+        base: AttributeWeights | None,
+        online: bool,
+        known: tuple[str, ...] = (),
+    ) -> tuple[list[str], ChainData, Borders]:
         """Return the names of all attributes, the training data, and the fixed transitions."""
         index = AttributeIndex(() if base is None else base.attribute_names)
         encoded = EncodedSequences(*index.encode(self._sequences(X), True))
@@ -634,7 +651,7 @@ class CRF(BaseEstimator):
         if self._algorithm != "lbfgs":
             learner = OnlineLearner(data, self._online_settings(), borders, sample_weights)
             start = np.zeros(data.n_features + int(data.transitions.sum())) if start is None else start
-            return train_online(learner, start, generator(self.random_state), report.online)
+            return train_online(learner, start, generator(self.random_state), report.epoch)
         rule = StoppingRule(
             self._value("max_iterations", 0), self._value("delta", 0), self._value("period", 10),
             self._value("epsilon", 0),
@@ -701,33 +718,30 @@ class CRF(BaseEstimator):
 
 
 class _Report:
-    """Lines about the iterations of training."""
+    """Lines about the iterations of training.
 
-    def __init__(
-        self,
-        estimator: CRF,
-        names: list[str],
-        data: ChainData,
-        borders: Borders,
-        dev: tuple[list[Any], list[Any]] | None,
-    ) -> None:
-        self.estimator, self.names, self.data, self.borders, self.dev = estimator, names, data, borders, dev
+    Args:
+        verbose: Print each line.
+        accuracy: Function that returns the accuracy of weights on held-out sequences, or None.
+    """
+
+    def __init__(self, verbose: bool, accuracy: Callable[[Floats], float] | None) -> None:
+        self.verbose, self.accuracy = verbose, accuracy
         self.lines: list[dict[str, float]] = []
         self.begin = time.perf_counter()
 
     def iteration(self, number: int, values: dict[str, Any]) -> None:
         """Record an iteration of L-BFGS."""
-        self.online(number, values["loss"], values["weights"])
+        self.epoch(number, values["loss"], values["weights"])
 
-    def online(self, number: int, loss: float, vector: Floats) -> None:
-        """Record an iteration, and print a line if the estimator is verbose."""
+    def epoch(self, number: int, loss: float, vector: Floats) -> None:
+        """Record an iteration, and print a line if asked to."""
         line = {"iteration": number, "seconds": time.perf_counter() - self.begin, "loss": loss}
-        if self.dev is not None:
-            self.estimator._store(self.names, self.data, self.borders, vector)
-            line["accuracy"] = self.estimator.score(*self.dev)
+        if self.accuracy is not None:
+            line["accuracy"] = self.accuracy(vector)
         self.lines.append(line)
-        if self.estimator.verbose:
-            accuracy = f"  dev accuracy={line['accuracy']:.4f}" if self.dev is not None else ""
+        if self.verbose:
+            accuracy = f"  dev accuracy={line['accuracy']:.4f}" if "accuracy" in line else ""
             print(f"Iter {number:<4} time={line['seconds']:.2f}  loss={loss:.2f}{accuracy}", flush=True)
 
 

@@ -8,7 +8,7 @@ weights (AROW; Mejer and Crammer 2010) and stochastic gradient descent with L2 r
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -75,13 +75,16 @@ class OnlineState:
         weights: float64[d], weights after the last step.
         second: float64[d], sums for averaging ("ap", "pa") or variances minus the initial one ("arow").
         count: 1 plus the number of steps ("ap", "pa"), or the number of steps ("l2sgd").
-        first_step: Offset of the number of steps in the learning rate, found by calibration; None before ("l2sgd").
+        rate: Initial learning rate, found by calibration ("l2sgd").
+        decay: Speed at which the learning rate decreases; None is the weight of the L2 norm in the loss of a sequence
+            ("l2sgd").
     """
 
     weights: Floats
     second: Floats
     count: float
-    first_step: float | None = None
+    rate: float = 0.1
+    decay: float | None = None
 
     @staticmethod
     def start(weights: Floats, algorithm: str) -> OnlineState:
@@ -112,6 +115,7 @@ class OnlineLearner:
         settings: Algorithm and its settings.
         borders: Log-potentials that forbid or fix transitions; None forbids nothing.
         sample_weights: float64[S], weight of each sequence; None is 1.
+        n_total: Number of sequences over which the L2 norm is divided ("l2sgd"); None is S.
     """
 
     def __init__(
@@ -120,6 +124,7 @@ class OnlineLearner:
         settings: OnlineSettings,
         borders: Borders | None = None,
         sample_weights: Floats | None = None,
+        n_total: float | None = None,
     ) -> None:
         """Copy the data to compiled code."""
         fixed = np.zeros((len(data.labels),) * 2) if borders is None else borders.transition
@@ -130,7 +135,7 @@ class OnlineLearner:
         )  # fmt: skip
         self.n_sequences = len(self.loop_data)
         self.sample_weights = np.ones(self.n_sequences) if sample_weights is None else sample_weights
-        self.penalty = 2.0 * settings.c2 / max(self.n_sequences, 1)
+        self.penalty = 2.0 * max(settings.c2, 1e-12) / max(n_total or self.n_sequences, 1)
 
     def epoch(self, state: OnlineState, order: NDArray[np.int64]) -> tuple[OnlineState, float]:
         """Visit sequences once, and return the new state and the loss.
@@ -156,10 +161,10 @@ class OnlineLearner:
             loss = loops.arow_epoch(*arguments, second, s.gamma)
             second -= s.variance
         else:
-            assert state.first_step is not None
-            loss, count = loops.sgd_epoch(*arguments, count, state.first_step, self.penalty)
+            decay = self.penalty if state.decay is None else state.decay
+            loss, count = loops.sgd_epoch(*arguments, count, state.rate, decay, self.penalty)
             loss += 0.5 * self.penalty * float(weights @ weights) * len(order)
-        return OnlineState(weights, second, count, state.first_step), loss
+        return replace(state, weights=weights, second=second, count=count), loss
 
     def calibrate(self, state: OnlineState, order: NDArray[np.int64]) -> OnlineState:
         """Choose the learning rate of "l2sgd" that lowers the loss of a sample most in one epoch from weights of 0.
@@ -187,12 +192,11 @@ class OnlineLearner:
                 rate *= s.calibration_rate
             else:
                 falling, n_wanted, rate = True, s.calibration_candidates, s.calibration_eta / s.calibration_rate
-        return OnlineState(state.weights, state.second, state.count, 1.0 / (self.penalty * best_rate))
+        return replace(state, rate=best_rate)
 
     def _loss_after(self, weights: Floats, rate: float, sample: NDArray[np.int64]) -> float:
         """Return the loss of one epoch over a sample with an initial learning rate."""
-        state = OnlineState(weights, weights, 0.0, 1.0 / (self.penalty * rate))
-        return self.epoch(state, sample)[1]
+        return self.epoch(OnlineState(weights, weights, 0.0, rate), sample)[1]
 
     def raise_fault(self) -> None:
         """Raise the error that explains an infinite loss.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -63,8 +64,8 @@ def encode_labels(y: Iterable[Any], offsets: NDArray[np.int64], known: Sequence[
         raise ValueError(f"there must be 1 to {MOST_TAGS} labels, got {len(index)}")
     allowed = np.zeros((len(states), len(index)), np.uint8)
     numbers = np.array(states, np.int32)
-    sure = np.flatnonzero(numbers >= 0)
-    allowed[sure, numbers[sure]] = 1
+    single = np.flatnonzero(numbers >= 0)
+    allowed[single, numbers[single]] = 1
     for item, options in partial.items():
         allowed[item, slice(None) if options is None else options] = 1
         if options is not None and len(options) == 1:
@@ -91,6 +92,6 @@ def decode_states(states: NDArray[np.int32], offsets: NDArray[np.int64], labels:
         offsets: int64[S + 1], first item of each sequence, and n.
         labels: The K labels.
     """
-    names = [labels[k] for k in states.tolist()]
-    borders = offsets.tolist()
-    return [names[begin:end] for begin, end in zip(borders, borders[1:], strict=False)]
+    indices: list[int] = states.tolist()
+    names = [labels[k] for k in indices]
+    return [names[begin:end] for begin, end in pairwise(offsets.tolist())]

@@ -45,8 +45,10 @@ def weight_info(weights: AttributeWeights) -> WeightInfo:
     entries = zip(
         weights.attributes.tolist(), weights.state_labels.tolist(), weights.state_weights.tolist(), strict=True
     )
-    transitions = {(labels[i], labels[j]): float(weights.transition[i, j]) for i, j in pairs}
-    state_features = {(names[a], labels[k]): weight for a, k, weight in entries}
+    transitions: dict[tuple[str, str], float] = {
+        (labels[i], labels[j]): float(weights.transition[i, j]) for i, j in pairs
+    }
+    state_features: dict[tuple[str, str], float] = {(names[a], labels[k]): weight for a, k, weight in entries}
     header = {
         "num_features": str(len(transitions) + len(state_features)),
         "num_labels": str(len(labels)),

@@ -110,12 +110,12 @@ def train_chain(
     rule, scales = stopping_rule or StoppingRule(), _scales(data, likelihood.penalty)
     first = likelihood.origin if start is None else start
     losses: list[float] = []
-    norms, last = [np.inf, 0.0], first
+    norms, last = {"gradient": np.inf, "weights": 0.0}, first
 
     def loss(scaled: Floats) -> tuple[float, Floats]:
         vector = scaled * scales
         value, gradient = likelihood(vector)
-        norms[:] = np.sqrt(gradient @ gradient), np.sqrt(vector @ vector)
+        norms.update(gradient=float(np.linalg.norm(gradient)), weights=float(np.linalg.norm(vector)))
         return value, gradient * scales
 
     def split_loss(halves: Floats) -> tuple[float, Floats]:
@@ -130,10 +130,17 @@ def train_chain(
         losses.append(value)
         if progress is not None:
             progress(len(losses), {"loss": value, "weights": last})
-        return rule.is_met(losses) or (c1 == 0 and norms[0] < rule.min_gradient * max(norms[1], 1.0))
+        is_flat = c1 == 0 and norms["gradient"] < rule.min_gradient * max(norms["weights"], 1.0)
+        return rule.is_met(losses) or is_flat
 
     begin = first / scales
-    options = {"maxiter": rule.max_iterations, "maxcor": _MEMORY, "ftol": 0.0, "gtol": 1e-7, "maxfun": 10**9}
+    options: dict[str, Any] = {
+        "maxiter": rule.max_iterations,
+        "maxcor": _MEMORY,
+        "ftol": 0.0,
+        "gtol": 1e-7,
+        "maxfun": 10**9,
+    }
     try:
         if c1 == 0:
             minimise(loss, begin, on_iteration=on_iteration, **options)

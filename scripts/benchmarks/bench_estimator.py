@@ -1,0 +1,120 @@
+r"""Training and prediction of `herdner.CRF` beside sklearn-crfsuite, with dictionaries as in its tutorial.
+
+    python scripts/benchmarks/bench_estimator.py --corpus ../shared/data/ner/conll2003/eng.train:conll2003 \
+        --held-out ../shared/data/ner/conll2003/eng.testa:conll2003 [--sentences 4000]
+
+Each program runs as a process of its own, which reads the corpus and makes the dictionaries before its clock starts.
+Peer: pip install 'herdner[train]'.
+"""
+
+from __future__ import annotations
+
+import json
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from herdner.corpora.formats import read_documents
+from herdner.evaluation.tabular import markdown_table
+
+PROGRAMS = {"CRFsuite": ("peer", 1), "herdner, 1 thread": ("ours", 1), "herdner, 2 threads": ("ours", 2)}
+Sentences = list[list[dict[str, Any]]]
+
+
+def item(words: Sequence[str], t: int) -> dict[str, Any]:
+    """Return the attributes of a token, as in the tutorial of sklearn-crfsuite but without part-of-speech tags."""
+    word = words[t]
+    attributes: dict[str, Any] = {
+        "bias": 1.0, "word.lower()": word.lower(), "word[-3:]": word[-3:], "word[-2:]": word[-2:],
+        "word.isupper()": word.isupper(), "word.istitle()": word.istitle(), "word.isdigit()": word.isdigit(),
+    }  # fmt: skip
+    for name, place in (("-1", t - 1), ("+1", t + 1)):
+        if 0 <= place < len(words):
+            other = words[place]
+            attributes[f"{name}:word.lower()"] = other.lower()
+            attributes[f"{name}:word.istitle()"] = other.istitle()
+            attributes[f"{name}:word.isupper()"] = other.isupper()
+        else:
+            attributes["BOS" if t == 0 else "EOS"] = True
+    return attributes
+
+
+def sentences(corpus: str, most: int) -> tuple[Sentences, list[list[str]]]:
+    """Return the dictionaries and the tags of the first sentences of a corpus."""
+    path, _, form = corpus.partition(":")
+    items: Sentences = []
+    tags: list[list[str]] = []
+    for document in read_documents(path, form):
+        assert document.tags is not None
+        for begin, end in zip(document.sentence_offsets, document.sentence_offsets[1:], strict=False):
+            words = document.tokens[begin:end]
+            items.append([item(words, t) for t in range(len(words))])
+            tags.append(list(document.tags[begin:end]))
+    return items[:most], tags[:most]
+
+
+def measure(program: str, n_threads: int, corpus: str, held_out: str, most: int) -> dict[str, float]:
+    """Train and predict once; return seconds, megabytes and the accuracy on the held-out sentences."""
+    from sklearn_crfsuite import CRF as Peer  # pyright: ignore[reportMissingTypeStubs]
+
+    from herdner import CRF
+
+    train, gold = sentences(corpus, most)
+    test, test_gold = sentences(held_out, most)
+    options: dict[str, Any] = {"c1": 0.1, "c2": 0.1, "max_iterations": 100, "all_possible_transitions": True}
+    crf = CRF(n_threads=n_threads, **options) if program == "ours" else Peer(algorithm="lbfgs", **options)
+    begin = time.perf_counter()
+    crf.fit(train, gold)
+    fitted = time.perf_counter()
+    predicted = [list(crf.predict_single(each)) for each in test]
+    single = time.perf_counter()
+    crf.predict(test)
+    end = time.perf_counter()
+    pairs = [pair for ours, theirs in zip(predicted, test_gold, strict=True) for pair in zip(ours, theirs, strict=True)]
+    return {
+        "train": fitted - begin,
+        "predict_single": single - fitted,
+        "predict": end - single,
+        "memory": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+        "accuracy": sum(a == b for a, b in pairs) / len(pairs),
+    }
+
+
+def main(
+    corpus: Annotated[str, typer.Option(help="training corpus, FILE:FORMAT")],
+    held_out: Annotated[str, typer.Option(help="corpus to predict, FILE:FORMAT")],
+    n_sentences: Annotated[int, typer.Option("--sentences", help="maximum number of sentences of each corpus")] = 10**9,
+    program: Annotated[str | None, typer.Option(hidden=True)] = None,
+) -> None:
+    """Run each program in turn and print a table."""
+    if program is not None:
+        print(json.dumps(measure(*PROGRAMS[program], corpus, held_out, n_sentences)))
+        return
+    rows: list[tuple[str, ...]] = []
+    peer: dict[str, float] = {}
+    for name in PROGRAMS:
+        command = [sys.executable, str(Path(__file__)), "--corpus", corpus, "--held-out", held_out,
+                   "--sentences", str(n_sentences), "--program", name]  # fmt: skip
+        found = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+        peer = peer or found
+        cells = [f"{found[key]:.2f} s ({peer[key] / found[key]:.1f})" for key in ("train", "predict", "predict_single")]
+        rows.append((name, *cells, f"{found['memory']:.0f} MB", f"{found['accuracy']:.4f}"))
+    head = (
+        "program",
+        "training",
+        "prediction, all at once",
+        "prediction, one by one",
+        "peak memory of the process",
+        "accuracy",
+    )
+    print(markdown_table(head, rows))
+
+
+if __name__ == "__main__":
+    typer.run(main)

@@ -1,0 +1,328 @@
+"""`herdner.CRF` beside sklearn-crfsuite and enumeration, and as an estimator of scikit-learn."""
+
+from __future__ import annotations
+
+import itertools
+import pickle
+import random
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("sklearn_crfsuite", reason="needs the extra train")
+
+import pycrfsuite
+import sklearn_crfsuite
+from scipy.special import logsumexp
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import GridSearchCV, cross_val_predict
+
+from herdner import CRF
+from herdner.crf.crfsuite_files import crfsuite_bytes, parse_crfsuite
+from herdner.crf.likelihood import ImpossibleTags
+
+Sequences = list[list[dict[str, Any]]]
+WORDS = [f"w{k}" for k in range(40)]
+
+
+def generate(seed: int, n: int, real: bool = True) -> tuple[Sequences, list[list[str]]]:
+    """Return random sequences whose labels depend on the words and on the labels before."""
+    rng = random.Random(seed)
+    items: Sequences = []
+    tags: list[list[str]] = []
+    for _ in range(n):
+        length = rng.randint(1, 8)
+        words = [rng.choice(WORDS) for _ in range(length)]
+        row = [
+            {"word": word, "even": int(word[1:]) % 2 == 0, "shape": ["p" + word[-1]]}
+            | ({"length": rng.random() - 0.3, "nested": {"value": 2.0, "text": "x"}} if real else {})
+            for word in words
+        ]
+        items.append(row)
+        tags.append(["ABC"[(int(word[1:]) + (rng.random() < 0.2)) % 3] for word in words])
+    return items, tags
+
+
+def objective(info: Any, items: Sequences, tags: list[list[str]], c1: float, c2: float) -> float:
+    """Return the penalised negative log-likelihood by a plain loop over the attributes of python-crfsuite."""
+    labels = list(info.labels)
+    table = np.zeros((len(labels),) * 2)
+    for (left, right), weight in info.transitions.items():
+        table[labels.index(left), labels.index(right)] = weight
+    loss = 0.0
+    for row, gold in zip(items, tags, strict=True):
+        unary = np.zeros((len(row), len(labels)))
+        for t, attributes in enumerate(pycrfsuite.ItemSequence(row).items()):
+            for (name, value), (k, label) in itertools.product(attributes.items(), enumerate(labels)):
+                unary[t, k] += value * info.state_features.get((name, label), 0.0)
+        forward = unary[0]
+        for t in range(1, len(row)):
+            forward = logsumexp(forward[:, None] + table, axis=0) + unary[t]
+        states = [labels.index(label) for label in gold]
+        score = sum(unary[t, k] for t, k in enumerate(states)) + sum(table[pair] for pair in itertools.pairwise(states))
+        loss += float(logsumexp(forward) - score)
+    weights = np.array([*info.transitions.values(), *info.state_features.values()])
+    return loss + c1 * np.abs(weights).sum() + c2 * (weights**2).sum()
+
+
+@pytest.mark.parametrize("real", [False, True])
+@pytest.mark.parametrize(("c1", "c2"), [(0.0, 0.1), (0.1, 0.0), (1.0, 0.1)])
+def test_the_optimum_is_that_of_crfsuite(c1: float, c2: float, real: bool) -> None:
+    items, tags = generate(0, 80, real)
+    options = {"c1": c1, "c2": c2, "max_iterations": 2000, "epsilon": 1e-9, "delta": 1e-12}
+    losses = [
+        objective(crf.fit(items, tags).tagger_.info(), items, tags, c1, c2)
+        for crf in (CRF(**options), sklearn_crfsuite.CRF(**options))
+    ]
+    assert losses[0] <= losses[1] * (1 + 1e-6)
+
+
+@pytest.mark.parametrize("all_states", [False, True])
+def test_weights_exist_where_crfsuite_has_them(all_states: bool) -> None:
+    items, tags = generate(1, 30)
+    options = {"min_freq": 3, "all_possible_states": all_states, "all_possible_transitions": True, "c2": 0.01}
+    ours, theirs = (kind(**options).fit(items, tags).tagger_.info() for kind in (CRF, sklearn_crfsuite.CRF))
+    booleans = {key for key in theirs.state_features if not key[0].startswith(("length", "nested:value"))}
+    assert {key for key in ours.state_features if key in booleans} == booleans
+    assert set(ours.transitions) == set(theirs.transitions)
+
+
+@pytest.mark.parametrize("algorithm", ["l2sgd", "ap", "pa", "arow"])
+def test_online_algorithms_learn_as_well_as_crfsuite(algorithm: str) -> None:
+    (items, tags), (test, gold) = generate(2, 300), generate(3, 200)
+    scores = [kind(algorithm).fit(items, tags).score(test, gold) for kind in (CRF, sklearn_crfsuite.CRF)]
+    assert scores[0] > scores[1] - 0.03
+
+
+def test_sgd_comes_near_the_optimum() -> None:
+    items, tags = generate(2, 200)
+    best = CRF(c2=1.0).fit(items, tags).training_log_
+    near = CRF("l2sgd", c2=1.0, max_iterations=300).fit(items, tags).training_log_
+    assert best is not None
+    assert near is not None
+    assert min(line["loss"] for line in near) < best[-1]["loss"] * 1.01
+
+
+def test_predictions_of_crfsuites_models_are_equal(tmp_path: Path) -> None:
+    (items, tags), (test, _) = generate(4, 200), generate(5, 1000)
+    path = tmp_path / "model.crfsuite"
+    theirs = sklearn_crfsuite.CRF(c1=0.01, c2=0.01, model_filename=str(path)).fit(items, tags)
+    ours = CRF.from_crfsuite(path)
+    assert list(map(list, ours.predict(test))) == list(map(list, theirs.predict(test)))
+    for mine, other in zip(ours.predict_marginals(test), theirs.predict_marginals(test), strict=True):
+        for a, b in zip(mine, other, strict=True):
+            assert a == pytest.approx(b, abs=1e-9)
+    assert ours.size_ == path.stat().st_size
+
+
+def test_crfsuite_runs_our_models(tmp_path: Path) -> None:
+    (items, tags), (test, _) = generate(4, 200), generate(5, 300)
+    items[0][0]["солнце " + "x" * 300] = True
+    crf = CRF(c1=0.01, c2=0.01).fit(items, tags)
+    crf.to_crfsuite(tmp_path / "model")
+    tagger = pycrfsuite.Tagger()
+    tagger.open(str(tmp_path / "model"))
+    assert [tagger.tag(row) for row in test] == list(map(list, crf.predict(test)))
+    info = tagger.info()
+    assert info.transitions.keys() == crf.transition_features_.keys()
+    assert info.state_features.keys() == crf.state_features_.keys()
+
+
+def test_damaged_model_files_are_refused() -> None:
+    content = crfsuite_bytes(CRF().fit(*generate(4, 20))._weights)
+    rng, n_refused, messages = random.Random(0), 0, set[str]()
+    for _ in range(500):
+        damaged = bytearray(content)
+        for _ in range(rng.randint(1, 4)):
+            damaged[rng.randrange(len(damaged))] = rng.randrange(256)
+        try:
+            weights = parse_crfsuite(bytes(damaged[: rng.randint(40, len(damaged))]), "model")
+        except ValueError as error:
+            n_refused += 1
+            messages.add(str(error).partition("(")[0])
+        else:
+            weights.unary(weights.encode([[{"word": "w1"}]]))
+    assert messages == {"model: not a linear-chain model of CRFsuite "}
+    assert 0 < n_refused < 500
+
+
+def enumerate_chain(crf: CRF, row: list[dict[str, Any]]) -> dict[tuple[str, ...], float]:
+    """Return the probability of each labelling of a sequence."""
+    weights, (unary,) = crf._fitted(), [crf._fitted().unary(crf._fitted().encode([row]))]
+    labellings = list(itertools.product(range(len(weights.labels)), repeat=len(row)))
+    scores = np.array([
+        sum(unary[t, k] for t, k in enumerate(states))
+        + sum(weights.transition[pair] for pair in itertools.pairwise(states))
+        for states in labellings
+    ])  # fmt: skip
+    names = [tuple(weights.labels[k] for k in states) for states in labellings]
+    return dict(zip(names, np.exp(scores - logsumexp(scores)), strict=True))
+
+
+def test_n_best_probabilities_and_samples_agree_with_enumeration() -> None:
+    items, tags = generate(6, 100)
+    crf = CRF(c2=0.5).fit(items, tags)
+    short = [row[:4] for row in generate(7, 30)[0]]
+    for row, best in zip(short, crf.predict_n_best(short, 7), strict=True):
+        exact = enumerate_chain(crf, row)
+        top = sorted(exact.values(), reverse=True)[:7]
+        assert [p for _, p in best] == pytest.approx(top, rel=1e-9)
+        assert all(exact[tuple(labels)] == pytest.approx(p, rel=1e-9) for labels, p in best)
+        assert np.exp(crf.log_probability([row], [best[0][0]])[0]) == pytest.approx(best[0][1], rel=1e-9)
+    row = short[0]
+    exact = enumerate_chain(crf, row)
+    drawn = [tuple(labels) for labels in crf.sample([row], 4000)[0]]
+    distance = sum(abs(drawn.count(labels) / 4000 - p) for labels, p in exact.items()) / 2
+    assert distance < 0.05
+
+
+def test_partial_labels_sum_over_the_possible_ones() -> None:
+    items, tags = generate(8, 100)
+    crf = CRF().fit(items, tags)
+    row, exact = items[0][:3], enumerate_chain(crf, items[0][:3])
+    partial = [{"A", "B"}, None, "C"][: len(row)]
+    expected = sum(
+        p
+        for labels, p in exact.items()
+        if all(label in (options or "ABC") for label, options in zip(labels, partial, strict=True))
+    )
+    assert np.exp(crf.log_probability([row], [partial])[0]) == pytest.approx(expected, rel=1e-9)
+    hidden = [[None if k % 3 == 0 else label for k, label in enumerate(row)] for row in tags]
+    for algorithm in ("lbfgs", "l2sgd", "ap", "pa", "arow"):
+        assert CRF(algorithm).fit(items, hidden).score(items, tags) > 0.6
+
+
+@pytest.mark.parametrize("algorithm", ["lbfgs", "l2sgd", "ap", "pa", "arow"])
+def test_fixed_transitions(algorithm: str) -> None:
+    items, tags = generate(9, 60)
+    forbidden = {("A", "B"): -np.inf, ("C", "C"): 0.5}
+    allowed = [k for k, row in enumerate(tags) if ("A", "B") not in itertools.pairwise(row)]
+    crf = CRF(algorithm, transitions=forbidden).fit([items[k] for k in allowed], [tags[k] for k in allowed])
+    assert all(("A", "B") not in itertools.pairwise(row) for row in crf.predict(items))
+    assert crf.transition_features_[("C", "C")] == 0.5
+    with pytest.raises(ImpossibleTags):
+        CRF(algorithm, transitions=forbidden).fit(items, tags)
+
+
+def test_allowed_labels_restrict_predictions() -> None:
+    items, tags = generate(9, 60)
+    crf = CRF().fit(items, tags)
+    allowed = [[{"A", "C"} if t else None for t in range(len(row))] for row in items]
+    predicted = crf.predict(items, allowed)
+    assert all(label != "B" for row in predicted for label in row[1:])
+
+
+def test_weights_of_sequences_count_like_repetitions() -> None:
+    items, tags = generate(10, 40)
+    repeated = CRF(c2=0.3, epsilon=1e-9, delta=1e-12).fit(items + items[:10] * 2, tags + tags[:10] * 2)
+    weighted = CRF(c2=0.3, epsilon=1e-9, delta=1e-12).fit(items, tags, sample_weight=[3.0] * 10 + [1.0] * 30)
+    assert weighted.state_features_ == pytest.approx(repeated.state_features_, abs=1e-4)
+
+
+def test_warm_start_needs_fewer_iterations() -> None:
+    items, tags = generate(11, 100)
+    crf = CRF(warm_start=True)
+    first = len(crf.fit(items, tags).training_log_ or ())
+    assert len(crf.fit(items, tags).training_log_ or ()) < first / 2
+
+
+@pytest.mark.parametrize("algorithm", ["l2sgd", "ap", "pa", "arow"])
+def test_mini_batches_with_new_attributes_and_labels(algorithm: str) -> None:
+    items, tags = generate(12, 400)
+    crf = CRF(algorithm)
+    for _ in range(3):
+        for begin in range(0, 400, 40):
+            crf.partial_fit(items[begin : begin + 40], tags[begin : begin + 40])
+    assert crf.score(*generate(13, 200)) > 0.75
+    crf.partial_fit([[{"word": "unseen"}]], [["D"]])
+    assert set(crf.classes_ or ()) == {"A", "B", "C", "D"}
+    assert crf.score(*generate(13, 200)) > 0.55
+
+
+def test_one_mini_batch_is_one_epoch() -> None:
+    items, tags = generate(12, 50)
+    batch = CRF("ap").partial_fit(items, tags)
+    epoch = CRF("ap", max_iterations=1).fit(items, tags)
+    assert batch.state_features_ == pytest.approx(epoch.state_features_, abs=1e-12)
+
+
+def test_results_do_not_depend_on_the_number_of_threads() -> None:
+    items, tags = generate(14, 60)
+    one, two = (CRF(n_threads=n).fit(items, tags) for n in (1, 2))
+    assert one.state_features_ == two.state_features_
+
+
+def test_conventions_of_scikit_learn() -> None:
+    items, tags = generate(15, 60)
+    crf = CRF(c2=0.1, transitions={("A", "A"): 1.0})
+    assert clone(crf).get_params() == crf.get_params()
+    search = GridSearchCV(CRF(), {"c2": [0.1, 1.0]}, cv=3).fit(items, tags)
+    assert search.best_params_["c2"] in (0.1, 1.0)
+    assert len(cross_val_predict(CRF(), items, tags, cv=3)) == 60
+    fitted = crf.fit(items, tags)
+    assert list(map(list, pickle.loads(pickle.dumps(fitted)).predict(items))) == list(map(list, fitted.predict(items)))
+    with pytest.raises(NotFittedError, match="call `fit`"):
+        CRF().predict(items)
+
+
+def test_features_of_token_lists_and_plain_strings() -> None:
+    tokens = [["Ada", "met", "Bob"], ["Bob", "left"]]
+    tags = [["N", "V", "N"], ["N", "V"]]
+    crf = CRF(features=lambda words: [{"word": word, "first": word[0]} for word in words]).fit(tokens, tags)
+    assert list(map(list, crf.predict([["Bob", "met", "Ada"]]))) == [["N", "V", "N"]]
+    assert CRF().fit(tokens, tags).score(tokens, tags) == 1.0
+
+
+def test_tables_of_weights() -> None:
+    table = CRF().fit(*generate(16, 50)).explain_weights(3)
+    assert sum(kind == "state" and label == "A" for kind, label, _, _ in table.rows) == 3
+    assert "->" in str(table)
+    assert table._repr_html_().startswith("<table>")
+
+
+@pytest.mark.parametrize(
+    ("items", "tags", "message"),
+    [
+        ([[{"a": 1}]], [["A", "B"]], "sequence 0 must have a label for each item, got 1 items and 2 labels"),
+        ([[{"a": 1}]], [], "must have equal lengths, got 1 and 0"),
+        ([[{"a": float("nan")}]], [["A"]], "attribute 'a' must have a finite number, got nan"),
+        ([[{"a": object}]], [["A"]], "attribute 'a' must have a text or a number"),
+        ([[{3: 1}]], [["A"]], "a name of an attribute must be a string, got 3"),
+        (["abc"], [["A"]], "a sequence must be a list of items, got 'abc'"),
+        ([[{"a": 1}]], ["A"], "must be a list of lists of labels"),
+        ([[{"a": 1}]], [[3]], "a label must be a string, a set of strings or None, got 3"),
+        ([[{"a": 1}]], [[set()]], "a set of labels must not be empty"),
+        ([], [], "must have at least one item"),
+        ([[{"a": 1}] * 300], [[f"L{k}" for k in range(300)]], "there must be 1 to 256 labels, got 300"),
+    ],
+)
+def test_bad_sequences(items: Any, tags: Any, message: str) -> None:
+    with pytest.raises((TypeError, ValueError), match=message):
+        CRF().fit(items, tags)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"algorithm": "svm"}, "`algorithm` must be one of lbfgs, l2sgd, ap, pa, arow, got 'svm'"),
+        ({"c1": -1.0}, "`c1` must be a finite number of at least 0"),
+        ({"linesearch": "Backtracking"}, "`linesearch` must be 'MoreThuente' or None"),
+        ({"trainer_cls": object}, "are not offered"),
+        ({"max_iterations": 0}, "max_iterations must be a whole number of at least 1"),
+        ({"transitions": {("A", "B"): np.nan}}, "`transitions` must be a finite number"),
+    ],
+)
+def test_bad_parameters(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        CRF(**options).fit(*generate(0, 3))
+
+
+def test_nested_too_deeply() -> None:
+    value: Any = 1.0
+    for _ in range(100):
+        value = {"a": value}
+    with pytest.raises(ValueError, match="nested at most 64 levels"):
+        CRF().fit([[value]], [["A"]])
