@@ -378,10 +378,10 @@ def add_gradient(TrainingData data not None, Py_ssize_t first, Py_ssize_t last, 
     cdef double* slopes = NULL
     cdef double* row_slopes = NULL
     cdef double value = 0.0, weight, gain
+    f.uses, f.middles, f.entry_labels, f.values = NULL, NULL, NULL, NULL
     f.starts, f.n_uses, f.n_states, f.stride = &starts[0], uses.shape[0], n_states, space.c.scaled.stride
     if middles.shape[0]:
         f.middles = &middles[0]
-    f.values = NULL
     if uses.shape[0]:
         f.uses = &uses[0]
         if values is not None:

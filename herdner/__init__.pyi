@@ -34,7 +34,6 @@ from .inference.backends.gibbs import plain_gibbs as plain_gibbs
 from .inference.backends.gibbs import qmc_gibbs as qmc_gibbs
 from .inference.backends.gibbs import rdhg as rdhg
 from .inference.record import Record as Record
-from .ner.explain import Explanation as Explanation
 from .ner.features import FeaturePlan as FeaturePlan
 from .ner.known_names import Names as Names
 from .ner.layer import SkipChainLayer as SkipChainLayer

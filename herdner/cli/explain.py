@@ -15,7 +15,8 @@ from herdner.cli.inputs import RunStatus, expand_inputs, read_inputs
 from herdner.cli.usage import UsageError, check_encoding, usage_errors
 
 if TYPE_CHECKING:
-    from herdner import Explanation, Tagger
+    from herdner import Tagger
+    from herdner.ner.explain import Explanation
     from herdner.ner.inference import Inference
     from herdner.text.document import Document, Failure
 
