@@ -196,7 +196,7 @@ class WeightTable:
     def __str__(self) -> str:
         """Return the table as text, one weight in each line."""
         return "\n".join(
-            f"{weight:+8.2f}  {first} {'->' if kind == 'transition' else ' '} {second}"
+            f"{weight:+.2f}  {first} {'->' if kind == 'transition' else ' '} {second}"
             for kind, first, second, weight in self.rows
         )
 
