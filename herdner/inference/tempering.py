@@ -261,6 +261,17 @@ class TemperedRun:
             return None
         return list(sums / np.reshape(counts, (-1, 1)))
 
+    def disagreement(self) -> float:
+        """Return the mean over the variables of the largest difference between the marginals of two ensembles.
+
+        It is infinite if there is one ensemble, or if an ensemble has no record of a variable.
+        """
+        pairs = [each.replicas.marginal_sums for each in self.ensembles]
+        if len(pairs) == 1 or any((counts == 0).any() for _, counts in pairs):
+            return math.inf
+        marginals = np.array([sums / counts[:, None] for sums, counts in pairs])
+        return float(np.ptp(marginals, axis=0).max(axis=1, initial=0.0).mean()) if marginals.size else 0.0
+
     def best(self) -> Int32s | None:
         """Return the best joint state of all ensembles, int32[n], or None if no possible state was visited."""
         replicas = max((each.replicas for each in self.ensembles), key=lambda each: each.best_log_potential)

@@ -11,9 +11,10 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
+from herdner.base.arrays import Int32s
 from herdner.base.checks import check_integer
 from herdner.base.seeds import Seed, generator
-from herdner.graph.tables import Graph, compile_tables
+from herdner.graph.tables import Graph, TableGraph, compile_tables
 from herdner.inference.backend import Capabilities, UnsupportedGraph
 from herdner.inference.elimination_order import reduce_graph
 from herdner.inference.gibbs.start import check_start
@@ -91,11 +92,29 @@ class Tempered:
             UnsupportedRecord: ``record`` has fields other than best and marginals.
             ValueError: The start does not fit the graph.
         """
-        began = perf_counter()
         self.capabilities.require(record, "tempered")
         compiled = compile_tables(graph)
+        return self.sample(compiled, seed, None if start is None else check_start(compiled, start).astype(np.int32))[0]
+
+    def sample(self, compiled: TableGraph, seed: Seed, start: Int32s | None = None) -> tuple[Result, float]:
+        """Sample from a compiled graph, and return the result of all chains and their disagreement.
+
+        Args:
+            compiled: The graph.
+            seed: Source of randomness.
+            start: int32[V], a joint state of log-potential above -inf, or None.
+
+        Returns:
+            The result, and the mean over the variables of the largest difference between the chains' marginals.
+
+        Raises:
+            UnsupportedGraph: No visited state has a log-potential above -inf.
+            ImpossibleGraph: Arc consistency shows that -inf entries forbid every joint state.
+            NotEnoughMemory: The tables of all replicas do not fit into memory.
+        """
+        began = perf_counter()
         reduced = reduce_graph(compiled.sizes, compiled.factors)
-        first = None if start is None else reduced.reduced_state(check_start(compiled, start).astype(np.int32))
+        first = None if start is None else reduced.reduced_state(start)
         children = generator(seed).spawn(self.n_chains)
         ensembles = [Ensemble.of(reduced, self.n_replicas, self.width, rng, first) for rng in children]
         run = TemperedRun(ensembles, self.n_threads or min(self.n_chains, os.cpu_count() or 1))
@@ -107,13 +126,14 @@ class Tempered:
                 " graphs of small treewidth), or pass a start"
             )
         state = reduced.original_states(best[None])[0]
-        return Result(
+        result = Result(
             state=state,
             log_potential=float(compiled.graph.log_potential(state)),
             marginals=reduced.original_marginals(marginals, compiled.sizes),
             n_updates=n_rounds * self.n_chains * self.n_replicas * len(reduced.variables),
             seconds=perf_counter() - began,
         )
+        return result, run.disagreement()
 
     def _sample(self, run: TemperedRun, began: float) -> int:
         """Tune and run the chains, and return the number of recorded rounds."""
