@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import io
+import json
+import tarfile
+from collections.abc import Callable
 from contextlib import suppress
 from importlib.util import find_spec
 
@@ -10,7 +13,7 @@ import pytest
 from cpu import cpu_seconds
 
 from herdner.corpora.formats import FORMATS, read_documents
-from herdner.text.io.source import Source, read_raw_lines
+from herdner.text.io.source import Source, compress_stream, read_raw_lines
 
 UNITS = [
     b"<DOC>\n", b"<TEXT>", b"</TEXT>", b"<DOCNO>", b'<b_enamex type="PERSON">', b"<e_enamex>", b"<b_enamex",
@@ -71,6 +74,92 @@ def test_one_long_line_takes_linear_time_in_small_chunks() -> None:
 
     small = min(read(250_000) for _ in range(3))
     assert min(read(4_000_000) for _ in range(2)) < 4 * 16 * small + 0.25  # quadratic time would be 256 times as long
+
+
+def compressed(kind: str | None, data: bytes) -> bytes:
+    if kind is None:
+        return data
+    target = io.BytesIO()
+    with compress_stream(kind, target) as stream:
+        stream.write(data)
+    return target.getvalue()
+
+
+@pytest.mark.parametrize("kind", [None, "gzip", "bzip2", "xz", "zstd"])
+@pytest.mark.parametrize("format", ["text", "lines", "jsonl", "conll", "csv"])
+def test_one_line_of_20_megabytes_takes_about_a_second(format: str, kind: str | None) -> None:
+    """However it arrives. A reader that joined the line to itself for each chunk took 14 seconds."""
+    before, after = {"jsonl": (b'{"text": "', b'"}'), "conll": (b"", b"\tO"), "csv": (b"text\n", b"")}.get(format, BARE)
+    data = compressed(kind, before + b"a" * 20_000_000 + after + b"\n")
+    (document,) = read_documents(io.BytesIO(data), format)
+    assert len(document.text.strip()) == 20_000_000
+    assert seconds(format, data) < 5.0
+
+
+def tar(text: str, annotation: str) -> bytes:
+    stream = io.BytesIO()
+    with tarfile.open(fileobj=stream, mode="w") as archive:
+        for name, content in (("a.txt", text), ("a.ann", annotation)):
+            info = tarfile.TarInfo(name)
+            info.size = len(content)
+            archive.addfile(info, io.BytesIO(content.encode()))
+    return stream.getvalue()
+
+
+def utf16_spans(n: int) -> bytes:
+    """Spans whose offsets count UTF-16 units."""
+    value = [{"start": 5 * i + 2, "end": 5 * i + 6, "text": "word", "labels": ["P"]} for i in range(n)]
+    result = [{"type": "labels", "value": each} for each in value]
+    return json.dumps([{"data": {"text": "😀" + "word " * n}, "annotations": [{"result": result}]}]).encode()
+
+
+HOSTILE: dict[str, tuple[str, Callable[[int], bytes]]] = {
+    "UTF-16 offsets": ("label-studio", utf16_spans),
+    "many entities that cover one text": (
+        "jsonl",
+        lambda n: json.dumps(
+            {"text": "a" * 40 * n, "entities": [{"start": 0, "end": 40 * n, "label": "X"}] * n}
+        ).encode(),
+    ),
+    "many spans that cover one text": (
+        "doccano",
+        lambda n: json.dumps({"text": "a" * 40 * n, "label": [[0, 40 * n, "X"]] * n}).encode(),
+    ),
+    "pieces at both ends of a text": (
+        "brat",
+        lambda n: tar("a" + " " * 40 * n + "b", f"T1\tX 0 1;{40 * n + 1} {40 * n + 2}\ta b\n" * n),
+    ),
+    "the last key occurs twice": (
+        "jsonl",
+        lambda n: ("{" + ", ".join(f'"k{i}": 1' for i in range(n)) + ', "z": 1, "z": 2}').encode(),
+    ),
+    "the last column occurs twice": (
+        "csv",
+        lambda n: ("text," + ",".join(f"c{i}" for i in range(n)) + ",z,z\n").encode(),
+    ),
+    "unannotated ranges and entities": (
+        "jsonl",
+        lambda n: json.dumps(
+            {
+                "text": "word " * n,
+                "entities": [{"start": 5 * i, "end": 5 * i + 4, "label": "X"} for i in range(n)],
+                "unannotated": [{"start": 5 * i + 4, "end": 5 * i + 5, "tags": "?"} for i in range(n)],
+            }
+        ).encode(),
+    ),
+    "annotated labels": (
+        "jsonl",
+        lambda n: json.dumps({"text": "a", "annotated_labels": [f"L{i}" for i in range(n)]}).encode(),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_annotations_that_once_took_quadratic_time_or_memory(name: str) -> None:
+    format, make = HOSTILE[name]
+    small, large = make(2_000), make(32_000)
+    allowed = 4 * 16 * min(seconds(format, small) for _ in range(3)) + 0.5
+    assert min(seconds(format, large) for _ in range(2)) < allowed
 
 
 def test_lines_do_not_depend_on_the_chunks() -> None:
