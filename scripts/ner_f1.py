@@ -26,6 +26,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -123,16 +124,27 @@ class Study:
         return {"rows": rows, "claims": lines, "notes": notes}
 
 
-def check_with_seqeval(gold: Sequence[Document], predicted: Sequence[Document], scores: Scores) -> None:
-    """Raise `AssertionError` unless seqeval computes the same micro F1."""
-    from seqeval.metrics import f1_score
-    from seqeval.scheme import IOB2
+def _sentence_tags(document: Document, tags: Sequence[str] | None, scheme: Literal["iob2", "iobes"]) -> list[list[str]]:
+    """Return the tags of each sentence: ``tags`` of the document, or those of its spans."""
+    tags = tags or tags_from_spans(document.spans or [], document.n_tokens, scheme)
+    return [list(tags[first:last]) for first, last in pairwise(document.sentence_offsets)]
 
+
+def check_with_seqeval(gold: Sequence[Document], predicted: Sequence[Document], scores: Scores) -> None:
+    """Raise `AssertionError` unless seqeval computes the same micro F1 from the tags that were predicted.
+
+    Without constraints, predicted tags need not be well formed.
+    """
+    from seqeval.metrics import f1_score
+    from seqeval.scheme import IOB2, IOBES
+
+    is_iobes = any(tag[0] in "ES" for document in predicted for tag in document.source_tags or ())
+    scheme = "iobes" if is_iobes else "iob2"
     tags = [
-        [tags_from_spans(document.spans or [], document.n_tokens, "iob2") for document in side]
-        for side in (gold, predicted)
+        [sentence for document in gold for sentence in _sentence_tags(document, None, scheme)],
+        [sentence for document in predicted for sentence in _sentence_tags(document, document.source_tags, scheme)],
     ]
-    expected: Any = f1_score(*tags, mode="strict", scheme=IOB2) if scores.per_label else 0.0
+    expected: Any = f1_score(*tags, mode="strict", scheme=IOBES if is_iobes else IOB2) if scores.per_label else 0.0
     assert abs(scores.micro.f1 - float(expected)) < 1e-12, (scores.micro.f1, expected)
 
 
