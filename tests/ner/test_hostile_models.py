@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -59,6 +63,34 @@ COLLIDING = [
     np.arange(1, MILLION + 1, dtype=np.uint64) << np.uint64(44),  # few values of the bits that select a slot
     (np.arange(1, MILLION + 1, dtype=np.uint64) << np.uint64(32)) + np.arange(1, MILLION + 1, dtype=np.uint64),
 ]
+
+
+CHILD = """
+import sys
+from herdner.ner.tagger import load
+print("begun", flush=True)
+try:
+    while True:
+        load(sys.argv[1]).tag(sys.argv[2] * 300)
+except KeyboardInterrupt:
+    print("interrupted", flush=True)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
+@pytest.mark.parametrize("delay", [0.05, 0.2, 0.4, 0.8])
+def test_loading_and_tagging_with_a_million_keys_can_be_interrupted(tmp_path: Path, delay: float) -> None:
+    model(hashed(MILLION)).save(tmp_path / "m")
+    command = [sys.executable, "-c", CHILD, str(tmp_path / "m"), LINE]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as child:
+        assert child.stdout is not None
+        assert child.stdout.readline() == "begun\n"
+        time.sleep(delay)
+        began = time.monotonic()
+        child.send_signal(signal.SIGINT)
+        assert child.stdout.readline() == "interrupted\n"
+        assert time.monotonic() - began < SECONDS
 
 
 @pytest.mark.parametrize("keys", COLLIDING)
