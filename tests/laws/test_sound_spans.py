@@ -7,7 +7,8 @@ import pytest
 from sound_spans import Oracle, violations
 
 from herdner import FactorGraph, TableFactors, boltzmann
-from herdner.dobrushin import binary_pairwise_bound, exact_influence, marginal_bounds
+from herdner.dobrushin import binary_bound, binary_pairwise_bound, exact_influence, marginal_bounds
+from herdner.inference.backends.gibbs import herded_gibbs
 from herdner.studies.convergence import Convergence, count_visits, focus_variable, joint_distribution
 
 PARTS = 4
@@ -26,7 +27,7 @@ def test_no_bound_is_below_the_truth_at_any_span_of_many_graphs(part: int) -> No
 
 
 @pytest.mark.parametrize(
-    "call", [Convergence.of, joint_distribution, focus_variable, lambda graph: count_visits(graph, _gibbs(), [4])]
+    "call", [Convergence.of, joint_distribution, focus_variable, lambda graph: count_visits(graph, herded_gibbs(), [4])]
 )
 def test_probabilities_below_the_range_of_doubles_are_refused(call) -> None:
     with pytest.raises(ValueError, match="log-potentials of the joint states differ by 1200") as caught:
@@ -71,7 +72,11 @@ def test_penalties_that_cancel_leave_exact_influences(size: float) -> None:
     assert (bounds.upper >= 0.5).all()
 
 
-def _gibbs():
-    from herdner.inference.backends.gibbs import herded_gibbs
-
-    return herded_gibbs()
+@pytest.mark.parametrize("coupling", [10.0, 362.7, 400.0, 5000.0])
+def test_a_field_close_to_a_large_coupling_leaves_the_exact_influence(coupling: float) -> None:
+    """e^(-2 coupling) is below the range of normal doubles; its ratio to e^(-2 field) is not."""
+    graph = boltzmann([[0, coupling], [coupling, 0]], [coupling + 7.8, 0.0], (-1, 1))
+    truth = Oracle.of(graph).influence(0, 1)
+    assert 1e-8 < truth < 1e-6
+    for bound in (binary_pairwise_bound, lambda g: binary_bound(g, as_printed=False), exact_influence):
+        assert bound(graph).to_scipy()[0, 1] == pytest.approx(truth, rel=1e-5)
