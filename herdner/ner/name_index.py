@@ -155,7 +155,7 @@ def write_index(rows: Iterable[IndexedName], stream: IO[str], format: str, width
         rows: The rows.
         stream: A text stream.
         format: "text", "csv", "json" or "html".
-        width: Width of the column of names in the text format; at most `MAX_WIDTH` is used.
+        width: Width of the column of names in the text format; at most ``MAX_WIDTH`` is used.
 
     Raises:
         ValueError: The format is unknown.

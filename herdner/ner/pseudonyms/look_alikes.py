@@ -49,7 +49,7 @@ def look_alikes(style: StyleName, labels: Iterable[str]) -> re.Pattern[str]:
 
     Args:
         style: Style of the pseudonyms. Realistic pseudonyms of identifiers are numbered; invented names match nothing.
-        labels: Labels in addition to those of `NOUNS`.
+        labels: Labels in addition to those of ``NOUNS``.
     """
     labels = {*NOUNS, *labels}
     if style == "hash":

@@ -91,7 +91,7 @@ class PseudonymMap:
         self._by_key: dict[tuple[str, str], MappedName] = {}
 
     def find(self, label: str, key: str) -> MappedName | None:
-        """Return the name with a label and a key (`name_key`), or None.
+        """Return the name with a label and a key (``name_key``), or None.
 
         Args:
             label: Entity type or kind of identifier.

@@ -30,7 +30,7 @@ class Owner(NamedTuple):
     Attributes:
         label: Entity type or kind of identifier.
         text: Fullest form.
-        key: Key in the map (`name_key`).
+        key: Key in the map (``name_key``).
     """
 
     label: str
@@ -240,7 +240,7 @@ def _mention_pieces(document: Document) -> list[Piece]:
 
 
 def disjoint(text: str, pieces: Iterable[Piece]) -> list[Piece]:
-    """Widen pieces until no word touches them (`widen`), and join pieces that then overlap or touch.
+    """Widen pieces until no word touches them (``widen``), and join pieces that then overlap or touch.
 
     A joined piece belongs to the owner of an identifier in it, else of its longest mention or repeat.
 

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from herdner.ner.pseudonyms.tokens import TOKEN_OR_SPACE, is_joined
 
 MAX_SPACES = 8  # white space characters between the words of one pseudonym, for example after a line break
+CHUNK = 1 << 16  # characters that are processed at a time
 MAX_UNKNOWN = 1000  # distinct unknown pseudonyms that are counted
 
 _SPACES = re.compile(r"\s+")
@@ -68,7 +69,7 @@ class Restorer:
         Returns:
             The text with originals.
         """
-        return "".join(self.stream([text]))
+        return "".join(self.stream(text[i : i + CHUNK] for i in range(0, len(text), CHUNK)))
 
     def stream(self, chunks: Iterable[str]) -> Iterator[str]:
         """Replace the pseudonyms of a stream by their originals. A pseudonym may extend over several chunks.
@@ -111,6 +112,10 @@ class Restorer:
         done = 0
         i = int(bool(before and matches) and is_joined(before + text[0], 1))  # no pseudonym begins within a token
         while i < len(matches):
+            token = matches[i][0]
+            if token not in self._root and i + 1 < len(matches) and not token[0].isupper():
+                i += 1  # a quick decision for most tokens
+                continue
             stop, original = self._match(text, matches, i, is_end)
             if stop < 0:
                 pieces.append(text[done : matches[i].start()])
@@ -161,7 +166,7 @@ class Restorer:
         return len(token) <= self._longest and is_joined(token + "a", len(token))
 
     def _count_unknown(self, text: str, start: int) -> None:
-        if self._look_alikes is not None and text[start].isalpha():
+        if self._look_alikes is not None and text[start].isupper():
             match = self._look_alikes.match(text, start)
             if match is not None and (len(self.unknown) < MAX_UNKNOWN or match[0] in self.unknown):
                 self.unknown[match[0]] += 1

@@ -33,7 +33,7 @@ class Numbered:
 
     Args:
         names: Map whose numbers are continued.
-        labels: Labels of the texts, in addition to those of the map and of `NOUNS`.
+        labels: Labels of the texts, in addition to those of the map and of ``NOUNS``.
     """
 
     def __init__(self, names: PseudonymMap, labels: Iterable[str] = ()) -> None:
@@ -99,7 +99,7 @@ class KeyedHash:
     Args:
         names: Map whose labels are known.
         key: Secret key of at least 16 bytes.
-        labels: Labels of the texts, in addition to those of the map and of `NOUNS`.
+        labels: Labels of the texts, in addition to those of the map and of ``NOUNS``.
 
     Raises:
         ValueError: The key is too short.

@@ -199,9 +199,9 @@ def test_restoring_inverts_replacement_and_no_word_remains(style: StyleName, dat
                     assert word in COMMON or not re.search(rf"(?<!\w){word}(?!\w)", rest)
 
 
-def test_a_million_mentions_of_one_name() -> None:
-    text = "Rivera ran. " * 100_000
-    entities = tuple(Entity(i * 12, i * 12 + 6, "PER", "Rivera", 0.9, 0) for i in range(100_000))
+def test_many_mentions_of_one_name() -> None:
+    text = "Rivera ran. " * 20_000
+    entities = tuple(Entity(i * 12, i * 12 + 6, "PER", "Rivera", 0.9, 0) for i in range(20_000))
     result = pseudonymiser()(replace(Document.from_text(text), entities=entities))
-    assert result.text == "Person 1 ran. " * 100_000
+    assert result.text == "Person 1 ran. " * 20_000
     assert result.names.restore(result.text) == text
