@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 import os
 import stat
+import tempfile
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from herdner.ner.pseudonyms import pseudonym_map
 from herdner.ner.pseudonyms.pseudonym_map import MapError, MappedName, PseudonymMap
@@ -79,6 +82,20 @@ def test_files_that_are_no_map(tmp_path: Path, data: bytes) -> None:
     path.write_bytes(data)
     with pytest.raises(MapError, match="map of pseudonyms"):
         PseudonymMap.load(path)
+
+
+@given(st.lists(st.tuples(st.integers(0, 10_000), st.sampled_from([*b'{}[]",: \\0P1\xff', None])), max_size=4))
+def test_altered_maps_are_read_or_refused(changes: list[tuple[int, int | None]]) -> None:
+    data = bytearray(json.dumps(sample().to_dict()).encode())
+    for position, byte in changes:
+        position %= len(data)
+        data[position : position + 1] = b"" if byte is None else bytes([byte])
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "map.json"
+        path.write_bytes(data)
+        with suppress(MapError):
+            names = PseudonymMap.load(path)
+            assert PseudonymMap.from_dict(names.to_dict()).to_dict() == names.to_dict()
 
 
 def test_size_is_checked_before_reading(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
