@@ -12,8 +12,9 @@ rounding. A part of +0.69 doubles the odds.
 
 The confidence cannot be computed from these log-odds. It takes all alternatives and all tags of linked mentions into
 account, and it is calibrated (`herdner.ner.calibration`). Its own log-odds, log(p / (1 - p)), are the sum of three
-steps: those under the chain, the change by the links, and the change by the calibration. An explanation contains these
-steps and the calibrated confidence without links.
+steps: those under the chain, the change by the links, and the change by the calibration. If a full name has decided the
+label of a short form (`herdner.ner.identity.short_forms`), the last step is the change by the full name. An explanation
+contains these steps and the calibrated confidence without links.
 """
 
 from __future__ import annotations
@@ -88,7 +89,7 @@ class ConfidenceStep(NamedTuple):
     """One of the three steps from the model's probability of a mention to its confidence.
 
     Attributes:
-        name: "model", "links" or "calibration".
+        name: "model", "links", and "calibration" or "full name".
         log_odds: Change of the log-odds of the probability; for the model the log-odds themselves.
         probability: Probability after the step. After the last step, it is the confidence.
     """
@@ -299,13 +300,16 @@ class _Explainer:
 
     def _steps(self, i: int) -> tuple[ConfidenceStep, ...]:
         """Return the steps from the model's probability of a span to its confidence."""
+        start = self.spans[i].start
+        is_changed = bool(self._decoded.states[start] != self._states[start])
+        beliefs = self._beliefs_of_document if is_changed else self._beliefs
         probabilities = [
-            float(self._beliefs.without_links[i]), float(self._beliefs.confidence[i]),
-            self.document.entities[i].confidence or 0.0,
+            float(beliefs.without_links[i]), float(beliefs.confidence[i]), self.document.entities[i].confidence or 0.0,
         ]  # fmt: skip
+        names = "model", "links", "full name" if is_changed else "calibration"
         steps: list[ConfidenceStep] = []
         before = 0.0
-        for name, probability in zip(("model", "links", "calibration"), probabilities, strict=True):
+        for name, probability in zip(names, probabilities, strict=True):
             log_odds = _log_odds(probability)
             change = 0.0 if log_odds == before else log_odds - before  # the difference of infinities is no number
             steps.append(ConfidenceStep(name, change, probability))
@@ -313,13 +317,25 @@ class _Explainer:
         return tuple(steps)
 
     @cached_property
-    def _beliefs(self) -> CalibrationInputs:
-        """Probabilities of the spans under the chain, with and without links."""
-        crf, offsets = self.decoder.crf, self.document.sentence_offsets
+    def _decoded(self) -> Decoded:
+        """Tags that the backend has decoded, before a full name changed the label of a short form."""
         rng = self.rng or np.random.default_rng(0)
-        decoded = decode(crf, self._unary, offsets, self._links, self.backend, rng)
-        decoded = decoded._replace(states=self._states)
-        return span_beliefs(crf, self._unary, offsets, self._links, decoded, Chunks.of(self.spans))
+        crf, offsets = self.decoder.crf, self.document.sentence_offsets
+        return decode(crf, self._unary, offsets, self._links, self.backend, rng)
+
+    @cached_property
+    def _beliefs(self) -> CalibrationInputs:
+        """Probabilities of the decoded spans, with and without links."""
+        return self._span_beliefs(self._decoded)
+
+    @cached_property
+    def _beliefs_of_document(self) -> CalibrationInputs:
+        """Probabilities of the spans of the document, with and without links."""
+        return self._span_beliefs(self._decoded._replace(states=self._states))
+
+    def _span_beliefs(self, decoded: Decoded) -> CalibrationInputs:
+        offsets, chunks = self.document.sentence_offsets, Chunks.of(self.spans)
+        return span_beliefs(self.decoder.crf, self._unary, offsets, self._links, decoded, chunks)
 
     # --- alternatives -----------------------------------------------------------------------------------------------
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from herdner.base.seeds import child
 from herdner.ner.decode import Decoder
-from herdner.ner.identity import with_names
+from herdner.ner.identity import relabel_short_forms, with_names
 from herdner.ner.inference import Inference
 from herdner.ner.known_names import Finder
 from herdner.text.document import Document, Failure
@@ -126,6 +126,8 @@ class BatchTagger:
             # The default backends draw no random numbers; other seeds than 0 are checked all the same.
             rng = None if self.inference.backend is None and self.seed == 0 else child(self.seed, first)
             tagged = self.decoder.tag(documents, self.inference.backend, rng, evidence, self.inference.name_bias)
+            if self.decoder.crf.link_tables:
+                tagged = map(relabel_short_forms, tagged)
             tagged = list(map(with_names, tagged))
             if least := self.inference.min_confidence:
                 each_mention = self.inference.min_confidence_of == "mention"

@@ -278,7 +278,7 @@ class ExplainedPart(BaseModel):
 class ConfidenceStepResponse(BaseModel):
     """Step from the model's probability of an entity to its confidence."""
 
-    name: str = Field(description="model, links or calibration.", examples=["links"])
+    name: str = Field(description="model, links, calibration or full name.", examples=["links"])
     log_odds: float | None = Field(description="Change of the log-odds of the probability. null is infinite.")
     probability: float = Field(description="The probability after the step.")
 

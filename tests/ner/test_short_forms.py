@@ -1,0 +1,75 @@
+"""A full name outweighs the context of its short forms."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+import herdner
+from herdner.ner.identity import relabel_short_forms
+from herdner.text.document import Document
+from herdner.text.tags import Span
+
+HEADLINE = "She joined a firm called {0} in 2019. Nobody knew why {1} had grown so quickly. {1} was sold a year later."
+
+
+def labels(text: str, *spans: tuple[int, int, str, float]) -> list[tuple[str, float | None]]:
+    """Relabel a document with these spans of words; return the labels and confidences."""
+    document = Document.from_tokens([text.split()])
+    tagged = document.with_spans([Span(*span[:3]) for span in spans], confidences=[span[3] for span in spans])
+    changed = relabel_short_forms(tagged)
+    assert [span.label for span in changed.spans or ()] == [entity.label for entity in changed.entities]
+    return [(entity.label, entity.confidence) for entity in changed.entities]
+
+
+@pytest.mark.parametrize("kind", ["Consulting", "Bank", "Foods", "Partners", "Group", "University", "Council"])
+def test_organisations_without_designator(kind: str) -> None:
+    for name in ("Mayfield", "Brenner", "Talbot", "Okoro"):
+        document = herdner.load("en").tag(HEADLINE.format(f"{name} {kind}", name))
+        assert [entity.label for entity in document.entities] == ["ORG"] * 3
+        assert len(document.names) == 1
+
+
+def test_a_surname_of_a_full_name_is_a_person() -> None:
+    text = "Peter Cook lost . Cook wept and Cook left"
+    assert labels(text, (0, 2, "PER", 0.9), (4, 5, "ORG", 0.6), (7, 8, "PER", 0.5)) == [
+        ("PER", 0.9), ("PER", pytest.approx(0.81)), ("PER", 0.5),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("text", "spans"),
+    [
+        # the document has a full name of a person as well
+        ("Mayfield Co hired Ada Mayfield . Mayfield ran", [(0, 2, "ORG", 0.9), (3, 5, "PER", 0.9), (6, 7, "PER", 0.5)]),
+        ("Mayfield Bank hired Mr. Mayfield", [(0, 2, "ORG", 0.9), (4, 5, "PER", 0.5)]),  # a title
+        ("Mayfield sat . Mayfield Bank grew", [(0, 1, "PER", 0.5), (3, 5, "ORG", 0.9)]),  # the full name follows
+        ("Mayfield Cabinet met . Mayfield spoke", [(0, 2, "ORG", 0.9), (4, 5, "PER", 0.5)]),  # a body of a person
+        ("Mayfield Bank hired Mayfield", [(0, 2, "ORG", 0.8), (3, 4, "PER", 0.9)]),  # more certain than the full name
+        ("Boston Bank closed . Boston slept", [(0, 2, "ORG", 0.9), (4, 5, "LOC", 0.3)]),  # a place
+        ("Ada Holland flew to Holland", [(0, 2, "PER", 0.95), (4, 5, "LOC", 0.9)]),  # a certain place
+        ("Bank Mayfield hired Mayfield", [(0, 2, "ORG", 0.9), (3, 4, "PER", 0.5)]),  # not the first word
+    ],
+)  # fmt: skip
+def test_labels_that_do_not_change(text: str, spans: list[tuple[int, int, str, float]]) -> None:
+    assert labels(text, *spans) == [span[2:] for span in spans]
+
+
+def test_without_links_nothing_changes() -> None:
+    text = HEADLINE.format("Mayfield Council", "Mayfield")
+    tagger = herdner.load("en")
+    assert {entity.label for entity in tagger.tag(text).entities} == {"ORG"}
+    assert "PER" in {entity.label for entity in tagger.tag(text, links=False).entities}
+
+
+def test_the_explanation_shows_the_change_by_the_full_name() -> None:
+    text = HEADLINE.format("Mayfield Council", "Mayfield")
+    full, *short = herdner.load("en").explain(text)
+    assert [step.name for step in full.steps] == ["model", "links", "calibration"]
+    changed = [each for each in short if each.steps[-1].name == "full name"]
+    assert changed
+    for each in changed:
+        assert each.steps[-1].log_odds > 0
+        confidence = each.mention.confidence or 0.0
+        assert sum(step.log_odds for step in each.steps) == pytest.approx(math.log(confidence / (1 - confidence)))
