@@ -1,9 +1,11 @@
 """Count the short forms of invented companies that a model tags correctly.
 
     python scripts/models/measure_invented.py --model en
+    python scripts/models/measure_invented.py --model en --no-designator
 
 Each of ten texts contains the full name of an invented company, and later its first word in an uninformative context.
-Names are made of random syllables. The output is the share of short forms that are tagged as organisations with correct
+Names are made of random syllables. With ``--no-designator``, the full name is the first word and one of `PLAIN_KINDS`,
+such as "Consulting". The output is the share of short forms that are tagged as organisations with correct
 boundaries, with links and without, and for each text.
 """
 
@@ -21,6 +23,7 @@ import herdner
 SYLLABLES = "ba bel cor dan dor fa gim hal jor ka lan lor mar mi nor o pal quen ra ros sel tam tor ul van ver wi xan yor zel".split()  # noqa: E501, SIM905
 KINDS = "Ferries", "Systems", "Foods", "Mining", "Textiles", "Logistics", "Motors", "Chemicals", "Paper", "Brothers"
 DESIGNATORS = "Ltd.", "Inc.", "Corp.", "plc", "AG", "Group", "Co.", "Holdings", "SA", "LLC"
+PLAIN_KINDS = "Consulting", "Bank", "Foods", "Partners", "Group", "University", "Council"
 TEXTS = (
     "{full} said on Monday that it would close two plants. Workers at {short} were told in the morning.",
     "Shares of {full} fell sharply. Analysts had expected more of {short}.",
@@ -35,9 +38,11 @@ TEXTS = (
 )
 
 
-def invented(rng: np.random.Generator) -> tuple[str, str]:
+def invented(rng: np.random.Generator, designator: bool = True) -> tuple[str, str]:
     """Return the full name of a company, and its first word."""
     word = "".join(rng.choice(SYLLABLES, rng.integers(2, 4))).capitalize()
+    if not designator:
+        return f"{word} {rng.choice(PLAIN_KINDS)}", word
     return f"{word} {rng.choice(KINDS)} {rng.choice(DESIGNATORS)}", word
 
 
@@ -45,13 +50,14 @@ def main(
     model: Annotated[str, typer.Option(help="Name or file of a model.")] = "en",
     names: Annotated[int, typer.Option(min=1, help="Companies for each text.")] = 50,
     seed: Annotated[int, typer.Option(help="Seed of the names.")] = 0,
+    designator: Annotated[bool, typer.Option(help="End full names in a designator such as Ltd.")] = True,
 ) -> None:
     """Print the share of short forms of invented companies that a model tags correctly."""
     tagger, rng = herdner.load(model), np.random.default_rng(seed)
     filled: list[tuple[str, int, str]] = []
     for text in TEXTS:
         for _ in range(names):
-            full, short = invented(rng)
+            full, short = invented(rng, designator)
             before = text.index("{short}") + len(full) - len("{full}")
             filled.append((text.format(full=full, short=short), before, short))
     table = Table("text", "links", "chain alone")

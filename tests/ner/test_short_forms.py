@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 
 import pytest
 
@@ -54,6 +55,38 @@ def test_a_surname_of_a_full_name_is_a_person() -> None:
 )  # fmt: skip
 def test_labels_that_do_not_change(text: str, spans: list[tuple[int, int, str, float]]) -> None:
     assert labels(text, *spans) == [span[2:] for span in spans]
+
+
+@pytest.mark.parametrize(
+    ("text", "is_found"),
+    [
+        ("Ada Batakis spoke . Trust in Batakis grew", True),
+        ("Ada Batakis spoke . Batakis left", False),  # the beginning of a sentence
+        ("Ada Batakis spoke . Trust in Batakis Street grew", False),
+        ("Ada King spoke . The king and King grew", False),  # a word in lower case
+        ("Trust in Batakis grew . Ada Batakis spoke", False),  # the full name follows
+    ],
+)
+def test_an_untagged_surname_becomes_a_mention(text: str, is_found: bool) -> None:
+    words = text.split()
+    stop = words.index(".")
+    document = Document.from_tokens([words[: stop + 1], words[stop + 1 :]])
+    full = words.index("Ada")
+    tagged = document.with_spans([Span(full, full + 2, "PER")], confidences=[0.9])
+    found = [entity for entity in relabel_short_forms(tagged).entities if entity.text in ("Batakis", "King")]
+    assert [(entity.label, entity.confidence) for entity in found] == [("PER", pytest.approx(0.81))] * is_found
+
+
+def test_time_is_linear() -> None:
+    def seconds(n: int) -> float:
+        document = Document.from_tokens([["Ada", "Batakis", *(["and", "Batakis"] * n)]])
+        tagged = document.with_spans([Span(0, 2, "PER")], confidences=[0.9])
+        begin = time.process_time()
+        assert len(relabel_short_forms(tagged).entities) == n + 1
+        return time.process_time() - begin
+
+    seconds(10)
+    assert seconds(32_000) < 3 * 8 * max(seconds(4_000), 1e-3)
 
 
 def test_without_links_nothing_changes() -> None:
