@@ -27,17 +27,23 @@ from herdner.crf.crfsuite_files import crfsuite_bytes, read_crfsuite, write_crfs
 from herdner.crf.likelihood import Borders
 from herdner.crf.online import ALGORITHMS, OnlineLearner, OnlineSettings, OnlineState, train_online
 from herdner.crf.sequence_labels import decode_states, encode_labels
+from herdner.crf.sequence_links import LinkOption, learn_link_table, link_model, sequence_links
 from herdner.crf.sequence_tagger import SequenceTagger, WeightTable, weight_info
 from herdner.crf.trainer import StoppingRule, TrainingInterrupted, train_chain
 from herdner.crf.weights import ChainWeights
 from herdner.graph import chain_graph
+from herdner.inference import Result, make_backend
 from herdner.inference.linear_chain import ImpossibleChain, decode, smooth
+from herdner.inference.record import Record
 
-BaseEstimator: Any = import_extra("sklearn.base", "herdner.CRF needs scikit-learn").BaseEstimator
+_sklearn_base = import_extra("sklearn.base", "herdner.CRF needs scikit-learn")
+BaseEstimator: Any = _sklearn_base.BaseEstimator
+clone: Any = _sklearn_base.clone
 
 Items = Sequence[Any]
 """Sequence of items: dictionaries of attributes, lists of strings, or strings."""
 
+_FOLDS = 4  # parts of the sequences for which chains are trained without them, to learn links
 _BATCH = 1 << 16  # items that are decoded together
 _DEFAULTS: dict[str, dict[str, Any]] = {
     "lbfgs": {"max_iterations": 2**31 - 1, "delta": 1e-5, "epsilon": 1e-5},
@@ -94,6 +100,10 @@ class CRF(BaseEstimator):
             dictionaries. None uses the elements of ``X`` as they are.
         transitions: Dictionary of fixed transition log-potentials by (label, next label), which are not learned;
             ``-inf`` forbids a transition.
+        links: Rule or function that returns pairs of positions of a sequence whose labels depend on each other: the
+            name of a rule such as "same-word" (for sequences of strings), a rule, or a function of an element of ``X``.
+            The table that all links share is learned from chains of four folds. None is a chain without links.
+        backend: Name of the backend that decodes sequences with links.
         warm_start: Start ``fit`` at the weights of the last ``fit``.
         n_threads: Number of threads of "lbfgs"; None is one for each processor, at most 4. Results do not depend on it.
         random_state: Seed of the order of the sequences ("l2sgd", "ap", "pa", "arow").
@@ -134,6 +144,8 @@ class CRF(BaseEstimator):
         trainer_cls: object = None,
         features: Callable[[Any], Items] | None = None,
         transitions: Mapping[tuple[str, str], float] | None = None,
+        links: LinkOption | None = None,
+        backend: str = "sum-product",
         warm_start: bool = False,
         n_threads: int | None = None,
         random_state: int = 0,
@@ -169,11 +181,14 @@ class CRF(BaseEstimator):
         self.trainer_cls = trainer_cls
         self.features = features
         self.transitions = transitions
+        self.links = links
+        self.backend = backend
         self.warm_start = warm_start
         self.n_threads = n_threads
         self.random_state = random_state
 
     _weights: AttributeWeights | None = None
+    _link_table: Floats | None = None
     _online: tuple[ChainWeights, ChainWeights, OnlineState, list[str]] | None = None
     training_log_: list[dict[str, float]] | None = None
 
@@ -209,6 +224,8 @@ class CRF(BaseEstimator):
         if (X_dev is None) != (y_dev is None):
             raise ValueError("pass both `X_dev` and `y_dev`, or neither")
         base = self._weights if self.warm_start else None
+        X, y = list(X), list(y)
+        self._link_table = None
         names, data, borders = self._training_data(X, y, base, self._algorithm != "lbfgs")
         weights = _sample_weights(sample_weight, len(data.sentence_offsets) - 1)
         dev = None if X_dev is None else (list(X_dev), list(y_dev or ()))
@@ -228,6 +245,8 @@ class CRF(BaseEstimator):
         finally:
             self.training_log_ = report.lines
         self._store(names, data, borders, vector)
+        if self.links is not None:
+            self._link_table = self._learn_links(X, y)
         if self.model_filename is not None:
             self.to_crfsuite(self.model_filename)
         return self
@@ -257,6 +276,8 @@ class CRF(BaseEstimator):
             ValueError: The algorithm is "lbfgs", a parameter is out of range, or ``X`` and ``y`` do not fit together.
         """
         self._check_parameters()
+        if self.links is not None:
+            raise ValueError("`partial_fit` cannot learn links; use `fit`, or set `links` to None")
         if self._algorithm == "lbfgs":
             raise ValueError(f"`partial_fit` needs one of the algorithms {', '.join(ALGORITHMS)}, got 'lbfgs'")
         settings = self._online_settings()
@@ -304,8 +325,12 @@ class CRF(BaseEstimator):
             ImpossibleChain: ``allowed`` and the forbidden transitions leave no labelling of a sequence.
             NotFittedError: The estimator is not fitted.
         """
-        weights = self._fitted()
+        weights, X = self._fitted(), list(X)
         predictions: list[list[str]] = []
+        if self._link_table is not None:
+            states = [result.state for _, _, result in self._linked(weights, X, allowed)]
+            predictions = [[weights.labels[k] for k in each.tolist()] for each in states]
+            return np.array(predictions, dtype=object)
         for batch, unary in self._batches(weights, X, allowed):
             states, _ = decode(unary, weights.transition[None], batch.offsets, None)
             predictions += decode_states(states, batch.offsets, weights.labels)
@@ -321,6 +346,8 @@ class CRF(BaseEstimator):
             NotFittedError: The estimator is not fitted.
         """
         weights = self._fitted()
+        if self._link_table is not None:
+            return list(self.predict([xseq])[0])
         ((batch, unary),) = self._batches(weights, [xseq])
         states, _ = decode(unary, weights.transition[None], batch.offsets, None)
         return [weights.labels[k] for k in states.tolist()]
@@ -339,8 +366,14 @@ class CRF(BaseEstimator):
         """
         weights = self._fitted()
         marginals: list[list[dict[str, float]]] = []
-        for batch, unary in self._batches(weights, X):
-            nodes = smooth(unary, weights.transition[None], batch.offsets, None).nodes
+        if self._link_table is None:
+            batches: Iterable[Any] = self._batches(weights, X)
+        else:
+            batches = ((batch, result.marginals) for batch, _, result in self._linked(weights, list(X)))
+        for batch, values in batches:
+            nodes = values
+            if self._link_table is None:
+                nodes = smooth(values, weights.transition[None], batch.offsets, None).nodes
             assert nodes is not None
             rows = [dict(zip(weights.labels, row, strict=True)) for row in nodes.tolist()]
             marginals += [rows[begin:end] for begin, end in pairwise(batch.offsets.tolist())]
@@ -540,8 +573,10 @@ class CRF(BaseEstimator):
         Raises:
             NotFittedError: The estimator is not fitted.
             OSError: The file cannot be written.
-            ValueError: The model forbids transitions or has a name with a NUL character.
+            ValueError: The model forbids transitions, has links, or has a name with a NUL character.
         """
+        if self._link_table is not None:
+            raise ValueError("CRFsuite's files cannot have links; save the estimator with joblib or pickle")
         write_crfsuite(self._fitted(), path)
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -703,6 +738,45 @@ class CRF(BaseEstimator):
                 unary[mask == 0] = -np.inf
             yield batch, unary
             begin = end
+
+    def _linked(
+        self, weights: AttributeWeights, X: list[Any], allowed: Iterable[Any] | None = None
+    ) -> Iterator[tuple[EncodedSequences, Floats, Result]]:  # fmt: skip
+        """Yield each sequence with its log-potentials and the result of inference with its links."""
+        assert self.links is not None
+        assert self._link_table is not None
+        model, backend = link_model(weights.transition, self._link_table), make_backend(self.backend)
+        options = [None] * len(X) if allowed is None else list(allowed)
+        for sequence, option in zip(X, options, strict=True):
+            ((batch, unary),) = self._batches(weights, [sequence], None if option is None else [option])
+            graph = model.compile(unary, batch.offsets, [sequence_links(self.links, sequence)])
+            yield batch, unary, backend.infer(graph, self.random_state, record=Record(marginals=True))
+
+    def _learn_links(self, X: list[Any], y: list[Any]) -> Floats:
+        """Learn the table of links from log-potentials of chains that were trained on other folds."""
+        assert self.links is not None
+        weights = self._fitted()
+        n_folds = min(_FOLDS, len(X))
+        if n_folds < 2:
+            raise ValueError(f"`X` must have at least 2 sequences to learn links, got {len(X)}")
+        fold = generator(self.random_state).permutation(len(X)) % n_folds
+        chain: CRF = clone(self).set_params(links=None, model_filename=None, warm_start=False, verbose=False)
+        unaries: list[Floats] = [np.empty((0, 0))] * len(X)
+        for k in range(n_folds):
+            others = np.flatnonzero(fold != k).tolist()
+            chain.fit([X[s] for s in others], [y[s] for s in others])
+            held_out = chain._fitted()
+            columns = [weights.labels.index(label) for label in held_out.labels]
+            for s in np.flatnonzero(fold == k).tolist():
+                ((_, unary),) = chain._batches(held_out, [X[s]])
+                unaries[s] = np.zeros((len(unary), len(weights.labels)))
+                unaries[s][:, columns] = unary
+        complete = [s for s in range(len(X)) if all(isinstance(label, str) for label in y[s])]
+        offsets = np.cumsum([0, *(len(unaries[s]) for s in complete)])
+        labels = encode_labels([y[s] for s in complete], offsets, weights.labels)
+        links = [sequence_links(self.links, X[s]) for s in complete]
+        unary = np.concatenate([np.empty((0, len(weights.labels))), *(unaries[s] for s in complete)])
+        return learn_link_table(weights.transition, unary, offsets, labels.states, links)
 
     def _exact(
         self, X: Iterable[Any], backend: Any, rng: np.random.Generator | None = None

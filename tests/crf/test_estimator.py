@@ -326,3 +326,61 @@ def test_nested_too_deeply() -> None:
         value = {"a": value}
     with pytest.raises(ValueError, match="nested at most 64 levels"):
         CRF().fit([[value]], [["A"]])
+
+
+def linked_sequences(seed: int, n: int) -> tuple[list[list[str]], list[list[str]]]:
+    """Return token lists in which each name has one hidden label, which only some of its mentions show."""
+    rng = random.Random(seed)
+    tokens: list[list[str]] = []
+    tags: list[list[str]] = []
+    for _ in range(n):
+        names = {f"Name{rng.randrange(10**6)}": rng.choice("PO") for _ in range(3)}
+        words, labels = [], []
+        for _ in range(5):
+            name, label = rng.choice(sorted(names.items()))
+            clue = rng.choice(["clear" + label, "unclear", "unclear"])
+            words += [clue, name, "."]
+            labels += ["-", label, "-"]
+        tokens.append(words)
+        tags.append(labels)
+    return tokens, tags
+
+
+def clues(words: list[str]) -> list[dict[str, Any]]:
+    return [
+        {"before": words[t - 1] if t else "", "is name": word.startswith("Name")}
+        | ({} if t % 3 == 1 else {"word": word})
+        for t, word in enumerate(words)
+    ]
+
+
+@pytest.mark.parametrize("links", ["same-word", lambda words: same_names(words)])
+def test_links_carry_labels_between_mentions(links: Any) -> None:
+    (tokens, tags), (test, gold) = linked_sequences(0, 60), linked_sequences(1, 60)
+    chain = CRF(features=clues, c2=0.1).fit(tokens, tags).score(test, gold)
+    crf = CRF(features=clues, c2=0.1, links=links).fit(tokens, tags)
+    assert crf.score(test, gold) > chain + 0.03
+    marginals = crf.predict_marginals_single(test[0])
+    best = [max(row, key=row.get) for row in marginals]  # pyright: ignore[reportArgumentType, reportCallIssue]
+    assert sum(a == b for a, b in zip(best, crf.predict_single(test[0]), strict=True)) >= len(best) - 1
+    with pytest.raises(ValueError, match="cannot have links"):
+        crf.to_crfsuite("never.crfsuite")
+
+
+def same_names(words: list[str]) -> list[tuple[int, int]]:
+    """Return pairs of neighbouring mentions of a name."""
+    places = [t for t, word in enumerate(words) if word.startswith("Name")]
+    return [
+        (a, b)
+        for k, b in enumerate(places)
+        for a in [next((p for p in reversed(places[:k]) if words[p] == words[b]), None)]
+        if a is not None
+    ]
+
+
+def test_rules_need_strings() -> None:
+    items, tags = generate(0, 10)
+    with pytest.raises(TypeError, match="needs sequences of strings"):
+        CRF(links="same-word").fit(items, tags)
+    with pytest.raises(ValueError, match="at least 2 sequences"):
+        CRF(links=lambda _: []).fit(items[:1], tags[:1])
