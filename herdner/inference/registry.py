@@ -19,6 +19,7 @@ from herdner.inference.backend import Backend
 BACKENDS: Mapping[str, str] = MappingProxyType(
     {
         "annealed-gibbs": "herdner.inference.backends.gibbs:annealed_gibbs",
+        "annealed-importance": "herdner.inference.backends.annealed_importance:AnnealedImportance",
         "auto": "herdner.inference.backends.auto:Auto",
         "belief-propagation": "herdner.inference.backends.belief_propagation:BeliefPropagation",
         "blocked-gibbs": "herdner.inference.backends.blocked_gibbs:BlockedGibbs",

@@ -1,0 +1,112 @@
+"""Annealed importance sampling: estimates and intervals of log Z."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from herdner._ext.replicas import Replicas
+from herdner.graph import FactorGraph, TableFactors, ising
+from herdner.inference import UnsupportedGraph, make_backend
+from herdner.inference.importance import bennett_estimate, importance_interval, log_mean_exp
+from herdner.inference.tempering import penalties_of
+
+
+def small_graph(seed: int) -> FactorGraph:
+    """Factors of one to four of eight variables, with entries of -inf, or a grid of strong couplings."""
+    rng = np.random.default_rng(seed)
+    if seed % 2:
+        return ising(0.6, 0.3 * rng.normal(size=(5, 5)))
+    sizes = rng.integers(1, 4, size=8)
+    allowed = rng.integers(0, sizes)
+    groups = []
+    for _ in range(10):
+        scope = rng.choice(8, size=int(rng.integers(1, 5)), replace=False)
+        table = rng.normal(size=[1, *sizes[scope]])
+        table[rng.random(table.shape) < 0.1] = -np.inf
+        table[(0, *allowed[scope])] = 0.0
+        groups.append(TableFactors([scope], table))
+    return FactorGraph(sizes, groups)
+
+
+@pytest.mark.parametrize("width", [0, 2])
+def test_intervals_contain_log_z(width):
+    contained, widths = 0, []
+    for seed in range(20):
+        graph = small_graph(seed)
+        backend = make_backend("annealed-importance", n_particles=20, n_temperatures=30, width=width)
+        result = backend.infer(graph, seed)
+        low, high = result.log_z_interval
+        assert low <= result.log_z <= high
+        contained += low <= make_backend("exact").infer(graph).log_z <= high
+        widths.append(high - low)
+    assert contained >= 17  # 19 of 20 are expected
+    assert np.mean(widths) < 2
+
+
+def test_more_temperatures_give_narrower_intervals():
+    graph = small_graph(1)
+    widths = []
+    for n_temperatures in (5, 200):
+        options = {"n_particles": 30, "n_temperatures": n_temperatures, "width": 1}
+        low, high = make_backend("annealed-importance", **options).infer(graph, 0).log_z_interval
+        widths.append(high - low)
+    assert widths[1] < widths[0] / 2
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_weights_are_unbiased(reverse):
+    rng = np.random.default_rng(3)
+    table = rng.normal(size=(2, 3))
+    table[1, 2] = 0.0 if reverse else -np.inf  # reverse weights are conditional on possible forward runs
+    replicas = Replicas([2, 3], [(0, 1)], [table], [[0], [1]], [1.0], [np.inf], 3)
+    betas = np.array([0.0, 0.3, 1.0])
+    log_z = math.log(np.exp(table).sum()) - math.log(6)
+    states, weights = np.argwhere(np.isfinite(table)), []
+    p = np.exp(table[np.isfinite(table)])
+    for _ in range(20_000):
+        if reverse:
+            replicas.states = states[rng.choice(len(states), p=p / p.sum())][None]
+            weights.append(replicas.anneal(0, betas[::-1], penalties_of(betas)[::-1], reverse=True))
+        else:
+            replicas.draw_uniform(0)
+            weights.append(replicas.anneal(0, betas, penalties_of(betas)))
+    assert log_mean_exp(np.array(weights)) == pytest.approx(-log_z if reverse else log_z, abs=0.03)
+
+
+def test_bennett_estimate_of_gaussian_weights():
+    rng = np.random.default_rng(0)  # forward N(z - s^2/2, s^2) and reverse N(z + s^2/2, s^2) satisfy Crooks' theorem
+    forward, reverse = rng.normal(100 - 2, 2, size=4000), rng.normal(100 + 2, 2, size=4000)
+    assert bennett_estimate(forward, reverse) == pytest.approx(100, abs=0.15)
+    low, high = importance_interval(forward[:50], reverse[:50], rng)
+    assert low < 100 < high
+    assert bennett_estimate(np.array([-np.inf, 1.0]), np.array([1.0, 1.0])) < 1.0
+    assert bennett_estimate(np.array([-np.inf]), np.array([1.0])) == -np.inf
+
+
+def test_results_do_not_depend_on_threads():
+    options = {"n_particles": 10, "n_temperatures": 20}
+    results = [make_backend("annealed-importance", n_threads=n, **options).infer(small_graph(2), 7) for n in (1, 2)]
+    assert results[0].log_z == results[1].log_z
+    assert results[0].log_z_interval == results[1].log_z_interval
+
+
+def test_the_time_limit_is_kept():
+    result = make_backend("annealed-importance", seconds=1.0).infer(small_graph(3), 0)
+    assert result.seconds < 4
+    assert result.log_z_interval[0] <= result.log_z
+
+
+def test_constraints_without_a_solution_are_reported():
+    pairs = [(a, b) for a in range(4) for b in range(a)]
+    graph = FactorGraph([3] * 4, [TableFactors(pairs, np.where(np.eye(3) > 0, -np.inf, 0.0)[None])])
+    with pytest.raises(UnsupportedGraph, match="annealed-importance found no joint state"):
+        make_backend("annealed-importance", n_rounds=20).infer(graph, 0)
+
+
+@pytest.mark.parametrize("name", ["n_particles", "n_temperatures", "spacing", "seconds"])
+def test_options_out_of_range_are_refused(name):
+    with pytest.raises(ValueError, match=name):
+        make_backend("annealed-importance", **{name: 0})
