@@ -48,7 +48,10 @@ def fuzz(target: str, first: int, n: int, *, until: float = float("inf"), second
     at = first
     with tempfile.TemporaryDirectory(dir=MEMORY if MEMORY.is_dir() else None) as folder:
         while at < first + n and time.monotonic() < until:
+            known = found.cases
             at = _child(target, at, first + n, until, seconds, folder, found)
+            if found.cases == known:  # the child did not start, and another one would not start either
+                break
     return found
 
 
@@ -88,7 +91,7 @@ def _child(target: str, at: int, end: int, until: float, seconds: float, folder:
         found.findings.append(
             Finding(target, running, what + "".join(f"\n    {line.rstrip()}" for line in spoken[-60:]))
         )
-        found.cases += 1
+        found.cases += last.ready
         return running + 1
 
 

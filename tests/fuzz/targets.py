@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from fuzz import calls, documents, files, graphs, headers, loaders, outside, readers
+from fuzz import calls, documents, files, graphs, headers, loaders, outside, public, readers
 
 TARGETS: Mapping[str, Callable[[np.random.Generator], object]] = {
     "graphs": graphs.infer,
@@ -15,6 +15,7 @@ TARGETS: Mapping[str, Callable[[np.random.Generator], object]] = {
     "layer": documents.layer,
     "documents": documents.places,
     "calls": calls.calls,
+    "public": public.hostile_call,
     "odd-words": calls.rows,
     "taggers": calls.tags,
     "models": files.models,

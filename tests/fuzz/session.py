@@ -1,0 +1,169 @@
+"""A short session that uses every part of the package on small data, whose calls are valid."""
+
+from __future__ import annotations
+
+import io
+from contextlib import suppress
+from pathlib import Path
+
+import numpy as np
+
+import herdner
+from fuzz import calls, documents, files, graphs, loaders, outside, readers
+
+CORPORA = Path(__file__).resolve().parents[2] / "corpora"
+TEXT = "Ada Lovelace met Mr. Babbage Ltd. in London.\n\nBabbage paid Lovelace. The Smith & Co. of LONDON sued Ada."
+
+
+def use() -> None:
+    """Use the package, and run some cases of other targets."""
+    for part in (tagging, training, evaluating, chain_models, studies, graph_files, names):
+        part()
+    for target in (
+        graphs.infer, documents.chains, documents.rules, documents.layer, documents.places, calls.tags, files.models,
+        files.layers, readers.readers, loaders.loaders, outside.scans, outside.images,
+    ):  # fmt: skip
+        for seed in range(12):
+            with suppress(Exception):
+                target(np.random.default_rng([7, seed]))
+    for seed in range(150):
+        with suppress(Exception):
+            calls.calls(np.random.default_rng([8, seed]))
+
+
+def tagging() -> None:
+    """Tag with a small model, explain a name, use the layer and known names."""
+    tagger = calls.tagger()
+    for options in ({}, {"backend": "gibbs", "n_sweeps": 3}, {"backend": "dhg", "n_sweeps": 3}, {"links": False}):
+        tagged = tagger.tag(files.TEXT, **options)
+    list(tagger.pipe([files.TEXT, TEXT, "No name."], batch_size=2))
+    tagger.find_links(tagged)
+    tagger.explain(files.TEXT)
+    known = herdner.Names.of([("Ada Lovelace", "PER")], strength=2.0)
+    tagger.tag(files.TEXT, names=known)
+    for document in (tagged, herdner.Tokenizer()(TEXT)):
+        herdner.Document.from_json(document.to_json())
+
+
+def training() -> None:
+    """Train a tagger with links on few documents."""
+    from herdner.crf.learning import Learner
+
+    stories = list(herdner.read_documents(CORPORA / "herdner_news.train.conll", "conll"))[:2]
+    herdner.Tagger(max_iterations=2, n_folds=2, learner=Learner(max_iterations=1)).fit(stories)
+
+
+def evaluating() -> None:
+    """Score, compare and report predictions."""
+    from herdner.evaluation import calibration, consistency, coreference, errors, partial, report, scores
+    from herdner.evaluation.report import html, markdown, values
+
+    tagged = [calls.tagger().tag(text) for text in (files.TEXT, TEXT)]
+    gold = [each.with_entities(list(each.entities)[1:]) for each in tagged]
+    rng = np.random.default_rng(0)
+    for mapping in ("predicted", "gold"):
+        with suppress(ValueError):
+            coreference.evaluate_names(tagged, tagged, mapping)
+    sample = calibration.entity_confidences(gold, tagged)
+    for function in (calibration.ece, calibration.expected_ece, calibration.reliability_curve):
+        function(sample, "width")
+    compared = herdner.compare(gold, tagged, gold, rng=rng, n_resamples=20)
+    scored = herdner.evaluate(gold, tagged, rng=rng)
+    for table in (compared, scored, consistency.measure_consistency(gold, {"a": tagged})):
+        table.to_markdown()
+    errors.find_frequent_errors(errors.match_documents(gold, tagged), gold)
+    partial.partial_scores(gold, tagged)
+    scores.bootstrap_interval(list(scores.pair_documents(gold, tagged)), rng, 20)
+    made = values.make_report("gold", gold, [values.Prediction("a", "a.jsonl", tagged)], values.ReportSettings())
+    for write in (html.to_html, markdown.to_markdown, report.to_json):
+        with suppress(ImportError):
+            write(made)
+
+
+def chain_models() -> None:
+    """Build the training data of a chain, its likelihood, and tables of links."""
+    from tiny_crfs import tiny
+
+    from herdner.crf.bayesian import sample_tables, table_parameters
+    from herdner.crf.chain_data import ChainData
+    from herdner.crf.learning import Learner, learn_tables
+    from herdner.crf.likelihood import ChainLikelihood
+    from herdner.crf.trainer import train_chain
+
+    crf, examples = tiny(1)
+    crf.unroll(examples.unary, examples.sentence_offsets, examples.links)
+    crf.compile(examples.unary, examples.sentence_offsets, examples.links)
+    crf.linked_chains(examples.unary, examples.sentence_offsets, examples.links)
+    learn_tables(crf, examples, Learner(max_iterations=1))
+    table_parameters(crf)
+    sample_tables(crf, examples, 2, n_steps=2, seed=0)
+    features = np.array([0, 2, 4, 7, 8], np.int64), np.array([5, 6, 5, 7, 9, 5, 6, 7], np.uint64)
+    allowed = np.eye(3, dtype=np.uint8)[[0, 1, 2, 1]]
+    data = ChainData.of([features] * 3, [np.array([0, 2, 4])] * 3, [allowed] * 3, ["O", "B", "I"], min_freq=1)
+    ChainLikelihood(data)(np.zeros(data.n_features + int(data.transitions.sum())))
+    data.occurring(np.array([True, False, True]))
+    train_chain(data)
+
+
+def studies() -> None:
+    """Compute influences, scans, certificates, convergence, particles and herded samples of small graphs."""
+    from herdner import dobrushin
+    from herdner.inference.gibbs import complete_sharing
+    from herdner.studies import convergence, denoising, fwss, herding
+
+    rng = np.random.default_rng(0)
+    unary, table = rng.normal(size=(6, 2)), rng.normal(size=(2, 2))
+    small = [herdner.ising(0.2, rng.normal(size=(2, 3))), herdner.chain_graph(unary, table, [0, 2, 6])]
+    for graph in small:
+        influence = dobrushin.tightest_influence(graph)
+        scan = dobrushin.optimise_scan(influence, n_steps=8)
+        for function in (dobrushin.pairwise_bound, dobrushin.exact_influence, dobrushin.marginal_bounds):
+            function(graph)
+        dobrushin.dobrushin_variation(influence, scan.order, n_steps=8)
+        dobrushin.block_influence(graph)
+        focus = convergence.focus_variable(graph)
+        visits = convergence.count_visits(graph, herdner.dhg(5), [2, 5], sharing=complete_sharing(), seed=0)
+        with suppress(ValueError, TypeError):
+            convergence.ErrorParts.of(visits, focus)
+        for name in herdner.BACKENDS:
+            with suppress(ValueError, TypeError, ImportError):
+                herdner.make_backend(name).infer(graph, 0)
+    herding.herd(rng.random((4, 2)), rng.random(2), 9)
+    herding.herd_categorical([0.2, 0.3, 0.5], 9)
+    target = fwss.gaussian_mixture([0.5, 0.5], [[0.0, 0.0], [1.0, 1.0]], [np.eye(2), np.eye(2)])
+    for sampler in (fwss.fwss, fwss.svgd, fwss.stein_points, fwss.local_fwss):
+        with suppress(TypeError, ValueError):
+            points = sampler(target, 3, seed=0)
+            fwss.ksd(points.x, target.density.grad(points.x), 1.0)
+            fwss.mmd2(points.x, points.x, 1.0)
+    observed = rng.integers(0, 2, (5, 6))
+    denoising.denoise(observed, denoising.FlipNoise(0.1, 2), 0.5)
+    denoising.estimate_parameters(observed, denoising.FlipNoise(0.1, 2))
+
+
+def graph_files() -> None:
+    """Save and load graphs, condition and compile them."""
+    from herdner.graph import uai_files
+
+    graph = herdner.ising(0.2, np.ones((2, 3)))
+    herdner.save_graph("graph.npz", graph)
+    herdner.load_graph("graph.npz")
+    uai_files.write_uai("graph.uai", graph)
+    uai_files.read_uai("graph.uai")
+    graph.condition({0: 1})
+    herdner.compile_tables(graph)
+
+
+def names() -> None:
+    """Replace the names of a document, restore them, and write documents in all formats."""
+    from herdner.corpora.formats import FORMATS
+    from herdner.ner.identity.clusters import with_names
+
+    tagged = with_names(calls.tagger().tag(files.TEXT))
+    with suppress(ValueError):
+        herdner.pseudonymise(tagged, key=b"k" * 32)
+    for name in FORMATS:
+        stream = io.BytesIO()
+        with suppress(Exception):
+            herdner.write_documents([tagged], stream, name)
+            list(herdner.read_documents(io.BytesIO(stream.getvalue()), name))
