@@ -160,8 +160,8 @@ def _recorded(
     ranges = None if standoff is None else stack.enter_context(open_output(standoff))
     words = None if report is None else stack.enter_context(atomic_write(report, mode=0o600))
     counts: Counter[str] = Counter()
-    n = n_documents = 0
-    for n, result in enumerate(results, 1):
+    n_documents = 0
+    for result in results:
         if ranges is not None:
             replacements = [each._asdict() for each in result.replacements]
             record = {"map": mapped.id, **_record(result, replacements=replacements)}
@@ -176,7 +176,7 @@ def _recorded(
         listed = ", ".join(word for word, _ in counts.most_common(MAX_WORDS))
         advice = "" if report is not None else "; --report FILE lists all"
         print_message(
-            f"common words of replaced names remain: {counts.total()} in {n_documents} of {n} documents ({listed}"
+            f"common words of replaced names remain: {counts.total()}, in documents: {n_documents} ({listed}"
             f"{', ...' if len(counts) > MAX_WORDS else ''}){advice}"
         )
 
