@@ -9,10 +9,12 @@ from numbers import Integral, Real
 
 import numpy as np
 
+from herdner._ext.memory import is_sealed
+
 from libc.stdint cimport int64_t, uint16_t, uint32_t, uint64_t
 
 from herdner._ext.conditionals cimport CompiledConditionals
-from herdner._ext.memory cimport own, require, require_offsets
+from herdner._ext.memory cimport own, require
 from rows cimport conditionals
 
 
@@ -49,6 +51,11 @@ cdef extern from "engine/engine.h" nogil:
     void engine_free(engine *e)
     void *engine_part(engine *e, int part, const field **fields)
     conditionals *engine_conditionals(engine *e)
+    const char *engine_group_fault(const engine *e, int64_t k)
+    const char *engine_state_fault(const engine *e, const uint16_t *x, int64_t n)
+    const char *engine_fault(const engine *e)
+    const char *engine_counting_fault(const engine *e, int filled)
+    int64_t engine_most_sweeps(const engine *e)
     int64_t engine_begin(engine *e, const char *max_instructions)
     int64_t engine_advance(engine *e, int64_t start, int64_t stop)
     int64_t engine_advance_parallel(engine *e, int thread, int64_t first, int64_t last)
@@ -84,19 +91,31 @@ def uniform_block(uint64_t key, uint64_t block):
     return np.asarray(out)
 
 
-def initialise_fractions(uint64_t key, uint32_t[::1] fractions, const int64_t[::1] starts, int64_t n_keys,
-                         int64_t n_variables):
+def initialise_fractions(uint64_t key, uint32_t[::1] fractions not None, starts, int64_t n_keys, int64_t n_variables):
     """Set dense weights of binary variables to their start values.
 
     ``starts`` [V + 1] holds the first weight of each variable; None means that each variable has ``n_keys`` weights.
     """
-    cdef const int64_t *at = NULL if starts is None else &starts[0]
+    cdef const int64_t[::1] first = None if starts is None else own(starts, np.int64, 1, "starts")
+    cdef const int64_t *at = NULL if first is None else &first[0]
+    cdef Py_ssize_t i
+    require(0 <= n_keys <= fractions.shape[0] and 0 <= n_variables <= 1 << 40, "fractions need a place for each key")
+    if first is None:
+        require(n_keys * n_variables <= fractions.shape[0], "fractions need a place for each key")
+    else:
+        require(first.shape[0] == n_variables + 1, "starts need an entry for each variable")
+        for i in range(n_variables):
+            require(0 <= first[i] <= first[i + 1] <= fractions.shape[0], "fractions need a place for each key")
+    if not fractions.shape[0]:
+        return
     with nogil:
         engine_initialise_fractions(key, &fractions[0], at, n_keys, n_variables)
 
 
-def mark_uninitialised(double[::1] weights):
+def mark_uninitialised(double[::1] weights not None):
     """Mark dense signed weights as not yet initialised."""
+    if not weights.shape[0]:
+        return
     with nogil:
         engine_mark_uninitialised(&weights[0], weights.shape[0])
 
@@ -114,8 +133,10 @@ cdef class Engine:
     """One run over one graph. It keeps references to its arrays as long as it lives."""
     cdef engine *e
     cdef list references
-    cdef object uniforms
-    cdef int64_t n_steps
+    cdef const double[::1] uniforms
+    cdef int64_t n_steps, n_variables, n_threads, most_updates, first_uniform
+    cdef bint begun, counts_states, has_colours
+    cdef bytearray busy                # [threads]: 1 while a call of a thread runs
     cdef readonly int64_t n_updates  # so far
 
     def __cinit__(self, factors, table_counts=()):
@@ -124,15 +145,31 @@ cdef class Engine:
         ``table_counts``: an array for each group of factors, or nothing.
         """
         cdef int k
-        self.references = []
+        factors, table_counts = list(factors), list(table_counts)
+        require(not table_counts or len(table_counts) == len(factors), "each group of factors needs counts")
+        self.references, self.uniforms = [], None
         self.e = engine_new(len(factors))
         if self.e == NULL:
             raise MemoryError
         for k in range(len(factors)):
             self.fill(PART_GROUPS + k, Group(factors[k], table_counts[k] if table_counts else None))
+            self.require_sound(engine_group_fault(self.e, k))
 
     def __dealloc__(self):
         engine_free(self.e)
+
+    cdef int require_sound(self, const char *fault) except -1:
+        """Raise ValueError for a fault that the engine found."""
+        if fault != NULL:
+            raise ValueError(f"the engine refuses {fault.decode()}: it does not fit the run")
+        return 0
+
+    cdef int enter(self, int thread) except -1:
+        """Raise ValueError unless a thread may enter the loops: the run has begun and the thread is not in them."""
+        require(self.begun and 0 <= thread < self.n_threads, "the run has not begun, or the thread does not exist")
+        require(not self.busy[thread], "another call advances this run")
+        self.busy[thread] = 1
+        return 0
 
     cdef int fill(self, int part, source) except -1:
         """Fill a part of the engine (fields.h) from the attributes of ``source``; raise TypeError where one has
@@ -162,11 +199,14 @@ cdef class Engine:
     cdef int fill_array(self, int kind, int64_t *target, array, str name, dtype) except -1:
         """Store an array's address and length; for a strided array also the distance of its elements."""
         strided = kind == STRIDED
+        target[0] = target[1] = 0
         check(
             isinstance(array, np.ndarray) and array.dtype == dtype and array.flags.aligned
             and (strided or array.flags.c_contiguous) and (kind != BUFFER or array.flags.writeable),
             name, f"a {'writeable ' if kind == BUFFER else ''}contiguous array of {dtype}", array,
         )
+        if kind != BUFFER and not (strided and array.ndim == 1 and is_sealed(array)):
+            array = own(array, dtype, array.ndim, name)
         self.references.append(array)
         target[0], target[1] = array.ctypes.data if array.size else 0, array.size
         if strided and array.size:
@@ -179,6 +219,7 @@ cdef class Engine:
         ``max_instructions``: the best of the `instructions` that may be used, for tests.
         """
         cdef bint succeeded
+        require(not self.begun, "the run has begun already")
         cdef CompiledConditionals form
         cdef bytes name = max_instructions.encode()
         cdef const char *best = name
@@ -192,22 +233,48 @@ cdef class Engine:
             form = <CompiledConditionals?> setup.form.compiled
             engine_conditionals(self.e)[0] = form.c
             self.references.append(form)
-        self.n_steps = setup.n_steps
+        self.require_sound(engine_fault(self.e))
+        self.n_steps, self.n_threads = setup.n_steps, setup.n_threads
+        self.n_variables, self.has_colours = len(arrays.state), setup.colour_starts is not None
+        self.most_updates = engine_most_sweeps(self.e) * self.n_steps
+        self.busy = bytearray(self.n_threads)
         with nogil:
             succeeded = engine_begin(self.e, best) != NO_MEMORY
         if not succeeded:
             raise MemoryError
+        self.begun = True
 
-    def set_uniforms(self, const double[::1] uniforms, int64_t first):
-        """Take the uniform numbers of update ``first`` and later from an array."""
-        self.uniforms = uniforms
-        engine_set_uniforms(self.e, &uniforms[0], first)
+    def set_uniforms(self, uniforms, int64_t first):
+        """Take the uniform numbers of update ``first`` and later from an array; they are at least 0 and below 1."""
+        cdef const double[::1] numbers = own(uniforms, np.float64, 1, "uniforms")
+        cdef Py_ssize_t k
+        require(self.begun and not any(self.busy) and numbers.shape[0] > 0 and first >= 0,
+                "uniform numbers belong to a run that has begun and does not advance")
+        for k in range(numbers.shape[0]):
+            require(0.0 <= numbers[k] < 1.0, "uniform numbers must be at least 0 and below 1")
+        self.uniforms, self.first_uniform = numbers, first
+        engine_set_uniforms(self.e, &numbers[0], first)
+
+    cdef int require_updates(self, int64_t start, int64_t stop) except -1:
+        """Raise ValueError unless updates ``start`` to ``stop`` - 1 are the next ones and fit the arrays of the run."""
+        require(start == self.n_updates and start <= stop <= self.most_updates, "the updates must be the next ones")
+        require(self.uniforms is None or (self.first_uniform <= start
+                and stop - self.first_uniform <= self.uniforms.shape[0]), "each update needs a uniform number")
+        return 0
+
+    cdef int require_alone(self, int64_t start, int64_t stop) except -1:
+        """Raise ValueError unless the calling thread may do these updates; it must then clear ``busy[0]``."""
+        require(self.begun and not any(self.busy), "the run has not begun, or another call advances it")
+        self.require_updates(start, stop)
+        return self.enter(0)
 
     def advance(self, int64_t start, int64_t stop):
-        """Do updates ``start`` to ``stop`` - 1. Return (fault, variable); fault 0 is success."""
+        """Do the next updates, ``start`` to ``stop`` - 1. Return (fault, variable); fault 0 is success."""
         cdef int64_t fault
+        self.require_alone(start, stop)
         with nogil:
             fault = engine_advance(self.e, start, stop)
+        self.busy[0] = 0
         if not fault:
             self.n_updates = stop
         return fault, engine_fault_variable(self.e, 0)
@@ -218,38 +285,59 @@ cdef class Engine:
         All threads must call this with the same sweeps and their own index.
         """
         cdef int64_t fault
+        require(0 <= first <= last <= self.most_updates // max(self.n_steps, 1), "the sweeps must fit the run")
+        require(self.uniforms is None and self.has_colours, "threads need colours, and no uniform numbers from outside")
+        self.require_updates(first * self.n_steps, last * self.n_steps)
+        self.enter(thread)
         with nogil:
             fault = engine_advance_parallel(self.e, thread, first, last)
+        self.busy[thread] = 0
         if thread == 0 and not fault:
             self.n_updates = last * self.n_steps
         return fault, engine_fault_variable(self.e, thread)
 
     def flush(self):
         """Bring the recorded arrays up to date; `advance` keeps the latest counts in a buffer."""
+        require(self.begun, "the run has not begun")
         with nogil:
             engine_flush(self.e)
 
     def fill_counting_tables(self, tables):
         """Fill the `CountingTables` of a small graph and prepare `count_states`."""
+        require(self.begun and not any(self.busy), "the run has not begun, or advances")
+        self.counts_states = False
         self.fill(PART_COUNTING, tables)
+        self.require_sound(engine_counting_fault(self.e, 0))
+        self.counts_states = True
         with nogil:
             engine_fill_counting_tables(self.e)
 
     def count_states(self, int64_t first, int64_t last):
         """Do sweeps ``first`` to ``last`` - 1 of a small graph and count its states. Return (fault, variable)."""
         cdef int64_t fault
+        require(self.counts_states and 0 <= first <= last < (<int64_t> 1 << 40), "counting needs its tables")
+        require(self.uniforms is None or (self.first_uniform <= first * self.n_steps
+                and last * self.n_steps - self.first_uniform <= self.uniforms.shape[0]), "updates need uniform numbers")
+        self.require_sound(engine_counting_fault(self.e, 1))
+        self.enter(0)
         with nogil:
             fault = engine_count_states(self.e, first, last)
+        self.busy[0] = 0
         return fault, engine_fault_variable(self.e, 0)
 
-    def log_potential_of(self, const uint16_t[::1] x=None):
-        """Return the log-potential of a state, summed over all factors; by default that of the current state."""
+    def log_potential_of(self, x=None):
+        """Return the log-potential of a state uint16[V], summed over all factors; by default that of the current state."""
+        cdef const uint16_t[::1] state
         if x is None:
+            require(self.begun, "the run has not begun")
             return engine_log_potential_of(self.e, engine_state(self.e))
-        return engine_log_potential_of(self.e, &x[0] if x.shape[0] else NULL)
+        state = own(x, np.uint16, 1, "x")
+        self.require_sound(engine_state_fault(self.e, &state[0], state.shape[0]))
+        return engine_log_potential_of(self.e, &state[0])
 
     def state(self, int64_t n):
         """Return the current state of all n variables: int32[n]."""
+        require(self.begun and n == self.n_variables, "the run has not begun, or has another number of variables")
         return np.array(<const uint16_t[:n]> engine_state(self.e), np.int32)
 
     @property
@@ -270,6 +358,7 @@ cdef class Engine:
     @property
     def instructions(self):
         """Instruction set of its loops after `begin`: "plain", "avx2" or "avx512"."""
+        require(self.begun, "the run has not begun")
         return engine_instructions(self.e).decode()
 
 

@@ -48,6 +48,14 @@ void engine_free(engine *e);
 void *engine_part(engine *e, int part, const field **fields);
 conditionals *engine_conditionals(engine *e);
 
+/* Check what the loops read (check.c): one group of factors; a joint state of n variables; all parts, before the run begins;
+ * the tables of PART_COUNTING. Each returns a description of the first fault, or NULL. */
+const char *engine_group_fault(const engine *e, int64_t k);
+const char *engine_state_fault(const engine *e, const state_t *x, int64_t n);
+const char *engine_fault(const engine *e);
+const char *engine_counting_fault(const engine *e, int filled);
+/* The number of sweeps that fit into the arrays of a run. */
+int64_t engine_most_sweeps(const engine *e);
 /* Begin the run, after all parts are filled. `max_instructions`: the best instruction set that may be used, or "". Returns
  * 0 or NO_MEMORY. */
 int64_t engine_begin(engine *e, const char *max_instructions);

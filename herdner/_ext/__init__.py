@@ -1,1 +1,1 @@
-"""Compiled loops (sources in ``cython_ext/``). They trust their arguments: call them through the modules above."""
+"""Compiled loops (sources in ``cython_ext/``). Each entry point checks the positions in its arguments."""

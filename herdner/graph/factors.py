@@ -124,6 +124,10 @@ class TableFactors:
             raise ValueError(self._fault(kind, at))
         object.__setattr__(self, "reach", reach)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Make copies by the constructor, which checks them."""
+        return TableFactors, (self.scopes, self.tables, self.table_of_factor, self.scale)
+
     def __len__(self) -> int:
         """Return the number of factors in the group."""
         return len(self.scopes)

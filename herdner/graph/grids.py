@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from herdner._ext import conditionals as loops
+from herdner._ext.memory import sealed
 from herdner.base.arrays import Floats, Int32s
 from herdner.graph.factors import TableFactors
 from herdner.graph.graph import ImpossibleGraph, UnsupportedGraph
@@ -72,4 +73,6 @@ def grid_form(sizes: Int32s, factors: Sequence[TableFactors]) -> GridForm:
     if fault >= 0:
         raise ImpossibleGraph(f"variable {fault}: its unary factors forbid every state by -inf; allow at least one")
     finite = np.abs(np.where(np.isfinite(sides), sides, 0.0))
-    return GridForm(len(sizes) // columns, columns, wraps, unary, sides, largest + float(finite.max(axis=1).sum()))
+    return GridForm(
+        len(sizes) // columns, columns, wraps, sealed(unary), sealed(sides), largest + float(finite.max(axis=1).sum())
+    )

@@ -136,6 +136,8 @@ def _tables(graph: FactorGraph) -> tuple[TableFactors, ...]:
     if len(factors) < len(graph.factors):
         other = next(group for group in graph.factors if not isinstance(group, TableFactors))
         raise ValueError(f"discrete backends need table factors, not {type(other).__name__}")
+    for group in factors:
+        group.check(graph.domains)  # again, because Python can alter a graph and its copies
     if not sum(group.reach for group in factors) <= LARGEST:
         g = max(range(len(factors)), key=lambda g: factors[g].reach)
         raise ValueError(

@@ -1,0 +1,316 @@
+"""No public call reads or writes memory that it does not own: invalid values raise an error, or give some result.
+
+Each case runs in a process of its own, so that the end of this process is a failure of one test.
+"""
+
+# ruff: noqa: E501  (lines of the cases below)
+from __future__ import annotations
+
+import copy
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from patience import PATIENCE
+
+import herdner
+from herdner.base.arrays import frozen
+from herdner.dobrushin import Influence
+from herdner.graph.conditionals import Conditionals
+
+TESTS = Path(__file__).resolve().parents[1]
+
+PRELUDE = """
+import copy, faulthandler, pickle, threading
+from contextlib import suppress
+from dataclasses import replace
+import numpy as np
+import herdner
+from herdner.crf.chain_data import ChainData
+from herdner.crf.likelihood import Borders, ChainLikelihood
+from herdner.crf.model import LinkTable, SkipChainModel
+from herdner.crf.templates import skip_chain_template
+from herdner.inference.linear_chain import forward_backward, span_log_probability, viterbi
+faulthandler.enable()
+rng = np.random.default_rng(0)
+WRONG = [-1, 2**31 - 1, -2**31, 2_000_000_000, 5000, 12]
+
+def try_all(function, *options):
+    "Call a function with each of the options; a Python error is the expected outcome of most."
+    for option in options:
+        with suppress(Exception):
+            function(option)
+
+def infer(graph):
+    "Run a backend of each kind of loop on a graph."
+    for name in ("gibbs", "herded-gibbs", "mean-field", "icm", "max-product", "sum-product", "viterbi", "exact"):
+        with suppress(Exception):
+            options = {} if name in ("viterbi", "exact") else {"n_sweeps": 2}
+            herdner.make_backend(name, **options).infer(graph, 0)
+
+def linked():
+    "Return a chain with links, and one factor of three variables."
+    chain = herdner.chain_graph(rng.normal(size=(12, 3)), rng.normal(size=(3, 3)), [0, 5, 12])
+    links = herdner.TableFactors([[0, 6], [1, 9], [3, 11]], rng.normal(size=(1, 3, 3)))
+    large = herdner.TableFactors([[0, 1, 2]], rng.normal(size=(1, 3, 3, 3)))
+    return herdner.FactorGraph(chain.domains, [*chain.factors, links, large])
+
+def while_another_thread_writes(function, array, values):
+    "Call a function many times while another thread writes to its array."
+    stop, before = threading.Event(), array.copy()
+    def write():
+        while not stop.is_set():
+            for value in values:
+                array[...] = value
+            array[...] = before
+    thread = threading.Thread(target=write)
+    thread.start()
+    for _ in range(60):
+        with suppress(Exception):
+            function()
+    stop.set()
+    thread.join()
+"""
+
+CASES = {
+    "links of a skip-chain model past the end": """
+for ends in ([[0, 12]], [[-7, 3]], [[0, 2**31 - 1]], [[5, 5]], [[9, 2]], [[0, 2, 4]], [0, 3]):
+    for size in (3, 4, 2, 200):
+        table = LinkTable(skip_chain_template(), rng.normal(size=(size, size)))
+        model = SkipChainModel(rng.normal(size=(3, 3)), np.zeros(3), np.zeros(3), (table,))
+        for kind in (np.int32, np.int64):
+            links = [np.array(ends, kind)]
+            unary = rng.normal(size=(12, 3))
+            with suppress(Exception):
+                model.with_expected_links(unary, links, np.full((12, 3), 1 / 3))
+            with suppress(Exception):
+                infer(model.compile(unary, np.array([0, 5, 12]), links))
+            with suppress(Exception):
+                infer(model.unroll(unary, np.array([0, 5, 12]), links))
+""",
+    "a table graph with hostile links": """
+from herdner.graph.chains import ChainForm
+from herdner.graph.linked_chains import LinkedChains
+for offsets in ([0, 5, 12], [0, 5, 500], [0, 5], [-5, 12], [0, 12, 5, 12], []):
+    for scopes in ([[0, 6]], [[0, 12]], [[-1, 3]], [[0, 2**31 - 1]]):
+        for table in (0, 1, -1, 2**31 - 1):
+            for edges in (None, [0] * 12, [7] * 12, [-1] * 12, [0]):
+                for size in (3, 4):
+                    form = ChainForm(None, np.array(offsets, np.int64), rng.normal(size=(12, 3)),
+                                     rng.normal(size=(1, size, size)), None if edges is None else np.array(edges, np.int32), 0.0)
+                    chains = LinkedChains(form, np.array(scopes, np.int32), np.array([table], np.int32), np.zeros((1, 3, 3)))
+                    with suppress(Exception):
+                        herdner.make_backend("sum-product", n_sweeps=2).infer(herdner.TableGraph(linked, lambda: chains))
+""",
+    "training data and borders that do not fit": """
+features = np.array([0, 2, 4, 7, 8]), np.array([5, 6, 5, 7, 9, 5, 6, 7], np.uint64)
+allowed = np.eye(3, dtype=np.uint8)[[0, 1, 2, 1]]
+data = ChainData.of([features] * 3, [np.array([0, 2, 4])] * 3, [allowed] * 3, ["O", "B", "I"], min_freq=1)
+vector = rng.normal(size=data.n_features + int(data.transitions.sum()))
+ChainLikelihood(data)(vector)
+for size in (1, 2, 4, 5, 300):
+    try_all(lambda borders: ChainLikelihood(data, borders=borders)(vector),
+            Borders(np.zeros((3, 3)), np.zeros(size), np.zeros(3)), Borders(np.zeros((3, 3)), np.zeros(3), np.zeros(size)),
+            Borders(np.zeros((size, size)), np.zeros(size), np.zeros(size)))
+for name in data.__dataclass_fields__:
+    value = getattr(data, name)
+    if not isinstance(value, np.ndarray):
+        continue
+    for wrong in (-1, 12, 5000):
+        for place in (0, value.size - 1):
+            altered = value.astype(np.int64) if value.dtype.kind == "b" else value.copy()
+            with suppress(Exception):
+                altered.flat[place] = wrong
+                changed = replace(data, **{name: altered.astype(value.dtype)})
+                with suppress(Exception):
+                    changed.occurring(np.array([True, False, True]))
+                ChainLikelihood(changed)(vector)
+    for altered in (value[:-1], value[:0], np.concatenate([value] * 3), value[::-1]):
+        with suppress(Exception):
+            changed = replace(data, **{name: altered})
+            with suppress(Exception):
+                changed.occurring(np.array([True, False, True]))
+            ChainLikelihood(changed)(vector)
+for starts in ([0, 2, 4, 7, 9], [0, 2, 4, 7, 5000], [-4, 2, 4, 7, 8], [0, 2], [8, 7, 4, 2, 0]):
+    try_all(lambda keys: ChainLikelihood(ChainData.of([keys], [np.array([0, 2, 4])], [allowed], ["O", "B", "I"], min_freq=1)),
+            (np.array(starts), features[1]))
+for offsets in ([0, 2, 5000], [0, 9], [-3, 4], [2, 4], [4, 0], [0, 5]):
+    try_all(lambda sentence: ChainLikelihood(
+        ChainData.of([features], [sentence], [allowed], ["O", "B", "I"], min_freq=1))(vector), np.array(offsets))
+""",
+    "copies of a graph whose arrays are altered": """
+for copier in (copy.copy, copy.deepcopy, lambda graph: pickle.loads(pickle.dumps(graph))):
+    for name, wrong in (("scopes", 2e9), ("scopes", -1), ("scopes", 12), ("table_of_factor", 7), ("scale", np.nan)):
+        graph = copier(linked())
+        with suppress(Exception):
+            array = getattr(graph.factors[1], name)
+            array[(5,) + (0,) * (array.ndim - 1)] = wrong
+            infer(graph)
+for group in (1, 2, 3):
+    for name in ("scopes", "table_of_factor"):
+        for wrong in (2e9, -1):
+            graph = copy.copy(linked())
+            array = np.array(getattr(graph.factors[group], name))
+            array[-1] = wrong
+            object.__setattr__(graph.factors[group], name, array)
+            infer(graph)
+""",
+    "attributes of a graph that are replaced": """
+graph = linked()
+for sizes in ([3] * 5, [3] * 50, [2] * 12, [300] * 12, [0] * 12, [-1] * 12):
+    altered = copy.copy(graph)
+    domains = copy.copy(graph.domains)
+    object.__setattr__(domains, "sizes", np.array(sizes, np.int32))
+    object.__setattr__(altered, "domains", domains)
+    infer(altered)
+compiled = herdner.compile_tables(herdner.ising(0.3, np.zeros((4, 5))))
+for name in ("starts", "others", "row_at", "sizes", "widths", "unary_at", "rows", "unary"):
+    for wrong in WRONG[:3]:
+        for change in (lambda a: a[:-1], lambda a: np.concatenate([a, a]), lambda a: np.full_like(a, wrong)):
+            with suppress(Exception):
+                value = change(getattr(compiled.conditionals, name))
+                altered = herdner.compile_tables(herdner.ising(0.3, np.zeros((4, 5))))
+                altered.__dict__["conditionals"] = replace(compiled.conditionals, **{name: value})
+                infer(altered)
+""",
+    "weights of features that do not fit": """
+from herdner.crf.weights import ChainWeights
+from herdner.ner.features import FeaturePlan, make_extractor
+from herdner._ext.feature_tables import FeatureWeights
+weights = ChainWeights(("O", "B"), np.zeros((2, 2)), np.array([3, 5, 9], np.uint64), np.array([0, 1, 3, 4], np.uint32),
+                       np.array([0, 1, 0, 1], np.uint8), rng.normal(size=4))
+for altered in (replace(weights, entry_labels=np.array([0, 200, 0, 255], np.uint8)),
+                replace(weights, starts=np.array([0, 1, 3, 4_000_000_000], np.uint32)),
+                replace(weights, starts=np.array([0, 1, 3], np.uint32)), replace(weights, starts=np.array([9, 1, 3, 4], np.uint32)),
+                replace(weights, entry_weights=np.zeros(1)), replace(weights, keys=np.array([3, 3, 3], np.uint64))):
+    for n_labels in (2, 0, -1, 2**40):
+        with suppress(Exception):
+            FeatureWeights(altered.keys, altered.starts, altered.entry_labels, altered.entry_weights, n_labels)
+""",
+    "tokens whose number changes": """
+class Shrinking(list):
+    def __len__(self):
+        return super().__len__() + 1000
+class Growing(list):
+    calls = 0
+    def __len__(self):
+        Growing.calls += 1
+        return super().__len__() + Growing.calls
+class Numpy(np.ndarray):
+    def __len__(self):
+        return 10**6
+tagger = herdner.load("en")
+tagged = tagger.tag("Ada Lovelace met Charles Babbage in London.")
+for kind in (Shrinking, Growing, lambda tokens: np.array(tokens).view(Numpy), lambda tokens: iter(tokens)):
+    with suppress(Exception):
+        document = replace(tagged, tokens=kind(tagged.tokens))
+        tagger.tag(document)
+        tagger.find_links(document)
+    altered = copy.copy(tagged)
+    with suppress(Exception):
+        object.__setattr__(altered, "tokens", kind(tagged.tokens))
+        tagger.tag(altered)
+        tagger.find_links(altered)
+for name in ("token_starts", "token_ends", "sentence_offsets"):
+    for wrong in WRONG:
+        for copier in (copy.copy, copy.deepcopy, lambda document: pickle.loads(pickle.dumps(document))):
+            altered = copier(tagged)
+            with suppress(Exception):
+                array = np.array(getattr(altered, name))
+                array[-1] = wrong
+                object.__setattr__(altered, name, array)
+                tagger.find_links(altered)
+                tagger.tag(altered)
+""",
+    "an influence matrix that is altered": """
+from herdner import dobrushin
+for name in ("starts", "sources", "values"):
+    for wrong in WRONG:
+        for copier in (copy.copy, copy.deepcopy):
+            influence = copier(dobrushin.tightest_influence(herdner.ising(0.3, np.zeros((4, 5)))))
+            array = np.array(getattr(influence, name))
+            array[len(array) // 2] = wrong
+            object.__setattr__(influence, name, array)
+            for function in (dobrushin.optimise_scan, dobrushin.coupling_bounds, lambda influence: influence.total,
+                             lambda influence: dobrushin.dobrushin_variation(influence, np.arange(20))):
+                with suppress(Exception):
+                    function(influence)
+""",
+    "offsets that another thread changes": """
+n = 3000
+unary, table = rng.normal(size=(n, 3)), rng.normal(size=(3, 3))
+offsets = np.arange(0, n + 1, 5)
+states, starts = np.zeros(n, np.int32), np.arange(0, n, 5)
+for function in (lambda: viterbi(unary, table, offsets), lambda: forward_backward(unary, table, offsets, transition_counts=True),
+                 lambda: span_log_probability(unary, table, offsets, states, starts, starts + 2)):
+    while_another_thread_writes(function, offsets, (-1, n, 2**40, 0))
+    while_another_thread_writes(function, unary, (np.nan, np.inf, -np.inf, 1e308))
+for array in (states, starts):
+    while_another_thread_writes(lambda: span_log_probability(unary, table, offsets, states, starts, starts + 2), array, (-1, 2**30))
+edges, tables = np.zeros(n, np.int32), rng.normal(size=(2, 3, 3))
+for function in (lambda: viterbi(unary, tables, offsets, edges), lambda: forward_backward(unary, tables, offsets, edges, edges=True)):
+    while_another_thread_writes(function, edges, (-1, 2, 2**31 - 1, -2**31))
+""",
+    "documents that another thread changes": """
+tagger = herdner.load("en")
+tagged = tagger.tag("Ada Lovelace met Charles Babbage in London. Lovelace wrote to Babbage. " * 20)
+offsets = np.array(tagged.sentence_offsets)
+object.__setattr__(tagged, "sentence_offsets", offsets)
+while_another_thread_writes(lambda: tagger.find_links(tagged), offsets, (-1, 2**40, 0))
+layer = herdner.SkipChainLayer(["O", "B-PER", "I-PER"])
+unary = rng.normal(size=(len(tagged.tokens), 3))
+while_another_thread_writes(lambda: layer.apply(unary, list(tagged.tokens), offsets), offsets, (-1, 2**40))
+while_another_thread_writes(lambda: layer.links(list(tagged.tokens), offsets), offsets, (-1, 2**40))
+while_another_thread_writes(lambda: tagger.predict_marginals([tagged]), offsets, (-1, 2**40))
+""",
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_no_call_ends_the_process(case: str) -> None:
+    ran = subprocess.run(
+        [sys.executable, "-c", PRELUDE + CASES[case]], cwd=TESTS, capture_output=True, text=True, timeout=4 * PATIENCE
+    )
+    assert ran.returncode == 0, ran.stderr[-3000:]
+
+
+def owners(array: np.ndarray) -> list[object]:
+    """Return the objects that lead from an array to its memory."""
+    found: list[object] = [array]
+    while (base := getattr(found[-1], "base", None)) is not None or isinstance(found[-1], memoryview):
+        found.append(found[-1].obj if isinstance(found[-1], memoryview) else base)
+    return found
+
+
+def test_no_object_behind_a_frozen_array_gives_a_writable_view() -> None:
+    array = frozen(np.arange(4.0), np.float64, "numbers")
+    *views, memory = owners(array)
+    assert len(views) > 1
+    for view in views[1:]:
+        assert memoryview(view).readonly
+    with pytest.raises((BufferError, ValueError)):
+        np.frombuffer(memory, np.float64)[0] = 1.0
+    with pytest.raises(TypeError):
+        type("Other", (type(memory),), {})
+    assert not [name for name in dir(memory) if not name.startswith("__")]
+
+
+@pytest.mark.parametrize("copier", [copy.copy, copy.deepcopy, lambda value: pickle.loads(pickle.dumps(value))])
+def test_copies_of_compiled_objects_are_made_by_their_constructors(copier) -> None:
+    compiled = herdner.compile_tables(herdner.ising(0.3, np.zeros((4, 5)))).conditionals.compiled
+    assert type(copier(compiled)) is type(compiled)
+    matrix = Influence.of_matrix([[0.0, 0.5], [0.25, 0.0]]).matrix
+    assert type(copier(matrix)) is type(matrix)
+
+
+def test_compiled_objects_refuse_arrays_that_do_not_fit() -> None:
+    rows = herdner.compile_tables(herdner.ising(0.3, np.zeros((4, 5)))).conditionals
+    values = {name: np.array(getattr(rows, name)) for name in ("starts", "others", "row_at", "widths")}
+    for name, array in values.items():
+        array[-1] += 1_000_000
+        altered = {field: getattr(rows, field) for field in Conditionals.__dataclass_fields__} | {name: array}
+        with pytest.raises(ValueError, match=r"must|need"):
+            _ = Conditionals(**altered).compiled
