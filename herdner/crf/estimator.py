@@ -224,9 +224,9 @@ class CRF(BaseEstimator):
         if (X_dev is None) != (y_dev is None):
             raise ValueError("pass both `X_dev` and `y_dev`, or neither")
         base = self._weights if self.warm_start else None
-        X, y = list(X), list(y)
+        sequences, labels = list(X), list(y)
         self._link_table = None
-        names, data, borders = self._training_data(X, y, base, self._algorithm != "lbfgs")
+        names, data, borders = self._training_data(sequences, labels, base, self._algorithm != "lbfgs")
         weights = _sample_weights(sample_weight, len(data.sentence_offsets) - 1)
         dev = None if X_dev is None else (list(X_dev), list(y_dev or ()))
 
@@ -246,7 +246,7 @@ class CRF(BaseEstimator):
             self.training_log_ = report.lines
         self._store(names, data, borders, vector)
         if self.links is not None:
-            self._link_table = self._learn_links(X, y)
+            self._link_table = self._learn_links(sequences, labels)
         if self.model_filename is not None:
             self.to_crfsuite(self.model_filename)
         return self
@@ -325,10 +325,10 @@ class CRF(BaseEstimator):
             ImpossibleChain: ``allowed`` and the forbidden transitions leave no labelling of a sequence.
             NotFittedError: The estimator is not fitted.
         """
-        weights, X = self._fitted(), list(X)
+        weights = self._fitted()
         predictions: list[list[str]] = []
         if self._link_table is not None:
-            states = [result.state for _, _, result in self._linked(weights, X, allowed)]
+            states = [result.state for _, _, result in self._linked(weights, list(X), allowed)]
             predictions = [[weights.labels[k] for k in each.tolist()] for each in states]
             return np.array(predictions, dtype=object)
         for batch, unary in self._batches(weights, X, allowed):
