@@ -4,7 +4,8 @@ r"""Links in another task than names: part-of-speech tags of documents, by `herd
 
 The corpus is a folder of CoNLL-U files, one document each (GUM: https://github.com/amir-zeldes/gum). A sequence is a
 document. Links join each word of at least four letters with its previous occurrence in the document. The table shows
-the accuracy by cross-validation over documents, and the difference with its 95 % interval by a bootstrap over documents.
+the accuracy by cross-validation over documents, and the difference with its 95 % interval by a bootstrap over
+documents.
 """
 
 from __future__ import annotations
