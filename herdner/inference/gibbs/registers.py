@@ -10,6 +10,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from herdner.base.checks import check_integer
+
 Polynomial = tuple[int, ...]
 
 WORD = 32  # bits of a number
@@ -55,13 +57,35 @@ REGISTERS: dict[int | str, tuple[Polynomial, int]] = {
 }
 
 
+def _check_polynomial(polynomial: Polynomial) -> Polynomial:
+    """Return the exponents of a polynomial, or raise `ValueError` unless they rise from 0 to a degree of 2 to 32.
+
+    Args:
+        polynomial: Exponents in ascending order.
+
+    Returns:
+        The exponents as ints.
+
+    Raises:
+        ValueError: An exponent is not an integer, the exponents do not rise from 0, or the degree is out of range.
+    """
+    exponents = tuple(check_integer(e, "an exponent of `polynomial`", 0, MOST_DEGREE) for e in polynomial)
+    if exponents != tuple(sorted({0, *exponents})) or exponents[-1] < 2:
+        raise ValueError(f"the exponents of `polynomial` must rise from 0 to 2 or more, got {exponents!r:.80}")
+    return exponents
+
+
 def power_of_x(n: int, polynomial: Polynomial) -> int:
     """Return the remainder of x^n modulo a polynomial over the integers modulo 2.
 
     Args:
         n: Exponent, at least 0.
         polynomial: Exponents of the polynomial.
+
+    Raises:
+        ValueError: ``n`` is negative, or the exponents do not rise from 0 to a degree of 2 to 32.
     """
+    n, polynomial = check_integer(n, "`n`", least=0), _check_polynomial(polynomial)
     result, square = 1, 2
     while n:
         if n & 1:
@@ -98,9 +122,12 @@ class RegisterNumbers:
         Args:
             polynomial: Exponents of a primitive polynomial of degree 2 to 32.
             offset: Distance of the first bits of consecutive numbers, coprime to the period.
+
+        Raises:
+            ValueError: The exponents do not rise from 0 to a degree of 2 to 32, or the offset is no positive integer.
         """
-        self.polynomial, self.offset = polynomial, offset
-        self.period = 2 ** polynomial[-1] - 1
+        self.polynomial, self.offset = _check_polynomial(polynomial), check_integer(offset, "`offset`")
+        self.period = 2 ** self.polynomial[-1] - 1
         self._jumps: list[NDArray[np.uint32]] = []
 
     def between(self, begin: int, end: int) -> NDArray[np.uint32]:

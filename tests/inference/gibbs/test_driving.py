@@ -168,3 +168,16 @@ def test_faults_are_one_line(make, message):
     with pytest.raises(ValueError, match=message) as caught:
         make()
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("polynomial", [(0, 3, 2**63 - 1), (0, 3, 33), (1, 3), (0, 5, 3), (0, 1), (0,), (), (0, 2.0)])
+def test_polynomials_that_no_register_has_are_refused(polynomial):
+    with pytest.raises(ValueError, match="polynomial"):
+        RegisterNumbers(polynomial, 1)
+    with pytest.raises(ValueError, match="polynomial"):
+        power_of_x(5, polynomial)
+
+
+def test_negative_exponents_are_refused():
+    with pytest.raises(ValueError, match="`n` must be a whole number of at least 0"):
+        power_of_x(-1, (0, 2, 5))
