@@ -79,6 +79,13 @@ cdef allocated(type kind, Py_ssize_t n_items):
     return value
 
 
+cdef int check_class(type kind) except -1:
+    """Raise ValueError unless objects of a class can be allocated and then filled, attribute by attribute."""
+    if kind.__new__ is not object.__new__ or not kind.__flags__ & HAVE_GC:
+        raise ValueError(f"entities cannot be made of the class {kind.__name__}")
+    return 0
+
+
 cdef triple(type kind, object start, object end, object label):
     cdef object span = allocated(kind, 3)
     Py_INCREF(start)
@@ -101,8 +108,7 @@ def make_entities(type kind not None, list spans not None, str text not None, co
     cdef int64_t begin, stop
     cdef list entities = []
     cdef object span, entity
-    if kind.__new__ is not object.__new__ or not kind.__flags__ & HAVE_GC:
-        raise ValueError(f"entities cannot be made of the class {kind.__name__}")
+    check_class(kind)
     if token_ends.shape[0] != n or confidences is not None and confidences.shape[0] != len(spans):
         raise ValueError(
             f"there are {n} token starts and {token_ends.shape[0]} token ends, {len(spans)} spans and"
@@ -139,6 +145,7 @@ def with_name_ids(tuple entities not None, list ids not None):
         raise ValueError(f"there are {len(entities)} entities and {len(ids)} ids; the numbers must agree")
     for i in range(len(entities)):
         entity = entities[i]
+        check_class(type(entity))
         copy = allocated(type(entity), 0)
         for name in ("start", "end", "label", "text", "confidence"):
             PyObject_GenericSetAttr(copy, name, getattr(entity, name))
