@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -39,7 +40,9 @@ def infer(
     set_: Annotated[
         list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Option of the backend; may be repeated.")
     ] = None,
-    seconds: Annotated[float, typer.Option(help="Time that the backend `auto` may take.")] = 60.0,
+    seconds: Annotated[
+        float, typer.Option(help="Time limit of `auto`, `belief-propagation`, `tempered` and `annealed-importance`.")
+    ] = 60.0,
     samples: Annotated[int, typer.Option(min=1, help="Number of states for --task samples.")] = 1000,
     seed: SeedOption = 0,
     output: Annotated[
@@ -62,6 +65,9 @@ def infer(
         result = engine.infer(whole.condition(observed), seed)
     if result.method is not None:
         print_message(f"{backend}: {result.method}, {result.seconds:.1f} s")
+    if task == "PR" and result.log_z_interval is not None:
+        low, high = (bound / math.log(10) for bound in result.log_z_interval)
+        print_message(f"{backend}: the interval of 95 % is {low:.6g} to {high:.6g}")
     text = _format(task, result, whole, observed, backend)
     with open_output(output) as stream:
         stream.write(text)
@@ -73,13 +79,15 @@ def _make_backend(name: str, pairs: list[str] | None, seconds: float, task: Infe
     Raises:
         UsageError: The backend or an option is unknown, or a value is not valid.
     """
+    from herdner.inference import BACKENDS, describe_backend
+
     options = parse_options(pairs, "--set")
-    if name == "auto" and task != "samples":
-        return parse_backend(name, {"seconds": seconds, **options})
     if task == "samples":
         if name not in ("auto", "exact"):
             raise UsageError(f"--task samples requires --backend exact, got {name}")
         return parse_backend("exact", {"n_samples": n_samples, **options})
+    if name in BACKENDS and any(option.name == "seconds" for option in describe_backend(name).options):
+        options = {"seconds": seconds, **options}
     return parse_backend(name, options)
 
 
@@ -94,7 +102,9 @@ def _format(task: InferenceTask, result: Result, graph: FactorGraph, observed: d
     free = np.setdiff1d(np.arange(len(sizes)), list(observed))
     if task == "PR":
         if result.log_z is None:
-            raise UsageError(f"--task PR: {backend} does not compute the partition function; use exact or sum-product")
+            raise UsageError(
+                f"--task PR: {backend} does not compute the partition function; use exact or annealed-importance"
+            )
         return format_log_z(result.log_z)
     if task == "MAR":
         if result.marginals is None:

@@ -93,7 +93,7 @@ def ising(J: ArrayLike, h: ArrayLike = 0.0, shape: Sequence[int] | None = None, 
         raise ValueError(f"h must be a number or have the grid's shape {sides}, not {fields.shape}")
     nodes = _nodes(math.prod(sides), len(sides))
     edges, counts = _grid_edges(nodes, sides, wrap)
-    return _spins(nodes, edges, _couplings(J, counts, sides, wrap), np.broadcast_to(fields, sides), SPINS)
+    return _spins(nodes, edges, _couplings(J, counts, sides, wrap), np.broadcast_to(fields, sides), SPINS, sides)
 
 
 def boltzmann(
@@ -204,7 +204,7 @@ def potts(J: ArrayLike, unary: ArrayLike, edges: ArrayLike | None = None, *, wra
         TableFactors(nodes[:, None], u.reshape(-1, n_states)),
         TableFactors(pairs, np.eye(n_states)[None], scale=np.broadcast_to(scale, len(pairs))),
     ]
-    return FactorGraph(_filled(len(nodes), n_states), factors)
+    return FactorGraph(_filled(len(nodes), n_states), factors, shape=u.shape[:-1] if edges is None else None)
 
 
 def from_joint(probabilities: ArrayLike) -> FactorGraph:
@@ -227,7 +227,10 @@ def from_joint(probabilities: ArrayLike) -> FactorGraph:
     return FactorGraph(np.array(table.shape, np.int32), [factor])
 
 
-def _spins(nodes: Int32s, edges: Int32s, couplings: Floats, fields: Floats, states: tuple[float, float]) -> FactorGraph:
+def _spins(
+    nodes: Int32s, edges: Int32s, couplings: Floats, fields: Floats, states: tuple[float, float],
+    shape: tuple[int, ...] | None = None,
+) -> FactorGraph:  # fmt: skip
     """Build a graph of two-state variables with the terms field * value_i and coupling * value_i * value_j."""
     values = np.array(states)
     fields = fields.reshape(-1) if any(fields.strides) else constant(fields.flat[0], fields.size, np.float64)
@@ -235,7 +238,7 @@ def _spins(nodes: Int32s, edges: Int32s, couplings: Floats, fields: Floats, stat
         TableFactors(nodes[:, None], values[None], scale=fields),
         TableFactors(edges, np.outer(values, values)[None], scale=couplings),
     ]
-    return FactorGraph(_filled(len(nodes), 2), factors)
+    return FactorGraph(_filled(len(nodes), 2), factors, shape=shape)
 
 
 def _nodes(n: int, edges_each: int = 0) -> Int32s:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from herdner.base.arrays import Floats, Int32s
 from herdner.base.checks import check_variables
@@ -29,20 +31,33 @@ class FactorGraph:
     Attributes:
         domains: The domains of the V variables, such as `Discrete`.
         factors: Groups of factors, such as `TableFactors`.
+        names: Distinct names of all variables, or None. Graph files do not store them.
+        shape: Sides of a grid whose variables are numbered in row-major order, or None. Graph files do not store it.
     """
 
     domains: Domains
     factors: tuple[Factors, ...]
+    names: tuple[str, ...] | None
+    shape: tuple[int, ...] | None
 
-    def __init__(self, domains: Domains | ArrayLike, factors: Sequence[Factors]) -> None:
+    def __init__(
+        self,
+        domains: Domains | ArrayLike,
+        factors: Sequence[Factors],
+        *,
+        names: Sequence[str] | None = None,
+        shape: Sequence[int] | None = None,
+    ) -> None:
         """Store the domains and the factors; check that the factors fit the domains.
 
         Args:
             domains: The domains of the variables, or int[V], the number of states of each variable.
             factors: Groups of factors.
+            names: Distinct names of all variables; None for variables without names.
+            shape: Sides of a grid whose variables are numbered in row-major order; None for other graphs.
 
         Raises:
-            ValueError: A group of factors does not fit the domains.
+            ValueError: A group of factors, the names or the shape do not fit the domains.
         """
         values = domains if hasattr(domains, "select") else Discrete(domains)  # type: ignore[arg-type]
         object.__setattr__(self, "domains", values)
@@ -52,6 +67,10 @@ class FactorGraph:
                 group.check(self.domains)
             except ValueError as error:
                 raise ValueError(f"group {g}: {error}") from None
+        object.__setattr__(self, "names", None if names is None else _checked_names(names, self.n_variables))
+        object.__setattr__(self, "shape", None if shape is None else tuple(int(side) for side in shape))
+        if self.shape is not None and math.prod(self.shape) != self.n_variables:
+            raise ValueError(f"shape {self.shape} does not have {self.n_variables} variables")
 
     def __repr__(self) -> str:
         """Return the numbers of variables, states and factors in one line."""
@@ -100,19 +119,67 @@ class FactorGraph:
         together = np.unique(np.concatenate([np.empty(0, np.int32), *shared]))
         return together[together != variable]
 
-    def condition(self, observed: Mapping[int, float]) -> FactorGraph:
+    def index(self, variable: int | str) -> int:
+        """Return the index of a variable.
+
+        Args:
+            variable: Name or index of the variable; an index is returned as it is.
+
+        Raises:
+            ValueError: The graph has no variable of this name.
+        """
+        if not isinstance(variable, str):
+            return variable
+        if self.names is None or variable not in self.names:
+            raise ValueError(f"the graph has no variable named {variable!r}; pass an index or one of its names")
+        return self.names.index(variable)
+
+    def by_name(self, values: ArrayLike) -> dict[str, NDArray[Any]]:
+        """Return the values of each variable by its name.
+
+        Args:
+            values: One entry or row per variable, such as the marginals [V, K] of a result.
+
+        Raises:
+            ValueError: The graph has no names, or ``values`` does not have one row per variable.
+        """
+        if self.names is None:
+            raise ValueError("the variables of this graph have no names; pass names to FactorGraph")
+        return dict(zip(self.names, self._rows(values), strict=True))
+
+    def on_grid(self, values: ArrayLike) -> NDArray[Any]:
+        """Reshape values of all variables to the shape of the grid, such as marginals [V, K] to [H, W, K].
+
+        Args:
+            values: One entry or row per variable.
+
+        Raises:
+            ValueError: The graph has no shape, or ``values`` does not have one row per variable.
+        """
+        if self.shape is None:
+            raise ValueError("this graph is not a grid; pass shape to FactorGraph")
+        rows = self._rows(values)
+        return rows.reshape(self.shape + rows.shape[1:])
+
+    def _rows(self, values: ArrayLike) -> NDArray[Any]:
+        rows = np.asarray(values)
+        if rows.ndim == 0 or len(rows) != self.n_variables:
+            raise ValueError(f"values must have one row for each of {self.n_variables} variables, got {rows.shape}")
+        return rows
+
+    def condition(self, observed: Mapping[int, float] | Mapping[str, float]) -> FactorGraph:
         """Fix the observed variables, and return the graph of the remaining variables in their original order.
 
         Its log-potential at a point equals that of this graph at the point completed by the observed values: factors
-        whose variables are all observed become constants.
+        whose variables are all observed become constants. The remaining variables keep their names.
 
         Args:
-            observed: The value of each observed variable.
+            observed: The value of each observed variable, by index or by name.
 
         Raises:
             ValueError: A variable does not exist, or a value is outside its domain.
         """
-        variables = np.array(list(observed), np.int64)
+        variables = np.array([self.index(variable) for variable in observed], np.int64)
         evidence = np.array(list(observed.values())) if observed else np.empty(0, np.int64)
         check_variables(variables, self.n_variables)
         self.domains.select(variables).points(evidence)
@@ -122,4 +189,18 @@ class FactorGraph:
         is_observed[variables] = True
         renumber = (np.cumsum(~is_observed) - 1).astype(np.int32)
         factors = [part for group in self.factors for part in group.condition(values, is_observed, renumber)]
-        return FactorGraph(self.domains.select(np.flatnonzero(~is_observed)), factors)
+        remaining = np.flatnonzero(~is_observed)
+        names = None if self.names is None else [self.names[v] for v in remaining]
+        return FactorGraph(self.domains.select(remaining), factors, names=names)
+
+
+def _checked_names(names: Sequence[str], n_variables: int) -> tuple[str, ...]:
+    """Check that the names of the variables are distinct texts, one for each variable."""
+    if isinstance(names, str) or not all(isinstance(name, str) for name in names):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise ValueError("names must be a list of texts, one for each variable")
+    if len(names) != n_variables:
+        raise ValueError(f"names must have one name for each of {n_variables} variables, got {len(names)}")
+    if len(set(names)) < len(names):
+        repeated = next(name for number, name in enumerate(names) if name in names[:number])
+        raise ValueError(f"the name {repeated!r} belongs to two variables; names must be distinct")
+    return tuple(names)

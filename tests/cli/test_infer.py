@@ -51,6 +51,19 @@ def test_the_other_tasks(call, files, tmp_path):
     assert (tmp_path / "out.MAR").read_text().startswith("MAR\n9 2 ")
 
 
+def test_samplers_keep_the_time_limit_and_print_intervals(call, files):
+    graph, uai, _ = files
+    outcome = call("infer", uai, "--task", "PR", "--backend", "annealed-importance", "--seconds", "1")
+    assert outcome.code == 0, outcome.err
+    head, value = outcome.out.splitlines()
+    assert head == "PR"
+    assert float(value) == pytest.approx(Exact().infer(graph).log_z / math.log(10), abs=0.2)
+    assert "the interval of 95 % is" in outcome.err
+    head, line = call("infer", uai, "--backend", "tempered", "--seconds", "1").out.splitlines()
+    rows = np.array(line.split()[1:], float).reshape(9, 3)
+    np.testing.assert_allclose(rows[:, 1:], Exact().infer(graph).marginals, atol=0.03)
+
+
 def test_wrong_calls_are_one_line(call, files, tmp_path):
     _, uai, _ = files
     for arguments, code, message in [

@@ -1,0 +1,63 @@
+"""Names of variables and shapes of grids."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from herdner import FactorGraph, TableFactors, complete_graph, ising, make_backend, potts
+
+
+def rain() -> FactorGraph:
+    table = np.log([[[0.72, 0.08], [0.02, 0.18]]])
+    return FactorGraph([2, 2], [TableFactors([[0, 1]], table)], names=["rain", "wet"])
+
+
+def test_evidence_and_results_by_name():
+    graph = rain()
+    marginals = graph.by_name(make_backend("exact").infer(graph).marginals)
+    np.testing.assert_allclose(marginals["wet"], [0.74, 0.26])
+    rest = graph.condition({"wet": 1})
+    assert rest.names == ("rain",)
+    np.testing.assert_allclose(rest.by_name(make_backend("exact").infer(rest).marginals)["rain"], [8 / 26, 18 / 26])
+    assert graph.condition({1: 1}).names == ("rain",)
+    assert (graph.index("wet"), graph.index(1)) == (1, 1)
+
+
+def test_grids_know_their_shape():
+    grid = ising(0.3, np.random.default_rng(0).normal(size=(3, 4)))
+    marginals = make_backend("exact").infer(grid).marginals
+    image = grid.on_grid(marginals)
+    assert image.shape == (3, 4, 2)
+    np.testing.assert_array_equal(image[2, 1], marginals[2 * 4 + 1])
+    assert grid.on_grid(np.arange(12))[1, 2] == 6
+    assert potts(0.5, np.zeros((2, 3, 4, 5))).shape == (2, 3, 4)
+    assert potts(0.5, np.zeros((3, 2)), [[0, 1]]).shape is None
+    assert grid.condition({0: 1}).shape is None
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"names": ["a"]}, "names must have one name for each of 2 variables, got 1"),
+        ({"names": ["a", "a"]}, "the name 'a' belongs to two variables"),
+        ({"names": ["a", 2]}, "names must be a list of texts"),
+        ({"names": "ab"}, "names must be a list of texts"),
+        ({"shape": (2, 2)}, r"shape \(2, 2\) does not have 2 variables"),
+    ],
+)
+def test_names_and_shapes_are_checked(options, message):
+    with pytest.raises(ValueError, match=message):
+        FactorGraph([2, 2], [], **options)
+
+
+def test_missing_names_and_shapes_are_one_line():
+    graph = complete_graph(0.1, np.zeros(3))
+    for call, message in [
+        (lambda: graph.by_name(np.zeros(3)), "have no names"),
+        (lambda: graph.on_grid(np.zeros(3)), "is not a grid"),
+        (lambda: graph.condition({"a": 1}), "no variable named 'a'"),
+        (lambda: rain().by_name(np.zeros(3)), r"one row for each of 2 variables, got \(3,\)"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            call()
