@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from herdner._ext.tags import make_entities
+from herdner._ext.tags import make_entities, with_name_ids
 from herdner._ext.text import find_offset_fault
 from herdner.text.entity import Entity, Name, names_of, to_frame
 from herdner.text.partial import PartialAnnotation, UnannotatedRange, is_ambiguous
@@ -333,6 +333,22 @@ class Document:
         return replace(
             self, spans=list(spans), entities=entities, is_proposal=False, scheme=scheme, source_tags=source_tags
         )
+
+    def with_name_ids(self, ids: Sequence[int]) -> Document:
+        """Return a copy of the document in which the entities have new name identifiers.
+
+        Offsets do not change and are not checked again.
+
+        Args:
+            ids: `name_id` of each entity.
+
+        Raises:
+            ValueError: The number of identifiers is not the number of entities.
+        """
+        copy = object.__new__(type(self))
+        copy.__dict__.update(self.__dict__, entities=with_name_ids(self.entities, list(ids)))
+        copy.__dict__.pop("names", None)
+        return copy
 
     def with_entities(self, entities: Iterable[Entity], scheme: Scheme = "iob2") -> Document:
         """Return a copy of the document in which ``entities`` replace the annotated entities; `partial` is copied.

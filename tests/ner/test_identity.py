@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 import time
 from importlib.resources import files
 
@@ -10,6 +11,7 @@ import pytest
 
 import herdner
 from herdner.ner.identity import with_names
+from herdner.ner.identity.clusters import assign_names, scorer, weights
 from herdner.ner.identity.features import MATCHES, is_similar, match
 from herdner.ner.identity.forms import parse_form
 from herdner.text.document import Document
@@ -97,6 +99,20 @@ def test_any_script(text: str) -> None:
 def test_names_without_letters_are_clustered() -> None:
     assert people("... and ''' and ...", "...", "'''", "...") == [["...", "..."], ["'''"]]
     assert with_names(Document.from_text("")).names == ()
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_mentions_that_are_compared_with_no_name_are_names_of_their_own(seed: int) -> None:
+    choice = random.Random(seed).choice
+    words = ["Ana", "Rivera", "Bo", "Lim", "WHO", "Oslo", "Mr. Lim", "World Health Organization", "Luis", "Deb", "Berg"]
+    entities: list[Entity] = []
+    text = ""
+    for _ in range(choice([1, 2, 5, 12])):
+        name = choice([choice(words), f"{choice(words)} {choice(words)}"])
+        entities.append(Entity(len(text), len(text) + len(name), choice(["PER", "PER", "ORG"]), name, 0.9))
+        text += f"{name} said that he {'was' * choice([1, 300])} there. "
+    document = Document.from_text(text).with_proposals(entities)
+    assert with_names(document).entities == assign_names(document, scorer(weights())).entities
 
 
 def test_ids_count_from_0_in_the_order_of_first_mentions() -> None:

@@ -13,12 +13,19 @@ import re
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
-from functools import cache, cached_property
+from functools import cache, cached_property, lru_cache
+from itertools import repeat
 
-from herdner._ext.tags import with_name_ids
-from herdner.ner.identity.features import PronounCounts, features_of_new, features_of_pair, match, nicknames
-from herdner.ner.identity.forms import SMALL_WORDS, MentionForm, parse_form
+from herdner.ner.identity.features import (
+    PronounCounts,
+    WordFeatures,
+    features_of_new,
+    features_of_pair,
+    match,
+    nicknames,
+    word_features,
+)
+from herdner.ner.identity.forms import N_CACHED, SMALL_WORDS, MentionForm, is_person_label, parse_form
 from herdner.text.document import Document
 
 MOST_CANDIDATES = 8  # names per word and stage
@@ -39,11 +46,12 @@ class NameCluster:
         first_names: First words of persons' names with several words.
         n_mentions: Number of mentions.
         keys: Keys of the name in the index.
+        word_features: Word features of the forms that were compared with the name since its last new form.
     """
 
     __slots__ = (
         "_latest", "_positions", "_seen", "_sorted", "first_names", "forms", "genders", "keys", "labels", "n_mentions",
-        "titles",
+        "titles", "word_features",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -55,6 +63,7 @@ class NameCluster:
         self.first_names: set[str] = set()
         self.keys: set[str] = set()
         self.n_mentions = 0
+        self.word_features: dict[MentionForm, WordFeatures] = {}
         self._seen: set[MentionForm] = set()
         self._positions: list[int] = []
         self._sorted: list[int] = []
@@ -74,6 +83,7 @@ class NameCluster:
         if form in self._seen:
             return False
         self._seen.add(form)
+        self.word_features = {}
         if len(self.forms) < MOST_FORMS and all(each.words != form.words for each in self.forms):
             self.forms.append(form)
         if form.is_person and form.is_full and len(self.first_names) < MOST_FORMS:
@@ -101,18 +111,11 @@ class _Index:
     def __init__(self) -> None:
         self._names: defaultdict[str, list[NameCluster]] = defaultdict(list)
         self._starts: defaultdict[str, list[int]] = defaultdict(list)
-        self._keys: dict[MentionForm, tuple[str, ...]] = {}
-
-    def keys(self, form: MentionForm) -> tuple[str, ...]:
-        keys = self._keys.get(form)
-        if keys is None:
-            keys = self._keys[form] = _keys(form)
-        return keys
 
     def candidates(self, form: MentionForm, position: int) -> list[NameCluster]:
         """Return the names that share a key with a mention: those that begin before it, and the next ones."""
         names: dict[NameCluster, None] = {}
-        for key in self.keys(form):
+        for key in _keys(form):
             if same := self._names.get(key):
                 end = bisect_left(self._starts[key], position) + MOST_CANDIDATES // 4
                 names.update(dict.fromkeys(same[max(min(end, len(same)) - MOST_CANDIDATES, 0) : end]))
@@ -120,7 +123,7 @@ class _Index:
 
     def add(self, form: MentionForm, name: NameCluster, position: int) -> None:
         """Add the keys of a new form of a name."""
-        for key in self.keys(form):
+        for key in _keys(form):
             if key not in name.keys:
                 name.keys.add(key)
                 starts, names = self._starts[key], self._names[key]
@@ -133,6 +136,7 @@ class _Index:
                     names.insert(index, name)
 
 
+@lru_cache(N_CACHED)
 def _keys(form: MentionForm) -> tuple[str, ...]:
     keys = [word for word in form.words if word not in SMALL_WORDS]
     if form.acronym:
@@ -196,11 +200,13 @@ def _rows(
 ) -> list[list[str]]:
     """Return the features of a new name and of each candidate."""
     before = [name.position_before(position) for name in candidates]
-    rows = [features_of_new(form)]
+    rows, latest, n_rivals = [features_of_new(form)], max(before), len(candidates) - 1
     for name, offset in zip(candidates, before, strict=True):
+        words = name.word_features.get(form)
+        if words is None:
+            words = name.word_features[form] = word_features(form, name, pronouns)
         distance = None if offset < 0 else position - offset
-        is_nearest, n_rivals = offset == max(before), len(candidates) - 1
-        rows.append(features_of_pair(form, name, pronouns, distance, is_nearest=is_nearest, n_rivals=n_rivals))
+        rows.append(features_of_pair(words, name, distance, is_nearest=offset == latest, n_rivals=n_rivals))
     return rows
 
 
@@ -245,7 +251,7 @@ def parse_mentions(text: str, mentions: Iterable[tuple[int, int, str]]) -> list[
     forms: dict[tuple[str, str, str], MentionForm] = {}
     parsed: list[MentionForm] = []
     for start, end, label in mentions:
-        before = text[max(start - _BEFORE, 0) : start].split()
+        before = text[max(start - _BEFORE, 0) : start].rsplit(None, 1) if is_person_label(label) else ()
         key = text[start:end], label, before[-1] if before else ""
         form = forms.get(key)
         if form is None:
@@ -272,7 +278,7 @@ def scorer(weights: Mapping[str, float]) -> Choose:
     def choose(_mention: int, candidates: Sequence[NameCluster], rows: Callable[[], list[list[str]]]) -> NameCluster:
         if not candidates:
             return NameCluster()
-        new, *scores = [sum(weights.get(feature, 0.0) for feature in row) for row in rows()]
+        new, *scores = [sum(map(weights.get, row, repeat(0.0))) for row in rows()]
         best = max(range(len(scores)), key=scores.__getitem__)
         return candidates[best] if scores[best] > new else NameCluster()
 
@@ -290,7 +296,45 @@ def with_names(document: Document) -> Document:
     Returns:
         The document, whose `Document.names` lists the names.
     """
-    return assign_names(document, scorer(weights()))
+    entities = document.entities
+    if not entities:
+        return document
+    forms = _forms_of(document)
+    shared = _forms_with_rivals(forms)
+    if not shared:
+        names: Iterable[object] = forms
+    else:
+        choose, pronouns = scorer(weights()), Pronouns(document.text, forms, [entity.end for entity in entities])
+        rest = [mention for mention, form in enumerate(forms) if form in shared]
+        starts = [entities[mention].start for mention in rest]
+        clusters = iter(cluster_mentions([forms[mention] for mention in rest], starts, pronouns, choose))
+        names = (next(clusters) if form in shared else form for form in forms)
+    ids: dict[object, int] = {}
+    return document.with_name_ids([ids.setdefault(name, len(ids)) for name in names])
+
+
+def _forms_of(document: Document) -> list[MentionForm]:
+    return parse_mentions(document.text, ((entity.start, entity.end, entity.label) for entity in document.entities))
+
+
+def _forms_with_rivals(forms: Sequence[MentionForm]) -> set[MentionForm]:
+    """Return the forms whose mentions may belong to several names; the others are compared with no name.
+
+    These are forms that share a key with another form, and single words that occur several times.
+    """
+    owners: dict[str, MentionForm] = {}
+    seen: set[MentionForm] = set()
+    shared: set[MentionForm] = set()
+    for form in forms:
+        if form not in seen:
+            seen.add(form)
+            for key in _keys(form):
+                owner = owners.setdefault(key, form)
+                if owner is not form:
+                    shared |= {owner, form}
+        elif not form.is_full:
+            shared.add(form)
+    return shared
 
 
 def assign_names(document: Document, choose: Choose) -> Document:
@@ -303,7 +347,6 @@ def assign_names(document: Document, choose: Choose) -> Document:
     entities = document.entities
     if not entities:
         return document
-    forms = parse_mentions(document.text, ((entity.start, entity.end, entity.label) for entity in entities))
+    forms = _forms_of(document)
     pronouns = Pronouns(document.text, forms, [entity.end for entity in entities])
-    ids = cluster_mentions(forms, [entity.start for entity in entities], pronouns, choose)
-    return replace(document, entities=with_name_ids(entities, ids))
+    return document.with_name_ids(cluster_mentions(forms, [entity.start for entity in entities], pronouns, choose))

@@ -9,10 +9,10 @@ from __future__ import annotations
 import importlib.resources
 import json
 from collections.abc import Callable, Iterable, Mapping
-from functools import cache
-from typing import Protocol
+from functools import cache, lru_cache
+from typing import NamedTuple, Protocol
 
-from herdner.ner.identity.forms import SMALL_WORDS, MentionForm, is_person_label
+from herdner.ner.identity.forms import N_CACHED, SMALL_WORDS, MentionForm, is_person_label
 
 MATCHES = (
     "same words", "last word", "first word", "acronym", "beginning", "end", "has last word", "has first word",
@@ -75,6 +75,7 @@ def is_similar(a: str, b: str) -> bool:
     return b in nicknames().get(a, ()) or (len(stem) >= 3 and stem != a and b.startswith(stem))
 
 
+@lru_cache(N_CACHED)
 def match(a: MentionForm, b: MentionForm) -> str:
     """Return the closest of `MATCHES` between the words of a mention and those of another mention.
 
@@ -137,24 +138,25 @@ def features_of_new(form: MentionForm) -> list[str]:
     return [f"new {'person' if form.is_person else 'name'}{', title' if form.title else ''}, {n_words}"]
 
 
-def features_of_pair(
-    form: MentionForm,
-    name: ComparedName,
-    pronouns: PronounCounts,
-    distance: int | None = None,
-    *,
-    is_nearest: bool = True,
-    n_rivals: int = 0,
-) -> list[str]:
-    """Return the features of the decision that a mention belongs to a name.
+class WordFeatures(NamedTuple):
+    """Features of a pair of a mention and a name that depend on words, labels and genders only.
+
+    Attributes:
+        first: Features in front of those that depend on positions.
+        last: Features behind those.
+    """
+
+    first: list[str]
+    last: list[str]
+
+
+def word_features(form: MentionForm, name: ComparedName, pronouns: PronounCounts) -> WordFeatures:
+    """Return the features that depend on the form of a mention and the distinct forms of a name.
 
     Args:
         form: Form of the mention.
         name: Mentions of the name.
         pronouns: Numbers of male and female pronouns behind the mentions with a form.
-        distance: Characters since the last mention of the name; None if all mentions follow.
-        is_nearest: No rival has a nearer mention.
-        n_rivals: Number of other names to which the mention may belong.
     """
     group = "person" if form.is_person else "name"
     matches = {match(form, other) for other in name.forms}
@@ -170,16 +172,39 @@ def features_of_pair(
         features.append("same numbers" if form.numbers in numbers else "other numbers")
     if form.is_group != any(other.is_group for other in name.forms):
         features.append("person and group")
+    is_other = best != "same words" and len(form.words) == 1 and _has_other_word(form, name.forms)
+    return WordFeatures(features, ["other single word"] if is_other else [])
+
+
+def features_of_pair(
+    words: WordFeatures,
+    name: ComparedName,
+    distance: int | None = None,
+    *,
+    is_nearest: bool = True,
+    n_rivals: int = 0,
+) -> list[str]:
+    """Return the features of the decision that a mention belongs to a name.
+
+    Args:
+        words: Word features of the mention and the name.
+        name: Mentions of the name.
+        distance: Characters since the last mention of the name; None if all mentions follow.
+        is_nearest: No rival has a nearer mention.
+        n_rivals: Number of other names to which the mention may belong.
+    """
+    features = [*words.first]
     if distance is None:
         features.append("not yet mentioned")
     else:
         features.append("near" if distance < NEAR else "far" if distance >= FAR else "at medium distance")
-        features += ["nearest name"] if is_nearest else []
-    features += ["one rival" if n_rivals == 1 else "several rivals"] if n_rivals else []
-    features += ["frequent name"] if name.n_mentions > 3 else []
-    if best != "same words" and len(form.words) == 1 and _has_other_word(form, name.forms):
-        features.append("other single word")
-    return features
+        if is_nearest:
+            features.append("nearest name")
+    if n_rivals:
+        features.append("one rival" if n_rivals == 1 else "several rivals")
+    if name.n_mentions > 3:
+        features.append("frequent name")
+    return features + words.last
 
 
 def _has_other_word(form: MentionForm, others: Iterable[MentionForm]) -> bool:

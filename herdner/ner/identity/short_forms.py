@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import replace
+from itertools import compress
 
 from herdner.ner.identity.forms import TITLES, bare_word
 from herdner.text.document import Document
@@ -53,12 +54,12 @@ def relabel_short_forms(document: Document) -> Document:
     if not full:
         return document
     new = {i: entity for i in single if (entity := _relabelled(document, i, full)) is not None}
-    rows = [
-        (span._replace(label=new[i].label), new[i]) if i in new else (span, entities[i]) for i, span in enumerate(spans)
-    ]
     found = _missed_surnames(document, full)
     if not (new or found):
         return document
+    rows = [
+        (span._replace(label=new[i].label), new[i]) if i in new else (span, entities[i]) for i, span in enumerate(spans)
+    ]
     rows = sorted([*rows, *found], key=lambda row: row[0].start)
     return replace(document, spans=[span for span, _ in rows], entities=tuple(entity for _, entity in rows))
 
@@ -71,11 +72,13 @@ def _missed_surnames(document: Document, full: Mapping[str, Mapping[str, Entity]
     surnames = {
         name.text.split()[-1]: name for names in full.values() for label, name in names.items() if label == PERSON
     }
+    if not surnames:
+        return []
     tokens = document.tokens
-    places = [i for i, token in enumerate(tokens) if token in surnames]
+    tagged = {i for span in document.spans or () for i in range(span.start, span.end)}
+    places = [i for i in compress(range(len(tokens)), map(surnames.__contains__, tokens)) if i not in tagged]
     if not places:
         return []
-    tagged = {i for span in document.spans or () for i in range(span.start, span.end)}
     starts, words = set(document.sentence_offsets.tolist()), set(tokens)
     found: list[tuple[Span, Entity]] = []
     for i in places:
@@ -84,7 +87,7 @@ def _missed_surnames(document: Document, full: Mapping[str, Mapping[str, Entity]
         has_neighbour = tokens[i - 1][0].isupper() or (i + 1 < len(tokens) and tokens[i + 1][0].isupper())
         is_ambiguous = token.lower() in words or len(full[token.casefold()]) > 1
         is_full_earlier = name.start < start and (name.confidence or 0.0) >= LEAST_FULL
-        if i in tagged or i in starts or has_neighbour or is_ambiguous or not is_full_earlier:
+        if i in starts or has_neighbour or is_ambiguous or not is_full_earlier:
             continue
         if len(token) < MIN_LETTERS or not token[0].isupper():
             continue
