@@ -308,7 +308,7 @@ class _Repeats:
         self.owners: dict[str, list[tuple[int, Owner]]] = {}  # by word: offsets of mentions, and their owners
         for start, end, _, owner in self.mentions:
             begin, stop = widen(document.text, start, end)
-            self._add(f"{document.text[begin:stop]} {owner.text}", start, owner)
+            self._add(f"{document.text[start:end]} {document.text[begin:stop]} {owner.text}", start, owner)
         self._decisions: dict[str, str | None] = {}
 
     def _add(self, text: str, start: int, owner: Owner) -> bool:

@@ -76,6 +76,7 @@ def run(text: str, style: StyleName = "numbered") -> PseudonymisedDocument:
         ("[  PER][ Ana PER]", "  Person 1"),
         ("[Rivera PER]: #WeStandByRivera, #westandbyrivera", "Person 1: #Person 1b, #Person 1c"),
         ("[Natsu (樋口 奈津) PER], 樋口", "Person 1, Person 1b"),
+        ("Ana [Rivera PER 0], Ana[Ana PER 0]", "Person 1b, Person 1c"),
         ("[山田 PER]さんは山田です", "Person 1さんはPerson 1です"),
         ("[山田 PER]Ana, x[-Ana PER]", "Person 1b, Person 2b"),
         ("", ""),
