@@ -136,6 +136,9 @@ SHARINGS = ["blanket", "complete", "neighbour-sum", "bins(3)", "bins(1073741824)
 ANNEALINGS = ["linear(0, 3)", "linear(0.1, 1e6)", "geometric(1e-300, 1e6)", "linear(2, 0)", "linear(0, 0)"]
 
 
+WORK = ("n_sweeps", "n_rounds", "n_particles", "n_temperatures")  # options by which backends take seconds by default
+
+
 def record(rng: Rng) -> Record:
     flags = {name: bool(rng.random() < 0.5) for name in ("best", "marginals", "rao_blackwell", "table_counts", "trace")}
     return Record(joint=bool(rng.random() < 0.2), every=int(pick(rng, 0, 1, 3)), **flags)
@@ -162,13 +165,16 @@ def backend(rng: Rng) -> Any:
         "loop": lambda: pick(rng, "auto", "general"),
         "table_counts": lambda: bool(rng.random() < 0.5),
         "herded": lambda: bool(rng.random() < 0.7),
+        "n_rounds": lambda: int(pick(rng, 1, 2, 5)),
+        "n_particles": lambda: int(pick(rng, 2, 3)),
+        "n_temperatures": lambda: int(pick(rng, 2, 5)),
+        "n_replicas": lambda: int(pick(rng, 1, 2, 4)),
+        "width": lambda: int(pick(rng, 0, 1, 4, 8)),
     }  # fmt: skip
     from herdner.inference import describe_backend
 
     known = [option.name for option in describe_backend(name).options]
-    chosen = {
-        key: make() for key, make in values.items() if key in known and (key == "n_sweeps" or rng.random() < 0.35)
-    }
+    chosen = {key: make() for key, make in values.items() if key in known and (key in WORK or rng.random() < 0.35)}
     if "record" in known and rng.random() < 0.5:
         chosen["record"] = str(record(rng))
     return make_backend(name, **{key: str(value) if rng.random() < 0.2 else value for key, value in chosen.items()})

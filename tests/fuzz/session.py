@@ -17,7 +17,7 @@ TEXT = "Ada Lovelace met Mr. Babbage Ltd. in London.\n\nBabbage paid Lovelace. T
 
 def use() -> None:
     """Use the package, and run some cases of other targets."""
-    for part in (tagging, training, evaluating, chain_models, studies, graph_files, names):
+    for part in (tagging, training, evaluating, chain_models, estimators, studies, graph_files, names):
         part()
     for target in (
         graphs.infer, documents.chains, documents.rules, documents.layer, documents.places, calls.tags, files.models,
@@ -103,6 +103,19 @@ def chain_models() -> None:
     ChainLikelihood(data)(np.zeros(data.n_features + int(data.transitions.sum())))
     data.occurring(np.array([True, False, True]))
     train_chain(data)
+
+
+def estimators() -> None:
+    """Train the estimator by each algorithm, with and without links."""
+    sequences = [[{"word": word, "length": len(word)} for word in text.split()] for text in (TEXT, files.TEXT) * 2]
+    labels = [["B" if item["word"][0].isupper() else "O" for item in items] for items in sequences]
+    for algorithm in ("lbfgs", "l2sgd", "ap", "pa", "arow"):
+        made = herdner.CRF(algorithm, max_iterations=2, random_state=0).fit(sequences, labels)
+        made.predict_marginals(sequences)
+        made.score(sequences, labels)
+    words = [text.split() for text in (TEXT, files.TEXT) * 4]
+    tags = [["B" if word[0].isupper() else "O" for word in text] for text in words]
+    herdner.CRF(links="same-word", max_iterations=2).fit(words, tags).predict(words)
 
 
 def studies() -> None:
