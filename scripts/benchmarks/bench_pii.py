@@ -73,7 +73,7 @@ def find_by_presidio(texts: Sequence[str], python: str) -> list[list[Range]]:
     lines = "".join(json.dumps(text) + "\n" for text in texts)
     run = subprocess.run([python, "-c", PRESIDIO_PROGRAM], input=lines, capture_output=True, text=True, check=True)
     found = [json.loads(line) for line in run.stdout.splitlines()]
-    return [[Range(start, end, PRESIDIO.get(label, label)) for start, end, label in each] for each in found]
+    return [[Range(start, end, PRESIDIO.get(str(label)) or str(label)) for start, end, label in each] for each in found]
 
 
 def is_covered(text: str, value: Range, ranges: Iterable[Range]) -> bool:
