@@ -15,6 +15,7 @@ import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from importlib import import_module
+from pathlib import Path
 from tempfile import TemporaryFile
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -141,6 +142,7 @@ def record_methods(module: str, name: str, kind: type) -> Any:
 
 def session() -> None:
     """Use the package as users do, on small data."""
+    sys.path.append(str(Path(__file__).resolve().parents[1] / "support"))  # as pytest does
     import herdner
     from faults import typical
 
