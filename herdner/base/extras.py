@@ -16,6 +16,7 @@ EXTRAS = {
     "dask": ("dask", "distributed"),
     "jax": ("jax",),
     "presidio": ("presidio_analyzer",),
+    "sat": ("pysat",),
     "pseudonyms": ("email_validator", "faker", "phonenumbers", "stdnum"),
 }
 

@@ -25,6 +25,7 @@ from herdner._ext.replicas import Replicas
 from herdner.base.arrays import Floats, Int32s
 from herdner.base.memory import check_memory
 from herdner.inference.elimination_order import ReducedGraph
+from herdner.inference.satisfiability import find_possible_state, has_solver
 
 MOST_LOG2_CELLS = 14.0  # log2 of the largest number of cells of a bucket in a block
 LEAST_BLOCKS = 4  # blocks with different outer variables mix better than few blocks
@@ -192,11 +193,17 @@ class Ensemble:
             self.betas = equalise_rejections(self.betas, self.replicas.rejection_rates)
             self.replicas.set_temperatures(self.betas, penalties_of(self.betas))
 
-    def make_possible(self) -> None:
-        """Replace the state of replica 0 by the best state so far if it is impossible and a possible state exists."""
-        if self.replicas.energies[0, 1] > 0 and self.replicas.best_log_potential > -math.inf:
+    def make_possible(self, possible: Int32s | None = None) -> None:
+        """Replace the state of replica 0, if it is impossible, by the best state so far or by ``possible``.
+
+        Args:
+            possible: int32[n], a possible state for ensembles that have not visited one.
+        """
+        if self.replicas.best_log_potential > -math.inf:
+            possible = self.replicas.best
+        if self.replicas.energies[0, 1] > 0 and possible is not None:
             states = self.replicas.states
-            states[0] = self.replicas.best
+            states[0] = possible
             self.replicas.states = states
 
 
@@ -205,11 +212,13 @@ class TemperedRun:
     """Run of independent ensembles in threads. Results do not depend on the number of threads.
 
     Attributes:
+        reduced: The graph.
         ensembles: The ensembles.
         n_threads: Number of threads.
         piece: Number of rounds between two looks at the clock, which adapts to the speed of the rounds.
     """
 
+    reduced: ReducedGraph
     ensembles: list[Ensemble]
     n_threads: int
     piece: int = field(default=1, init=False)
@@ -220,6 +229,9 @@ class TemperedRun:
         Args:
             n_rounds: Total number of rounds.
             until: Reading of `time.perf_counter` at which the tuning ends early.
+
+        Raises:
+            ImpossibleGraph: No possible state was visited, and a solver proved that there is none.
         """
         length = _FIRST_ROUNDS
         while n_rounds > 0 and perf_counter() < until:
@@ -228,8 +240,9 @@ class TemperedRun:
                 for ensemble in self.ensembles:
                     ensemble.adapt()
             n_rounds, length = n_rounds - done, 2 * length
+        possible = find_possible_state(self.reduced) if self.best() is None and has_solver() else None
         for ensemble in self.ensembles:
-            ensemble.make_possible()
+            ensemble.make_possible(possible)
 
     def advance(self, n_rounds: int, *, record: bool = False, until: float = math.inf) -> int:
         """Run all ensembles for a number of rounds or until a time, and return the number of rounds.

@@ -81,7 +81,7 @@ def test_auto_prefers_the_samples_if_belief_propagation_is_wrong():
 def test_auto_reports_constraints_without_a_solution():
     pairs = [(a, b) for a in range(5) for b in range(a)]
     graph = FactorGraph([4] * 5, [TableFactors(pairs, np.where(np.eye(4) > 0, -np.inf, 0.0)[None])])
-    with pytest.raises(ValueError, match="found no joint state that the -inf entries allow"):
+    with pytest.raises(ValueError, match=r"found no joint state that the -inf entries allow|forbid every joint state"):
         Auto(seconds=1, max_log2_cells=0).infer(graph, 1)
 
 

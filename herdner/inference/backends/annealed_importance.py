@@ -103,7 +103,7 @@ class AnnealedImportance:
         rng = generator(seed)
         n_threads = min(_WORKERS, self.n_threads or os.cpu_count() or 1)
         ensembles = [Ensemble.of(reduced, self.n_replicas, self.width, r, first) for r in rng.spawn(_WORKERS)]
-        run = TemperedRun(ensembles, n_threads)
+        run = TemperedRun(reduced, ensembles, n_threads)
         if self.seconds is None:
             run.tune(self.n_rounds)
         else:

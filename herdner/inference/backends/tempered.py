@@ -117,7 +117,7 @@ class Tempered:
         first = None if start is None else reduced.reduced_state(start)
         children = generator(seed).spawn(self.n_chains)
         ensembles = [Ensemble.of(reduced, self.n_replicas, self.width, rng, first) for rng in children]
-        run = TemperedRun(ensembles, self.n_threads or min(self.n_chains, os.cpu_count() or 1))
+        run = TemperedRun(reduced, ensembles, self.n_threads or min(self.n_chains, os.cpu_count() or 1))
         n_rounds = self._sample(run, began)
         best, marginals = run.best(), run.marginals()
         if best is None or marginals is None:

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from herdner._ext.ascent import Ascent
 from herdner._ext.gibbs import Engine
 from herdner.base.arrays import Int32s
+from herdner.base.extras import install_advice
 from herdner.graph.chains import ChainForm
 from herdner.graph.tables import TableGraph
-from herdner.inference.backend import UnsupportedGraph
+from herdner.inference.backend import ImpossibleGraph, UnsupportedGraph
 from herdner.inference.backends.viterbi import Viterbi
+from herdner.inference.elimination_order import reduce_graph
+from herdner.inference.satisfiability import find_possible_state, has_solver
 
 _SWEEPS = 500  # largest number of sweeps of a repair
 
@@ -66,7 +71,8 @@ def repair(compiled: TableGraph, state: Int32s, key: int, backend: str) -> Int32
 
     Each variable with a factor at -inf is set to the state with the fewest such factors; after ten sweeps ties are
     broken at random (min-conflicts, Minton et al. 1992). If 500 sweeps do not suffice on a set of chains, the result is
-    the best state of the chains.
+    the best state of the chains. On other graphs a solver for satisfiability searches for an allowed state, if the
+    extra ``sat`` is installed.
 
     Args:
         compiled: The graph.
@@ -90,7 +96,13 @@ def repair(compiled: TableGraph, state: Int32s, key: int, backend: str) -> Int32
             return loop.state
     if compiled.find(ChainForm) is not None:
         return Viterbi().infer(compiled).state
+    with suppress(ImpossibleGraph):  # proven by the solver: the same error as without the solver
+        reduced = reduce_graph(compiled.sizes, compiled.factors)
+        possible = find_possible_state(reduced) if has_solver() else None
+        if possible is not None:
+            return reduced.original_states(possible[None])[0]
+    solver = "" if has_solver() else f" a solver ({install_advice('pysat')}),"
     raise UnsupportedGraph(
         f"{backend} found no joint state that the -inf entries allow in {_SWEEPS} repair sweeps; use exact (for"
-        " graphs of small treewidth), or large finite penalties in place of some -inf entries"
+        f" graphs of small treewidth), tempered,{solver} or large finite penalties in place of some -inf entries"
     )
