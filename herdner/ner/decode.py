@@ -229,10 +229,19 @@ class Decoder:
     def _borderless(self) -> SkipChainModel:
         return self.crf.without_borders()
 
-    def chain_marginals(self, document: Document) -> Floats:
-        """Return the marginals of the tags if the links are ignored, float64[tokens, tags]."""
-        unary = self.extractor.scores(self.read(document).tokens, document.sentence_offsets)
-        return self.crf.chain_marginals(unary, document.sentence_offsets)
+    def marginals(self, document: Document) -> Floats:
+        """Return the marginals of the tags, float64[tokens, tags], by belief propagation if tokens are linked.
+
+        Args:
+            document: Document with tokens.
+        """
+        document = self.read(document)
+        unary = self.extractor.scores(document.tokens, document.sentence_offsets)
+        links = self.crf.links(document.tokens, document.sentence_offsets)
+        decoded = decode(self.crf, unary.copy(), document.sentence_offsets, links, None, None)
+        if decoded.marginals is None:
+            return self.crf.chain_marginals(unary, document.sentence_offsets)
+        return decoded.marginals
 
     def links(self, document: Document) -> dict[str, NDArray[np.int32]]:
         """Return the linked tokens of a document, as a dict from the name of a link rule to an array of token pairs.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 U = TypeVar("U")
+DocumentOrTokens = Document | Sequence[str] | Sequence[Sequence[str]]
 TextOrDocument = str | Document
 Item = TextOrDocument | Failure
 
@@ -51,10 +52,37 @@ def _length(source: TextOrDocument) -> int:
 
 
 def check_source(source: object) -> TextOrDocument:
-    """Return a text or document unchanged; raise `TypeError` for a value of another type."""
-    if not isinstance(source, str | Document):
-        raise TypeError(f"expected a text or a herdner Document, got {type(source).__name__}")
-    return source
+    """Return a text or document unchanged, and convert a list of tokens or of tokenized sentences to a document.
+
+    Raises:
+        TypeError: The value has another type.
+    """
+    if isinstance(source, str | Document):
+        return source
+    return as_document(source)
+
+
+def as_document(source: object) -> Document:
+    """Return a document unchanged, and convert a list of tokens or of tokenized sentences to a document.
+
+    Args:
+        source: A document, a list of strings (the tokens of one sentence), or a list of lists of strings.
+
+    Raises:
+        TypeError: The value has another type.
+    """
+    if isinstance(source, Document):
+        return source
+    if isinstance(source, list | tuple):
+        parts: list[object] = list(source)  # pyright: ignore[reportUnknownArgumentType]
+        if all(isinstance(part, str) for part in parts):
+            return Document.from_tokens([parts])  # pyright: ignore[reportArgumentType]
+        if all(isinstance(part, list | tuple) for part in parts):
+            return Document.from_tokens(parts)  # pyright: ignore[reportArgumentType]
+    raise TypeError(
+        f"expected a text, a herdner Document, a list of tokens or a list of tokenized sentences, got"
+        f" {type(source).__name__}"
+    )
 
 
 def batches(sources: Iterable[object], first: int, most: int) -> Iterator[Batch]:

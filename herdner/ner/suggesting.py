@@ -80,7 +80,7 @@ def token_uncertainty(tagger: Tagger, document: Document) -> Floats:
         tagger: Tagger whose uncertainty is measured.
         document: Document with n tokens.
     """
-    (marginals,) = tagger.predict_marginals([document])
+    (marginals,) = tagger.predict_marginals([document], links=False)
     best = np.sort(marginals, axis=1)[:, -2:]
     uncertainty = 1 - (best[:, 1] - best[:, 0])
     labels = [split_tag(tag)[1] for tag in tagger.classes_]

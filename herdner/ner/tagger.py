@@ -32,8 +32,10 @@ from herdner.ner.model_file import ModelError, shipped_models
 from herdner.ner.streams import (
     Batch,
     BatchTagger,
+    DocumentOrTokens,
     Item,
     TextOrDocument,
+    as_document,
     awaited,
     batches,
     check_source,
@@ -147,7 +149,7 @@ class Tagger(Estimator):
 
     def fit(
         self,
-        documents: Iterable[Document],
+        documents: Iterable[DocumentOrTokens],
         tags: Iterable[Sequence[str]] | None = None,
         *,
         development: Iterable[Document] | None = None,
@@ -167,7 +169,7 @@ class Tagger(Estimator):
         allows (Tsuboi et al. 2008). The tables of links are learned from the most probable of these tags.
 
         Args:
-            documents: Documents with tokens.
+            documents: Documents with tokens, or lists of tokens.
             tags: One flat sequence of tags for each document, in any scheme. None uses the documents' own tags.
             development: Annotated documents. The tables of links are those of the iteration with the best F1 on them.
             card: JSON values that describe the model, stored in its file.
@@ -194,7 +196,7 @@ class Tagger(Estimator):
 
         options = TrainingOptions(**{each.name: getattr(self, each.name) for each in fields(TrainingOptions)})
         model, curve = train_model(
-            options, documents, tags, development=development, base=base and base._model, start=start and start._model,
+            options, map(as_document, documents), tags, development=development, base=base and base._model, start=start and start._model,
             document_weights=document_weights, groups=groups, guideline=guideline, progress=progress, seed=seed,
         )  # fmt: skip
         self.model_ = replace(model, card=dict(card or {}))
@@ -202,35 +204,37 @@ class Tagger(Estimator):
         self._forget_compiled()
         return self
 
-    def predict(self, documents: Iterable[Document]) -> list[list[str]]:
+    def predict(self, documents: Iterable[DocumentOrTokens]) -> list[list[str]]:
         """Return the tag of each token of tokenized documents.
 
         Args:
-            documents: Documents with tokens.
+            documents: Documents with tokens, or lists of tokens.
 
         Returns:
             For each document, the tags of its tokens in the scheme of the model.
         """
-        return [list(document.tags or ()) for document in self.pipe(documents)]
+        return [list(document.tags or ()) for document in self.pipe(map(as_document, documents))]
 
-    def predict_marginals(self, documents: Iterable[Document]) -> list[NDArray[np.float64]]:
-        """Return, for each document, the marginals of the tags if the links are ignored.
+    def predict_marginals(self, documents: Iterable[DocumentOrTokens], links: bool = True) -> list[NDArray[np.float64]]:
+        """Return the marginals of the tags of each document.
 
         Args:
-            documents: Documents with tokens.
+            documents: Documents with tokens, or lists of tokens.
+            links: Use the links (by belief propagation). False returns the marginals of the chain alone.
 
         Returns:
             One float64[tokens, tags] for each document; its columns are in the order of ``classes_``.
         """
-        return list(map(self._full_decoder.chain_marginals, documents))
+        decoder = self._full_decoder if links else self._full_decoder.without_links()
+        return [decoder.marginals(as_document(document)) for document in documents]
 
-    def score(self, documents: Iterable[Document], tags: Iterable[Sequence[str]] | None = None) -> float:
+    def score(self, documents: Iterable[DocumentOrTokens], tags: Iterable[Sequence[str]] | None = None) -> float:
         """Return the micro F1 of the predicted entities.
 
         An entity is correct if a gold entity has the same tokens and label.
 
         Args:
-            documents: Documents with tokens.
+            documents: Documents with tokens, or lists of tokens.
             tags: Gold tags, one flat sequence for each document. None uses the documents' own tags.
 
         Returns:
@@ -238,9 +242,9 @@ class Tagger(Estimator):
         """
         from herdner.evaluation.scores import evaluate
 
-        documents = list(documents)
-        gold = documents if tags is None else [d.with_tags(t) for d, t in zip(documents, tags, strict=True)]
-        return evaluate(gold, list(self.pipe(documents))).micro.f1
+        originals = list(map(as_document, documents))
+        gold = originals if tags is None else [d.with_tags(t) for d, t in zip(originals, tags, strict=True)]
+        return evaluate(gold, list(self.pipe(originals))).micro.f1
 
     @property
     def classes_(self) -> tuple[str, ...]:
@@ -289,7 +293,7 @@ class Tagger(Estimator):
 
     def tag(
         self,
-        source: TextOrDocument,
+        source: TextOrDocument | Sequence[str],
         inference: Inference | None = None,
         *,
         seed: int | None = 0,
@@ -304,7 +308,7 @@ class Tagger(Estimator):
         [('Ada Reyes', 'PER'), ('Bo Lim', 'PER'), ('Reyes', 'PER')]
 
         Args:
-            source: A text, or a `Document` with or without tokens.
+            source: A text, a `Document` with or without tokens, or a list of tokens.
             inference: Options of tagging. None builds them from ``options``, as in `inference`.
             seed: Seed of the random numbers.
             first: Index of the document in its stream, which selects its random numbers.
@@ -315,7 +319,7 @@ class Tagger(Estimator):
 
         Raises:
             ValueError: An option is invalid, or the document cannot be tagged.
-            TypeError: The source is neither a text nor a `Document`.
+            TypeError: The source is neither a text, a `Document` nor a list of tokens.
         """
         (result,) = self._batch_tagger(inference, options, seed)(Batch(first, [check_source(source)]))
         if isinstance(result, Failure):

@@ -344,3 +344,23 @@ def test_a_name_is_kept_or_removed_with_all_its_mentions(tagger):
     assert len(kept.entities) == sum(len(name.mentions) for name in expected)
     with pytest.raises(ValueError, match="`min_confidence_of` must be 'name' or 'mention', got 'word'"):
         tagger.tag(text, min_confidence=middle, min_confidence_of="word")
+
+
+def test_lists_of_tokens_are_documents(tagger):
+    tokens = ["Ada", "Reyes", "of", "Oslo"]
+    document = Document.from_tokens([tokens])
+    assert tagger.tag(tokens) == tagger.tag(document)
+    assert list(tagger.pipe([[tokens, tokens]])) == [tagger.tag(Document.from_tokens([tokens, tokens]))]
+    assert tagger.predict([tokens]) == tagger.predict([document])
+    np.testing.assert_array_equal(tagger.predict_marginals([tokens]), tagger.predict_marginals([document]))
+    with pytest.raises(TypeError, match="expected a text, a herdner Document, a list of tokens"):
+        tagger.tag([1, 2])
+
+
+def test_marginals_include_links(tagger):
+    tokens = ["Ada", "Winam", "left", ".", "Then", "Winam", "left", "."]
+    with_links, chain = (tagger.predict_marginals([tokens], links=links)[0] for links in (True, False))
+    assert with_links.shape == chain.shape
+    np.testing.assert_allclose(with_links.sum(axis=1), 1.0)
+    links = tagger.find_links(Document.from_tokens([tokens]))
+    assert np.allclose(with_links, chain) == (not any(map(len, links.values())))
