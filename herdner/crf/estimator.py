@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +27,7 @@ from herdner.crf.crfsuite_files import crfsuite_bytes, read_crfsuite, write_crfs
 from herdner.crf.likelihood import Borders
 from herdner.crf.online import ALGORITHMS, OnlineLearner, OnlineSettings, OnlineState, train_online
 from herdner.crf.sequence_labels import decode_states, encode_labels
-from herdner.crf.sequence_links import LinkOption, learn_link_table, link_model, sequence_links
+from herdner.crf.sequence_links import ItemLinks, learn_link_table, link_model, sequence_links
 from herdner.crf.sequence_tagger import SequenceTagger, WeightTable, weight_info
 from herdner.crf.trainer import StoppingRule, TrainingInterrupted, train_chain
 from herdner.crf.weights import ChainWeights
@@ -144,48 +144,16 @@ class CRF(BaseEstimator):
         trainer_cls: object = None,
         features: Callable[[Any], Items] | None = None,
         transitions: Mapping[tuple[str, str], float] | None = None,
-        links: LinkOption | None = None,
+        links: ItemLinks | None = None,
         backend: str = "sum-product",
         warm_start: bool = False,
         n_threads: int | None = None,
         random_state: int = 0,
     ) -> None:
         """Store the parameters; ``fit`` checks them."""
-        self.algorithm = algorithm
-        self.min_freq = min_freq
-        self.all_possible_states = all_possible_states
-        self.all_possible_transitions = all_possible_transitions
-        self.c1 = c1
-        self.c2 = c2
-        self.max_iterations = max_iterations
-        self.num_memories = num_memories
-        self.epsilon = epsilon
-        self.period = period
-        self.delta = delta
-        self.linesearch = linesearch
-        self.max_linesearch = max_linesearch
-        self.calibration_eta = calibration_eta
-        self.calibration_rate = calibration_rate
-        self.calibration_samples = calibration_samples
-        self.calibration_candidates = calibration_candidates
-        self.calibration_max_trials = calibration_max_trials
-        self.pa_type = pa_type
-        self.c = c
-        self.error_sensitive = error_sensitive
-        self.averaging = averaging
-        self.variance = variance
-        self.gamma = gamma
-        self.verbose = verbose
-        self.model_filename = model_filename
-        self.keep_tempfiles = keep_tempfiles
-        self.trainer_cls = trainer_cls
-        self.features = features
-        self.transitions = transitions
-        self.links = links
-        self.backend = backend
-        self.warm_start = warm_start
-        self.n_threads = n_threads
-        self.random_state = random_state
+        for name, value in list(locals().items()):
+            if name != "self":
+                setattr(self, name, value)
 
     _weights: AttributeWeights | None = None
     _link_table: Floats | None = None
@@ -674,7 +642,7 @@ class CRF(BaseEstimator):
         borders, place = Borders.free(len(labels)), {label: k for k, label in enumerate(labels)}
         for (left, right), value in (self.transitions or {}).items():
             if value != -np.inf:
-                check_real(value, "transitions")
+                check_real(cast("object", value), "transitions")
             if left in place and right in place:
                 borders.transition[place[left], place[right]] = value
         return borders

@@ -15,11 +15,11 @@ from herdner.crf.model import LinkTable, SkipChainModel
 from herdner.crf.objectives import Examples
 from herdner.crf.templates import skip_chain_template
 
-LinkOption = str | Rule | Callable[[Any], Any]
+ItemLinks = str | Rule | Callable[[Any], Any]
 """Name of a link rule such as "same-word", a rule, or a function that maps a sequence to pairs of positions."""
 
 
-def sequence_links(option: LinkOption, sequence: Sequence[Any]) -> NDArray[np.int32]:
+def sequence_links(option: ItemLinks, sequence: Sequence[Any]) -> NDArray[np.int32]:
     """Return the links of a sequence, int32[F, 2], the earlier item of each link first.
 
     Args:

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 from herdner.base.seeds import child
 from herdner.ner.decode import Decoder
@@ -74,14 +74,14 @@ def as_document(source: object) -> Document:
     if isinstance(source, Document):
         return source
     if isinstance(source, list | tuple):
-        parts: list[object] = list(source)  # pyright: ignore[reportUnknownArgumentType]
+        parts: Any = source
         if all(isinstance(part, str) for part in parts):
-            return Document.from_tokens([parts])  # pyright: ignore[reportArgumentType]
+            return Document.from_tokens([parts])
         if all(isinstance(part, list | tuple) for part in parts):
-            return Document.from_tokens(parts)  # pyright: ignore[reportArgumentType]
+            return Document.from_tokens(parts)
     raise TypeError(
         f"expected a text, a herdner Document, a list of tokens or a list of tokenized sentences, got"
-        f" {type(source).__name__}"
+        f" {type(cast('object', source)).__name__}"
     )
 
 

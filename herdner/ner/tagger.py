@@ -196,7 +196,8 @@ class Tagger(Estimator):
 
         options = TrainingOptions(**{each.name: getattr(self, each.name) for each in fields(TrainingOptions)})
         model, curve = train_model(
-            options, map(as_document, documents), tags, development=development, base=base and base._model, start=start and start._model,
+            options, map(as_document, documents), tags, development=development, base=base and base._model,
+            start=start and start._model,
             document_weights=document_weights, groups=groups, guideline=guideline, progress=progress, seed=seed,
         )  # fmt: skip
         self.model_ = replace(model, card=dict(card or {}))
