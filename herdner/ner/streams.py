@@ -74,7 +74,7 @@ def as_document(source: object) -> Document:
     if isinstance(source, Document):
         return source
     if isinstance(source, list | tuple):
-        parts: Any = source
+        parts: Any = source  # pyright: ignore[reportUnknownVariableType]
         if all(isinstance(part, str) for part in parts):
             return Document.from_tokens([parts])
         if all(isinstance(part, list | tuple) for part in parts):
