@@ -24,6 +24,7 @@ from types import CodeType, FrameType
 from typing import Any
 
 import numpy as np
+from faults import entry_points
 
 import herdner
 from fuzz import calls, session
@@ -192,11 +193,17 @@ def alter(rng: Rng, name: str, arguments: list[Any], options: dict[str, Any]) ->
         values[at] = hostile(rng, values[at], parameter(name, at))
 
 
-def call(rng: Rng, name: str, arguments: list[Any], options: dict[str, Any]) -> None:
+def show(name: str, arguments: list[Any], options: dict[str, Any]) -> None:
+    """Print a call, if the variable FUZZ_SHOW is set."""
+    if "FUZZ_SHOW" in os.environ:
+        print(f"{name}(*{arguments!r:.3000}, **{options!r:.3000})", file=sys.stderr, flush=True)
+
+
+def call(rng: Rng, function: Callable[..., Any], arguments: list[Any], options: dict[str, Any]) -> None:
     """Call a function, sometimes while another thread writes to the arrays that it reads."""
     writer = Writer(rng, [arguments, options]) if rng.random() < 0.2 else contextlib.nullcontext()
     with contextlib.redirect_stdout(io.StringIO()), np.errstate(all="ignore"), writer:
-        made = public()[name](*arguments, **options)
+        made = function(*arguments, **options)
         if isinstance(made, Iterator):
             list(islice(made, 50))
 
@@ -211,10 +218,9 @@ def hostile_call(rng: Rng) -> None:
     try:
         if arguments or options:
             alter(rng, name, arguments, options)
-        if "FUZZ_SHOW" in os.environ:
-            print(f"{name}(*{arguments!r:.3000}, **{options!r:.3000})", file=sys.stderr, flush=True)
+        show(name, arguments, options)
         is_small = all(array.nbytes < 10**7 for array in arrays_in([arguments, options]))
-        call(rng, name, arguments, options)
+        call(rng, public()[name], arguments, options)
     except SystemError:
         raise
     except Exception as error:
@@ -228,9 +234,9 @@ def parameter(name: str, at: int | str) -> str:
     """Return the name of a parameter."""
     if isinstance(at, str):
         return at
-    code = code_of(public()[name])
+    code = code_of(public()[name]) if name in public() else None
     names = code.co_varnames if code else ()
-    at += isinstance(public()[name], type) or inspect.ismethod(public()[name])
+    at += name in public() and (isinstance(public()[name], type) or inspect.ismethod(public()[name]))
     return names[at] if at < len(names) else ""
 
 
@@ -249,3 +255,33 @@ def invented(rng: Rng, name: str) -> tuple[list[Any], dict[str, Any]]:
         else:
             arguments.append(value)
     return arguments, options
+
+
+@cache
+def compiled_calls() -> list[tuple[str, Any, list[Any]]]:
+    """Return the recorded calls of the functions and classes of compiled modules."""
+    recorded()  # changes the folder
+    with contextlib.redirect_stdout(io.StringIO()):
+        entry_points.record()
+    return [
+        (f"{module}.{name}", pkgutil.resolve_name(f"herdner._ext.{module}:{name}"), made)
+        for (module, name), made in sorted(entry_points.TABLE.items())
+        if name.rpartition(".")[2] not in entry_points.LEFT_OUT and made
+    ]
+
+
+def compiled(rng: Rng) -> None:
+    """Call a function, class or method of a compiled module with hostile arguments; see also `faults.entry_points`."""
+    name, function, made = pick(rng, *compiled_calls())
+    limit_memory(MOST_BYTES)
+    arguments, options = entry_points.duplicate(pick(rng, *made))
+    arguments = list(arguments)
+    try:
+        if arguments or options:
+            alter(rng, name, arguments, options)
+        show(name, arguments, options)
+        call(rng, function, arguments, options)
+    except SystemError:
+        raise
+    except Exception as error:
+        raise ValueError(type(error).__name__) from None

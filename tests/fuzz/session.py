@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import io
 from contextlib import suppress
+from itertools import product
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from faults import typical
 
 import herdner
 from fuzz import calls, documents, files, graphs, loaders, outside, readers
+from herdner.inference import linear_chain
+from herdner.inference.record import Record
 
 CORPORA = Path(__file__).resolve().parents[2] / "corpora"
 TEXT = "Ada Lovelace met Mr. Babbage Ltd. in London.\n\nBabbage paid Lovelace. The Smith & Co. of LONDON sued Ada."
@@ -17,7 +22,18 @@ TEXT = "Ada Lovelace met Mr. Babbage Ltd. in London.\n\nBabbage paid Lovelace. T
 
 def use() -> None:
     """Use the package, and run some cases of other targets."""
-    for part in (tagging, training, evaluating, chain_models, estimators, studies, graph_files, names):
+    for part in (
+        tagging,
+        training,
+        evaluating,
+        chain_models,
+        estimators,
+        sampling,
+        long_chains,
+        studies,
+        graph_files,
+        names,
+    ):
         part()
     for target in (
         graphs.infer, documents.chains, documents.rules, documents.layer, documents.places, calls.tags, files.models,
@@ -33,6 +49,7 @@ def use() -> None:
 
 def tagging() -> None:
     """Tag with a small model, explain a name, use the layer and known names."""
+    herdner.load("en").tag(TEXT)
     tagger = calls.tagger()
     for options in ({}, {"backend": "gibbs", "n_sweeps": 3}, {"backend": "dhg", "n_sweeps": 3}, {"links": False}):
         tagged = tagger.tag(files.TEXT, **options)
@@ -116,6 +133,46 @@ def estimators() -> None:
     words = [text.split() for text in (TEXT, files.TEXT) * 4]
     tags = [["B" if word[0].isupper() else "O" for word in text] for text in words]
     herdner.CRF(links="same-word", max_iterations=2).fit(words, tags).predict(words)
+
+
+def sampling() -> None:
+    """Sample small graphs of all forms with all ways to share weights, and chains in blocks in the log domain."""
+    rng = np.random.default_rng(0)
+    record = Record(table_counts=True, rao_blackwell=True, joint=True, trace=True, every=1)
+    plans: tuple[dict[str, Any], ...] = (
+        {"sharing": "complete"}, {"sharing": "neighbour-sum"}, {"sharing": "bins(4)"}, {"sharing": "random-bins(4)"},
+        {"sharing": "blanket", "form": "circular"}, {"error_bound": 0.1}, {"scan": "checkerboard"},
+        {"weight_memory": 64},
+    )  # fmt: skip
+    for graph in typical.graphs(herdner):
+        for name, options in product(("gibbs", "herded-gibbs", "dhg"), plans):
+            with suppress(ValueError, TypeError):
+                herdner.make_backend(name, n_sweeps=3, **options).infer(graph, 0, record=record)
+        for name in ("mean-field", "icm", "max-product"):
+            herdner.make_backend(name, n_sweeps=3).infer(graph, 0)
+    for n_states in (2, 3, 4, 8, 12, 17):
+        table = np.where(rng.random((n_states, n_states)) < 0.2, -np.inf, rng.normal(size=(n_states, n_states)) * 400)
+        unary = rng.normal(size=(9, n_states)) * 400
+        np.fill_diagonal(table, 0)
+        chain = herdner.chain_graph(unary, table)
+        herdner.make_backend("blocked-gibbs", n_sweeps=3).infer(chain, 0, record=Record(rao_blackwell=True))
+        links = herdner.TableFactors([[0, 4], [2, 7]], table[None])
+        triples = herdner.TableFactors([[0, 1, 2]], rng.choice([0.0, -np.inf], (1, *[n_states] * 3)))
+        for more in ([links], [links, triples]):
+            graph = herdner.FactorGraph(chain.domains, [*chain.factors, *more])
+            for name in ("blocked-gibbs", "mean-field", "gibbs", "sum-product"):
+                with suppress(ValueError):
+                    herdner.make_backend(name, n_sweeps=3).infer(graph, 0)
+    herdner.make_backend("exact").infer(herdner.ising(0.4, rng.normal(size=(9, 9)), wrap=True), 0)
+
+
+def long_chains() -> None:
+    """Decode and smooth chains that are long, or many, so that vectors of sequences or of states are used."""
+    rng = np.random.default_rng(0)
+    for n, n_states, length in ((5000, 3, 10), (600, 9, 200), (900, 5, 900)):
+        arrays = rng.normal(size=(n, n_states)), rng.normal(size=(n_states, n_states)), np.arange(0, n + 1, length)
+        linear_chain.viterbi(*arrays)
+        linear_chain.forward_backward(*arrays, transition_counts=True, edges=True)
 
 
 def studies() -> None:

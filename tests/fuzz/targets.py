@@ -16,6 +16,7 @@ TARGETS: Mapping[str, Callable[[np.random.Generator], object]] = {
     "documents": documents.places,
     "calls": calls.calls,
     "public": public.hostile_call,
+    "compiled": public.compiled,
     "odd-words": calls.rows,
     "taggers": calls.tags,
     "models": files.models,
