@@ -33,6 +33,7 @@ BACKENDS: Mapping[str, str] = MappingProxyType(
         "icm": "herdner.inference.backends.icm:ICM",
         "max-product": "herdner.inference.backends.max_product:MaxProduct",
         "mean-field": "herdner.inference.backends.mean_field:MeanField",
+        "mini-bucket": "herdner.inference.backends.mini_bucket:MiniBucket",
         "qmc-gibbs": "herdner.inference.backends.gibbs:qmc_gibbs",
         "rdhg": "herdner.inference.backends.gibbs:rdhg",
         "sum-product": "herdner.inference.backends.sum_product:SumProduct",

@@ -35,6 +35,7 @@ class Result:
         log_z: Logarithm of the partition function.
         log_z_interval: Interval that contains the logarithm of the partition function in about 95 of 100 runs
             (``annealed-importance``).
+        log_z_bounds: Proven lower and upper bound on the logarithm of the partition function (``mini-bucket``).
         marginals: float64[V, K], the probability of each state of each variable, 0 for states that a variable does not
             have. Samplers average the visited states.
         rao_blackwell: float64[V, K], marginals as averages of the conditionals that were sampled from (HGW19 Sec. 6.6).
@@ -55,6 +56,7 @@ class Result:
     log_potential: float
     log_z: float | None = None
     log_z_interval: tuple[float, float] | None = None
+    log_z_bounds: tuple[float, float] | None = None
     marginals: Floats | None = None
     rao_blackwell: Floats | None = None
     table_counts: tuple[Floats, ...] | None = None

@@ -23,7 +23,7 @@ from herdner.text.document import Document
 from herdner.text.tags import spans_from_tags
 
 CORPORA = Path(__file__).parents[2] / "corpora"
-UNLIMITED = {"auto", "exact"}  # without n_sweeps; exact inference may take long
+UNLIMITED = {"auto", "exact", "tempered", "annealed-importance", "mini-bucket"}  # without n_sweeps
 
 
 @pytest.fixture(scope="module")
