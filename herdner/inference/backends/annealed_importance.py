@@ -25,6 +25,7 @@ from herdner.inference.result import Result
 from herdner.inference.tempering import Ensemble, TemperedRun, penalties_of
 
 _TUNING_SHARE = 0.2  # part of the time limit for tempered sampling
+_SAMPLING_SHARE = 0.2  # part of the time limit for the samples at which reverse runs start
 _WORKERS = 2  # independent ensembles, a fixed number so that results do not depend on threads
 
 
@@ -39,10 +40,10 @@ class AnnealedImportance:
     Attributes:
         n_particles: Number of runs in each direction.
         n_temperatures: Number of temperatures of a run; more give a narrower interval.
-        seconds: Time limit that replaces ``n_temperatures``; None is no limit. With a limit, results depend on the
-            speed of the machine.
+        seconds: Approximate time limit that replaces ``n_temperatures`` and ``n_rounds``; None is no limit. With a
+            limit, results depend on the speed of the machine.
         n_rounds: Rounds of tempered sampling that tune the temperatures.
-        spacing: Rounds of tempered sampling between two samples.
+        spacing: Rounds of tempered sampling between two samples; fewer if a time limit is short.
         n_replicas: Number of temperatures of tempered sampling.
         width: Largest number of variables of a separator in a block, as in `Tempered`.
         n_threads: Number of threads, at most 2; None is 2 if the machine has two processors. Results do not depend on
@@ -139,7 +140,12 @@ class AnnealedImportance:
         """Return the start states of all reverse runs, by tempered sampling; one array [particles, n] per worker."""
         states: list[list[Int32s]] = [[] for _ in run.ensembles]
         for number in range(self.n_particles):
-            run.advance(self.spacing, record=True)
+            run.advance(1, record=True)
+            if self.seconds is None:
+                run.advance(self.spacing - 1, record=True)
+            else:
+                share = _SAMPLING_SHARE * self.seconds / self.n_particles
+                run.advance(self.spacing - 1, record=True, until=perf_counter() + share)
             if number == 0 and (run.best() is None or run.marginals() is None):
                 raise UnsupportedGraph(
                     "annealed-importance found no joint state that the -inf entries allow; allow more rounds or time,"
