@@ -128,7 +128,8 @@ cdef class Many:
     """
 
     def __cinit__(self, Workspace space not None, const double[:, ::1] unary not None,
-                  const int64_t[::1] offsets not None, int64_t most, double[::1] log_z, double[:, ::1] nodes, Spans spans, PairCounts pairs, const double[::1] weights):
+                  const int64_t[::1] offsets not None, int64_t most, double[::1] log_z, double[:, ::1] nodes,
+                  Spans spans, PairCounts pairs, const double[::1] weights):
         cdef Py_ssize_t n_states = unary.shape[1]
         cdef int64_t n = min(most, CHAIN_LANE_TOKENS)
         cdef int wide = chain_n_lanes()

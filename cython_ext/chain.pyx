@@ -295,10 +295,12 @@ cdef int check_spans(const int64_t[::1] offsets, const int32_t[::1] states, int6
                      const int64_t[::1] starts, const int64_t[::1] ends) except -1:
     """Raise ValueError unless the spans are sorted, not empty and inside sequences, and the states exist."""
     cdef Py_ssize_t t, k, s = 0
+    cdef bint exist = True
     require(states.shape[0] == offsets[offsets.shape[0] - 1], "each token needs a state")
     require(starts.shape[0] == ends.shape[0], "each span needs a start and an end")
     for t in range(states.shape[0]):
-        require(0 <= states[t] < n_states, "states must be columns of unary")
+        exist &= 0 <= states[t] < n_states
+    require(exist, "states must be columns of unary")
     for k in range(starts.shape[0]):
         require(starts[k] >= (starts[k - 1] if k else 0), "spans must be sorted by their starts")
         while s < offsets.shape[0] - 1 and offsets[s + 1] <= starts[k]:

@@ -215,18 +215,18 @@ def pad_incidences(const int64_t[::1] starts, const int32_t[::1] row_at, const i
     """
     cdef int64_t i, e, to
     cdef int32_t neutral = <int32_t> rows.shape[0]
-    cdef bint own = new_rows.shape[0] != rows.shape[0] + 2
+    cdef bint is_separate = new_rows.shape[0] != rows.shape[0] + 2
     with nogil:
         for i in range(starts.shape[0] - 1):
             e = starts[i]
             for to in range(new_starts[i], new_starts[i + 1]):
                 new_others[to] = others[e] if e < starts[i + 1] else 0
-                new_row_at[to] = <int32_t> (2 * to) if own else (row_at[e] if e < starts[i + 1] else neutral)
-                if own and e < starts[i + 1]:
+                new_row_at[to] = <int32_t> (2 * to) if is_separate else (row_at[e] if e < starts[i + 1] else neutral)
+                if is_separate and e < starts[i + 1]:
                     new_rows[2 * to] = rows[row_at[e]]
                     new_rows[2 * to + 1] = rows[row_at[e] + 1]
                 e += 1
-        if not own:
+        if not is_separate:
             new_rows[:neutral] = rows
 
 

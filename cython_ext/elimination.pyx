@@ -12,7 +12,6 @@ probabilities of the separator with the tables and adds up the beliefs of each t
 `herdner.inference.elimination` lays out the buckets and calls these loops.
 """
 
-cimport cython
 from libc.math cimport INFINITY, exp, log
 from libc.stdint cimport int32_t, int64_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc

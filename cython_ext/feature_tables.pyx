@@ -32,8 +32,8 @@ cdef class FeatureWeights:
         entries = np.zeros((len(labels) + 1, 2), np.int64)  # never empty, so that its address exists
         entries[:-1, 0] = np.asarray(weights, np.float64).view(np.int64)
         entries[:-1, 1] = labels
-        require(0 <= n_labels < 1 << 16 and (not (entries[:-1, 1] < 0).any()) and (entries[:, 1] < max(n_labels, 1)).all(),
-                f"labels of weights must be from 0 to {n_labels - 1}")
+        require(0 <= n_labels < 1 << 16 and (not (entries[:-1, 1] < 0).any())
+                and (entries[:, 1] < max(n_labels, 1)).all(), f"labels of weights must be from 0 to {n_labels - 1}")
         starts = np.array(starts, np.int64)
         require_offsets(starts, len(entries) - 1, "starts")
         counts = np.diff(starts)

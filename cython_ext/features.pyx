@@ -75,10 +75,13 @@ cdef class Words:
     cdef const int32_t[::1] types
 
     def __cinit__(self, TypeStore store not None, types):
-        cdef Py_ssize_t i
-        self.store, self.types = store, own(types, np.int32, 1, "types")
-        for i in range(self.types.shape[0]):
-            require(0 <= self.types[i] < store.n_types, "tokens must be words of the store")
+        cdef const int32_t[::1] own_types = own(types, np.int32, 1, "types")
+        cdef Py_ssize_t i, n_types = store.n_types
+        cdef bint exist = True
+        for i in range(own_types.shape[0]):
+            exist &= 0 <= own_types[i] < n_types
+        require(exist, "tokens must be words of the store")
+        self.store, self.types = store, own_types
 
     def spellings(self):
         """Return the spellings of the tokens, which the link rules read."""

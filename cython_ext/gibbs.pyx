@@ -326,7 +326,7 @@ cdef class Engine:
         return fault, engine_fault_variable(self.e, 0)
 
     def log_potential_of(self, x=None):
-        """Return the log-potential of a state uint16[V], summed over all factors; by default that of the current state."""
+        """Return the log-potential of a state uint16[V], summed over all factors; None is the current state."""
         cdef const uint16_t[::1] state
         if x is None:
             require(self.begun, "the run has not begun")

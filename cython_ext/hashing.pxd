@@ -42,8 +42,8 @@ cdef enum:
 cdef inline const Slot* find(const Slot* slots, uint64_t mask, uint64_t key) noexcept nogil:
     """Return the slot of a key in a table of mask + 1 slots, or NULL."""
     cdef uint64_t slot = (key ^ (key >> 32)) & mask
-    cdef int i
-    for i in range(LONGEST_PROBE):
+    cdef int _probe
+    for _probe in range(LONGEST_PROBE):
         if slots[slot].key == 0:
             return NULL
         if slots[slot].key == key:

@@ -58,7 +58,8 @@ def build_table(const uint64_t[::1] keys not None, const uint64_t[::1] values no
                 raise ValueError(f"key {keys[i]} occurs twice")
             n_probes += 1
             if n_probes > LONGEST_PROBE:
-                raise ValueError(f"more than {LONGEST_PROBE} keys collide with the key {keys[i]}; they are no hashes of words or features")
+                raise ValueError(f"more than {LONGEST_PROBE} keys collide with the key {keys[i]}; they are no hashes of"
+                                 " words or features")
             slot = (slot + 1) & (capacity - 1)
         table[slot, 0] = keys[i]
         table[slot, 1] = values[i]

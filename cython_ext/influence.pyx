@@ -99,7 +99,7 @@ def bound_binary(const int64_t[::1] starts, double[::1] values, const double[::1
     (1 - q^2) b / ((b + q) (1 + b q)) (Theorem 11), and with ``as_printed`` (1 - q^2) b / (q (1 + b)^2), at most 1
     (Theorem 12). ``fields`` [V] are theta_i. A NaN, such as infinity minus infinity, sets b = 1.
 
-    b is q times ``widest``. The factors b / q and b / (b + q) are computed from ``widest``, since b and q may underflow.
+    b is q times ``widest``. The factors b / q and b / (b + q) are computed from ``widest``, as b and q may underflow.
     """
     cdef int64_t i, e
     cdef double total, widest, q, b, ratio, bound

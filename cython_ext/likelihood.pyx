@@ -339,10 +339,11 @@ cdef double subtract_tags(const int32_t* states, int64_t n, const double* unary,
 
 
 @cython.boundscheck(False)
-def add_gradient(TrainingData data not None, Py_ssize_t first, Py_ssize_t last, const double[::1] sentence_weights not None,
-                 const double[:, ::1] dense not None, const double[::1] entries not None,
-                 const double[:, :, ::1] transition not None, const double[::1] start not None,
-                 const double[::1] end not None, double[:, ::1] dense_slope not None, double[::1] entry_slope not None,
+def add_gradient(TrainingData data not None, Py_ssize_t first, Py_ssize_t last,
+                 const double[::1] sentence_weights not None, const double[:, ::1] dense not None,
+                 const double[::1] entries not None, const double[:, :, ::1] transition not None,
+                 const double[::1] start not None, const double[::1] end not None,
+                 double[:, ::1] dense_slope not None, double[::1] entry_slope not None,
                  double[:, ::1] transition_slope not None):
     """Compute the negative log-likelihood of sentences ``first`` to ``last`` - 1 and add its derivatives to the slopes.
 

@@ -275,12 +275,13 @@ def merge_links(list ends not None):
     """
     cdef list parts = [own(part, np.int32, 2, "links") for part in list(ends)]
     cdef Py_ssize_t n_rules = len(parts), n = 0, r
-    require(n_rules <= 62 and all(part.shape[1] == 2 for part in parts), "links must have two columns, of 62 rules at most")
+    require(n_rules <= 62 and all(part.shape[1] == 2 for part in parts),
+            "links must have two columns, of 62 rules at most")
     cdef bint ascends = True
     cdef int64_t[::1] heads = np.zeros(n_rules + 1, np.int64)
     # The links of all rules, concatenated, each followed by a row larger than all others.
     beyond = np.full((1, 2), np.iinfo(np.int32).max, np.int32)
-    cdef const int32_t[:, ::1] rows = np.concatenate([beyond, *(part for own in ends for part in (own, beyond))])
+    cdef const int32_t[:, ::1] rows = np.concatenate([beyond, *(each for part in parts for each in (part, beyond))])
     pairs, masks = np.empty((rows.shape[0], 2), np.int32), np.empty(rows.shape[0], np.int64)
     cdef int32_t[:, ::1] to = pairs
     cdef int64_t[::1] mask = masks
@@ -346,8 +347,8 @@ def add_messages(double[:, ::1] total not None, ends, scale,
     with nogil:
         for f in range(links.shape[0]):
             add_message(&total[links[f, 0], 0], &total[links[f, 1], 0], 1.0 if scales is None else scales[f],
-                        &table[0, 0], &transposed[0, 0], &beliefs[links[f, 0], 0], &beliefs[links[f, 1], 0], &expected[0],
-                        n_states)
+                        &table[0, 0], &transposed[0, 0], &beliefs[links[f, 0], 0], &beliefs[links[f, 1], 0],
+                        &expected[0], n_states)
 
 
 cdef void add_message(double* to_earlier, double* to_later, double weight, const double* table,

@@ -45,10 +45,12 @@ cdef class MaxProduct:
 
     def __cinit__(self, slots, unary, double damping):
         self.sizes, self.unary = own(slots.sizes, np.int32, 1, "sizes"), own(unary, np.float64, 2, "unary")
-        self.scope, self.factor_of = own(slots.scope, np.int32, 1, "scope"), own(slots.factor_of, np.int32, 1, "factor_of")
+        self.scope = own(slots.scope, np.int32, 1, "scope")
+        self.factor_of = own(slots.factor_of, np.int32, 1, "factor_of")
         self.factor_at = own(slots.factor_at, np.int64, 1, "factor_at")
         self.message_at = own(slots.message_at, np.int64, 1, "message_at")
-        self.table_at, self.tables = own(slots.table_at, np.int64, 1, "table_at"), own(slots.tables, np.float64, 1, "tables")
+        self.table_at = own(slots.table_at, np.int64, 1, "table_at")
+        self.tables = own(slots.tables, np.float64, 1, "tables")
         self.scale, self.starts = own(slots.scale, np.float64, 1, "scale"), own(slots.starts, np.int64, 1, "starts")
         self.slots, self.order = own(slots.slots, np.int32, 1, "slots"), own(slots.order, np.int32, 1, "order")
         self.check()
@@ -250,7 +252,7 @@ cdef class MaxProduct:
     cdef int64_t send_of_many(self, int64_t s, int64_t f) noexcept nogil:
         """Compute `send` for a factor of three or more variables, in one pass over its table."""
         cdef int64_t first = self.factor_at[f], spent = 0
-        cdef int arity = <int> (self.factor_at[f + 1] - first), own = <int> (s - first), last = arity - 1, d, k
+        cdef int arity = <int> (self.factor_at[f + 1] - first), axis = <int> (s - first), last = arity - 1, d, k
         cdef const double *row = &self.tables[self.table_at[s]]
         cdef double scale = self.scale[f], value
         cdef int32_t state
@@ -258,7 +260,7 @@ cdef class MaxProduct:
         cdef double sums[MOST_VARIABLES]  # of the messages from all variables before
         for d in range(arity):
             x[d] = 0
-            if d != own:
+            if d != axis:
                 self.variable_message(first + d, &self.incoming[d, 0])
             else:
                 for k in range(self.sizes[self.scope[s]]):
@@ -272,7 +274,7 @@ cdef class MaxProduct:
                 sums[d + 1] = sums[d] + self.incoming[d, x[d]]
             for k in range(self.sizes[self.scope[first + last]]):
                 value = scale * row[k] + sums[last] + self.incoming[last, k]
-                state = k if own == last else x[own]
+                state = k if axis == last else x[axis]
                 self.new[state] = larger(value, self.new[state])
             row += self.sizes[self.scope[first + last]]
             spent += self.sizes[self.scope[first + last]]

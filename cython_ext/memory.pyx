@@ -77,11 +77,17 @@ def is_sealed(array not None):
 
 cdef object own(value, dtype, int n_axes, str name):
     """Return the values as a C-contiguous array that nobody can write to; they are copied unless they are sealed."""
+    cdef Memory memory
     array = np.asarray(value)
-    if array.dtype != dtype or array.ndim != n_axes:
+    kind = array.dtype
+    if not (kind.type is dtype and kind.isnative or kind == dtype) or array.ndim != n_axes:
         raise ValueError(f"{name} must be an array of {np.dtype(dtype)} with {n_axes} axes, got {array.dtype} with"
                          f" {array.ndim} axes")
-    return array if array.flags.c_contiguous and array.dtype.isnative and is_sealed(array) else sealed(array)
+    if is_sealed(array) and array.flags.c_contiguous and kind.isnative:
+        return array
+    memory = Memory.__new__(Memory)
+    memory.fill(array.copy())
+    return np.asarray(memory)
 
 
 cdef int require(bint valid, str fault) except -1:
@@ -95,8 +101,9 @@ cdef int require_offsets(object offsets, Py_ssize_t end, str name) except -1:
     """Raise ValueError unless int64 ``offsets`` rise from 0 to ``end``."""
     cdef const int64_t[::1] borders = offsets
     cdef Py_ssize_t s
-    require(borders.shape[0] > 0 and borders[0] == 0 and borders[borders.shape[0] - 1] == end,
-            f"{name} must run from 0 to {end}")
+    if not (borders.shape[0] > 0 and borders[0] == 0 and borders[borders.shape[0] - 1] == end):
+        raise ValueError(f"{name} must run from 0 to {end}")
     for s in range(1, borders.shape[0]):
-        require(borders[s - 1] <= borders[s], f"{name} must not decrease")
+        if borders[s - 1] > borders[s]:
+            raise ValueError(f"{name} must not decrease")
     return 0

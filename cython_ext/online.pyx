@@ -55,7 +55,8 @@ cdef class OnlineChains:
             raise ValueError("allowed must have shape [n, K]")
         if m and not 0 <= uses.min() <= uses.max() < len(entry_labels):
             raise ValueError("uses must be indices of entries")
-        if len(entry_labels) and entry_labels.max() >= n_states or n and not -1 <= states.min() <= states.max() < n_states:
+        if (len(entry_labels) and entry_labels.max() >= n_states
+                or n and not -1 <= states.min() <= states.max() < n_states):
             raise ValueError("labels must be indices below K")
         if np.isnan(fixed).any() or (fixed == np.inf).any():
             raise ValueError("fixed must be finite or -inf")
@@ -191,7 +192,8 @@ cdef class Pass:
             gold, best = self.gold[t], self.best[t]
             if gold != best:
                 for i in range(self.data.starts[first + t], self.data.starts[first + t + 1]):
-                    label, value = self.data.entry_labels[self.data.uses[i]], 1.0 if self.data.values is None else self.data.values[i]
+                    label = self.data.entry_labels[self.data.uses[i]]
+                    value = 1.0 if self.data.values is None else self.data.values[i]
                     if label == gold:
                         self.change(self.data.uses[i], value)
                     elif label == best:

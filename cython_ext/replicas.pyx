@@ -108,7 +108,7 @@ cdef class Replicas:
         Raises:
             ValueError: The arguments do not fit each other.
         """
-        cdef Py_ssize_t r, v
+        cdef Py_ssize_t r
         self.sizes = np.array(sizes, np.int32)
         self.n_variables, self.n_factors, self.n_blocks = self.sizes.shape[0], len(scopes), len(blocks)
         if self.n_variables and min(self.sizes) < 1:
@@ -171,7 +171,8 @@ cdef class Replicas:
             rows, cells, inputs = self._lay_out_block([int(v) for v in block], scopes, factors_of, out, starts)
             most_rows, most_cells, most_inputs = max(most_rows, rows), max(most_cells, cells), max(most_inputs, inputs)
         for name, values in out.items():
-            out[name] = np.array(values, np.int32 if name in ("variable", "separators", "fixed_variables") else np.int64)
+            is_variable = name in ("variable", "separators", "fixed_variables")
+            out[name] = np.array(values, np.int32 if is_variable else np.int64)
         self.bucket_variable, self.separators = out["variable"], out["separators"]
         self.fixed_variables, self.constant_to = out["fixed_variables"], out["constant_to"]
         self.row_at, self.cell_at, self.n_rows = out["row_at"], out["cell_at"], out["n_rows"]
@@ -205,7 +206,7 @@ cdef class Replicas:
             if len(separator) > MOST_AXES:
                 raise ValueError("a separator has too many variables")
             inputs.sort(key=lambda each: any(u in position and u != v for u in each[1]))
-            for number, (source, scope, strides) in enumerate(inputs):
+            for source, scope, strides in inputs:
                 stride_of = dict(zip(scope, strides))
                 out["source"].append(source)
                 out["own_stride"].append(stride_of[v])
@@ -414,7 +415,7 @@ cdef class Replicas:
     cdef void add_marginals(self, Py_ssize_t block) noexcept nogil:
         """Add the marginals of a block's variables, given all other variables, to the sums."""
         cdef Py_ssize_t b, i, a, x, row, first, m, n_states, varying, separator, v
-        cdef double weight, p
+        cdef double weight
         cdef const double* cells
         cdef int32_t digits[MOST_AXES]
         for b in range(self.block_at[block + 1] - 1, self.block_at[block] - 1, -1):
@@ -460,7 +461,8 @@ cdef class Replicas:
             change = (self.betas[r] - self.betas[r + 1]) * (self.finite[r + 1] - self.finite[r])
             if self.violations[r] != self.violations[r + 1]:
                 if self.penalties[r] < INFINITY:
-                    change -= (self.penalties[r] - self.penalties[r + 1]) * (self.violations[r + 1] - self.violations[r])
+                    change -= ((self.penalties[r] - self.penalties[r + 1])
+                               * (self.violations[r + 1] - self.violations[r]))
                 elif self.violations[r + 1] < self.violations[r]:
                     change = INFINITY
                 else:
@@ -483,9 +485,9 @@ cdef class Replicas:
             record: Add the conditional marginals of replica 0 to the sums, once its state is possible.
             update: Update the blocks; without it, a round consists of exchanges.
         """
-        cdef Py_ssize_t round_, r
+        cdef Py_ssize_t _round, r
         with nogil:
-            for round_ in range(n_rounds):
+            for _round in range(n_rounds):
                 if update:
                     for r in range(self.n_replicas):
                         self.update(r, False, record and r == 0 and self.violations[0] == 0)

@@ -22,7 +22,8 @@ from libc.stdint cimport int32_t, int64_t, uint8_t
 from herdner._ext.smoothing cimport (
     CHAIN_EXTREME, CHAIN_OK, ScaledTables, Smoothed, Workspace, chain_cavity, chain_exponentials,
     chain_message, chain_multiply, chain_product, chain_replace_message, chain_start_backward, chain_tables, edges_from,
-    joined, log_sum_exp, longest, node_marginals, own_edges, own_sequences, own_tables, scaled_passes, smooth, soft_max, total_log,
+    joined, log_sum_exp, longest, node_marginals, own_edges, own_sequences, own_tables, scaled_passes, smooth,
+    soft_max, total_log,
 )
 from herdner._ext.memory cimport own, require
 from prefetch cimport prefetch
@@ -80,7 +81,8 @@ cdef class SumProduct:
         self.unary = own(form.unary, np.float64, 2, "unary")
         n, n_states = self.unary.shape[0], self.unary.shape[1]
         self.offsets, tables = own_sequences(form.offsets, n), own_tables(form.tables, n_states)
-        self.edge_table, self.link_tables = own_edges(form.edge_table, n, len(tables)), own_tables(chains.tables, n_states)
+        self.edge_table = own_edges(form.edge_table, n, len(tables))
+        self.link_tables = own_tables(chains.tables, n_states)
         scopes = own(chains.scopes, np.int32, 2, "scopes")
         table_of_edge = own(np.ascontiguousarray(chains.table_of_edge), np.int32, 1, "table_of_edge")
         check_links(self.offsets, scopes, table_of_edge, self.link_tables.shape[0])

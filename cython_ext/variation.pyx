@@ -21,17 +21,17 @@ def walk(InfluenceMatrix influence not None, const int32_t[::1] order, double[::
     cdef Matrix c = influence.c
     cdef int64_t t
     cdef int32_t i
-    cdef double old
+    cdef double _old
     require_vector(c.n, b)
     with nogil:
         for t in range(order.shape[0]):
             i = order[t]
-            old = b[i]  # an index out of range raises an error before the row is read
+            _old = b[i]  # an index out of range raises an error before the row is read
             b[i] = capped(row_times(&c, i, &b[0]))
 
 
-def walk_recorded(InfluenceMatrix influence not None, const int32_t[::1] order, double[::1] b, const double[::1] d, const int32_t[::1] support,
-                  double[::1] curve):
+def walk_recorded(InfluenceMatrix influence not None, const int32_t[::1] order, double[::1] b, const double[::1] d,
+                  const int32_t[::1] support, double[::1] curve):
     """Compute b as `walk` does; ``curve`` [T + 1] receives d^T b before the first step and after each.
 
     The sum is updated by differences and computed anew every ``len(support)`` steps, so that rounding errors stay small
