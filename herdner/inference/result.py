@@ -34,7 +34,7 @@ class Result:
         best_log_potentials: float64[B], their log-potentials.
         log_z: Logarithm of the partition function.
         log_z_interval: Interval that contains the logarithm of the partition function in about 95 of 100 runs
-            (``annealed-importance``).
+            (``annealed-importance``, ``auto``).
         log_z_bounds: Proven lower and upper bound on the logarithm of the partition function (``mini-bucket``).
         marginals: float64[V, K], the probability of each state of each variable, 0 for states that a variable does not
             have. Samplers average the visited states.

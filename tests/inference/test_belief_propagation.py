@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from herdner.graph import FactorGraph, TableFactors, complete_graph, ising
+from herdner.graph.tables import compile_tables
 from herdner.inference import make_backend
 from herdner.inference.backends.auto import Auto
 
@@ -99,3 +100,17 @@ def test_the_time_of_auto_is_positive(seconds):
 def test_the_time_limit_of_belief_propagation_is_positive():
     with pytest.raises(ValueError, match="seconds must be a positive number or None, got 0"):
         make_backend("belief-propagation", seconds=0)
+
+
+def test_auto_estimates_log_z_where_belief_propagation_does_not_converge():
+    rng = np.random.default_rng(5)
+    couplings = np.triu(3 * rng.normal(size=(12, 12)), 1)
+    graph = complete_graph(couplings + couplings.T, rng.normal(size=12))
+    backend = make_backend("belief-propagation", n_sweeps=3000)
+    assert not backend.propagate(compile_tables(graph))[1]
+    result = Auto(seconds=5, max_log2_cells=0).infer(graph, 1)
+    exact = make_backend("exact").infer(graph)
+    low, high = result.log_z_interval
+    assert low - 1 <= exact.log_z <= high + 1
+    np.testing.assert_allclose(result.marginals, exact.marginals, atol=0.05)
+    assert result.log_potential == pytest.approx(exact.log_potential)

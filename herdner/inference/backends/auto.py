@@ -14,6 +14,7 @@ from herdner.base.memory import free_memory
 from herdner.base.seeds import Seed, generator
 from herdner.graph.tables import Graph, TableGraph, compile_tables
 from herdner.inference.backend import Capabilities, UnsupportedGraph
+from herdner.inference.backends.annealed_importance import AnnealedImportance
 from herdner.inference.backends.belief_propagation import BeliefPropagation
 from herdner.inference.backends.exact import Exact
 from herdner.inference.backends.gibbs import annealed_gibbs
@@ -25,10 +26,9 @@ logger = logging.getLogger(__name__)
 
 CELL_SECONDS = 4e-8  # time of exact inference per table cell, for both passes
 MEMORY_SHARE = 0.8  # largest part of the free memory that exact inference may use
-
-
 _PROPAGATION_SHARE = 0.25  # parts of the time limit
 _SEARCH_SHARE = 0.1
+_ESTIMATION_SHARE = 0.2
 _AGREEMENT = 0.02  # largest difference between chains of which the sampled marginals are preferred
 
 
@@ -38,10 +38,10 @@ class Auto:
 
     Exact inference is chosen if its predicted time and memory suffice; the prediction is the cost from `Exact.plan`.
     Otherwise belief propagation takes up to a quarter of the time; it starts again with more damping as long as it does
-    not converge. Annealed Gibbs sampling searches for a state of larger log-potential. Tempered sampling takes the rest
-    of the time. Its marginals are the result if its chains agree, or if belief propagation does not converge. The
-    chosen method and the reason are logged and stored in `Result.method`. Only exact results are independent of the
-    speed of the machine.
+    not converge. If it never converges, annealed importance sampling estimates log Z. Annealed Gibbs sampling searches
+    for a state of larger log-potential. Tempered sampling takes the rest of the time. Its marginals are the result if
+    its chains agree, or if belief propagation does not converge. The chosen method and the reason are logged and stored
+    in `Result.method`. Only exact results are independent of the speed of the machine.
 
     Attributes:
         seconds: Approximate time limit in seconds.
@@ -103,6 +103,7 @@ class Auto:
             propagated = self._search(compiled, propagated, rng, perf_counter() + _SEARCH_SHARE * self.seconds)
         except UnsupportedGraph as error:  # no state that the -inf entries allow: tempered sampling may find one
             failure = error
+        estimated = None if has_converged else self._estimate(compiled, rng)
         remaining = max(began + self.seconds - perf_counter(), 0.1 * self.seconds)
         try:
             sampled, disagreement = Tempered(seconds=remaining).sample(compiled, rng)
@@ -112,18 +113,24 @@ class Auto:
             return replace(
                 propagated, method=f"belief propagation, {_converged(has_converged)}; no sample was possible"
             )
+        if estimated is not None:
+            sampled = replace(sampled, log_z=estimated.log_z, log_z_interval=estimated.log_z_interval)
         if propagated is None:
             return replace(sampled, method=f"tempered, chains differ by {disagreement:.2g}")
         best = max(propagated, sampled, key=lambda result: result.log_potential)
         if disagreement <= _AGREEMENT or not has_converged:
             method = f"tempered, chains differ by {disagreement:.2g}; belief propagation {_converged(has_converged)}"
-            marginals = sampled.marginals
-        else:
-            method = f"belief propagation, converged; the chains of tempered differ by {disagreement:.2g}"
-            marginals = propagated.marginals
-        return replace(
-            propagated, state=best.state, log_potential=best.log_potential, marginals=marginals, method=method
-        )
+            log_z = propagated.log_z if estimated is None else estimated.log_z
+            return replace(sampled, state=best.state, log_potential=best.log_potential, log_z=log_z, method=method)
+        method = f"belief propagation, converged; the chains of tempered differ by {disagreement:.2g}"
+        return replace(propagated, state=best.state, log_potential=best.log_potential, method=method)
+
+    def _estimate(self, compiled: TableGraph, rng: np.random.Generator) -> Result | None:
+        """Estimate log Z by annealed importance sampling; return None if no state was possible."""
+        try:
+            return AnnealedImportance(seconds=_ESTIMATION_SHARE * self.seconds).infer(compiled, rng)
+        except UnsupportedGraph:
+            return None
 
     def _propagate(self, compiled: TableGraph, began: float) -> tuple[Result, bool]:
         """Run belief propagation with increasing damping until it converges or its part of the time has passed.
