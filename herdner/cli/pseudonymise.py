@@ -130,7 +130,7 @@ def _choose_format(format: str | None, output: str | None, is_folder: bool, inpu
 
 
 def _read_key(path: str | None) -> bytes:
-    """Return the secret key in a file, without white space at its end, or in the environment."""
+    """Read the secret key from a file or the environment. White space at the end of the file is removed."""
     if path is not None:
         with Path(path).open("rb") as stream:
             return stream.read(1 << 20).rstrip()
@@ -154,7 +154,7 @@ def _recorded(
     results: Iterable[PseudonymisedDocument], mapped: PseudonymMap, standoff: str | None, report: str | None,
     stack: ExitStack,
 ) -> Iterator[PseudonymisedDocument]:  # fmt: skip
-    """Yield the results unchanged, and write their ranges and remaining words."""
+    """Write the replaced ranges and the remaining common words of each result, and yield the result unchanged."""
     from herdner.base.files import atomic_write
 
     ranges = None if standoff is None else stack.enter_context(open_output(standoff))
@@ -213,7 +213,7 @@ def write_all(documents: Iterable[Document], stream: IO[Any], format: str) -> No
 
 
 def write_folder(texts: Iterable[tuple[Document, str]], folder: Path, before: Callable[[], object]) -> None:
-    """Write each text to the file in a folder that the id of its document names.
+    """Write each text to a file in a folder. The id of the document is the path of the file.
 
     Args:
         texts: Documents of text files, and the text to write for each. Pieces of one long file are joined.

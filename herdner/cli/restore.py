@@ -125,7 +125,7 @@ def _restored_line(line: str, restorer: Restorer, place: str) -> str:
 
 
 def _restored(value: Any, restorer: Restorer) -> Any:
-    """Return a JSON value with restored strings, and moved offsets of the entities of a record with a text."""
+    """Restore the strings of a JSON value; in a record with a text, adjust the entities' offsets to the new text."""
     if isinstance(value, str):
         return restorer(value)
     if isinstance(value, list):
@@ -150,7 +150,7 @@ def _moved_entity(entity: Any, moves: list[tuple[int, int]]) -> Any:
 
 
 def _moves(text: str, restorer: Restorer) -> Iterator[tuple[int, int]]:
-    """Yield for each pseudonym the offset behind it, and the growth of the text up to there."""
+    """Yield for each pseudonym its end offset, and the growth of the text by all restorations up to this offset."""
     growth = 0
     for start, end, original in restorer.find(text):
         growth += len(original) - (end - start)

@@ -82,12 +82,12 @@ class AttributeWeights:
 
     @cached_property
     def index(self) -> AttributeIndex:
-        """Index of the attribute names."""
+        """Map from the name of each attribute to its index."""
         return AttributeIndex(self.attribute_names)
 
     @cached_property
     def chain_weights(self) -> ChainWeights:
-        """The same weights by feature keys, which are the indices of attributes plus 1.
+        """The weights as `ChainWeights`. The feature key of an attribute is its index plus 1.
 
         Raises:
             ValueError: There are more than 256 labels.
@@ -104,14 +104,14 @@ class AttributeWeights:
 
     @cached_property
     def _entries(self) -> tuple[NDArray[np.int64], NDArray[np.uint8], Floats]:
-        """First entry of each attribute int64[A + 1], label of each entry and its weight."""
+        """Weights in sparse rows: start of the entries of each attribute, int64[A + 1]; labels; weights."""
         weights = self.chain_weights
         borders = np.arange(1, len(self.attribute_names) + 2, dtype=np.uint64)
         starts = weights.starts.astype(np.int64)
         return starts[np.searchsorted(weights.keys, borders)], weights.entry_labels, weights.entry_weights
 
     def encode(self, sequences: object) -> EncodedSequences:
-        """Return the attributes of sequences that have weights.
+        """Encode sequences by the indices and values of their attributes; leave out attributes without weights.
 
         Args:
             sequences: Sequences of items, as `herdner.CRF` accepts them.

@@ -226,7 +226,7 @@ class CRF(BaseEstimator):
         classes: Sequence[str] | None = None,
         sample_weight: Sequence[float] | None = None,
     ) -> CRF:
-        """Visit a mini-batch of sequences once, and keep the state of the learner for the next call.
+        """Update the weights by one epoch over a mini-batch. The next call continues from the learner's state.
 
         The initial learning rate of "l2sgd" is ``calibration_eta``; it is not calibrated.
 
@@ -564,14 +564,14 @@ class CRF(BaseEstimator):
         return self.algorithm or "lbfgs"
 
     def _check_parameters(self) -> None:
-        """Raise `ValueError` for a parameter that is out of range or not offered."""
+        """Raise `ValueError` for a parameter that is out of range or not supported."""
         if self._algorithm not in _DEFAULTS:
             raise ValueError(f"`algorithm` must be one of {', '.join(_DEFAULTS)}, got {self.algorithm!r}")
         for name, offered in _OFFERED.items():
             if getattr(self, name) not in offered:
                 raise ValueError(f"`{name}` must be {offered[1]!r} or None, got {getattr(self, name)!r}")
         if self.trainer_cls is not None or self.keep_tempfiles:
-            raise ValueError("`trainer_cls` and `keep_tempfiles` are not offered; leave them out")
+            raise ValueError("`trainer_cls` and `keep_tempfiles` are not supported; omit them")
         for name in ("max_iterations", "period", "calibration_samples", "calibration_candidates",
                      "calibration_max_trials", "n_threads"):  # fmt: skip
             if getattr(self, name) is not None:
@@ -630,7 +630,7 @@ class CRF(BaseEstimator):
         return index.names, replace(data, documents=documents, transitions=is_learned), borders
 
     def _fixed(self, labels: Sequence[str]) -> NDArray[np.int64]:
-        """Return an array [K, K] with 1 for the transitions that are not learned."""
+        """Return an array [K, K] with 1 for transitions that the parameter ``transitions`` fixes, else 0."""
         fixed, place = np.zeros((len(labels),) * 2, np.int64), {label: k for k, label in enumerate(labels)}
         for left, right in self.transitions or {}:
             if left in place and right in place:
@@ -638,7 +638,7 @@ class CRF(BaseEstimator):
         return fixed
 
     def _borders(self, labels: Sequence[str]) -> Borders:
-        """Return the log-potentials of the transitions that are not learned."""
+        """Return the log-potentials that the parameter ``transitions`` fixes; they are 0 for learned transitions."""
         borders, place = Borders.free(len(labels)), {label: k for k, label in enumerate(labels)}
         for (left, right), value in (self.transitions or {}).items():
             if value != -np.inf:
@@ -721,7 +721,7 @@ class CRF(BaseEstimator):
             yield batch, unary, backend.infer(graph, self.random_state, record=Record(marginals=True))
 
     def _learn_links(self, X: list[Any], y: list[Any]) -> Floats:
-        """Learn the table of links from log-potentials of chains that were trained on other folds."""
+        """Learn the table of links; chains that were trained on other folds compute the log-potentials of a fold."""
         assert self.links is not None
         weights = self._fitted()
         n_folds = min(_FOLDS, len(X))
@@ -749,7 +749,7 @@ class CRF(BaseEstimator):
     def _exact(
         self, X: Iterable[Any], backend: Any, rng: np.random.Generator | None = None
     ) -> Iterator[tuple[list[str], Any]]:  # fmt: skip
-        """Yield the labels and the exact result of each sequence; None for an empty sequence."""
+        """Yield the labels of the CRF and the result of exact inference for each sequence, None if it is empty."""
         weights = self._fitted()
         for sequence in self._sequences(X):
             unary = weights.unary(weights.encode([sequence]))
@@ -760,7 +760,7 @@ class CRF(BaseEstimator):
 
 
 class _Report:
-    """Lines about the iterations of training.
+    """Log of the iterations of training.
 
     Args:
         verbose: Print each line.

@@ -69,7 +69,7 @@ class OnlineSettings:
 
 @dataclass(frozen=True, eq=False)
 class OnlineState:
-    """State between two epochs.
+    """Weights and other values that an online algorithm keeps between two epochs.
 
     Attributes:
         weights: float64[d], weights after the last step.
@@ -108,7 +108,7 @@ class OnlineState:
 
 
 class OnlineLearner:
-    """Online learning on training data whose features are not merged.
+    """Online training of a linear chain by stochastic gradients, averaged perceptron, passive aggressive or AROW.
 
     Args:
         data: Features and allowed tags of the sequences (`ChainData.of` with ``merge=False``).
@@ -126,7 +126,7 @@ class OnlineLearner:
         sample_weights: Floats | None = None,
         n_total: float | None = None,
     ) -> None:
-        """Copy the data to compiled code."""
+        """Pass the training data to compiled code."""
         fixed = np.zeros((len(data.labels),) * 2) if borders is None else borders.transition
         self.data, self.settings = data, settings
         self.loop_data = loops.OnlineChains(
@@ -138,7 +138,7 @@ class OnlineLearner:
         self.penalty = 2.0 * max(settings.c2, 1e-12) / max(n_total or self.n_sequences, 1)
 
     def epoch(self, state: OnlineState, order: NDArray[np.int64]) -> tuple[OnlineState, float]:
-        """Visit sequences once, and return the new state and the loss.
+        """Update the weights by each sequence once, and return the new state and the loss of the epoch.
 
         Args:
             state: State before the epoch; it is not changed.
@@ -221,7 +221,7 @@ def train_online(
     rng: np.random.Generator,
     progress: EpochProgress | None = None,
 ) -> Floats:
-    """Visit all sequences in random order until the stopping rule is met, and return the weights.
+    """Train for epochs over all sequences in random order until the stopping rule is met, and return the weights.
 
     Args:
         learner: Data and settings.

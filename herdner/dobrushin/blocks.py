@@ -248,7 +248,7 @@ class _Block:
         return sums
 
     def entries(self) -> Iterator[tuple[int, int, InfluenceQuery]]:
-        """Yield (block variable, outside variable, query for its influence), for each link and each chain neighbour."""
+        """Yield v, w and the query for the influence of w on v, for each v in the block and neighbour w outside."""
         ends, possible = self.linked.ends, self.linked.possible
         for slot in self.slots.tolist():
             v, other = int(ends.variable[slot]), int(ends.other[slot])

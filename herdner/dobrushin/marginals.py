@@ -174,7 +174,7 @@ def _message(linked: LinkedBoxes, slot: int, q: Box) -> Box:
 
 
 def _mean_range(values: Floats, weights: Box) -> tuple[float, float]:
-    """Return the smallest and the largest logarithm of a weighted mean of exp(v).
+    """Return the smallest and the largest log of the weighted mean of exp(``values``), over all weights in a box.
 
     The mean is (sum of w exp(v)) / (sum of w), where log w lies in the box ``weights``.
 

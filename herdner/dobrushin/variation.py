@@ -429,12 +429,12 @@ class TargetVariables:
 
 
 def all_variables() -> TargetVariables:
-    """Select all variables as targets."""
+    """Return target variables (whose marginals a scan shall estimate) that include all variables."""
     return TargetVariables()
 
 
 def selected_variables(*variables: int) -> TargetVariables:
-    """Select the variables with the indices ``variables`` as targets.
+    """Return the target variables (whose marginals a scan shall estimate) with the indices ``variables``.
 
     Args:
         variables: Indices of the variables.

@@ -27,7 +27,7 @@ Clusters = Sequence[frozenset[Hashable]]
 
 
 class CoreferenceScore(NamedTuple):
-    """Counts of one measure.
+    """Numerators and denominators of the precision and the recall of one measure.
 
     Attributes:
         precision_sum: Numerator of the precision.
@@ -67,7 +67,7 @@ class CoreferenceScore(NamedTuple):
 
 
 def muc(gold: Clusters, predicted: Clusters) -> CoreferenceScore:
-    """Count the links that MUC compares: a cluster of n mentions has n - 1 links.
+    """Return the counts of MUC: the links that gold and predicted clusters share; n mentions have n - 1 links.
 
     Args:
         gold: Gold clusters.
@@ -88,7 +88,7 @@ def _muc_links(clusters: Clusters, owners: Mapping[Hashable, int]) -> tuple[int,
 
 
 def b_cubed(gold: Clusters, predicted: Clusters) -> CoreferenceScore:
-    """Sum the share of each mention's cluster that the other side puts into one cluster with the mention.
+    """Return the counts of B-cubed: the sum over mentions of the share of its cluster that the other side agrees on.
 
     Args:
         gold: Gold clusters.
@@ -109,7 +109,7 @@ def _shares(clusters: Clusters, owners: Mapping[Hashable, int]) -> tuple[float, 
 
 
 def ceaf_e(gold: Clusters, predicted: Clusters) -> CoreferenceScore:
-    """Sum the similarities phi 4 of the best one-to-one alignment of the clusters.
+    """Return the counts of CEAF-e: the sum of the similarities phi 4 in the best one-to-one alignment of clusters.
 
     Args:
         gold: Gold clusters.
@@ -141,7 +141,7 @@ def ceaf_e(gold: Clusters, predicted: Clusters) -> CoreferenceScore:
 
 
 def lea(gold: Clusters, predicted: Clusters) -> CoreferenceScore:
-    """Sum over clusters the share of resolved links, weighted by the number of mentions.
+    """Return the counts of LEA: the sum over clusters of the share of resolved links, weighted by cluster size.
 
     A cluster of one mention has one link, which is resolved if the mention is alone on both sides.
 

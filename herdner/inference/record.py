@@ -39,7 +39,7 @@ class Record:
         """Raise ``ValueError`` unless ``every`` is an integer of at least 0."""
         if not isinstance(self.every, Integral) or self.every < 0:
             raise ValueError(
-                f"every must be a number of sweeps of at least 0 (0 records no states), not {self.every!r}"
+                f"`every` must be a number of sweeps, at least 0 (0 records no states), got {self.every!r}"
             )
 
     @classmethod

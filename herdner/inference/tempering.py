@@ -188,7 +188,7 @@ class Ensemble:
         return cls(replicas, betas)
 
     def adapt(self) -> None:
-        """Equalise the rejection rates of the rounds since the last change, once a possible state was visited."""
+        """Change the temperatures so that rejection rates become equal. Wait until a possible state was visited."""
         if len(self.betas) > 1 and self.replicas.best_log_potential > -math.inf:
             self.betas = equalise_rejections(self.betas, self.replicas.rejection_rates)
             self.replicas.set_temperatures(self.betas, penalties_of(self.betas))

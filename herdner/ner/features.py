@@ -165,8 +165,8 @@ class FeaturePlan:
             match = _ITEM.fullmatch(item)
             if match is None or match[1] not in attributes or abs(int(match[2])) > MAX_OFFSET:
                 raise ValueError(
-                    f"feature template {template!r}: items must be attribute[offset] with an offset from -{MAX_OFFSET}"
-                    f" to {MAX_OFFSET} and one of {', '.join(attributes)}, got {item!r}"
+                    f"feature template {template!r}: {item!r} is not attribute[offset]; the attribute must be one of"
+                    f" {', '.join(attributes)}, and the offset from -{MAX_OFFSET} to {MAX_OFFSET}"
                 )
             items.append((attributes[match[1]], int(match[2])))
         return items

@@ -310,7 +310,7 @@ def test_bad_sequences(items: Any, tags: Any, message: str) -> None:
         ({"algorithm": "svm"}, "`algorithm` must be one of lbfgs, l2sgd, ap, pa, arow, got 'svm'"),
         ({"c1": -1.0}, "`c1` must be a finite number of at least 0"),
         ({"linesearch": "Backtracking"}, "`linesearch` must be 'MoreThuente' or None"),
-        ({"trainer_cls": object}, "are not offered"),
+        ({"trainer_cls": object}, "are not supported"),
         ({"max_iterations": 0}, "max_iterations must be a whole number of at least 1"),
         ({"transitions": {("A", "B"): np.nan}}, "`transitions` must be a finite number"),
     ],

@@ -103,9 +103,9 @@ def test_options_of_some(name, options, message):
         (lambda: Gibbs(sharing=3), "sharing must be complete, blanket"),  # type: ignore[arg-type]
         (lambda: Gibbs(driving=3), "driving must be sobol, lfsr"),  # type: ignore[arg-type]
         (lambda: Gibbs(record=3), "record must be a list of best"),  # type: ignore[arg-type]
-        (lambda: Record(every=-1), "every must be a number of sweeps .*not -1"),
-        (lambda: Record(every=2.5), "every must be a number of sweeps .*not 2.5"),  # type: ignore[arg-type]
-        (lambda: Record(every="3"), "every must be a number of sweeps .*not '3'"),  # type: ignore[arg-type]
+        (lambda: Record(every=-1), "`every` must be a number of sweeps, .*got -1"),
+        (lambda: Record(every=2.5), "`every` must be a number of sweeps, .*got 2.5"),  # type: ignore[arg-type]
+        (lambda: Record(every="3"), "`every` must be a number of sweeps, .*got '3'"),  # type: ignore[arg-type]
         (
             lambda: Gibbs(5, annealing=[1, 2]),
             "5 inverse temperatures, one for each sweep, not 2; or set n_sweeps=2",

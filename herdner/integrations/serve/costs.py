@@ -56,5 +56,5 @@ def file_seconds(n_characters: int, format: str) -> float:
 
 
 def label_factor(n_labels: int) -> float:
-    """Return how many times as long a model with this number of labels takes as the model `en`."""
+    """Return the run time of a model with ``n_labels`` labels, divided by the run time of the model `en`."""
     return max(n_labels / N_LABELS, 1.0) ** 2

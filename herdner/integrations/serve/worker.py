@@ -123,7 +123,8 @@ class RequestHandler:
             if not before["end"] <= each["start"] < each["end"] <= len(text):
                 place = f"{each['start']}..{each['end']}"
                 raise ValueError(
-                    f"the entity at {place} must be inside the text, not empty, and must not overlap another entity"
+                    f"the entity at {place} must lie inside the text, must not be empty and must not overlap"
+                    " another entity"
                 )
         values = [
             Entity(e["start"], e["end"], e["label"], text[e["start"] : e["end"]], e.get("confidence"), e.get("name_id"))

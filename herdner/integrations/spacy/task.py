@@ -69,7 +69,7 @@ class NoiseModel:
         return np.log(probabilities)
 
     def outside_scores(self, n_labels: int) -> Floats:
-        """Return the log-potential of each label, and of no name, for a token outside all spans, [n_labels + 1]."""
+        """Return log-potentials [n_labels + 1] of a token outside all spans: one per label and one for "no name"."""
         return np.log(np.append(np.full(n_labels, self.missed / n_labels), 1 - self.missed))
 
     def parser_scores(self, probabilities: Floats) -> Floats:

@@ -55,7 +55,7 @@ class NameCluster:
     )  # fmt: skip
 
     def __init__(self) -> None:
-        """Begin a name without mentions."""
+        """Create a name without mentions."""
         self.forms: list[MentionForm] = []
         self.labels: set[str] = set()
         self.genders: set[str] = set()
@@ -70,7 +70,7 @@ class NameCluster:
         self._latest = -1
 
     def add(self, form: MentionForm, positions: Sequence[int]) -> bool:
-        """Add mentions with one form; return whether the form is new.
+        """Add mentions that have the same form to the name; return True if the name did not have this form yet.
 
         Args:
             form: Form of the mentions.
@@ -106,14 +106,14 @@ class NameCluster:
 
 
 class _Index:
-    """Names by the words with which their mentions may be found."""
+    """Index of the names of a document by the words of their mentions."""
 
     def __init__(self) -> None:
         self._names: defaultdict[str, list[NameCluster]] = defaultdict(list)
         self._starts: defaultdict[str, list[int]] = defaultdict(list)
 
     def candidates(self, form: MentionForm, position: int) -> list[NameCluster]:
-        """Return the names that share a key with a mention: those that begin before it, and the next ones."""
+        """Return the names that share a key with a mention: names that begin before it and a few later names."""
         names: dict[NameCluster, None] = {}
         for key in _keys(form):
             if same := self._names.get(key):
@@ -122,7 +122,7 @@ class _Index:
         return [name for name in names if any(match(form, other) for other in name.forms)]
 
     def add(self, form: MentionForm, name: NameCluster, position: int) -> None:
-        """Add the keys of a new form of a name."""
+        """Add a name to the index under the keys of one of its forms."""
         for key in _keys(form):
             if key not in name.keys:
                 name.keys.add(key)
@@ -198,7 +198,7 @@ def cluster_mentions(
 def _rows(
     form: MentionForm, position: int, pronouns: PronounCounts, candidates: Sequence[NameCluster]
 ) -> list[list[str]]:
-    """Return the features of a new name and of each candidate."""
+    """Return one row of features for each choice of a mention's name: a new name first, then each candidate."""
     before = [name.position_before(position) for name in candidates]
     rows, latest, n_rivals = [features_of_new(form)], max(before), len(candidates) - 1
     for name, offset in zip(candidates, before, strict=True):
@@ -211,7 +211,7 @@ def _rows(
 
 
 class Pronouns:
-    """Pronouns that follow each person's name before the next person's name, counted on first use.
+    """Counts of the pronouns between each mention of a person and the next mention; computed on first use.
 
     Args:
         text: Text of the document.
@@ -269,7 +269,7 @@ def weights() -> Mapping[str, float]:
 
 
 def scorer(weights: Mapping[str, float]) -> Choose:
-    """Return the function that chooses the candidate with the highest sum of weights.
+    """Return a function that chooses the name with the highest sum of feature weights for a mention.
 
     Args:
         weights: Weight of each feature; others have the weight 0.
@@ -318,7 +318,7 @@ def _forms_of(document: Document) -> list[MentionForm]:
 
 
 def _forms_with_rivals(forms: Sequence[MentionForm]) -> set[MentionForm]:
-    """Return the forms whose mentions may belong to several names; the others are compared with no name.
+    """Return the forms whose mentions may belong to several names. Mentions of other forms need no comparison.
 
     These are forms that share a key with another form, and single words that occur several times.
     """
@@ -338,7 +338,7 @@ def _forms_with_rivals(forms: Sequence[MentionForm]) -> set[MentionForm]:
 
 
 def assign_names(document: Document, choose: Choose) -> Document:
-    """Return the document with the names that a function chooses for its entities.
+    """Return the document with a `name_id` for each entity; a function chooses the name of each mention.
 
     Args:
         document: Document with entities.

@@ -28,7 +28,7 @@ SHARE_OF_PRONOUNS = 2  # a gender needs twice as many pronouns as the other
 
 
 class ComparedName(Protocol):
-    """Interface of the mentions of one name, as far as features need them."""
+    """Interface of a name with the values from which features are computed."""
 
     forms: list[MentionForm]
     labels: set[str]
@@ -55,7 +55,7 @@ def nicknames() -> Mapping[str, frozenset[str]]:
 
 
 def is_similar(a: str, b: str) -> bool:
-    """Return whether two first names may belong to one person: an initial, a beginning or a nickname.
+    """Return True if a first name is an initial, a beginning or a nickname of another first name.
 
     Args:
         a: First name in lower case.
@@ -77,7 +77,7 @@ def is_similar(a: str, b: str) -> bool:
 
 @lru_cache(N_CACHED)
 def match(a: MentionForm, b: MentionForm) -> str:
-    """Return the closest of `MATCHES` between the words of a mention and those of another mention.
+    """Return the element of `MATCHES` that describes how the words of two mentions match most closely.
 
     Args:
         a: Form of a mention.
@@ -97,7 +97,7 @@ def match(a: MentionForm, b: MentionForm) -> str:
 
 
 def _match_word(short: MentionForm, full: MentionForm) -> str:
-    """Return the match of a form of one word with a form of several words."""
+    """Return the element of `MATCHES` for a form of one word and a form of several words."""
     (word,), words = short.words, full.words
     if word == words[-1]:
         return "last word"
@@ -112,7 +112,7 @@ def _match_word(short: MentionForm, full: MentionForm) -> str:
 
 
 def _match_words(short: tuple[str, ...], full: tuple[str, ...]) -> str:
-    """Return the match of two forms of several words."""
+    """Return the element of `MATCHES` for two forms of several words."""
     if full[: len(short)] == short:
         return "beginning"
     if full[-len(short) :] == short:

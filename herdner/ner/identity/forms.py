@@ -141,7 +141,7 @@ def _acronym(words: Sequence[str]) -> str:
 
 
 def _split(tokens: list[str], is_person: bool) -> tuple[list[str], list[str], bool]:
-    """Return the titles and the words of a name, and whether it names several persons."""
+    """Return the titles and the words of a name, and True if they name several persons."""
     if is_person:  # "Tom's Aunt Polly" is a name of the aunt
         owners = [i for i, token in enumerate(tokens[:-1]) if token.endswith(("'s", "’s")) or token in _POSSESSIVES]
         tokens = tokens[owners[-1] + 1 :] if owners else tokens
@@ -165,7 +165,7 @@ def _may_begin(token: str) -> bool:
 
 
 def _scan(tokens: Sequence[str], is_person: bool) -> tuple[list[str], list[str], bool]:
-    """Return the titles and words up to the first comma, bracket or clause, and whether there are several persons.
+    """Return the titles and words before the first comma, bracket or clause, and True if they name several persons.
 
     If lower-case words follow the name of a person, the name is behind them: "activist and philosopher Noam Chomsky".
     """

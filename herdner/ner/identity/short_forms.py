@@ -35,7 +35,7 @@ BODIES = frozenset(
 
 
 def relabel_short_forms(document: Document) -> Document:
-    """Return the document with the labels of full names for the short forms that a full name decides.
+    """Give each short form the label of its full name, if the full names in the document agree.
 
     Args:
         document: Tagged document with confidences. A document with malformed tags is returned unchanged.

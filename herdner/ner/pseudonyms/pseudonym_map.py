@@ -141,7 +141,7 @@ class PseudonymMap:
         return name.forms[form]
 
     def connect(self, pseudonym: str, form: str) -> None:
-        """Add a pseudonym or invented word and its original.
+        """Connect a pseudonym or an invented word with its original.
 
         Args:
             pseudonym: The pseudonym.
@@ -314,7 +314,7 @@ def _no_checkpoint() -> None:
 
 
 class _Checkpoint:
-    """Function object that saves a map if it has grown, and locks the new file."""
+    """Function object that saves a map if it has new entries, and locks the saved file."""
 
     def __init__(self, names: PseudonymMap, path: Path, locks: ExitStack) -> None:
         self.names, self.path, self.locks = names, path, locks
@@ -352,7 +352,7 @@ def _mapped_name(i: int, item: Any) -> MappedName:
 
 
 def _form(pair: Any) -> tuple[str, str] | None:
-    """Return a form and its pseudonym; None if they are not valid."""
+    """Return the form and the pseudonym in an entry of a map file, or None if the entry is invalid."""
     values = cast(dict[str, Any], pair) if isinstance(pair, dict) else {}
     form, pseudonym = values.get("original"), values.get("pseudonym")
     return (form, pseudonym) if _is_text(form) and _is_text(pseudonym) else None  # pyright: ignore[reportReturnType]

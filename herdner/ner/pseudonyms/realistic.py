@@ -107,7 +107,7 @@ class Realistic:
         return "".join(name.words.get(match[0], match[0]) for match in TOKEN_OR_SPACE.finditer(form))
 
     def _invent(self, name: MappedName, form: str, context: str) -> None:
-        """Add an invented word for each word of a form that is new in the name."""
+        """Invent a word for each word of a form that has no invented word yet, and add it to the name."""
         tokens: list[str] = TOKEN.findall(form)
         selected = [token for token in tokens if self._is_name_word(token)]
         if name.label not in ("PER", "PERSON"):
@@ -157,7 +157,7 @@ class Realistic:
 
 
 def _case(token: str) -> Any:
-    """Return the function that gives a word in lower case the case of a token; None if there is none."""
+    """Return the `str` method that converts a lower-case word to the case pattern of a token, or None."""
     for convert in (str.capitalize, str.upper, str.lower):
         if convert(token.lower()) == token:
             return convert

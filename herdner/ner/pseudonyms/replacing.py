@@ -226,7 +226,7 @@ def _other(text: str, start: int, end: int) -> Piece:
 
 
 def _mention_pieces(document: Document) -> list[Piece]:
-    """Return the mentions of a document, without white space at their borders."""
+    """Return the mentions of a document as pieces without white space at their borders."""
     owners = {name.id: Owner(name.label, name.text, name_key(name.text)) for name in document.names}
     pieces: list[Piece] = []
     for entity in document.entities:
@@ -270,7 +270,7 @@ def _precedence(piece: Piece) -> tuple[int, int, int]:
 
 
 def _joined(text: str, pieces: Sequence[Piece]) -> list[Piece]:
-    """Join a repeat with the piece of the same name beside it, as in "Ana" and "Rivera"."""
+    """Join a repeat with an adjacent piece of the same name, as in "Ana" and "Rivera"."""
     result: list[Piece] = []
     for piece in pieces:
         last = result[-1] if result else None
@@ -312,7 +312,7 @@ class _Repeats:
         self._decisions: dict[str, str | None] = {}
 
     def _add(self, text: str, start: int, owner: Owner) -> bool:
-        """Add the words of a mention, and return whether one of them is new."""
+        """Add the words of a mention to the search, and return True if one of them is new."""
         n_words = len(self.owners)
         for word in words(text):
             owners = self.owners.setdefault(word, [])
@@ -337,7 +337,7 @@ class _Repeats:
         return (Piece(each.start, each.end, REPEAT, ordered[int(each.original)]) for each in found)
 
     def words(self, pieces: Sequence[Piece]) -> tuple[list[Piece], dict[str, tuple[int, list[Owner]]]]:
-        """Find the words of names outside of the pieces, and longer words that contain them.
+        """Find words outside of the pieces that are words of a name, or that contain one.
 
         Return those to replace; and for each common word that remains, the number of its occurrences and its names.
         """
@@ -350,7 +350,7 @@ class _Repeats:
             self._decisions.clear()  # "AnaRivera" was found by "Rivera"; now "anarivera" is searched
 
     def _scan(self, pieces: Sequence[Piece]) -> tuple[list[Piece], dict[str, tuple[int, list[Owner]]]]:
-        """Search once for the words that are known, with the results of `words`."""
+        """Search the text once for all known words of names; return the same values as `words`."""
         text = self.document.text
         repeats: list[Piece] = []
         counts: Counter[str] = Counter()
@@ -391,12 +391,12 @@ class _Repeats:
         return None
 
     def _nearest(self, word: str, offset: int) -> Owner:
-        """Return the name with this word that is mentioned last before an offset, else the first one."""
+        """Return the owner of a word: the last name with this word before an offset, else the first name after it."""
         owners = self.owners[word]
         return owners[max(bisect_right(owners, offset, key=_offset) - 1, 0)][1]
 
     def _may_remain(self, word: str, token: str, offset: int, owner: Owner) -> bool:
-        """Return whether a word of a name is a common word that is not used as a name at this offset."""
+        """Return True if a word of a name may stay in the text, because it is used as a common word at this offset."""
         if word not in self.common_words:
             return False
         is_capitalised = token[:1].isupper() and token[1:].islower()

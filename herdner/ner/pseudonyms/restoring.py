@@ -160,7 +160,7 @@ class Restorer:
         return best, originals[match] if match in originals else _respaced(match, *next(iter(originals.items())))
 
     def _may_grow(self, token: str, node: dict[str, Any], is_first: bool) -> bool:
-        """Return whether the next chunk may turn the last token of a text into one that ``node`` contains."""
+        """Return True if the next chunk may extend the last token of a text to a token that ``node`` contains."""
         if token.isspace():
             return not is_first and " " in node and len(token) <= MAX_SPACES
         return len(token) <= self._longest and is_joined(token + "a", len(token))

@@ -188,7 +188,7 @@ def count_visits(
 
 
 def focus_variable(graph: Graph, sharing: Sharing | None = None, variable: int = -1) -> Focus:
-    """Return the joint distribution and the herding weights of one variable of a small graph, as a `Focus`.
+    """Return the joint distribution of a small graph, and the herding weights of one of its variables, as a `Focus`.
 
     Args:
         graph: A small graph.

@@ -259,7 +259,7 @@ def approximate_lmo(run: ParticleRun, x: Floats, seed: int) -> Floats:
 
 
 def move_along_field(run: ParticleRun, x: Floats, field: Callable[[Floats], Floats] | None, seed: int) -> Floats:
-    """Move points along a Stein field plus the term of their own scores; return the new positions.
+    """Move points along a Stein field and their own scores (gradients of log p); return the new positions.
 
     Args:
         run: The run.

@@ -383,8 +383,11 @@ def test_a_file_in_every_format_and_names_that_do_not_fit(client: Any) -> None:
             assert [(entity.label, entity.text) for entity in document.entities] == [("ORG", TEXT[:13])]
     for wrong, said in (
         ({"entities": [name, name]}, "must not overlap another entity"),
-        ({"entities": [{**name, "end": 10**6}]}, "must be inside the text"),
-        ({"entities": [{**name, "start": 13}]}, "must be inside the text, not empty, and must not overlap"),
+        ({"entities": [{**name, "end": 10**6}]}, "must lie inside the text"),
+        (
+            {"entities": [{**name, "start": 13}]},
+            "must lie inside the text, must not be empty and must not overlap another entity",
+        ),
         ({"format": "pdf"}, "format must be one of"),
     ):
         answer = client.post("/api/file", json={"text": TEXT, "entities": [], "format": "jsonl", **wrong})
