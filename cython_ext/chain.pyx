@@ -216,19 +216,18 @@ def viterbi(const double[:, ::1] unary not None, tables, offsets, edge_table, in
     return fault
 
 
-def forward_backward(const double[:, ::1] unary not None, const double[:, :, ::1] tables not None,
-                     const int64_t[::1] offsets not None, const int32_t[::1] edge_table,
-                     double[::1] log_z not None, double[:, ::1] nodes=None,
-                     double[:, :, ::1] counts=None, double[:, :, ::1] edges=None):
+def forward_backward(const double[:, ::1] unary not None, tables, offsets, edge_table, double[::1] log_z not None,
+                     double[:, ::1] nodes=None, double[:, :, ::1] counts=None, double[:, :, ::1] edges=None):
     """Fill ``log_z`` [S] and the other outputs that are not None.
 
     ``nodes`` [N, K] are node marginals; ``counts`` [T, K, K] the sums of the edge marginals by table; ``edges``
     [N, K, K] the edge marginals, row t for tokens t - 1 and t, 0 at the start of a sequence.
     """
-    tables, offsets = own_tables(tables, unary.shape[1]), own_sequences(offsets, unary.shape[0])
-    edge_table = own_edges(edge_table, unary.shape[0], tables.shape[0])
-    check_outputs(unary, tables, offsets, log_z, nodes, counts, edges)
-    cdef Workspace space = Workspace(tables, longest(offsets))
+    tables, edge_table = own_tables(tables, unary.shape[1]), own_edges(edge_table, unary.shape[0], len(tables))
+    cdef const int64_t[::1] borders = own_sequences(offsets, unary.shape[0])
+    cdef const int32_t[::1] table_of = edge_table
+    check_outputs(unary, tables, borders, log_z, nodes, counts, edges)
+    cdef Workspace space = Workspace(tables, longest(borders))
     cdef Smoothed *c = &space.c
     cdef bint backward = not (nodes is None and counts is None and edges is None)
     cdef double[:, :, ::1] outer = None
@@ -236,10 +235,10 @@ def forward_backward(const double[:, ::1] unary not None, const double[:, :, ::1
     cdef const int32_t *edge
     cdef int64_t s, start, n, t, fault = -1
     cdef PairCounts pairs = None
-    if edges is None and edge_table is None and (counts is None or nodes is not None):
+    if edges is None and table_of is None and (counts is None or nodes is not None):
         if counts is not None:
             pairs = PairCounts(unary.shape[1], c.scaled.stride)
-        fault = smooth_all(space, unary, offsets, log_z, nodes, None, pairs)
+        fault = smooth_all(space, unary, borders, log_z, nodes, None, pairs)
         if pairs is not None:
             np.asarray(counts)[0] = pairs.total(space)
         return fault
@@ -250,13 +249,13 @@ def forward_backward(const double[:, ::1] unary not None, const double[:, :, ::1
     if edges is not None:
         edges[:] = 0.0
     with nogil:
-        for s in range(offsets.shape[0] - 1):
-            start = offsets[s]
-            n = offsets[s + 1] - start
+        for s in range(borders.shape[0] - 1):
+            start = borders[s]
+            n = borders[s + 1] - start
             log_z[s] = 0.0
             if n == 0:
                 continue
-            edge = edges_from(edge_table, start)
+            edge = edges_from(table_of, start)
             if chain_has_bad_numbers(&unary[start, 0], n * c.scaled.n_states):
                 fault = BAD_NUMBERS
                 break
@@ -309,39 +308,39 @@ cdef int check_spans(const int64_t[::1] offsets, const int32_t[::1] states, int6
     return 0
 
 
-def span_log_probability(const double[:, ::1] unary not None, const double[:, :, ::1] tables not None,
-                         const int64_t[::1] offsets not None, const int32_t[::1] edge_table, states, span_starts,
+def span_log_probability(const double[:, ::1] unary not None, tables, offsets, edge_table, states, span_starts,
                          span_ends, double[::1] out not None):
     """Fill ``out`` with log P(tokens span_start to span_end - 1 have these ``states`` [N]).
 
     Spans are sorted by their starts, not empty, and each lies inside one sequence. Sequences without a span are
     skipped.
     """
-    tables, offsets = own_tables(tables, unary.shape[1]), own_sequences(offsets, unary.shape[0])
-    edge_table = own_edges(edge_table, unary.shape[0], tables.shape[0])
+    tables, edge_table = own_tables(tables, unary.shape[1]), own_edges(edge_table, unary.shape[0], len(tables))
+    cdef const int64_t[::1] borders = own_sequences(offsets, unary.shape[0])
+    cdef const int32_t[::1] table_of = edge_table
     states = own(states, np.int32, 1, "states")
     span_starts, span_ends = own(span_starts, np.int64, 1, "span_starts"), own(span_ends, np.int64, 1, "span_ends")
-    check_spans(offsets, states, unary.shape[1], span_starts, span_ends)
+    check_spans(borders, states, unary.shape[1], span_starts, span_ends)
     require(out.shape[0] == len(span_starts), "out must have an entry for each span")
-    cdef Workspace space = Workspace(tables, longest(offsets))
+    cdef Workspace space = Workspace(tables, longest(borders))
     cdef Spans spans = Spans(states, span_starts, span_ends, out)
     cdef Smoothed *c = &space.c
     cdef const int32_t *edge
     cdef int64_t s, start, n, fault = -1
-    if edge_table is None:
-        return smooth_all(space, unary, offsets, None, None, spans, None)
+    if table_of is None:
+        return smooth_all(space, unary, borders, None, None, spans, None)
     with nogil:
-        for s in range(offsets.shape[0] - 1):
-            start = offsets[s]
-            n = offsets[s + 1] - start
-            if not spans.any_in(start, offsets[s + 1]):
+        for s in range(borders.shape[0] - 1):
+            start = borders[s]
+            n = borders[s + 1] - start
+            if not spans.any_in(start, borders[s + 1]):
                 continue
-            edge = edges_from(edge_table, start)
+            edge = edges_from(table_of, start)
             if chain_has_bad_numbers(&unary[start, 0], n * c.scaled.n_states):
                 fault = BAD_NUMBERS
                 break
             if smooth(c, &unary[start, 0], n, edge, True) != CHAIN_OK:
                 fault = s
                 break
-            spans.fill(c, unary, edge, start, offsets[s + 1], &space.work[0])
+            spans.fill(c, unary, edge, start, borders[s + 1], &space.work[0])
     return fault
