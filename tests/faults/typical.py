@@ -35,9 +35,8 @@ def tag(herdner: Any) -> None:
     for rule in ("Company", "Overlap", "Initials", "SameWord", "NameParts"):
         kind = getattr(import_module("herdner.crf.link_rules"), rule, None)
         with suppress(TypeError):
-            kind() and __import__("herdner.crf.templates").crf.templates.skip_chain_template(kind()).links(
-                list(tagged.tokens), tagged.sentence_offsets
-            )
+            template = import_module("herdner.crf.templates").skip_chain_template(kind and kind())
+            template.links(list(tagged.tokens), tagged.sentence_offsets)
 
 
 def graphs(herdner: Any) -> list[Any]:
