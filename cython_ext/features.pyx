@@ -255,7 +255,8 @@ cdef class Extractor:
         """Return the `Words` of a sequence of tokens."""
         cdef list words = list(tokens)  # a copy, which no other thread can alter
         cdef Py_ssize_t n = len(words), i
-        cdef int32_t[::1] types = np.empty(n, np.int32)
+        types_array = np.empty(n, np.int32)
+        cdef int32_t[::1] types = types_array
         cdef PyObject** items = items_of(words)
         cdef object type
         cdef TypeStore store
@@ -270,7 +271,7 @@ cdef class Extractor:
                 if types[i] == -1:
                     type = store.ids.values.get(words[i])
                     types[i] = self.intern(store, words[i]) if type is None else type
-        return Words(store, types)
+        return Words(store, types_array)
 
     cdef Context context(self, tokens, offsets, documents):
         cdef Words words = tokens if isinstance(tokens, Words) else self.words(tokens)

@@ -286,7 +286,7 @@ cdef class Engine:
         """
         cdef int64_t fault
         require(0 <= first <= last <= self.most_updates // max(self.n_steps, 1), "the sweeps must fit the run")
-        require(self.uniforms is None and self.has_colours, "threads need colours, and no uniform numbers from outside")
+        require(self.has_colours, "threads need colours")
         self.require_updates(first * self.n_steps, last * self.n_steps)
         self.enter(thread)
         with nogil:

@@ -40,6 +40,13 @@ cdef class Memory:
         if self.array is not None:
             PyBuffer_Release(&self.view)
 
+    cdef object to_array(self):
+        """Return the memory as an array."""
+        array = np.asarray(self)
+        if array.dtype.hasobject:  # NumPy hides that no memory is left for the view
+            raise MemoryError
+        return array
+
     def __getbuffer__(self, Py_buffer* buffer, int flags):
         if flags & PyBUF_WRITABLE or self.array is None:
             raise BufferError("this memory is read-only")
@@ -62,7 +69,7 @@ def sealed(values):
         memory.fill(values)
     else:
         memory.fill(np.array(values, order="C", copy=True, subok=False))
-    return np.asarray(memory)
+    return memory.to_array()
 
 
 def is_sealed(array not None):
@@ -87,7 +94,7 @@ cdef object own(value, dtype, int n_axes, str name):
         return array
     memory = Memory.__new__(Memory)
     memory.fill(array.copy())
-    return np.asarray(memory)
+    return memory.to_array()
 
 
 cdef int require(bint valid, str fault) except -1:

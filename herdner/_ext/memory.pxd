@@ -14,6 +14,7 @@ cdef class Memory:
     cdef Py_buffer view
 
     cdef int fill(self, array) except -1
+    cdef object to_array(self)
 
 
 cdef object own(value, dtype, int n_axes, str name)

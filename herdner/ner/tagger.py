@@ -360,8 +360,9 @@ class Tagger(Estimator):
 
         The confidence of an entity is the probability that exactly its tokens have its label. It is computed under the
         chain of the sentence and the messages of linked tokens, for every backend. A calibrated model maps it to the
-        precision of such entities on held-out documents (`herdner.ner.calibration`). Tags and `predict_marginals` are
-        not calibrated.
+        precision of such entities on held-out documents (`herdner.ner.calibration`). The best tags and
+        `predict_marginals` are not calibrated; whether a short form takes the label of a full name depends on the
+        calibrated confidences.
 
         Samplers, ICM and mean field start at the best tags of the chain. From another start they would rarely reach
         these tags, because a tag scheme forbids most changes of a single tag.

@@ -12,7 +12,7 @@ TEXT = "Ada Reyes met Bo Lim in Lima. Reyes left with Lim, who works at the Bank
 MOST_FUNCTIONS, MOST_FILES = 40, 14
 # The clusters of mentions that belong to one name are a stage of their own, after tagging.
 CLUSTERS = Path("ner", "identity")
-MOST_CLUSTER_FUNCTIONS, MOST_CLUSTER_FILES = 35, 3
+MOST_CLUSTER_FUNCTIONS, MOST_CLUSTER_FILES = 35, 4
 
 
 def called_functions(text: str) -> set[tuple[str, str, int]]:
