@@ -211,7 +211,7 @@ def _rows(
 
 
 class Pronouns:
-    """Counts of the pronouns between each mention of a person and the next mention; computed on first use.
+    """Counts of pronouns between each mention of a person and the next mention of a person, lazily computed.
 
     Args:
         text: Text of the document.

@@ -55,7 +55,7 @@ def nicknames() -> Mapping[str, frozenset[str]]:
 
 
 def is_similar(a: str, b: str) -> bool:
-    """Return True if a first name is an initial, a beginning or a nickname of another first name.
+    """Return True if one of two first names may be an initial, a beginning or a nickname of the other, or if equal.
 
     Args:
         a: First name in lower case.

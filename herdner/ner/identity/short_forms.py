@@ -35,7 +35,7 @@ BODIES = frozenset(
 
 
 def relabel_short_forms(document: Document) -> Document:
-    """Give each short form the label of its full name, if the full names in the document agree.
+    """Correct the labels of short forms by their full names, and add surnames that the tagger missed.
 
     Args:
         document: Tagged document with confidences. A document with malformed tags is returned unchanged.
