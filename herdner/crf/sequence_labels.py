@@ -15,7 +15,7 @@ from herdner.crf.weights import MOST_TAGS
 
 @dataclass(frozen=True, eq=False)
 class EncodedLabels:
-    """Labels of the items of sequences.
+    """Labels of the items of sequences, encoded as integers.
 
     Attributes:
         labels: The K labels.

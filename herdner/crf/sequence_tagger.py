@@ -156,7 +156,7 @@ class SequenceTagger:
         try:
             return self.weights.labels.index(label)
         except ValueError:
-            raise ValueError(f"unknown label {label!r}; there are {', '.join(self.weights.labels)}") from None
+            raise ValueError(f"unknown label {label!r}; the labels are {', '.join(self.weights.labels)}") from None
 
 
 @dataclass(frozen=True)

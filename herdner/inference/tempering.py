@@ -73,7 +73,7 @@ def find_blocks(
 def _find_block(
     neighbours: list[set[int]], log_sizes: list[float], width: int, missing: set[int], rng: np.random.Generator
 ) -> list[int]:
-    """Return one block that contains at least one variable of ``missing``; the graph ``neighbours`` is used up."""
+    """Return one block that contains at least one variable of ``missing``. The graph ``neighbours`` is modified."""
     ties = rng.random(len(neighbours)).tolist()
     alive = [True] * len(neighbours)
     cheapest = [(len(others), ties[v], v) for v, others in enumerate(neighbours)]

@@ -21,7 +21,7 @@ COLUMNS = ("name", "label", "mentions", "documents", "first_document", "context"
 
 
 class IndexedName(NamedTuple):
-    """Name of a corpus.
+    """Name in an index, with its counts and its first context.
 
     Attributes:
         name: Fullest form, in the spelling of the first document that does not write it in capitals.

@@ -32,7 +32,7 @@ PHONE_CONTEXT = 60  # characters before and behind a phone number in which a wor
 
 
 class Identifier(NamedTuple):
-    """Structured identifier in a text.
+    """Structured identifier in a text, such as an e-mail address.
 
     Attributes:
         start: Offset of the first character.

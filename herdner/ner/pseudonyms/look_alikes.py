@@ -23,7 +23,7 @@ NOUNS: Mapping[str, str] = {
 
 
 def noun(label: str) -> str:
-    """Return the first word of the numbered pseudonyms of a label.
+    """Return the first word of the numbered pseudonyms of a label, such as "Person".
 
     Args:
         label: Entity type or kind of identifier.
@@ -32,7 +32,7 @@ def noun(label: str) -> str:
 
 
 def prefix(label: str) -> str:
-    """Return the beginning of the hash values of a label.
+    """Return the beginning of the hash pseudonyms of a label, such as "PER_".
 
     Args:
         label: Entity type or kind of identifier.

@@ -293,7 +293,7 @@ def _offset(pair: tuple[int, Owner]) -> int:
 
 
 class _Repeats:
-    """Search for occurrences of the forms and words of names outside of their mentions.
+    """Search for repeats of names in a document: their forms and words outside of the mentions that were found.
 
     Args:
         document: The document.
@@ -337,7 +337,7 @@ class _Repeats:
         return (Piece(each.start, each.end, REPEAT, ordered[int(each.original)]) for each in found)
 
     def words(self, pieces: Sequence[Piece]) -> tuple[list[Piece], dict[str, tuple[int, list[Owner]]]]:
-        """Find words outside of the pieces that are words of a name, or that contain one.
+        """Find the words outside of the pieces that repeat or contain a word of a name.
 
         Return those to replace; and for each common word that remains, the number of its occurrences and its names.
         """

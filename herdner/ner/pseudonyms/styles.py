@@ -37,7 +37,7 @@ class Numbered:
     """
 
     def __init__(self, names: PseudonymMap, labels: Iterable[str] = ()) -> None:
-        """Find the highest number of each noun."""
+        """Find the highest number that the map contains for each noun."""
         self._names = names
         self._pattern = look_alikes("numbered", {*labels, *names.labels})
         self._last: Counter[str] = Counter()

@@ -45,7 +45,7 @@ def fold(text: str) -> str:
 
 
 def name_key(text: str) -> str:
-    """Return the form of a name in which names of different documents are compared.
+    """Return the key of a name. Two names of one label in different documents are the same if their keys are equal.
 
     Args:
         text: The name. Case, white space and compatibility forms make no difference.
