@@ -45,3 +45,16 @@ def test_a_name_id_that_is_no_integer_is_an_error() -> None:
     values["entities"][0]["name_id"] = "0"
     with pytest.raises(ValueError, match="`name_id` must be an integer or None, got '0'"):
         Document.from_dict(values)
+
+
+def test_name_ids_are_given_to_a_copy() -> None:
+    document = Document.from_text("Ada met Bo.", id="x").with_proposals(
+        [Entity(0, 3, "PER", "Ada", 0.5), Entity(8, 10, "PER", "Bo", 0.5)]
+    )
+    assert document.names == ()
+    named = document.with_name_ids([4, 2])
+    assert [(name.id, name.text) for name in named.names] == [(4, "Ada"), (2, "Bo")]
+    assert named.without_annotation() == document.without_annotation()
+    assert document.names == ()
+    with pytest.raises(ValueError, match="there are 2 entities and 1 ids"):
+        document.with_name_ids([0])
