@@ -143,10 +143,12 @@ def test_importance_may_be_an_array() -> None:
 
 
 def test_an_interrupted_run_keeps_its_certificate(monkeypatch) -> None:
-    def stopped(*arguments):
-        raise Interrupted(herdner.plain_gibbs(2).infer(weak_graph(), 1))
+    result = herdner.plain_gibbs(2).infer(weak_graph(), 1)
 
-    monkeypatch.setattr(herdner.inference.backends.dogs, "sample", stopped)
+    def stopped(*_arguments: object, **_options: object) -> None:
+        raise Interrupted(result)
+
+    monkeypatch.setattr(herdner.Gibbs, "infer", stopped)
     with pytest.raises(Interrupted) as caught:
         DoGS().infer(weak_graph(), 1)
     assert caught.value.result.certificate.bound < 6
