@@ -16,6 +16,9 @@ from herdner._ext.memory cimport own, require_offsets
 
 cdef enum:
     INSENSITIVE_COST = 1
+    MARGIN_PERCEPTRON = 3
+
+PERCEPTRON = MARGIN_PERCEPTRON
 
 
 @cython.final
@@ -343,35 +346,12 @@ cdef bint is_complete(const int32_t[::1] states, int64_t first, int64_t n) noexc
     return True
 
 
-def perceptron_epoch(data, order, sample_weights, double[::1] weights, double[::1] sums, double count):
+def margin_epoch(data, order, sample_weights, double[::1] weights, double[::1] sums, double count,
+                 int kind, double c, bint error_sensitive):
     """Update ``weights`` and ``sums`` in place, sequence by sequence; return (loss, count).
 
-    ``count`` is 1 plus the number of sequences seen before; the averaged weights are weights - sums / count.
-    """
-    cdef Pass p = Pass(data, order, sample_weights, weights, sums)
-    cdef int64_t i, k, s, wrong = 0
-    cdef double loss = 0.0, step, margin = 0.0
-    with nogil:
-        for i in range(p.order.shape[0]):
-            s = p.order[i]
-            if p.errors(s, &wrong, &margin) == -INFINITY:
-                loss = INFINITY
-                break
-            if wrong:
-                step = p.sample_weights[s]
-                for k in range(p.n_active):
-                    weights[p.active[k]] += step * p.delta[p.active[k]]
-                    sums[p.active[k]] += step * count * p.delta[p.active[k]]
-                loss += step * wrong / (p.data.offsets[s + 1] - p.data.offsets[s])
-            count += 1.0
-    return loss, count
-
-
-def passive_aggressive_epoch(data, order, sample_weights, double[::1] weights, double[::1] sums, double count,
-                             int kind, double c, bint error_sensitive):
-    """Update ``weights`` and ``sums`` in place (Crammer et al. 2006); return (loss, count) as `perceptron_epoch`.
-
-    ``kind`` 0 is PA without slack, 1 is PA-I, 2 is PA-II.
+    ``kind`` is PERCEPTRON (Collins 2002), or 0, 1 or 2 for passive aggressive without slack, PA-I and PA-II (Crammer et
+    al. 2006). ``count`` is 1 plus the number of sequences seen before; the averaged weights are weights - sums / count.
     """
     cdef Pass p = Pass(data, order, sample_weights, weights, sums)
     cdef int64_t i, k, s, wrong = 0
@@ -383,16 +363,19 @@ def passive_aggressive_epoch(data, order, sample_weights, double[::1] weights, d
                 loss = INFINITY
                 break
             if wrong:
-                cost = margin + (sqrt(<double> wrong) if error_sensitive else <double> INSENSITIVE_COST)
-                norm = 0.0
-                for k in range(p.n_active):
-                    norm += p.delta[p.active[k]] * p.delta[p.active[k]]
-                if kind == 2:
-                    step = cost / (norm + 0.5 / c)
+                if kind == MARGIN_PERCEPTRON:
+                    cost, step = <double> wrong / (p.data.offsets[s + 1] - p.data.offsets[s]), 1.0
                 else:
-                    step = cost / norm if norm > 0.0 else 0.0
-                    if kind == 1:
-                        step = min(c, step)
+                    cost = margin + (sqrt(<double> wrong) if error_sensitive else <double> INSENSITIVE_COST)
+                    norm = 0.0
+                    for k in range(p.n_active):
+                        norm += p.delta[p.active[k]] * p.delta[p.active[k]]
+                    if kind == 2:
+                        step = cost / (norm + 0.5 / c)
+                    else:
+                        step = cost / norm if norm > 0.0 else 0.0
+                        if kind == 1:
+                            step = min(c, step)
                 step *= p.sample_weights[s]
                 for k in range(p.n_active):
                     weights[p.active[k]] += step * p.delta[p.active[k]]
@@ -403,7 +386,7 @@ def passive_aggressive_epoch(data, order, sample_weights, double[::1] weights, d
 
 
 def arow_epoch(data, order, sample_weights, double[::1] weights, double[::1] variances, double gamma):
-    """Update the means ``weights`` and the ``variances`` in place (Crammer et al. 2009, AROW); return the loss."""
+    """Update the means ``weights`` and the ``variances`` in place (AROW, Crammer et al. 2009); return the loss."""
     cdef Pass p = Pass(data, order, sample_weights, weights, variances)
     cdef int64_t i, j, k, s, wrong = 0
     cdef double loss = 0.0, share, cost, square, margin = 0.0

@@ -1,6 +1,8 @@
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+PERCEPTRON: int
+
 class OnlineChains:
     def __init__(
         self,
@@ -16,15 +18,7 @@ class OnlineChains:
     ) -> None: ...
     def __len__(self) -> int: ...
 
-def perceptron_epoch(
-    data: OnlineChains,
-    order: ArrayLike,
-    sample_weights: ArrayLike,
-    weights: NDArray[np.float64],
-    sums: NDArray[np.float64],
-    count: float,
-) -> tuple[float, float]: ...
-def passive_aggressive_epoch(
+def margin_epoch(
     data: OnlineChains,
     order: ArrayLike,
     sample_weights: ArrayLike,

@@ -1,8 +1,8 @@
 """Online learning of linear chains: one sequence at a time, with CRFsuite's update rules.
 
 Algorithms: averaged perceptron (Collins 2002), passive aggressive (Crammer et al. 2006), adaptive regularisation of
-weights (AROW; Mejer and Crammer 2010) and stochastic gradient descent with L2 regularisation (Shalev-Shwartz et al.
-2007, with a learning rate that is calibrated on a sample).
+weights (AROW; Crammer, Kulesza and Dredze 2009) and stochastic gradient descent with L2 regularisation
+(Shalev-Shwartz et al. 2007, with a learning rate that is calibrated on a sample).
 """
 
 from __future__ import annotations
@@ -151,11 +151,9 @@ class OnlineLearner:
         weights, second = state.weights.copy(), state.second.copy()
         arguments = self.loop_data, order, self.sample_weights, weights
         count = state.count
-        if s.algorithm == "ap":
-            loss, count = loops.perceptron_epoch(*arguments, second, count)
-        elif s.algorithm == "pa":
-            kind = s.pa_type, s.c, s.error_sensitive
-            loss, count = loops.passive_aggressive_epoch(*arguments, second, count, *kind)
+        if s.algorithm in ("ap", "pa"):
+            kind = loops.PERCEPTRON if s.algorithm == "ap" else s.pa_type
+            loss, count = loops.margin_epoch(*arguments, second, count, kind, s.c, s.error_sensitive)
         elif s.algorithm == "arow":
             second += s.variance
             loss = loops.arow_epoch(*arguments, second, s.gamma)
@@ -207,9 +205,10 @@ class OnlineLearner:
         """
         zero = np.zeros(self.data.n_features + int(self.data.transitions.sum()))
         for sequence in range(self.n_sequences):
-            loss, _ = loops.perceptron_epoch(
-                self.loop_data, [sequence], self.sample_weights, zero.copy(), zero.copy(), 1.0
-            )
+            loss, _ = loops.margin_epoch(
+                self.loop_data, np.array([sequence]), self.sample_weights, zero.copy(), zero.copy(), 1.0,
+                loops.PERCEPTRON, 1.0, True,
+            )  # fmt: skip
             if not np.isfinite(loss):
                 raise ImpossibleTags(sequence)
         raise ValueError("the loss overflows; set a smaller `calibration_eta`, or scale the attributes' values")
