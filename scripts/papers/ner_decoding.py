@@ -136,7 +136,7 @@ class Row:
 
 def is_sampler(backend: str) -> bool:
     """Return whether results depend on the seed, and time on the number of sweeps."""
-    return "n_chains" in options_of(backend)
+    return not options_of(backend).isdisjoint({"n_chains", "n_particles"})
 
 
 def options_of(backend: str) -> set[str]:
@@ -181,9 +181,21 @@ def of_the_paper(sweeps: Sequence[int]) -> list[Method]:
 
 
 def of_the_registry(n_sweeps: int) -> list[Method]:
-    """Return every backend; samplers make ``n_sweeps`` sweeps of as many updates as there are tokens."""
+    """Return every backend; samplers make ``n_sweeps`` sweeps of as many updates as there are tokens.
+
+    Blocked samplers at several temperatures make ``n_sweeps`` rounds on spanning forests: larger blocks of variables
+    with many tags take minutes for each document.
+    """
+    blocked = {"n_rounds": n_sweeps, "width": 1}
+    rounds = {
+        "annealed-importance": {**blocked, "n_temperatures": max(2, n_sweeps), "n_particles": 2, "spacing": 1},
+        "tempered": {**blocked, "burn_in": n_sweeps // 4},
+    }
     methods = []
     for name in sorted(BACKENDS):
+        if name in rounds:
+            methods.append(Method(name, name, n_sweeps, rounds[name]))
+            continue
         more = {"steps_per_target": 1} if "steps_per_target" in options_of(name) else {}
         methods.append(sampling(name, name, n_sweeps, **more) if is_sampler(name) else Method(name, name))
         if name == "blocked-gibbs":
