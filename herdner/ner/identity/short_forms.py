@@ -11,10 +11,10 @@ place in which they are. A surname that is not tagged becomes a mention of the p
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import replace
 from itertools import compress
+from typing import NamedTuple
 
 from herdner.ner.identity.forms import TITLES, bare_word
 from herdner.text.document import Document
@@ -34,6 +34,18 @@ BODIES = frozenset(
 )
 
 
+class FullName(NamedTuple):
+    """Mention of several words whose label decides the label of its short forms.
+
+    Attributes:
+        entity: The mention.
+        last_word: Last word of its text.
+    """
+
+    entity: Entity
+    last_word: str
+
+
 def relabel_short_forms(document: Document) -> Document:
     """Correct the labels of short forms by their full names, and add surnames that the tagger missed.
 
@@ -43,14 +55,16 @@ def relabel_short_forms(document: Document) -> Document:
     spans, entities = document.spans or (), document.entities
     if document.source_tags is not None:
         return document
-    full: defaultdict[str, dict[str, Entity]] = defaultdict(dict)  # by word and label, the first full name
+    full: dict[str, dict[str, FullName]] = {}  # by word and label, the first full name
     single: list[int] = []
     for i, span in enumerate(spans):
         if span.end - span.start == 1:
             single.append(i)
         elif span.label in (PERSON, ORGANISATION):
             word = document.tokens[span.end - 1 if span.label == PERSON else span.start].casefold()
-            full[word].setdefault(span.label, entities[i])
+            names = full.setdefault(word, {})
+            if span.label not in names:
+                names[span.label] = FullName(entities[i], entities[i].text.split()[-1])
     if not full:
         return document
     new = {i: entity for i in single if (entity := _relabelled(document, i, full)) is not None}
@@ -64,14 +78,12 @@ def relabel_short_forms(document: Document) -> Document:
     return replace(document, spans=[span for span, _ in rows], entities=tuple(entity for _, entity in rows))
 
 
-def _missed_surnames(document: Document, full: Mapping[str, Mapping[str, Entity]]) -> list[tuple[Span, Entity]]:
+def _missed_surnames(document: Document, full: Mapping[str, Mapping[str, FullName]]) -> list[tuple[Span, Entity]]:
     """Return the untagged words that are the last word of a person's earlier full name.
 
     Such a word must be capitalised between words that are not, and must not occur in lower case or begin a sentence.
     """
-    surnames = {
-        name.text.split()[-1]: name for names in full.values() for label, name in names.items() if label == PERSON
-    }
+    surnames = {names[PERSON].last_word: names[PERSON].entity for names in full.values() if PERSON in names}
     if not surnames:
         return []
     tokens = document.tokens
@@ -85,7 +97,7 @@ def _missed_surnames(document: Document, full: Mapping[str, Mapping[str, Entity]
         token, name = tokens[i], surnames[tokens[i]]
         start, end = int(document.token_starts[i]), int(document.token_ends[i])
         has_neighbour = tokens[i - 1][0].isupper() or (i + 1 < len(tokens) and tokens[i + 1][0].isupper())
-        is_ambiguous = token.lower() in words or len(full[token.casefold()]) > 1
+        is_ambiguous = token.lower() in words or len(full.get(token.casefold(), ())) > 1
         is_full_earlier = name.start < start and (name.confidence or 0.0) >= LEAST_FULL
         if i in starts or has_neighbour or is_ambiguous or not is_full_earlier:
             continue
@@ -96,13 +108,13 @@ def _missed_surnames(document: Document, full: Mapping[str, Mapping[str, Entity]
     return found
 
 
-def _relabelled(document: Document, i: int, full: Mapping[str, Mapping[str, Entity]]) -> Entity | None:
+def _relabelled(document: Document, i: int, full: Mapping[str, Mapping[str, FullName]]) -> Entity | None:
     """Return a short form with the label of its only full name, or None if its label does not change."""
     entity, start = document.entities[i], (document.spans or ())[i].start
     names = full.get(document.tokens[start].casefold())
     if names is None or entity.label in names or len(names) != 1 or len(entity.text) < MIN_LETTERS:
         return None
-    ((label, name),) = names.items()
+    ((label, (name, last_word)),) = names.items()
     own, sure = entity.confidence or 0.0, name.confidence or 0.0
     if name.start > entity.start or sure < max(own, LEAST_FULL):
         return None
@@ -110,6 +122,6 @@ def _relabelled(document: Document, i: int, full: Mapping[str, Mapping[str, Enti
         is_changed = entity.label == ORGANISATION or (entity.label == PLACE and own < MOST_CERTAIN_PLACE)
     else:
         before = bare_word(document.tokens[start - 1]).casefold() if start else ""
-        is_body = name.text.split()[-1].casefold() in BODIES
+        is_body = last_word.casefold() in BODIES
         is_changed = entity.label == PERSON and before not in TITLES and not is_body
     return replace(entity, label=label, confidence=SHARE_RIGHT * sure) if is_changed else None
