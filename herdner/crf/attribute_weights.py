@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -101,6 +101,11 @@ class AttributeWeights:
             self.state_labels.astype(np.uint8),
             self.state_weights,
         )
+
+    @property
+    def learned_weights(self) -> ChainWeights:
+        """The weights at which training can start: `chain_weights` with 0 in place of -inf."""
+        return replace(self.chain_weights, transition=np.nan_to_num(self.transition, neginf=0.0))
 
     @cached_property
     def _entries(self) -> tuple[NDArray[np.int64], NDArray[np.uint8], Floats]:

@@ -25,16 +25,25 @@ from herdner.crf.attribute_weights import AttributeWeights, EncodedSequences
 from herdner.crf.chain_data import ChainData
 from herdner.crf.crfsuite_files import crfsuite_bytes, read_crfsuite, write_crfsuite
 from herdner.crf.likelihood import Borders
+from herdner.crf.model import Links, SkipChainModel
 from herdner.crf.online import ALGORITHMS, OnlineLearner, OnlineSettings, OnlineState, train_online
 from herdner.crf.sequence_labels import decode_states, encode_labels
-from herdner.crf.sequence_links import ItemLinks, learn_link_table, link_model, sequence_links
+from herdner.crf.sequence_links import (
+    ItemLinks,
+    infer_sequence,
+    learn_link_table,
+    link_model,
+    log_partition,
+    sequence_links,
+)
 from herdner.crf.sequence_tagger import SequenceTagger, WeightTable, weight_info
 from herdner.crf.trainer import StoppingRule, TrainingInterrupted, train_chain
 from herdner.crf.weights import ChainWeights
-from herdner.graph import chain_graph
-from herdner.inference import Result, make_backend
-from herdner.inference.linear_chain import ImpossibleChain, decode, smooth
+from herdner.inference import Backend, Result
+from herdner.inference.backends.exact import Exact
+from herdner.inference.linear_chain import decode, smooth
 from herdner.inference.record import Record
+from herdner.inference.registry import resolve_backend
 
 _sklearn_base = import_extra("sklearn.base", "herdner.CRF needs scikit-learn")
 BaseEstimator: Any = _sklearn_base.BaseEstimator
@@ -103,7 +112,8 @@ class CRF(BaseEstimator):
         links: Rule or function that returns pairs of positions of a sequence whose labels depend on each other: the
             name of a rule such as "same-word" (for sequences of strings), a rule, or a function of an element of ``X``.
             The table that all links share is learned from chains of four folds. None is a chain without links.
-        backend: Name of the backend that decodes sequences with links.
+        backend: Backend of `predict` and `predict_marginals`: its name, or a `herdner.inference.Backend` with options.
+            None is exact for chains (Viterbi and forward-backward) and "sum-product" for sequences with links.
         warm_start: Start ``fit`` at the weights of the last ``fit``.
         n_threads: Number of threads of "lbfgs"; None is one for each processor, at most 4. Results do not depend on it.
         random_state: Seed of the order of the sequences ("l2sgd", "ap", "pa", "arow").
@@ -145,7 +155,7 @@ class CRF(BaseEstimator):
         features: Callable[[Any], Items] | None = None,
         transitions: Mapping[tuple[str, str], float] | None = None,
         links: ItemLinks | None = None,
-        backend: str = "sum-product",
+        backend: str | Backend | None = None,
         warm_start: bool = False,
         n_threads: int | None = None,
         random_state: int = 0,
@@ -204,7 +214,7 @@ class CRF(BaseEstimator):
             return self.score(*dev)
 
         report = _Report(self.verbose, None if dev is None else accuracy)
-        vector = None if base is None else data.vector_of(base.chain_weights)
+        vector = None if base is None else data.vector_of(base.learned_weights)
         try:
             vector = self._train(data, borders, weights, vector, report)
         except TrainingInterrupted as interrupted:
@@ -228,7 +238,9 @@ class CRF(BaseEstimator):
     ) -> CRF:
         """Update the weights by one epoch over a mini-batch. The next call continues from the learner's state.
 
-        The initial learning rate of "l2sgd" is ``calibration_eta``; it is not calibrated.
+        The first call continues from the weights of ``fit`` or of a model file, if there are any, and starts at 0
+        otherwise. The initial learning rate of "l2sgd" is ``calibration_eta``; it is not calibrated. L2 regularisation
+        changes only weights of attributes in the mini-batch.
 
         Args:
             X: Sequences of the mini-batch.
@@ -249,25 +261,22 @@ class CRF(BaseEstimator):
         if self._algorithm == "lbfgs":
             raise ValueError(f"`partial_fit` needs one of the algorithms {', '.join(ALGORITHMS)}, got 'lbfgs'")
         settings = self._online_settings()
-        old = self._online
-        base = None if old is None else AttributeWeights.of(old[0], old[3], old[0].transition, keep_zeros=True)
+        old_weights, old_sums, state, names = self._online or self._online_start(settings)
+        base = AttributeWeights.of(old_weights, names, old_weights.transition, keep_zeros=True)
         names, data, borders = self._training_data(X, y, base, True, tuple(classes or ()))
         n_sequences = len(data.sentence_offsets) - 1
-        n_seen = n_sequences + (0.0 if old is None else old[2].count)
-        learner = OnlineLearner(data, settings, borders, _sample_weights(sample_weight, n_sequences), n_seen)
-        order = generator(self.random_state).permutation(learner.n_sequences)
-        if old is None:
-            state = OnlineState.start(np.zeros(data.n_features + int(data.transitions.sum())), self._algorithm)
-            # One mini-batch is too small a sample to calibrate the learning rate.
-            state = replace(state, rate=settings.calibration_eta, decay=learner.penalty)
-        else:
-            state = replace(old[2], weights=data.vector_of(old[0]), second=data.vector_of(old[1]))
-        state, loss = learner.epoch(state, order)
+        sample_weights = _sample_weights(sample_weight, n_sequences)
+        learner = OnlineLearner(data, settings, borders, sample_weights, n_sequences + state.count)
+        state = replace(
+            state, weights=data.vector_of(old_weights), second=data.vector_of(old_sums),
+            decay=learner.penalty if state.decay is None else state.decay,
+        )  # fmt: skip
+        state, loss = learner.epoch(state, generator(self.random_state).permutation(n_sequences))
         if not np.isfinite(loss):
             learner.raise_fault()
-        first, second = (None, None) if old is None else old[:2]
-        raw, sums = data.weights_of(state.weights, first), data.weights_of(state.second, second)
+        raw, sums = data.weights_of(state.weights, old_weights), data.weights_of(state.second, old_sums)
         self._online = raw, sums, replace(state, weights=np.empty(0), second=np.empty(0)), names
+        self._link_table = None
         self.training_log_ = [*(self.training_log_ or []), {"loss": loss}]
         result = raw
         if state.result(settings) is not state.weights:  # the average
@@ -277,8 +286,22 @@ class CRF(BaseEstimator):
         self._weights = AttributeWeights.of(result, names, result.transition + borders.transition)
         return self
 
+    def _online_start(self, settings: OnlineSettings) -> tuple[ChainWeights, ChainWeights, OnlineState, list[str]]:
+        """Return the fitted weights, or none, and the state before the first mini-batch."""
+        fitted = self._loaded()
+        names = [] if fitted is None else list(fitted.attribute_names)
+        weights = ChainWeights.empty() if fitted is None else fitted.learned_weights
+        sums = replace(
+            weights,
+            transition=np.zeros_like(weights.transition),
+            entry_weights=np.zeros_like(weights.entry_weights),
+        )
+        # One mini-batch is too small a sample to calibrate the learning rate.
+        state = replace(OnlineState.start(np.empty(0), settings.algorithm), rate=settings.calibration_eta)
+        return weights, sums, state, names
+
     def predict(self, X: Iterable[Any], allowed: Iterable[Any] | None = None) -> NDArray[Any]:
-        """Return the most probable labels of sequences (Viterbi).
+        """Return the most probable labels of sequences: by Viterbi, or by ``backend`` if it is set or there are links.
 
         Args:
             X: Sequences.
@@ -295,8 +318,8 @@ class CRF(BaseEstimator):
         """
         weights = self._fitted()
         predictions: list[list[str]] = []
-        if self._link_table is not None:
-            states = [result.state for _, _, result in self._linked(weights, list(X), allowed)]
+        if self._needs_backend:
+            states = [result.state for result in self._infer(X, allowed, None)]
             predictions = [[weights.labels[k] for k in each.tolist()] for each in states]
             return np.array(predictions, dtype=object)
         for batch, unary in self._batches(weights, X, allowed):
@@ -314,7 +337,7 @@ class CRF(BaseEstimator):
             NotFittedError: The estimator is not fitted.
         """
         weights = self._fitted()
-        if self._link_table is not None:
+        if self._needs_backend:
             return list(self.predict([xseq])[0])
         ((batch, unary),) = self._batches(weights, [xseq])
         states, _ = decode(unary, weights.transition[None], batch.offsets, None)
@@ -334,14 +357,13 @@ class CRF(BaseEstimator):
         """
         weights = self._fitted()
         marginals: list[list[dict[str, float]]] = []
-        if self._link_table is None:
-            batches: Iterable[Any] = self._batches(weights, X)
-        else:
-            batches = ((batch, result.marginals) for batch, _, result in self._linked(weights, list(X)))
-        for batch, values in batches:
-            nodes = values
-            if self._link_table is None:
-                nodes = smooth(values, weights.transition[None], batch.offsets, None).nodes
+        if self._needs_backend:
+            for result in self._infer(X, None, Record(best=False, marginals=True)):
+                assert result.marginals is not None
+                marginals.append([dict(zip(weights.labels, row, strict=True)) for row in result.marginals.tolist()])
+            return np.array(marginals, dtype=object)
+        for batch, unary in self._batches(weights, X):
+            nodes = smooth(unary, weights.transition[None], batch.offsets, None).nodes
             assert nodes is not None
             rows = [dict(zip(weights.labels, row, strict=True)) for row in nodes.tolist()]
             marginals += [rows[begin:end] for begin, end in pairwise(batch.offsets.tolist())]
@@ -371,16 +393,18 @@ class CRF(BaseEstimator):
         Raises:
             NotFittedError: The estimator is not fitted.
             TypeError: A label has a wrong type.
+            UnsupportedGraph: A sequence has too many links for exact inference.
             ValueError: ``X`` and ``y`` do not fit together.
         """
-        weights, sequences = self._fitted(), list(X)
+        weights, sequences, labellings = self._fitted(), list(X), list(y)
+        if len(labellings) != len(sequences):
+            raise ValueError(f"`X` and `y` must have equal lengths, got {len(sequences)} and {len(labellings)}")
         scores: list[float] = []
-        for sequence, labels in zip(sequences, list(y), strict=True):
-            ((batch, unary),) = self._batches(weights, [sequence])
-            encoded = encode_labels([labels], batch.offsets, weights.labels)
-            log_z = smooth(unary, weights.transition[None], batch.offsets, None, nodes=False).log_z[0]
+        for sequence, labels in zip(sequences, labellings, strict=True):
+            model, unary, links = self._unrolled(weights, sequence)
+            encoded = encode_labels([labels], np.array([0, len(unary)]), weights.labels)
             restricted = np.where(encoded.allowed[:, : len(weights.labels)], unary, -np.inf)
-            scores.append(_log_z_or_impossible(restricted, weights.transition, batch.offsets) - log_z)
+            scores.append(log_partition(model, restricted, links) - log_partition(model, unary, links))
         return np.array(scores)
 
     def score(self, X: Iterable[Any], y: Iterable[Any], sample_weight: Sequence[float] | None = None) -> float:
@@ -417,10 +441,9 @@ class CRF(BaseEstimator):
 
         Raises:
             NotFittedError: The estimator is not fitted.
+            UnsupportedGraph: A sequence has too many links for exact inference.
             ValueError: ``n_best`` is below 1.
         """
-        from herdner.inference.backends.exact import Exact
-
         backend = Exact(n_best=check_integer(n_best, "n_best"), n_threads=1)
         results: list[list[tuple[list[str], float]]] = []
         for labels, result in self._exact(X, backend):
@@ -429,6 +452,7 @@ class CRF(BaseEstimator):
                 continue
             assert result.best_states is not None
             assert result.best_log_potentials is not None
+            assert result.log_z is not None
             probabilities = np.exp(result.best_log_potentials - result.log_z).tolist()
             rows = result.best_states.tolist()
             results.append([([labels[k] for k in row], p) for row, p in zip(rows, probabilities, strict=True)])
@@ -447,10 +471,9 @@ class CRF(BaseEstimator):
 
         Raises:
             NotFittedError: The estimator is not fitted.
+            UnsupportedGraph: A sequence has too many links for exact inference.
             ValueError: ``n_samples`` is below 1.
         """
-        from herdner.inference.backends.exact import Exact
-
         n_samples = check_integer(n_samples, "n_samples")
         backend, rng = Exact(n_samples=n_samples, n_threads=1), generator(random_state)
         samples: list[list[list[str]]] = []
@@ -461,7 +484,14 @@ class CRF(BaseEstimator):
 
     @property
     def tagger_(self) -> SequenceTagger | None:
-        """Tagger of single sequences with the methods of ``pycrfsuite.Tagger``; None before ``fit``."""
+        """Tagger of single sequences with the methods of ``pycrfsuite.Tagger``; None before ``fit``.
+
+        Raises:
+            ValueError: The estimator has links, which such a tagger cannot use.
+        """
+        if self._is_linked:
+            raise ValueError("`tagger_` cannot use links; call `predict_single`, `predict_marginals_single` or"
+                             " `log_probability`")  # fmt: skip
         return None if self._loaded() is None else SequenceTagger(self._fitted())
 
     @property
@@ -618,7 +648,7 @@ class CRF(BaseEstimator):
             [labels.allowed],
             labels.labels,
             min_freq=int(np.ceil(self.min_freq or 0)),
-            base=None if base is None else base.chain_weights,
+            base=None if base is None else base.learned_weights,
             values=None if encoded.values is None else [encoded.values],
             merge=not online,
             all_states=bool(self.all_possible_states),
@@ -707,18 +737,34 @@ class CRF(BaseEstimator):
             yield batch, unary
             begin = end
 
-    def _linked(
-        self, weights: AttributeWeights, X: list[Any], allowed: Iterable[Any] | None = None
-    ) -> Iterator[tuple[EncodedSequences, Floats, Result]]:  # fmt: skip
-        """Yield each sequence with its log-potentials and the result of inference with its links."""
+    @property
+    def _is_linked(self) -> bool:
+        """True if sequences have links."""
+        return self.links is not None and self._link_table is not None
+
+    @property
+    def _needs_backend(self) -> bool:
+        """True if a backend decodes the sequences, False if Viterbi and forward-backward are exact and faster."""
+        return self._is_linked or self.backend is not None
+
+    def _unrolled(
+        self, weights: AttributeWeights, sequence: Any, allowed: Any = None
+    ) -> tuple[SkipChainModel, Floats, Links]:  # fmt: skip
+        """Return the model, the log-potentials of the labels of a sequence, and its links."""
+        ((_, unary),) = self._batches(weights, [sequence], None if allowed is None else [allowed])
+        if not self._is_linked:
+            return link_model(weights.transition, None), unary, ()
         assert self.links is not None
-        assert self._link_table is not None
-        model, backend = link_model(weights.transition, self._link_table), make_backend(self.backend)
-        options = [None] * len(X) if allowed is None else list(allowed)
-        for sequence, option in zip(X, options, strict=True):
-            ((batch, unary),) = self._batches(weights, [sequence], None if option is None else [option])
-            graph = model.compile(unary, batch.offsets, [sequence_links(self.links, sequence)])
-            yield batch, unary, backend.infer(graph, self.random_state, record=Record(marginals=True))
+        return link_model(weights.transition, self._link_table), unary, [sequence_links(self.links, sequence)]
+
+    def _infer(self, X: Iterable[Any], allowed: Iterable[Any] | None, record: Record | None) -> Iterator[Result]:
+        """Yield the result of the backend for each sequence."""
+        weights, backend, sequences = self._fitted(), resolve_backend(self.backend or "sum-product"), list(X)
+        options = [None] * len(sequences) if allowed is None else list(allowed)
+        if len(options) != len(sequences):
+            raise ValueError(f"`X` and `allowed` must have equal lengths, got {len(sequences)} and {len(options)}")
+        for sequence, option in zip(sequences, options, strict=True):
+            yield infer_sequence(*self._unrolled(weights, sequence, option), backend, self.random_state, record)
 
     def _learn_links(self, X: list[Any], y: list[Any]) -> Floats:
         """Learn the table of links; chains that were trained on other folds compute the log-potentials of a fold."""
@@ -747,16 +793,13 @@ class CRF(BaseEstimator):
         return learn_link_table(weights.transition, unary, offsets, labels.states, links)
 
     def _exact(
-        self, X: Iterable[Any], backend: Any, rng: np.random.Generator | None = None
-    ) -> Iterator[tuple[list[str], Any]]:  # fmt: skip
+        self, X: Iterable[Any], backend: Exact, rng: np.random.Generator | None = None
+    ) -> Iterator[tuple[list[str], Result | None]]:  # fmt: skip
         """Yield the labels of the CRF and the result of exact inference for each sequence, None if it is empty."""
-        weights = self._fitted()
-        for sequence in self._sequences(X):
-            unary = weights.unary(weights.encode([sequence]))
-            result = None
-            if len(unary):
-                result = backend.infer(chain_graph(unary, weights.transition, [0, len(unary)]), rng)
-            yield weights.labels, result
+        weights, record = self._fitted(), Record(marginals=False)
+        for sequence in X:
+            model, unary, links = self._unrolled(weights, sequence)
+            yield weights.labels, infer_sequence(model, unary, links, backend, rng, record) if len(unary) else None
 
 
 class _Report:
@@ -795,11 +838,3 @@ def _sample_weights(weights: Sequence[float] | None, n_sequences: int) -> Floats
     if checked.shape != (n_sequences,) or not np.isfinite(checked).all() or (checked < 0).any():
         raise ValueError(f"`sample_weight` must have a finite number of at least 0 for each of {n_sequences} sequences")
     return checked
-
-
-def _log_z_or_impossible(unary: Floats, transition: Floats, offsets: NDArray[np.int64]) -> float:
-    """Return log Z of one sequence, or -inf if every labelling is forbidden."""
-    try:
-        return float(smooth(unary, transition[None], offsets, None, nodes=False).log_z[0])
-    except ImpossibleChain:
-        return -np.inf

@@ -11,9 +11,13 @@ from numpy.typing import NDArray
 from herdner.base.arrays import Floats
 from herdner.crf.learning import Learner, learn_tables
 from herdner.crf.link_rules import Rule, check_links, find_links, rule_from_text
-from herdner.crf.model import LinkTable, SkipChainModel
+from herdner.crf.model import Links, LinkTable, SkipChainModel
 from herdner.crf.objectives import Examples
 from herdner.crf.templates import skip_chain_template
+from herdner.inference import Backend, ImpossibleGraph, Result
+from herdner.inference.backends.exact import Exact
+from herdner.inference.linear_chain import ImpossibleChain, smooth
+from herdner.inference.record import Record
 
 ItemLinks = str | Rule | Callable[[Any], Any]
 """Name of a link rule such as "same-word", a rule, or a function that maps a sequence to pairs of positions."""
@@ -40,15 +44,68 @@ def sequence_links(option: ItemLinks, sequence: Sequence[Any]) -> NDArray[np.int
     return find_links(rule, sequence, np.array([0, len(sequence)]))
 
 
-def link_model(transition: Floats, table: Floats) -> SkipChainModel:
+def link_model(transition: Floats, table: Floats | None) -> SkipChainModel:
     """Return the skip-chain model of a chain and the table that all links share.
 
     Args:
         transition: float64[K, K], log-potentials of transitions.
-        table: float64[K, K], log-potentials of the labels of the earlier and the later item of a link.
+        table: float64[K, K], log-potentials of the labels of the earlier and the later item of a link. None is a chain
+            without links.
     """
     zeros = np.zeros(len(transition))
-    return SkipChainModel(transition, zeros, zeros, (LinkTable(skip_chain_template(), table),))
+    tables = () if table is None else (LinkTable(skip_chain_template(), table),)
+    return SkipChainModel(transition, zeros, zeros, tables)
+
+
+def infer_sequence(
+    model: SkipChainModel,
+    unary: Floats,
+    links: Links,
+    backend: Backend,
+    seed: int | np.random.Generator | None,
+    record: Record | None = None,
+) -> Result:
+    """Run inference on one sequence. Samplers start at the most probable labels of the chain.
+
+    Args:
+        model: Tables of transitions and links.
+        unary: float64[n, K], log-potentials of labels.
+        links: Links of each link table.
+        backend: Inference backend.
+        seed: Seed of samplers.
+        record: Contents of the result; None is the backend's default.
+
+    Raises:
+        UnsupportedGraph: The backend does not support the sequence with its links.
+        UnsupportedRecord: The backend cannot record what ``record`` asks for.
+    """
+    offsets = np.array([0, len(unary)])
+    if not len(unary):
+        return Result(state=np.empty(0, np.int32), log_potential=0.0, marginals=unary, log_z=0.0)
+    start = None if backend.capabilities.start == "nothing" else model.best_chain(unary, offsets)
+    return backend.infer(model.compile(unary, offsets, links), seed, start=start, record=record)
+
+
+def log_partition(model: SkipChainModel, unary: Floats, links: Links) -> float:
+    """Return log Z of one sequence by exact inference, or -inf if every labelling is forbidden.
+
+    Args:
+        model: Tables of transitions and links.
+        unary: float64[n, K], log-potentials of labels; -inf forbids a label.
+        links: Links of each link table.
+
+    Raises:
+        UnsupportedGraph: There are too many links for exact inference.
+    """
+    try:
+        if not any(map(len, links)):
+            offsets = np.array([0, len(unary)])
+            return float(smooth(unary, model.transition[None], offsets, None, nodes=False).log_z[0])
+        log_z = infer_sequence(model, unary, links, Exact(n_threads=1), None, Record(best=False, marginals=False)).log_z
+    except (ImpossibleChain, ImpossibleGraph):
+        return -np.inf
+    assert log_z is not None
+    return log_z
 
 
 def learn_link_table(

@@ -98,6 +98,30 @@ def make_backend(name: str, **options: object) -> Backend:
         raise ValueError(f"backend {name}: {error}") from None
 
 
+def resolve_backend(backend: object, options: Mapping[str, object] | None = None) -> Backend:
+    """Build a backend from its name and options. A `Backend` is returned unchanged.
+
+    Args:
+        backend: Name of a backend, or a `Backend`.
+        options: Options of the named backend. A `Backend` has its own options.
+
+    Raises:
+        ValueError: The backend or one of its options is invalid.
+    """
+    if isinstance(backend, str):
+        return make_backend(backend, **(options or {}))
+    if isinstance(backend, type) or not isinstance(backend, Backend):
+        raise ValueError(
+            f"`backend` must be a name that `herdner backends` lists, or a Backend such as Gibbs(), got {backend!r}"
+        )
+    if options:
+        raise ValueError(
+            f"options {', '.join(options)} need the name of a backend, got the object {backend!r}; set the options"
+            " of this object"
+        )
+    return backend
+
+
 def describe_backend(name: str) -> BackendDescription:
     """Return the summary and the options of a backend.
 

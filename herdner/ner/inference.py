@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import Any, Literal, get_args
 
-from herdner.inference import Backend, make_backend
+from herdner.inference import Backend
+from herdner.inference.registry import resolve_backend
 from herdner.ner.known_names import Names
 from herdner.ner.known_names.known import NamesLike
 
@@ -88,27 +89,3 @@ class Inference:
             "min_confidence_of": None if self.min_confidence_of == "name" else self.min_confidence_of,
         }  # fmt: skip
         return {name: value for name, value in values.items() if value is not None}
-
-
-def resolve_backend(backend: object, options: dict[str, Any] | None = None) -> Backend:
-    """Build a backend from its name and options. A `Backend` is returned unchanged.
-
-    Args:
-        backend: Name of a backend, or a `Backend`.
-        options: Options of the named backend. A `Backend` has its own options.
-
-    Raises:
-        ValueError: The backend or one of its options is invalid.
-    """
-    if isinstance(backend, str):
-        return make_backend(backend, **(options or {}))
-    if isinstance(backend, type) or not isinstance(backend, Backend):
-        raise ValueError(
-            f"`backend` must be a name that `herdner backends` lists, or a Backend such as Gibbs(), got {backend!r}"
-        )
-    if options:
-        raise ValueError(
-            f"options {', '.join(options)} need the name of a backend, got the object {backend!r}; set the options"
-            " of this object"
-        )
-    return backend

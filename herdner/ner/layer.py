@@ -60,8 +60,9 @@ from herdner.crf.link_rules import RULES, Rule, SameWord, check_links, rule_from
 from herdner.crf.model import LinkTable, SkipChainModel
 from herdner.crf.templates import SkipChain
 from herdner.inference import Backend
+from herdner.inference.registry import resolve_backend
 from herdner.ner.decode import Decoded, decode, span_confidences
-from herdner.ner.inference import DEFAULT_BACKEND, resolve_backend
+from herdner.ner.inference import DEFAULT_BACKEND
 from herdner.ner.model import link_table_to_dict, link_tables_from, parse_bool
 from herdner.ner.model_file import LAYER_FORMAT, check_arrays, intact, read_model, write_model
 from herdner.ner.scored import (

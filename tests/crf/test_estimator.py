@@ -23,6 +23,8 @@ from sklearn.model_selection import GridSearchCV, cross_val_predict
 from herdner import CRF
 from herdner.crf.crfsuite_files import crfsuite_bytes, parse_crfsuite
 from herdner.crf.likelihood import ImpossibleTags
+from herdner.inference import UnsupportedRecord
+from herdner.inference.backends.exact import Exact
 
 Sequences = list[list[dict[str, Any]]]
 WORDS = [f"w{k}" for k in range(40)]
@@ -249,6 +251,39 @@ def test_one_mini_batch_is_one_epoch() -> None:
     assert batch.state_features_ == pytest.approx(epoch.state_features_, abs=1e-12)
 
 
+@pytest.mark.parametrize("algorithm", ["l2sgd", "ap", "pa", "arow"])
+def test_mini_batches_continue_from_the_weights_of_fit(algorithm: str, tmp_path: Path) -> None:
+    (items, tags), (test, gold) = generate(12, 400), generate(13, 200)
+    trained = CRF("lbfgs", c2=0.1).fit(items, tags)
+    trained.to_crfsuite(tmp_path / "model")
+    row, labels = [{"word": "unseen", "even": False}], ["D"]
+    results = []
+    for crf in (trained, CRF.from_crfsuite(tmp_path / "model")):
+        before = crf.score(test, gold)
+        crf.set_params(algorithm=algorithm, c2=1e-3, calibration_eta=0.01).partial_fit([row], [labels])
+        assert crf.score(test, gold) > before - 0.05
+        assert crf.classes_[:3] == CRF.from_crfsuite(tmp_path / "model").classes_
+        assert list(crf.predict([row])[0]) == labels or algorithm == "l2sgd"
+        results.append(crf.state_features_)
+    assert results[0] == pytest.approx(results[1], abs=1e-12)
+
+
+def test_one_step_of_sgd_from_fitted_weights_follows_the_gradient() -> None:
+    items, tags = generate(12, 50)
+    crf = CRF(c2=0.5).fit(items, tags)
+    row, gold, rate = items[0], tags[0], 0.01
+    before, marginals = crf.state_features_, crf.predict_marginals_single(row)
+    crf.set_params(algorithm="l2sgd", c2=0.0, calibration_eta=rate).partial_fit([row], [gold])
+    expected = dict(before)
+    for attributes, right, probabilities in zip(pycrfsuite.ItemSequence(row).items(), gold, marginals, strict=True):
+        for name, value in attributes.items():
+            for label, probability in probabilities.items():
+                if (name, label) in before:
+                    expected[name, label] += rate * value * ((label == right) - probability)
+    after = crf.state_features_
+    assert {key: after[key] for key in expected} == pytest.approx(expected, abs=1e-9)
+
+
 def test_results_do_not_depend_on_the_number_of_threads() -> None:
     items, tags = generate(14, 60)
     one, two = (CRF(n_threads=n).fit(items, tags) for n in (1, 2))
@@ -365,6 +400,66 @@ def test_links_carry_labels_between_mentions(links: Any) -> None:
     assert sum(a == b for a, b in zip(best, crf.predict_single(test[0]), strict=True)) >= len(best) - 1
     with pytest.raises(ValueError, match="cannot have links"):
         crf.to_crfsuite("never.crfsuite")
+    with pytest.raises(ValueError, match="`tagger_` cannot use links; call `predict_single`"):
+        _ = crf.tagger_
+
+
+def linked_probabilities(crf: CRF, words: list[str]) -> dict[tuple[str, ...], float]:
+    """Return the probability of each labelling of a linked sequence by enumeration."""
+    weights, table = crf._fitted(), crf._link_table
+    unary = weights.unary(weights.encode([clues(words)]))
+    states = list(itertools.product(range(len(weights.labels)), repeat=len(words)))
+    scores = np.array([
+        sum(unary[t, k] for t, k in enumerate(row))
+        + sum(weights.transition[pair] for pair in itertools.pairwise(row))
+        + sum(table[row[a], row[b]] for a, b in same_names(words))
+        for row in states
+    ])  # fmt: skip
+    names = [tuple(weights.labels[k] for k in row) for row in states]
+    return dict(zip(names, np.exp(scores - logsumexp(scores)), strict=True))
+
+
+def test_n_best_probabilities_and_samples_include_links() -> None:
+    crf = CRF(features=clues, c2=0.1, links=lambda words: same_names(words)).fit(*linked_sequences(0, 40))
+    words = ["clearP", "Name1", ".", "unclear", "Name1", ".", "unclear", "Name1"]
+    exact = linked_probabilities(crf, words)
+    top = sorted(exact.values(), reverse=True)[:6]
+    assert [p for _, p in crf.predict_n_best([words], 6)[0]] == pytest.approx(top, rel=1e-9)
+    for labels, probability in crf.predict_n_best([words, []], 3)[0]:
+        assert exact[tuple(labels)] == pytest.approx(probability, rel=1e-9)
+        assert np.exp(crf.log_probability([words], [labels])[0]) == pytest.approx(probability, rel=1e-9)
+    partial = ["-", "P", "-", "-", {"P", "O"}, "-", "-", None]
+    expected = sum(p for labels, p in exact.items() if labels[:4] == ("-", "P", "-", "-") and labels[4] in "PO"
+                   and labels[5:7] == ("-", "-"))  # fmt: skip
+    assert np.exp(crf.log_probability([words], [partial])[0]) == pytest.approx(expected, rel=1e-9)
+    drawn = [tuple(labels) for labels in crf.sample([words], 4000)[0]]
+    assert abs(drawn.count(max(exact, key=exact.__getitem__)) / 4000 - max(exact.values())) < 0.05
+    crf.set_params(links=None)  # the chain alone
+    assert np.exp(crf.log_probability([words], [labels])[0]) != pytest.approx(probability, rel=1e-3)
+    assert crf.tagger_ is not None
+
+
+@pytest.mark.parametrize("backend", ["exact", "sum-product", "viterbi", "max-product", Exact(), "gibbs"])
+def test_backends_decode_chains(backend: Any) -> None:
+    (items, tags), (test, _) = generate(4, 200), generate(5, 30)
+    crf = CRF(c2=0.01).fit(items, tags)
+    labels, marginals = crf.predict(test), crf.predict_marginals(test)
+    crf.set_params(backend=backend)
+    if backend != "gibbs":
+        assert list(map(list, crf.predict([*test, []]))) == [*map(list, labels), []]
+    if backend == "max-product":
+        with pytest.raises(UnsupportedRecord, match="max-product cannot record marginals"):
+            crf.predict_marginals(test)
+        return
+    for ours, exact in zip(crf.predict_marginals(test), marginals, strict=True):
+        for a, b in zip(ours, exact, strict=True):
+            assert a == pytest.approx(b, abs=0.15 if backend == "gibbs" else 1e-9)
+
+
+def test_unknown_backends_are_refused() -> None:
+    crf = CRF(backend="exakt").fit(*generate(4, 20))
+    with pytest.raises(ValueError, match="there is no backend 'exakt'; did you mean 'exact'"):
+        crf.predict([[{"word": "w1"}]])
 
 
 def same_names(words: list[str]) -> list[tuple[int, int]]:
