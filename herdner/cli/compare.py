@@ -167,7 +167,7 @@ def _shared_tokenizer(sides: list[ComparisonSide], taggers: dict[str, Tagger]) -
 
 def _tag_side(
     letter: str, side: ComparisonSide, tagger: Tagger, gold: list[Document], inference: Inference | None, seed: int,
-) -> tuple[list[Document], float]:  # fmt: skip
+) -> tuple[list[Document], float | None]:  # fmt: skip
     """Tag the gold documents with the model of one side.
 
     Error messages begin with the name of the side.

@@ -1,4 +1,4 @@
-"""Command ``herdner evaluate``: precision, recall, F1 and speed on annotated files."""
+"""Command ``herdner evaluate``: precision, recall and F1 of a model or of predictions, and the speed of the model."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from herdner.cli import options as opt
-from herdner.cli.common import handle_errors, parse_inference
+from herdner.cli.common import handle_errors, parse_inference, print_message
 from herdner.cli.compare import compare_sides
 from herdner.cli.gold import GoldFiles, parse_renames, parse_sources, print_table, tag_timed
 from herdner.cli.usage import UsageError, is_set
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 CompareOption = Annotated[tuple[str, str] | None, typer.Option(
     "--compare", metavar="A B", help="Test whether B is better than A. Each is MODEL, MODEL@BACKEND, "
     "MODEL@BACKEND:KEY=VALUE:..., or FILE:FORMAT of predictions.")]
+PredictionsOption = Annotated[str | None, typer.Option(
+    "--predictions", metavar="FILE:FORMAT", help="Score the predictions of this file instead of a model.")]
 RenameOrKeepOption = Annotated[bool | None, typer.Option(
     "--rename-labels/--keep-labels", help="Rename the labels of known corpora to PER, LOC and ORG; drop others "
     "[default: if the model knows no others].")]
@@ -40,6 +42,7 @@ def evaluate(
     model: opt.ModelOption = "en",
     backend: opt.BackendOption = None,
     set_: opt.SetOption = None,
+    predictions: PredictionsOption = None,
     compare: CompareOption = None,
     seed: opt.SeedOption = 0,
     rename_labels: RenameOrKeepOption = None,
@@ -58,7 +61,11 @@ def evaluate(
     """Score a model on annotated files: precision, recall and F1 of each label and in total, and the speed.
 
     An entity is correct if a gold entity has the same boundaries and label. The speed is measured in one process, from
-    tokens to entities. Running text is split by the model's tokenizer.
+    tokens to entities, if there are at least 10,000 tokens. Running text is split by the model's tokenizer. The macro
+    average is the mean over the labels that occur in the annotated files.
+
+    With --predictions, the entities of another file with the same texts are scored. Documents are matched by id if the
+    ids agree, else by position. Predicted entities are aligned with the gold tokens.
 
     With --compare, two models, backends or files of predictions are scored on the same documents. The output has both
     F1, their difference with its interval, and p-values by approximate randomisation and paired bootstrap.
@@ -71,26 +78,78 @@ def evaluate(
     links.
     """
     gold_files = GoldFiles(parse_sources(files), rename_labels, parse_renames(rename), case, strict)
-    if compare is None:
-        if unit is not None:
-            raise UsageError("--unit requires --compare; add --compare or leave out --unit")
+    for option, value in (("predictions", predictions), ("compare", compare)):
+        if value is not None:
+            _check_no_model_options(context, option)
+    if unit is not None and compare is None:
+        raise UsageError("--unit requires --compare; add --compare or leave out --unit")
+    if compare is not None:
+        tables = [compare_sides(gold_files, compare, seed, 10_000 if resamples is None else resamples, unit)]
+    elif predictions is not None:
+        n_resamples = 1000 if resamples is None else resamples
+        tables = _score_predictions(gold_files, predictions, seed, n_resamples, consistency, names)
+    else:
         n_resamples = 1000 if resamples is None else resamples
         tables = _score_model(gold_files, model, backend, set_, seed, n_resamples, consistency, names)
-    else:
-        for name in ("model", "backend", "set_", "consistency", "names"):
-            if is_set(context, name):
-                raise UsageError(
-                    f"--{name.strip('_')}: cannot be combined with --compare; write MODEL@BACKEND:KEY=VALUE"
-                )
-        tables = [compare_sides(gold_files, compare, seed, 10_000 if resamples is None else resamples, unit)]
     if json_:
+        from herdner.evaluation.coreference import NameScores
+
         more: dict[str, object] = {"consistency": tables[1].to_dict()} if consistency else {}
-        more |= {"names": [table.to_dict() for table in tables[-2:]]} if names else {}
+        more |= {"names": [table.to_dict() for table in tables if isinstance(table, NameScores)]} if names else {}
         print(json.dumps({**tables[0].to_dict(), **more}, ensure_ascii=False))
         return
     for i, table in enumerate(tables):
         print(end="\n" if i else "")
         print_table(table)
+
+
+_NOT_WITH = {
+    "predictions": ("model", "backend", "set_", "compare", "case"),
+    "compare": ("model", "backend", "set_", "consistency", "names"),
+}
+
+
+def _check_no_model_options(context: typer.Context, option: str) -> None:
+    """Raise a usage error if an option is set that cannot be combined with --predictions or --compare."""
+    advice = (
+        "; write MODEL@BACKEND:KEY=VALUE" if option == "compare" else ", which scores a file; leave out one of both"
+    )
+    for name in _NOT_WITH[option]:
+        if is_set(context, name):
+            raise UsageError(f"--{name.strip('_')}: cannot be combined with --{option}{advice}")
+
+
+def _score_predictions(
+    gold_files: GoldFiles, file: str, seed: int, resamples: int, consistency: bool, names: bool
+) -> list[Tabulated]:
+    """Return the scores of a file of predictions and, if requested, their consistency and the scores of names."""
+    import numpy as np
+
+    from herdner.corpora.reading import read
+    from herdner.evaluation.align import align_documents
+    from herdner.evaluation.consistency import measure_consistency
+    from herdner.evaluation.coreference import evaluate_names
+    from herdner.evaluation.scores import evaluate as score
+    from herdner.text.labels import rename_labels
+    from herdner.text.tokenize import Tokenizer
+
+    (source,) = parse_sources([file])
+    read_documents = read(source, core_labels=gold_files.core_labels is True, strict=gold_files.strict)
+    documents = [rename_labels(document, gold_files.renames) for document in read_documents]
+    labels = {entity.label for document in documents for entity in document.entities}
+    gold = gold_files.read(Tokenizer(), labels, source.path)
+    aligned = align_documents(gold, documents, name=source.path)
+    for line in aligned.warnings():
+        print_message(f"{source.path}: {line}")
+    predicted = aligned.documents
+    rng = np.random.default_rng(seed) if resamples else None
+    tables: list[Tabulated] = [score(gold, predicted, rng=rng, n_resamples=resamples or 1)]
+    if consistency:
+        result = measure_consistency(gold, {source.path: predicted})
+        tables += [result, result.inconsistent_names]
+    if names:
+        tables.append(evaluate_names(gold, predicted, "predicted"))
+    return tables
 
 
 def _score_model(

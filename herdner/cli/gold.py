@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from herdner.text.tokenize import Tokenizer
 
 CORE_LABELS = {"PER", "LOC", "ORG"}
+MIN_TIMED_TOKENS = 10_000
+"""Smallest number of tokens whose tagging is timed. On fewer, the first calls would determine the speed."""
 
 
 @dataclass(frozen=True)
@@ -56,19 +58,21 @@ class GoldFiles:
             Annotated documents.
 
         Raises:
-            UsageError: No label of the files is known.
+            UsageError: No label of the files is known, or a file repeats the texts of another file.
         """
         from herdner.text.case import change_case
 
         core_labels = self.core_labels if self.core_labels is not None else set(known_labels) <= CORE_LABELS
-        documents = read_gold(self.sources, tokenizer, core_labels, renames=self.renames, strict=self.strict)
+        files = read_gold_files(self.sources, tokenizer, core_labels, renames=self.renames, strict=self.strict)
+        check_repeated_texts(self.sources, files, self.strict)
+        documents = [document for file in files for document in file]
         check_known_labels(documents, known_labels, model, self.sources)
         return documents if self.case is None else [change_case(document, self.case) for document in documents]
 
 
 def tag_timed(
     tagger: Tagger, gold: list[Document], inference: Inference | None, seed: int, title: str = "tagging"
-) -> tuple[list[Document], float]:
+) -> tuple[list[Document], float | None]:
     """Tag gold documents, whose annotation is removed first, and measure the speed.
 
     Args:
@@ -79,7 +83,7 @@ def tag_timed(
         title: Title of the progress display.
 
     Returns:
-        Tagged documents, and tokens per second.
+        Tagged documents, and tokens per second; None if there are fewer than `MIN_TIMED_TOKENS` tokens.
     """
     plain = [document.without_annotation() for document in gold]
     next(tagger.pipe(plain[:1], inference, seed=seed))  # leaves out the time for loading on first use
@@ -91,7 +95,8 @@ def tag_timed(
             predicted.append(document)
             display.advance(task)
         seconds = time.perf_counter() - begin
-    return predicted, sum(len(document.tokens) for document in gold) / max(seconds, 1e-9)
+    n_tokens = sum(document.n_tokens for document in gold)
+    return predicted, n_tokens / max(seconds, 1e-9) if n_tokens >= MIN_TIMED_TOKENS else None
 
 
 def check_known_labels(
@@ -101,7 +106,7 @@ def check_known_labels(
 
     Args:
         gold: Annotated documents.
-        known_labels: Labels that the model knows.
+        known_labels: Labels that the model knows; empty: no check, as for predictions without entities.
         model: Name of the model, for the error message.
         sources: Files of the documents.
 
@@ -109,7 +114,7 @@ def check_known_labels(
         UsageError: The documents have entities, and the model knows none of their labels.
     """
     labels = sorted({span.label for document in gold for span in document.spans or ()})
-    if not labels or not set(labels).isdisjoint(known_labels):
+    if not labels or not known_labels or not set(labels).isdisjoint(known_labels):
         return
     raise UsageError(
         f"{', '.join(source.path for source in sources)}: {model} has none of the labels {', '.join(labels[:8])},"
@@ -189,11 +194,77 @@ def encoding_option(source: FileAndFormat, encoding: str | None) -> dict[str, st
     return {"encoding": encoding} if has_option and encoding is not None else {}
 
 
+def text_keys(documents: Iterable[Document]) -> list[str]:
+    """Return the texts of documents without white space, so that equal texts of different formats are equal.
+
+    Args:
+        documents: The documents.
+    """
+    return ["".join(document.text.split()) for document in documents]
+
+
+def check_repeated_texts(
+    sources: Sequence[FileAndFormat], files: Sequence[Sequence[Document]], strict: bool = False
+) -> None:
+    """Raise a usage error if a file repeats the texts of another file; warn if single texts are repeated.
+
+    Args:
+        sources: Files and their formats.
+        files: Documents of each file.
+        strict: Whether to refuse any repeated text.
+
+    Raises:
+        UsageError: At least half of the texts of a file are in the files before it, as in predictions for them.
+        FormatError: A text occurs more than once in strict mode.
+    """
+    from herdner.text.io.parse_warnings import ParseWarnings
+
+    seen: set[str] = set()
+    for i, (source, texts) in enumerate(zip(sources, map(text_keys, files), strict=True)):
+        n_shared = sum(text in seen for text in texts)
+        if 2 * n_shared >= max(1, len(texts)):
+            raise UsageError(
+                f"{source.path}: {n_shared} of {len(texts)} documents repeat texts of the files before it; to score "
+                f"predictions, use: herdner evaluate {' '.join(':'.join(each) for each in sources[:i])} --predictions "
+                f"{':'.join(source)}"
+            )
+        n_distinct = len(set(texts) - seen)
+        seen.update(texts)
+        if n_distinct < len(texts):
+            with ParseWarnings(source.path, strict) as warnings:
+                message = "the text of a document repeats the text of an earlier document; each is scored"
+                warnings.add(message, times=len(texts) - n_distinct)
+
+
 def read_gold(
     sources: Sequence[FileAndFormat], tokenizer: Tokenizer, core_labels: bool, encoding: str | None = None,
     renames: LabelNames | None = None, strict: bool = False,
 ) -> list[Document]:  # fmt: skip
-    """Read annotated documents.
+    """Read the annotated documents of several files into one list, as `read_gold_files` does.
+
+    Args:
+        sources: Files and their formats.
+        tokenizer: Tokenizer of running text.
+        core_labels: Whether to rename the labels of known corpora to `CORE_LABELS`.
+        encoding: Encoding of the files; None: the default of the format.
+        renames: New name of each label, applied afterwards.
+        strict: Whether to refuse dubious input.
+
+    Returns:
+        Annotated documents.
+
+    Raises:
+        ValueError: There is no annotated document, or dubious input is refused.
+    """
+    files = read_gold_files(sources, tokenizer, core_labels, encoding, renames, strict)
+    return [document for file in files for document in file]
+
+
+def read_gold_files(
+    sources: Sequence[FileAndFormat], tokenizer: Tokenizer, core_labels: bool, encoding: str | None = None,
+    renames: LabelNames | None = None, strict: bool = False,
+) -> list[list[Document]]:  # fmt: skip
+    """Read the annotated documents of each file.
 
     Documents without tokens or annotation are left out.
 
@@ -206,7 +277,7 @@ def read_gold(
         strict: Whether to refuse dubious input, such as an entity that ends within a token or an unannotated document.
 
     Returns:
-        Annotated documents.
+        Annotated documents of each file.
 
     Raises:
         ValueError: There is no annotated document, or dubious input is refused.
@@ -215,7 +286,7 @@ def read_gold(
     from herdner.text.io.parse_warnings import ParseWarnings
     from herdner.text.labels import rename_labels
 
-    documents: list[Document] = []
+    files: list[list[Document]] = []
     for source in sources:
         annotated: list[Document] = []
         unannotated: list[Document] = []
@@ -233,10 +304,10 @@ def read_gold(
             n, total = len(unannotated), len(unannotated) + len(annotated)
             print_message(f"{source.path}: {n} of {total} documents are not annotated and are left out"
                           f" (first: {unannotated[0].id})")  # fmt: skip
-        documents += annotated
-    if sources and not documents:
+        files.append(annotated)
+    if sources and not any(files):
         raise ValueError(f"{', '.join(source.path for source in sources)}: no document in the input; use another file")
-    return documents
+    return files
 
 
 def _warn_about_boundaries(document: Document, warnings: ParseWarnings) -> None:

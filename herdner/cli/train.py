@@ -14,7 +14,7 @@ import typer
 from herdner.base.files import atomic_write
 from herdner.cli import options as opt
 from herdner.cli.common import handle_errors, print_message, show_progress
-from herdner.cli.gold import parse_renames, parse_sources, print_table, read_gold
+from herdner.cli.gold import parse_renames, parse_sources, print_table, read_gold, text_keys
 from herdner.cli.usage import UsageError, check_figure, check_not_input, check_writable, is_set, usage_errors
 
 if TYPE_CHECKING:
@@ -131,6 +131,7 @@ def train(
     )
     documents, fit_options = _read_training(sources, read, base_tagger, weight, guideline)
     dev_documents = read(dev_sources)  # before training, so that errors in the files are reported early
+    _warn_about_training_texts(documents, dev_documents)
     penalty = _penalty(base, c1, c2, min_freq)
     tagger = Tagger(
         lexicon=None if base_tagger else _lexicon(lexicon, language, classes, gazetteer or [], tokenizer),
@@ -267,6 +268,17 @@ def _read_training(
         groups = [path for path, corpus in zip(paths, corpora, strict=True) for _ in corpus]
         options |= {"groups": groups, "guideline": guideline}
     return [document for corpus in partial_corpora for document in corpus], options
+
+
+def _warn_about_training_texts(training: list[Document], development: list[Document]) -> None:
+    """Print a warning if training documents are also development documents, whose scores are then too high."""
+    seen = set(text_keys(training))
+    count = sum(text in seen for text in text_keys(development))
+    if count:
+        print_message(
+            f"--dev: {count} of {len(development)} documents have the text of a training document, so their scores are "
+            "too high; use other documents"
+        )
 
 
 def _fit(

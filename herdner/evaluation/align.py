@@ -80,7 +80,7 @@ def align_documents(
         projection = project([replace(entity, label=str(i)) for i, entity in enumerate(entities)], reference)
         sources = [entities[int(span.label)] for span in projection.spans]
         aligned = (
-            replace(entity, label=source.label, confidence=source.confidence)
+            replace(entity, label=source.label, confidence=source.confidence, name_id=source.name_id)
             for entity, source in zip(reference.entities_from_spans(projection.spans), sources, strict=True)
         )
         documents.append(reference.without_annotation().with_proposals(aligned))

@@ -62,7 +62,8 @@ class Scores(Tabulated):
 
     Attributes:
         micro: Scores of all entities together.
-        macro: Mean of the scores of the labels.
+        macro: Mean of the scores of the labels that gold entities have. Labels that are only predicted count in
+            ``micro`` only.
         per_label: Scores of each label that occurs in the gold or the predicted documents, sorted by label.
         n_documents: Number of documents.
         n_sentences: Number of sentences.
@@ -239,9 +240,8 @@ def _label_scores(
 
     per_label = tuple(scores(label, counts) for label, counts in zip(labels, totals, strict=True))
     micro = scores("micro", totals.sum(axis=0))
-    means = (
-        sum(getattr(row, name) for row in per_label) / max(1, len(per_label)) for name in ("precision", "recall", "f1")
-    )
+    gold = [row for row in per_label if row.support]
+    means = (sum(getattr(row, name) for row in gold) / max(1, len(gold)) for name in ("precision", "recall", "f1"))
     return micro, LabelScores("macro", *means, support=micro.support), per_label
 
 

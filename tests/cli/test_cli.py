@@ -342,7 +342,7 @@ def test_evaluate_agrees_with_the_library(call: Call, model: str) -> None:
     assert {row["label"] for row in scores["per_label"]} == {"PER", "LOC", "ORG"}
     assert scores["micro"]["f1"] > 0.6
     assert scores["interval"]["low"] < scores["micro"]["f1"] < scores["interval"]["high"]
-    assert scores["tokens_per_second"] > 0
+    assert scores["tokens_per_second"] is None  # the file is too small to measure the speed
     table = call("evaluate", f"{DEV}:conll", "-m", model, "--resamples", "0").out
     assert f"{scores['micro']['f1']:.2%}" in table
 
@@ -598,12 +598,12 @@ def test_similar_labels_are_reported_and_renamed(call: Call, tmp_path: Path, cap
     (tmp_path / "m.conll").write_text("\n".join(lines))
     asked = "train", "--base", "en", "--iterations", 2, "--train", tmp_path / "m.conll", "--output", tmp_path / "m"
     assert call(*asked, "--rename", "Firm=ORG").code == 0
-    assert "Person looks like PER of the base" in caplog.text
+    assert "similar to labels of the base: Person to PER" in caplog.text
     assert "--rename Person=PER on the command line" in caplog.text
     caplog.clear()
     assert {tag[2:] for tag in herdner.load(tmp_path / "m").classes_} == {"", "PER", "LOC", "ORG", "Person"}
     assert call(*asked, "--rename", "Person=PER", "--rename", "Firm=ORG").code == 0
-    assert "looks like" not in caplog.text
+    assert "similar" not in caplog.text
     assert {tag[2:] for tag in herdner.load(tmp_path / "m").classes_} == {"", "PER", "LOC", "ORG"}
     assert "expected OLD=NEW" in one_line(call(*asked, "--rename", "Person"), 2)
 

@@ -43,6 +43,12 @@ def cut(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.fixture(autouse=True)
+def timed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Measure the speed on small files too."""
+    monkeypatch.setattr("herdner.cli.gold.MIN_TIMED_TOKENS", 1)
+
+
 def compared(call: Call, *arguments: object) -> dict:
     outcome = call("evaluate", f"{DEV}:conll", "--json", "--compare", *arguments)
     assert (outcome.code, outcome.err) == (0, "")

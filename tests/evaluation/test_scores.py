@@ -58,6 +58,9 @@ def test_scores_agree_with_strict_seqeval_on_raw_tags(tags, scheme, data):
         )
         assert row.support == expected["support"]
     assert {row.label for row in scores.per_label} == set(report) - {"micro avg", "macro avg", "weighted avg"}
+    supported = [row for label, row in report.items() if not label.endswith("avg") and row["support"]]
+    expected_f1 = np.mean([row["f1-score"] for row in supported]) if supported else 0.0
+    assert scores.macro.f1 == pytest.approx(expected_f1)
 
 
 @given(case=gold_and_predicted())

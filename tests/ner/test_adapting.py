@@ -20,6 +20,7 @@ from herdner.ner.training.chains import HerdnerTrainer
 from herdner.ner.training.corpus import prepare_corpus
 from herdner.ner.training.options import Regularisation
 from herdner.text.document import Document
+from herdner.text.labels import rename_labels
 from herdner.text.tags import Span, tags_from_spans
 from herdner.text.tokenize import TokenizerSettings
 
@@ -179,18 +180,17 @@ def test_classes_that_look_like_those_of_a_base(classes, known, expected):
     assert similar_labels(classes, known) == expected
 
 
-def renamed(documents: list[Document], label: str) -> list[Document]:
-    return [
-        d.with_spans([s._replace(label=label) if s.label == "PER" else s for s in d.spans or []]) for d in documents
+def test_labels_under_other_names_are_reported_in_one_line(base, caplog):
+    documents = [
+        rename_labels(document, {"PER": "Person", "ORG": "Organization", "LOC": "Place"})
+        for document in news("dev")[:4]
     ]
-
-
-def test_a_class_under_another_name_is_told_in_one_line(base, caplog):
-    adapted = Tagger(max_iterations=2).fit(renamed(news("dev")[:4], "Person"), base=base)
-    (said,) = caplog.messages
-    assert said == (
-        "the new label Person looks like PER of the base; to use one label, rename it: --rename Person=PER on the"
-        " command line, or rename_labels with {'Person': 'PER'}"
+    adapted = Tagger(max_iterations=2).fit(documents, base=base)
+    (message,) = caplog.messages
+    assert message == (
+        "new labels are similar to labels of the base: Organization to ORG, Person to PER, Place to LOC; to use the"
+        " labels of the base, rename the new ones: --rename Organization=ORG --rename Person=PER --rename Place=LOC on"
+        " the command line, or rename_labels with {'Organization': 'ORG', 'Person': 'PER', 'Place': 'LOC'}"
     )
     assert {"S-Person", "S-PER"} <= set(adapted.classes_)
 
