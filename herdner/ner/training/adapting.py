@@ -97,8 +97,8 @@ def warn_of_similar_labels(gold: Iterable[Iterable[str]], base_tags: Sequence[st
     names = similar_labels(labels_of(tag for tags in gold for tag in tags), labels_of(base_tags)) if base_tags else {}
     if names:
         logger.warning(
-            "new labels are similar to labels of the base: %s; to use the labels of the base, rename the new ones: %s on"
-            " the command line, or rename_labels with %s",
+            "new labels are similar to labels of the base: %s; to use the labels of the base, rename the new ones: %s"
+            " on the command line, or rename_labels with %s",
             ", ".join(f"{new} to {old}" for new, old in names.items()),
             " ".join(f"--rename {new}={old}" for new, old in names.items()), names,
         )  # fmt: skip
