@@ -19,13 +19,14 @@ from herdner.text.io.columns import Layout, read_columns
 from herdner.text.io.delimited import read_table, write_table
 from herdner.text.io.docbin import read_spacy
 from herdner.text.io.doccano import read_doccano, write_doccano
+from herdner.text.io.html_view import write_html
 from herdner.text.io.jsonl import read_jsonl
 from herdner.text.io.label_studio import read_label_studio, write_label_studio
 from herdner.text.io.pages import read_html
 from herdner.text.io.plain import PIECE_CHARACTERS, read_text
 from herdner.text.io.prodigy import read_prodigy, write_prodigy
 from herdner.text.io.source import Input, sources, uncompressed
-from herdner.text.io.write import write_conll, write_html, write_jsonl, write_spacy, write_text
+from herdner.text.io.write import write_conll, write_jsonl, write_spacy, write_text
 from herdner.text.labels import is_label, rename_labels
 from herdner.text.tokenize import tokenize_documents
 
@@ -181,7 +182,7 @@ _FORMATS = [
     ),
     Format(
         "html",
-        "read: the text of a page and its positions in the page; written: displaCy's entity view",
+        "read: the text of a page and its positions in the page; written: a page with names, confidences and links",
         read_html,
         write_html,
         (".html", ".htm", ".xhtml"),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import html
 import json
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator
@@ -12,7 +11,9 @@ from typing import IO, NamedTuple
 from herdner.ner.pseudonyms.tokens import name_key
 from herdner.text.document import Document
 from herdner.text.entity import Entity
+from herdner.text.io.html_view import PAGE_END, chip, page_start
 from herdner.text.io.write import CONTROLS, json_line, utf8
+from herdner.text.show import escape_html
 
 CACHE_KILOBYTES = 32_768
 CONTEXT = 40  # characters on each side of the first mention
@@ -199,28 +200,19 @@ def _write_json(rows: Iterable[IndexedName], put: Callable[[str], object]) -> No
     put("\n]\n" if separator == ",\n" else json.dumps([]) + "\n")
 
 
-_STYLE = (
-    "body{font:15px/1.4 system-ui,sans-serif;margin:2em}table{border-collapse:collapse}"
-    "th,td{padding:.25em .75em;text-align:left;border-bottom:1px solid #ddd;vertical-align:top}.n{text-align:right}"
-)
-
-
 def _write_html(rows: Iterable[IndexedName], put: Callable[[str], object]) -> None:
+    columns = "".join(f'<th scope="col">{column.replace("_", " ")}</th>' for column in COLUMNS)
     put(
-        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<title>Names</title>\n'
-        f"<style>{_STYLE}</style>\n</head>\n<body>\n<h1>Names</h1>\n<table>\n<thead><tr><th>Name</th><th>Label</th>"
-        '<th class="n">Mentions</th><th class="n">Documents</th><th>First document</th><th>First context</th></tr>'
-        "</thead>\n<tbody>\n"
+        f'{page_start("Names")}<main class="wide">\n<h1>Names</h1>\n<div class="card scroll" tabindex="0"><table>\n'
+        f"<thead><tr>{columns}</tr></thead>\n<tbody>\n"
     )
     for row in rows:
-        name, label, document, context = (
-            html.escape(CONTROLS.sub("\ufffd", text)) for text in (row.name, row.label, row.first_document, row.context)
-        )
+        name, document, context = map(escape_html, (row.name, row.first_document, row.context))
         put(
-            f'<tr><td dir="auto">{name}</td><td>{label}</td><td class="n">{row.mentions}</td>'
+            f'<tr><td dir="auto">{name}</td><td>{chip(row.label)}</td><td class="n">{row.mentions}</td>'
             f'<td class="n">{row.documents}</td><td dir="auto">{document}</td><td dir="auto">{context}</td></tr>\n'
         )
-    put("</tbody>\n</table>\n</body>\n</html>\n")
+    put(f"</tbody>\n</table></div>\n</main>\n{PAGE_END}")
 
 
 WRITERS: dict[str, Callable[..., None]] = {

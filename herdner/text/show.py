@@ -27,23 +27,27 @@ def to_html(document: WithEntities) -> str:
     Returns:
         Escaped HTML.
     """
-    entities = [e for e in _without_overlaps(document) if e.end <= MAX_CHARACTERS]
+    entities = [e for e in without_overlaps(document) if e.end <= MAX_CHARACTERS]
     mentions: dict[object, list[int]] = {}
     for i, entity in enumerate(entities):
-        mentions.setdefault(_name_key(entity), []).append(i)
+        mentions.setdefault(name_key(entity), []).append(i)
     page = hashlib.blake2s(document.text.encode("utf-8", "replace"), digest_size=4).hexdigest()
     pieces: list[str] = []
     last = 0
     for i, entity in enumerate(entities):
-        pieces += [_text(document.text[last : entity.start]), _mark(entity, i, mentions, f"herdner-{page}")]
+        pieces += [escape_html(document.text[last : entity.start]), _mark(entity, i, mentions, f"herdner-{page}")]
         last = entity.end
-    pieces.append(_text(document.text[last:MAX_CHARACTERS]))
+    pieces.append(escape_html(document.text[last:MAX_CHARACTERS]))
     if (rest := len(document.text) - MAX_CHARACTERS) > 0:
         pieces.append(f"<em>… {rest:,} more characters</em>")
     return f'<div class="herdner" dir="auto" style="line-height:1.9;white-space:pre-wrap">{"".join(pieces)}</div>'
 
 
-def _without_overlaps(document: WithEntities) -> Iterator[Entity]:
+def without_overlaps(document: WithEntities) -> Iterator[Entity]:
+    """Return an iterator over the entities of a document in the order of the text.
+
+    Of entities that overlap, only the first is included.
+    """
     last = 0
     for entity in sorted(document.entities, key=lambda e: (e.start, -e.end)):
         if last <= entity.start < entity.end:
@@ -51,12 +55,16 @@ def _without_overlaps(document: WithEntities) -> Iterator[Entity]:
             last = entity.end
 
 
-def _name_key(entity: Entity) -> object:
+def name_key(entity: Entity) -> object:
+    """Return a key that is equal for mentions of the same name.
+
+    Entities without `name_id` have the same name if their texts and labels are equal, ignoring case.
+    """
     return (entity.text.casefold(), entity.label) if entity.name_id is None else entity.name_id
 
 
 def _mark(entity: Entity, i: int, mentions: dict[object, list[int]], page: str) -> str:
-    same = mentions[_name_key(entity)]
+    same = mentions[name_key(entity)]
     confidence = "" if entity.confidence is None else f" {100 * entity.confidence:.0f} %"
     position, link = "", ""
     if len(same) > 1:
@@ -68,10 +76,10 @@ def _mark(entity: Entity, i: int, mentions: dict[object, list[int]], page: str) 
     color, title = COLORS.get(entity.label, OTHER), escape(entity.label + confidence + position)
     return (
         f'<mark id="{page}-{i}" title="{title}" style="background:{color};{_MARK}">'
-        f'{_text(entity.text)}<span style="{_LABEL}">{escape(entity.label)}</span>{link}</mark>'
+        f'{escape_html(entity.text)}<span style="{_LABEL}">{escape(entity.label)}</span>{link}</mark>'
     )
 
 
-def _text(text: str) -> str:
+def escape_html(text: str) -> str:
     """Escape a text for HTML, and replace control characters, which HTML does not allow."""
     return "".join(c if c in "\t\n\r" or c.isprintable() or c.isspace() else "\ufffd" for c in escape(text))

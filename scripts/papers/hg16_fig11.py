@@ -23,7 +23,7 @@ import herdner
 from herdner.ner.inference import DEFAULT_BACKEND
 from herdner.ner.tagger import Tagger
 from herdner.text.document import Document
-from herdner.text.io.write import write_html
+from herdner.text.io.html_view import write_html
 from herdner.text.show import COLORS
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 WIDTH, LINES, INCHES = 48, 50, 4.2  # of a column of the figure: characters, lines, inches
 SIDE_BY_SIDE = """<style>
-        body { display: grid; grid-auto-columns: minmax(0, 1fr); grid-auto-flow: column; gap: 2rem }
+        main { grid-auto-columns: minmax(0, 1fr); grid-auto-flow: column; max-width: none }
         </style>
     </head>"""
 

@@ -140,7 +140,7 @@ def test_one_text_side_by_side(tagger, tmp_path):
         text=tmp_path / "text.txt", model=str(tmp_path / "small.herdner"), start="viterbi", quick=True, out=tmp_path
     )
     page = (tmp_path / "hg16_fig11.html").read_text(encoding="utf-8")
-    assert page.count("<figure") == 4
+    assert page.count("<article") == 4
     assert page.index("grid-auto-flow: column") < page.index("<body")
     assert "&lt;Rome" in page
     output = json.loads((tmp_path / "hg16_fig11.json").read_text())["results"]["differences"]

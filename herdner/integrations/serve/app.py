@@ -83,6 +83,8 @@ _PAGES = {"/": "index.html", "/docs": "docs.html"} | {
     for name in ("style.css", "app.js", "view.js", "links.js", "make.js", "why.js", "file.js", "docs.js", "icon.svg")
 }
 _MEDIA_TYPES = {"html": "text/html", "css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
+# Files of the pages that `herdner.text.io.html_view` also writes into HTML files.
+_SHARED = {f"/{name}": name for name in ("names.css", "curve.js")}
 # Swagger UI of the package fastapi-swagger. It sets styles and converts strings to HTML, so it needs another policy.
 _SWAGGER_PAGES = {"/try": "try.html", "/try.js": "try.js"}
 _SWAGGER_FILES = {f"/{name}": name for name in ("swagger-ui.css", "swagger-ui-bundle.js")}
@@ -158,7 +160,8 @@ def _add_pages(app: FastAPI) -> None:
     The files are read once.
     """
     folder = files("herdner.integrations.serve") / "pages"
-    sources: list[tuple[Any, dict[str, str], str | None]] = [(folder, _PAGES, None)]
+    shared = files("herdner.text.io") / "assets"
+    sources: list[tuple[Any, dict[str, str], str | None]] = [(folder, _PAGES, None), (shared, _SHARED, None)]
     if find_spec("fastapi_swagger") is not None:
         sources.append((folder, _SWAGGER_PAGES, _SWAGGER_POLICY))
         sources.append((files("fastapi_swagger") / "resources", _SWAGGER_FILES, _SWAGGER_POLICY))

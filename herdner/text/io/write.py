@@ -1,8 +1,7 @@
-"""Writers: CoNLL columns, JSON lines, HTML (displaCy), terminal text and spaCy's DocBin."""
+"""Writers: CoNLL columns, JSON lines, terminal text and spaCy's DocBin."""
 
 from __future__ import annotations
 
-import html
 import io
 import json
 import logging
@@ -13,13 +12,12 @@ from typing import IO, Any
 
 import numpy as np
 
-from herdner.base.extras import check_extra, import_extra
+from herdner.base.extras import check_extra
 from herdner.text.document import Document
 from herdner.text.entity import Entity
 from herdner.text.io.columns import DOCSTART
 from herdner.text.io.jsonl import ANNOTATION_KEYS
 from herdner.text.partial import is_ambiguous
-from herdner.text.show import COLORS
 from herdner.text.tags import Scheme, Span, convert_tags, tags_from_spans
 
 logger = logging.getLogger(__name__)
@@ -28,7 +26,6 @@ STYLES = {"PER": "bold cyan", "LOC": "bold green", "ORG": "bold magenta", "MISC"
 
 _DOCUMENT_LINE = f"{DOCSTART}\tO\n\n"
 _LINE_SEPARATORS = str.maketrans({c: f"\\u{ord(c):04x}" for c in "\x7f\x85\u2028\u2029"})
-_NOT_HTML = re.compile(r"[\x00-\x08\x0b\x0e-\x1f\x7f-\x9f]")
 CONTROLS = re.compile(r"\r(?!\n)|[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")  # characters that control a terminal
 
 
@@ -163,51 +160,6 @@ def entity_records(document: Document) -> list[dict[str, Any]]:
         record | {"source_start": start, "source_end": end}
         for record, (start, end) in zip(records, ranges, strict=True)
     ]
-
-
-def write_html(documents: Iterable[Document], stream: IO[Any]) -> None:
-    """Write an HTML page that shows the entities of each document in the style of displaCy.
-
-    Pointing at a mention highlights all mentions of its name.
-
-    Args:
-        documents: The documents.
-        stream: A text or binary stream.
-
-    Raises:
-        MissingExtra: spaCy is not installed.
-    """
-    displacy = import_extra("spacy.displacy", "HTML pages need spaCy's displaCy")
-    put = utf8(stream)
-    page: str = displacy.templates.TPL_PAGE.replace("<head>", '<head>\n        <meta charset="utf-8">').lstrip()
-    head, _, foot = page.format(content="\0", lang="en", dir="ltr").partition("\0")
-    put(head)
-    mark = displacy.templates.TPL_ENT.replace("<mark ", '<mark data-name="{name}" ', 1)
-    options = {"colors": COLORS, "template": mark}
-    for number, document in enumerate(documents):
-        # displaCy escapes the text but neither the labels nor the title.
-        entities = [
-            {
-                "start": e.start, "end": e.end, "label": html.escape(e.label),
-                "params": {"name": "" if e.name_id is None else f"{number}-{e.name_id}"},
-            }
-            for e in sorted(document.entities, key=_order)
-        ]  # fmt: skip
-        shown = {
-            "text": _NOT_HTML.sub("\ufffd", document.text),
-            "ents": entities,
-            "title": html.escape(document.id or ""),
-        }
-        block = displacy.render(shown, style="ent", manual=True, page=False, jupyter=False, options=options)
-        put(_highlights(document, number) + displacy.templates.TPL_FIGURE.format(content=block))
-    put(foot)
-
-
-def _highlights(document: Document, number: int) -> str:
-    """Return the style that highlights all mentions of a name while the pointer is on one of them."""
-    repeated = [f'[data-name="{number}-{name.id}"]' for name in document.names if len(name.mentions) > 1]
-    rules = "".join(f"body:has({each}:hover) {each} {{ outline: 2px solid }}\n" for each in repeated)
-    return f"<style>\n{rules}</style>\n" if rules else ""
 
 
 def write_text(

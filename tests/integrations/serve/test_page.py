@@ -119,7 +119,7 @@ def test_a_file_is_opened_and_what_is_none_is_told(page: Any) -> None:
     assert page.locator(".column .words").first.text_content() == TWO
     for name, buffer, said in (
         ("b.pdf", b"%PDF-1.7 \xff", "b.pdf is a PDF"),
-        ("c.txt", b"K\xf6ln", "c.txt is no text in UTF-8"),
+        ("c.txt", b"K\xf6ln", "c.txt is not a text in UTF-8"),
         ("d.txt", b"a" * 40_000, "d.txt is too large"),
     ):
         page.set_input_files("#file", {"name": name, "mimeType": "text/plain", "buffer": buffer})

@@ -22,7 +22,19 @@ from herdner.integrations.serve.schema import OPTIONS, ExplainResponse, ServiceI
 from herdner.integrations.serve.worker import RequestHandler
 
 ARTICLE = (REPOSITORY / "corpora" / "article.txt").read_text(encoding="utf-8")
-PAGES = ["/", "/docs", "/style.css", "/app.js", "/view.js", "/links.js", "/make.js", "/why.js", "/docs.js", "/icon.svg"]
+PAGES = [
+    "/",
+    "/docs",
+    "/names.css",
+    "/style.css",
+    "/app.js",
+    "/curve.js",
+    "/view.js",
+    "/links.js",
+    "/make.js",
+    "/why.js",
+]
+PAGES += ["/docs.js", "/icon.svg"]
 
 
 def tag(client: Any, **request: Any) -> TagResponse:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-from html.parser import HTMLParser
 
 import pytest
 import spacy
@@ -74,43 +73,6 @@ def test_jsonl_with_odd_characters():
     assert json.loads(out) == {"id": None, "text": text}
     unsure = Document.from_text("Ada").with_entities([Entity(0, 3, "PER", "Ada")])
     assert json.loads(written([unsure], "jsonl"))["entities"][0]["confidence"] is None
-
-
-class Page(HTMLParser):
-    """The tags of a page and the text within its marks."""
-
-    def __init__(self, page: str) -> None:
-        super().__init__()
-        self.tags: list[str] = []
-        self.marks: list[str] = []
-        self.text = ""
-        self.feed(page)
-        self.close()
-
-    def handle_starttag(self, tag, attrs):
-        self.tags.append(tag)
-        self.marks += [""] if tag == "mark" else []
-
-    def handle_data(self, data):
-        self.text += data
-        if self.tags.count("mark"):
-            self.marks[-1] += data
-
-
-def test_html():
-    hostile = Document.from_tokens([["<script>alert(1)</script>", "{0}", "%s"]], [["B-<i>", "O", "O"]], id="<u>")
-    out = written([STORY, hostile], "html")
-    page = Page(out)
-    assert out.startswith("<!DOCTYPE html>")
-    assert out.rstrip().endswith("</html>")
-    assert (page.tags.count("html"), page.tags.count("figure"), page.tags.count("mark")) == (1, 2, 4)
-    assert not {"script", "i", "u", "b"} & set(page.tags)
-    assert page.marks[0].split()[:3] == ["Ada", "Lovelace", "PER"]
-    assert page.marks[1].split()[:2] == ["Rio", "LOC"]
-    for piece in ("<script>alert(1)</script>", "<i>", "<u>", "{0} %s", "a&b"):
-        assert piece in " ".join(page.text.split())
-    assert 'charset="utf-8"' in out
-    assert Page(written([], "html")).tags.count("figure") == 0
 
 
 def test_html_is_written_document_by_document():

@@ -1,4 +1,5 @@
 // Draws links between mentions as curves behind the text.
+import { curve } from "./curve.js";
 
 const SVG = "http://www.w3.org/2000/svg";
 
@@ -61,26 +62,6 @@ export function placeLinks(column, links) {
   };
   const shapes = links.map((link) => curve(box(link.a), box(link.b), origin));
   links.forEach((link, i) => link.path.setAttribute("d", shapes[i]));
-}
-
-/** Returns the path between two names: an arch above a line of text, or an S from below one name to above the other. */
-function curve(a, b, origin) {
-  if (!a || !b) return "";
-  const x1 = a.left + a.width / 2 - origin.left;
-  const x2 = b.left + b.width / 2 - origin.left;
-  const top1 = a.top - origin.top;
-  const top2 = b.top - origin.top;
-  const f = (value) => value.toFixed(1);
-  if (Math.abs(top1 - top2) < a.height / 2) {
-    const height = Math.min(9 + Math.abs(x2 - x1) * 0.06, 26);
-    return `M${f(x1)} ${f(top1)}C${f(x1)} ${f(top1 - height)} ${f(x2)} ${f(top2 - height)} ${f(x2)} ${f(top2)}`;
-  }
-  const bottom = a.bottom - origin.top;
-  const distance = top2 - bottom;
-  const pull = Math.max(distance * 0.42, 5);
-  // A straight line between names in the same column would be hidden by the text between them.
-  const bow = Math.abs(x2 - x1) < 60 ? Math.min(18 + distance * 0.12, 60) * (x1 < origin.width / 2 ? 1 : -1) : 0;
-  return `M${f(x1)} ${f(bottom)}C${f(x1 + bow)} ${f(bottom + pull)} ${f(x2 + bow)} ${f(top2 - pull)} ${f(x2)} ${f(top2)}`;
 }
 
 /** Returns the rectangle of a token that is not part of a name. */
