@@ -1,11 +1,19 @@
-"""Minimisation by L-BFGS (Liu and Nocedal 1989; SciPy's L-BFGS-B)."""
+"""Minimisation by L-BFGS (Liu and Nocedal 1989; SciPy's L-BFGS-B), and by OWL-QN for L1 norms (Andrew and Gao 2007)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, cast
 
+import numpy as np
+
 from herdner.base.arrays import Floats
+
+MEMORY = 6  # pairs of differences that the searches keep, as in CRFsuite
+_SUFFICIENT_DECREASE, _CURVATURE, _FLAT = 1e-4, 1e-10, 1e-7
+_MOST_HALVINGS = 60  # of a step
+_Pair = tuple[Floats, Floats, float]  # difference of points, difference of gradients, and their product
 
 
 def minimise(
@@ -46,3 +54,81 @@ def minimise(
             ),
         )
     return result.x
+
+
+def minimise_l1(
+    function: Callable[[Floats], tuple[float, Floats]],
+    start: Floats,
+    l1: Floats,
+    *,
+    on_iteration: Callable[[Floats, float], bool],
+    max_iterations: int,
+) -> Floats:
+    """Minimise a smooth function plus a weighted L1 norm by OWL-QN (Andrew and Gao 2007).
+
+    Each step stays in one orthant, in which the L1 norm is linear. Coordinates that would change their sign become 0.
+
+    Args:
+        function: The smooth function of float64[d], which returns its value and its gradient, float64[d].
+        start: float64[d], starting point.
+        l1: float64[d], weight of the absolute value of each coordinate.
+        on_iteration: Function called after each iteration with the point and the value, including the norm. The search
+            ends if it returns True.
+        max_iterations: Maximum number of iterations.
+
+    Returns:
+        float64[d], the last point.
+    """
+    from threadpoolctl import threadpool_limits  # pyright: ignore[reportMissingTypeStubs]
+
+    point, pairs = start, deque[_Pair](maxlen=MEMORY)
+    with threadpool_limits(1, "blas"):  # see `minimise`
+        smooth, gradient = function(point)
+        value = smooth + float(l1 @ np.abs(point))
+        for _ in range(max_iterations):
+            slope = _pseudo_gradient(point, gradient, l1)
+            if np.abs(slope).max(initial=0.0) <= _FLAT:
+                break
+            direction = _quasi_newton_direction(slope, pairs)
+            direction[direction * slope >= 0] = 0.0  # only coordinates that lower the value along the axis
+            orthant = np.where(point != 0, np.sign(point), -np.sign(slope))
+            step = 1.0 if pairs else 1.0 / float(np.linalg.norm(slope))
+            for _ in range(_MOST_HALVINGS):
+                trial = point + step * direction
+                trial[trial * orthant <= 0] = 0.0
+                smooth, trial_gradient = function(trial)
+                trial_value, shift = smooth + float(l1 @ np.abs(trial)), trial - point
+                if trial_value <= value + _SUFFICIENT_DECREASE * float(slope @ shift):
+                    break
+                step /= 2
+            else:
+                break
+            change = trial_gradient - gradient
+            product = float(shift @ change)
+            if product > _CURVATURE * float(change @ change):
+                pairs.append((shift, change, product))
+            point, value, gradient = trial, trial_value, trial_gradient
+            if on_iteration(point, value):
+                break
+    return point
+
+
+def _pseudo_gradient(point: Floats, gradient: Floats, l1: Floats) -> Floats:
+    """Return the gradient of a function plus an L1 norm; at 0, the one-sided derivative of steepest descent, or 0."""
+    right, left = gradient + l1, gradient - l1
+    at_zero = np.where(right < 0, right, np.maximum(left, 0.0))
+    return np.where(point > 0, right, np.where(point < 0, left, at_zero))
+
+
+def _quasi_newton_direction(slope: Floats, pairs: Iterable[_Pair]) -> Floats:
+    """Return minus the inverse Hessian, approximated from ``pairs``, times ``slope`` (Nocedal 1980)."""
+    direction, coefficients = -slope, list[float]()
+    newest_first = list(pairs)[::-1]
+    for shift, change, product in newest_first:
+        coefficients.append(float(shift @ direction) / product)
+        direction -= coefficients[-1] * change
+    for _, change, product in newest_first[:1]:
+        direction *= product / float(change @ change)
+    for (shift, change, product), coefficient in zip(newest_first[::-1], coefficients[::-1], strict=True):
+        direction += (coefficient - float(change @ direction) / product) * shift
+    return direction

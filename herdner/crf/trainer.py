@@ -10,13 +10,12 @@ import numpy as np
 
 from herdner.base.arrays import Floats
 from herdner.crf.chain_data import ChainData
-from herdner.crf.lbfgs import minimise
+from herdner.crf.lbfgs import MEMORY, minimise, minimise_l1
 from herdner.crf.likelihood import Borders, ChainLikelihood
 
 TrainingProgress = Callable[[int, dict[str, Any]], None]
 """Function called after each iteration with its index, which starts at 1, and a dictionary of values such as "loss"."""
 
-_MEMORY = 6  # pairs of differences that L-BFGS keeps
 # Constants of `_scales`, selected with bench_trainer.py. With exponent 0, training needs more iterations.
 _FREQUENCY_POWER, _FREQUENCY_SHARE = 0.2, 0.1
 
@@ -78,12 +77,11 @@ def train_chain(
     n_threads: int | None = None,
     progress: TrainingProgress | None = None,
 ) -> Floats:
-    """Train a linear chain: minimise the penalised loss of `ChainLikelihood` by L-BFGS and return the weights.
+    """Train a linear chain: minimise the penalised loss of `ChainLikelihood` and return the weights.
 
-    L-BFGS works on rescaled weights. The scale by which a weight is divided is about the frequency of its feature to
-    the power of -1/5. Rescaling saves iterations and does not change the optimum.
-
-    With L1 regularisation, each weight is the difference of two numbers that are at least 0 (bounded L-BFGS).
+    The search is L-BFGS, or OWL-QN (Andrew and Gao 2007) with L1 regularisation. It works on rescaled weights. The
+    scale by which a weight is divided is about the frequency of its feature to the power of -1/5. Rescaling saves
+    iterations and does not change the optimum.
 
     Args:
         data: Features and allowed tags of the documents.
@@ -107,49 +105,58 @@ def train_chain(
     likelihood = ChainLikelihood(
         data, c2, origin=origin, document_weights=document_weights, borders=borders, n_threads=n_threads
     )
-    rule, scales = stopping_rule or StoppingRule(), _scales(data, likelihood.penalty)
-    first = likelihood.origin if start is None else start
-    losses: list[float] = []
-    norms, last = {"gradient": np.inf, "weights": 0.0}, first
-
-    def loss(scaled: Floats) -> tuple[float, Floats]:
-        vector = scaled * scales
-        value, gradient = likelihood(vector)
-        norms.update(gradient=float(np.linalg.norm(gradient)), weights=float(np.linalg.norm(vector)))
-        return value, gradient * scales
-
-    def split_loss(halves: Floats) -> tuple[float, Floats]:
-        positive, negative = np.split(halves, 2)
-        value, gradient = loss(positive - negative)
-        norm = c1 * scales
-        return value + float(norm @ (positive + negative)), np.concatenate([gradient + norm, norm - gradient])
-
-    def on_iteration(point: Floats, value: float) -> bool:
-        nonlocal last
-        last = (point if c1 == 0 else np.subtract(*np.split(point, 2))) * scales
-        losses.append(value)
-        if progress is not None:
-            progress(len(losses), {"loss": value, "weights": last})
-        is_flat = c1 == 0 and norms["gradient"] < rule.min_gradient * max(norms["weights"], 1.0)
-        return rule.is_met(losses) or is_flat
-
-    begin = first / scales
-    options: dict[str, Any] = {
-        "maxiter": rule.max_iterations,
-        "maxcor": _MEMORY,
-        "ftol": 0.0,
-        "gtol": 1e-7,
-        "maxfun": 10**9,
-    }
+    search = _Search(
+        likelihood, likelihood.origin if start is None else start, c1, stopping_rule or StoppingRule(), progress
+    )
     try:
-        if c1 == 0:
-            minimise(loss, begin, on_iteration=on_iteration, **options)
-        else:
-            halves = np.concatenate([np.maximum(begin, 0), np.maximum(-begin, 0)])
-            minimise(split_loss, halves, on_iteration=on_iteration, bounds=[(0.0, None)] * len(halves), **options)
+        search.run()
     except KeyboardInterrupt:
-        raise TrainingInterrupted(last) from None
-    return last
+        raise TrainingInterrupted(search.weights) from None
+    return search.weights
+
+
+class _Search:
+    """Search for the weights of least loss, with the weights of the last complete iteration.
+
+    Args:
+        likelihood: Penalised loss.
+        start: float64[d], weights at which the search starts.
+        c1: Weight of the L1 norm.
+        rule: Rule that ends the search.
+        progress: Function called after each iteration, or None.
+    """
+
+    def __init__(
+        self, likelihood: ChainLikelihood, start: Floats, c1: float, rule: StoppingRule,
+        progress: TrainingProgress | None,
+    ) -> None:  # fmt: skip
+        self.likelihood, self.weights, self.c1, self.rule, self.progress = likelihood, start, c1, rule, progress
+        self.scales = _scales(likelihood.data, likelihood.penalty)
+        self.losses: list[float] = []
+        self.gradient_norm, self.weights_norm = np.inf, 0.0
+
+    def run(self) -> None:
+        """Search until the stopping rule is met."""
+        begin, n = self.weights / self.scales, self.rule.max_iterations
+        if self.c1:
+            minimise_l1(self._loss, begin, self.c1 * self.scales, on_iteration=self._on_iteration, max_iterations=n)
+        else:
+            minimise(self._loss, begin, on_iteration=self._on_iteration, maxiter=n, maxcor=MEMORY, ftol=0.0, gtol=1e-7,
+                     maxfun=10**9)  # fmt: skip
+
+    def _loss(self, scaled: Floats) -> tuple[float, Floats]:
+        vector = scaled * self.scales
+        value, gradient = self.likelihood(vector)
+        self.gradient_norm, self.weights_norm = float(np.linalg.norm(gradient)), float(np.linalg.norm(vector))
+        return value, gradient * self.scales
+
+    def _on_iteration(self, point: Floats, value: float) -> bool:
+        self.weights = point * self.scales
+        self.losses.append(value)
+        if self.progress is not None:
+            self.progress(len(self.losses), {"loss": value, "weights": self.weights})
+        is_flat = self.c1 == 0 and self.gradient_norm < self.rule.min_gradient * max(self.weights_norm, 1.0)
+        return self.rule.is_met(self.losses) or is_flat
 
 
 def _scales(data: ChainData, penalty: Floats) -> Floats:
