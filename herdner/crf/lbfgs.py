@@ -13,7 +13,7 @@ from herdner.base.arrays import Floats
 MEMORY = 6  # pairs of differences that the searches keep, as in CRFsuite
 _SUFFICIENT_DECREASE, _CURVATURE, _FLAT = 1e-4, 1e-10, 1e-7
 _MOST_HALVINGS = 60  # of a step
-_Pair = tuple[Floats, Floats, float]  # difference of points, difference of gradients, and their product
+_Difference = tuple[Floats, Floats, float]  # difference of points, difference of gradients, and their product
 
 
 def minimise(
@@ -81,7 +81,7 @@ def minimise_l1(
     """
     from threadpoolctl import threadpool_limits  # pyright: ignore[reportMissingTypeStubs]
 
-    point, pairs = start, deque[_Pair](maxlen=MEMORY)
+    point, pairs = start, deque[_Difference](maxlen=MEMORY)
     with threadpool_limits(1, "blas"):  # see `minimise`
         smooth, gradient = function(point)
         value = smooth + float(l1 @ np.abs(point))
@@ -120,7 +120,7 @@ def _pseudo_gradient(point: Floats, gradient: Floats, l1: Floats) -> Floats:
     return np.where(point > 0, right, np.where(point < 0, left, at_zero))
 
 
-def _quasi_newton_direction(slope: Floats, pairs: Iterable[_Pair]) -> Floats:
+def _quasi_newton_direction(slope: Floats, pairs: Iterable[_Difference]) -> Floats:
     """Return minus the inverse Hessian, approximated from ``pairs``, times ``slope`` (Nocedal 1980)."""
     direction, coefficients = -slope, list[float]()
     newest_first = list(pairs)[::-1]
