@@ -43,6 +43,14 @@ def infer(
     seconds: Annotated[
         float, typer.Option(help="Time limit of `auto`, `belief-propagation`, `tempered` and `annealed-importance`.")
     ] = 60.0,
+    variable: Annotated[
+        list[int] | None,
+        typer.Option(
+            metavar="N",
+            help="For --task MAR: variable to print, counted from 0; may be repeated [default: all]. `dogs` optimises "
+            "its scan for these variables.",
+        ),
+    ] = None,
     samples: Annotated[int, typer.Option(min=1, help="Number of states for --task samples.")] = 1000,
     seed: SeedOption = 0,
     output: Annotated[
@@ -60,21 +68,44 @@ def infer(
         check_writable(Path(output))
     whole = load_graph(graph) if graph.suffix == ".npz" else read_uai(graph)
     observed = {} if evidence is None else read_evidence(evidence, whole)
-    engine = _make_backend(backend, set_, seconds, task, samples)
+    _check_variables(variable, task, whole.n_variables)
+    targets = (
+        None if variable is None else [v - sum(each < v for each in observed) for v in variable if v not in observed]
+    )
+    engine = _make_backend(backend, set_, seconds, task, samples, targets)
     with show_activity("inference"):
         result = engine.infer(whole.condition(observed), seed)
     if result.method is not None:
         print_message(f"{backend}: {result.method}, {result.seconds:.1f} s")
+    if result.certificate is not None:
+        print_message(f"{backend}: {result.certificate}")
     if task == "PR" and result.log_z_interval is not None:
         low, high = (bound / math.log(10) for bound in result.log_z_interval)
         print_message(f"{backend}: the interval of 95 % is {low:.6g} to {high:.6g}")
-    text = _format(task, result, whole, observed, backend)
+    text = _format(task, result, whole, observed, backend, variable)
     with open_output(output) as stream:
         stream.write(text)
 
 
-def _make_backend(name: str, pairs: list[str] | None, seconds: float, task: InferenceTask, n_samples: int) -> Backend:
-    """Create the inference backend for a task of ``infer``.
+def _check_variables(variables: list[int] | None, task: InferenceTask, n_variables: int) -> None:
+    """Check the option ``--variable``.
+
+    Raises:
+        UsageError: The task does not print single variables, or a variable does not exist.
+    """
+    if variables is None:
+        return
+    if task != "MAR":
+        raise UsageError(f"--variable requires --task MAR, got {task}")
+    wrong = next((v for v in variables if not 0 <= v < n_variables), None)
+    if wrong is not None:
+        raise UsageError(f"--variable must be from 0 to {n_variables - 1}, got {wrong}")
+
+
+def _make_backend(
+    name: str, pairs: list[str] | None, seconds: float, task: InferenceTask, n_samples: int, targets: list[int] | None
+) -> Backend:
+    """Create the inference backend for a task of ``infer``; ``targets`` are variables of the graph after conditioning.
 
     Raises:
         UsageError: The backend or an option is unknown, or a value is not valid.
@@ -86,12 +117,20 @@ def _make_backend(name: str, pairs: list[str] | None, seconds: float, task: Infe
         if name not in ("auto", "exact"):
             raise UsageError(f"--task samples requires --backend exact, got {name}")
         return parse_backend("exact", {"n_samples": n_samples, **options})
-    if name in BACKENDS and any(option.name == "seconds" for option in describe_backend(name).options):
+    known = [option.name for option in describe_backend(name).options] if name in BACKENDS else []
+    if "seconds" in known:
         options = {"seconds": seconds, **options}
+    if "targets" in known and str(options.get("targets", "")).startswith("variables"):
+        raise UsageError("--set targets: select the variables by --variable, which counts them as the file does")
+    if "targets" in known and targets is not None:
+        options = {"targets": f"variables({', '.join(map(str, targets))})", **options}
     return parse_backend(name, options)
 
 
-def _format(task: InferenceTask, result: Result, graph: FactorGraph, observed: dict[int, int], backend: str) -> str:
+def _format(
+    task: InferenceTask, result: Result, graph: FactorGraph, observed: dict[int, int], backend: str,
+    variables: list[int] | None,
+) -> str:  # fmt: skip
     """Return the result of a task and the observed states as text in the format of the UAI competition."""
     import numpy as np
 
@@ -112,7 +151,8 @@ def _format(task: InferenceTask, result: Result, graph: FactorGraph, observed: d
         marginals = np.zeros((len(sizes), int(sizes.max(initial=1))))
         marginals[list(observed), list(observed.values())] = 1.0
         marginals[free, : result.marginals.shape[1]] = result.marginals
-        return format_marginals(marginals, sizes)
+        chosen = slice(None) if variables is None else variables
+        return format_marginals(marginals[chosen], sizes[chosen])
     states = _complete(result.state[None] if task == "MPE" else result.samples[0], free, observed, len(sizes))  # type: ignore[index]
     if task == "MPE":
         return format_state(states[0].tolist())

@@ -45,8 +45,11 @@ class Certificate:
     def __str__(self) -> str:
         """Return the certificate as a one-line summary."""
         if self.broken:
-            return f"no guarantee: {'; '.join(self.broken)}"
-        bound = f"after {self.n_steps} updates the weighted total variation is at most {self.bound:.4g}"
+            return f"no certificate: {'; '.join(self.broken)}"
         if self.vacuous:
-            return f"{bound}, which is no information: it never exceeds {self.trivial:.4g}"
+            return (
+                f"no certificate: after {self.n_steps} updates the bound is {self.bound:.4g}, not below the trivial"
+                f" bound {self.trivial:.4g}"
+            )
+        bound = f"after {self.n_steps} updates the weighted total variation is at most {self.bound:.4g}"
         return f"{bound} (systematic scan: {self.systematic:.4g})"

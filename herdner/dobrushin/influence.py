@@ -117,6 +117,18 @@ class Influence:
         values[a] = np.minimum(self.values[a], other.values[b])
         return replace(self, values=values, theorem=f"{self.theorem}, {other.theorem}")
 
+    def embedded(self, variables: Int64s, graph: TableGraph) -> Influence:
+        """Return the bound for a larger graph whose other variables have no influence and are not influenced.
+
+        Args:
+            variables: int64[V], the variable of the larger graph that each variable of this graph is, ascending.
+            graph: The larger graph.
+        """
+        counts = np.zeros(len(graph.sizes) + 1, np.int64)
+        counts[np.asarray(variables) + 1] = np.diff(self.starts)
+        sources = variables[self.sources].astype(np.int32)
+        return Influence(np.cumsum(counts), sources, self.values, self.theorem, graph)
+
     @property
     def n_variables(self) -> int:
         """Number of variables of the graph, V."""

@@ -51,6 +51,23 @@ def test_the_other_tasks(call, files, tmp_path):
     assert (tmp_path / "out.MAR").read_text().startswith("MAR\n9 2 ")
 
 
+def test_a_scan_for_the_variables_that_the_user_asks_about(call, files):
+    graph, uai, evid = files
+    many = ["--set", "n_sweeps=20000", "--set", "n_steps=12"]
+    outcome = call("infer", uai, "--evidence", evid, "--backend", "dogs", "--variable", "5", "--variable", "0", *many)
+    assert outcome.code == 0, outcome.err
+    head, line = outcome.out.splitlines()
+    numbers = [float(word) for word in line.split()]
+    assert (head, numbers[0], numbers[4:]) == ("MAR", 2, [2, 0, 1])  # variable 0 is observed
+    expected = Exact().infer(graph.condition({0: 1, 4: 0})).marginals
+    np.testing.assert_allclose(numbers[2:4], expected[3], atol=0.03)  # 5 is the fourth variable without evidence
+    assert "dogs: after 12 updates the weighted total variation is at most" in outcome.err
+    annealed = call("infer", uai, "--backend", "dogs", "--set", "n_sweeps=9", "--set", "annealing=linear(0.1, 2)")
+    assert "dogs: no certificate: the inverse temperature is not 1" in annealed.err
+    same = call("infer", uai, "--backend", "exact", "--variable", "3").out.split()
+    np.testing.assert_allclose(np.array(same[3:], float), Exact().infer(graph).marginals[3], atol=1e-12)
+
+
 def test_samplers_keep_the_time_limit_and_print_intervals(call, files):
     graph, uai, _ = files
     outcome = call("infer", uai, "--task", "PR", "--backend", "annealed-importance", "--seconds", "1")
@@ -73,6 +90,9 @@ def test_wrong_calls_are_one_line(call, files, tmp_path):
         (["infer", uai, "--task", "samples", "--backend", "gibbs"], 2, "requires --backend exact"),
         (["infer", uai, "--seconds", "0"], 2, "seconds must be a positive number"),
         (["infer", uai, "--backend", "gibs"], 2, "gibs"),
+        (["infer", uai, "--variable", "9"], 2, "--variable must be from 0 to 8, got 9"),
+        (["infer", uai, "--variable", "1", "--task", "PR"], 2, "--variable requires --task MAR, got PR"),
+        (["infer", uai, "-b", "dogs", "--set", "targets=variables(1)"], 2, "select the variables by --variable"),
     ]:
         outcome = call(*arguments)
         assert outcome.code == code, (arguments, outcome.err)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from oracle import Oracle
-from reference_dobrushin import joint, law_after, marginal_distance
+from reference_dobrushin import influence_matrix, joint, law_after, marginal_distance
+from sound_bounds import wide_graph
 
 import herdner
 from herdner import DoGS, Record, chain_graph, ising, make_backend
@@ -13,6 +14,7 @@ from herdner.dobrushin import (
     Certificate,
     TargetVariables,
     dobrushin_variation,
+    exact_influence,
     optimise_scan,
     selected_variables,
     tightest_influence,
@@ -21,6 +23,7 @@ from herdner.dobrushin import (
 from herdner.graph import FactorGraph, TableFactors, boltzmann
 from herdner.graph.scan import fixed_scan, systematic_scan
 from herdner.inference import Interrupted
+from herdner.inference.backends.dogs import allowed_influence
 from herdner.inference.gibbs import linear_annealing
 
 
@@ -94,11 +97,11 @@ def test_vacuous_where_it_says_nothing(coupling: float) -> None:
     graph = ising(coupling, 0.0, (3, 3))
     plain = DoGS(n_sweeps=5, n_steps=40).infer(graph, 1).certificate
     assert plain.vacuous == (coupling > 1)
-    assert ("no information" in str(plain)) == (coupling > 1)
+    assert ("no certificate" in str(plain)) == (coupling > 1)
     for backend in (DoGS(n_sweeps=5, annealing=linear_annealing(0.1, 2)), DoGS(n_sweeps=0)):
         certificate = backend.infer(graph, 1).certificate
         assert certificate.vacuous
-        assert "no guarantee" in str(certificate)
+        assert "no certificate" in str(certificate)
     assert len(plain.assumptions) == 2
 
 
@@ -171,3 +174,39 @@ def test_options_are_text_too() -> None:
         DoGS(targets=selected_variables(9)).infer(weak_graph(), 1)
     with pytest.raises(ValueError, match="no variables"):
         DoGS().infer(FactorGraph(np.empty(0, np.int32), []))
+
+
+def test_evidence_makes_certificates_useful_at_every_arity() -> None:
+    """An OR gate that is observed as 0 fixes its causes 0, 1 and 2, so a constraint on 2, 4 and 5 has no effect."""
+    gate = np.where(np.arange(2) == (np.indices((2, 2, 2)).sum(axis=0) > 0)[..., None], 0.0, -np.inf)
+    constraint = np.zeros((2, 2, 2))
+    constraint[1, 1, 1] = -np.inf
+    links = TableFactors([[4, 6], [5, 6]], 0.5 * np.eye(2)[None])
+    groups = [TableFactors([[0, 1, 2, 3]], gate[None]), TableFactors([[2, 4, 5]], constraint[None]), links]
+    graph = FactorGraph([2] * 7, groups).condition({3: 0})  # 5 becomes 4
+    certificate = DoGS(targets=selected_variables(2), n_steps=1).infer(graph, 1).certificate
+    assert certificate.bound == 0.0
+    certificate = DoGS(targets=selected_variables(4), n_steps=1).infer(graph, 1).certificate
+    assert certificate.bound == pytest.approx(np.tanh(0.25))
+    assert optimise_scan(exact_influence(graph), [4], {4: 1.0}).bound >= 1
+
+
+def test_a_target_has_a_certificate_beside_strongly_coupled_variables() -> None:
+    links = TableFactors([[0, 1], [1, 2], [2, 0], [2, 3]], np.eye(2)[None], None, [5.0, 5.0, 5.0, 0.5])
+    graph = FactorGraph([2] * 4, [links])
+    certificate = DoGS(targets=selected_variables(3)).infer(graph, 1).certificate
+    assert certificate.total_influence > 1
+    assert certificate.bound == pytest.approx(np.tanh(0.25))
+    assert "no certificate" in str(DoGS(targets=selected_variables(0)).infer(graph, 1).certificate)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_influences_after_evidence_are_bounds_at_every_arity(seed) -> None:
+    graph = wide_graph(seed)
+    exact = influence_matrix(joint(graph))
+    compiled = herdner.compile_tables(graph)
+    bound, enumerated = (allowed_influence(compiled, n).to_scipy().toarray() for n in (0, 64))
+    assert (exact <= enumerated + 1e-12).all()
+    assert (enumerated <= bound + 1e-12).all()
+    if all(np.isfinite(group.tables).all() for group in graph.factors):
+        np.testing.assert_allclose(enumerated, exact, atol=1e-12)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from reference_dobrushin import joint, law_after, marginal_distance
 from sound_blocks import law_after_block, random_chains
-from sound_bounds import random_case
+from sound_bounds import random_case, wide_graph
 
 import herdner
 from herdner import DoGS, FactorGraph
@@ -83,6 +83,13 @@ def test_no_certificate_of_single_updates_is_below_the_exact_law(part, monkeypat
     watched = Watched(monkeypatch)
     graphs = ((seed, random_case(seed).graph) for seed in range(part, 24, PARTS))
     assert [what for seed, graph in graphs for what in below(graph, False, seed, watched)] == []
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+def test_no_certificate_after_evidence_is_below_the_exact_law(part, monkeypatch) -> None:
+    """Factors of up to four variables, with -inf entries and variables of one state."""
+    watched = Watched(monkeypatch)
+    assert [what for seed in range(part, 40, PARTS) for what in below(wide_graph(seed), False, seed, watched)] == []
 
 
 @pytest.mark.parametrize("part", range(PARTS))

@@ -71,6 +71,22 @@ def random_case(seed: int) -> Case:
             return Case(graph, p)
 
 
+def wide_graph(seed: int) -> FactorGraph:
+    """Return five variables of one to three states, factors of one to four variables, and evidence on a sixth variable.
+
+    Half of the graphs have -inf entries.
+    """
+    rng = np.random.default_rng((23, seed))
+    while True:
+        sizes, forbidden = rng.integers(1, 4, 6), rng.choice([0.0, 0.3])
+        scopes = [tuple(rng.choice(6, arity, replace=False).tolist()) for arity in (1, 1, 2, 3, 4, 4)]
+        graph = FactorGraph(sizes, [_factor(rng, sizes, scope, forbidden, 0.4) for scope in scopes])
+        states = np.array(list(np.ndindex(*sizes)))
+        values = graph.log_potential(states)
+        if values.max() > -np.inf:
+            return graph.condition({2: int(states[values.argmax(), 2])})
+
+
 def _factor(rng: np.random.Generator, sizes, scope, forbidden: float, strength: float) -> TableFactors:
     """A table over a scope, often one that does not change with one of its variables."""
     scope = tuple(rng.permutation(scope).tolist())

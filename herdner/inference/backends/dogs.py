@@ -15,6 +15,8 @@ from herdner.base.checks import check_integer
 from herdner.base.seeds import Seed
 from herdner.dobrushin import (
     Importance,
+    Influence,
+    OptimisedScan,
     block_influence,
     certify_block_order,
     dense_importance,
@@ -26,12 +28,14 @@ from herdner.dobrushin.blocks import WORKING_TOTAL
 from herdner.dobrushin.certificate import Certificate
 from herdner.dobrushin.variation import TargetVariables
 from herdner.graph.edges import is_near
+from herdner.graph.factors import TableFactors
 from herdner.graph.graph import FactorGraph
 from herdner.graph.order import block_steps
 from herdner.graph.scan import fixed_scan, systematic_scan
 from herdner.graph.tables import Graph, TableGraph
 from herdner.inference.backend import SAMPLER_CAPABILITIES, Capabilities, Interrupted
 from herdner.inference.backends.viterbi import Viterbi
+from herdner.inference.elimination_order import reduce_graph
 from herdner.inference.gibbs.annealing import Annealing, as_annealing
 from herdner.inference.gibbs.blocks import Blocks
 from herdner.inference.gibbs.run import Gibbs, compile_samplable
@@ -43,8 +47,10 @@ from herdner.inference.result import Result
 class DoGS:
     """Gibbs sampling with a scan that is optimised for target variables, and with a certified error bound (DoGS17).
 
-    The certificate is vacuous if the bounds of influence add up to 1 or more, as they do under hard constraints without
-    ``blocks``. The scan is then optimised for influences that are all divided by one factor, which is a heuristic.
+    The certificate is vacuous if the bounds of influence on the targets add up to 1 or more, as they do under most hard
+    constraints without ``blocks``. The scan is then optimised for influences that are all divided by one factor, which
+    is a heuristic. On graphs with factors of three or more variables, and with
+    ``exact_states``, influences are computed after the removal of the states that -inf entries forbid.
     DoGS17 Algorithm 2 starts from the systematic scan. Without ``blocks`` it also starts from a scan of the targets in
     turn, and the better of the two results is used.
 
@@ -171,16 +177,23 @@ class DoGS:
 
     def _variable_scan(self, compiled: TableGraph, weights: Floats) -> tuple[Int32s, Certificate, None]:
         """Optimise a scan of single variables; return its order, an upper bound of its error, and None (no blocks)."""
-        influence = tightest_influence(compiled, self.exact_states)
+        influence = allowed_influence(compiled, self.exact_states)
         n_steps = self.steps_per_target * int(np.count_nonzero(weights)) if self.n_steps is None else self.n_steps
         n_steps = n_steps if weights.any() else 0
         total = influence.total
-        working = influence if total.smallest < 1 else influence.scaled(WORKING_TOTAL / total.infinity)
-        # Coordinate descent finds a local optimum, so it starts from a systematic scan and from a scan of the targets.
         targets = np.flatnonzero(weights)
-        inputs = [systematic_scan(), *([fixed_scan(targets)] if 0 < len(targets) < len(weights) else [])]
-        scans = [optimise_scan(working, scan, weights, n_steps, iterations=self.iterations) for scan in inputs]
-        order = min(scans, key=lambda scan: scan.bound).order
+        has_targets = 0 < len(targets) < len(weights)
+        inputs = [systematic_scan(), *([fixed_scan(targets)] if has_targets else [])]
+
+        def search(bound: Influence) -> OptimisedScan:
+            # Coordinate descent finds a local optimum, so it starts from a systematic scan and a scan of the targets.
+            scans = [optimise_scan(bound, scan, weights, n_steps, iterations=self.iterations) for scan in inputs]
+            return min(scans, key=lambda scan: scan.bound)
+
+        found = search(influence) if total.smallest < 1 or has_targets else None
+        if found is None or (total.smallest >= 1 and found.bound >= weights.sum()):  # no certificate: a heuristic
+            found = search(influence.scaled(WORKING_TOTAL / total.infinity))
+        order = found.order
         certificate = Certificate(
             bound=dobrushin_variation(influence, order, weights),
             trivial=float(weights.sum()),
@@ -200,6 +213,28 @@ class DoGS:
             return dict.fromkeys(self.targets.variables, 1.0)
         largest = chain_marginals(compiled).max(axis=1)
         return dict.fromkeys(np.flatnonzero(largest < 1 - self.targets.probability).tolist(), 1.0)
+
+
+def allowed_influence(compiled: TableGraph, exact_states: int = 0) -> Influence:
+    """Return a bound of the influences, without the states that -inf entries forbid if that is cheap.
+
+    A Gibbs sampler never visits these states, because it starts at an allowed joint state. They are left out if a
+    factor has three or more variables or ``exact_states`` is positive; otherwise the bound is `tightest_influence`.
+
+    Args:
+        compiled: The graph.
+        exact_states: Largest number of joint states of a Markov blanket that is enumerated.
+
+    Raises:
+        ImpossibleGraph: Entries of -inf forbid all states of a variable.
+    """
+    is_wide = exact_states > 0 or any(group.arity > 2 for group in compiled.factors)
+    if not is_wide or all(np.isfinite(group.tables).all() for group in compiled.factors):
+        return tightest_influence(compiled, exact_states)
+    reduced = reduce_graph(compiled.sizes, compiled.factors)
+    factors = [TableFactors([scope], table[None]) for scope, table in zip(reduced.scopes, reduced.tables, strict=True)]
+    bound = tightest_influence(FactorGraph(np.array(reduced.sizes, np.int32), factors), exact_states)
+    return bound.embedded(reduced.variables, compiled)
 
 
 def chain_marginals(compiled: TableGraph) -> Floats:
