@@ -2,7 +2,7 @@
 
 Mentions of several words come first, then mentions of one word, each in the order of the text. A short form such as
 "Reyes" is thus compared with all full names of the document. Names are found by their words in an index, and a mention
-is compared with at most `MOST_CANDIDATES` names for each of its words. Time and memory are linear in the document.
+is compared with at most eight names for each of its words. Time and memory are linear in the document.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class NameCluster:
     """Mentions of one name, while a document is clustered.
 
     Attributes:
-        forms: First `MOST_FORMS` distinct forms.
+        forms: First six distinct forms.
         labels: Labels of the mentions.
         genders: Genders that titles determine.
         titles: Titles of the mentions.
