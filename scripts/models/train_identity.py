@@ -15,7 +15,7 @@ import csv
 import importlib.resources
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, NamedTuple
@@ -27,9 +27,10 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 import herdner
+from herdner._ext.identity import NameCluster, NameWeights
 from herdner.evaluation.coreference import NameScores, evaluate_names
 from herdner.evaluation.tabular import markdown_table
-from herdner.ner.identity.clusters import NameCluster, assign_names, scorer
+from herdner.ner.identity import with_names
 from herdner.text.document import Document
 from herdner.text.entity import Entity
 
@@ -101,13 +102,13 @@ def decisions(document: Document) -> list[Decision]:
     made: list[Decision] = []
     names: dict[int | None, NameCluster] = {}
 
-    def choose(mention: int, candidates: Sequence[NameCluster], rows: Callable[[], list[list[str]]]) -> NameCluster:
+    def choose(mention: int, candidates: list[NameCluster], rows: list[list[str]]) -> NameCluster:
         right = names.get(document.entities[mention].name_id)
         if candidates and (right is None or right in candidates):
-            made.append(Decision(rows(), 0 if right is None else 1 + candidates.index(right)))
+            made.append(Decision(rows, 0 if right is None else 1 + candidates.index(right)))
         return names.setdefault(document.entities[mention].name_id, NameCluster())
 
-    assign_names(document, choose)
+    with_names(document, choose)
     return made
 
 
@@ -169,10 +170,10 @@ def cross_validated(corpora: Mapping[str, Sequence[Document]]) -> dict[str, list
     predicted: dict[str, list[Document]] = {name: list(documents) for name, documents in corpora.items()}
     for fold in range(FOLDS):
         kept = [each for of in examples.values() for i, made in enumerate(of) if i % FOLDS != fold for each in made]
-        choose = scorer(learn(kept))
+        weights = NameWeights(learn(kept))
         for name, documents in corpora.items():
             for i in range(fold, len(documents), FOLDS):
-                predicted[name][i] = assign_names(documents[i], choose)
+                predicted[name][i] = with_names(documents[i], weights)
     return predicted
 
 

@@ -106,7 +106,16 @@ def duplicate(value: Any) -> Any:
     return value
 
 
-DIRECT = {"CompiledConditionals", "InfluenceMatrix", "WordTable", "FeatureWeights", "TrainingData", "Memory"}
+DIRECT = {
+    "CompiledConditionals",
+    "InfluenceMatrix",
+    "WordTable",
+    "FeatureWeights",
+    "TrainingData",
+    "Memory",
+    "MentionForm",
+    "NameWeights",
+}
 
 
 class Constructor:

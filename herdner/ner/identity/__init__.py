@@ -1,8 +1,7 @@
 """Identity of names: a learned model decides which mentions in a document belong to the same name.
 
-`forms` parses the text of a mention into titles and words, `features` compares a mention with the mentions of a name,
-and `clusters` assigns each mention to the best name or to a new one. `short_forms` gives a short form the label of its
-full name.
+`forms` parses the text of a mention into titles and words, and `clusters` assigns each mention to the best name or to a
+new one. `short_forms` gives a short form the label of its full name.
 """
 
 from herdner.ner.identity.clusters import with_names as with_names

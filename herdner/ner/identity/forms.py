@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import importlib.resources
+import json
 import re
 import unicodedata
-from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import lru_cache
+from collections.abc import Mapping, Sequence
+from functools import cache, lru_cache
 
+from herdner._ext.identity import MentionForm, is_person_label
 from herdner.crf.link_rules import DESIGNATORS
 
 MALE_TITLES = frozenset(
@@ -46,38 +48,16 @@ LONGEST_ACRONYM = 8
 N_CACHED = 10_000  # names repeat between documents
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class MentionForm:
-    """Text of a mention, split into titles and words.
-
-    Attributes:
-        words: Words of the name without titles, articles and designators, case-folded and without accents.
-        label: Label of the mention.
-        is_person: The label is that of a person.
-        title: Last title in front of the name, case-folded; empty if there is none.
-        gender: "m" or "f" if a title determines it, else empty.
-        numbers: Numbers in the text.
-        is_group: The mention names several persons.
-        initials: Initials of the capitalised words; empty if there is one word only.
-        acronym: The only word without full stops if it is in capitals, else empty.
-        is_full: The name has several words.
-    """
-
-    words: tuple[str, ...]
-    label: str
-    is_person: bool
-    title: str
-    gender: str
-    numbers: frozenset[str]
-    is_group: bool
-    initials: str
-    acronym: str
-    is_full: bool
-
-
-def is_person_label(label: str) -> bool:
-    """Return whether a label, such as "PER" or "person", is that of persons."""
-    return label[:3].casefold() == "per"
+@cache
+def nicknames() -> Mapping[str, frozenset[str]]:
+    """Return the nicknames of each first name and the first names of each nickname, in lower case."""
+    path = importlib.resources.files("herdner") / "data" / "nicknames.json"
+    table: dict[str, set[str]] = {}
+    for name, short_names in json.loads(path.read_text(encoding="utf-8"))["nicknames"].items():
+        for short in short_names:
+            table.setdefault(name, set()).add(short)
+            table.setdefault(short, set()).add(name)
+    return {name: frozenset(others) for name, others in table.items()}
 
 
 def bare_word(token: str) -> str:
@@ -104,7 +84,7 @@ def parse_form(text: str, label: str, word_before: str = "") -> MentionForm:
         word_before: Word in front of the mention, which is used if it is a title.
 
     Returns:
-        The form. It has at least one word unless the text is empty.
+        The form. It has at least one word, which is empty if the text is.
     """
     is_person = is_person_label(label)
     tokens = text.split()
@@ -115,18 +95,35 @@ def parse_form(text: str, label: str, word_before: str = "") -> MentionForm:
     if is_person and not titles and (before := bare_word(word_before).casefold()) in TITLES:
         titles = [before]
     capitalised = [word for word in words if word.casefold() not in SMALL_WORDS]
+    initials = fold("".join(word[0] for word in capitalised)) if len(capitalised) > 1 else ""
+    acronym, folded = _acronym(words), tuple(map(fold, words)) or ("",)
+    title = next((title for title in reversed(titles) if title not in ADJECTIVES), "")
+    similar = nicknames().get(folded[0], frozenset())
+    content = frozenset(folded) - SMALL_WORDS
+    keys = _keys(folded, acronym, initials, [folded[0], *similar] if is_person else [])
     return MentionForm(
-        words=tuple(map(fold, words)),
-        label=label,
-        is_person=is_person,
-        title=next((title for title in reversed(titles) if title not in ADJECTIVES), ""),
-        gender=_gender(titles),
-        numbers=frozenset(_NUMBER.findall(text)),
-        is_group=is_group,
-        initials=fold("".join(word[0] for word in capitalised)) if len(capitalised) > 1 else "",
-        acronym=_acronym(words),
-        is_full=len(words) > 1,
-    )
+        folded, label, is_person, title, _gender(titles), frozenset(_NUMBER.findall(text)), is_group, initials,
+        acronym, content, keys, similar,
+    )  # fmt: skip
+
+
+def _keys(words: Sequence[str], acronym: str, initials: str, first_names: Sequence[str]) -> tuple[str, ...]:
+    """Return the keys of a form in the index of names; forms without a common key do not match.
+
+    Args:
+        words: Words of the name.
+        acronym: The only word in lower case if it is an acronym, else empty.
+        initials: Initials of the capitalised words.
+        first_names: First word of a person and similar names, else empty.
+    """
+    keys = [word for word in words if word not in SMALL_WORDS]
+    if acronym:
+        keys.append(f"acronym {acronym}")
+    elif 2 <= len(initials) <= 6:
+        keys.append(f"acronym {initials}")
+    if first_names and len(first_names[0]) > 2:
+        keys += [f"beginning {first_names[0][:3]}", *(f"nickname {name}" for name in first_names)]
+    return tuple(dict.fromkeys(keys))
 
 
 def _gender(titles: Sequence[str]) -> str:

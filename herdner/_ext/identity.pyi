@@ -1,0 +1,53 @@
+from collections.abc import Callable, Mapping
+from typing import Any, final
+
+MATCHES: tuple[str, ...]
+FEATURES: tuple[str, ...]
+
+class NameWeights:
+    def __new__(cls, weights: Mapping[str, float]) -> NameWeights: ...
+
+class NameCluster: ...
+
+@final
+class MentionForm:
+    words: tuple[str, ...]
+    label: str
+    is_person: bool
+    title: str
+    gender: str
+    numbers: frozenset[str]
+    is_group: bool
+    initials: str
+    acronym: str
+    is_full: bool
+    content: frozenset[str]
+    keys: tuple[str, ...]
+    nicknames: frozenset[str]
+    def __new__(
+        cls,
+        words: tuple[str, ...],
+        label: str,
+        is_person: bool,
+        title: str,
+        gender: str,
+        numbers: frozenset[str],
+        is_group: bool,
+        initials: str,
+        acronym: str,
+        content: frozenset[str],
+        keys: tuple[str, ...],
+        nicknames: frozenset[str],
+    ) -> MentionForm: ...
+
+def read_forms(
+    text: str, entities: tuple[Any, ...], parse: Callable[[str, str, str], MentionForm]
+) -> list[MentionForm]: ...
+def is_person_label(label: str) -> bool: ...
+def match(a: MentionForm, b: MentionForm) -> str: ...
+def cluster_mentions(
+    text: str,
+    entities: tuple[Any, ...],
+    forms: list[MentionForm],
+    choose: NameWeights | Callable[[int, list[NameCluster], list[list[str]]], NameCluster],
+) -> list[int]: ...
