@@ -22,6 +22,9 @@ from libc.stdint cimport int32_t, int64_t, uint64_t
 cimport cython
 import numpy as np
 
+from herdner._ext.memory cimport require
+from rows cimport BUDGET
+
 cdef enum:
     MOST_AXES = 64  # of a separator
 
@@ -71,6 +74,7 @@ cdef class Replicas:
     """Replicas of one graph with their states, and the blocks in which they are updated; owns copies of all arrays."""
     cdef readonly Py_ssize_t n_variables, n_replicas, n_blocks
     cdef Py_ssize_t n_factors, most_inputs, most_states
+    cdef int64_t round_work  # table cells that one round of one replica reads
     cdef int32_t[::1] sizes, scopes, bucket_variable, separators, fixed_variables
     # Factors: the variables and strides of factor f are scope_at[f] .. scope_at[f + 1], its cells begin at table_at[f].
     cdef int64_t[::1] scope_at, scope_strides, table_at
@@ -91,6 +95,8 @@ cdef class Replicas:
     cdef int32_t[::1] best_
     cdef readonly double best_log_potential
     cdef Py_ssize_t parity
+    cdef bint complete  # all arrays have their final sizes
+    cdef bint busy  # a thread runs updates; another one would change positions that it uses
 
     def __cinit__(self, sizes, list scopes not None, list tables not None, list blocks not None, betas, penalties,
                   int64_t key):
@@ -113,8 +119,8 @@ cdef class Replicas:
         self.n_variables, self.n_factors, self.n_blocks = self.sizes.shape[0], len(scopes), len(blocks)
         if self.n_variables and min(self.sizes) < 1:
             raise ValueError("sizes must be at least 1")
-        self._copy_factors(scopes, tables)
-        self._lay_out(blocks, [list(scope) for scope in scopes])
+        Replicas._copy_factors(self, scopes, tables)  # not a method of a subclass
+        Replicas._lay_out(self, blocks, [list(scope) for scope in scopes])
         self.n_replicas = len(betas)
         self.betas, self.penalties = np.zeros(self.n_replicas), np.zeros(self.n_replicas)
         self.scaled = np.empty((self.n_replicas, self.tables.shape[0]))
@@ -126,6 +132,7 @@ cdef class Replicas:
         self.finite, self.violations = np.zeros(self.n_replicas), np.zeros(self.n_replicas)
         self.rejected, self.attempted = np.zeros(max(1, self.n_replicas - 1)), np.zeros(max(1, self.n_replicas - 1))
         self.best_, self.best_log_potential = np.zeros(self.n_variables, np.int32), -INFINITY
+        self.complete = True
         for r in range(self.n_replicas):
             self.draw_uniform(r)
 
@@ -133,6 +140,7 @@ cdef class Replicas:
     @cython.boundscheck(True)
     def _copy_factors(self, list scopes, list tables):
         """Copy the tables of all factors into one array."""
+        require(not self.complete, "the tables are copied once")
         if len(tables) != self.n_factors:
             raise ValueError("each factor must have one table")
         scope_at, table_at, flat_scopes, strides, flat = [0], [0], [], [], [np.zeros(0)]
@@ -159,6 +167,7 @@ cdef class Replicas:
     @cython.boundscheck(True)
     def _lay_out(self, list blocks, list scopes):
         """Assign the factors to the buckets of all blocks, and compute the strides of all tables."""
+        require(not self.complete, "the blocks are laid out once")
         factors_of = [[] for _ in range(self.n_variables)]
         for f, scope in enumerate(scopes):
             for v in scope:
@@ -168,8 +177,10 @@ cdef class Replicas:
         starts = {name: [0] for name in ("block_at", "separator_at", "input_at", "fixed_at")}
         most_rows = most_cells = most_inputs = 1
         for block in blocks:
-            rows, cells, inputs = self._lay_out_block([int(v) for v in block], scopes, factors_of, out, starts)
+            variables = [int(v) for v in block]
+            rows, cells, inputs = Replicas._lay_out_block(self, variables, scopes, factors_of, out, starts)
             most_rows, most_cells, most_inputs = max(most_rows, rows), max(most_cells, cells), max(most_inputs, inputs)
+            self.round_work += cells * (inputs + 1)
         for name, values in out.items():
             is_variable = name in ("variable", "separators", "fixed_variables")
             out[name] = np.array(values, np.int32 if is_variable else np.int64)
@@ -247,12 +258,15 @@ cdef class Replicas:
 
     @states.setter
     def states(self, values):
-        checked = np.array(values, np.int32)
+        cdef int32_t[:, ::1] new
+        checked = np.array(values, np.int32, order="C")
         if checked.shape != (self.n_replicas, self.n_variables):
             raise ValueError(f"states must have the shape [{self.n_replicas}, {self.n_variables}], got {checked.shape}")
         if (checked < 0).any() or (checked >= np.asarray(self.sizes)).any():
             raise ValueError("states must be at least 0 and below the sizes")
-        self.states_ = checked
+        require(not self.busy, "another thread uses the replicas")
+        new = checked
+        self.states_[:, :] = new
         self._measure_all()
 
     @property
@@ -478,20 +492,29 @@ cdef class Replicas:
         self.parity = 1 - self.parity
 
     def advance(self, Py_ssize_t n_rounds, bint record=False, bint update=True):
-        """Run rounds: each updates all blocks of all replicas and then proposes exchanges.
+        """Run rounds for a fraction of a second, and return their number; it is at least 1 if ``n_rounds`` is.
+
+        A round updates all blocks of all replicas and then proposes exchanges. The number does not depend on the clock.
 
         Args:
-            n_rounds: Number of rounds.
+            n_rounds: Largest number of rounds.
             record: Add the conditional marginals of replica 0 to the sums, once its state is possible.
             update: Update the blocks; without it, a round consists of exchanges.
         """
-        cdef Py_ssize_t _round, r
+        cdef Py_ssize_t n_done = 0, r
+        cdef int64_t spent = 0, work = self.n_replicas * (self.n_variables + (self.round_work if update else 0)) + 1
+        require(not self.busy, "another thread uses the replicas")
+        self.busy = True
         with nogil:
-            for _round in range(n_rounds):
+            while n_done < n_rounds and spent < BUDGET:
                 if update:
                     for r in range(self.n_replicas):
                         self.update(r, False, record and r == 0 and self.violations[0] == 0)
                 self.exchange()
+                n_done += 1
+                spent += work
+        self.busy = False
+        return n_done
 
     def anneal(self, Py_ssize_t r, betas, penalties, bint reverse=False):
         """Move a replica through a sequence of temperatures, and return the logarithm of its importance weight.
@@ -512,6 +535,8 @@ cdef class Replicas:
         cdef Py_ssize_t t
         if not 0 <= r < self.n_replicas or b.shape[0] != c.shape[0] or b.shape[0] < 1:
             raise ValueError("the replica must exist, and each inverse temperature must have a penalty")
+        require(not self.busy, "another thread uses the replicas")
+        self.busy = True
         with nogil:
             self._scale(r, b[0], c[0])
             for t in range(1, b.shape[0]):
@@ -523,4 +548,5 @@ cdef class Replicas:
                 self._scale(r, b[t], c[t])
                 if not reverse:
                     self.update(r, False, False)
+        self.busy = False
         return log_weight

@@ -99,11 +99,13 @@ class BlockInfluence:
         Raises:
             ValueError: A block does not exist.
         """
-        blocks = np.array([index(block) for block in order], np.int64)
-        wrong = blocks[(blocks < 0) | (blocks >= self.n_blocks)]
-        if len(wrong):
-            raise ValueError(f"there is no block {wrong[0]}: the blocks are 0 to {self.n_blocks - 1}")
-        return blocks
+        return np.fromiter(map(self._existing, order), np.int64)
+
+    def _existing(self, block: int) -> int:
+        """Return the index of a block, or raise ``ValueError`` if the block does not exist."""
+        if not 0 <= (at := index(block)) < self.n_blocks:
+            raise ValueError(f"there is no block {at}: the blocks are 0 to {self.n_blocks - 1}")
+        return at
 
     def step(self, p: Floats, block: int) -> Floats:
         """Return the new bounds of the spans of ``block`` after a step that draws this block anew.

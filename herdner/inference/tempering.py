@@ -187,6 +187,11 @@ class Ensemble:
             replicas.states = np.tile(start, (n_replicas, 1))
         return cls(replicas, betas)
 
+    def advance(self, n_rounds: int, record: bool) -> None:
+        """Run a number of rounds; with ``record``, add the conditional marginals of replica 0 to its sums."""
+        while n_rounds > 0:
+            n_rounds -= self.replicas.advance(n_rounds, record)
+
     def adapt(self) -> None:
         """Change the temperatures so that rejection rates become equal. Wait until a possible state was visited."""
         if len(self.betas) > 1 and self.replicas.best_log_potential > -math.inf:
@@ -256,7 +261,7 @@ class TemperedRun:
         with ThreadPoolExecutor(self.n_threads) as pool:
             while done < n_rounds and (perf_counter() < until):
                 began, length = perf_counter(), min(self.piece, n_rounds - done)
-                for future in [pool.submit(each.replicas.advance, length, record) for each in self.ensembles]:
+                for future in [pool.submit(each.advance, length, record) for each in self.ensembles]:
                     future.result()
                 done += length
                 seconds = perf_counter() - began

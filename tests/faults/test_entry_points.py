@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -10,16 +11,26 @@ from pathlib import Path
 import pytest
 from patience import PATIENCE
 
-from faults.entry_points import modules
+from faults import entry_points
 
 TESTS = Path(__file__).resolve().parents[1]
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-@pytest.mark.parametrize(
-    "module", [name if name == "layout" else pytest.param(name, marks=pytest.mark.slow) for name in modules()]
-)
-def test_hostile_arguments_raise_errors(module: str) -> None:
-    command = [sys.executable, "-m", "faults.entry_points", module]
+@pytest.mark.slow
+def test_hostile_arguments_raise_errors() -> None:
+    """Record the session once for all modules, because the record takes longer than the calls of most modules."""
+    command = [sys.executable, "-m", "faults.entry_points"]
     ran = subprocess.run(command, cwd=TESTS, capture_output=True, text=True, timeout=20 * PATIENCE)
     assert ran.returncode == 0, ran.stdout + ran.stderr[-2000:]
+
+
+def test_a_call_that_ends_its_process_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    def attack(module: str, name: str) -> int:
+        entry_points.attempt(f"{module}.{name}(0: None)", os.kill, (os.getpid(), signal.SIGSEGV), {})
+        return 1
+
+    monkeypatch.setattr(entry_points, "attack", attack)
+    status, last = entry_points.run_child("layout", "chains")
+    assert os.WTERMSIG(status) == signal.SIGSEGV
+    assert last == "layout.chains(0: None)"

@@ -195,18 +195,22 @@ def items_changed(rng: Rng, value: Any, name: str, depth: int) -> Any:
     return made(*items) if hasattr(made, "_fields") else made(items)
 
 
-def arrays_in(value: Any, depth: int = 0) -> Iterator[Array]:
-    """Yield the arrays inside of a value that can be written to, if need be after a change of their flags."""
+def arrays_in(value: Any, depth: int = 0, fixed: bool = False) -> Iterator[Array]:
+    """Yield the arrays inside of a value that can be written to, if need be after a change of their flags.
+
+    With ``fixed``, yield all arrays as they are.
+    """
     if isinstance(value, np.ndarray) and type(value) is not Liar:
-        try:
-            value.flags.writeable = True
-        except ValueError:
-            return
+        if not fixed:
+            try:
+                value.flags.writeable = True
+            except ValueError:
+                return
         yield value
     elif depth < 4:
         items = value.values() if isinstance(value, dict) else value if isinstance(value, list | tuple) else None
         for item in list(fields_of(value).values() if items is None else items)[:50]:
-            yield from arrays_in(item, depth + 1)
+            yield from arrays_in(item, depth + 1, fixed)
 
 
 class Writer:

@@ -219,7 +219,7 @@ def hostile_call(rng: Rng) -> None:
         if arguments or options:
             alter(rng, name, arguments, options)
         show(name, arguments, options)
-        is_small = all(array.nbytes < 10**7 for array in arrays_in([arguments, options]))
+        is_small = all(array.nbytes < 10**7 for array in arrays_in([arguments, options], fixed=True))
         call(rng, public()[name], arguments, options)
     except SystemError:
         raise

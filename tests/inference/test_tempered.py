@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -206,3 +207,44 @@ def test_states_of_replicas_are_checked():
 def test_options_out_of_range_are_refused(name):
     with pytest.raises(ValueError, match=name):
         make_backend("tempered", **{name: 0})
+
+
+def test_a_call_does_a_fraction_of_a_second_of_rounds():
+    sizes, scopes, tables = pieces(random_graph(np.random.default_rng(0), 4))
+    blocks = find_blocks(sizes, scopes, 1, np.random.default_rng(0))
+    one, other = (Replicas(sizes, scopes, tables, blocks, np.ones(2), np.zeros(2), 0) for _ in range(2))
+    n_rounds = one.advance(2**62, record=True)
+    assert 1000 < n_rounds < 2**24
+    for n in (1, n_rounds // 2, n_rounds - 1 - n_rounds // 2):
+        assert other.advance(n, record=True) == n
+    np.testing.assert_array_equal(one.states, other.states)
+    np.testing.assert_array_equal(one.marginal_sums[0], other.marginal_sums[0])
+    assert one.advance(0) == one.advance(-1) == 0
+
+
+class Overridden(Replicas):
+    """Replicas whose own methods would leave positions unset."""
+
+    def _copy_factors(self, scopes, tables):
+        pass
+
+    _lay_out = _lay_out_block = _copy_factors
+
+
+def test_methods_of_a_subclass_do_not_replace_the_checks():
+    with pytest.raises(ValueError, match="distinct variables of the graph"):
+        Overridden([2, 2], [(0, 9)], [np.zeros((2, 2))], [[0], [1]], np.ones(2), np.zeros(2), 0)
+    made = Overridden([2, 2], [(0, 1)], [np.zeros((2, 2))], [[0], [1]], np.ones(2), np.zeros(2), 0)
+    with pytest.raises(ValueError, match="copied once"):
+        Replicas._copy_factors(made, [(0, 1)], [np.zeros((2, 2))])
+
+
+def test_one_thread_at_a_time_updates_replicas():
+    n = 2000
+    scopes = [(v, v + 1) for v in range(n - 1)]
+    tables = [np.zeros((2, 2))] * (n - 1)
+    replicas = Replicas([2] * n, scopes, tables, [list(range(n))], np.ones(2), np.zeros(2), 0)
+    with ThreadPoolExecutor(2) as pool:
+        rounds = [pool.submit(replicas.advance, 2**62) for _ in range(2)]
+        errors = [each.exception() for each in rounds]
+    assert [type(each) for each in errors if each] == [ValueError]

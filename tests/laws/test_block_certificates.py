@@ -204,6 +204,8 @@ def test_orders_name_blocks_that_are_there(block: int) -> None:
     with pytest.raises(ValueError, match=said):
         influence.coupling_bounds([0, block])
     with pytest.raises(ValueError, match=said):
+        influence.steps(np.broadcast_to(np.int64(block), 2**40))  # refused at the first step, without a copy
+    with pytest.raises(ValueError, match=said):
         optimise_blocks(influence, [0, block], np.ones(len(influence.spans)))
     with pytest.raises(ValueError, match=r"one number per span, got \(1,\)"):
         optimise_blocks(influence, [0], np.ones(1))

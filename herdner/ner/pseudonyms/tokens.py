@@ -86,7 +86,12 @@ def widen(text: str, start: int, end: int) -> tuple[int, int]:
 
     Returns:
         Start and end of the widened range.
+
+    Raises:
+        ValueError: The range is empty or not within the text.
     """
+    if not 0 <= start < end <= len(text):
+        raise ValueError(f"a range must have a character of the text, of length {len(text)}, got {start} to {end}")
     while start > 0 and _JOINING.match(text, start - 1):
         start -= 1
     while end < len(text) and _JOINING.match(text, end):

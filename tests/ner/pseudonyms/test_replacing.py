@@ -15,7 +15,7 @@ from herdner.ner.pseudonyms.pseudonym_map import PseudonymMap
 from herdner.ner.pseudonyms.realistic import Realistic
 from herdner.ner.pseudonyms.replacing import PseudonymisedDocument, Pseudonymiser
 from herdner.ner.pseudonyms.styles import KeyedHash, Numbered
-from herdner.ner.pseudonyms.tokens import fold
+from herdner.ner.pseudonyms.tokens import fold, widen
 from herdner.text.document import Document
 from herdner.text.entity import Entity
 from herdner.text.tokenize import Tokenizer
@@ -206,3 +206,10 @@ def test_many_mentions_of_one_name() -> None:
     result = pseudonymiser()(replace(Document.from_text(text), entities=entities))
     assert result.text == "Person 1 ran. " * 20_000
     assert result.names.restore(result.text) == text
+
+
+@pytest.mark.parametrize(("start", "end"), [(-1, 2), (0, -(2**31)), (2**62, 2**62 + 1), (3, 3), (0, 6)])
+def test_ranges_outside_a_text_are_not_widened(start, end):
+    assert widen("an Ada", 4, 5) == (3, 6)
+    with pytest.raises(ValueError, match=f"of length 5, got {start} to {end}"):
+        widen("a b c", start, end)
