@@ -17,11 +17,10 @@ from herdner.base.extras import MissingExtra
 from herdner.base.interrupts import raise_on_interrupt, restore_interrupt
 from herdner.base.memory import NotEnoughMemory
 from herdner.base.options import parse_option
+from herdner.base.progress import show_progress
 from herdner.cli.usage import UsageError, parse_options, usage_errors
 
 if TYPE_CHECKING:
-    from rich.progress import Progress
-
     from herdner import Names, Tagger
     from herdner.inference import Backend
     from herdner.ner.inference import ConfidenceOf, Inference
@@ -221,17 +220,6 @@ def open_output(output: str | None) -> Generator[IO[Any]]:
             stream.detach()
 
 
-class HiddenProgress:
-    """Progress display that shows nothing.
-
-    It accepts every method call of `rich.progress.Progress`.
-    """
-
-    def __getattr__(self, name: str) -> Callable[..., Any]:
-        """Return a function that does nothing, for any attribute."""
-        return lambda *args, **kwargs: 0
-
-
 @contextmanager
 def show_activity(description: str) -> Generator[None]:
     """Show an activity display on stderr for work of unknown length.
@@ -245,28 +233,3 @@ def show_activity(description: str) -> Generator[None]:
     with show_progress() as display:
         display.add_task(description, total=None)
         yield
-
-
-@contextmanager
-def show_progress(*columns: str, visible: bool = True) -> Generator[Progress | HiddenProgress]:
-    """Show a progress bar on stderr, if stderr is a terminal.
-
-    Args:
-        *columns: Formats of further columns, in the syntax of rich.
-        visible: False hides the display, for output to the same terminal.
-
-    Yields:
-        The display.
-    """
-    if not (visible and sys.stderr.isatty()):
-        yield HiddenProgress()
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-
-    texts = [TextColumn(column) for column in columns]
-    with Progress(
-        TextColumn("{task.description}"), BarColumn(), *texts, TimeElapsedColumn(),
-        console=Console(stderr=True), transient=True,
-    ) as display:  # fmt: skip
-        yield display

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from herdner.base.progress import show_progress
 from herdner.cli import options as opt
-from herdner.cli.common import handle_errors, show_activity, show_progress
+from herdner.cli.common import handle_errors, show_activity
 from herdner.cli.usage import check_encoding, check_not_input, usage_errors
 
 if TYPE_CHECKING:

@@ -8,7 +8,8 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from herdner.cli.common import print_message, show_progress
+from herdner.base.progress import show_progress
+from herdner.cli.common import print_message
 from herdner.cli.usage import UsageError, usage_errors
 
 if TYPE_CHECKING:

@@ -6,8 +6,9 @@ from typing import Annotated, Literal
 
 import typer
 
+from herdner.base.progress import show_progress
 from herdner.cli import options as opt
-from herdner.cli.common import handle_errors, open_output, parse_inference, parse_names, show_progress
+from herdner.cli.common import handle_errors, open_output, parse_inference, parse_names
 from herdner.cli.inputs import RunStatus, expand_inputs, read_inputs
 from herdner.cli.usage import check_encoding, check_not_input, check_writable
 

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from herdner.base.progress import show_progress
 from herdner.cli import options as opt
-from herdner.cli.common import handle_errors, open_output, print_message, show_progress
+from herdner.cli.common import handle_errors, open_output, print_message
 from herdner.cli.explain import to_printable
 from herdner.cli.inputs import RunStatus, expand_inputs, read_inputs
 from herdner.cli.tag import OutputOption, choose_format

@@ -106,27 +106,18 @@ class ChainData:
             np.concatenate([*(keys for _, keys in features), np.empty(0, np.uint64)])
         )
         counted_tags = joined if counted is None else np.concatenate([*counted, joined[:0]])
-        weighted = _weighted(distinct, key_indices, starts, counted_tags, min_freq)
-        transitions = _neighbours(states, joined, offsets, min_freq)
+        weighted = _weighted(distinct, key_indices, starts, counted_tags, min_freq) | all_states
+        transitions = _neighbours(states, joined, offsets, min_freq) | all_transitions
         if base is not None:
-            tag_indices = _indices(base.labels, labels)
-            rows, entries = base.entries_of(distinct)
-            weighted[rows, tag_indices[base.entry_labels[entries]]] = True
-            transitions[np.ix_(tag_indices, tag_indices)] |= base.transition != 0
-        weighted |= all_states
-        transitions |= all_transitions
+            _include(base, labels, distinct, weighted, transitions)
         with_weights = np.flatnonzero(weighted.any(axis=1))
         numbers = None
-        if values is not None:  # features of value 0 change nothing, but count above, as in CRFsuite
-            present = np.concatenate(values) != 0
-            starts = np.append(0, np.cumsum(present))[starts]
-            key_indices, numbers = key_indices[present], np.concatenate(values)[present]
-            numbers = None if (numbers == 1).all() else numbers
+        if values is not None:
+            key_indices, starts, numbers = _without_zeros(key_indices, starts, np.concatenate(values))
         merge = merge and numbers is None
+        columns, first = np.arange(len(with_weights), dtype=np.int32), with_weights
         if merge:
             columns, first = _columns(with_weights, weighted, key_indices, starts, len(distinct))
-        else:
-            columns, first = np.arange(len(with_weights), dtype=np.int32), with_weights
         column_of = np.full(len(distinct), -1, np.int32)
         column_of[with_weights] = columns
         weighted = weighted[first]
@@ -224,6 +215,35 @@ class ChainData:
         transition[self.transitions] = vector[len(columns) :]
         weights = ChainWeights.grouped(self.labels, transition, self.keys[rows], tags.astype(np.uint8), values)
         return weights if base is None else weights.add_to(base)
+
+
+def _include(
+    base: ChainWeights,
+    labels: tuple[str, ...],
+    keys: NDArray[np.uint64],
+    weighted: NDArray[np.bool_],
+    transitions: NDArray[np.bool_],
+) -> None:
+    """Mark the weights of a base model in ``weighted`` [features, K] and ``transitions`` [K, K]."""
+    tag_indices = _indices(base.labels, labels)
+    rows, entries = base.entries_of(keys)
+    weighted[rows, tag_indices[base.entry_labels[entries]]] = True
+    transitions[np.ix_(tag_indices, tag_indices)] |= base.transition != 0
+
+
+def _without_zeros(
+    key_indices: NDArray[np.int32], starts: NDArray[np.int64], values: NDArray[np.float64]
+) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.float64] | None]:
+    """Remove the features of value 0, which change nothing.
+
+    They are counted for ``min_freq`` before they are removed, as in CRFsuite.
+
+    Return the indices of the other features, the first of each token, and their values, None if all are 1.
+    """
+    present = values != 0
+    starts = np.append(0, np.cumsum(present))[starts]
+    key_indices, values = key_indices[present], values[present]
+    return key_indices, starts, None if (values == 1).all() else values
 
 
 def _use_values(

@@ -7,7 +7,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import fields, replace
 from itertools import pairwise
 from pathlib import Path
@@ -20,6 +21,7 @@ from herdner._ext.attributes import AttributeIndex
 from herdner.base.arrays import Floats
 from herdner.base.checks import check_integer, check_real
 from herdner.base.extras import import_extra
+from herdner.base.progress import show_progress
 from herdner.base.seeds import generator
 from herdner.crf.attribute_weights import AttributeWeights, EncodedSequences
 from herdner.crf.chain_data import ChainData
@@ -54,8 +56,9 @@ Items = Sequence[Any]
 
 _FOLDS = 4  # parts of the sequences for which chains are trained without them, to learn links
 _BATCH = 1 << 16  # items that are decoded together
+_UNLIMITED = 2**31 - 1  # iterations
 _DEFAULTS: dict[str, dict[str, Any]] = {
-    "lbfgs": {"max_iterations": 2**31 - 1, "delta": 1e-5, "epsilon": 1e-5},
+    "lbfgs": {"max_iterations": _UNLIMITED, "delta": 1e-5, "epsilon": 1e-5},
     "l2sgd": {"max_iterations": 1000, "delta": 1e-6},
     "ap": {"max_iterations": 100, "epsilon": 0.0},
     "pa": {"max_iterations": 100, "epsilon": 0.0},
@@ -102,6 +105,7 @@ class CRF(BaseEstimator):
         variance: Initial variance of each weight ("arow").
         gamma: Trade-off between the loss and the change of the weights ("arow").
         verbose: Print a line after each iteration.
+        progress: Show a progress bar during ``fit``, on a terminal or in a notebook.
         model_filename: Path of a CRFsuite model file: ``fit`` writes it, and an estimator without ``fit`` reads it.
         keep_tempfiles: Only False, because no temporary files are written.
         trainer_cls: Only None.
@@ -157,6 +161,7 @@ class CRF(BaseEstimator):
         links: ItemLinks | None = None,
         backend: str | Backend | None = None,
         warm_start: bool = False,
+        progress: bool = False,
         n_threads: int | None = None,
         random_state: int = 0,
     ) -> None:
@@ -216,7 +221,8 @@ class CRF(BaseEstimator):
         report = _Report(self.verbose, None if dev is None else accuracy)
         vector = None if base is None else data.vector_of(base.learned_weights)
         try:
-            vector = self._train(data, borders, weights, vector, report)
+            with report.show(self.progress, self._value("max_iterations", 0)):
+                vector = self._train(data, borders, weights, vector, report)
         except TrainingInterrupted as interrupted:
             self._store(names, data, borders, interrupted.vector)
             raise
@@ -814,6 +820,17 @@ class _Report:
         self.verbose, self.accuracy = verbose, accuracy
         self.lines: list[dict[str, float]] = []
         self.begin = time.perf_counter()
+        self.on_line: Callable[[dict[str, float]], None] = lambda line: None
+
+    @contextmanager
+    def show(self, visible: bool, max_iterations: int) -> Generator[None]:
+        """Show a progress bar in the ``with`` block."""
+        with show_progress(
+            "iteration {task.completed:.0f}", "loss {task.fields[loss]:.1f}", visible=visible
+        ) as display:
+            task = display.add_task("training", total=max_iterations if max_iterations < _UNLIMITED else None, loss=0.0)
+            self.on_line = lambda line: display.update(task, completed=line["iteration"], loss=line["loss"])
+            yield
 
     def iteration(self, number: int, values: dict[str, Any]) -> None:
         """Record an iteration of L-BFGS."""
@@ -825,6 +842,7 @@ class _Report:
         if self.accuracy is not None:
             line["accuracy"] = self.accuracy(vector)
         self.lines.append(line)
+        self.on_line(line)
         if self.verbose:
             accuracy = f"  dev accuracy={line['accuracy']:.4f}" if "accuracy" in line else ""
             print(f"Iter {number:<4} time={line['seconds']:.2f}  loss={loss:.2f}{accuracy}", flush=True)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import itertools
 import pickle
 import random
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -282,6 +284,48 @@ def test_one_step_of_sgd_from_fitted_weights_follows_the_gradient() -> None:
                     expected[name, label] += rate * value * ((label == right) - probability)
     after = crf.state_features_
     assert {key: after[key] for key in expected} == pytest.approx(expected, abs=1e-9)
+
+
+@pytest.mark.parametrize("algorithm", ["lbfgs", "l2sgd", "ap", "pa", "arow"])
+@pytest.mark.parametrize("c1", [0.0, 0.1])
+def test_ctrl_c_keeps_the_weights_of_the_last_iteration(algorithm: str, c1: float) -> None:
+    items, tags = generate(12, 60)
+
+    class Interrupted(CRF):
+        """Estimator that gets Ctrl-C after its third iteration."""
+
+        n_scores = 0
+
+        def score(self, *arguments: Any) -> float:
+            self.n_scores += 1
+            if self.n_scores == 3:
+                signal.raise_signal(signal.SIGINT)
+            return 0.0
+
+    crf = Interrupted(algorithm, c1=c1)
+    with pytest.raises(KeyboardInterrupt, match="the weights of the last complete iteration are kept"):
+        crf.fit(items, tags, items, tags)
+    expected = CRF(algorithm, c1=c1, max_iterations=3).fit(items, tags)
+    assert crf.state_features_ == expected.state_features_
+    assert crf.transition_features_ == expected.transition_features_
+    assert len(crf.training_log_ or ()) == 2
+    assert len(crf.predict(items)) == 60
+
+
+@pytest.mark.parametrize("algorithm", ["lbfgs", "ap"])
+def test_a_progress_bar_shows_iterations_and_losses(algorithm: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    items, tags = generate(12, 20)
+    stream = io.StringIO()
+    monkeypatch.setattr(stream, "isatty", lambda: True)
+    monkeypatch.setattr("sys.stderr", stream)
+    crf = CRF(algorithm, max_iterations=4, progress=True).fit(items, tags)
+    shown, last = stream.getvalue(), (crf.training_log_ or [])[-1]
+    assert "training" in shown
+    assert f"iteration {last['iteration']} " in shown
+    assert f"loss {last['loss']:.1f}" in shown
+    stream.truncate(0)
+    CRF(algorithm, max_iterations=4).fit(items, tags)
+    assert not stream.getvalue()
 
 
 def test_results_do_not_depend_on_the_number_of_threads() -> None:
