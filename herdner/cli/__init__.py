@@ -8,6 +8,7 @@ import os
 import signal
 import sys
 import threading
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -67,6 +68,12 @@ def herdner(
     _show_help(context)
 
 
+def _print_warning(message: Warning | str, category: type[Warning], *_: object) -> None:
+    """Print a warning as one line; warnings of libraries about deprecated functions are omitted."""
+    if not issubclass(category, DeprecationWarning | PendingDeprecationWarning):
+        print_message(message)
+
+
 def run(arguments: Sequence[str] | None = None) -> int:
     """Run the ``herdner`` command with these arguments.
 
@@ -82,7 +89,9 @@ def run(arguments: Sequence[str] | None = None) -> int:
     logging.getLogger("herdner.base.memory").setLevel(logging.INFO)  # estimates of large amounts of memory
     code: Any = 0
     try:
-        code = app(arguments, prog_name="herdner", standalone_mode=False)
+        with warnings.catch_warnings():
+            warnings.showwarning = _print_warning
+            code = app(arguments, prog_name="herdner", standalone_mode=False)
         sys.stdout.flush()
     except ParserError as error:
         context = getattr(error, "ctx", None)
@@ -111,8 +120,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """
     _replace_closed_streams()
     # Python's resource tracker warns when it removes the semaphores of an interrupted process.
-    warnings = os.environ.get("PYTHONWARNINGS")
-    os.environ["PYTHONWARNINGS"] = f"{warnings},ignore:resource_tracker" if warnings else "ignore:resource_tracker"
+    filters = os.environ.get("PYTHONWARNINGS")
+    os.environ["PYTHONWARNINGS"] = f"{filters},ignore:resource_tracker" if filters else "ignore:resource_tracker"
     signal.signal(signal.SIGTERM, _exit_by_signal)  # removes temporary files, as after Ctrl-C
     try:
         code = run(arguments)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import glob
 import os
 import sys
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +17,7 @@ from herdner.cli.common import print_message
 from herdner.cli.usage import UsageError
 
 if TYPE_CHECKING:
+    from herdner import Tagger
     from herdner.text.document import Document, Failure
     from herdner.text.io.source import Source
 
@@ -209,8 +210,45 @@ def _with_ids(inputs: Sequence[CommandInput], folders: Sequence[Path], replace: 
     return result
 
 
+class LanguageMessages:
+    """Messages about texts in another language than that of the model, one for each file.
+
+    Args:
+        tagger: Tagger of the command.
+    """
+
+    def __init__(self, tagger: Tagger) -> None:
+        """Store the language check of the tagger."""
+        self._check = tagger.language_check
+        self._names: deque[str] = deque()  # files of the documents that are being tagged
+        self._reported: set[str] = set()
+
+    def add_file(self, name: str) -> None:
+        """Record the name of the file that contains the next document."""
+        self._names.append(name)
+
+    def check(self, results: Iterable[Document | Failure]) -> Iterator[Document | Failure]:
+        """Yield results of tagging, and print a message about the first document of a file in another language.
+
+        Args:
+            results: One result for each call of `add_file`, in the same order.
+        """
+        from herdner.text.document import Failure
+
+        for result in results:
+            name = self._names.popleft()
+            if name not in self._reported and not isinstance(result, Failure) and (other := self._check(result)):
+                self._reported.add(name)
+                print_message(self._check.message(other, f"{name}: the text", command_line=True))
+            yield result
+
+
 def read_inputs(
-    inputs: Iterable[CommandInput], encoding: str, on_file_end: Callable[[], object], **options: Any
+    inputs: Iterable[CommandInput],
+    encoding: str,
+    on_file_end: Callable[[], object],
+    on_document: Callable[[str], object] | None = None,
+    **options: Any,
 ) -> Iterator[Document | Failure]:
     """Read the documents of all input files, one file after the other.
 
@@ -218,6 +256,7 @@ def read_inputs(
         inputs: Input files.
         encoding: Encoding of the files.
         on_file_end: Function to call after each input.
+        on_document: Function to call with the path of the input before each document or failure.
         **options: Options of the readers.
 
     Yields:
@@ -227,9 +266,15 @@ def read_inputs(
     from herdner.text.document import Failure
     from herdner.text.io.source import FormatError
 
-    for source, format in inputs:
+    for each in inputs:
+        source, format = each
+        items: Iterable[Document | Failure]
         if format is None:
-            yield Failure(FormatError(f"{source}: no file in this folder has a known extension; add --pattern"))
+            items = [Failure(FormatError(f"{source}: no file in this folder has a known extension; add --pattern"))]
         else:
-            yield from read_items(source, format, encoding, **options)
+            items = read_items(source, format, encoding, **options)
+        for item in items:
+            if on_document is not None:
+                on_document(each.path)
+            yield item
         on_file_end()

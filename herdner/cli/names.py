@@ -9,7 +9,7 @@ import typer
 from herdner.base.progress import show_progress
 from herdner.cli import options as opt
 from herdner.cli.common import handle_errors, open_output, parse_inference, parse_names
-from herdner.cli.inputs import RunStatus, expand_inputs, read_inputs
+from herdner.cli.inputs import LanguageMessages, RunStatus, expand_inputs, read_inputs
 from herdner.cli.usage import check_encoding, check_not_input, check_writable
 
 FORMATS = {".csv": "csv", ".json": "json", ".html": "html", ".htm": "html"}
@@ -60,8 +60,9 @@ def names(
     with NameIndex() as index:
         with show_progress("{task.completed} of {task.total} files") as display:
             task = display.add_task("reading", total=len(inputs))
-            documents = read_inputs(inputs, encoding, lambda: display.advance(task), column=column)
-            for result in tagger.outcomes(documents, inference, seed=seed):
+            languages = LanguageMessages(tagger)
+            documents = read_inputs(inputs, encoding, lambda: display.advance(task), languages.add_file, column=column)
+            for result in languages.check(tagger.outcomes(documents, inference, seed=seed)):
                 if isinstance(result, Failure):
                     status.fail(result.message)
                 else:

@@ -21,7 +21,7 @@ from herdner.cli.common import (
     print_message,
     show_progress,
 )
-from herdner.cli.inputs import CommandInput, RunStatus, expand_inputs, read_inputs
+from herdner.cli.inputs import CommandInput, LanguageMessages, RunStatus, expand_inputs, read_inputs
 from herdner.cli.usage import UsageError, check_encoding, check_not_input, check_writable
 
 if TYPE_CHECKING:
@@ -103,8 +103,9 @@ def pseudonymise(
         work = make_pseudonymiser(mapped, tagger, key=key, identifiers=identifiers, seed=seed)
         display = stack.enter_context(show_progress("{task.completed} of {task.total} files"))
         task = display.add_task("replacing", total=len(inputs))
-        documents = read_inputs(inputs, encoding, lambda: display.advance(task), column=column)
-        tagged = _successes(tagger.outcomes(documents, inference, seed=seed), status)
+        languages = LanguageMessages(tagger)
+        documents = read_inputs(inputs, encoding, lambda: display.advance(task), languages.add_file, column=column)
+        tagged = _successes(languages.check(tagger.outcomes(documents, inference, seed=seed)), status)
         results = _recorded(map(work, tagged), mapped, standoff, report, stack)
         if is_folder:
             write_folder(((each.document, each.text) for each in results), Path(output or ""), mapped.checkpoint)

@@ -19,7 +19,7 @@ from herdner.cli.common import (
     print_message,
     show_progress,
 )
-from herdner.cli.inputs import CommandInput, RunStatus, expand_inputs, read_inputs
+from herdner.cli.inputs import CommandInput, LanguageMessages, RunStatus, expand_inputs, read_inputs
 from herdner.cli.usage import UsageError, check_encoding, check_not_input, check_writable
 
 if TYPE_CHECKING:
@@ -169,13 +169,15 @@ def _tag_inputs(
     is_terminal = output.path in (None, "-") and sys.stdout.isatty()
     with show_progress("{task.fields[tokens]:,} tokens", visible=not is_terminal) as display:
         task = display.add_task("tagging", total=len(inputs), tokens=0)
-        documents = read_inputs(inputs, encoding, lambda: display.advance(task), **reader_options)
+        languages = LanguageMessages(tagger)
+        documents = read_inputs(inputs, encoding, lambda: display.advance(task), languages.add_file, **reader_options)
         if jobs == 1:
             results = tagger.outcomes(documents, inference, seed=seed)
         else:
             from herdner.cli.processes import tag_in_processes
 
             results = tag_in_processes(documents, jobs, model, inference, seed)
+        results = languages.check(results)
         tagged = _successes(results, output, status, errors, lambda: display.update(task, tokens=status.tokens))
         writer_options = {"headed": output.has_headings, "column": output.column}
         supported = FORMATS[output.format].write_options

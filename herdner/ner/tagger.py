@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.resources
 import os
+import warnings
 from collections import deque
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
@@ -26,6 +27,7 @@ from herdner.ner.features import FeaturePlan
 from herdner.ner.inference import Inference
 from herdner.ner.known_names import Finder, Names
 from herdner.ner.known_names.known import NamesLike
+from herdner.ner.language import LanguageCheck, LanguageWarning
 from herdner.ner.lexicon import Lexicon
 from herdner.ner.model import TaggerModel
 from herdner.ner.model_file import ModelError, shipped_models
@@ -53,7 +55,13 @@ if TYPE_CHECKING:
     from herdner.ner.training.options import TrainerName
 
 Context = TypeVar("Context")
-_COMPILED = ("_full_decoder", "_decoders", "_tokenizer", "_finders")  # lazily initialised, not pickled
+_COMPILED = (
+    "_full_decoder",
+    "_decoders",
+    "_tokenizer",
+    "_finders",
+    "language_check",
+)  # lazily initialised, not pickled
 
 
 class NotFittedError(ValueError, AttributeError):
@@ -308,6 +316,8 @@ class Tagger(Estimator):
         >>> [(entity.text, entity.label) for entity in tagger.tag("Ada Reyes met Bo Lim. Reyes left.").entities]
         [('Ada Reyes', 'PER'), ('Bo Lim', 'PER'), ('Reyes', 'PER')]
 
+        If the text is clearly in another language than that of the model, a `LanguageWarning` says so.
+
         Args:
             source: A text, a `Document` with or without tokens, or a list of tokens.
             inference: Options of tagging. None builds them from ``options``, as in `inference`.
@@ -325,6 +335,8 @@ class Tagger(Estimator):
         (result,) = self._batch_tagger(inference, options, seed)(Batch(first, [check_source(source)]))
         if isinstance(result, Failure):
             raise result.error
+        if other := self.language_check(result):
+            warnings.warn(self.language_check.message(other), LanguageWarning, stacklevel=2)
         return result
 
     @overload
@@ -364,6 +376,8 @@ class Tagger(Estimator):
         `predict_marginals` are not calibrated; whether a short form takes the label of a full name depends on the
         calibrated confidences.
 
+        A `LanguageWarning` reports the first document that is clearly in another language than that of the model.
+
         Samplers, ICM and mean field start at the best tags of the chain. From another start they would rarely reach
         these tags, because a tag scheme forbids most changes of a single tag.
 
@@ -384,9 +398,12 @@ class Tagger(Estimator):
         """
         contexts: deque[Any] = deque()
         sources = separated(sources, contexts) if as_tuples else sources
+        other: str | None = None
         for result in self.outcomes(sources, inference, **options):
             context = contexts.popleft() if as_tuples else None
             if isinstance(result, Document):
+                if other is None and (other := self.language_check(result)):
+                    warnings.warn(self.language_check.message(other), LanguageWarning, stacklevel=2)
                 yield (result, context) if as_tuples else result
             elif on_error is None:
                 raise result.error
@@ -405,6 +422,8 @@ class Tagger(Estimator):
         **options: Any,
     ) -> Iterator[Document | Failure]:
         """Tag a stream like `pipe`. A document that cannot be read or tagged has a `Failure` as its result.
+
+        The language of the documents is not checked; `language_check` does this.
 
         Short documents are tagged together, which is faster and gives the same result. Each thread has up to three
         batches waiting.
@@ -546,6 +565,11 @@ class Tagger(Estimator):
             decoder = self._full_decoder if inference.links else self._full_decoder.without_links()
             self._decoders[key] = decoder if self.calibrated else replace(decoder, calibration=None)
         return BatchTagger(self._decoders[key], self._tokenizer, finder, inference, seed)
+
+    @cached_property
+    def language_check(self) -> LanguageCheck:
+        """Function of a document that returns its language if it is clearly not that of the model, else None."""
+        return LanguageCheck(self._model.tokenizer.language)
 
     @cached_property
     def _full_decoder(self) -> Decoder:

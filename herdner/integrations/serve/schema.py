@@ -258,6 +258,9 @@ class TagResponse(BaseModel):
     n_tokens: int = Field(description="Number of tokens.")
     n_sentences: int = Field(description="Number of sentences.")
     results: list[BackendResult] = Field(description="One for each of `backends`, in their order.")
+    warnings: list[str] = Field(
+        description="Warnings, such as that the text is in another language than that of the model."
+    )
 
 
 class TextsResponse(BaseModel):

@@ -7,6 +7,7 @@ import io
 import json
 import signal
 import traceback
+import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
@@ -21,6 +22,7 @@ import numpy as np
 from herdner.corpora.formats import WRITABLE, write_documents
 from herdner.ner.inference import Inference
 from herdner.ner.known_names import Names
+from herdner.ner.language import LanguageWarning
 from herdner.ner.tagger import Tagger, load
 from herdner.text.document import Document
 from herdner.text.entity import Entity
@@ -42,6 +44,7 @@ def run_worker(connection: Connection, source: ModelSource, names: Names | None 
         names: Known names.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C ends the server's process, which ends the workers
+    warnings.simplefilter("ignore", LanguageWarning)  # responses contain them
     try:
         if isinstance(source, Tagger):
             handler = RequestHandler(source, "tagger", names)
@@ -158,9 +161,12 @@ class RequestHandler:
                 }
             )  # fmt: skip
         assert isinstance(source, Document)
+        check = self.tagger.language_check
+        other = check(source)
         return {
             "model": self.name, "n_characters": len(text), "n_tokens": source.n_tokens,
             "n_sentences": source.n_sentences, "results": results,
+            "warnings": [check.message(other)] if other else [],
         }  # fmt: skip
 
     def explain(

@@ -1,0 +1,172 @@
+"""Check of the language of texts: a warning about texts in another language than that of the model.
+
+A language is recognised by its most frequent function words, such as "the" and "of". Texts with fewer than `MIN_WORDS`
+words, and texts with few function words of any language, such as lists of names, are never reported.
+"""
+
+from __future__ import annotations
+
+import importlib.resources
+import json
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable
+from functools import cache
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from herdner.ner.model_file import shipped_models
+from herdner.text.document import Document
+
+MIN_WORDS = 50
+MIN_LETTERS = 100  # of texts in scripts that have no spaces between words
+# A text is in another language if these conditions hold, for function words that only one of the two languages has.
+_MIN_SHARE = 0.2  # function words of the other language among all words
+_MIN_LOWER = 0.4  # words in lower case among all words; names have fewer
+_MIN_DISTINCT = 5  # distinct words of the other language; a list of names such as "van der Berg" has fewer
+_FACTOR = 4  # words of the other language for each word of the model's language
+_OWN_WORDS = 3  # so many words of the model's language in a sample end the check
+_SAMPLE, _LARGE_SAMPLE = 100, 1000
+_FIRST_GREEK = "\u0370"
+_SAME_TABLE = {"bs": "hr", "nn": "nb", "no": "nb", "sr": "hr"}  # languages with the function words of another language
+_SCRIPTS = {
+    "ARABIC": "ar", "ARMENIAN": "hy", "BENGALI": "bn", "CJK": "zh", "DEVANAGARI": "hi", "GEORGIAN": "ka", "GREEK": "el",
+    "HANGUL": "ko", "HEBREW": "he", "HIRAGANA": "ja", "KATAKANA": "ja", "TAMIL": "ta", "THAI": "th",
+}  # fmt: skip
+_SCRIPT_NAMES = {
+    "bn": "Bengali", "hi": "Hindi", "hy": "Armenian", "ja": "Japanese", "ka": "Georgian", "ko": "Korean", "ta": "Tamil",
+    "th": "Thai", "zh": "Chinese",
+}  # fmt: skip
+
+
+class LanguageWarning(UserWarning):
+    """Warning: a text is in another language than the training texts of the model."""
+
+
+class _FunctionWords(NamedTuple):
+    """Function words of all languages.
+
+    Attributes:
+        names: English name of each language.
+        words: Words of each language.
+        rows: Row of each word in ``table``.
+        table: int64[words, languages], 1 for the languages of each word, in the order of ``words``.
+    """
+
+    names: dict[str, str]
+    words: dict[str, frozenset[str]]
+    rows: dict[str, int]
+    table: NDArray[np.int64]
+
+    def language_counts(self, tokens: Iterable[str]) -> NDArray[np.int64]:
+        """Return the number of function words of each language among the tokens, int64[languages]."""
+        rows = self.rows
+        return self.table[[rows[token] for token in tokens if token in rows]].sum(axis=0)
+
+
+@cache
+def _function_words() -> _FunctionWords:
+    data = json.loads((importlib.resources.files("herdner") / "data" / "function_words.json").read_text("utf-8"))
+    words = {code: frozenset(each["words"].split()) for code, each in data.items()}
+    rows = {word: i for i, word in enumerate(sorted(frozenset[str]().union(*words.values())))}
+    table = np.array([[word in own for own in words.values()] for word in rows], np.int64)
+    return _FunctionWords({code: each["name"] for code, each in data.items()} | _SCRIPT_NAMES, words, rows, table)
+
+
+def language_name(code: str) -> str:
+    """Return the English name of a language, or the code of a language that is not in the table.
+
+    Args:
+        code: Code of the language, such as "de".
+    """
+    return _function_words().names.get(_SAME_TABLE.get(code, code), code)
+
+
+class LanguageCheck:
+    """Callable that returns the language of a text if it is not the language of a model.
+
+    Args:
+        language: Code of the model's language. If it is not in the table of function words, all texts pass the check.
+    """
+
+    def __init__(self, language: str) -> None:
+        """Select the function words that no other language has."""
+        table = _function_words()
+        self.language = _SAME_TABLE.get(language, language)
+        self._words = table.words.get(self.language, frozenset[str]())
+        self._own_only = frozenset(word for word in self._words if table.table[table.rows[word]].sum() == 1)
+
+    def __call__(self, document: Document) -> str | None:
+        """Return the code of the document's language if it clearly differs from the model's language, else None.
+
+        Args:
+            document: Document with tokens.
+        """
+        tokens = document.tokens
+        if len(tokens) >= MIN_WORDS:
+            sample = tokens[:: max(1, len(tokens) // _SAMPLE)]
+            if len(self._own_only.intersection(sample)) >= _OWN_WORDS or not self._words:
+                return None
+            if other := self._other_language(document):
+                return other
+        if self._words and len(document.text) >= MIN_LETTERS and not document.text.isascii():
+            return self._language_of_script(document.text)
+        return None
+
+    def _other_language(self, document: Document) -> str | None:
+        """Return another language whose function words are frequent in a document, while the model's are rare."""
+        table = _function_words()
+        codes = list(table.words)
+        tokens = document.tokens[:: max(1, document.n_tokens // _LARGE_SAMPLE)]
+        if document.text.isupper():
+            tokens = list(map(str.lower, tokens))
+        other = codes[int(table.language_counts(tokens[:: max(1, len(tokens) // _SAMPLE)]).argmax())]
+        if other == self.language:
+            return None
+        counts = Counter(tokens)
+        n_words = sum(n for word, n in counts.items() if word.isalpha())
+        n_lower = sum(n for word, n in counts.items() if word.isalpha() and word.islower())
+        theirs = counts.keys() & table.words[other]
+        distinct = theirs - self._words
+        n_own = sum(counts[word] for word in counts.keys() & self._words - table.words[other])
+        is_other = (
+            n_words >= MIN_WORDS
+            and n_lower >= _MIN_LOWER * n_words
+            and sum(counts[word] for word in theirs) >= _MIN_SHARE * n_words
+            and len(distinct) >= _MIN_DISTINCT
+            and sum(counts[word] for word in distinct) >= _FACTOR * n_own
+        )
+        return other if is_other else None
+
+    def _language_of_script(self, text: str) -> str | None:
+        """Return the language of the script to which most letters belong; None for scripts of several languages."""
+        sample = text[:: max(1, len(text) // _SAMPLE)]
+        if 2 * sum(map(_FIRST_GREEK.__le__, sample)) < len(sample):
+            return None  # most characters are Latin
+        letters = [letter for letter in text[:: max(1, len(text) // _LARGE_SAMPLE)] if letter.isalpha()]
+        scripts = Counter(unicodedata.name(letter, "").partition(" ")[0] for letter in letters)
+        languages: Counter[str] = Counter()
+        for script, n in scripts.items():
+            if script in _SCRIPTS:
+                languages[_SCRIPTS[script]] += n
+        if languages["ja"]:
+            languages["ja"] += languages.pop("zh", 0)
+        code, n = max(languages.items(), key=lambda item: item[1], default=("", 0))
+        return code if n >= MIN_LETTERS and 2 * n > len(letters) and code != self.language else None
+
+    def message(self, other: str, source: str = "the text", command_line: bool = False) -> str:
+        """Return a warning about a text in another language.
+
+        Args:
+            other: Code of the language of the text.
+            source: Name of the text.
+            command_line: Advise an option of the command line instead of a call.
+        """
+        if other in shipped_models():
+            advice = f"use --model {other}" if command_line else f'use herdner.load("{other}")'
+        else:
+            advice = 'train a model as the page "Train another language" of the documentation describes'
+        names = language_name(other), language_name(self.language)
+        return f"{source} seems to be {names[0]}, but the model is for {names[1]}; {advice}"

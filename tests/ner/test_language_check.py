@@ -1,0 +1,144 @@
+"""Warnings about texts in another language than that of the model."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from pathlib import Path
+
+import pytest
+from commands import Call
+from data import shared_data
+
+import herdner
+from herdner.corpora.formats import read_documents
+from herdner.ner.language import MIN_WORDS, LanguageCheck, LanguageWarning, language_name
+from herdner.text.document import Document
+from herdner.text.tokenize import Tokenizer
+
+# The same text, written for this test.
+TEXTS: dict[str, str] = json.loads((Path(__file__).parent / "texts_in_languages.json").read_text(encoding="utf-8"))
+WITHOUT_SPACES = {language: TEXTS.pop(language) for language in ("ja", "zh")}
+NAMES = (
+    "Juan de la Cruz, Ludwig van der Berg, Maria dos Santos, Otto von der Au, Charles de Gaulle, Leonardo da Vinci,"
+    " José de San Martín, Pieter van den Hoogenband, Vasco da Gama, Oscar de la Renta, Rio de Janeiro, El Salvador,"
+    " Los Angeles, La Paz, Le Havre, Den Haag, Bad Homburg vor der Höhe, Frankfurt am Main, Châlons-en-Champagne,"
+    " Stratford-upon-Avon, Reggio di Calabria, Sankt Goar, Las Palmas de Gran Canaria, Santiago de Compostela"
+)
+
+
+def other_language(text: str, language: str = "en") -> str | None:
+    return LanguageCheck(language)(Tokenizer()(text))
+
+
+@pytest.mark.parametrize("model", ["en", "nb", "da", "sv", "pt", "de"])
+@pytest.mark.parametrize("language", TEXTS)
+def test_only_texts_of_other_languages_are_recognised(model: str, language: str) -> None:
+    expected = None if model == language else language
+    assert other_language(TEXTS[language], model) == expected
+    assert other_language(TEXTS[language].upper(), model) == expected
+
+
+@pytest.mark.parametrize("language", WITHOUT_SPACES)
+def test_scripts_without_spaces_are_recognised_by_their_letters(language: str) -> None:
+    assert other_language(WITHOUT_SPACES[language]) == language
+
+
+@pytest.mark.parametrize("model", ["en", "nb", "da", "sv", "pt", "de"])
+def test_names_and_short_texts_pass(model: str) -> None:
+    assert other_language(NAMES, model) is None
+    for text in TEXTS.values():
+        words = text.split()
+        assert len(words) >= MIN_WORDS
+        assert other_language(" ".join(words[: MIN_WORDS // 2]), model) is None
+    assert other_language("", model) is None
+    assert other_language("東京", model) is None
+
+
+def test_a_quotation_in_another_language_passes_but_an_english_title_does_not_hide_the_language() -> None:
+    assert other_language(TEXTS["en"] + " " + TEXTS["en"] + " " + " ".join(TEXTS["de"].split()[:40])) is None
+    assert other_language("The Ferries of the Lake: " + TEXTS["de"]) == "de"
+
+
+def test_a_model_of_an_unknown_language_never_warns() -> None:
+    assert other_language(TEXTS["de"], "xx") is None
+    assert LanguageCheck("sr")(Tokenizer()(TEXTS["de"])) == "de"
+    assert (language_name("sr"), language_name("ja"), language_name("xx")) == (
+        "Croatian or Serbian", "Japanese", "xx",
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def tagger() -> herdner.Tagger:
+    return herdner.load("en")
+
+
+def test_the_tagger_warns_of_a_text_and_once_of_a_stream(tagger: herdner.Tagger) -> None:
+    with pytest.warns(LanguageWarning, match="seems to be German, but the model is for English") as caught:
+        tagger.tag(TEXTS["de"])
+    assert caught[0].filename == __file__
+    with pytest.warns(LanguageWarning, match="Portuguese") as caught:
+        assert len(list(tagger.pipe([TEXTS["en"], TEXTS["pt"], TEXTS["pt"], TEXTS["sv"]]))) == 4
+    assert len(caught) == 1
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        tagger.tag(TEXTS["en"])
+
+
+def test_the_command_line_warns_once_for_each_file(call: Call, tmp_path: Path) -> None:
+    for language in ("de", "en", "sv"):
+        (tmp_path / f"{language}.txt").write_text(TEXTS[language], encoding="utf-8")
+    lines = [f'{{"text": "{TEXTS["fr"]}"}}' for _ in range(3)]
+    (tmp_path / "fr.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    files = [str(tmp_path / name) for name in ("de.txt", "en.txt", "fr.jsonl", "sv.txt")]
+    done = call("tag", *files)
+    assert done.code == 0
+    messages = [line for line in done.err.splitlines() if "seems to be" in line]
+    assert [(line.split(": ")[1], line.split("seems to be ")[1].split(",")[0]) for line in messages] == [
+        (files[0], "German"), (files[2], "French"), (files[3], "Swedish"),
+    ]  # fmt: skip
+
+
+def test_the_component_of_spacy_warns() -> None:
+    import spacy
+
+    nlp = spacy.blank("de")
+    nlp.add_pipe("herdner")
+    with pytest.warns(LanguageWarning, match="German"):
+        nlp(TEXTS["de"])
+
+
+def test_the_service_returns_the_warning(tagger: herdner.Tagger) -> None:
+    from herdner.integrations.serve.worker import RequestHandler
+
+    handler = RequestHandler(tagger, "en")
+    backends = [{"backend": None, "links": None, "options": {}}]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", LanguageWarning)
+        assert "German" in handler.tag(TEXTS["de"], backends, 0)["warnings"][0]
+    assert handler.tag(TEXTS["en"], backends, 0)["warnings"] == []
+
+
+@pytest.mark.parametrize(
+    ("path", "format"),
+    [
+        ("conll2003/eng.testa", "conll2003"),
+        ("uner_ewt/en_ewt-ud-dev.iob2", "uner"),
+        ("wikigold/wikigold.dev", "wikigold"),
+        ("worldwide/dev", "worldwide"),
+        ("btc/btc.dev", "btc"),
+        ("wnut17/emerging.dev.conll", "wnut17"),
+        ("ieer", "ieer"),
+    ],
+)
+def test_no_english_development_file_is_in_another_language(path: str, format: str) -> None:
+    options = {"tokenizer": Tokenizer()} if format == "ieer" else {}
+    check = LanguageCheck("en")
+    documents = list(read_documents(shared_data(f"ner/{path}"), format, **options))
+    found = [document.text[:80] for document in documents for part in parts(document) if check(part)]
+    assert found == []
+
+
+def parts(document: Document, n_sentences: int = 10) -> list[Document]:
+    sentences = list(document.sentences())
+    return [Document.from_tokens(sentences[i : i + n_sentences]) for i in range(0, len(sentences), n_sentences)]
