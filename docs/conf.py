@@ -91,9 +91,10 @@ def resolve_short_name(
     return env.domains.python_domain.resolve_xref(env, page, app.builder, role, name, node, content)
 
 
-def skip_tuple_fields(app: Sphinx, kind: str, name: str, item: object, skip: bool, options: object) -> bool | None:
-    """Skip the fields of named tuples, because their generated docstrings contain only their index."""
-    return True if type(item).__name__ == "_tuplegetter" else None
+def skip_generated(app: Sphinx, kind: str, name: str, item: object, skip: bool, options: object) -> bool | None:
+    """Skip what is generated: fields of named tuples, and the methods ``set_*_request`` of scikit-learn."""
+    is_request = name.startswith("set_") and name.endswith("_request")
+    return True if is_request or type(item).__name__ == "_tuplegetter" else None
 
 
 def keep_colons(app: Sphinx, kind: str, name: str, item: object, options: object, lines: list[str]) -> None:
@@ -145,7 +146,7 @@ def setup(app: Sphinx) -> None:
     """Connect the functions of this file to Sphinx's events."""
     app.connect("env-updated", add_public_names)
     app.connect("missing-reference", resolve_short_name)
-    app.connect("autodoc-skip-member", skip_tuple_fields)
+    app.connect("autodoc-skip-member", skip_generated)
     app.connect("autodoc-process-docstring", keep_colons, priority=100)  # before Napoleon
     app.connect("source-read", prepare)
     app.connect("build-finished", correct_html)

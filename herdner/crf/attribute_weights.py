@@ -87,7 +87,7 @@ class AttributeWeights:
 
     @cached_property
     def chain_weights(self) -> ChainWeights:
-        """The weights as `ChainWeights`. The feature key of an attribute is its index plus 1.
+        """Weights of a linear chain. The feature key of an attribute is its index plus 1.
 
         Raises:
             ValueError: There are more than 256 labels.

@@ -1,4 +1,4 @@
-"""Linear-chain CRF for any sequence labelling task: a scikit-learn estimator that replaces `sklearn_crfsuite.CRF`."""
+"""Linear-chain CRF for any sequence labelling task: a scikit-learn estimator that replaces ``sklearn_crfsuite.CRF``."""
 
 # scikit-learn has no type stubs.
 # pyright: reportMissingTypeStubs=false, reportUnknownVariableType=false, reportUnknownMemberType=false
@@ -68,7 +68,7 @@ _OFFERED = {"linesearch": (None, "MoreThuente"), "max_linesearch": (None, 20), "
 
 
 class CRF(BaseEstimator):
-    """Linear-chain CRF for sequence labelling, with the interface of `sklearn_crfsuite.CRF`.
+    """Linear-chain CRF for sequence labelling, with the interface of ``sklearn_crfsuite.CRF``.
 
     ``X`` is a list of sequences. A sequence is a list of items. An item is a dictionary of attributes (values are
     strings, numbers, booleans, or nested lists, sets and dictionaries), a list of strings, or a string. ``y`` is a list
@@ -316,7 +316,7 @@ class CRF(BaseEstimator):
 
         Returns:
             Object array of the labels of each sequence. It has two dimensions if all sequences have equal lengths, as
-            `sklearn_crfsuite.CRF.predict` returns it.
+            ``sklearn_crfsuite.CRF.predict`` returns it.
 
         Raises:
             ImpossibleChain: ``allowed`` and the forbidden transitions leave no labelling of a sequence.
