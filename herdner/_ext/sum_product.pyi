@@ -6,6 +6,7 @@ from numpy.typing import NDArray
 class SumProduct:
     marginals: NDArray[np.float64]
     log_zs: NDArray[np.float64]
+    n_stale: int
     n_updates: int
     fault: int
     def __init__(self, chains: Any, damping: float, tolerance: float) -> None: ...

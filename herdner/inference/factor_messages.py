@@ -1,136 +1,168 @@
-"""Loopy belief propagation on factor graphs of any arity (Kschischang, Frey and Loeliger 2001)."""
+"""Message passing on factor graphs of any arity: the layout for the compiled loops, and the schedules."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from time import perf_counter
+from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-from herdner.base.arrays import Floats
+from herdner._ext import factor_messages as loops
+from herdner.base.arrays import Floats, Int32s, Int64s
+from herdner.base.memory import check_memory
+from herdner.graph.graph import ImpossibleGraph
 from herdner.inference.elimination_order import ReducedGraph
 
+Schedule = Literal["flooding", "residual"]
+"""Order of messages: all simultaneously in each sweep, or the message with the largest residual first."""
 
-@dataclass(slots=True, eq=False)
-class FactorGroup:
-    """Factors of a graph whose tables have the same shape.
+_BYTES_PER_CELL = 24  # of a table: as logarithms twice, and as numbers
+_BYTES_PER_ENTRY = 64  # of a message, with the positions of its slot
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FactorLayout:
+    """Arrays of all factors of a graph for the compiled loops.
+
+    A slot is one variable of one factor.
 
     Attributes:
-        scopes: int64[F, a], the variables of each factor.
-        tables: float64[F, K1, .., Ka], log-potentials.
-        messages: float64[F, Ki] for each axis i, the log-messages from the factors to their variables on this axis,
-            normalised to a maximum of 0.
+        sizes: int32[V], number of states of each variable. Each variable has a factor.
+        scope: int32[S], the variable of each slot.
+        factor_at: int64[F + 1], the first slot of each factor.
+        tables: float64, the log-potentials of all factors, one table after the other. The log-potentials of a factor
+            with a weight below 1 are divided by the weight.
+        weights: float64[F], the weight of each factor in tree-reweighted belief propagation, 1 in belief propagation.
     """
 
-    scopes: NDArray[np.int64]
+    sizes: Int32s
+    scope: Int32s
+    factor_at: Int64s
     tables: Floats
-    messages: list[Floats]
+    weights: Floats
+
+    @classmethod
+    def of(cls, reduced: ReducedGraph, weights: Floats | None = None) -> FactorLayout:
+        """Build the arrays from a reduced graph; variables without a factor get a factor that is 0 everywhere.
+
+        Args:
+            reduced: The graph.
+            weights: float64[F], the weight of each factor of the reduced graph; None is 1 for all.
+
+        Raises:
+            NotEnoughMemory: The tables and messages do not fit into memory.
+        """
+        sizes = np.array(reduced.sizes, np.int32)
+        scope = np.array([v for scope in reduced.scopes for v in scope], np.int32)
+        n_cells = sum(table.size for table in reduced.tables)
+        check_memory(
+            _BYTES_PER_CELL * n_cells + _BYTES_PER_ENTRY * float(sizes[scope].sum()),
+            f"message passing on {len(reduced.scopes):,} factors",
+            "use gibbs, which needs the least memory, or a smaller graph",
+        )
+        isolated = np.setdiff1d(np.arange(len(sizes), dtype=np.int32), scope)
+        factor_weights = np.ones(len(reduced.scopes)) if weights is None else weights
+        tables = [table.ravel() / weight for table, weight in zip(reduced.tables, factor_weights, strict=True)]
+        arities = [len(scope) for scope in reduced.scopes] + [1] * len(isolated)
+        return cls(
+            sizes=sizes,
+            scope=np.concatenate([scope, isolated]),
+            factor_at=np.concatenate([[0], np.cumsum(arities, dtype=np.int64)]),
+            tables=np.concatenate([*tables, np.zeros(int(sizes[isolated].sum()))]),
+            weights=np.concatenate([factor_weights, np.ones(len(isolated))]),
+        )
+
+    def per_variable(self, entries: Floats) -> Sequence[Floats]:
+        """Split an array with an entry for each state of each variable into one array for each variable.
+
+        Args:
+            entries: float64, as long as the sum of ``sizes``.
+        """
+        return np.split(entries, np.cumsum(self.sizes)[:-1]) if len(self.sizes) else []
 
 
 @dataclass(slots=True, eq=False)
-class FactorMessages:
-    """Sum-product messages on a reduced graph (see `reduce_graph`); each sweep updates all messages simultaneously.
-
-    The messages are finite, because a reduced graph has no impossible states.
+class MessagePassing:
+    """Run of message passing: the compiled loop, its schedule, and the progress.
 
     Attributes:
-        reduced: The graph.
+        layout: The graph.
+        n_sweeps: Largest number of sweeps. The residual schedule computes as many messages as these sweeps.
+        tolerance: The messages have converged if a sweep changes no message, on a scale from 0 to 1, and no marginal
+            probability by more than this, times ``damping``.
         damping: Weight of a new message against the previous one, in the log domain; 1 is undamped.
-        groups: Factors with tables of one shape, and their messages.
-        sizes: Number of states of each variable of the reduced graph.
+        schedule: Order of the messages.
+        seconds: Time in seconds after which no messages are computed; None is unlimited.
+        maximise: Take maxima in place of sums.
+        loop: The compiled loop with all messages.
+        n_messages: Number of messages that were computed.
+        converged: True if the messages have converged.
+        residual: Largest change of a message or a marginal probability in the last sweep; infinite before it.
     """
 
-    reduced: ReducedGraph
-    damping: float = 1.0
-    groups: list[FactorGroup] = field(init=False)
-    sizes: list[int] = field(init=False)
+    layout: FactorLayout
+    n_sweeps: int
+    tolerance: float
+    damping: float
+    schedule: Schedule = "flooding"
+    seconds: float | None = None
+    maximise: bool = False
+    loop: loops.FactorMessages = field(init=False)
+    n_messages: int = field(init=False, default=0)
+    converged: bool = field(init=False, default=False)
+    residual: float = field(init=False, default=np.inf)
 
     def __post_init__(self) -> None:
-        """Group the factors by the shapes of their tables, and set all messages to uniform distributions."""
-        self.sizes = self.reduced.sizes
-        shapes: dict[tuple[int, ...], list[int]] = {}
-        for number, table in enumerate(self.reduced.tables):
-            shapes.setdefault(table.shape, []).append(number)
-        self.groups = []
-        for shape, numbers in shapes.items():
-            scopes = np.array([self.reduced.scopes[number] for number in numbers], np.int64)
-            tables = np.stack([self.reduced.tables[number] for number in numbers])
-            self.groups.append(FactorGroup(scopes, tables, [np.zeros((len(numbers), size)) for size in shape]))
+        """Set all messages to uniform distributions."""
+        self.loop = loops.FactorMessages(self.layout, self.damping, self.tolerance, self.maximise)
 
-    def sweep(self) -> float:
-        """Update all messages once.
+    def run(self) -> None:
+        """Pass messages until they have converged, or until the sweeps or the time are used up.
 
-        Returns:
-            The largest change of a marginal probability.
+        The residual schedule ends with a sweep over all messages, which checks that they have converged. If they have
+        not, the schedule continues.
+
+        Raises:
+            ImpossibleGraph: Entries of -inf forbid every state of a variable.
+            KeyboardInterrupt: Ctrl-C was pressed. The messages stay valid.
         """
-        before = self.beliefs()
-        sums = self._sums()
-        for group in self.groups:
-            cavities, total = self._products(group, sums)
-            for axis, cavity in enumerate(cavities):
-                fresh = _log_sum(total, axis + 1) - cavity
-                fresh -= fresh.max(axis=1, keepdims=True)
-                group.messages[axis] += self.damping * (fresh - group.messages[axis])
-        return float(np.abs(self.beliefs() - before).max(initial=0.0))
+        try:
+            self._run()
+        finally:
+            self.loop.update()  # a sweep may be incomplete
 
-    def beliefs(self) -> Floats:
-        """Return the marginals of all variables of the reduced graph, float64[n, K]."""
-        sums = self._sums()
-        if not sums.size:
-            return sums
-        sums -= sums.max(axis=1, keepdims=True)
-        np.exp(sums, out=sums)
-        return sums / sums.sum(axis=1, keepdims=True)
+    def _run(self) -> None:
+        """Pass messages until they have converged, or until the sweeps or the time are used up."""
+        until = np.inf if self.seconds is None else perf_counter() + self.seconds
+        most = self.n_sweeps * max(1, len(self.layout.scope))
+        while not self.converged and self.n_messages < most and perf_counter() < until:
+            if self.schedule == "residual":
+                count, is_done = self.loop.advance(most - self.n_messages)
+                self.n_messages += count
+                self._check_states()
+                if not is_done:
+                    continue
+            self._sweep(until)
+            if self.schedule == "residual":
+                self.loop.restart_residuals()
 
-    def log_z(self) -> float:
-        """Return the Bethe approximation of log Z (Yedidia, Freeman and Weiss 2005), which is exact on trees."""
-        beliefs = self.beliefs()
-        entropy = -np.sum(beliefs * np.log(np.where(beliefs > 0, beliefs, 1.0)), axis=1)
-        degrees = np.zeros(len(self.sizes))
-        value = self.reduced.constant
-        sums = self._sums()
-        for group in self.groups:
-            np.add.at(degrees, group.scopes, 1)
-            _, total = self._products(group, sums)
-            flat, tables = total.reshape(len(total), -1), group.tables.reshape(len(total), -1)
-            p = np.exp(flat - flat.max(axis=1, keepdims=True))
-            p /= p.sum(axis=1, keepdims=True)
-            used = p > 0
-            value += float(np.sum(p[used] * (tables[used] - np.log(p[used]))))
-        return value - float(((degrees - 1) * entropy).sum())
+    def _sweep(self, until: float) -> None:
+        """Update all messages once; after the time ``until`` the sweep stays incomplete."""
+        at, n_factors = 0, len(self.layout.weights)
+        while True:
+            at = self.loop.sweep(at)
+            self._check_states()
+            if at >= n_factors:
+                break
+            if perf_counter() > until:
+                return
+        self.n_messages += max(1, len(self.layout.scope))
+        self.residual = self.loop.change
+        self.converged = self.residual <= self.tolerance * self.damping
 
-    def _sums(self) -> Floats:
-        """Return the sum of the messages to each variable, [n, K]; states that a variable does not have get -inf."""
-        widest = max(self.sizes, default=1)
-        sums = np.zeros((len(self.sizes), widest))
-        sums[np.arange(widest) >= np.array(self.sizes, int).reshape(-1, 1)] = -np.inf
-        for group in self.groups:
-            for axis, message in enumerate(group.messages):
-                np.add.at(sums[:, : message.shape[1]], group.scopes[:, axis], message)
-        return sums
-
-    @staticmethod
-    def _products(group: FactorGroup, sums: Floats) -> tuple[Sequence[Floats], Floats]:
-        """Compute the messages from the variables to the factors of a group.
-
-        Returns:
-            The messages for each axis, [F, Ki]; and the log-potentials plus all messages, [F, K1, .., Ka].
-        """
-        cavities: list[Floats] = []
-        total = group.tables.copy()
-        for axis, message in enumerate(group.messages):
-            cavity = sums[group.scopes[:, axis], : message.shape[1]] - message
-            cavity -= cavity.max(axis=1, keepdims=True)
-            cavities.append(cavity)
-            total += cavity.reshape(
-                [len(cavity), *(message.shape[1] if a == axis else 1 for a in range(total.ndim - 1))]
-            )
-        return cavities, total
-
-
-def _log_sum(total: Floats, axis: int) -> Floats:
-    """Return log sum exp of a table over all axes except the first axis and ``axis``."""
-    rows = np.moveaxis(total, axis, 1).reshape(total.shape[0], total.shape[axis], -1)
-    top = rows.max(axis=2)
-    return top + np.log(np.exp(rows - top[:, :, None]).sum(axis=2))
+    def _check_states(self) -> None:
+        """Raise `ImpossibleGraph` if the loop has found a variable without a possible state."""
+        if self.loop.fault >= 0:
+            raise ImpossibleGraph("-inf entries forbid every joint state; allow at least one")

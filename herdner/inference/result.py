@@ -45,7 +45,9 @@ class Result:
         trace: float64[C, n_sweeps], the log-potential after each sweep.
         samples: int32[C, S, V], recorded joint states.
         sample_sweeps: int64[S], the index of the sweep after which each sample was recorded.
-        n_updates: Number of updates of single variables.
+        converged: True if the messages have converged, False if not (``sum-product``, ``belief-propagation``,
+            ``max-product``).
+        n_updates: Number of updates of single variables, or of messages (``belief-propagation``).
         seconds: Wall time in seconds, including the compilation of the graph.
         error_bounds: float64[V], bounds on the error of ``marginals`` in total variation (``sum-product`` with the
             option ``error_bounds``).
@@ -64,6 +66,7 @@ class Result:
     trace: Floats | None = None
     samples: Int32s | None = None
     sample_sweeps: Int64s | None = None
+    converged: bool | None = None
     n_updates: int | None = None
     seconds: float = 0.0
     error_bounds: Floats | None = None

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from herdner.graph import FactorGraph, TableFactors, complete_graph, ising
-from herdner.graph.tables import compile_tables
 from herdner.inference import make_backend
 from herdner.inference.backends.auto import Auto
 
@@ -107,7 +106,7 @@ def test_auto_estimates_log_z_where_belief_propagation_does_not_converge():
     couplings = np.triu(3 * rng.normal(size=(12, 12)), 1)
     graph = complete_graph(couplings + couplings.T, rng.normal(size=12))
     backend = make_backend("belief-propagation", n_sweeps=3000)
-    assert not backend.propagate(compile_tables(graph))[1]
+    assert not backend.infer(graph).converged
     result = Auto(seconds=5, max_log2_cells=0).infer(graph, 1)
     exact = make_backend("exact").infer(graph)
     assert result.log_z_interval is not None

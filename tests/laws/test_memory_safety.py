@@ -46,7 +46,7 @@ def try_all(function, *options):
 
 def infer(graph):
     "Run a backend of each kind of loop on a graph."
-    for name in ("gibbs", "herded-gibbs", "mean-field", "icm", "max-product", "sum-product", "viterbi", "exact"):
+    for name in ("gibbs", "herded-gibbs", "mean-field", "icm", "max-product", "sum-product", "belief-propagation", "viterbi", "exact"):
         with suppress(Exception):
             options = {} if name in ("viterbi", "exact") else {"n_sweeps": 2}
             herdner.make_backend(name, **options).infer(graph, 0)

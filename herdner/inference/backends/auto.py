@@ -99,7 +99,7 @@ class Auto:
         """Run belief propagation, a search for a better state, and tempered sampling; return the better result."""
         propagated, has_converged, failure = None, False, None
         try:
-            propagated, has_converged = self._propagate(compiled, began)
+            propagated, has_converged = self._propagate(compiled)
             propagated = self._search(compiled, propagated, rng, perf_counter() + _SEARCH_SHARE * self.seconds)
         except UnsupportedGraph as error:  # no state that the -inf entries allow: tempered sampling may find one
             failure = error
@@ -132,17 +132,19 @@ class Auto:
         except UnsupportedGraph:
             return None
 
-    def _propagate(self, compiled: TableGraph, began: float) -> tuple[Result, bool]:
+    def _propagate(self, compiled: TableGraph) -> tuple[Result, bool]:
         """Run belief propagation with increasing damping until it converges or its part of the time has passed.
 
         Returns:
             The result of the last run, and whether its messages converged.
         """
-        for damping in (0.9, 0.5, 0.25, 0.1, 0.05):
-            remaining = _PROPAGATION_SHARE * self.seconds - (perf_counter() - began)
-            backend = BeliefPropagation(100_000, tolerance=1e-8, damping=damping, seconds=max(remaining / 2, 0.01))
-            result, has_converged = backend.propagate(compiled)
-            if has_converged or remaining < 0.05 * self.seconds:
+        until = perf_counter() + _PROPAGATION_SHARE * self.seconds
+        for damping in (1.0, 0.7, 0.5, 0.25, 0.1, 0.05):
+            remaining = max(until - perf_counter(), 0.01)
+            backend = BeliefPropagation(100_000, 1e-8, damping, "residual", remaining / 2)
+            result = backend.infer(compiled)
+            has_converged = result.converged is True
+            if has_converged or perf_counter() > until:
                 break
         return result, has_converged
 

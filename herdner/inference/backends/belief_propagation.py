@@ -9,12 +9,13 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
+from herdner.base.arrays import Floats, Int32s
 from herdner.base.seeds import Seed
 from herdner.graph.tables import Graph, TableGraph, compile_tables
-from herdner.inference.backend import Capabilities
+from herdner.inference.backend import Capabilities, Interrupted
 from herdner.inference.backends.sweeps import check_options
 from herdner.inference.elimination_order import reduce_graph
-from herdner.inference.factor_messages import FactorMessages
+from herdner.inference.factor_messages import FactorLayout, MessagePassing, Schedule
 from herdner.inference.gibbs.start import repair
 from herdner.inference.record import Record
 from herdner.inference.result import Result
@@ -24,21 +25,27 @@ from herdner.inference.result import Result
 class BeliefPropagation:
     """Loopy belief propagation for factors of any arity.
 
-    Each sweep updates all messages simultaneously, in the log domain.
+    The schedule "flooding" updates all messages simultaneously in each sweep, in the log domain. The schedule
+    "residual" sends the message that makes the largest change first (Elidan, McGraw and Koller 2006). It estimates the
+    change from the messages on which a message depends (Sutton and McCallum 2007), and often converges where flooding
+    does not.
 
     The result is exact on trees. Impossible states (-inf entries) are removed first. `SumProduct` is faster on graphs
     whose factors have at most two variables.
 
     Attributes:
-        n_sweeps: Largest number of sweeps.
-        tolerance: Messages have converged if no marginal probability changes by more than this in an undamped sweep.
+        n_sweeps: Largest number of sweeps. The residual schedule computes as many messages as these sweeps.
+        tolerance: Messages have converged if no message, on a scale from 0 to 1, and no marginal probability changes by
+            more than this in an undamped sweep.
         damping: Weight of a new message against the previous one, in the log domain; 1 is undamped.
-        seconds: Time in seconds after which no sweep begins; None is unlimited.
+        schedule: Order of the messages.
+        seconds: Time in seconds after which no messages are computed; None is unlimited.
     """
 
     n_sweeps: int = 1000
     tolerance: float = 1e-6
-    damping: float = 0.5
+    damping: float = 1.0
+    schedule: Schedule = "residual"
     seconds: float | None = None
 
     capabilities: ClassVar[Capabilities] = Capabilities(record=frozenset({"marginals"}), linked=False)
@@ -46,6 +53,8 @@ class BeliefPropagation:
     def __post_init__(self) -> None:
         """Raise ``ValueError`` for options out of range."""
         check_options(n_sweeps=self.n_sweeps, tolerance=self.tolerance, damping=self.damping)
+        if self.schedule not in ("flooding", "residual"):
+            raise ValueError(f"schedule must be 'flooding' or 'residual', got {self.schedule!r}")
         if self.seconds is not None and not self.seconds > 0:
             raise ValueError(f"seconds must be a positive number or None, got {self.seconds!r}")
 
@@ -61,46 +70,46 @@ class BeliefPropagation:
             record: Checked only; the state and the marginals are always computed.
 
         Returns:
-            The approximate marginals, log_z by the Bethe approximation, and the most probable state of each variable.
-            If -inf entries forbid this joint state, it is repaired.
+            The approximate marginals, log_z by the Bethe approximation, the most probable state of each variable, and
+            whether the messages have converged. If -inf entries forbid this joint state, it is repaired.
 
         Raises:
             ImpossibleGraph: Arc consistency or the repair shows that -inf entries forbid every joint state.
+            Interrupted: Ctrl-C stopped the sweeps.
+            NotEnoughMemory: The tables and messages do not fit into memory.
             UnsupportedRecord: ``record`` has fields other than best and marginals.
         """
-        self.capabilities.require(record, "belief-propagation")
-        return self.propagate(compile_tables(graph))[0]
-
-    def propagate(self, compiled: TableGraph) -> tuple[Result, bool]:
-        """Run belief propagation on a compiled graph until the messages converge, and return the result.
-
-        Args:
-            compiled: The graph.
-
-        Returns:
-            The result, and whether the messages have converged.
-
-        Raises:
-            ImpossibleGraph: Entries of -inf forbid every joint state, as in `infer`.
-        """
         began = perf_counter()
+        self.capabilities.require(record, "belief-propagation")
+        compiled = compile_tables(graph)
         reduced = reduce_graph(compiled.sizes, compiled.factors)
-        messages = FactorMessages(reduced, self.damping)
-        change = np.inf
-        for _ in range(self.n_sweeps):
-            change = messages.sweep()
-            if change <= self.tolerance * self.damping:
-                break
-            if self.seconds is not None and perf_counter() - began > self.seconds:
-                break
-        marginals = reduced.original_marginals(messages.beliefs(), compiled.sizes)
-        state = marginals.argmax(axis=1).astype(np.int32)
-        log_potential = float(compiled.graph.log_potential(state))
-        if log_potential == -np.inf:
-            state = repair(compiled, state, 0, "belief-propagation")
-            log_potential = float(compiled.graph.log_potential(state))
+        run = MessagePassing(
+            FactorLayout.of(reduced), self.n_sweeps, self.tolerance, self.damping, self.schedule, self.seconds
+        )
+        interrupted = False
+        try:
+            run.run()
+        except KeyboardInterrupt:
+            interrupted = True
+        marginals = reduced.original_marginals(run.layout.per_variable(run.loop.marginals), compiled.sizes)
+        state = _allowed_state(compiled, marginals)
         result = Result(
-            state=state, log_potential=log_potential, log_z=messages.log_z(), marginals=marginals,
+            state=state,
+            log_potential=float(compiled.graph.log_potential(state)),
+            log_z=reduced.constant + run.loop.log_z(),
+            marginals=marginals,
+            converged=run.converged,
+            n_updates=run.n_messages,
             seconds=perf_counter() - began,
-        )  # fmt: skip
-        return result, change <= self.tolerance * self.damping
+        )
+        if interrupted:
+            raise Interrupted(result)
+        return result
+
+
+def _allowed_state(compiled: TableGraph, marginals: Floats) -> Int32s:
+    """Return the most probable state of each variable, repaired if -inf entries forbid this joint state."""
+    state = marginals.argmax(axis=1).astype(np.int32)
+    if compiled.graph.log_potential(state) == -np.inf:
+        return repair(compiled, state, 0, "belief-propagation")
+    return state

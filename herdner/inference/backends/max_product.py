@@ -68,8 +68,8 @@ class MaxProduct:
             record: Contents of the result; a trace is always recorded.
 
         Returns:
-            The state, its log-potential, and as trace [1, number of sweeps] the log-potential of the most probable
-            states of all variables after each sweep.
+            The state, its log-potential, whether the messages have converged, and as trace [1, number of sweeps] the
+            log-potential of the most probable states of all variables after each sweep.
 
         Raises:
             UnsupportedRecord: ``record`` asks for more than a trace.
@@ -86,7 +86,7 @@ class MaxProduct:
         loop = loops.MaxProduct(Slots.of(compiled.sizes, compiled.factors), unary, self.damping)
         n, top, best = len(unary), -np.inf, loop.state
         trace: list[float] = []
-        interrupted = False
+        converged = interrupted = False
         try:
             for sweep in range(self.n_sweeps):
                 at = 0
@@ -97,6 +97,7 @@ class MaxProduct:
                 if trace[-1] > top:
                     top, best = trace[-1], loop.state
                 if loop.change <= self.tolerance:
+                    converged = True
                     break
         except KeyboardInterrupt:
             interrupted = True
@@ -111,6 +112,7 @@ class MaxProduct:
             state=best,
             log_potential=float(compiled.graph.log_potential(best)),
             trace=np.array([trace]),
+            converged=converged,
             n_updates=n * len(trace),
             seconds=perf_counter() - began,
         )

@@ -82,7 +82,7 @@ class SumProduct:
             table_counts, which are the derivatives of log_z if the messages have converged. All are exact if chains
             and links form a forest and the messages have converged. The state is the best state of the chains given
             the messages, with ties as in `Viterbi`; if -inf entries forbid it, it is repaired. n_updates is the number
-            of variables in all chains that were smoothed.
+            of variables in all chains that were smoothed, and converged is True if no chain has messages to process.
 
         Raises:
             UnsupportedGraph: A factor joins more than two variables.
@@ -98,7 +98,7 @@ class SumProduct:
         form = compiled.find(ChainForm) if compiled.links is None else None
         if form is not None:
             result = add_marginals(Viterbi().infer(compiled), compiled, form, table_counts)
-            result = replace(result, n_updates=len(form.unary), seconds=perf_counter() - began)
+            result = replace(result, converged=True, n_updates=len(form.unary), seconds=perf_counter() - began)
         else:
             if compiled.links is None:
                 check_message_memory(compiled, "sum-product", 4, 3)
@@ -121,6 +121,7 @@ class SumProduct:
             _advance(loop, chains, self.n_sweeps, True)
         except KeyboardInterrupt:
             interrupted = True
+        converged = loop.n_stale == 0
         _advance(loop, chains, 1, False)  # make all beliefs agree with the final messages
         log_z = constant + float(loop.log_zs.sum()) + loop.log_corrections()
         if log_z == -np.inf:
@@ -137,6 +138,7 @@ class SumProduct:
             log_potential=constant + log_potential,
             log_z=log_z,
             marginals=loop.marginals,
+            converged=converged,
             n_updates=loop.n_updates,
             seconds=perf_counter() - began,
         )
