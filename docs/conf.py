@@ -42,7 +42,11 @@ extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphin
 smartquotes_action = "D"  # convert dashes only; most quotes belong to strings
 nitpicky = True
 # Annotations name types of NumPy and Python, and helpers without an entry. All other names must have an entry.
-nitpick_ignore_regex = [("py:class", ".*"), ("py:obj", r"(dataclasses|jax|numpy|scipy|spacy|typing)\b.*")]
+nitpick_ignore_regex = [
+    ("py:class", ".*"),
+    ("py:exc", "NotFittedError"),  # of scikit-learn
+    ("py:obj", r"(dataclasses|jax|numpy|scipy|spacy|typing)\b.*"),
+]
 
 # Pages
 myst_heading_anchors = 3

@@ -1,6 +1,6 @@
 """Check of the language of texts: a warning about texts in another language than that of the model.
 
-A language is recognised by its most frequent function words, such as "the" and "of". Texts with fewer than `MIN_WORDS`
+A language is recognised by its most frequent function words, such as "the" and "of". Texts with fewer than 50
 words, and texts with few function words of any language, such as lists of names, are never reported.
 """
 

@@ -3,7 +3,7 @@
 Mentions of several words come first, then mentions of one word, each in the order of the text. A short form such as
 "Reyes" is thus compared with all full names of the document. Names are found by their words in an index, and a mention
 is compared with at most eight names for each of its words. Time and memory are linear in the document. The loops are
-compiled (`herdner._ext.identity`).
+compiled (``herdner._ext.identity``).
 
 All features are binary; each has a name and a weight. They compare the words, labels, titles, first names, numbers and
 genders of a mention with those of a name, and count positions and rival names.
