@@ -39,9 +39,14 @@ cdef enum:
     LONGEST_PROBE = 256
 
 
+cdef inline uint64_t first_slot(uint64_t key, uint64_t mask) noexcept nogil:
+    """Return the first slot that a look-up of a key tries, in a table of mask + 1 slots."""
+    return (key ^ (key >> 32)) & mask
+
+
 cdef inline const Slot* find(const Slot* slots, uint64_t mask, uint64_t key) noexcept nogil:
     """Return the slot of a key in a table of mask + 1 slots, or NULL."""
-    cdef uint64_t slot = (key ^ (key >> 32)) & mask
+    cdef uint64_t slot = first_slot(key, mask)
     cdef int _probe
     for _probe in range(LONGEST_PROBE):
         if slots[slot].key == 0:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from herdner._ext.feature_tables import FeatureWeights
 from herdner._ext.features import Extractor
+from herdner._ext.hashing import check_collisions
 from herdner.crf.model import LinkTable, SkipChainModel
 from herdner.crf.templates import MOST_LINK_TABLES, SkipChain, check_link_costs
 from herdner.crf.weights import MOST_TAGS, ChainWeights
@@ -239,8 +240,13 @@ def _unpacked(name: str, arrays: Mapping[str, NDArray[Any]]) -> WordValues:
 
 
 def _ascending(differences: NDArray[Any]) -> NDArray[np.uint64]:
-    """Convert differences of consecutive feature keys to keys; raise `ValueError` unless the keys ascend strictly."""
+    """Convert differences of consecutive hashes to hashes.
+
+    Raises:
+        ValueError: The hashes do not ascend strictly, or were chosen so that look-ups would be slow.
+    """
     keys = np.cumsum(differences, dtype=np.uint64)
     if len(keys) and (keys[0] == 0 or (keys[1:] <= keys[:-1]).any()):
         raise ValueError("the keys must be strictly ascending")
+    check_collisions(keys)
     return keys

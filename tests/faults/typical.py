@@ -136,6 +136,7 @@ def compile_directly() -> None:
     keys = hashing.hash_strings(["Ada", "met", "Babbage"])
     hashing.hash_phrase(["Ada", "Lovelace"])
     feature_tables.WordTable(keys, np.arange(3, dtype=np.uint64))
+    hashing.check_collisions(keys)
     hashing.build_table(keys, np.arange(3, dtype=np.uint64))
     feature_tables.FeatureWeights(
         keys, np.array([0, 1, 3, 4], np.uint32), np.array([0, 1, 2, 2], np.uint8), rng.normal(size=4), 3

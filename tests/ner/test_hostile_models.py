@@ -14,13 +14,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from herdner._ext.hashing import build_table, check_collisions
 from herdner.crf.crfsuite_files import read_crfsuite
 from herdner.crf.link_rules import SameWord
 from herdner.crf.model import LinkTable
 from herdner.crf.templates import MOST_LINK_COST, SkipChain, check_link_costs
 from herdner.crf.weights import ChainWeights
 from herdner.ner.features import MAX_ITEMS, MAX_TEMPLATES, FeaturePlan
-from herdner.ner.lexicon import Lexicon, WordValues
+from herdner.ner.lexicon import Gazetteers, Lexicon, WordValues
 from herdner.ner.model import TaggerModel
 from herdner.ner.model_file import ModelError
 from herdner.ner.tagger import load
@@ -98,18 +99,45 @@ def test_a_million_colliding_keys_are_refused_at_once(tmp_path: Path, keys: np.n
     model(keys).save(tmp_path / "m")
 
     def loading() -> None:
-        with pytest.raises(ValueError, match="more than 256 keys collide with the key") as error:
-            load(tmp_path / "m").tag(LINE)
+        with pytest.raises(ModelError, match="more than 256 keys collide with the key") as error:
+            load(tmp_path / "m")
+        assert str(error.value).startswith(f"{tmp_path / 'm'}: damaged model (")
         assert "\n" not in str(error.value)
 
     assert spent(loading) < SECONDS
 
 
-def test_colliding_word_classes_are_refused(tmp_path: Path) -> None:
-    classes = WordValues(COLLIDING[1], np.zeros(MILLION, np.uint32))
-    replace(model(), lexicon=Lexicon(classes)).save(tmp_path / "m")
+def test_colliding_keys_are_refused_when_their_table_is_made() -> None:
     with pytest.raises(ValueError, match="more than 256 keys collide"):
-        load(tmp_path / "m").tag(LINE)
+        model(COLLIDING[0]).extractor()
+
+
+@pytest.mark.parametrize("name", ["classes", "vectors", "gazetteers"])
+def test_colliding_words_are_refused(tmp_path: Path, name: str) -> None:
+    n = 10_000
+    words = WordValues(COLLIDING[1][:n], np.zeros(n, np.uint32))
+    made = replace(model(), lexicon=Lexicon(**{name: Gazetteers(("g",), words) if name == "gazetteers" else words}))
+    if name == "gazetteers":
+        made = replace(made, plan=FeaturePlan(("word[0]",), gazetteers=("g",)))
+    made.save(tmp_path / "m")
+    with pytest.raises(ModelError, match=r"m: damaged model \(more than 256 keys collide"):
+        load(tmp_path / "m")
+
+
+def test_a_table_takes_the_same_keys_as_the_check() -> None:
+    for keys in (hashed(3000), np.arange(1, 3000, dtype=np.uint64), COLLIDING[0][:256], COLLIDING[0][:257]):
+        try:
+            check_collisions(keys)
+            is_accepted = True
+        except ValueError:
+            is_accepted = False
+        if is_accepted:
+            table = build_table(keys, np.arange(len(keys), dtype=np.uint64))
+            assert sorted(table[table[:, 0] != 0].tolist()) == [[int(key), i] for i, key in enumerate(keys)]
+        else:
+            with pytest.raises(ValueError, match="collide"):
+                build_table(keys, np.arange(len(keys), dtype=np.uint64))
+        assert is_accepted == (len(keys) != 257)
 
 
 @pytest.mark.parametrize(
