@@ -11,7 +11,7 @@ import typer
 
 from herdner.cli import options as opt
 from herdner.cli.common import handle_errors, parse_inference, parse_names
-from herdner.cli.inputs import RunStatus, expand_inputs, read_inputs
+from herdner.cli.inputs import RunStatus, expand_inputs, read_inputs, table_options
 from herdner.cli.usage import UsageError, check_encoding, usage_errors
 
 if TYPE_CHECKING:
@@ -37,6 +37,8 @@ def explain(
     input_: opt.InputOption = None,
     pattern: opt.PatternOption = None,
     column: opt.ColumnOption = "text",
+    id_column: opt.IdColumnOption = None,
+    delimiter: opt.DelimiterOption = None,
     json_: Annotated[bool, typer.Option("--json", help="Print one JSON object for each document.")] = False,
     names: opt.NamesOption = None,
     names_strength: opt.StrengthOption = None,
@@ -53,6 +55,7 @@ def explain(
     check_encoding(encoding)
     if name is not None and not name.strip():
         raise UsageError("--name: the name is empty; give at least one word")
+    table = table_options(column, id_column, delimiter)
     inputs = expand_inputs(files or [], input_, pattern)
     import herdner
     from herdner.ner.explain import check_against
@@ -63,7 +66,7 @@ def explain(
     with usage_errors("--against"):
         check_against(tagger.classes_, against)
     status = RunStatus()
-    documents = read_inputs(inputs, encoding, lambda: None, column=column)
+    documents = read_inputs(inputs, encoding, lambda: None, **table)
     explanations = _explain_documents(tagger, documents, status, name, against, inference, seed)
     if json_:
         for id, mentions in explanations:

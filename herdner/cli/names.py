@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
@@ -9,10 +10,10 @@ import typer
 from herdner.base.progress import show_progress
 from herdner.cli import options as opt
 from herdner.cli.common import handle_errors, open_output, parse_inference, parse_names
-from herdner.cli.inputs import LanguageMessages, RunStatus, expand_inputs, read_inputs
-from herdner.cli.usage import check_encoding, check_not_input, check_writable
+from herdner.cli.inputs import LanguageMessages, RunStatus, expand_inputs, read_inputs, table_options
+from herdner.cli.usage import check_encoding, check_extension, check_not_input, check_writable
 
-FORMATS = {".csv": "csv", ".json": "json", ".html": "html", ".htm": "html"}
+FORMATS = {".txt": "text", ".csv": "csv", ".json": "json", ".html": "html", ".htm": "html"}
 
 
 @handle_errors
@@ -31,6 +32,8 @@ def names(
     input_: opt.InputOption = None,
     pattern: opt.PatternOption = None,
     column: opt.ColumnOption = "text",
+    id_column: opt.IdColumnOption = None,
+    delimiter: opt.DelimiterOption = None,
     names_: opt.NamesOption = None,
     names_strength: opt.StrengthOption = None,
     names_hard: opt.HardOption = False,
@@ -46,6 +49,12 @@ def names(
     longer name only in a document that contains both. The memory does not depend on the number of documents.
     """
     check_encoding(encoding)
+    from herdner.text.io.source import uncompressed
+
+    table = table_options(column, id_column, delimiter)
+    extension = Path(uncompressed(output or "")).suffix.lower()
+    if format_ is None:
+        check_extension(output, FORMATS)
     inputs = expand_inputs(files or [], input_, pattern)
     check_writable(output)
     check_not_input(output, [each.path for each in inputs])
@@ -61,7 +70,7 @@ def names(
         with show_progress("{task.completed} of {task.total} files") as display:
             task = display.add_task("reading", total=len(inputs))
             languages = LanguageMessages(tagger)
-            documents = read_inputs(inputs, encoding, lambda: display.advance(task), languages.add_file, column=column)
+            documents = read_inputs(inputs, encoding, lambda: display.advance(task), languages.add_file, **table)
             for result in languages.check(tagger.outcomes(documents, inference, seed=seed)):
                 if isinstance(result, Failure):
                     status.fail(result.message)
@@ -70,7 +79,6 @@ def names(
                     index.add(result)
         if status.failures and not status.documents:
             status.exit_on_failure()
-        extension = next((each for each in FORMATS if output and output.lower().endswith(each)), "")
         with open_output(output) as stream:
             write_index(
                 index.rows(min_mentions, limit), stream, format_ or FORMATS.get(extension, "text"), index.width()

@@ -46,6 +46,11 @@ ErrorsOption = Annotated[Literal["skip", "replace", "fail"] | None, typer.Option
     "[default: skip, but write no --output if a file is truncated].")]
 ColumnOption = Annotated[str, typer.Option(
     "--column", help="Column of CSV, TSV and Parquet files that contains the texts.")]
+IdColumnOption = Annotated[str | None, typer.Option(
+    "--id-column", help="Column of CSV, TSV and Parquet files that contains the ids [default: id, if there is one].")]
+DelimiterOption = Annotated[str | None, typer.Option(
+    "--delimiter", metavar="CHARACTER", help="Separator of columns in CSV and TSV files, or the word tab [default: "
+    "detected in the first row; TAB for TSV].")]
 EncodingOption = Annotated[str, typer.Option("--encoding", help="Encoding of the input files.")]
 StrictOption = Annotated[bool, typer.Option(
     "--strict", help="Refuse dubious input, such as overlapping entities [default: print a warning and use the most "

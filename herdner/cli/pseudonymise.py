@@ -21,8 +21,8 @@ from herdner.cli.common import (
     print_message,
     show_progress,
 )
-from herdner.cli.inputs import CommandInput, LanguageMessages, RunStatus, expand_inputs, read_inputs
-from herdner.cli.usage import UsageError, check_encoding, check_not_input, check_writable
+from herdner.cli.inputs import CommandInput, LanguageMessages, RunStatus, expand_inputs, read_inputs, table_options
+from herdner.cli.usage import UsageError, check_encoding, check_extension, check_not_input, check_writable
 
 if TYPE_CHECKING:
     from herdner.ner.pseudonyms.pseudonym_map import PseudonymMap
@@ -69,6 +69,8 @@ def pseudonymise(
     input_: opt.InputOption = None,
     pattern: opt.PatternOption = None,
     column: opt.ColumnOption = "text",
+    id_column: opt.IdColumnOption = None,
+    delimiter: opt.DelimiterOption = None,
     names: opt.NamesOption = None,
     names_strength: opt.StrengthOption = None,
     names_hard: opt.HardOption = False,
@@ -81,6 +83,7 @@ def pseudonymise(
     The map is created, or extended if it exists. Only texts are written: other columns and fields may contain names.
     """
     check_encoding(encoding)
+    table = table_options(column, id_column, delimiter)
     inputs = expand_inputs(files or [], input_, pattern)
     is_folder = output is not None and (output.endswith(("/", os.sep)) or Path(output).is_dir())
     output_format = _choose_format(format_, output, is_folder, inputs)
@@ -104,7 +107,7 @@ def pseudonymise(
         display = stack.enter_context(show_progress("{task.completed} of {task.total} files"))
         task = display.add_task("replacing", total=len(inputs))
         languages = LanguageMessages(tagger)
-        documents = read_inputs(inputs, encoding, lambda: display.advance(task), languages.add_file, column=column)
+        documents = read_inputs(inputs, encoding, lambda: display.advance(task), languages.add_file, **table)
         tagged = _successes(languages.check(tagger.outcomes(documents, inference, seed=seed)), status)
         results = _recorded(map(work, tagged), mapped, standoff, report, stack)
         if is_folder:
@@ -125,8 +128,9 @@ def _choose_format(format: str | None, output: str | None, is_folder: bool, inpu
         return "text"
     if format is not None:
         return format
-    from herdner.corpora.formats import format_of
+    from herdner.corpora.formats import FORMATS, format_of
 
+    check_extension(output, [*FORMATS["text"].extensions, *FORMATS["jsonl"].extensions])
     return "jsonl" if output is not None and format_of(output, write=True) == "jsonl" else "text"
 
 

@@ -12,7 +12,7 @@ from herdner.base.progress import show_progress
 from herdner.cli import options as opt
 from herdner.cli.common import handle_errors, open_output, print_message
 from herdner.cli.explain import to_printable
-from herdner.cli.inputs import RunStatus, expand_inputs, read_inputs
+from herdner.cli.inputs import RunStatus, expand_inputs, read_inputs, table_options
 from herdner.cli.tag import OutputOption, choose_format
 from herdner.cli.usage import check_encoding
 
@@ -33,6 +33,8 @@ def suggest(
     input_: opt.InputOption = None,
     pattern: opt.PatternOption = None,
     column: opt.ColumnOption = "text",
+    id_column: opt.IdColumnOption = None,
+    delimiter: opt.DelimiterOption = None,
     format_: Annotated[str | None, typer.Option(
         "--format", "-f", metavar="FORMAT", help="label-studio, doccano, prodigy, brat, jsonl, ...: write the "
         "documents with the model's names [default: by the extension of --output; else one line for each "
@@ -51,6 +53,7 @@ def suggest(
     check_encoding(encoding)
     output_format = choose_format(format_, output)
     format_ = None if format_ is None and output_format == "text" else output_format
+    table = table_options(column, id_column, delimiter)
     inputs = expand_inputs(files or [], input_, pattern)
     import herdner
     from herdner.corpora.formats import file_options, write_documents
@@ -60,7 +63,7 @@ def suggest(
     status = RunStatus()
     with show_progress("{task.completed} of {task.total} files") as display:
         task = display.add_task("reading", total=len(inputs))
-        documents = read_inputs(inputs, encoding, lambda: display.advance(task), column=column)
+        documents = read_inputs(inputs, encoding, lambda: display.advance(task), **table)
         tagged = list(_tag_unannotated(tagger, documents, status))
     suggestions = rank_documents(tagger, tagged)[:limit]
     if status.is_truncated or (status.failures and not suggestions):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 import typer
@@ -19,8 +19,8 @@ from herdner.cli.common import (
     print_message,
     show_progress,
 )
-from herdner.cli.inputs import CommandInput, LanguageMessages, RunStatus, expand_inputs, read_inputs
-from herdner.cli.usage import UsageError, check_encoding, check_not_input, check_writable
+from herdner.cli.inputs import CommandInput, LanguageMessages, RunStatus, expand_inputs, read_inputs, table_options
+from herdner.cli.usage import UsageError, check_encoding, check_extension, check_not_input, check_writable
 
 if TYPE_CHECKING:
     from herdner import Tagger
@@ -71,6 +71,8 @@ def tag(
     input_: opt.InputOption = None,
     pattern: opt.PatternOption = None,
     column: opt.ColumnOption = "text",
+    id_column: opt.IdColumnOption = None,
+    delimiter: opt.DelimiterOption = None,
     errors: opt.ErrorsOption = None,
     format_: FormatOption = None,
     output: OutputOption = None,
@@ -96,6 +98,7 @@ def tag(
     with a manifest. The text of the parts is that of --format jsonl. The same command continues an interrupted run.
     """
     check_encoding(encoding)
+    table = table_options(column, id_column, delimiter)
     inputs: list[CommandInput] = []
     if cluster is None:
         inputs = expand_inputs(files or [], input_, pattern, errors)
@@ -104,7 +107,8 @@ def tag(
     else:
         format_ = format_ or "jsonl"
         _check_cluster_files(files or [], cluster, jobs, output, format_, input_)
-        _check_cluster_options(pattern, errors, min_confidence, strict)
+        refused = {"--pattern": pattern, "--errors": errors, "--id-column": id_column, "--delimiter": delimiter}
+        _check_cluster_options({**refused, "--min-confidence": min_confidence, "--strict": strict or None})
     import herdner
 
     known_names = parse_names(names, names_strength, names_hard, names_fold_case)
@@ -116,7 +120,7 @@ def tag(
     if cluster is None:
         has_headings = len(inputs) > 1 or inputs[0].format != "text"
         target = TagOutput(output, format_, column, has_headings)
-        reader_options = {"column": column, "strict": strict}
+        reader_options = {**table, "strict": strict}
         _tag_inputs(tagger, inputs, encoding, reader_options, inference, seed, status, model, target, jobs or 1, errors)
     else:
         _tag_on_cluster(
@@ -150,6 +154,7 @@ def choose_format(format: str | None, output: str | None, default: str = "text")
                 f"--output {output}: the format {format_of(output)} cannot be written; use another file"
                 " extension or add --format"
             )
+        check_extension(output, {each for name in WRITABLE for each in FORMATS[name].extensions})
     format = default if format is None else format
     if format not in WRITABLE:
         raise UsageError(f"--format {format!r}: unknown format; expected one of {', '.join(WRITABLE)}")
@@ -230,10 +235,7 @@ def _check_cluster_files(
         raise UsageError(f"--input must be text, jsonl or parquet with --cluster, got {input_format!r}")
 
 
-def _check_cluster_options(
-    pattern: list[str] | None, errors: str | None, min_confidence: float | None, strict: bool
-) -> None:
-    values = {"--pattern": pattern, "--errors": errors, "--min-confidence": min_confidence, "--strict": strict or None}
+def _check_cluster_options(values: Mapping[str, object]) -> None:
     for name, value in values.items():
         if value is not None:
             raise UsageError(f"{name}: cannot be combined with --cluster; leave out one of them")

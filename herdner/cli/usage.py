@@ -20,6 +20,7 @@ except ImportError:  # older versions of Typer use the exceptions of click
 
 __all__ = ["ParserError", "UsageError"]
 
+SPREADSHEETS = (".xlsx", ".xls", ".xlsm", ".ods", ".numbers")
 FIGURE_EXTENSIONS = (".png", ".svg", ".pdf")
 
 
@@ -119,6 +120,28 @@ def check_writable(output: str | os.PathLike[str] | None, option: str = "--outpu
         raise UsageError(f"{option} {output}: there is no folder {folder}; create this folder first")
     if not os.access(folder, os.W_OK) or (path.exists() and not os.access(path, os.W_OK)):
         raise UsageError(f"{option} {output}: no permission to write; name a file in another folder")
+
+
+def check_extension(output: str | None, extensions: Iterable[str], option: str = "--output") -> None:
+    """Raise a usage error if an output file has the extension of a format that the command does not write.
+
+    Args:
+        output: Path of the file; None is not checked. Extensions of compression such as ".gz" are ignored.
+        extensions: Extensions of the formats that the command writes.
+        option: Name of the option, for error messages.
+
+    Raises:
+        UsageError: The extension is unknown, such as ".xlsx". Extensions without letters are accepted.
+    """
+    from herdner.text.io.source import uncompressed
+
+    extension = Path(uncompressed(output or "")).suffix.lower()
+    if any(map(str.isalpha, extension)) and extension not in extensions:
+        office = "; save a CSV file and open it in the spreadsheet program" if extension in SPREADSHEETS else ""
+        raise UsageError(
+            f"{option} {output}: herdner cannot write {extension} files{office}; use one of the extensions "
+            f"{' '.join(sorted(extensions))}, or add --format"
+        )
 
 
 def check_not_input(output: str | os.PathLike[str] | None, inputs: Iterable[str], option: str = "--output") -> None:

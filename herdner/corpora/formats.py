@@ -97,9 +97,11 @@ def _parquet() -> Any:
     return import_module("herdner.text.io.parquet")
 
 
-def _read_parquet(where: Input, *, column: str = "text", strict: bool = False) -> Iterator[Document | Failure]:
+def _read_parquet(
+    where: Input, *, column: str = "text", id_column: str | None = None, strict: bool = False
+) -> Iterator[Document | Failure]:
     for source in sources(where, ("*.parquet", "*.pq")):
-        yield from _parquet().read_file(source, column, strict)
+        yield from _parquet().read_file(source, column, id_column, strict)
 
 
 def _write_parquet(documents: Iterable[Document], stream: IO[Any], *, column: str = "text") -> None:

@@ -19,6 +19,7 @@ from herdner.text.partial import PartialAnnotation, UnannotatedRange, is_ambiguo
 from herdner.text.plain_data import DocumentParts, parse_object
 from herdner.text.show import to_html
 from herdner.text.source_map import SourceMap
+from herdner.text.table_row import TableRow
 from herdner.text.tags import Scheme, Span, spans_from_tags, tags_from_spans
 
 
@@ -56,6 +57,7 @@ class Document:
         fields: Other values from the file or the caller.
         partial: Undecided parts of a partial annotation. Undecided tokens have the tag O.
         source_map: Positions of the text in the HTML page from which it was extracted.
+        row: Row of the table from which the document was read; `herdner.write_documents` writes its columns again.
         is_proposal: The spans and entities are proposals of a model or tool, not an annotation.
         scheme: Tag scheme in which `tags` are computed.
         source_tags: Tags as given to `with_tags`, kept because they may be malformed; `tags` returns them unchanged.
@@ -75,6 +77,7 @@ class Document:
     fields: dict[str, object] = field(default_factory=dict[str, object])
     partial: PartialAnnotation | None = None
     source_map: SourceMap | None = None
+    row: TableRow | None = None
     is_proposal: bool = False
     scheme: Scheme = "iob2"
     source_tags: Sequence[str] | None = None

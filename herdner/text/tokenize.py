@@ -224,6 +224,7 @@ def with_tokens(document: str | Document, tokenizer: Callable[[str], Document]) 
         fields=document.fields,
         partial=document.partial,
         source_map=document.source_map,
+        row=document.row,
     )
     if document.spans is None:
         return tokenized

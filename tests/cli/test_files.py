@@ -56,7 +56,7 @@ def test_no_two_files_have_one_id(call: Call, model: str, tmp_path: Path) -> Non
 def test_the_extension_of_the_output_chooses_its_format(call: Call, model: str, tmp_path: Path) -> None:
     put(tmp_path, a_txt="In Kenya.")
     heads = {"o.jsonl": b'{"id": "a.txt"', "o.csv": b"id,text,entities\n", "o.tsv": b"id\ttext\tentities\n"}
-    heads |= {"o.html": b"<!DOC", "o.conll": b"In\tO\n", "o.md": b"In [Kenya", "o.any": b"In [Kenya"}
+    heads |= {"o.html": b"<!DOC", "o.conll": b"In\tO\n", "o.md": b"In [Kenya", "o": b"In [Kenya"}
     for name, head in heads.items():
         assert call("tag", tmp_path / "a.txt", "-m", model, "-o", tmp_path / name).code == 0
         assert (tmp_path / name).read_bytes().startswith(head)

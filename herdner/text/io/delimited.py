@@ -4,35 +4,39 @@ from __future__ import annotations
 
 import csv
 import json
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from itertools import chain
 from typing import IO, Any
 
 from herdner.text.document import Document, Failure
 from herdner.text.io.jsonl import record_document
 from herdner.text.io.parse_warnings import ParseWarnings
-from herdner.text.io.source import MAX_LINE_CHARS, FormatError, Input, Source, listed_names, read_raw_lines, sources
-from herdner.text.io.write import entity_records, utf8, with_fields
+from herdner.text.io.source import MAX_LINE_CHARS, FormatError, Input, Source, read_raw_lines, sources
+from herdner.text.io.write import ENTITIES, table_cells, utf8
 from herdner.text.plain_data import finite_number
+from herdner.text.table_row import TableColumns, TableRow
 
-ENTITIES = "entities"
+DELIMITERS = (",", ";", "\t", "|")
+"""Separators of columns that are detected."""
 
 
 def read_table(
-    where: Input, *, delimiter: str = ",", column: str = "text", encoding: str = "utf-8", strict: bool = False
-) -> Iterator[Document | Failure]:
+    where: Input, *, delimiter: str | None = None, column: str = "text", id_column: str | None = None,
+    encoding: str = "utf-8", strict: bool = False,
+) -> Iterator[Document | Failure]:  # fmt: skip
     """Read documents from CSV or TSV tables. The first row of each table contains the column names.
 
-    The column ``id``, if there is one, contains ids. The column ``entities`` contains names as JSON:
+    The column ``entities`` contains names as JSON:
     ``[{"start", "end", "label"}, ...]``; a row with an empty field is not annotated. All other columns become
     `Document.fields`, as strings. Quotes follow RFC 4180: a quoted field may contain delimiters, line breaks and
     doubled quotes.
 
     Args:
         where: A file, folder, glob pattern, ``"-"`` or stream (`sources`).
-        delimiter: Separator of columns.
+        delimiter: Separator of columns; None: detected in the first row (`DELIMITERS`).
         column: Name of the column of texts.
+        id_column: Name of the column of ids; None: ``id``, if there is such a column.
         encoding: Encoding of the files.
         strict: Raise an error instead of logging a warning.
 
@@ -45,27 +49,60 @@ def read_table(
     # The limit of the csv module applies to the whole process and is shorter than many texts.
     csv.field_size_limit(max(csv.field_size_limit(), MAX_LINE_CHARS))
     for source in sources(where, ("*.tsv" if delimiter == "\t" else "*.csv",)):
-        rows = csv.reader(read_raw_lines(source, encoding), delimiter=delimiter, strict=True)
+        lines = read_raw_lines(source, encoding)
+        head: list[str] = []
+        for line in lines:  # up to the first line that is not empty
+            head.append(line)
+            if line.strip("\r\n"):
+                break
+        separator = detect_delimiter("".join(head).lstrip("\r\n"), column) if delimiter is None else delimiter
+        rows = csv.reader(chain(head, lines), delimiter=separator, strict=True)
         with ParseWarnings(source.name, strict) as warnings:
-            yield from _rows(rows, column, source, warnings)
+            yield from _rows(rows, (column, id_column, separator), source, warnings)
 
 
-def _rows(rows: Any, column: str, source: Source, warnings: ParseWarnings) -> Iterator[Document | Failure]:
-    header: list[str] | None = None
+def detect_delimiter(header: str, column: str) -> str:
+    """Detect the separator of columns in the first line of a table.
+
+    Args:
+        header: The first line, with the names of the columns.
+        column: Name of a column that the table should have.
+
+    Returns:
+        One of `DELIMITERS`: the one that `csv.Sniffer` finds, unless only another one separates such a column.
+    """
+    try:
+        sniffed = csv.Sniffer().sniff(header, "".join(DELIMITERS)).delimiter
+    except csv.Error:  # one column, or an irregular line
+        sniffed = DELIMITERS[0]
+    for delimiter in (sniffed, *DELIMITERS):
+        names: list[str] = next(csv.reader([header], delimiter=delimiter), [])
+        if len(names) > 1 and column in map(str.strip, names):
+            return delimiter
+    return sniffed
+
+
+def _rows(
+    rows: Any, names: tuple[str, str | None, str], source: Source, warnings: ParseWarnings
+) -> Iterator[Document | Failure]:
+    """Yield the documents of a table; ``names`` are the columns of texts and ids, and the separator of columns."""
+    columns: TableColumns | None = None
+    text, id, separator = names
     number = 0
     while (row := _next(rows, source)) is not None:
-        if header is None:
-            header = [name.strip() for name in row]
-            _check_header(header, column, source)
+        if columns is None:
+            try:
+                columns = TableColumns.of(row, text, id, strip=True, delimiter=None if separator == "\t" else separator)
+            except ValueError as error:
+                raise FormatError(f"{source.name}: {error}") from None
             continue
         number += 1
-        if len(row) != len(header):
-            what = f"{len(row)} columns; expected {len(header)}, as in the first row"
+        if len(row) != len(columns.names):
+            what = f"{len(row)} columns; expected {len(columns.names)}, as in the first row"
             yield Failure(FormatError(f"{source.name}:{rows.line_num}: {what}"))
             continue
-        named = dict(zip(header, row, strict=True))
-        yield _document(named, column, rows.line_num, f"{source.id}#{number}", warnings)
-    if header is None:
+        yield _document(row, columns, rows.line_num, f"{source.id}#{number}", warnings)
+    if columns is None:
         raise FormatError(f"{source.name}: is empty; expected a first row that names the columns")
 
 
@@ -81,67 +118,68 @@ def _next(rows: Any, source: Source) -> list[str] | None:
         raise FormatError(f"{source.name}:{rows.line_num}: {what}; expected quotes around whole fields") from None
 
 
-def _check_header(header: list[str], column: str, source: Source) -> None:
-    if column not in header:
-        raise FormatError(
-            f"{source.name}: no column {column!r}; the file has {listed_names(header)}: name the column of texts"
-            " by --column"
-        )
-    if duplicate := next((name for name, count in Counter(header).items() if count > 1), None):
-        raise FormatError(f"{source.name}: two columns are named {duplicate!r}; rename one of them")
-
-
-def _document(row: dict[str, str], column: str, line: int, id: str, warnings: ParseWarnings) -> Document | Failure:
-    record: dict[str, Any] = {"text": row.pop(column), "id": row.pop("id", None) or None}
-    if content := row.pop(ENTITIES, ""):
-        try:
-            record[ENTITIES] = json.loads(content, parse_float=finite_number)
-            is_list = isinstance(record[ENTITIES], list)
-        except (ValueError, RecursionError):
-            is_list = False
-        if not is_list:
-            problem = f"the column {ENTITIES} contains {content[:40]!r}; expected names as JSON"
-            return Failure(FormatError(f"{warnings.name}:{line}: {problem}; rename the column if it has other content"))
+def _document(row: list[str], columns: TableColumns, line: int, id: str, warnings: ParseWarnings) -> Document | Failure:
+    fields: dict[str, object] = {}
+    record: dict[str, Any] = {"text": "", "id": None}
+    for name, field, cell in zip(columns.names, columns.fields, row, strict=True):
+        if name == columns.text:
+            record["text"] = cell
+        elif name == columns.id:
+            record["id"] = cell or None
+        elif field != ENTITIES:
+            fields[field] = cell
+        elif cell:
+            try:
+                record[ENTITIES] = json.loads(cell, parse_float=finite_number)
+                is_list = isinstance(record[ENTITIES], list)
+            except (ValueError, RecursionError):
+                is_list = False
+            if not is_list:
+                problem = f"the column {ENTITIES} contains {cell[:40]!r}; expected names as JSON"
+                return Failure(
+                    FormatError(f"{warnings.name}:{line}: {problem}; rename the column if it has other content")
+                )
     document = record_document(record, line, id, warnings)
-    return document if isinstance(document, Failure) else replace(document, fields=dict(row))
+    if isinstance(document, Failure):
+        return document
+    return replace(document, fields=fields, row=TableRow(columns, row, document.id))
 
 
-def write_table(documents: Iterable[Document], stream: IO[Any], *, delimiter: str = ",", column: str = "text") -> None:
+def write_table(
+    documents: Iterable[Document], stream: IO[Any], *, delimiter: str | None = None, column: str = "text"
+) -> None:
     """Write documents as a CSV or TSV table with the columns id, text, fields of the documents, and entities (as JSON).
+
+    Documents that were read from a table keep its columns in their order; new columns follow.
 
     Args:
         documents: The documents; the first one determines the columns.
         stream: A text or binary stream.
-        delimiter: Separator of columns.
-        column: Name of the column of texts.
+        delimiter: Separator of columns; None: that of the CSV file from which the first document was read, or a comma.
+        column: Name of the column of texts, for documents that were not read from a table.
 
     Raises:
         ValueError: A document has fields that the first one does not have, or is partially annotated.
     """
     put = utf8(stream)
-    # Lines end with LF. The csv module gets CR LF, so that it quotes fields with either of them.
-    line = csv.writer(_Lines(put), delimiter=delimiter, lineterminator="\r\n")
-    header: list[str] | None = None
+    line: Any = None
+    header: list[str] = []
     for document in documents:
-        fields = with_fields({}, document, ("id", column, ENTITIES))
-        names = list(fields)
-        if header is None:
-            _check_names(["id", column, *names, ENTITIES])
-            header = names
-            line.writerow(["id", column, *header, ENTITIES])
-        if unknown := set(names) - set(header):
+        cells = table_cells(document, column)
+        if line is None:
+            header, columns = list(cells), document.row.columns if document.row else None
+            _check_names([name for name in header if columns is None or name not in columns.names])
+            # Lines end with LF. The csv module gets CR LF, so that it quotes fields with either of them.
+            separator = delimiter or (columns and columns.delimiter) or DELIMITERS[0]
+            line = csv.writer(_Lines(put), delimiter=separator, lineterminator="\r\n")
+            line.writerow(header)
+        if unknown := [name for name in cells if name not in header]:
             raise ValueError(
-                f"{document.id}: has the key {min(unknown)!r}, which the first document lacks; write JSON lines"
+                f"{document.id}: has the key {unknown[0]!r}, which the first document lacks; write JSON lines"
             )
-        if document.partial is not None:
-            raise ValueError(
-                f"document {document.id!r}: a table cannot represent a partial annotation; write JSON lines"
-            )
-        entities = "" if document.spans is None else json.dumps(entity_records(document), ensure_ascii=False)
-        values = [_field(fields.get(name)) for name in header]
-        line.writerow([document.id or "", document.text, *values, entities])
-    if header is None:
-        line.writerow(["id", column, ENTITIES])
+        line.writerow([_field(cells.get(name)) for name in header])
+    if line is None:
+        put((delimiter or DELIMITERS[0]).join(["id", column, ENTITIES]) + "\n")
 
 
 def _check_names(names: list[str]) -> None:
@@ -164,6 +202,8 @@ class _Lines:
 
 
 def _field(value: object) -> str:
+    """Return a value as text: numbers and lists as JSON, dates and other values as Python shows them."""
     if value is None or isinstance(value, str):
         return value or ""
-    return json.dumps(value, ensure_ascii=False, default=str)
+    is_json = isinstance(value, bool | int | float | list | tuple | dict)
+    return json.dumps(value, ensure_ascii=False, default=str) if is_json else str(value)

@@ -7,8 +7,9 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import IO, Any
 
 import pyarrow as pa
@@ -17,8 +18,10 @@ import pyarrow.parquet as pq
 from herdner.text.document import Document, Failure
 from herdner.text.io.jsonl import record_document
 from herdner.text.io.parse_warnings import ParseWarnings
-from herdner.text.io.source import FormatError, Source, listed_names, open_bytes
-from herdner.text.io.write import entity_records, original_id, with_fields
+from herdner.text.io.source import FormatError, Source, open_bytes
+from herdner.text.io.write import ENTITIES as ENTITIES_COLUMN
+from herdner.text.io.write import entity_records, table_cells
+from herdner.text.table_row import TableColumns, TableRow
 
 INTEGER, TEXT = pa.int64(), pa.string()
 _ENTITY = {
@@ -29,6 +32,7 @@ ENTITIES_WITH_SOURCE = pa.list_(
     pa.struct([*ENTITIES.value_type, pa.field("source_start", INTEGER), pa.field("source_end", INTEGER)])
 )
 SCHEMA = pa.schema([("id", TEXT), ("text", TEXT), ("entities", ENTITIES), ("offset", INTEGER)])
+"""Columns of the files that `write_parquet` writes."""
 ROWS_READ = 64
 GROUP_CHARACTERS = 8_000_000  # characters of a row group
 
@@ -46,14 +50,16 @@ def count_rows(stream: IO[bytes], column: str) -> list[tuple[int, int]]:
     Raises:
         ValueError: The file is damaged or has no such column of texts.
     """
-    file = _open(stream, column)
+    file, _ = _open(stream, column)
     columns = [file.metadata.schema.column(i).path for i in range(len(file.metadata.schema))]
     index = columns.index(column)
     groups = [file.metadata.row_group(i) for i in range(file.metadata.num_row_groups)]
     return [(group.num_rows, group.column(index).total_uncompressed_size) for group in groups]
 
 
-def read_file(source: Source, column: str, strict: bool = False) -> Iterator[Document | Failure]:
+def read_file(
+    source: Source, column: str, id_column: str | None = None, strict: bool = False
+) -> Iterator[Document | Failure]:
     """Read the documents of one Parquet file.
 
     A stream without random access is held in memory.
@@ -61,20 +67,21 @@ def read_file(source: Source, column: str, strict: bool = False) -> Iterator[Doc
     Args:
         source: The file.
         column: Name of the column of texts.
+        id_column: Name of the column of ids; None: ``id``, if there is such a column.
         strict: Raise an error instead of logging a warning.
 
     Yields:
         Documents, and a `Failure` for each invalid row.
 
     Raises:
-        FormatError: The file is damaged or has no such column of texts.
+        FormatError: The file is damaged or has no such columns.
     """
     with open_bytes(source) as stream:
         is_seekable = isinstance(stream, io.BufferedReader) and stream.seekable()
         file: Any = stream if is_seekable else io.BytesIO(stream.read())
         try:
             groups = range(len(count_rows(file, column)))
-            yield from read_rows(file, source, column, groups, 1, strict)
+            yield from read_rows(file, source, column, groups, 1, strict, id_column)
         except FormatError:
             raise
         except ValueError as error:
@@ -82,12 +89,13 @@ def read_file(source: Source, column: str, strict: bool = False) -> Iterator[Doc
 
 
 def read_rows(
-    stream: IO[bytes], source: Source, column: str, groups: Iterable[int], first: int, strict: bool = False
-) -> Iterator[Document | Failure]:
+    stream: IO[bytes], source: Source, column: str, groups: Iterable[int], first: int, strict: bool = False,
+    id_column: str | None = None,
+) -> Iterator[Document | Failure]:  # fmt: skip
     """Read the documents in some row groups of a Parquet file.
 
-    The column ``id`` contains ids, the column ``entities``, if it is a list, names; other columns become
-    `Document.fields`.
+    The column ``entities``, if it is a list, contains names; other columns become `Document.fields`. The text of a row
+    whose text is null is empty.
 
     Args:
         stream: A Parquet file.
@@ -96,6 +104,7 @@ def read_rows(
         groups: Indices of the row groups.
         first: Number of their first row in the file.
         strict: Raise an error instead of logging a warning.
+        id_column: Name of the column of ids; None: ``id``, if there is such a column.
 
     Yields:
         Documents, and a `Failure` for each invalid row.
@@ -103,30 +112,43 @@ def read_rows(
     Raises:
         ValueError: The file is damaged or has no such column of texts.
     """
-    file = _open(stream, column)
+    file, columns = _open(stream, column, id_column)
     batches = file.iter_batches(ROWS_READ, row_groups=list(groups), use_threads=False)
     with ParseWarnings(source.name, strict) as warnings:
-        for number, row in enumerate(_rows(batches), first):
-            text = row.pop(column)
-            if text is None:
-                yield Failure(FormatError(f"{source.name}:{number}: {column} is null; expected a text"))
-                continue
-            record = {"text": text, "id": row.get("id")}
-            if isinstance(row.get("entities", ...), list | None):
-                record["entities"] = row.pop("entities")
-            if record["id"] is None or isinstance(record["id"], str):
-                row.pop("id", None)  # an id of another type stays among the fields
-            document = record_document(record, number, f"{source.id}#{number}", warnings)
-            yield document if isinstance(document, Failure) else replace(document, fields=row)
+        for number, (values, arrow) in enumerate(_rows(batches), first):
+            yield _document(values, columns, arrow, number, source, warnings)
 
 
-def _rows(batches: Iterator[Any]) -> Iterator[dict[str, Any]]:
+def _document(
+    values: dict[str, Any], columns: TableColumns, arrow: tuple[Any, int], number: int, source: Source,
+    warnings: ParseWarnings,
+) -> Document | Failure:  # fmt: skip
+    """Convert a row to a document; ``arrow`` is its record batch and the index of the row in the batch."""
+    roles = (columns.text, columns.id)
+    fields = {
+        field: values[name] for name, field in zip(columns.names, columns.fields, strict=True) if name not in roles
+    }
+    id = None if columns.id is None else values[columns.id]
+    record: dict[str, Any] = {"text": values[columns.text] or "", "id": id}
+    if isinstance(fields.get(ENTITIES_COLUMN, ...), list | None):
+        record[ENTITIES_COLUMN] = fields.pop(ENTITIES_COLUMN)
+    document = record_document(record, number, f"{source.id}#{number}", warnings)
+    if isinstance(document, Failure):
+        return document
+    if id is not None and not isinstance(id, str):
+        fields["id"] = id  # the original form of the id, such as a number
+    row = TableRow(columns, tuple(values.values()), document.id, arrow)
+    return replace(document, fields=fields, row=row)
+
+
+def _rows(batches: Iterator[Any]) -> Iterator[tuple[dict[str, Any], tuple[Any, int]]]:
+    """Yield each row as a dict, and as its record batch with its index in the batch."""
     while (batch := _next(batches)) is not None:
         try:
             rows = batch.to_pylist()
         except (pa.ArrowException, ValueError, OverflowError) as error:  # dates after the year 9999
             raise ValueError(f"contains a value without a Python type ({' '.join(str(error).split())})") from None
-        yield from rows
+        yield from ((row, (batch, i)) for i, row in enumerate(rows))
 
 
 def _next(batches: Iterator[Any]) -> Any:
@@ -140,20 +162,18 @@ def _next(batches: Iterator[Any]) -> Any:
         raise ValueError(f"damaged Parquet file ({' '.join(str(error).split())})") from None
 
 
-def _open(stream: IO[bytes], column: str) -> pq.ParquetFile:
+def _open(stream: IO[bytes], column: str, id_column: str | None = None) -> tuple[pq.ParquetFile, TableColumns]:
+    """Open a Parquet file; raise `ValueError` unless it has a column of texts and the column of ids."""
     try:
         file = pq.ParquetFile(stream)
     except (pa.ArrowException, OSError) as error:  # Arrow raises OSError for undecodable bytes
         raise ValueError(f"not a Parquet file, or damaged ({' '.join(str(error).split())})") from None
     schema = file.schema_arrow
-    if column not in schema.names:
-        raise ValueError(
-            f"no column {column!r}; the file has {listed_names(schema.names)}: name the column of texts by --column"
-        )
+    columns = TableColumns.of(schema.names, column, id_column)
     type = schema.field(column).type
     if (type.value_type if pa.types.is_dictionary(type) else type) not in (TEXT, pa.large_string()):
         raise ValueError(f"column {column!r} has the type {type}; expected texts")
-    return file
+    return file, columns
 
 
 def write_parquet(documents: Iterable[Document], stream: IO[bytes]) -> None:
@@ -166,92 +186,146 @@ def write_parquet(documents: Iterable[Document], stream: IO[bytes]) -> None:
         documents: The documents.
         stream: A binary stream.
     """
-    rows = ({**_row(document, "text"), "offset": document.fields.get("offset")} for document in documents)
-    _write(rows, stream, SCHEMA)
+
+    def table_of(group: Sequence[Document], schema: pa.Schema | None) -> pa.Table:
+        rows = [
+            {
+                "id": document.id, "text": _encodable(document.text), ENTITIES_COLUMN: entity_records(document),
+                "offset": document.fields.get("offset"),
+            }
+            for document in group
+        ]  # fmt: skip
+        return pa.Table.from_pylist(rows, SCHEMA)
+
+    _write(documents, stream, table_of)
 
 
 def write_table(documents: Iterable[Document], stream: IO[Any], *, column: str = "text") -> None:
-    """Write documents to a Parquet file with the columns id, text and entities, and one column for each document field.
+    """Write documents to a Parquet file with the columns id, text, one for each document field, and entities.
 
-    The first documents (8 million characters) determine the types of the fields.
+    Documents that were read from a table keep its columns in their order; new columns follow. Unchanged columns of a
+    Parquet file keep their types and values. The first documents (8 million characters) determine the columns and the
+    types of other fields.
 
     Args:
         documents: The documents.
         stream: A binary stream, or a text stream with a binary buffer.
-        column: Name of the column of texts.
+        column: Name of the column of texts, for documents that were not read from a table.
 
     Raises:
         ValueError: A later document has other fields or types, or a document is partially annotated.
     """
-    schema = pa.schema([(column, TEXT), ("entities", ENTITIES_WITH_SOURCE)])
-    rows = (_row_with_fields(document, column) for document in documents)
-    _write(rows, getattr(stream, "buffer", stream), schema, is_extensible=True)
+    _write(documents, getattr(stream, "buffer", stream), partial(_table, column=column))
 
 
-def _row_with_fields(document: Document, column: str) -> dict[str, Any]:
-    if document.partial is not None:
-        raise ValueError(f"document {document.id!r}: a table cannot represent a partial annotation; write JSON lines")
-    row = {**_row(document, column), "id": original_id(document)}
-    if document.spans is None:
-        row["entities"] = None
-    return with_fields(row, document)
+def _write(
+    documents: Iterable[Document], stream: IO[bytes], table_of: Callable[[list[Document], pa.Schema | None], pa.Table]
+) -> None:
+    """Write documents to a Parquet file in row groups of about `GROUP_CHARACTERS`.
 
-
-def _row(document: Document, column: str) -> dict[str, Any]:
-    text = document.text.encode("utf-8", "replace").decode()
-    return {"id": document.id, column: text, "entities": entity_records(document)}
-
-
-def _write(rows: Iterable[dict[str, Any]], stream: IO[bytes], schema: pa.Schema, is_extensible: bool = False) -> None:
-    """Write rows to a Parquet file in row groups of about `GROUP_CHARACTERS`.
-
-    An extensible schema is extended by further columns of the first group.
+    The function ``table_of`` converts the documents of a row group, and gets the schema of the first one.
     """
     writer: pq.ParquetWriter | None = None
-    group: list[dict[str, Any]] = []
-
-    def flush() -> None:
-        nonlocal writer, group, schema
-        if writer is None:
-            schema = _extended(schema, group) if is_extensible else schema
-            writer = pq.ParquetWriter(stream, schema, compression="zstd")
-        known = set(schema.names)
-        if is_extensible and (unknown := next((name for row in group for name in row if name not in known), None)):
-            raise ValueError(f"the key {unknown!r} is not among the columns of the first documents; write JSON lines")
-        try:
-            writer.write_table(pa.Table.from_pylist(group, schema))
-        except (pa.ArrowException, TypeError, ValueError) as error:
-            problem = " ".join(str(error).split())
-            raise ValueError(f"values of several types in one column ({problem}); write JSON lines") from None
-        group = []
-
-    size = 0
     try:
-        for row in rows:
-            group.append(row)
-            size += 1000 + sum(len(value) for value in row.values() if isinstance(value, str))
-            if size > GROUP_CHARACTERS:
-                flush()
-                size = 0
-        if group or writer is None:
-            flush()
+        for group in _groups(documents):
+            try:
+                table = table_of(group, None if writer is None else writer.schema)
+            except (pa.ArrowException, TypeError, OverflowError) as error:
+                problem = " ".join(str(error).split())
+                raise ValueError(f"values of several types in one column ({problem}); write JSON lines") from None
+            writer = writer or pq.ParquetWriter(stream, table.schema, compression="zstd")
+            writer.write_table(table)
     finally:
         if writer is not None:
             writer.close()
 
 
-def _extended(schema: pa.Schema, rows: list[dict[str, Any]]) -> pa.Schema:
-    """Return the schema extended by the rows' columns that it lacks, in order of occurrence, with ``id`` first."""
-    names = dict.fromkeys(["id", *schema.names, *(name for row in rows for name in row)])
+def _groups(documents: Iterable[Document]) -> Iterator[list[Document]]:
+    """Divide documents into row groups; yield an empty group if there is no document."""
+    group: list[Document] = []
+    n_groups = size = 0
+    for document in documents:
+        group.append(document)
+        size += 1000 + len(document.text) + sum(len(v) for v in document.fields.values() if isinstance(v, str))
+        if size > GROUP_CHARACTERS:
+            yield group
+            group, size, n_groups = [], 0, n_groups + 1
+    if group or not n_groups:
+        yield group
+
+
+def _table(group: Sequence[Document], schema: pa.Schema | None, column: str) -> pa.Table:
+    """Convert documents to a table with the schema, or with a schema of their own if there is none yet."""
+    rows = [table_cells(document, column) for document in group]
+    names = list(dict.fromkeys(name for row in rows for name in row)) or ["id", column, ENTITIES_COLUMN]
+    if schema is not None and (unknown := [name for name in names if name not in schema.names]):
+        raise ValueError(f"the key {unknown[0]!r} is not among the columns of the first documents; write JSON lines")
     fields: list[pa.Field] = []
-    for name in names:
-        if name in schema.names:
-            fields.append(schema.field(name))
-            continue
+    arrays: list[Any] = []
+    for name in names if schema is None else schema.names:
+        values = [row.get(name) for row in rows]
+        array = _unchanged_column(name, values, group)
+        if array is None:
+            values = [_encodable(value) if isinstance(value, str) else value for value in values]
+            array = _new_column(name, values, group, None if schema is None else schema.field(name).type, column)
+        if schema is not None and array.type != schema.field(name).type:
+            array = array.cast(schema.field(name).type)
+        fields.append(pa.field(name, array.type))
+        arrays.append(array)
+    if schema is None:
+        first = group[0].row if group else None
+        schema = pa.schema(fields, first.arrow[0].schema.metadata if first and first.arrow else None)
+    return pa.Table.from_arrays(arrays, schema=schema)
+
+
+def _unchanged_column(name: str, values: Sequence[object], group: Sequence[Document]) -> Any:
+    """Return a column of the Parquet files from which the documents were read, or None if its values have changed."""
+    batches: list[tuple[Any, list[int]]] = []  # record batches and the indices of their rows
+    for document, value in zip(group, values, strict=True):
+        row = document.row
+        if row is None or row.arrow is None or name == ENTITIES_COLUMN or name not in row.columns.names:
+            return None
+        original = row.values[row.columns.names.index(name)]
+        if not (value is original or value == original):
+            return None
+        if not batches or batches[-1][0] is not row.arrow[0]:
+            batches.append((row.arrow[0], []))
+        batches[-1][1].append(row.arrow[1])
+    chunks = [batch.column(name).take(pa.array(indices, INTEGER)) for batch, indices in batches]
+    is_uniform = len({str(chunk.type) for chunk in chunks}) == 1
+    return pa.chunked_array(chunks) if is_uniform else None
+
+
+def _new_column(
+    name: str, values: Sequence[object], group: Sequence[Document], type: pa.DataType | None, column: str
+) -> pa.Array:
+    """Return a column of values, whose type is the first of these that is known: ``type``, the original one, their own.
+
+    Raise `ValueError` if the values have several types.
+    """
+    if name == ENTITIES_COLUMN:
+        has_source = any(document.source_map is not None for document in group)
+        if has_source and type == ENTITIES:
+            raise ValueError("only some documents have positions in their source; write JSON lines")
+        return pa.array(values, type or (ENTITIES_WITH_SOURCE if has_source else ENTITIES))
+    if type is None and name == column:
+        type = TEXT
+    if type is not None:
+        return pa.array(values, type)
+    first = group[0].row if group else None
+    if first is not None and first.arrow is not None and name in first.columns.names:
         try:
-            type = pa.array([row.get(name) for row in rows]).type
-        except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
-            problem = " ".join(str(error).split())
-            raise ValueError(f"{name!r} has values of several types ({problem}); write JSON lines") from None
-        fields.append(pa.field(name, TEXT if pa.types.is_null(type) else type))
-    return pa.schema(fields)
+            return pa.array(values, first.arrow[0].schema.field(name).type)
+        except (pa.ArrowException, TypeError, ValueError, OverflowError):
+            pass  # the values have a new type
+    try:
+        array = pa.array(values)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+        problem = " ".join(str(error).split())
+        raise ValueError(f"{name!r} has values of several types ({problem}); write JSON lines") from None
+    return array.cast(TEXT) if pa.types.is_null(array.type) else array
+
+
+def _encodable(text: str) -> str:
+    """Return a text without lone surrogates, which UTF-8 cannot encode."""
+    return text.encode("utf-8", "replace").decode()

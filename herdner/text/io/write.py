@@ -7,6 +7,7 @@ import json
 import logging
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import replace
 from itertools import pairwise
 from typing import IO, Any
 
@@ -123,6 +124,55 @@ def with_fields(record: dict[str, Any], document: Document, reserved: Collection
             raise ValueError(f"document {document.id!r} has fields named {name!r} and {key!r}; rename one of them")
         fields[key] = value
     return record | fields
+
+
+ENTITIES = "entities"
+"""Column of the entities in tables."""
+
+
+def table_cells(document: Document, column: str = "text") -> dict[str, object]:
+    """Return the values of a document in a table, by column.
+
+    If the document was read from a table, its columns come first, in their order; the column ``entities`` keeps its
+    place if it contains entities. Otherwise the first columns are id and text.
+
+    Args:
+        document: The document.
+        column: Name of the column of texts, for a document that was not read from a table.
+
+    Returns:
+        Values by column. The value of ``entities`` is a list of dicts, or None if there is no annotation.
+
+    Raises:
+        ValueError: The document is partially annotated, or two columns would have the same name.
+    """
+    if document.partial is not None:
+        raise ValueError(f"document {document.id!r}: a table cannot represent a partial annotation; write JSON lines")
+    entities = None if document.spans is None else entity_records(document)
+    row = document.row
+    if row is None:
+        cells = with_fields({"id": original_id(document), column: document.text}, document, [ENTITIES])
+        return {**cells, ENTITIES: entities}
+    cells = dict[str, object]()
+    others = dict(document.fields)
+    for name, field, value in zip(row.columns.names, row.columns.fields, row.values, strict=True):
+        if name == row.columns.text:
+            cells[name] = document.text or (value and "")  # null stays null
+        elif name == row.columns.id:
+            cells[name] = value if document.id == row.document_id else document.id
+        elif field == ENTITIES:
+            is_other = ENTITIES in others  # the column has other content than entities
+            cells[f"source_{ENTITIES}" if is_other else ENTITIES] = others.pop(field, None) if is_other else entities
+        else:
+            cells[name] = others.pop(field, None)
+    if row.columns.id is None:
+        cells["id" if "id" not in cells else "document_id"] = document.id
+        others.pop("id", None)
+    if len(cells) < len(row.columns.names):
+        raise ValueError(f"document {document.id!r}: the table has a column {f'source_{ENTITIES}'!r}; rename it")
+    cells = with_fields(cells, replace(document, fields=others), [ENTITIES]) if others else cells
+    cells.setdefault(ENTITIES, entities)
+    return cells
 
 
 def original_id(document: Document) -> object:

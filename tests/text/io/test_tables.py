@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import pickle
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
@@ -16,6 +17,7 @@ from hypothesis import strategies as st
 from herdner.corpora.formats import read_documents, read_items, write_documents
 from herdner.text.document import Document
 from herdner.text.entity import Entity
+from herdner.text.io.delimited import detect_delimiter
 from herdner.text.io.source import FormatError
 
 pa = pytest.importorskip("pyarrow")
@@ -167,3 +169,131 @@ def test_json_lines_keep_all_fields() -> None:
 def test_a_changed_id_is_written() -> None:
     (document,) = read_documents(io.BytesIO(b'{"id": 7, "text": "a"}\n'), "jsonl")
     assert json.loads(written([replace(document, id="b")], "jsonl"))["id"] == "b"
+
+
+# --- columns and rows
+
+
+def tag_all(documents: list[Document]) -> list[Document]:
+    """Tag the first word of each text as a person."""
+    return [
+        document.with_entities([Entity(0, 3, "PER", document.text[:3])] if len(document.text) > 2 else [])
+        for document in documents
+    ]
+
+
+TYPED = {
+    "when": pa.array([1, None, 3], pa.timestamp("ms")),
+    "moment": pa.array([1, 2, None], pa.timestamp("ns", "Europe/Oslo")),
+    "id": pa.array([30, None, 10], pa.int16()),
+    "body": pa.array(["Ada met", None, ""], pa.large_string()),
+    "kind": pa.array(["a", "b", "a"]).dictionary_encode(),
+    "price": pa.array([1, None, 3], pa.float32()),
+    "amount": pa.array(["1.50", "2.25", None]).cast(pa.decimal128(9, 2)),
+    "blob": pa.array([b"\xff", None, b""], pa.binary()),
+    "pairs": pa.array([[("a", 1)], [], None], pa.map_(pa.string(), pa.int32())),
+    "nested": pa.array([{"x": [1]}, {"x": []}, None], pa.struct([("x", pa.list_(pa.uint8()))])),
+    "nothing": pa.nulls(3),
+}
+
+
+@pytest.mark.parametrize("rows_read", [1, 2, 64])
+def test_every_row_and_column_of_a_parquet_file_comes_out_as_it_went_in(
+    rows_read: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("herdner.text.io.parquet.ROWS_READ", rows_read)
+    table = pa.table(TYPED).replace_schema_metadata({"pandas": "{}", "origin": "x"})
+    stream = io.BytesIO()
+    pq.write_table(table, stream)
+    documents = list(read_documents(io.BytesIO(stream.getvalue()), "parquet", column="body"))
+    documents = [pickle.loads(pickle.dumps(document)) for document in documents]  # as --jobs sends them
+    found = pq.read_table(io.BytesIO(written(tag_all(documents), "parquet")))
+    assert found.column_names == [*TYPED, "entities"]
+    assert found.drop_columns("entities").equals(table)
+    assert found.schema.metadata[b"origin"] == b"x"
+    assert [entity["text"] for entity in found["entities"][0].as_py()] == ["Ada"]
+
+
+def test_a_changed_value_of_a_parquet_file_is_written() -> None:
+    stream = io.BytesIO()
+    pq.write_table(pa.table({"n": pa.array([1, 2], pa.int8()), "text": ["Ada", "Bo"], "x": [0.5, 1.5]}), stream)
+    first, second = read_documents(io.BytesIO(stream.getvalue()), "parquet")
+    changed = replace(second, fields={**second.fields, "n": 7, "new": "y"}, id="b")
+    found = pq.read_table(io.BytesIO(written([first, changed], "parquet")))
+    assert found.schema.field("n").type == pa.int8()
+    assert found.drop_columns("entities").to_pydict() == {
+        "n": [1, 7], "text": ["Ada", "Bo"], "x": [0.5, 1.5], "id": ["<stream>#1", "b"], "new": [None, "y"]
+    }  # fmt: skip
+
+
+def test_source_positions_are_columns_only_for_documents_that_have_them() -> None:
+    def entity_keys(documents: list[Document]) -> list[str]:
+        table = pq.read_table(io.BytesIO(written(documents, "parquet")))
+        return [field.name for field in table.schema.field("entities").type.value_type]
+
+    plain = ["start", "end", "label", "text", "confidence", "name_id"]
+    assert entity_keys([tagged("Ada met", "1")]) == plain
+    pages = tag_all(list(read_documents(io.BytesIO(b"<p>Ada met"), "html")))
+    assert entity_keys(pages) == [*plain, "source_start", "source_end"]
+    record = pq.read_table(io.BytesIO(written(pages, "parquet")))["entities"][0].as_py()[0]
+    assert (record["source_start"], record["source_end"]) == (3, 6)
+
+
+CSV = 'When;"Full text ";;No\n2020-01-02;"Ada; met";0;007\n;;1;\n"a\nb";Bo;2;9\n'
+
+
+def test_every_row_and_column_of_a_csv_file_comes_out_as_it_went_in() -> None:
+    documents = list(read_documents(io.BytesIO(CSV.encode()), "csv", column="Full text", id_column="No"))
+    assert [(document.id, document.text) for document in documents] == [
+        ("007", "Ada; met"), ("<stream>#2", ""), ("9", "Bo")
+    ]  # fmt: skip
+    found = list(csv.reader(io.StringIO(written(tag_all(documents), "csv").decode(), newline=""), delimiter=";"))
+    expected = list(csv.reader(io.StringIO(CSV, newline=""), delimiter=";"))
+    assert [row[:-1] for row in found] == expected
+    assert found[0][-1] == "entities"
+    tabs = written(tag_all(documents), "tsv").decode()
+    assert tabs.startswith("When\tFull text \t\tNo\tentities\n")
+
+
+def test_entities_of_a_table_keep_their_place_and_ids_follow() -> None:
+    data = b'entities,text,n\n"[{""start"": 0, ""end"": 2, ""label"": ""LOC""}]",Ada,1\n,Bob,2\n'
+    documents = tag_all(list(read_documents(io.BytesIO(data), "csv")))
+    rows = list(csv.DictReader(io.StringIO(written(documents, "csv").decode())))
+    assert list(rows[0]) == ["entities", "text", "n", "id"]
+    assert [(json.loads(row["entities"])[0]["label"], row["n"], row["id"]) for row in rows] == [
+        ("PER", "1", "<stream>#1"), ("PER", "2", "<stream>#2")
+    ]  # fmt: skip
+
+
+def test_a_table_with_two_id_columns_keeps_both() -> None:
+    (document,) = read_documents(io.BytesIO(b"id,text,no\na,Ada,7\n"), "csv", id_column="no")
+    assert (document.id, dict(document.fields)) == ("7", {"source_id": "a"})
+    assert written([document], "csv").startswith(b"id,text,no,entities\na,Ada,7,")
+    assert json.loads(written([document], "jsonl")) == {"id": "7", "text": "Ada", "source_id": "a"}
+
+
+def test_dates_of_parquet_files_are_plain_text_in_csv() -> None:
+    stream = io.BytesIO()
+    pq.write_table(pa.table({"on": [date(2020, 1, 2)], "text": ["Ada"], "n": [0.5]}), stream)
+    documents = list(read_documents(io.BytesIO(stream.getvalue()), "parquet"))
+    assert written(documents, "csv") == b"on,text,n,id,entities\n2020-01-02,Ada,0.5,<stream>#1,\n"
+
+
+@pytest.mark.parametrize(
+    ("header", "delimiter"),
+    [
+        ("text", ","), ("text,b", ","), ("a;text", ";"), ("a\ttext\tc", "\t"), ("a|text", "|"), ('"a, b";"text"', ";"),
+        ("a;text;c, d", ";"), ("a, b, c;text", ";"), ("a;b", ";"), ("", ","),
+    ],
+)  # fmt: skip
+def test_the_delimiter_is_detected_in_the_header(header: str, delimiter: str) -> None:
+    assert detect_delimiter(header + "\n", "text") == delimiter
+
+
+def test_a_given_delimiter_is_used() -> None:
+    (document,) = read_documents(io.BytesIO(b"text:n\nAda, Bo:7\n"), "csv", delimiter=":")
+    assert (document.text, document.fields) == ("Ada, Bo", {"n": "7"})
+    assert written([document], "csv").startswith(b"text:n:id:entities\nAda, Bo:7:")
+    for id_column, message in (("x", "name the column of ids by --id-column"), ("text", "both the texts and the ids")):
+        with pytest.raises(FormatError, match=message):
+            list(read_documents(io.BytesIO(b"text,n\nAda,7\n"), "csv", id_column=id_column))

@@ -1,0 +1,81 @@
+"""Rows of tables from which documents were read, so that tables can be written with the same columns."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class TableColumns:
+    """Columns of a table, in their order.
+
+    Attributes:
+        names: Names of the columns.
+        fields: Key of each column in `Document.fields`.
+        text: Name of the column of texts.
+        id: Name of the column of ids; None if there is none.
+        delimiter: Separator of columns in a text file; None if it is unknown or determined by the format.
+    """
+
+    names: tuple[str, ...]
+    fields: tuple[str, ...]
+    text: str
+    id: str | None = None
+    delimiter: str | None = None
+
+    @staticmethod
+    def of(
+        names: Sequence[str], text: str, id: str | None = None, *, strip: bool = False, delimiter: str | None = None
+    ) -> TableColumns:
+        """Determine the roles of the columns of a table.
+
+        Args:
+            names: Names of the columns.
+            text: Name of the column of texts.
+            id: Name of the column of ids; None: "id", if there is such a column.
+            strip: Whether to ignore white space around the names.
+            delimiter: Separator of columns in a text file.
+
+        Returns:
+            The columns.
+
+        Raises:
+            ValueError: There is no column of texts or ids, or two columns have one name.
+        """
+        fields = [name.strip() for name in names] if strip else list(names)
+        for column, option, role in ((text, "--column", "texts"), (id, "--id-column", "ids")):
+            if column is not None and column not in fields:
+                shown = [" ".join(name[:41].split())[:40] + ("..." if len(name) > 40 else "") for name in fields[:20]]
+                listed = ", ".join(shown) + (", ..." if len(fields) > 20 else "")
+                raise ValueError(f"no column {column!r}; the file has {listed}: name the column of {role} by {option}")
+        if id is not None and id == text:
+            raise ValueError(f"the column {id!r} cannot contain both the texts and the ids; name two columns")
+        id = "id" if id is None and "id" in fields and text != "id" else id
+        by_field = dict(zip(fields, names, strict=True))
+        if id != "id":  # the field "id" of a document is its original id
+            fields = ["source_id" if field == "id" else field for field in fields]
+        if duplicate := next((field for field, count in Counter(fields).items() if count > 1), None):
+            raise ValueError(f"two columns are named {duplicate!r}; rename one of them")
+        return TableColumns(
+            tuple(names), tuple(fields), by_field[text], None if id is None else by_field[id], delimiter
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TableRow:
+    """Row of a table from which a document was read.
+
+    Attributes:
+        columns: Columns of the table.
+        values: Value of each column.
+        document_id: Identifier that the document got.
+        arrow: Arrow's record batch of the row and the index of the row in the batch; None for text files.
+    """
+
+    columns: TableColumns
+    values: Sequence[object]
+    document_id: str | None = None
+    arrow: tuple[Any, int] | None = None
