@@ -7,6 +7,7 @@ import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Annotated, Any, Literal
 
@@ -25,6 +26,8 @@ from herdner.cli.inputs import CommandInput, LanguageMessages, RunStatus, expand
 from herdner.cli.usage import UsageError, check_encoding, check_extension, check_not_input, check_writable
 
 if TYPE_CHECKING:
+    from herdner import Tagger
+    from herdner.ner.inference import Inference
     from herdner.ner.pseudonyms.pseudonym_map import PseudonymMap
     from herdner.ner.pseudonyms.replacing import PseudonymisedDocument, RemainingWord
     from herdner.text.document import Document, Failure
@@ -83,7 +86,6 @@ def pseudonymise(
     The map is created, or extended if it exists. Only texts are written: other columns and fields may contain names.
     """
     check_encoding(encoding)
-    table = table_options(column, id_column, delimiter)
     inputs = expand_inputs(files or [], input_, pattern)
     is_folder = output is not None and (output.endswith(("/", os.sep)) or Path(output).is_dir())
     output_format = _choose_format(format_, output, is_folder, inputs)
@@ -106,9 +108,8 @@ def pseudonymise(
         work = make_pseudonymiser(mapped, tagger, key=key, identifiers=identifiers, seed=seed)
         display = stack.enter_context(show_progress("{task.completed} of {task.total} files"))
         task = display.add_task("replacing", total=len(inputs))
-        languages = LanguageMessages(tagger)
-        documents = read_inputs(inputs, encoding, lambda: display.advance(task), languages.add_file, **table)
-        tagged = _successes(languages.check(tagger.outcomes(documents, inference, seed=seed)), status)
+        read = partial(read_inputs, inputs, encoding, lambda: display.advance(task))
+        tagged = _tag(tagger, partial(read, **table_options(column, id_column, delimiter)), inference, seed, status)
         results = _recorded(map(work, tagged), mapped, standoff, report, stack)
         if is_folder:
             write_folder(((each.document, each.text) for each in results), Path(output or ""), mapped.checkpoint)
@@ -142,6 +143,19 @@ def _read_key(path: str | None) -> bytes:
     if KEY_VARIABLE not in os.environ:
         raise UsageError(f"--style hash needs a secret key; add --key-file FILE or set {KEY_VARIABLE}")
     return os.environ[KEY_VARIABLE].encode()
+
+
+def _tag(
+    tagger: Tagger,
+    read: Callable[..., Iterator[Document | Failure]],
+    inference: Inference,
+    seed: int,
+    status: RunStatus,
+) -> Iterator[Document]:
+    """Tag the documents that the function ``read`` returns, and yield those without failure."""
+    languages = LanguageMessages(tagger)
+    results = tagger.outcomes(read(on_document=languages.add_file), inference, seed=seed)
+    return _successes(languages.check(results), status)
 
 
 def _successes(results: Iterable[Document | Failure], status: RunStatus) -> Iterator[Document]:

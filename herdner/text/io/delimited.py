@@ -76,7 +76,7 @@ def detect_delimiter(header: str, column: str) -> str:
     except csv.Error:  # one column, or an irregular line
         sniffed = DELIMITERS[0]
     for delimiter in (sniffed, *DELIMITERS):
-        names: list[str] = next(csv.reader([header], delimiter=delimiter), [])
+        names = next(csv.reader([header], delimiter=delimiter), list[str]())
         if len(names) > 1 and column in map(str.strip, names):
             return delimiter
     return sniffed
