@@ -243,7 +243,7 @@ class LanguageMessages:
             yield result
 
 
-def table_options(column: str, id_column: str | None, delimiter: str | None) -> dict[str, str]:
+def table_options(column: str, id_column: str | None, delimiter: str | None) -> dict[str, Any]:
     """Return the options of readers of tables.
 
     Args:
