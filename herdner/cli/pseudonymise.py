@@ -86,7 +86,10 @@ def pseudonymise(
     The map is created, or extended if it exists. Only texts are written: other columns and fields may contain names.
     """
     check_encoding(encoding)
-    inputs = expand_inputs(files or [], input_, pattern)
+    inputs = [
+        each._replace(format="text") if each.format == "markdown" else each  # the output keeps the markup
+        for each in expand_inputs(files or [], input_, pattern)
+    ]
     is_folder = output is not None and (output.endswith(("/", os.sep)) or Path(output).is_dir())
     output_format = _choose_format(format_, output, is_folder, inputs)
     for option, path in {"--map": map_, "--standoff": standoff, "--report": report}.items():

@@ -19,7 +19,7 @@ from herdner.cli.common import (
     print_message,
     show_progress,
 )
-from herdner.cli.inputs import CommandInput, LanguageMessages, RunStatus, expand_inputs, read_inputs, table_options
+from herdner.cli.inputs import CommandInput, LanguageMessages, RunStatus, expand_inputs, have_headings, read_inputs, table_options
 from herdner.cli.usage import UsageError, check_encoding, check_extension, check_not_input, check_writable
 
 if TYPE_CHECKING:
@@ -118,7 +118,7 @@ def tag(
     )
     status = RunStatus()
     if cluster is None:
-        has_headings = len(inputs) > 1 or inputs[0].format != "text"
+        has_headings = have_headings(inputs)
         target = TagOutput(output, format_, column, has_headings)
         reader_options = {**table, "strict": strict}
         _tag_inputs(tagger, inputs, encoding, reader_options, inference, seed, status, model, target, jobs or 1, errors)

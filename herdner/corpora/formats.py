@@ -22,6 +22,7 @@ from herdner.text.io.doccano import read_doccano, write_doccano
 from herdner.text.io.html_view import write_html
 from herdner.text.io.jsonl import read_jsonl
 from herdner.text.io.label_studio import read_label_studio, write_label_studio
+from herdner.text.io.marked_up import read_docx, read_markdown
 from herdner.text.io.pages import read_html
 from herdner.text.io.plain import PIECE_CHARACTERS, read_text
 from herdner.text.io.prodigy import read_prodigy, write_prodigy
@@ -146,6 +147,22 @@ _FORMATS = [
         read_text,
         write_text,
         (".txt", ".text", ".md", ".rst"),
+        has_labels=False,
+    ),
+    Format(
+        "markdown",
+        "Markdown, one document per file; read: the text without markup",
+        read_markdown,
+        None,
+        (".md", ".markdown"),
+        has_labels=False,
+    ),
+    Format(
+        "docx",
+        "Word document; read: the text with footnotes and text boxes",
+        read_docx,
+        None,
+        (".docx",),
         has_labels=False,
     ),
     Format(

@@ -141,3 +141,11 @@ def test_map_is_saved_before_the_output_appears(call: Call, folder: Path, monkey
     saved = json.loads((folder / "m.json").read_text())["names"]
     assert [name["text"] for name in saved] == ["Bo Lim", "Ana Rivera"]
     assert not (folder / "out.txt").exists()
+
+
+def test_markdown_keeps_its_markup(call: Call, folder: Path) -> None:
+    (folder / "n.md").write_text("# Notes\n\n**Ana Rivera** met *Bo Lim*.\n")
+    made = call("pseudonymise", "n.md", "--map", "m.json", "-o", "out/")
+    assert made.code == 0
+    assert (folder / "out" / "n.md").read_text() == "# Notes\n\n**Person 1** met *Person 2*.\n"
+    assert call("restore", "out/n.md", "--map", "m.json").out == (folder / "n.md").read_text()

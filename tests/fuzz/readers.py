@@ -13,6 +13,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from word_files import docx_file
+
 import herdner
 from fuzz.files import mutated
 from fuzz.graphs import Rng, pick
@@ -32,9 +34,14 @@ PAGE = b"<html><h1>Oslo</h1><p>Ada &amp; Bob <b>met</b>.<script>x</script><ul><l
 MARKS = b"T1\tPER 0 12\tAda Lovelace\n#1\tAnnotatorNotes T1\tconfidence 0.9\nT2\tLOC 24 27;28 32\tNew York\nR1\tx y\n"
 PLAIN = b"Ada Lovelace met Bob in New York. Bob paid.\n"
 SEEDS = [IEER, CONLL, WNUT, JSONL, UNER, PLAIN, URL, PAGE]
+MARKDOWN = (
+    b"# Ada *Lovelace*\n\n> met [Bob](http://x.org) in\n> **New York**\n\n| a | b |\n|---|---|\n| c | <b>d</b> |\n"
+)
 OF_FORMAT = {"ieer": IEER, "uner": UNER, "worldwide": URL, "html": PAGE, "lines": PLAIN, "text": PLAIN}
+OF_FORMAT |= {"markdown": MARKDOWN, "docx": docx_file("Ada met.", "Bob paid.")}
 # Arrow's own reader crashes on such files, so it only gets files that are not Parquet at all.
 NOT_WRITTEN = ("parquet", "text", "html")
+REQUIRED = {"html": "turbohtml", "parquet": "pyarrow", "docx": "mammoth"}
 
 
 @cache
@@ -80,7 +87,7 @@ def _bytes(rng: Rng, name: str) -> bytes:
 @cache
 def formats() -> tuple[str, ...]:
     """Return the formats to read. DocBin is rare, because each reading searches for plugins and is slow."""
-    missing = {name for name, module in (("html", "turbohtml"), ("parquet", "pyarrow")) if find_spec(module) is None}
+    missing = {name for name, module in REQUIRED.items() if find_spec(module) is None}
     names = [name for name, entry in FORMATS.items() if entry.read is not None and name not in missing]
     return tuple(names + [name for name in names if name != "spacy"] * 4)
 

@@ -6,6 +6,7 @@ import html
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from html.parser import HTMLParser
 from typing import Any
 
 from herdner.base.extras import import_extra
@@ -25,6 +26,7 @@ _INLINE = {
 _GAPS = ("", " ", "\n", "\n\n")
 _SPACES = " \t\n\r\f"  # white space of HTML; others, such as &nbsp;, are ordinary characters
 _LINE_END = re.compile(r"\r\n|\r|\n")
+_PIECE = re.compile(r"[^ \t\n\r\f]+(?: [^ \t\n\r\f]+)*|[ \t\n\r\f]+")
 _UNIT = re.compile(
     r"&(?:#[0-9]+|#[xX][0-9a-fA-F]+|[a-zA-Z][a-zA-Z0-9]*);?|[^ \t\n\r\f&]+(?: [^ \t\n\r\f&]+)*|[ \t\n\r\f]+|&"
 )
@@ -100,6 +102,59 @@ def _extracted(page: str, tokens: Any) -> tuple[str, list[SourceRun]]:
     if text is not None:
         _put(output, page, text[0], len(page), text[1], pre > 0)
     return "".join(output.pieces), output.runs
+
+
+def html_text(page: str) -> str:
+    """Return the visible text of a page that another library has written, without positions in the page.
+
+    Python's parser suffices for such pages. Paragraphs and white space are those of `read_html`.
+
+    Args:
+        page: Well-formed HTML.
+
+    Returns:
+        The text; a blank line separates paragraphs.
+    """
+    parser = _TextParser()
+    parser.feed(page)
+    parser.close()
+    return "".join(parser.output.pieces)
+
+
+class _TextParser(HTMLParser):
+    """Parser that collects the visible text of a page."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.output = _Output()
+        self.hidden, self.depth, self.pre = "", 0, 0  # the hidden element, its nesting depth, and that of pre
+
+    def handle_starttag(self, tag: str, attrs: object) -> None:
+        self._step(tag, 1)
+
+    def handle_endtag(self, tag: str) -> None:
+        self._step(tag, -1)
+
+    def _step(self, tag: str, step: int) -> None:
+        if self.hidden:
+            self.depth += step if tag == self.hidden else 0
+            self.hidden = self.hidden if self.depth else ""
+        elif step == 1 and tag in _HIDDEN:
+            self.hidden, self.depth = tag, 1
+        elif tag == "br":
+            self.output.gap("\n")
+        elif tag not in _INLINE:
+            self.pre = max(0, self.pre + step) if tag == "pre" else self.pre
+            self.output.gap("\n\n")
+
+    def handle_data(self, data: str) -> None:
+        if self.hidden:
+            return
+        for piece in _PIECE.findall(data):
+            if piece.strip(_SPACES):
+                self.output.put(piece, 0, 0)
+            else:
+                self.output.gap("\n" if self.pre and "\n" in piece else " ")
 
 
 class _Output:

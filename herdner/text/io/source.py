@@ -220,7 +220,8 @@ _NOT_TEXT = {
     b"GIF8": "a picture (GIF); recognise its text first, as with tesseract",
     b"II*\x00": "a picture (TIFF); recognise its text first, as with tesseract",
     b"MM\x00*": "a picture (TIFF); recognise its text first, as with tesseract",
-    b"PK\x03\x04": "a zip archive or an office document; unpack it, or save a table as CSV and a document as text",
+    b"PK\x03\x04": "a zip archive or an office document; unpack it, save a table as CSV and a document as text, or add"
+    " --input docx",
     b"\xd0\xcf\x11\xe0": "a document of an office program; save it as text",
     b"{\\rtf": "rich text (RTF); save it as plain text",
     b"PAR1": "a Parquet file; rename it to end in .parquet, or add --input parquet",

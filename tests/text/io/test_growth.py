@@ -43,7 +43,7 @@ def seconds(format: str, data: bytes) -> float:
 
 
 QUICK = {"ieer", "jsonl", "uner"}  # the others share their code
-MISSING = {"html"} if find_spec("turbohtml") is None else set[str]()
+MISSING = {name for name, module in {"html": "turbohtml", "docx": "mammoth"}.items() if find_spec(module) is None}
 READERS = [name for name, entry in FORMATS.items() if entry.read is not None and name not in {"spacy", *MISSING}]
 
 

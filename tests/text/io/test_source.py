@@ -93,7 +93,7 @@ def test_ids_are_unique(tmp_path: Path) -> None:
 
 def test_the_extension_determines_the_format() -> None:
     assert [format_of(name) for name in ("a.md", "a.TXT", "b.iob2", "c.jsonl.zst", "d.py", "e.gz")] == [
-        "text", "text", "uner", "jsonl", None, None,
+        "markdown", "text", "uner", "jsonl", None, None,
     ]  # fmt: skip
     assert [format_of(name, write=True) for name in ("a.jsonl.gz", "b.iob2", "c.spacy", "d.HTML", "e.pdf")] == [
         "jsonl", "conll", "spacy", "html", None,
@@ -105,7 +105,7 @@ def test_every_extension_belongs_to_a_format_that_is_read_or_written() -> None:
         for ending in entry.extensions:
             assert ending.startswith(".")
             if entry.read is not None:
-                assert format_of("a" + ending) in {name, "uner"}
+                assert format_of("a" + ending) in {name, "uner", "markdown"}
 
 
 # --- files that hold no text
