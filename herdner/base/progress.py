@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
@@ -26,6 +27,8 @@ class HiddenProgress:
 def show_progress(*columns: str, visible: bool = True) -> Generator[Progress | HiddenProgress]:
     """Show a progress bar on stderr, if stderr is a terminal, or in a notebook.
 
+    It is hidden if the logger "herdner" ignores warnings (``--quiet``).
+
     Args:
         *columns: Formats of further columns, in the syntax of rich.
         visible: False hides the display, for output to the same terminal.
@@ -33,6 +36,7 @@ def show_progress(*columns: str, visible: bool = True) -> Generator[Progress | H
     Yields:
         The display.
     """
+    visible = visible and logging.getLogger("herdner").isEnabledFor(logging.WARNING)
     if not (visible and (sys.stderr.isatty() or "ipykernel" in sys.modules)):
         yield HiddenProgress()
         return

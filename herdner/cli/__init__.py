@@ -17,7 +17,7 @@ import typer
 
 from herdner import __version__
 from herdner.cli.backends import backends
-from herdner.cli.common import discard_stdout, print_message, print_os_error
+from herdner.cli.common import MessageHandler, discard_stdout, print_message, print_os_error
 from herdner.cli.corpora import corpora
 from herdner.cli.denoise import denoise
 from herdner.cli.evaluate import evaluate
@@ -85,7 +85,8 @@ def run(arguments: Sequence[str] | None = None) -> int:
     Returns:
         Exit code.
     """
-    logging.basicConfig(format="herdner: %(message)s", level=logging.WARNING)
+    logging.basicConfig(handlers=[MessageHandler()], level=logging.WARNING)
+    logging.getLogger("herdner").setLevel(logging.NOTSET)  # --verbose and --quiet of an earlier call end with it
     logging.getLogger("herdner.base.memory").setLevel(logging.INFO)  # estimates of large amounts of memory
     code: Any = 0
     try:

@@ -7,11 +7,11 @@ from typing import Annotated
 import typer
 
 from herdner.cli import options as opt
-from herdner.cli.common import handle_errors
+from herdner.cli.command import command
 from herdner.cli.usage import usage_errors
 
 
-@handle_errors
+@command
 def backends(
     name: Annotated[str | None, typer.Argument(
         metavar="NAME", help="Show only this backend, with its options.")] = None,

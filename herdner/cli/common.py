@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import functools
 import io
+import logging
 import os
 import sys
 from collections.abc import Callable, Generator, Mapping, Sequence
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from herdner.inference import Backend
     from herdner.ner.inference import ConfidenceOf, Inference
 
+logger = logging.getLogger(__name__)
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -37,6 +39,32 @@ def print_message(message: object) -> None:
     """
     line = " ".join(str(message).split())
     print(f"herdner: {line}".encode("utf-8", "backslashreplace").decode(), file=sys.stderr)
+
+
+def print_note(note: object) -> None:
+    """Print one line on stderr that reports no failure. ``--quiet`` suppresses it.
+
+    Args:
+        note: Text, as in `print_message`.
+    """
+    if logging.getLogger("herdner").isEnabledFor(logging.WARNING):
+        print_message(note)
+
+
+class MessageHandler(logging.Handler):
+    """Handler of log records that prints each as one line on stderr.
+
+    Records below the level WARNING begin with the seconds since the start.
+    """
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Print a record.
+
+        Args:
+            record: The record.
+        """
+        seconds = f"[{record.relativeCreated / 1000:.1f} s] " if record.levelno < logging.WARNING else ""
+        print_message(seconds + record.getMessage())
 
 
 def print_os_error(error: OSError) -> None:
@@ -218,6 +246,7 @@ def open_output(output: str | None) -> Generator[IO[Any]]:
             yield stream
         finally:
             stream.detach()
+    logger.info("%s is written", output)
 
 
 @contextmanager

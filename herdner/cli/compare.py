@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from herdner.cli.common import parse_inference, print_message
+from herdner.cli.common import parse_inference, print_note
 from herdner.cli.gold import GoldFiles, read_gold, tag_timed
 from herdner.cli.usage import UsageError
 
@@ -161,7 +161,7 @@ def _shared_tokenizer(sides: list[ComparisonSide], taggers: dict[str, Tagger]) -
 
     settings = [tagger.model_.tokenizer for tagger in taggers.values()] or [TokenizerSettings()]
     if any(other != settings[0] for other in settings):
-        print_message(f"the models have different tokenizers; the tokenizer of {sides[0].model} splits running text")
+        print_note(f"the models have different tokenizers; the tokenizer of {sides[0].model} splits running text")
     return Tokenizer(settings[0])
 
 

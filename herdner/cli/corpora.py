@@ -9,7 +9,8 @@ import typer
 
 from herdner.base.progress import show_progress
 from herdner.cli import options as opt
-from herdner.cli.common import handle_errors, show_activity
+from herdner.cli.command import command
+from herdner.cli.common import show_activity
 from herdner.cli.usage import check_encoding, check_not_input, usage_errors
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ corpora = typer.Typer(rich_markup_mode=None, help="List, describe, download and 
 
 
 @corpora.command("list")
-@handle_errors
+@command
 def list_() -> None:
     """List the known corpora: name, licence, way to get it and title (separated by tabs in a pipe)."""
     from herdner.corpora.registry import load_registry
@@ -40,7 +41,7 @@ def list_() -> None:
 
 
 @corpora.command("info")
-@handle_errors
+@command
 def info(name: Annotated[str, typer.Argument(help="Name in `herdner corpora list`.")]) -> None:
     """Describe a corpus: source, licence, labels, files and checksums."""
     import dataclasses
@@ -59,7 +60,7 @@ def info(name: Annotated[str, typer.Argument(help="Name in `herdner corpora list
 
 
 @corpora.command("fetch")
-@handle_errors
+@command
 def fetch(
     name: Annotated[str, typer.Argument(help="Name in `herdner corpora list`.")],
     folder: Annotated[str | None, typer.Option("--folder", help="Target folder [default: the user's cache].")] = None,
@@ -81,7 +82,7 @@ def fetch(
 
 
 @corpora.command("convert")
-@handle_errors
+@command
 def convert(
     source: Annotated[str, typer.Argument(metavar="FILE:FORMAT", help="Input file, as in eng.testa:conll2003.")],
     format_: Annotated[str | None, typer.Option(

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from herdner.cli import options as opt
-from herdner.cli.common import handle_errors, parse_backend, print_message, show_activity
+from herdner.cli.command import command
+from herdner.cli.common import parse_backend, print_note, show_activity
 from herdner.cli.usage import UsageError, check_writable, parse_options, usage_errors
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ DenoiseBackendOption = Annotated[str | None, typer.Option(
 # fmt: on
 
 
-@handle_errors
+@command
 def denoise(
     picture: Annotated[Path, typer.Argument(metavar="IN", help="Noisy picture, in any format that Pillow reads.")],
     output: Annotated[Path, typer.Argument(metavar="OUT", help="File to write; its extension chooses the format.")],
@@ -128,7 +129,7 @@ def _check_options(
     if coupling is not None and not abs(coupling) < float("inf"):
         raise UsageError(f"--coupling must be a finite number, got {coupling}")
     if coupling is not None and coupling < 0:
-        print_message(f"coupling {coupling:g} is negative: neighbouring pixels tend to differ, and areas become rough")
+        print_note(f"coupling {coupling:g} is negative: neighbouring pixels tend to differ, and areas become rough")
 
 
 def _make_backend(name: str | None, pairs: list[str] | None, sweeps: int, estimate: Literal["mean", "map"]) -> Backend:

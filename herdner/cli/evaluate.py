@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from herdner.cli import options as opt
-from herdner.cli.common import handle_errors, parse_inference, print_message
+from herdner.cli.command import command
+from herdner.cli.common import parse_inference, print_note
 from herdner.cli.compare import compare_sides
 from herdner.cli.gold import GoldFiles, parse_renames, parse_sources, print_table, tag_timed
 from herdner.cli.usage import UsageError, is_set
@@ -35,7 +36,7 @@ IntervalResamplesOption = Annotated[int | None, typer.Option(
 # fmt: on
 
 
-@handle_errors
+@command
 def evaluate(
     context: typer.Context,
     files: Annotated[list[str], typer.Argument(metavar="FILE:FORMAT", help="Annotated files, as in dev.conll:conll.")],
@@ -140,7 +141,7 @@ def _score_predictions(
     gold = gold_files.read(Tokenizer(), labels, source.path)
     aligned = align_documents(gold, documents, name=source.path)
     for line in aligned.warnings():
-        print_message(f"{source.path}: {line}")
+        print_note(f"{source.path}: {line}")
     predicted = aligned.documents
     rng = np.random.default_rng(seed) if resamples else None
     tables: list[Tabulated] = [score(gold, predicted, rng=rng, n_resamples=resamples or 1)]

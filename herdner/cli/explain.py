@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from herdner.cli import options as opt
-from herdner.cli.common import handle_errors, parse_inference, parse_names
-from herdner.cli.inputs import RunStatus, expand_inputs, have_headings, read_inputs, table_options
-from herdner.cli.usage import UsageError, check_encoding, usage_errors
+from herdner.cli.command import command
+from herdner.cli.groups import TaggingOptions, TextOptions
+from herdner.cli.inputs import RunStatus, have_headings
+from herdner.cli.usage import UsageError, usage_errors
 
 if TYPE_CHECKING:
     from herdner import Tagger
@@ -23,51 +23,33 @@ if TYPE_CHECKING:
 FEW_PARTS, MANY_PARTS = 5, 15  # number of parts to print for each mention: without --name, with --name
 
 
-@handle_errors
+@command
 def explain(
-    files: opt.FilesArgument = None,
+    texts: TextOptions,
+    tagging: TaggingOptions,
     name: Annotated[str | None, typer.Option(
         "--name", help="Explain only mentions that contain these words [default: all].")] = None,
     against: Annotated[str | None, typer.Option(
         metavar="LABEL", help="Label to compare with; best: the best other label [default: no name].")] = None,
     all_: Annotated[bool, typer.Option("--all", help="Print all parts, not only the largest.")] = False,
-    model: opt.ModelOption = "en",
-    backend: opt.BackendOption = None,
-    set_: opt.SetOption = None,
-    input_: opt.InputOption = None,
-    pattern: opt.PatternOption = None,
-    column: opt.ColumnOption = "text",
-    id_column: opt.IdColumnOption = None,
-    delimiter: opt.DelimiterOption = None,
     json_: Annotated[bool, typer.Option("--json", help="Print one JSON object for each document.")] = False,
-    names: opt.NamesOption = None,
-    names_strength: opt.StrengthOption = None,
-    names_hard: opt.HardOption = False,
-    names_fold_case: opt.FoldCaseOption = False,
-    seed: opt.SeedOption = 0,
-    encoding: opt.EncodingOption = "utf-8",
 ) -> None:  # fmt: skip
     """Explain the labels of names: what features, transitions and links add to the log-odds.
 
     The label of each mention is compared with no name (or another label), while all other tags stay the same. The parts
     add up to the log-odds exactly. A part of +0.69 doubles the odds of the label.
     """
-    check_encoding(encoding)
     if name is not None and not name.strip():
         raise UsageError("--name: the name is empty; give at least one word")
-    table = table_options(column, id_column, delimiter)
-    inputs = expand_inputs(files or [], input_, pattern)
-    import herdner
+    inputs = texts.expand()
     from herdner.ner.explain import check_against
 
-    known_names = parse_names(names, names_strength, names_hard, names_fold_case)
-    tagger = herdner.load(model)
-    inference = parse_inference(backend, set_, tagger, names=known_names)
+    tagger, inference = tagging.load()
     with usage_errors("--against"):
         check_against(tagger.classes_, against)
     status = RunStatus()
-    documents = read_inputs(inputs, encoding, lambda: None, **table)
-    explanations = _explain_documents(tagger, documents, status, name, against, inference, seed)
+    documents = texts.read(inputs, lambda: None)
+    explanations = _explain_documents(tagger, documents, status, name, against, inference, tagging.seed)
     if json_:
         for id, mentions in explanations:
             print(json.dumps({"id": id, "mentions": [each.to_dict() for each in mentions]}))

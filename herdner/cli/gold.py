@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from herdner.base.progress import show_progress
-from herdner.cli.common import print_message
+from herdner.cli.common import print_note
 from herdner.cli.usage import UsageError, usage_errors
 
 if TYPE_CHECKING:
@@ -303,7 +303,7 @@ def read_gold_files(
             raise ValueError(f"{source.path}: document {unannotated[0].id!r} has no annotation; use an annotated file")
         if unannotated:
             n, total = len(unannotated), len(unannotated) + len(annotated)
-            print_message(f"{source.path}: {n} of {total} documents are not annotated and are left out"
+            print_note(f"{source.path}: {n} of {total} documents are not annotated and are left out"
                           f" (first: {unannotated[0].id})")  # fmt: skip
         files.append(annotated)
     if sources and not any(files):

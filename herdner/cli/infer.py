@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from herdner.cli.common import handle_errors, open_output, parse_backend, print_message, show_activity
+from herdner.cli.command import command
+from herdner.cli.common import open_output, parse_backend, print_note, show_activity
 from herdner.cli.options import SeedOption
 from herdner.cli.usage import UsageError, check_writable, parse_options
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 InferenceTask = Literal["MAR", "PR", "MPE", "samples"]
 
 
-@handle_errors
+@command
 def infer(
     graph: Annotated[Path, typer.Argument(metavar="FILE", help="Graph file: .uai (may be compressed) or .npz.")],
     evidence: Annotated[
@@ -76,12 +77,12 @@ def infer(
     with show_activity("inference"):
         result = engine.infer(whole.condition(observed), seed)
     if result.method is not None:
-        print_message(f"{backend}: {result.method}, {result.seconds:.1f} s")
+        print_note(f"{backend}: {result.method}, {result.seconds:.1f} s")
     if result.certificate is not None:
-        print_message(f"{backend}: {result.certificate}")
+        print_note(f"{backend}: {result.certificate}")
     if task == "PR" and result.log_z_interval is not None:
         low, high = (bound / math.log(10) for bound in result.log_z_interval)
-        print_message(f"{backend}: the interval of 95 % is {low:.6g} to {high:.6g}")
+        print_note(f"{backend}: the interval of 95 % is {low:.6g} to {high:.6g}")
     text = _format(task, result, whole, observed, backend, variable)
     with open_output(output) as stream:
         stream.write(text)

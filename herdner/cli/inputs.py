@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import glob
+import logging
 import os
 import sys
 from collections import Counter, deque
@@ -13,13 +14,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import typer
 
-from herdner.cli.common import print_message
+from herdner.cli.common import print_message, print_note
 from herdner.cli.usage import UsageError
 
 if TYPE_CHECKING:
     from herdner import Tagger
     from herdner.text.document import Document, Failure
     from herdner.text.io.source import Source
+
+logger = logging.getLogger(__name__)
 
 MAX_MESSAGES = 100  # messages about failures; further failures are only counted
 ONE_TEXT = ("text", "markdown", "docx")  # formats whose files are one document each
@@ -68,6 +71,10 @@ class RunStatus:
         self.failures += 1
         if self.failures <= MAX_MESSAGES:
             print_message(message)
+
+    def log_counts(self) -> None:
+        """Log the counts of the run, for ``--verbose``."""
+        logger.info("documents: %d, tokens: %d, failures: %d", self.documents, self.tokens, self.failures)
 
     def exit_on_failure(self) -> None:
         """End the command with exit code 1 if there was a failure."""
@@ -142,7 +149,7 @@ def _expand_file(name: str, format: str | None) -> tuple[list[CommandInput], Pat
         return [CommandInput(sources(name, ())[0], format or "text")], None
     if not glob.has_magic(name) or path.exists():
         if format is None and path.suffix.lower() == ".json":
-            print_message(f"{name}: is read as text; to read annotations, add --input label-studio, prodigy or doccano")
+            print_note(f"{name}: is read as text; to read annotations, add --input label-studio, prodigy or doccano")
         return [CommandInput(Source(name, path.name, path, None), format or format_of(path) or "text")], path.parent
     try:
         matches = sources(name, ())
@@ -181,7 +188,7 @@ def _print_ignored(folder: Path, files: Iterable[Path]) -> None:
     others = f", {n - sum(count for _, count in extensions)} others" if len(counts) > MAX_EXTENSIONS else ""
     example = next((extension for extension, _ in extensions if extension.startswith(".")), ".log")
     verb = "file is" if n == 1 else "files are"
-    print_message(f"{folder}: {n} {verb} ignored ({listed}{others}); to read such files, add --pattern '*{example}'")
+    print_note(f"{folder}: {n} {verb} ignored ({listed}{others}); to read such files, add --pattern '*{example}'")
 
 
 def _without_repetitions(inputs: Iterable[CommandInput]) -> list[CommandInput]:
@@ -193,7 +200,7 @@ def _without_repetitions(inputs: Iterable[CommandInput]) -> list[CommandInput]:
             repeated.append(path)
     if repeated:
         others = f" and {len(repeated) - 1} others" if len(repeated) > 1 else ""
-        print_message(f"{repeated[0]}{others}: named more than once, but read only once")
+        print_note(f"{repeated[0]}{others}: named more than once, but read only once")
     return list(unique.values())
 
 
@@ -245,7 +252,7 @@ class LanguageMessages:
             name = self._names.popleft()
             if name not in self._reported and not isinstance(result, Failure) and (other := self._check(result)):
                 self._reported.add(name)
-                print_message(self._check.message(other, f"{name}: the text", command_line=True))
+                print_note(self._check.message(other, f"{name}: the text", command_line=True))
             yield result
 
 
@@ -300,6 +307,7 @@ def read_inputs(
         if format is None:
             items = [Failure(FormatError(f"{source}: no file in this folder has a known extension; add --pattern"))]
         else:
+            logger.info("reading %s as %s", source if isinstance(source, str) else source.name, format)
             items = read_items(source, format, encoding, **options)
         for item in items:
             if on_document is not None:

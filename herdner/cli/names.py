@@ -8,17 +8,19 @@ from typing import Annotated, Literal
 import typer
 
 from herdner.base.progress import show_progress
-from herdner.cli import options as opt
-from herdner.cli.common import handle_errors, open_output, parse_inference, parse_names
-from herdner.cli.inputs import LanguageMessages, RunStatus, expand_inputs, read_inputs, table_options
-from herdner.cli.usage import check_encoding, check_extension, check_not_input, check_writable
+from herdner.cli.command import command
+from herdner.cli.common import open_output
+from herdner.cli.groups import TaggingOptions, TextOptions
+from herdner.cli.inputs import LanguageMessages, RunStatus
+from herdner.cli.usage import check_extension, check_not_input, check_writable
 
 FORMATS = {".txt": "text", ".csv": "csv", ".json": "json", ".html": "html", ".htm": "html"}
 
 
-@handle_errors
+@command
 def names(
-    files: opt.FilesArgument = None,
+    texts: TextOptions,
+    tagging: TaggingOptions,
     format_: Annotated[Literal["text", "csv", "json", "html"] | None, typer.Option(
         "--format", "-f", metavar="text|csv|json|html", help="Format of the table [default: by the extension of "
         "--output, else text].")] = None,
@@ -26,52 +28,33 @@ def names(
         "--output", "-o", help="Write this file instead of standard output. It appears when it is complete.")] = None,
     limit: Annotated[int | None, typer.Option("--limit", "-n", min=1, help="Number of names [default: all].")] = None,
     min_mentions: Annotated[int, typer.Option(min=1, help="Leave out names with fewer mentions.")] = 1,
-    model: opt.ModelOption = "en",
-    backend: opt.BackendOption = None,
-    set_: opt.SetOption = None,
-    input_: opt.InputOption = None,
-    pattern: opt.PatternOption = None,
-    column: opt.ColumnOption = "text",
-    id_column: opt.IdColumnOption = None,
-    delimiter: opt.DelimiterOption = None,
-    names_: opt.NamesOption = None,
-    names_strength: opt.StrengthOption = None,
-    names_hard: opt.HardOption = False,
-    names_fold_case: opt.FoldCaseOption = False,
     min_confidence: Annotated[float | None, typer.Option(
         "--min-confidence", min=0, max=1, help="Leave out names with a lower confidence.")] = None,
-    seed: opt.SeedOption = 0,
-    encoding: opt.EncodingOption = "utf-8",
 ) -> None:  # fmt: skip
     """List the names of all texts, with their mentions, documents and first context.
 
     Names of different documents are one name if their fullest forms and labels are equal. A surname alone belongs to a
     longer name only in a document that contains both. The memory does not depend on the number of documents.
     """
-    check_encoding(encoding)
     from herdner.text.io.source import uncompressed
 
-    table = table_options(column, id_column, delimiter)
     extension = Path(uncompressed(output or "")).suffix.lower()
     if format_ is None:
         check_extension(output, FORMATS)
-    inputs = expand_inputs(files or [], input_, pattern)
+    inputs = texts.expand()
     check_writable(output)
     check_not_input(output, [each.path for each in inputs])
-    import herdner
     from herdner.ner.name_index import NameIndex, write_index
     from herdner.text.document import Failure
 
-    known_names = parse_names(names_, names_strength, names_hard, names_fold_case)
-    tagger = herdner.load(model)
-    inference = parse_inference(backend, set_, tagger, names=known_names, min_confidence=min_confidence)
+    tagger, inference = tagging.load(min_confidence=min_confidence)
     status = RunStatus()
     with NameIndex() as index:
         with show_progress("{task.completed} of {task.total} files") as display:
             task = display.add_task("reading", total=len(inputs))
             languages = LanguageMessages(tagger)
-            documents = read_inputs(inputs, encoding, lambda: display.advance(task), languages.add_file, **table)
-            for result in languages.check(tagger.outcomes(documents, inference, seed=seed)):
+            documents = texts.read(inputs, lambda: display.advance(task), languages.add_file)
+            for result in languages.check(tagger.outcomes(documents, inference, seed=tagging.seed)):
                 if isinstance(result, Failure):
                     status.fail(result.message)
                 else:

@@ -7,27 +7,22 @@ import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
-from functools import partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from herdner.cli import options as opt
+from herdner.base.progress import show_progress
+from herdner.cli.command import command
 from herdner.cli.common import (
-    handle_errors,
     open_output,
-    parse_inference,
-    parse_names,
-    print_message,
-    show_progress,
+    print_note,
 )
-from herdner.cli.inputs import CommandInput, LanguageMessages, RunStatus, expand_inputs, read_inputs, table_options
-from herdner.cli.usage import UsageError, check_encoding, check_extension, check_not_input, check_writable
+from herdner.cli.groups import TaggingOptions, TextOptions
+from herdner.cli.inputs import CommandInput, LanguageMessages, RunStatus
+from herdner.cli.usage import UsageError, check_extension, check_not_input, check_writable
 
 if TYPE_CHECKING:
-    from herdner import Tagger
-    from herdner.ner.inference import Inference
     from herdner.ner.pseudonyms.pseudonym_map import PseudonymMap
     from herdner.ner.pseudonyms.replacing import PseudonymisedDocument, RemainingWord
     from herdner.text.document import Document, Failure
@@ -45,10 +40,11 @@ StandoffOption = Annotated[str | None, typer.Option(
 # fmt: on
 
 
-@handle_errors
+@command
 def pseudonymise(
     map_: MapOption,
-    files: opt.FilesArgument = None,
+    texts: TextOptions,
+    tagging: TaggingOptions,
     style: Annotated[Literal["numbered", "realistic", "hash"] | None, typer.Option(
         "--style", metavar="numbered|realistic|hash", help="Person 12, an invented name, or a keyed hash value "
         "[default: numbered, or the style of the map].")] = None,
@@ -66,29 +62,14 @@ def pseudonymise(
     standoff: StandoffOption = None,
     report: Annotated[str | None, typer.Option(
         "--report", metavar="FILE", help="Write the common words of replaced names that remain as JSON lines.")] = None,
-    model: opt.ModelOption = "en",
-    backend: opt.BackendOption = None,
-    set_: opt.SetOption = None,
-    input_: opt.InputOption = None,
-    pattern: opt.PatternOption = None,
-    column: opt.ColumnOption = "text",
-    id_column: opt.IdColumnOption = None,
-    delimiter: opt.DelimiterOption = None,
-    names: opt.NamesOption = None,
-    names_strength: opt.StrengthOption = None,
-    names_hard: opt.HardOption = False,
-    names_fold_case: opt.FoldCaseOption = False,
-    seed: opt.SeedOption = 0,
-    encoding: opt.EncodingOption = "utf-8",
 ) -> None:  # fmt: skip
     """Replace names and structured identifiers by pseudonyms, consistently within and across documents.
 
     The map is created, or extended if it exists. Only texts are written: other columns and fields may contain names.
     """
-    check_encoding(encoding)
     inputs = [
         each._replace(format="text") if each.format == "markdown" else each  # the output keeps the markup
-        for each in expand_inputs(files or [], input_, pattern)
+        for each in texts.expand()
     ]
     is_folder = output is not None and (output.endswith(("/", os.sep)) or Path(output).is_dir())
     output_format = _choose_format(format_, output, is_folder, inputs)
@@ -98,21 +79,20 @@ def pseudonymise(
     if not is_folder:
         check_writable(output)
         check_not_input(output, [each.path for each in inputs])
-    import herdner
     from herdner.ner.pseudonyms.pseudonym_map import PseudonymMap
     from herdner.ner.pseudonyms.pseudonymise import RECALL_BIAS, make_pseudonymiser
 
-    known_names = parse_names(names, names_strength, names_hard, names_fold_case)
-    tagger = herdner.load(model)
-    inference = parse_inference(backend, set_, tagger, names=known_names, name_bias=RECALL_BIAS * recall)
+    tagger, inference = tagging.load(name_bias=RECALL_BIAS * recall)
     status = RunStatus()
     with PseudonymMap.open(map_, style) as mapped, ExitStack() as stack:
         key = _read_key(key_file) if mapped.style == "hash" else None
-        work = make_pseudonymiser(mapped, tagger, key=key, identifiers=identifiers, seed=seed)
+        work = make_pseudonymiser(mapped, tagger, key=key, identifiers=identifiers, seed=tagging.seed)
         display = stack.enter_context(show_progress("{task.completed} of {task.total} files"))
         task = display.add_task("replacing", total=len(inputs))
-        read = partial(read_inputs, inputs, encoding, lambda: display.advance(task))
-        tagged = _tag(tagger, partial(read, **table_options(column, id_column, delimiter)), inference, seed, status)
+        languages = LanguageMessages(tagger)
+        documents = texts.read(inputs, lambda: display.advance(task), languages.add_file)
+        outcomes = languages.check(tagger.outcomes(documents, inference, seed=tagging.seed))
+        tagged = _successes(outcomes, status)
         results = _recorded(map(work, tagged), mapped, standoff, report, stack)
         if is_folder:
             write_folder(((each.document, each.text) for each in results), Path(output or ""), mapped.checkpoint)
@@ -146,19 +126,6 @@ def _read_key(path: str | None) -> bytes:
     if KEY_VARIABLE not in os.environ:
         raise UsageError(f"--style hash needs a secret key; add --key-file FILE or set {KEY_VARIABLE}")
     return os.environ[KEY_VARIABLE].encode()
-
-
-def _tag(
-    tagger: Tagger,
-    read: Callable[..., Iterator[Document | Failure]],
-    inference: Inference,
-    seed: int,
-    status: RunStatus,
-) -> Iterator[Document]:
-    """Tag the documents that the function ``read`` returns, and yield those without failure."""
-    languages = LanguageMessages(tagger)
-    results = tagger.outcomes(read(on_document=languages.add_file), inference, seed=seed)
-    return _successes(languages.check(results), status)
 
 
 def _successes(results: Iterable[Document | Failure], status: RunStatus) -> Iterator[Document]:
@@ -197,7 +164,7 @@ def _recorded(
     if counts:
         listed = ", ".join(word for word, _ in counts.most_common(MAX_WORDS))
         advice = "" if report is not None else "; --report FILE lists all"
-        print_message(
+        print_note(
             f"common words of replaced names remain: {counts.total()}, in documents: {n_documents} ({listed}"
             f"{', ...' if len(counts) > MAX_WORDS else ''}){advice}"
         )

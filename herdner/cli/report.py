@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from herdner.cli import options as opt
-from herdner.cli.common import handle_errors, open_output, print_message, show_activity
+from herdner.cli.command import command
+from herdner.cli.common import open_output, print_note, show_activity
 from herdner.cli.gold import encoding_option, parse_renames, parse_sources, read_gold
 from herdner.cli.usage import UsageError, check_encoding, check_not_input, check_writable
 
@@ -45,7 +46,7 @@ ReportResamplesOption = Annotated[int, typer.Option(
 # fmt: on
 
 
-@handle_errors
+@command
 def report(
     files: ReportFilesArgument,
     before: BeforeOption = None,
@@ -97,7 +98,7 @@ def report(
     with show_activity("evaluating"):
         result = make_report(sources[0].path, gold, predictions, settings, warnings)
     for line in result.warnings:
-        print_message(line)
+        print_note(line)
     text = WRITERS[report_format](result)
     with open_output(output) as stream:
         stream.write(text)

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from herdner.cli import options as opt
-from herdner.cli.common import handle_errors, open_output, print_message
+from herdner.cli.command import command
+from herdner.cli.common import open_output, print_note
 from herdner.cli.inputs import CommandInput, RunStatus, expand_inputs
 from herdner.cli.pseudonymise import MapOption
 from herdner.cli.usage import UsageError, check_encoding, check_not_input, check_writable
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 MAX_UNKNOWN = 5  # unknown pseudonyms in a message
 
 
-@handle_errors
+@command
 def restore(
     map_: MapOption,
     files: opt.FilesArgument = None,
@@ -108,7 +109,7 @@ def _restore_file(each: CommandInput, mapped: PseudonymMap, encoding: str, strea
         more = ", ..." if len(restorer.unknown) > MAX_UNKNOWN else ""
         status.fail(f"{name}: {listed}{more}: not in the map, left as they are; is this the map of the text?")
     elif not restorer.n_restored:
-        print_message(f"{name}: contains no pseudonym of the map; nothing is changed")
+        print_note(f"{name}: contains no pseudonym of the map; nothing is changed")
 
 
 def _restored_line(line: str, restorer: Restorer, place: str) -> str:

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from herdner.cli import options as opt
-from herdner.cli.common import handle_errors, show_activity
+from herdner.cli.command import command
+from herdner.cli.common import show_activity
 from herdner.cli.usage import UsageError, check_figure, check_writable
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ class _ScanTask:
     n_steps: int
 
 
-@handle_errors
+@command
 def scan(
     ising: Annotated[str | None, typer.Option(
         metavar="ROWSxCOLUMNS", help="Size of an Ising grid with states -1 and +1.")] = None,

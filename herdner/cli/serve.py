@@ -14,14 +14,15 @@ import typer
 from herdner.base.extras import MissingExtra, check_extra
 from herdner.base.interrupts import record_interrupts, was_interrupted
 from herdner.cli import options as opt
-from herdner.cli.common import handle_errors, parse_names, print_message
+from herdner.cli.command import command
+from herdner.cli.common import parse_names, print_message
 from herdner.cli.usage import UsageError, usage_errors
 
 if TYPE_CHECKING:
     import uvicorn
 
 
-@handle_errors
+@command
 def serve(
     model: opt.ModelOption = "en",
     host: Annotated[str, typer.Option(

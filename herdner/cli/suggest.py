@@ -10,11 +10,12 @@ import typer
 
 from herdner.base.progress import show_progress
 from herdner.cli import options as opt
-from herdner.cli.common import handle_errors, open_output, print_message
+from herdner.cli.command import command
+from herdner.cli.common import open_output, print_note
 from herdner.cli.explain import to_printable
-from herdner.cli.inputs import RunStatus, expand_inputs, read_inputs, table_options
+from herdner.cli.groups import TextOptions
+from herdner.cli.inputs import RunStatus
 from herdner.cli.tag import OutputOption, choose_format
-from herdner.cli.usage import check_encoding
 
 if TYPE_CHECKING:
     from herdner import Tagger
@@ -24,23 +25,17 @@ if TYPE_CHECKING:
 MAX_WORDS = 8  # uncertain words to show for each document
 
 
-@handle_errors
+@command
 def suggest(
-    files: opt.FilesArgument = None,
+    texts: TextOptions,
     limit: Annotated[int | None, typer.Option(
         "--limit", "-n", min=1, help="Number of documents to suggest [default: all].")] = None,
     model: opt.ModelOption = "en",
-    input_: opt.InputOption = None,
-    pattern: opt.PatternOption = None,
-    column: opt.ColumnOption = "text",
-    id_column: opt.IdColumnOption = None,
-    delimiter: opt.DelimiterOption = None,
     format_: Annotated[str | None, typer.Option(
         "--format", "-f", metavar="FORMAT", help="label-studio, doccano, prodigy, brat, jsonl, ...: write the "
         "documents with the model's names [default: by the extension of --output; else one line for each "
         "document].")] = None,
     output: OutputOption = None,
-    encoding: opt.EncodingOption = "utf-8",
 ) -> None:  # fmt: skip
     """Order documents for annotation: the documents whose annotation would improve the model most come first.
 
@@ -50,11 +45,9 @@ def suggest(
 
     Without --format, each line has the gain of a document, its id and its uncertain words.
     """
-    check_encoding(encoding)
     output_format = choose_format(format_, output)
     format_ = None if format_ is None and output_format == "text" else output_format
-    table = table_options(column, id_column, delimiter)
-    inputs = expand_inputs(files or [], input_, pattern)
+    inputs = texts.expand()
     import herdner
     from herdner.corpora.formats import file_options, write_documents
     from herdner.ner.suggesting import rank_documents
@@ -63,7 +56,7 @@ def suggest(
     status = RunStatus()
     with show_progress("{task.completed} of {task.total} files") as display:
         task = display.add_task("reading", total=len(inputs))
-        documents = read_inputs(inputs, encoding, lambda: display.advance(task), **table)
+        documents = texts.read(inputs, lambda: display.advance(task))
         tagged = list(_tag_unannotated(tagger, documents, status))
     suggestions = rank_documents(tagger, tagged)[:limit]
     if status.is_truncated or (status.failures and not suggestions):
@@ -98,7 +91,7 @@ def _tag_unannotated(tagger: Tagger, documents: Iterable[Document | Failure], st
         else:
             yield result
     if n_annotated:
-        print_message(f"documents that are already annotated are left out: {n_annotated}")
+        print_note(f"documents that are already annotated are left out: {n_annotated}")
 
 
 def _with_rank(suggestion: Suggestion, rank: int) -> Document:

@@ -5,21 +5,21 @@ from __future__ import annotations
 import logging
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 import typer
 
 from herdner.base.extras import check_extra
+from herdner.base.progress import show_progress
 from herdner.cli import options as opt
+from herdner.cli.command import command
 from herdner.cli.common import (
-    handle_errors,
     open_output,
-    parse_inference,
-    parse_names,
     print_message,
-    show_progress,
 )
-from herdner.cli.inputs import CommandInput, LanguageMessages, RunStatus, expand_inputs, have_headings, read_inputs, table_options
+from herdner.cli.groups import TaggingOptions, TextOptions
+from herdner.cli.inputs import CommandInput, LanguageMessages, RunStatus, have_headings
 from herdner.cli.usage import UsageError, check_encoding, check_extension, check_not_input, check_writable
 
 if TYPE_CHECKING:
@@ -62,17 +62,10 @@ class TagOutput(NamedTuple):
     has_headings: bool = False
 
 
-@handle_errors
+@command
 def tag(
-    files: opt.FilesArgument = None,
-    model: opt.ModelOption = "en",
-    backend: opt.BackendOption = None,
-    set_: opt.SetOption = None,
-    input_: opt.InputOption = None,
-    pattern: opt.PatternOption = None,
-    column: opt.ColumnOption = "text",
-    id_column: opt.IdColumnOption = None,
-    delimiter: opt.DelimiterOption = None,
+    texts: TextOptions,
+    tagging: TaggingOptions,
     errors: opt.ErrorsOption = None,
     format_: FormatOption = None,
     output: OutputOption = None,
@@ -81,12 +74,6 @@ def tag(
     jobs: JobsOption = None,
     cluster: ClusterOption = None,
     part_size: Annotated[int, typer.Option(min=1, help="Megabytes of input in each part, with --cluster.")] = 8,
-    names: opt.NamesOption = None,
-    names_strength: opt.StrengthOption = None,
-    names_hard: opt.HardOption = False,
-    names_fold_case: opt.FoldCaseOption = False,
-    seed: opt.SeedOption = 0,
-    encoding: opt.EncodingOption = "utf-8",
     strict: opt.StrictOption = False,
 ) -> None:  # fmt: skip
     """Find names in texts.
@@ -97,36 +84,30 @@ def tag(
     With --cluster, FILE may be an address (s3://..., gs://...) or a Parquet file, and --output is a folder of parts
     with a manifest. The text of the parts is that of --format jsonl. The same command continues an interrupted run.
     """
-    check_encoding(encoding)
-    table = table_options(column, id_column, delimiter)
+    target: TagOutput | None = None
     inputs: list[CommandInput] = []
     if cluster is None:
-        inputs = expand_inputs(files or [], input_, pattern, errors)
-        format_ = choose_format(format_, output)
+        inputs = texts.expand(errors)
+        target = TagOutput(output, choose_format(format_, output), texts.column, have_headings(inputs))
         check_not_input(output, [each.path for each in inputs])
     else:
+        check_encoding(texts.encoding)
         format_ = format_ or "jsonl"
-        _check_cluster_files(files or [], cluster, jobs, output, format_, input_)
-        refused = {"--pattern": pattern, "--errors": errors, "--id-column": id_column, "--delimiter": delimiter}
-        _check_cluster_options({**refused, "--min-confidence": min_confidence, "--strict": strict or None})
-    import herdner
-
-    known_names = parse_names(names, names_strength, names_hard, names_fold_case)
-    tagger = herdner.load(model)
-    inference = parse_inference(
-        backend, set_, tagger, names=known_names, min_confidence=min_confidence, min_confidence_of=min_confidence_of
-    )
+        _check_cluster_files(texts.files or [], cluster, jobs, output, format_, texts.input_)
+        values = {"--errors": errors, "--min-confidence": min_confidence, "--strict": strict or None}
+        values |= {"--pattern": texts.pattern, "--id-column": texts.id_column, "--delimiter": texts.delimiter}
+        _check_cluster_options(values)
+    tagger, inference = tagging.load(min_confidence=min_confidence, min_confidence_of=min_confidence_of)
     status = RunStatus()
-    if cluster is None:
-        has_headings = have_headings(inputs)
-        target = TagOutput(output, format_, column, has_headings)
-        reader_options = {**table, "strict": strict}
-        _tag_inputs(tagger, inputs, encoding, reader_options, inference, seed, status, model, target, jobs or 1, errors)
+    if target is not None:
+        documents = partial(texts.read, inputs, strict=strict)
+        tag = _tagging_function(tagger, inference, tagging, jobs or 1)
+        _tag_inputs(documents, len(inputs), tag, LanguageMessages(tagger), target, status, errors)
     else:
         _tag_on_cluster(
-            files or [], output or "", client=cluster, jobs=jobs, format=format_, input_format=input_, model=model,
-            encoding=encoding, column=column, part_bytes=part_size << 20, fail=status.fail,
-            inference=inference, seed=seed,
+            texts.files or [], output or "", client=cluster, jobs=jobs, format=format_, input_format=texts.input_,
+            model=tagging.model, encoding=texts.encoding, column=texts.column, part_bytes=part_size << 20,
+            fail=status.fail, inference=inference, seed=tagging.seed,
         )  # fmt: skip
     status.exit_on_failure()
 
@@ -164,25 +145,30 @@ def choose_format(format: str | None, output: str | None, default: str = "text")
     return format
 
 
+Tag = Callable[..., Iterator["Document | Failure"]]
+"""Function that tags an iterator of documents and failures."""
+
+
+def _tagging_function(tagger: Tagger, inference: Inference, tagging: TaggingOptions, jobs: int) -> Tag:
+    """Return a function that tags documents in threads of this process, or in several processes."""
+    if jobs == 1:
+        return partial(tagger.outcomes, inference=inference, seed=tagging.seed)
+    from herdner.cli.processes import tag_in_processes
+
+    return partial(tag_in_processes, jobs=jobs, model=tagging.model, inference=inference, seed=tagging.seed)
+
+
 def _tag_inputs(
-    tagger: Tagger, inputs: list[CommandInput], encoding: str, reader_options: dict[str, Any], inference: Inference,
-    seed: int, status: RunStatus, model: str, output: TagOutput, jobs: int, errors: str | None,
+    read: Callable[..., Iterator[Document | Failure]], n_inputs: int, tag: Tag, languages: LanguageMessages,
+    output: TagOutput, status: RunStatus, errors: str | None,
 ) -> None:  # fmt: skip
     """Tag the documents of the input files, and write the tagged documents in the order of the input."""
     from herdner.corpora.formats import FORMATS, file_options, write_documents
 
     is_terminal = output.path in (None, "-") and sys.stdout.isatty()
     with show_progress("{task.fields[tokens]:,} tokens", visible=not is_terminal) as display:
-        task = display.add_task("tagging", total=len(inputs), tokens=0)
-        languages = LanguageMessages(tagger)
-        documents = read_inputs(inputs, encoding, lambda: display.advance(task), languages.add_file, **reader_options)
-        if jobs == 1:
-            results = tagger.outcomes(documents, inference, seed=seed)
-        else:
-            from herdner.cli.processes import tag_in_processes
-
-            results = tag_in_processes(documents, jobs, model, inference, seed)
-        results = languages.check(results)
+        task = display.add_task("tagging", total=n_inputs, tokens=0)
+        results = languages.check(tag(read(on_file_end=lambda: display.advance(task), on_document=languages.add_file)))
         tagged = _successes(results, output, status, errors, lambda: display.update(task, tokens=status.tokens))
         writer_options = {"headed": output.has_headings, "column": output.column}
         supported = FORMATS[output.format].write_options
@@ -192,6 +178,7 @@ def _tag_inputs(
             write_documents(tagged, stream, output.format, **options)
             if status.is_truncated or (status.failures and not status.documents):
                 status.exit_on_failure()  # exits before the output replaces an older file
+    status.log_counts()
 
 
 def _successes(

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
@@ -12,8 +13,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 import typer
 
 from herdner.base.files import atomic_write
+from herdner.base.progress import show_progress
 from herdner.cli import options as opt
-from herdner.cli.common import handle_errors, print_message, show_progress
+from herdner.cli.command import command
+from herdner.cli.common import print_note
 from herdner.cli.gold import parse_renames, parse_sources, print_table, read_gold, text_keys
 from herdner.cli.usage import UsageError, check_figure, check_not_input, check_writable, is_set, usage_errors
 
@@ -27,6 +30,7 @@ if TYPE_CHECKING:
     from herdner.text.document import Document
     from herdner.text.tokenize import Tokenizer, TokenizerSettings
 
+logger = logging.getLogger(__name__)
 
 # fmt: off
 TrainOption = Annotated[list[str], typer.Option(
@@ -75,11 +79,40 @@ LanguageOption = Annotated[str, typer.Option("--language", help="Language of the
 # fmt: on
 
 
-@handle_errors
+@dataclass(frozen=True)
+class LinkOptions:
+    """Options of the links and of their training."""
+
+    link: LinkOption = None
+    objective: ObjectiveOption = "pseudo-likelihood"
+    l2: L2Option = 2.0
+    joint: JointOption = False
+    folds: FoldsOption = 4
+
+    def card(self) -> dict[str, object]:
+        """Return the options for the card of the model."""
+        return {
+            "rules": self.link or ["same-word"], "objective": self.objective, "l2": self.l2, "joint": self.joint,
+            "folds": self.folds,
+        }  # fmt: skip
+
+
+@dataclass(frozen=True)
+class LexiconOptions:
+    """Options of the word classes and gazetteers."""
+
+    lexicon: LexiconOption = None
+    classes: ClassesOption = False
+    gazetteer: GazetteerOption = None
+
+
+@command
 def train(
     context: typer.Context,
     train: TrainOption,
     output: Annotated[Path, typer.Option("--output", "-o", help="Model file to write.")],
+    links: LinkOptions,
+    words: LexiconOptions,
     base: BaseOption = None,
     weight: WeightOption = None,
     guideline: GuidelineOption = None,
@@ -92,17 +125,9 @@ def train(
     iterations: IterationsOption = 80,
     trainer: TrainerOption = "herdner",
     scheme: SchemeOption = "iobes",
-    link: LinkOption = None,
-    objective: ObjectiveOption = "pseudo-likelihood",
-    l2: L2Option = 2.0,
-    joint: JointOption = False,
-    folds: FoldsOption = 4,
     figure: FigureOption = None,
     weight_type: WeightTypeOption = "float32",
     language: LanguageOption = "en",
-    lexicon: LexiconOption = None,
-    classes: ClassesOption = False,
-    gazetteer: GazetteerOption = None,
     strict: opt.StrictOption = False,
 ) -> None:  # fmt: skip
     """Train a model on annotated files, and score the model on development files.
@@ -121,7 +146,7 @@ def train(
         check_crfsuite()
     check_writable(output)
     check_figure(figure, "--figure")
-    templates, learner = _links(link, objective, l2, joint, language)
+    templates, learner = _links(links, language)
     sources, dev_sources = parse_sources(train), parse_sources(dev or [])
     check_not_input(output, [source.path for source in [*sources, *dev_sources]])
     base_tagger, tokenizer_settings = _load_base(context, base, language)
@@ -134,19 +159,18 @@ def train(
     _warn_about_training_texts(documents, dev_documents)
     penalty = _penalty(base, c1, c2, min_freq)
     tagger = Tagger(
-        lexicon=None if base_tagger else _lexicon(lexicon, language, classes, gazetteer or [], tokenizer),
+        lexicon=None if base_tagger else _lexicon(words, language, tokenizer),
         scheme=base_tagger.model_.scheme if base_tagger else scheme, max_iterations=iterations,
-        templates=None if base_tagger else templates, learner=learner, n_folds=folds,
+        templates=None if base_tagger else templates, learner=learner, n_folds=links.folds,
         tokenizer=tokenizer_settings, trainer=trainer, **cast("dict[str, Any]", penalty),
     )  # fmt: skip
     _fit(tagger, documents, iterations, dev_documents, base=base_tagger, **fit_options)
     _draw_learning_curve(tagger, figure)
-    links = {"rules": link or ["same-word"], "objective": objective, "l2": l2, "joint": joint, "folds": folds}
     card = {
         "training": [{"file": Path(path).name, "format": format} for path, format in sources],
         "options": {
             **penalty, "iterations": iterations, "rename_labels": rename_labels, "rename": rename, "base": base,
-            "weights": weight, "guideline": guideline and Path(guideline).name, "links": links,
+            "weights": weight, "guideline": guideline and Path(guideline).name, "links": links.card(),
         },
         "training_documents": len(documents),
     }  # fmt: skip
@@ -164,19 +188,18 @@ def _penalty(base: str | None, c1: float, c2: float | None, min_freq: int | None
     return {"c1": values.c1, "c2": values.c2, "min_freq": values.min_freq}
 
 
-def _links(
-    rules: list[str] | None, objective: str, l2: float, joint: bool, language: str
-) -> tuple[list[Template], Learner]:
+def _links(options: LinkOptions, language: str) -> tuple[list[Template], Learner]:
     """Return the feature templates of the model, and the learner of its links."""
     from herdner.crf.learning import Learner, MCMCLikelihood
     from herdner.crf.templates import linear_chain_template, skip_chain_template
 
-    rules = rules or ["same-word"]
+    rules = options.link or ["same-word"]
     if "none" in rules and len(rules) > 1:
         raise UsageError("--link none cannot be combined with other --link options; leave out the others")
     with usage_errors("--link"):
         links = [skip_chain_template(parse_rule(rule, language)) for rule in rules if rule != "none"]
-    learner = Learner(MCMCLikelihood() if objective == "mcmc" else objective, l2=l2, joint=joint)
+    objective = MCMCLikelihood() if options.objective == "mcmc" else options.objective
+    learner = Learner(objective, l2=options.l2, joint=options.joint)
     return [linear_chain_template(), *links], learner
 
 
@@ -259,7 +282,7 @@ def _read_training(
             if new.partial and new.partial != old.partial
         }
         for labels in label_sets:
-            print_message(
+            print_note(
                 f"{source.path}: only {', '.join(labels or ())} is annotated; tokens outside may have any other label"
             )
     weights = None if weight is None else [w for w, corpus in zip(weight, corpora, strict=True) for _ in corpus]
@@ -275,7 +298,7 @@ def _warn_about_training_texts(training: list[Document], development: list[Docum
     seen = set(text_keys(training))
     count = sum(text in seen for text in text_keys(development))
     if count:
-        print_message(
+        print_note(
             f"--dev: {count} of {len(development)} documents have the text of a training document, so their scores are "
             "too high; use other documents"
         )
@@ -299,6 +322,7 @@ def _fit(
             text = f"loss {log.get('loss', float('nan')):,.0f}"
             if log.get("f1") is not None:
                 text += f", dev F1 {log['f1']:.2%}"
+            logger.info("%s, iteration %d: %s", stage, iteration, text)
             display.update(tasks[stage], completed=iteration, loss=text)
 
         tagger.fit(documents, development=development or None, progress=update, **options)
@@ -308,7 +332,7 @@ def _draw_learning_curve(tagger: Tagger, path: Path | None) -> None:
     if path is None:
         return
     if tagger.learning_curve_ is None:
-        print_message(f"--figure {path}: not drawn, because the documents have no links to learn")
+        print_note(f"--figure {path}: not drawn, because the documents have no links to learn")
         return
     from matplotlib.figure import Figure
 
@@ -318,20 +342,20 @@ def _draw_learning_curve(tagger: Tagger, path: Path | None) -> None:
         figure.savefig(stream, format=path.suffix[1:])  # pyright: ignore[reportUnknownMemberType]
 
 
-def _lexicon(model: str | None, language: str, classes: bool, gazetteers: list[Path], tokenizer: Tokenizer) -> Lexicon:
+def _lexicon(options: LexiconOptions, language: str, tokenizer: Tokenizer) -> Lexicon:
     """Return the lexicon of a model: its word classes and gazetteers, Brown classes, and the gazetteers of the user."""
     import herdner
     from herdner.ner.lexicon import Gazetteers, Lexicon, brown_classes, word_classes
 
-    model = model or ("en" if language == "en" else "none")
+    model = options.lexicon or ("en" if language == "en" else "none")
     lexicon = Lexicon() if model == "none" else herdner.load(model).model_.lexicon
-    if classes:
+    if options.classes:
         try:
             lexicon = replace(lexicon, classes=word_classes(brown_classes(language)))
         except ImportError as error:
             raise UsageError(str(error)) from None
     lists: dict[str, list[list[str]]] = {}
-    for path in gazetteers:
+    for path in options.gazetteer or ():
         if path.stem in lists:
             raise UsageError(f"--gazetteer {path}: another gazetteer has the name {path.stem}; rename one of the files")
         try:

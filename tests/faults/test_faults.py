@@ -226,18 +226,18 @@ def test_an_unwritable_folder_is_one_line(call: Call, tmp_path: Path, news_model
 def test_a_missing_input_is_one_line_and_the_others_are_tagged(
     call: Call, tmp_path: Path, news_model: Path, monkeypatch
 ) -> None:
-    tag = import_module("herdner.cli.tag")
+    groups = import_module("herdner.cli.groups")
     first, second = tmp_path / "a.txt", tmp_path / "b.txt"
     for path in (first, second):
         path.write_text("In Kenya.")
-    expand = tag.expand_inputs
+    expand = groups.expand_inputs
 
     def vanishing(*arguments):
         found = expand(*arguments)
         first.unlink()
         return found
 
-    monkeypatch.setattr(tag, "expand_inputs", vanishing)
+    monkeypatch.setattr(groups, "expand_inputs", vanishing)
     outcome = call("tag", tmp_path, "-m", news_model, "-f", "jsonl", "-o", tmp_path / "out.jsonl")
     assert one_line(outcome, 1) == f"herdner: {first}: no such file\n"
     assert (tmp_path / "out.jsonl").read_text().count("\n") == 1

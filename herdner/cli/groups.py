@@ -1,0 +1,97 @@
+"""Groups of options that several commands share."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from herdner.cli import options as opt
+from herdner.cli.common import parse_inference, parse_names
+from herdner.cli.inputs import CommandInput, expand_inputs, read_inputs, table_options
+from herdner.cli.usage import check_encoding
+
+if TYPE_CHECKING:
+    from herdner import Tagger
+    from herdner.ner.inference import Inference
+    from herdner.text.document import Document, Failure
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class TextOptions:
+    """Options that name the input files of a command and say how to read them."""
+
+    files: opt.FilesArgument = None
+    input_: opt.InputOption = None
+    pattern: opt.PatternOption = None
+    column: opt.ColumnOption = "text"
+    id_column: opt.IdColumnOption = None
+    delimiter: opt.DelimiterOption = None
+    encoding: opt.EncodingOption = "utf-8"
+
+    def expand(self, errors: str | None = None) -> list[CommandInput]:
+        """Return the input files, each with its format.
+
+        Args:
+            errors: Value of ``--errors``.
+
+        Raises:
+            UsageError: The encoding, the format or the delimiter is unknown, or there is no file.
+        """
+        check_encoding(self.encoding)
+        table_options(self.column, self.id_column, self.delimiter)  # before the inputs are listed
+        return expand_inputs(self.files or [], self.input_, self.pattern, errors)
+
+    def read(
+        self,
+        inputs: Sequence[CommandInput],
+        on_file_end: Callable[[], object],
+        on_document: Callable[[str], object] | None = None,
+        **options: Any,
+    ) -> Iterator[Document | Failure]:
+        """Return an iterator over the documents of the input files and the failures to read them.
+
+        Args:
+            inputs: Result of `expand`.
+            on_file_end: Function to call after each input.
+            on_document: Function to call with the path of each document or failure, before it is yielded.
+            **options: Further options of the readers.
+        """
+        table = table_options(self.column, self.id_column, self.delimiter)
+        return read_inputs(inputs, self.encoding, on_file_end, on_document, **table, **options)
+
+
+@dataclass(frozen=True)
+class TaggingOptions:
+    """Options that select a model, the inference and the known names."""
+
+    model: opt.ModelOption = "en"
+    backend: opt.BackendOption = None
+    set_: opt.SetOption = None
+    names: opt.NamesOption = None
+    names_strength: opt.StrengthOption = None
+    names_hard: opt.HardOption = False
+    names_fold_case: opt.FoldCaseOption = False
+    seed: opt.SeedOption = 0
+
+    def load(self, **settings: Any) -> tuple[Tagger, Inference]:
+        """Load the model, and return it with the options of tagging.
+
+        Args:
+            **settings: Further arguments of `herdner.cli.common.parse_inference`.
+
+        Raises:
+            UsageError: An option is not valid.
+            ValueError: The model or the list of names is not valid.
+        """
+        import herdner
+
+        known_names = parse_names(self.names, self.names_strength, self.names_hard, self.names_fold_case)
+        start = time.perf_counter()
+        tagger = herdner.load(self.model)
+        logger.info("model %s is loaded in %.1f s", self.model, time.perf_counter() - start)
+        return tagger, parse_inference(self.backend, self.set_, tagger, names=known_names, **settings)
