@@ -17,7 +17,7 @@ import typer
 
 from herdner import __version__
 from herdner.cli.backends import backends
-from herdner.cli.common import MessageHandler, discard_stdout, print_message, print_os_error
+from herdner.cli.common import MessageHandler, discard_stdout, print_message, print_note, print_os_error
 from herdner.cli.corpora import corpora
 from herdner.cli.denoise import denoise
 from herdner.cli.evaluate import evaluate
@@ -71,7 +71,7 @@ def herdner(
 def _print_warning(message: Warning | str, category: type[Warning], *_: object) -> None:
     """Print a warning as one line; warnings of libraries about deprecated functions are omitted."""
     if not issubclass(category, DeprecationWarning | PendingDeprecationWarning):
-        print_message(message)
+        print_note(message)
 
 
 def run(arguments: Sequence[str] | None = None) -> int:
