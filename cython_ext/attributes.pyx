@@ -8,24 +8,32 @@ attributes ``word:Ada`` (value 1), ``length`` (value 3), ``shape:X`` and ``shape
 import numpy as np
 
 cimport cython
-from cpython.dict cimport PyDict_GetItemWithError, PyDict_Next
+from cpython.dict cimport PyDict_Next
 from cpython.exc cimport PyErr_CheckSignals
 from cpython.float cimport PyFloat_AS_DOUBLE, PyFloat_CheckExact
-from cpython.long cimport PyLong_AsLong
 from cpython.mem cimport PyMem_RawFree, PyMem_RawRealloc
 from cpython.object cimport PyObject
 from cpython.unicode cimport PyUnicode_CheckExact
 from libc.math cimport isfinite
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy
 
+from hashing cimport hash_char, hash_start, mix
 from prefetch cimport prefetch
+
+from herdner._ext.strings cimport Strings, data_of, kind_of, length_of, read
+
+cdef extern from "Python.h":
+    void write "PyUnicode_WRITE"(int, void*, Py_ssize_t, Py_UCS4) nogil
+    str PyUnicode_FromKindAndData(int, void*, Py_ssize_t)
 
 cdef enum:
     AHEAD = 16       # attributes whose weights are prefetched
     DEEPEST = 64     # levels of nested dictionaries and lists
     MOST = 0x7fffffff
-    N_COLUMNS = 64   # positions in an item whose key and texts are remembered
+    N_COLUMNS = 64   # positions in an item whose key is remembered
+    ROOM = 256       # characters of a name KEY:TEXT that is looked up without a Python string
+    ABSENT = -1
 
 
 cdef struct Buffer:
@@ -34,22 +42,26 @@ cdef struct Buffer:
     double* values
     int64_t n
     int64_t room
+    int64_t* starts    # first attribute of each item, and n
+    int64_t n_items
+    int64_t room_for_items
     bint only_ones
+    bint grow          # new names get indices; otherwise attributes without an index or with the value 0 are left out
 
 
-cdef int enlarge(Buffer* b) except -1:
-    """Make room for more attributes."""
-    cdef int64_t room
-    cdef void* moved
-    room = max(2 * b.room, <int64_t> 1 << 12)
-    moved = PyMem_RawRealloc(b.indices, room * sizeof(int32_t))
-    if moved != NULL:
-        b.indices = <int32_t*> moved
-        moved = PyMem_RawRealloc(b.values, room * sizeof(double))
+cdef struct Column:
+    # The key at a position of an item. Most items have the same keys.
+    PyObject* key      # NULL before the first item; ``column_keys`` holds a reference
+    uint64_t hash      # unfinished hash of the key
+    int32_t index      # of the attribute KEY, ABSENT if it was not looked up yet
+
+
+cdef void* enlarged(void* memory, int64_t n, size_t size) except NULL:
+    """Return the memory with room for n elements."""
+    cdef void* moved = PyMem_RawRealloc(memory, n * size)
     if moved == NULL:
         raise MemoryError("no memory is left for the attributes of the items")
-    b.values, b.room = <double*> moved, room
-    return 0
+    return moved
 
 
 @cython.final
@@ -58,21 +70,19 @@ cdef class AttributeIndex:
 
     ``AttributeIndex(names)`` starts with distinct names.
     """
-    cdef dict by_name     # name -> index
-    cdef dict by_text     # key -> {text: index} of the attributes KEY:TEXT that were looked up
-    cdef list ordered
-    # Borrowed from ``by_text``: the key at each position of an item, and its texts. Most items have the same keys.
-    cdef PyObject* column_keys[N_COLUMNS]
-    cdef PyObject* column_texts[N_COLUMNS]
+    cdef Strings by_name     # name -> index; the pointer is the index plus 1
+    cdef list ordered, column_keys
+    cdef Column[N_COLUMNS] columns
+    cdef uint32_t[ROOM] name
 
     def __cinit__(self, names=()):
-        self.by_name, self.by_text, self.ordered = {}, {}, []
+        self.by_name, self.ordered, self.column_keys = Strings(), [], [None] * N_COLUMNS
         for name in names:
             if type(name) is not str:
                 raise TypeError(f"attribute names must be strings, got {name!r}")
-            if self.by_name.setdefault(name, len(self.ordered)) != len(self.ordered):
+            if self.index(name, False) != ABSENT:
                 raise ValueError(f"attribute names must be distinct, got {name!r} twice")
-            self.ordered.append(name)
+            self.index(name, True)
 
     def __reduce__(self):
         return AttributeIndex, (self.names,)
@@ -89,67 +99,71 @@ cdef class AttributeIndex:
         """Return (offsets int64[S + 1], starts int64[n + 1], indices int32[m], values float64[m] or None).
 
         Sequence s has the items ``offsets[s]`` to ``offsets[s + 1]`` - 1; item t has the attributes ``starts[t]`` to
-        ``starts[t + 1]`` - 1. New names get indices if ``grow``; otherwise they are left out. Values are None if all
-        are 1.
+        ``starts[t + 1]`` - 1. New names get indices if ``grow``; otherwise they are left out, and so are values of 0.
+        Values are None if all are 1.
         """
         cdef Buffer b
-        cdef list starts = [0], offsets = [0]
-        b.indices, b.values, b.n, b.room, b.only_ones = NULL, NULL, 0, 0, True
+        cdef list offsets = [0]
+        b.indices, b.values, b.n, b.room, b.only_ones, b.grow = NULL, NULL, 0, 0, True, grow
+        b.starts, b.n_items, b.room_for_items = NULL, 0, 0
         try:
             for sequence in sequences:
                 PyErr_CheckSignals()
                 if isinstance(sequence, (str, bytes, dict)):
                     raise TypeError(f"a sequence must be a list of items, got {shown(sequence)}")
                 for item in sequence:
-                    self.add_item(&b, item, grow)
-                    starts.append(b.n)
-                offsets.append(len(starts) - 1)
-            indices, values = np.empty(b.n, np.int32), None if b.only_ones else np.empty(b.n)
-            copy_out(&b, indices, values)
+                    self.add_item(&b, item)
+                offsets.append(b.n_items)
+            starts, indices = np.zeros(b.n_items + 1, np.int64), np.empty(b.n, np.int32)
+            values = None if b.only_ones else np.empty(b.n)
+            copy_out(&b, starts[1:], indices, values)
         finally:
             PyMem_RawFree(b.indices)
             PyMem_RawFree(b.values)
-        return np.array(offsets, np.int64), np.array(starts, np.int64), indices, values
+            PyMem_RawFree(b.starts)
+        return np.array(offsets, np.int64), starts, indices, values
 
-    cdef int add_item(self, Buffer* b, item, bint grow) except -1:
+    cdef int add_item(self, Buffer* b, item) except -1:
         """Add the attributes of an item: a dictionary, a list or set of strings, or one string."""
         cdef int64_t n = b.n
         if type(item) is dict:
-            if not self.add_plain(b, <dict> item, grow):
+            if not self.add_plain(b, <dict> item):
                 b.n = n
-                self.add_all(b, None, item, grow, 0)
+                self.add_all(b, None, item, 0)
         elif isinstance(item, str):
-            add(b, self.index(str(item), grow), 1.0)
+            append(b, self.index(str(item), b.grow), 1.0)
         else:
-            self.add_all(b, None, item, grow, 0)
+            self.add_all(b, None, item, 0)
+        if b.n_items == b.room_for_items:
+            b.room_for_items = max(2 * b.room_for_items, <int64_t> 1 << 10)
+            b.starts = <int64_t*> enlarged(b.starts, b.room_for_items, sizeof(int64_t))
+        b.starts[b.n_items] = b.n
+        b.n_items += 1
         return 0
 
-    cdef bint add_plain(self, Buffer* b, dict item, bint grow) except -1:
+    cdef bint add_plain(self, Buffer* b, dict item) except -1:
         """Add the attributes of a dictionary of texts and floats; return False if it has other values.
 
         Nothing here runs Python code that could change the dictionary.
         """
         cdef Py_ssize_t position = 0
-        cdef int column = -1
+        cdef int place = -1
         cdef double number
         cdef PyObject* key
         cdef PyObject* value
-        cdef PyObject* texts
-        cdef PyObject* index
+        cdef Column other
+        cdef Column* column
         while PyDict_Next(item, &position, &key, &value):
-            column += 1
+            place += 1
             if not PyUnicode_CheckExact(<object> key):
                 return False
+            column = &self.columns[place] if place < N_COLUMNS else &other
+            if place >= N_COLUMNS or column.key != key:
+                fill_column(column, key)
+                if place < N_COLUMNS:
+                    self.column_keys[place] = <object> key
             if PyUnicode_CheckExact(<object> value):
-                if column < N_COLUMNS and self.column_keys[column] == key:
-                    texts = self.column_texts[column]
-                else:
-                    texts = self.find_texts(<str> key, column, grow)
-                index = NULL if texts == NULL else PyDict_GetItemWithError(<dict> texts, <object> value)
-                if index != NULL:
-                    append(b, <int32_t> PyLong_AsLong(<object> index), 1.0)
-                else:
-                    self.add_text(b, <str> key, <str> value, texts, grow)
+                append(b, self.text_index(column, value, b.grow), 1.0)
                 continue
             if <object> value is True or <object> value is False:
                 number = 1.0 if <object> value is True else 0.0
@@ -157,61 +171,60 @@ cdef class AttributeIndex:
                 number = PyFloat_AS_DOUBLE(<object> value)
             else:
                 return False
-            index = PyDict_GetItemWithError(self.by_name, <object> key)
-            if index != NULL:
-                append(b, <int32_t> PyLong_AsLong(<object> index), number)
-            else:
-                add(b, self.index(<str> key, grow), number)
+            if number != 0.0 or b.grow:
+                if column.index == ABSENT:
+                    column.index = self.index(<str> key, b.grow)
+                append(b, column.index, number)
         return True
 
-    cdef PyObject* find_texts(self, str key, int column, bint grow) except? NULL:
-        """Return the texts of a key and remember them for its position in an item; NULL if the key is new."""
-        cdef PyObject* texts = PyDict_GetItemWithError(self.by_text, key)
-        if texts == NULL and grow:
-            self.by_text[key] = {}
-            texts = PyDict_GetItemWithError(self.by_text, key)
-            if column < N_COLUMNS:
-                self.column_keys[column], self.column_texts[column] = <PyObject*> key, texts
-        return texts
+    cdef int32_t text_index(self, const Column* column, PyObject* text, bint grow) except -2:
+        """Return the index of the attribute KEY:TEXT, or ABSENT."""
+        cdef Py_ssize_t n_key = length_of(column.key), n_text = length_of(text), i
+        cdef int kind = max(kind_of(column.key), kind_of(text)), own = kind_of(text)
+        cdef uint64_t hash = hash_char(column.hash, u":")
+        cdef void* data = data_of(text)
+        cdef void* found
+        cdef Py_UCS4 char
+        if n_key + 1 + n_text > ROOM:
+            return self.index(f"{<str> column.key}:{<str> text}", grow)
+        copy(kind, self.name, column.key)
+        write(kind, self.name, n_key, u":")
+        for i in range(n_text):
+            char = read(own, data, i)
+            hash = hash_char(hash, char)
+            write(kind, self.name, n_key + 1 + i, char)
+        found = self.by_name.find(kind, self.name, 0, n_key + 1 + n_text, mix(hash))
+        if found == NULL and (grow or not self.by_name.is_complete):
+            return self.index(PyUnicode_FromKindAndData(kind, self.name, n_key + 1 + n_text), grow)
+        return <int32_t> <size_t> found - 1   # NULL is ABSENT
 
-    cdef int add_text(self, Buffer* b, str key, str text, PyObject* texts, bint grow) except -1:
-        """Add the attribute KEY:TEXT, which is new or was not looked up before."""
-        index = self.index(f"{key}:{text}", grow)
-        if index is not None:
-            append(b, index, 1.0)
-            if texts == NULL:
-                self.by_text[key] = {text: index}
-            else:
-                (<dict> texts)[text] = index
-        return 0
-
-    cdef int add_all(self, Buffer* b, prefix, item, bint grow, int depth) except -1:
+    cdef int add_all(self, Buffer* b, prefix, item, int depth) except -1:
         """Add the attributes of a dictionary, list, tuple or set, whose names begin with a prefix if it is not None."""
         if depth > DEEPEST:
             raise ValueError(f"attributes may be nested at most {DEEPEST} levels deep")
         if isinstance(item, dict):
             for key, value in item.items():
-                self.add_value(b, prefix, key, value, grow, depth)
+                self.add_value(b, prefix, key, value, depth)
         elif isinstance(item, (list, tuple)):
             for key in item:
-                self.add_value(b, prefix, key, 1.0, grow, depth)
+                self.add_value(b, prefix, key, 1.0, depth)
         elif isinstance(item, (set, frozenset)):  # sorted, because the order of a set differs between processes
             for key in sorted(item):
-                self.add_value(b, prefix, key, 1.0, grow, depth)
+                self.add_value(b, prefix, key, 1.0, depth)
         else:
             raise TypeError(f"an item must be a dictionary, a list of strings or a string, got {shown(item)}")
         return 0
 
-    cdef int add_value(self, Buffer* b, prefix, key, value, bint grow, int depth) except -1:
+    cdef int add_value(self, Buffer* b, prefix, key, value, int depth) except -1:
         """Add the attributes of one key and its value."""
         cdef double number
         name = key if type(key) is str else text_of(key, "a name of an attribute")
         if prefix is not None:
             name = f"{prefix}:{name}"
         if isinstance(value, (str, bytes)):
-            add(b, self.index(f"{name}:{text_of(value, 'a value')}", grow), 1.0)
+            append(b, self.index(f"{name}:{text_of(value, 'a value')}", b.grow), 1.0)
         elif isinstance(value, (dict, list, tuple, set, frozenset)):
-            self.add_all(b, name, value, grow, depth + 1)
+            self.add_all(b, name, value, depth + 1)
         else:
             try:
                 number = value
@@ -219,36 +232,63 @@ cdef class AttributeIndex:
                 raise TypeError(f"attribute {name!r} must have a text or a number, got {shown(value)}") from None
             if not isfinite(number):
                 raise ValueError(f"attribute {name!r} must have a finite number, got {number}")
-            add(b, self.index(name, grow), number)
+            if number != 0.0 or b.grow:
+                append(b, self.index(name, b.grow), number)
         return 0
 
-    cdef index(self, str name, bint grow):
-        """Return the index of a name, or None if it is new and ``grow`` is false."""
-        index = self.by_name.get(name)
-        if index is None and grow:
-            if len(self.ordered) >= MOST:
-                raise ValueError(f"there can be at most {MOST} attributes")
-            index = len(self.ordered)
-            self.by_name[name] = index
-            self.ordered.append(name)
-        return index
+    cdef int32_t index(self, str name, bint grow) except -2:
+        """Return the index of a name, or ABSENT if it is new and ``grow`` is false."""
+        index = self.by_name.values.get(name)
+        if index is not None:
+            return index
+        if not grow:
+            return ABSENT
+        if len(self.ordered) >= MOST:
+            raise ValueError(f"there can be at most {MOST} attributes")
+        self.by_name.enter(name, len(self.ordered), <void*> <size_t> (len(self.ordered) + 1))
+        self.ordered.append(name)
+        return <int32_t> (len(self.ordered) - 1)
 
 
-cdef inline int add(Buffer* b, index, double value) except -1:
-    """Append an attribute; an index of None is left out."""
-    return 0 if index is None else append(b, index, value)
+cdef inline void fill_column(Column* column, PyObject* key) noexcept:
+    """Store a key and its hash in a column."""
+    cdef int kind = kind_of(key)
+    cdef void* data = data_of(key)
+    cdef Py_ssize_t i
+    column.key, column.hash, column.index = key, hash_start(), ABSENT
+    for i in range(length_of(key)):
+        column.hash = hash_char(column.hash, read(kind, data, i))
+
+
+cdef inline void copy(int kind, void* target, PyObject* text) noexcept:
+    """Copy the characters of a string to memory for characters of a kind (1, 2 or 4 bytes)."""
+    cdef int own = kind_of(text)
+    cdef void* data = data_of(text)
+    cdef Py_ssize_t i
+    if own == kind:
+        memcpy(target, data, length_of(text) * kind)
+    else:
+        for i in range(length_of(text)):
+            write(kind, target, i, read(own, data, i))
 
 
 cdef inline int append(Buffer* b, int32_t index, double value) except -1:
+    """Append an attribute; an index of ABSENT is left out."""
+    if index == ABSENT:
+        return 0
     if b.n == b.room:
-        enlarge(b)
+        b.room = max(2 * b.room, <int64_t> 1 << 12)
+        b.indices = <int32_t*> enlarged(b.indices, b.room, sizeof(int32_t))
+        b.values = <double*> enlarged(b.values, b.room, sizeof(double))
     b.indices[b.n], b.values[b.n] = index, value
     b.n += 1
     b.only_ones &= value == 1.0
     return 0
 
 
-cdef copy_out(Buffer* b, int32_t[::1] indices, double[::1] values):
+cdef copy_out(Buffer* b, int64_t[::1] starts, int32_t[::1] indices, double[::1] values):
+    if b.n_items:
+        memcpy(&starts[0], b.starts, b.n_items * sizeof(int64_t))
     if b.n:
         memcpy(&indices[0], b.indices, b.n * sizeof(int32_t))
         if values is not None:

@@ -4,6 +4,7 @@
 from cpython.mem cimport PyMem_RawCalloc, PyMem_RawFree
 from cpython.object cimport PyObject
 from libc.stdint cimport uint64_t
+from libc.string cimport memcmp
 
 from hashing cimport hash_char, hash_start, mix
 
@@ -43,7 +44,7 @@ cdef class Strings:
         cdef Slot* slots = <Slot*> PyMem_RawCalloc(n_slots, sizeof(Slot))
         if slots == NULL:
             raise MemoryError("no memory is left for the table of words")
-        self.slots, self.mask = slots, n_slots - 1
+        self.slots, self.mask, self.is_complete = slots, n_slots - 1, True
         for i in range(n_old):
             if old[i].word != NULL:
                 self.fill(old[i])
@@ -57,9 +58,13 @@ cdef class Strings:
             if self.slots[(entry.hash + i) & self.mask].word == NULL:
                 self.slots[(entry.hash + i) & self.mask] = entry
                 return
+        self.is_complete = False
 
     cdef void* find(self, int kind, void* data, Py_ssize_t begin, Py_ssize_t end, uint64_t hash) noexcept nogil:
-        """Return the pointer of a string of characters with this hash, or NULL; then ``values`` decides."""
+        """Return the pointer of a string of characters with this hash, or NULL; then ``values`` decides.
+
+        NULL is final if the map ``is_complete``.
+        """
         cdef const Slot* slot
         cdef uint64_t i
         for i in range(MAX_PROBES):
@@ -80,8 +85,8 @@ cdef bint is_word(PyObject* word, int kind, void* data, Py_ssize_t begin, Py_ssi
     cdef void* characters = data_of(word)
     if length_of(word) != end - begin:
         return False
-    if characters == data:
-        return True
+    if own == kind:
+        return memcmp(characters, <char*> data + begin * kind, (end - begin) * kind) == 0
     for i in range(end - begin):
         if read(own, characters, i) != read(kind, data, begin + i):
             return False

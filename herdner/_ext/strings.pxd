@@ -26,6 +26,7 @@ cdef class Strings:
     cdef dict values
     cdef Slot* slots
     cdef uint64_t mask   # number of slots - 1
+    cdef bint is_complete   # the table has all strings
 
     cdef int enter(self, str word, value, void* pointer) except -1
     cdef int grow(self, uint64_t n_slots) except -1

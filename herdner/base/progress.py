@@ -37,7 +37,7 @@ def show_progress(*columns: str, visible: bool = True) -> Generator[Progress | H
         The display.
     """
     visible = visible and logging.getLogger("herdner").isEnabledFor(logging.WARNING)
-    if not (visible and (sys.stderr.isatty() or "ipykernel" in sys.modules)):
+    if not (visible and (sys.stderr.isatty() or _is_notebook())):
         yield HiddenProgress()
         return
     from rich.console import Console
@@ -49,3 +49,12 @@ def show_progress(*columns: str, visible: bool = True) -> Generator[Progress | H
         console=Console(stderr=True), transient=True,
     ) as display:  # fmt: skip
         yield display
+
+
+def _is_notebook() -> bool:
+    """Return True if the code runs in a notebook."""
+    if "ipykernel" not in sys.modules:  # spares programs without a notebook the import of rich
+        return False
+    from rich.console import Console
+
+    return Console(stderr=True).is_jupyter

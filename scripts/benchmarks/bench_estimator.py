@@ -34,14 +34,21 @@ def item(words: Sequence[str], t: int) -> dict[str, Any]:
         "bias": 1.0, "word.lower()": word.lower(), "word[-3:]": word[-3:], "word[-2:]": word[-2:],
         "word.isupper()": word.isupper(), "word.istitle()": word.istitle(), "word.isdigit()": word.isdigit(),
     }  # fmt: skip
-    for name, place in (("-1", t - 1), ("+1", t + 1)):
-        if 0 <= place < len(words):
-            other = words[place]
-            attributes[f"{name}:word.lower()"] = other.lower()
-            attributes[f"{name}:word.istitle()"] = other.istitle()
-            attributes[f"{name}:word.isupper()"] = other.isupper()
-        else:
-            attributes["BOS" if t == 0 else "EOS"] = True
+    if t > 0:
+        before = words[t - 1]
+        attributes |= {
+            "-1:word.lower()": before.lower(), "-1:word.istitle()": before.istitle(),
+            "-1:word.isupper()": before.isupper(),
+        }  # fmt: skip
+    else:
+        attributes["BOS"] = True
+    if t + 1 < len(words):
+        after = words[t + 1]
+        attributes |= {
+            "+1:word.lower()": after.lower(), "+1:word.istitle()": after.istitle(), "+1:word.isupper()": after.isupper()
+        }  # fmt: skip
+    else:
+        attributes["EOS"] = True
     return attributes
 
 
