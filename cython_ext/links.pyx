@@ -280,7 +280,7 @@ def merge_links(list ends not None):
     cdef bint ascends = True
     cdef int64_t[::1] heads = np.zeros(n_rules + 1, np.int64)
     # The links of all rules, concatenated, each followed by a row larger than all others.
-    beyond = np.full((1, 2), np.iinfo(np.int32).max, np.int32)
+    beyond = np.full((1, 2), 0x7fffffff, np.int32)
     cdef const int32_t[:, ::1] rows = np.concatenate([beyond, *(each for part in parts for each in (part, beyond))])
     pairs, masks = np.empty((rows.shape[0], 2), np.int32), np.empty(rows.shape[0], np.int64)
     cdef int32_t[:, ::1] to = pairs
@@ -318,12 +318,16 @@ cdef distinct(const int64_t[::1] values):
     """Return the distinct values, ascending, and the index of each value, without sorting all of them."""
     cdef dict numbers = {}
     cdef Py_ssize_t i
-    cdef int32_t[::1] which = np.empty(values.shape[0], np.int32)
+    indices = np.empty(values.shape[0], np.int32)
+    cdef int32_t[::1] which = indices
     for i in range(values.shape[0]):
         which[i] = which[i - 1] if i and values[i] == values[i - 1] else numbers.setdefault(values[i], len(numbers))
-    unsorted = np.array(list(numbers), np.int64)
-    ranks = np.argsort(np.argsort(unsorted)).astype(np.int32)
-    return np.sort(unsorted), ranks[np.asarray(which)]
+    cdef list ascending = sorted(numbers), ranks = [0] * len(numbers)
+    for i in range(len(ascending)):
+        ranks[numbers[ascending[i]]] = i
+    for i in range(which.shape[0]):
+        which[i] = ranks[which[i]]
+    return np.array(ascending, np.int64), indices
 
 
 def add_messages(double[:, ::1] total not None, ends, scale,

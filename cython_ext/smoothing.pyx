@@ -52,10 +52,15 @@ cdef object in_lines(tuple shape):
 
 cdef object pad(const double[:, :, ::1] tables, double filler):
     """Return the tables and their transposes with rows padded to a multiple of 4: [2, T, K, stride]."""
-    cdef Py_ssize_t n_tables = tables.shape[0], n_states = tables.shape[1]
-    padded = np.full((2, n_tables, n_states, (n_states + 3) // 4 * 4), filler)
-    padded[0, :, :, :n_states] = tables
-    padded[1, :, :, :n_states] = np.swapaxes(tables, 1, 2)
+    cdef Py_ssize_t n_tables = tables.shape[0], n_states = tables.shape[1], stride = (n_states + 3) // 4 * 4, t, i, j
+    padded = np.empty((2, n_tables, n_states, stride))
+    cdef double[:, :, :, ::1] rows = padded
+    require(tables.shape[2] == n_states, "tables must be square")
+    for t in range(n_tables):
+        for i in range(n_states):
+            for j in range(stride):
+                rows[0, t, i, j] = tables[t, i, j] if j < n_states else filler
+                rows[1, t, i, j] = tables[t, j, i] if j < n_states else filler
     return padded
 
 
@@ -201,7 +206,8 @@ cdef void count_edges(const Smoothed *c, int64_t n, const int32_t *edge_table, d
 cdef class ScaledTables:
     def __cinit__(self, const double[:, :, ::1] tables not None):
         require(tables.shape[0] > 0 and 0 < tables.shape[1] == tables.shape[2], "tables must be square")
-        cdef double[:, :, ::1] relative = np.empty(np.shape(tables))
+        differences = np.empty((tables.shape[0], tables.shape[1], tables.shape[2]))
+        cdef double[:, :, ::1] relative = differences
         cdef Py_ssize_t t, i, j
         cdef double top, least = 0.0
         self.shifts = np.empty(tables.shape[0])
@@ -216,7 +222,7 @@ cdef class ScaledTables:
                     relative[t, i, j] = tables[t, i, j] - self.shifts[t]
                     if relative[t, i, j] > -INFINITY:
                         least = min(least, relative[t, i, j])
-        self.padded, self.scalable = pad(np.exp(relative), 0.0), least >= -CHAIN_TABLE_RANGE
+        self.padded, self.scalable = pad(np.exp(differences), 0.0), least >= -CHAIN_TABLE_RANGE
         self.c = padded_tables(self.padded)
         self.c.shifts = &self.shifts[0]
 

@@ -93,7 +93,7 @@ cdef class SumProduct:
         self.scaled = ScaledTables(self.link_tables)
         self.links = self.scaled.c
         self.set_slots(scopes, table_of_edge)
-        n_slots, n_fresh = self.variable.shape[0], max(1, int(np.diff(self.slot_starts).max(initial=0)))
+        n_slots, n_fresh = self.variable.shape[0], max(1, longest(self.slot_starts))
         self.messages, self.fresh = np.zeros((n_slots, self.links.stride)), np.zeros((n_fresh, self.links.stride))
         self.messages[:, :n_states] = 1.0
         self.log_messages, self.log_fresh = np.empty((n_slots, n_states)), np.empty((n_fresh, n_states))

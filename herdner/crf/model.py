@@ -14,7 +14,7 @@ from herdner.crf.templates import SkipChain
 from herdner.graph import FactorGraph, TableFactors, TableGraph, chain_graph
 from herdner.graph.chains import ChainForm
 from herdner.graph.linked_chains import LinkedChains
-from herdner.inference.linear_chain import forward_backward, viterbi
+from herdner.inference.linear_chain import check_tables, decode, forward_backward
 from herdner.text.tags import Scheme, allowed_transitions
 
 _MOST_TABLES = 62  # largest number of link tables: a bit mask has one bit for each
@@ -85,6 +85,16 @@ class SkipChainModel:
         """True if a start or end log-potential is not 0."""
         return bool(self.start.any() or self.end.any())
 
+    @cached_property
+    def transitions(self) -> NDArray[np.float64]:
+        """Checked transition table in the form that the chain loops read, float64[1, K, K]."""
+        return check_tables(self.transition, len(self.start))
+
+    @cached_property
+    def _largest_addend(self) -> float:
+        """Bound on the log-potentials that a transition and all links of two tokens can add up to."""
+        return max(self.transition.max(), sum(max(each.table.max(), 0) for each in self.link_tables))
+
     def unroll(self, unary: NDArray[np.float64], sentence_offsets: NDArray[np.int64], links: Links = ()) -> FactorGraph:
         """Build the factor graph of a document with the tables of the model.
 
@@ -144,12 +154,11 @@ class SkipChainModel:
             return None
         unary, transition, offsets = self.with_borders(unary, sentence_offsets), self.transition, sentence_offsets
         joint = merge_links([ends for ends in links if len(ends)])
-        largest = max(unary.max(), transition.max(), sum(max(table.max(), 0) for table in tables))
-        if joint is None or not largest < np.inf:
+        if joint is None or not max(unary.max(), self._largest_addend) < np.inf:
             return None
         (ends, which, combinations), nothing = joint, np.zeros_like(transition)
         addends = [[table for r, table in enumerate(tables) if mask >> r & 1] for mask in combinations.tolist()]
-        link_tables = np.stack([sum(tables, nothing) for tables in addends])
+        link_tables = np.array([sum(tables, nothing) for tables in addends])
         chain_tables, edge_table, near = transition[None], None, ends[:, 1] - ends[:, 0] == 1
         if near.any():  # a link between neighbours changes the table of their edge, or joins two sentences
             later, starts = ends[near, 1], np.zeros(len(unary) + 1, np.bool_)
@@ -202,7 +211,7 @@ class SkipChainModel:
         Returns:
             int32[n], indices of tags.
         """
-        return viterbi(self.with_borders(unary, sentence_offsets), self.transition, sentence_offsets)[0]
+        return decode(self.with_borders(unary, sentence_offsets), self.transitions, sentence_offsets, None)[0]
 
     def with_borders(
         self, unary: NDArray[np.float64], sentence_offsets: NDArray[np.int64], overwrite_unary: bool = False

@@ -258,20 +258,13 @@ def score_spans(
 def _checked(unary: ArrayLike, transition: ArrayLike, offsets: ArrayLike, edge_table: ArrayLike | None):
     """Convert the arrays of a chain to the types of the compiled loops; raise ``ValueError`` if they do not fit."""
     unary = np.ascontiguousarray(unary, np.float64)
-    tables = np.ascontiguousarray(transition, np.float64)
     offsets = np.ascontiguousarray(offsets, np.int64)
     if unary.ndim != 2 or not unary.shape[1]:
         raise ValueError(f"unary must have shape [tokens, states] with at least one state, not {unary.shape}")
     n_tokens, n_states = unary.shape
-    tables = tables[None] if tables.ndim == 2 else tables
-    if tables.ndim != 3 or tables.shape[1:] != (n_states, n_states) or not len(tables):
-        raise ValueError(
-            f"transition must have shape [{n_states}, {n_states}] as unary has {n_states} states, not {tables.shape}"
-        )
+    tables = check_tables(transition, n_states)
     if not are_offsets(offsets, n_tokens):
         raise ValueError(f"offsets must rise from 0 to the number of tokens, {n_tokens}")
-    if not ((np.abs(tables) <= LARGEST) | (tables == -np.inf)).all():
-        raise ValueError(f"transition {_OUT_OF_RANGE}")
     if edge_table is None:
         if len(tables) > 1:
             raise ValueError(f"edge_table must name one of the {len(tables)} transition tables for each edge")
@@ -280,6 +273,30 @@ def _checked(unary: ArrayLike, transition: ArrayLike, offsets: ArrayLike, edge_t
     if edges.shape != (n_tokens,) or (n_tokens and not 0 <= edges.min() <= edges.max() < len(tables)):
         raise ValueError(f"edge_table must name a table from 0 to {len(tables) - 1} for each of the {n_tokens} tokens")
     return unary, tables, offsets, edges
+
+
+def check_tables(transition: ArrayLike, n_states: int) -> Floats:
+    """Convert transition tables to the type of the compiled loops.
+
+    Args:
+        transition: float64[K, K] or float64[T, K, K], log-potentials of consecutive states.
+        n_states: Number of states K.
+
+    Returns:
+        float64[T, K, K].
+
+    Raises:
+        ValueError: The shape is wrong, or a number is out of range.
+    """
+    tables = np.ascontiguousarray(transition, np.float64)
+    tables = tables[None] if tables.ndim == 2 else tables
+    if tables.ndim != 3 or tables.shape[1:] != (n_states, n_states) or not len(tables):
+        raise ValueError(
+            f"transition must have shape [{n_states}, {n_states}] as unary has {n_states} states, not {tables.shape}"
+        )
+    if not ((np.abs(tables) <= LARGEST) | (tables == -np.inf)).all():
+        raise ValueError(f"transition {_OUT_OF_RANGE}")
+    return tables
 
 
 def _error(fault: int, offsets: Int64s) -> ValueError:

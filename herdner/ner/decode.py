@@ -116,8 +116,7 @@ def span_confidences(
         unary = crf.with_borders(total, sentence_offsets, overwrite_unary=True)
     else:
         unary = crf.with_borders(unary, sentence_offsets)
-    tables = np.ascontiguousarray(crf.transition)[None]
-    return np.exp(score_spans(unary, tables, sentence_offsets, None, decoded.states, starts, ends))
+    return np.exp(score_spans(unary, crf.transitions, sentence_offsets, None, decoded.states, starts, ends))
 
 
 def span_beliefs(
@@ -143,15 +142,19 @@ def span_beliefs(
         overwrite_unary: Allow ``unary`` to be overwritten.
     """
     first, stops, labels = chunks
-    is_linked = np.zeros(len(unary) + 1, np.int64)
-    for each in links:
-        is_linked[each.ravel() + 1] = 1
-    linked_before = is_linked.cumsum()  # number of linked tokens before each token
-    linked = linked_before[stops] > linked_before[first]
-    chain = span_confidences(crf, unary, sentence_offsets, (), decoded, first[linked], stops[linked])
+    linked, chain = np.zeros(len(first), np.bool_), None
+    if any(map(len, links)):
+        is_linked = np.zeros(len(unary) + 1, np.int64)
+        for each in links:
+            is_linked[each.ravel() + 1] = 1
+        linked_before = is_linked.cumsum()  # number of linked tokens before each token
+        linked = linked_before[stops] > linked_before[first]
+        chain = span_confidences(crf, unary, sentence_offsets, (), decoded, first[linked], stops[linked])
     with_links = span_confidences(crf, unary, sentence_offsets, links, decoded, first, stops, overwrite_unary)
-    without_links = with_links.copy()
-    without_links[linked] = chain
+    without_links = with_links
+    if chain is not None:
+        without_links = with_links.copy()
+        without_links[linked] = chain
     document = np.asarray(starts).searchsorted(first, "right") - 1
     return CalibrationInputs(with_links, without_links, linked, labels, stops - first, document)
 

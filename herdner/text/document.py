@@ -333,8 +333,8 @@ class Document:
             The document with these spans and their entities.
         """
         entities = self.entities_from_spans(spans, confidences)
-        return replace(
-            self, spans=list(spans), entities=entities, is_proposal=False, scheme=scheme, source_tags=source_tags
+        return self._with_unchecked(
+            spans=list(spans), entities=entities, is_proposal=False, scheme=scheme, source_tags=source_tags
         )
 
     def with_name_ids(self, ids: Sequence[int]) -> Document:
@@ -348,9 +348,14 @@ class Document:
         Raises:
             ValueError: The number of identifiers is not the number of entities.
         """
+        return self._with_unchecked(entities=with_name_ids(self.entities, list(ids)))
+
+    def _with_unchecked(self, **values: Any) -> Document:
+        """Return a copy of the document with other values, which are not checked; offsets must be valid."""
         copy = object.__new__(type(self))
-        copy.__dict__.update(self.__dict__, entities=with_name_ids(self.entities, list(ids)))
-        copy.__dict__.pop("names", None)
+        copy.__dict__.update(self.__dict__, **values)
+        for name in ("tags", "names"):  # computed from the values
+            copy.__dict__.pop(name, None)
         return copy
 
     def with_entities(self, entities: Iterable[Entity], scheme: Scheme = "iob2") -> Document:

@@ -89,6 +89,11 @@ def figures() -> Iterator[Figure]:
         ("text to entities, with links", "herdner, text", spacy, "en_core_web_sm, text"),
     ):
         yield Figure(what, "tagging", row(ours), ns, peer, row(theirs))
+    yield Figure("one text of 36 tokens by `tag`, with links", "tagging", row("one text of 36 tokens", "value"), "ms")
+    many = row("1,000 texts of 36 tokens", "value")
+    yield Figure("1,000 texts of 36 tokens by `pipe`", "tagging", many, "thousand tokens a second")
+    for what in ("news", "lists of names"):
+        yield Figure(f"name ids, {what}", "tagging", row(f"name ids, {what}", "value"), "% of the time of `pipe`")
     for kind in ("tokens", "text"):
         yield Figure(f"two threads in place of one, {kind}", "tagging", row(f"two threads, {kind}", "value"), "times")
     yield Figure("one document of 10^6 tokens, text to entities", "long", row("one document", "value"), "s")

