@@ -11,7 +11,7 @@ from herdner.base.progress import show_progress
 from herdner.cli import options as opt
 from herdner.cli.command import command
 from herdner.cli.common import show_activity
-from herdner.cli.usage import check_encoding, check_not_input, usage_errors
+from herdner.cli.usage import check_encoding, check_format, check_not_input, usage_errors
 
 if TYPE_CHECKING:
     from rich.progress import TaskID
@@ -85,6 +85,7 @@ def fetch(
 @command
 def convert(
     source: Annotated[str, typer.Argument(metavar="FILE:FORMAT", help="Input file, as in eng.testa:conll2003.")],
+    input_: opt.InputOption = None,
     format_: Annotated[str | None, typer.Option(
         "--format", "-f", metavar="FORMAT", help="Output format: jsonl, conll, text, ... [default: by the extension of "
         "--output, else jsonl].")] = None,
@@ -102,8 +103,9 @@ def convert(
     format_ = choose_format(format_, None if output == "-" else output, "jsonl")
     if encoding:
         check_encoding(encoding)
+    check_format(input_)
     with usage_errors():
-        source_file = parse_source(source)
+        source_file = parse_source(source, input_)
     check_not_input(output, [source_file.path])
     options = {"encoding": encoding} if encoding else {}
     with show_activity("converting"):

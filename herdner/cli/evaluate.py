@@ -40,6 +40,7 @@ IntervalResamplesOption = Annotated[int | None, typer.Option(
 def evaluate(
     context: typer.Context,
     files: Annotated[list[str], typer.Argument(metavar="FILE:FORMAT", help="Annotated files, as in dev.conll:conll.")],
+    input_: opt.InputOption = None,
     model: opt.ModelOption = "en",
     backend: opt.BackendOption = None,
     set_: opt.SetOption = None,
@@ -78,7 +79,7 @@ def evaluate(
     mentions) and short forms of names, such as "Winam" after "Winam Ferries Ltd.". It compares tagging with and without
     links.
     """
-    gold_files = GoldFiles(parse_sources(files), rename_labels, parse_renames(rename), case, strict)
+    gold_files = GoldFiles(parse_sources(files, input_), rename_labels, parse_renames(rename), case, strict)
     for option, value in (("predictions", predictions), ("compare", compare)):
         if value is not None:
             _check_no_model_options(context, option)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from herdner.base.progress import show_progress
 from herdner.cli.common import print_note
-from herdner.cli.usage import UsageError, usage_errors
+from herdner.cli.usage import UsageError, check_format, usage_errors
 
 if TYPE_CHECKING:
     from herdner import Tagger
@@ -140,22 +140,24 @@ def _label_advice(labels: Sequence[str], known_labels: Collection[str], sources:
     return "rename them, as in " + " ".join(f"--rename {old}={new}" for old, new in example.items())
 
 
-def parse_sources(files: Iterable[str]) -> list[FileAndFormat]:
-    """Parse arguments of the form FILE:FORMAT.
+def parse_sources(files: Iterable[str], format: str | None = None) -> list[FileAndFormat]:
+    """Parse arguments of the form FILE:FORMAT or FILE.
 
     Args:
         files: The arguments.
+        format: Value of ``--input``, the format of arguments without format; None: the file extensions determine it.
 
     Returns:
         Paths and formats.
 
     Raises:
-        UsageError: An argument has another form.
+        UsageError: An argument has another form, or a format is unknown.
     """
     from herdner.corpora.reading import parse_source
 
+    check_format(format)
     with usage_errors():
-        return [parse_source(file) for file in files]
+        return [parse_source(file, format) for file in files]
 
 
 def parse_renames(pairs: Sequence[str] | None) -> LabelNames | None:
@@ -168,7 +170,7 @@ def parse_renames(pairs: Sequence[str] | None) -> LabelNames | None:
         New name of each label; None if there are no arguments.
 
     Raises:
-        UsageError: An argument has another form.
+        UsageError: An argument has another form, or a format is unknown.
     """
     renames: dict[str, str | None] = {}
     for pair in pairs or ():

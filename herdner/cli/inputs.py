@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import typer
 
 from herdner.cli.common import print_message, print_note
-from herdner.cli.usage import UsageError
+from herdner.cli.usage import UsageError, check_format, usage_errors
 
 if TYPE_CHECKING:
     from herdner import Tagger
@@ -94,8 +94,9 @@ def expand_inputs(
     ids differ.
 
     Args:
-        files: Files, folders and patterns; "-" is standard input. An empty list means standard input, if it is a pipe.
-        format: Format of all files; None stands for the format of each extension.
+        files: Files, folders and patterns, each as FILE or FILE:FORMAT; "-" is standard input. An empty list means
+            standard input, if it is a pipe.
+        format: Format of the arguments without format; None stands for the format of each extension.
         patterns: Patterns for the files of folders.
         errors: Value of ``--errors``.
 
@@ -105,27 +106,27 @@ def expand_inputs(
     Raises:
         UsageError: The format is unknown, there is no file, or standard input is named twice.
     """
-    from herdner.corpora.formats import READABLE
+    from herdner.corpora.reading import split_format
 
-    if format is not None and format not in READABLE:
-        raise UsageError(f"--input {format!r}: unknown format; expected one of {', '.join(READABLE)}")
+    check_format(format)
     if not files:
         if sys.stdin is None or sys.stdin.isatty():
             raise UsageError("no FILE: name files or folders, or pipe text to the command")
         files = ["-"]
-    if files.count("-") > 1:
+    if [split_format(file)[0] for file in files].count("-") > 1:
         raise UsageError("standard input (-) can be read only once; give - only once")
     inputs: list[CommandInput] = []
     folders: list[Path] = []  # folder of each input
-    for name in files:
+    for argument in files:
+        name, own_format = split_format(argument)
         if not name:
             raise UsageError("FILE is an empty string; use . for the current folder")
         path = Path(name)
         if path.is_dir():
-            inputs += _expand_folder(path, format, patterns or ())
+            inputs += _expand_folder(path, own_format or format, patterns or ())
             folders.append(path)
         else:
-            expanded, folder = _expand_file(name, format)
+            expanded, folder = _expand_file(name, own_format or format)
             inputs += expanded
             folders += [folder] if folder is not None else []
     return _with_ids(_without_repetitions(inputs), folders, errors == "replace")
@@ -145,6 +146,7 @@ def _expand_file(name: str, format: str | None) -> tuple[list[CommandInput], Pat
     from herdner.text.io.source import FormatError, Source, sources
 
     path = Path(name)
+    _check_format_of(name)
     if name == "-":
         return [CommandInput(sources(name, ())[0], format or "text")], None
     if not glob.has_magic(name) or path.exists():
@@ -157,6 +159,16 @@ def _expand_file(name: str, format: str | None) -> tuple[list[CommandInput], Pat
         return [CommandInput(name, format or "text")], None  # the reader reports the error, then other files are read
     folder = next(parent for parent in path.parents if not glob.has_magic(str(parent)))
     return [CommandInput(each, format or format_of(each.name) or "text") for each in matches], folder
+
+
+def _check_format_of(name: str) -> None:
+    """Raise a usage error if an argument consists of an existing file, a colon and an unknown format."""
+    from herdner.corpora.reading import parse_source
+
+    file, colon, format = name.rpartition(":")
+    if colon and format.isidentifier() and Path(file).exists() and not Path(name).exists():
+        with usage_errors():
+            parse_source(name)
 
 
 def _expand_folder(folder: Path, format: str | None, patterns: Sequence[str]) -> list[CommandInput]:

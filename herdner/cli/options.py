@@ -34,9 +34,11 @@ FoldCaseOption = Annotated[bool, typer.Option(
 # --- input files
 
 FilesArgument = Annotated[list[str] | None, typer.Argument(
-    metavar="FILE", help="Files or folders; - (or no FILE in a pipe) is standard input.")]
+    metavar="FILE", help="Files or folders; - (or no FILE in a pipe) is standard input. FILE:FORMAT states the "
+    "format, as in notes.log:text.")]
 InputOption = Annotated[str | None, typer.Option(
-    "--input", "-i", metavar="FORMAT", help="text, jsonl, conll, ... [default: by file extension].")]
+    "--input", "-i", metavar="FORMAT", help="Format of each FILE without :FORMAT: text, jsonl, conll, ... [default: by "
+    "file extension].")]
 PatternOption = Annotated[list[str] | None, typer.Option(
     "--pattern", metavar="GLOB", help="Files of a folder to read, as in '*.log'; may be repeated [default: files with "
     "a known extension]. Hidden files are never read.")]

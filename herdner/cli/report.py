@@ -49,6 +49,7 @@ ReportResamplesOption = Annotated[int, typer.Option(
 @command
 def report(
     files: ReportFilesArgument,
+    input_: opt.InputOption = None,
     before: BeforeOption = None,
     after: AfterOption = None,
     name: PredictionNameOption = None,
@@ -84,7 +85,7 @@ def report(
     check_writable(output)
     check_encoding(encoding)
     renames = parse_renames(rename)
-    sources, names = _predictions(files, before, after, name)
+    sources, names = _predictions(files, input_, before, after, name)
     check_not_input(output, [source.path for source in sources])
 
     from herdner.evaluation.report import WRITERS, ReportSettings, make_report
@@ -147,7 +148,7 @@ def _report_format(format: str | None, output: str | None) -> str:
 
 
 def _predictions(
-    files: Sequence[str], before: str | None, after: str | None, names: Sequence[str] | None
+    files: Sequence[str], format: str | None, before: str | None, after: str | None, names: Sequence[str] | None
 ) -> tuple[list[FileAndFormat], list[str]]:
     """Return the gold file, the files of predictions, and the names of the predictions."""
     if (before is None) != (after is None):
@@ -155,7 +156,7 @@ def _predictions(
     pair = [] if before is None or after is None else [before, after]
     if len(files) > 1 and pair:
         raise UsageError("predictions must be given either as arguments or by --before and --after, not by both")
-    sources = parse_sources([*files, *pair])
+    sources = parse_sources([*files, *pair], format)
     if len(sources) < 2:
         raise UsageError("the file of predictions is missing; expected GOLD:FORMAT PREDICTED:FORMAT...")
     if names:

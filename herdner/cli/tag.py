@@ -86,6 +86,7 @@ def tag(
     """
     target: TagOutput | None = None
     inputs: list[CommandInput] = []
+    files, input_format = texts.files or [], texts.input_
     if cluster is None:
         inputs = texts.expand(errors)
         target = TagOutput(output, choose_format(format_, output), texts.column, have_headings(inputs))
@@ -93,7 +94,8 @@ def tag(
     else:
         check_encoding(texts.encoding)
         format_ = format_ or "jsonl"
-        _check_cluster_files(texts.files or [], cluster, jobs, output, format_, texts.input_)
+        files, input_format = _split_formats(files, input_format)
+        _check_cluster_files(files, cluster, jobs, output, format_, input_format)
         values = {"--errors": errors, "--min-confidence": min_confidence, "--strict": strict or None}
         values |= {"--pattern": texts.pattern, "--id-column": texts.id_column, "--delimiter": texts.delimiter}
         _check_cluster_options(values)
@@ -105,7 +107,7 @@ def tag(
         _tag_inputs(documents, len(inputs), tag, LanguageMessages(tagger), target, status, errors)
     else:
         _tag_on_cluster(
-            texts.files or [], output or "", client=cluster, jobs=jobs, format=format_, input_format=texts.input_,
+            files, output or "", client=cluster, jobs=jobs, format=format_, input_format=input_format,
             model=tagging.model, encoding=texts.encoding, column=texts.column, part_bytes=part_size << 20,
             fail=status.fail, inference=inference, seed=tagging.seed,
         )  # fmt: skip
@@ -205,6 +207,17 @@ def _successes(
 
 
 # --- on a Dask cluster
+
+
+def _split_formats(files: list[str], format: str | None) -> tuple[list[str], str | None]:
+    """Return the files of arguments FILE or FILE:FORMAT, and the format of all of them."""
+    from herdner.corpora.reading import split_format
+
+    pairs = [split_format(file) for file in files]
+    formats = {own or format for _, own in pairs}
+    if len(formats) > 1:
+        raise UsageError("--cluster: all files must have the same format; use --input, or run the command twice")
+    return [file for file, _ in pairs], next(iter(formats), format)
 
 
 def _check_cluster_files(

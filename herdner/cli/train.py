@@ -117,6 +117,7 @@ def train(
     weight: WeightOption = None,
     guideline: GuidelineOption = None,
     dev: DevOption = None,
+    input_: opt.InputOption = None,
     rename_labels: opt.RenameLabelsOption = False,
     rename: opt.RenameOption = None,
     c1: C1Option = 0.0,
@@ -147,7 +148,7 @@ def train(
     check_writable(output)
     check_figure(figure, "--figure")
     templates, learner = _links(links, language)
-    sources, dev_sources = parse_sources(train), parse_sources(dev or [])
+    sources, dev_sources = parse_sources(train, input_), parse_sources(dev or [], input_)
     check_not_input(output, [source.path for source in [*sources, *dev_sources]])
     base_tagger, tokenizer_settings = _load_base(context, base, language)
     tokenizer = Tokenizer(tokenizer_settings)

@@ -162,6 +162,21 @@ def check_not_input(output: str | os.PathLike[str] | None, inputs: Iterable[str]
             raise UsageError(f"{option} {output}: this file is also an input; name another output file")
 
 
+def check_format(format: str | None) -> None:
+    """Raise a usage error unless a format can be read.
+
+    Args:
+        format: Value of ``--input``; None is not checked.
+
+    Raises:
+        UsageError: The format is unknown.
+    """
+    from herdner.corpora.formats import READABLE
+
+    if format is not None and format not in READABLE:
+        raise UsageError(f"--input {format!r}: unknown format; expected one of {', '.join(READABLE)}")
+
+
 def check_figure(path: Path | None, option: str) -> None:
     """Raise a usage error unless a figure can be drawn and its file can be written.
 

@@ -33,13 +33,29 @@ class FileAndFormat(NamedTuple):
     format: str
 
 
-def parse_source(argument: str) -> FileAndFormat:
+def split_format(argument: str) -> tuple[str, str | None]:
+    """Split an argument ``FILE:FORMAT`` or ``FILE``.
+
+    Args:
+        argument: The text. The path may contain colons: if a file has the whole argument as its name, it takes
+            precedence.
+
+    Returns:
+        The path, and the format; None if the argument contains none.
+    """
+    head, colon, tail = argument.rpartition(":")
+    if colon and head and tail in READABLE and not (Path(argument).exists() and not Path(head).exists()):
+        return head, tail
+    return argument, None
+
+
+def parse_source(argument: str, default: str | None = None) -> FileAndFormat:
     """Split an argument ``FILE:FORMAT`` into the file and its format.
 
     Args:
-        argument: The text. The format may be omitted if the file extension determines it
-            (`herdner.corpora.formats.format_of`). The path may contain colons: if a file has the whole argument as its
-            name, it takes precedence.
+        argument: The text, as in `split_format`. The format may be omitted if ``default`` or the file extension
+            determines it (`herdner.corpora.formats.format_of`).
+        default: Format of arguments without format; None: the file extension determines it.
 
     Returns:
         The file and its format.
@@ -47,12 +63,13 @@ def parse_source(argument: str) -> FileAndFormat:
     Raises:
         ValueError: The format is unknown or missing.
     """
+    path, format = split_format(argument)
+    if format is not None:
+        return FileAndFormat(path, format)
     head, colon, tail = argument.rpartition(":")
     whole = Path(argument)
-    by_extension = format_of(argument)
     formats = READABLE
-    if colon and head and tail in formats and not (whole.exists() and not Path(head).exists()):
-        return FileAndFormat(head, tail)
+    by_extension = format_of(argument) if default is None else default
     if by_extension and (whole.exists() or not colon or not tail.isidentifier()):
         return FileAndFormat(argument, by_extension)
     expected = f"expected FILE:FORMAT with one of {', '.join(formats)}"
