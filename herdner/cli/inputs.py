@@ -106,7 +106,7 @@ def expand_inputs(
     Raises:
         UsageError: The format is unknown, there is no file, or standard input is named twice.
     """
-    from herdner.corpora.reading import split_format
+    from herdner.corpora.formats import split_format
 
     check_format(format)
     if not files:
@@ -163,10 +163,10 @@ def _expand_file(name: str, format: str | None) -> tuple[list[CommandInput], Pat
 
 def _check_format_of(name: str) -> None:
     """Raise a usage error if an argument consists of an existing file, a colon and an unknown format."""
-    from herdner.corpora.reading import parse_source
-
     file, colon, format = name.rpartition(":")
     if colon and format.isidentifier() and Path(file).exists() and not Path(name).exists():
+        from herdner.corpora.reading import parse_source
+
         with usage_errors():
             parse_source(name)
 

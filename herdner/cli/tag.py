@@ -211,7 +211,7 @@ def _successes(
 
 def _split_formats(files: list[str], format: str | None) -> tuple[list[str], str | None]:
     """Return the files of arguments FILE or FILE:FORMAT, and the format of all of them."""
-    from herdner.corpora.reading import split_format
+    from herdner.corpora.formats import split_format
 
     pairs = [split_format(file) for file in files]
     formats = {own or format for _, own in pairs}

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from importlib import import_module
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from typing import IO, Any, Literal
 
 from herdner.base.extras import check_extra
@@ -279,6 +279,22 @@ def format_of(name: str | os.PathLike[str], *, write: bool = False) -> str | Non
     """
     extension = PurePath(uncompressed(os.fspath(name))).suffix.lower()
     return (_WRITTEN_AS if write else _READ_AS).get(extension)
+
+
+def split_format(argument: str) -> tuple[str, str | None]:
+    """Split an argument ``FILE:FORMAT`` or ``FILE``.
+
+    Args:
+        argument: The text. The path may contain colons: if a file has the whole argument as its name, it takes
+            precedence.
+
+    Returns:
+        The path, and the format; None if the argument contains none.
+    """
+    head, colon, tail = argument.rpartition(":")
+    if colon and head and tail in READABLE and not (Path(argument).exists() and not Path(head).exists()):
+        return head, tail
+    return argument, None
 
 
 def file_options(format: str, path: str | os.PathLike[str]) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from herdner.corpora.formats import (
     file_options,
     format_of,
     read_documents,
+    split_format,
     write_documents,
 )
 from herdner.corpora.registry import Corpus, load_registry
@@ -31,22 +32,6 @@ class FileAndFormat(NamedTuple):
 
     path: str
     format: str
-
-
-def split_format(argument: str) -> tuple[str, str | None]:
-    """Split an argument ``FILE:FORMAT`` or ``FILE``.
-
-    Args:
-        argument: The text. The path may contain colons: if a file has the whole argument as its name, it takes
-            precedence.
-
-    Returns:
-        The path, and the format; None if the argument contains none.
-    """
-    head, colon, tail = argument.rpartition(":")
-    if colon and head and tail in READABLE and not (Path(argument).exists() and not Path(head).exists()):
-        return head, tail
-    return argument, None
 
 
 def parse_source(argument: str, default: str | None = None) -> FileAndFormat:
