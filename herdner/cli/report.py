@@ -79,7 +79,7 @@ def report(
     their calibration. Each further prediction is compared with the first: difference in F1 with interval and p-values,
     fixed errors and new errors. HTML reports also have figures.
 
-    Partial matches, HTML and figures need: pip install 'herdner[evaluate]'
+    Partial matches, HTML and figures need: pip install '.[evaluate]'
     """
     report_format = _report_format(format_, output)
     check_writable(output)

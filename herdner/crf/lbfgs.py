@@ -9,6 +9,7 @@ from typing import Any, cast
 import numpy as np
 
 from herdner.base.arrays import Floats
+from herdner.base.extras import check_extra
 
 MEMORY = 6  # pairs of differences that the searches keep, as in CRFsuite
 _SUFFICIENT_DECREASE, _CURVATURE, _FLAT = 1e-4, 1e-10, 1e-7
@@ -38,6 +39,7 @@ def minimise(
         float64[d], the last point.
     """
     # SciPy's optimisers take half a second to import, which programs that only tag should not pay.
+    check_extra("scipy", "training needs SciPy")
     from scipy.optimize import minimize  # pyright: ignore[reportMissingTypeStubs, reportUnknownVariableType]
     from threadpoolctl import threadpool_limits  # pyright: ignore[reportMissingTypeStubs]
 

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from herdner.base.arrays import Floats
+from herdner.base.extras import check_extra
 from herdner.crf.model import SkipChainModel
 from herdner.inference.linear_chain import forward_backward
 
@@ -103,6 +104,7 @@ class PseudoLikelihood:
         return self._by_token(model, examples) if self.blocks == "token" else self._by_sentence(model, examples)
 
     def _by_token(self, model: SkipChainModel, examples: Examples) -> LossGradient:
+        check_extra("scipy", "training needs SciPy")
         from scipy.special import logsumexp  # pyright: ignore[reportMissingTypeStubs, reportUnknownVariableType]
 
         y = examples.states

@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from herdner._ext import influence as loops
 from herdner.base.arrays import Floats, Int32s, Int64s, frozen, sealed
 from herdner.base.checks import are_offsets, check_integer
+from herdner.base.extras import check_extra
 from herdner.base.sums import exact_product, exact_sum
 from herdner.dobrushin.interactions import binary_fields, interactions, log_ranges, pair_couplings, rounding_errors
 from herdner.graph.tables import Graph, TableGraph, compile_tables
@@ -75,6 +76,7 @@ class Influence:
             ValueError: The matrix is not square, has an entry on the diagonal, or has an entry that is negative or not
                 finite.
         """
+        check_extra("scipy", "influence matrices need SciPy")
         from scipy.sparse import coo_array, issparse  # pyright: ignore[reportMissingTypeStubs, reportUnknownVariableType]
 
         sparse: Any = coo_array(matrix if issparse(matrix) else np.asarray(matrix, np.float64))
@@ -136,6 +138,7 @@ class Influence:
 
     def to_scipy(self) -> csr_array:
         """Return the influence matrix [V, V] as a SciPy sparse array."""
+        check_extra("scipy", "sparse matrices need SciPy")
         from scipy.sparse import csr_array  # pyright: ignore[reportMissingTypeStubs]
 
         return csr_array((self.values, self.sources, self.starts), (self.n_variables, self.n_variables))

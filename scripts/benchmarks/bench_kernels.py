@@ -6,7 +6,7 @@ Groups: ``memory``, ``chain`` (Viterbi and forward-backward against python-crfsu
 against numba and numpy), ``csr`` (binary graphs without order), ``skip`` (chains with links, 9 tags), ``scaling``,
 ``count`` (joint states of small graphs) and ``denoise`` (a picture, from file to file). One core, best of several
 interleaved runs. Ratios are comparable between machines, times are not. ``--quick`` only tests that everything runs.
-The peers need numba: pip install 'herdner[dev]'.
+The peers need numba: pip install '.[dev]'.
 """
 
 from __future__ import annotations
@@ -38,9 +38,7 @@ def main(only: Only = None, repeats: Repeats = 7, quick: Quick = False, as_json:
     """Measure the compiled loops, against implementations that users write and in units of one libm exp."""
     chosen = chosen_groups(list(GROUPS), only)
     if "grid" in chosen and find_spec("numba") is None:
-        raise SystemExit(
-            "the peers of the group grid need numba: pip install 'herdner[dev]', or choose others by --only"
-        )
+        raise SystemExit("the peers of the group grid need numba: pip install '.[dev]', or choose others by --only")
     effort = Effort(200_000, 4, 1, 20) if quick else Effort(repeats=repeats)
     report({name: partial(GROUPS[name], effort) for name in chosen}, quick, as_json)
 

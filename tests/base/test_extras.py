@@ -30,5 +30,5 @@ def test_each_extra_installs_the_modules_that_the_advice_is_for():
 def test_a_missing_library_is_an_error_that_names_its_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     for function in (check_extra, import_extra):
-        with pytest.raises(MissingExtra, match=re.escape("figures need it: pip install 'herdner[evaluate]'")):
+        with pytest.raises(MissingExtra, match=re.escape("figures need it: pip install '.[evaluate]'")):
             function("matplotlib.pyplot", "figures need it")

@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 import pytest
-from data import ELSEWHERE
+from data import ELSEWHERE, REPOSITORY
 
 # Modules that take seconds or tens of megabytes, and are not needed to tag a line.
 HEAVY = """arviz asyncio dask fastapi http.client jax matplotlib pandas pyarrow requests rich scipy seqeval sklearn
@@ -64,11 +64,16 @@ def test_importing_herdner_does_not_import_numpy() -> None:
 
 # Commands without an optional library: one line says what to install.
 MISSING = [
-    ("spacy", ["tag", "--format", "spacy", "-o", "a"], ".spacy files need spaCy: pip install 'herdner[spacy]'"),
+    (
+        "scipy",
+        ["train", "--train", f"{REPOSITORY}/corpora/herdner_news.dev.conll:conll", "--output", "a"],
+        "training needs SciPy: pip install '.[scipy]'",
+    ),
+    ("spacy", ["tag", "--format", "spacy", "-o", "a"], ".spacy files need spaCy: pip install '.[spacy]'"),
     (
         "sklearn_crfsuite",
         ["train", "--train", "none.conll:conll", "--c1", "1", "--output", "a"],
-        "CRFsuite and L1 regularisation need sklearn-crfsuite: pip install 'herdner[train]'",
+        "CRFsuite and L1 regularisation need sklearn-crfsuite: pip install '.[train]'",
     ),
 ]
 

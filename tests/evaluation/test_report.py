@@ -116,15 +116,15 @@ def test_missing_packages_are_one_line(files, run, monkeypatch):
     code, out, err = run(files["gold"], files["after"], "--format", "html")
     assert code == 0
     assert err.splitlines() == [
-        "herdner: figures need Matplotlib: pip install 'herdner[evaluate]'",
-        "herdner: partial matches need nervaluate: pip install 'herdner[evaluate]'",
+        "herdner: figures need Matplotlib: pip install '.[evaluate]'",
+        "herdner: partial matches need nervaluate: pip install '.[evaluate]'",
     ]
-    assert "figures need Matplotlib: pip install &#39;herdner[evaluate]&#39;" in out
+    assert "figures need Matplotlib: pip install &#39;.[evaluate]&#39;" in out
     assert "<svg" not in out
     monkeypatch.setitem(sys.modules, "jinja2", None)
     code, out, err = run(files["gold"], files["after"], "--format", "html")
     assert (code, out) == (2, "")
-    assert err.startswith("herdner: HTML reports need Jinja2: pip install 'herdner[evaluate]'")
+    assert err.startswith("herdner: HTML reports need Jinja2: pip install '.[evaluate]'")
     assert run(files["gold"], files["after"], "--format", "md")[0] == 0
 
 

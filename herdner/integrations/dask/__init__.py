@@ -1,4 +1,4 @@
-"""Tagging of many documents on several processes or machines, by Dask (``pip install 'herdner[dask]'``).
+"""Tagging of many documents on several processes or machines, by Dask (``pip install '.[dask]'``).
 
 `tag_files` tags files and writes a folder of parts. `tag_bag` and `tag_frame` tag a Dask bag or data frame lazily.
 """

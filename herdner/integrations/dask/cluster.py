@@ -99,7 +99,7 @@ def check_workers(client: Client, timeout: float = TIMEOUT) -> None:
         client.wait_for_workers(1, timeout=timeout)
     except TimeoutError:
         raise ClusterError("the cluster has no workers; start some by: dask worker ADDRESS --nthreads 1") from None
-    remedy = f"install herdner[dask]=={herdner.__version__} on all of them"
+    remedy = f"install herdner {herdner.__version__} with its extra dask on all of them"
     try:
         versions: Any = client.run(worker_version)
     except Exception as error:  # the type depends on the cause, such as a missing package

@@ -10,13 +10,12 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, cast
 
 import numpy as np
-from scipy.cluster import vq  # pyright: ignore[reportMissingTypeStubs]
 
 from herdner._ext.features import TYPE_ATTRIBUTES
 from herdner.base.arrays import Floats
+from herdner.base.extras import import_extra
 from herdner.base.seeds import Seed, generator
 from herdner.ner.features import default_plan, make_extractor
 from herdner.ner.lexicon import TOPICS, VECTOR_CLASSES, Topics
@@ -85,7 +84,8 @@ def learn_topics(points: Floats, seed: Seed) -> Topics:
         points: float64[documents, 513], rows of `class_shares`.
         seed: Seed of the starting points.
     """
-    rng, centres, k_means = generator(seed), list[Floats](), cast(Any, vq).kmeans2
+    k_means = import_extra("scipy.cluster.vq", "training needs SciPy").kmeans2
+    rng, centres = generator(seed), list[Floats]()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # an empty cluster keeps its centre
         for k in TOPICS:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from herdner.base.arrays import Floats, Int64s
+from herdner.base.extras import check_extra
 from herdner.graph.graph import ImpossibleGraph
 from herdner.graph.tables import Graph, TableGraph, compile_tables
 from herdner.inference.gibbs.sharing import Sharing
@@ -152,6 +153,7 @@ def dobrushin_coefficient(kernel: Floats) -> float:
     Raises:
         ValueError: The matrix is not square, or a row is no distribution.
     """
+    check_extra("scipy", "the ergodic coefficient needs SciPy")
     from scipy.spatial.distance import pdist
 
     rows = np.asarray(kernel, np.float64)

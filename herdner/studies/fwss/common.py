@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol, cast
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.optimize import minimize  # pyright: ignore[reportMissingTypeStubs, reportUnknownVariableType]
 
 from herdner.base.arrays import Floats
 from herdner.base.checks import check_integer
+from herdner.base.extras import import_extra
 from herdner.graph import DensityGraph
 from herdner.studies.fwss.kernels import KernelMean, as_kernel_mean, as_points, median_bandwidth
 from herdner.studies.fwss.points import Points
 from herdner.studies.fwss.stein import ksd_bandwidth
 from herdner.studies.fwss.targets import Target
+
+minimize = import_extra("scipy.optimize", "Stein sampling needs SciPy").minimize
 
 Mover = Callable[[Floats], Floats]
 
@@ -356,5 +358,4 @@ def find_mode(target: Target, x: Floats, batches: GradientBatches, n_steps: int)
         return (value, slope) if np.isfinite(value) and np.isfinite(slope).all() else (np.inf, np.zeros_like(at))
 
     options = {"maxiter": n_steps, "maxfun": 2 * n_steps + 20, "maxcor": 20, "ftol": 1e-15, "gtol": 1e-9}
-    result = cast(Any, minimize(minus, x[0], jac=True, method="L-BFGS-B", options=options))
-    return result.x[None]
+    return minimize(minus, x[0], jac=True, method="L-BFGS-B", options=options).x[None]

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Any, Literal, cast
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import special  # pyright: ignore[reportMissingTypeStubs]
-from scipy.optimize import minimize  # pyright: ignore[reportMissingTypeStubs, reportUnknownVariableType]
 
 from herdner.base.arrays import Floats
 from herdner.base.checks import check_integer
+from herdner.base.extras import import_extra
 from herdner.base.seeds import Seed, generator
 from herdner.studies.fwss.common import (
     Adam,
@@ -29,6 +28,9 @@ from herdner.studies.fwss.kernels import check_bandwidth, fixed_bandwidth
 from herdner.studies.fwss.points import Points
 from herdner.studies.fwss.stein import SteinField, stein_kernel
 from herdner.studies.fwss.targets import Target, as_target
+
+special = import_extra("scipy.special", "Stein sampling needs SciPy")
+minimize = import_extra("scipy.optimize", "Stein sampling needs SciPy").minimize
 
 _BANDWIDTH_EVERY = 10
 
@@ -236,8 +238,7 @@ def _simplex(objective: _GreedyObjective, x: Floats, limits: Floats | None, scal
 
     first = np.concatenate([x, x + 0.5 * scale * np.eye(x.shape[1])])
     options = {"initial_simplex": first, "maxfev": 50 * x.shape[1], "xatol": 1e-4, "fatol": 1e-6}
-    best = cast(Any, minimize(value, x[0], method="Nelder-Mead", options=options))
-    return _inside(best.x[None], limits)
+    return _inside(minimize(value, x[0], method="Nelder-Mead", options=options).x[None], limits)
 
 
 def _limits(box: ArrayLike | None, dim: int) -> Floats | None:

@@ -6,11 +6,15 @@ from typing import cast
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.linalg import cho_solve, solve_triangular  # pyright: ignore[reportMissingTypeStubs, reportUnknownVariableType]
 
 from herdner.base.arrays import Floats
+from herdner.base.extras import import_extra
 from herdner.studies.fwss.kernels import KernelMean, as_kernel_mean, as_points, fixed_bandwidth, gram
 from herdner.studies.fwss.stein import check_scores, stein_kernel
+
+_linalg = import_extra("scipy.linalg", "Stein sampling needs SciPy")
+cho_solve = _linalg.cho_solve
+solve_triangular = _linalg.solve_triangular
 
 _FIRST_JITTER, _LAST_JITTER = 1e-13, 1e-4  # relative to the mean diagonal element
 _REFINEMENTS, _RESIDUAL = 20, 1e-9

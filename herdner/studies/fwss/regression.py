@@ -7,12 +7,17 @@ from typing import cast
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import expit, log_expit, logsumexp  # pyright: ignore[reportMissingTypeStubs, reportUnknownVariableType]
 
 from herdner.base.arrays import Floats, Int64s
 from herdner.base.checks import check_integer
+from herdner.base.extras import import_extra
 from herdner.graph import DensityFactors, FactorGraph, Reals
 from herdner.studies.fwss.targets import GammaOfExp, Target, check_data, grad_scaled_normal, log_scaled_normal
+
+_special = import_extra("scipy.special", "Stein sampling needs SciPy")
+expit = _special.expit
+log_expit = _special.log_expit
+logsumexp = _special.logsumexp
 
 Terms = Int64s | None
 _CHUNK = 2**18  # hidden-unit values per piece, which fit a cache

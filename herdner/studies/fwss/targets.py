@@ -8,12 +8,14 @@ from typing import Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import logsumexp  # pyright: ignore[reportMissingTypeStubs, reportUnknownVariableType]
 
 from herdner.base.arrays import Floats, finite
 from herdner.base.checks import check_integer
+from herdner.base.extras import import_extra
 from herdner.graph import DensityFactors, DensityGraph, FactorGraph, Reals, compile_density
 from herdner.studies.fwss.kernels import KernelMean, MixtureMean
+
+logsumexp = import_extra("scipy.special", "Stein sampling needs SciPy").logsumexp
 
 Draw = Callable[[np.random.Generator, int], Floats]
 

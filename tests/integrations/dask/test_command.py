@@ -76,7 +76,7 @@ def test_without_dask_the_extra_is_named(call: Call, tmp_path: Path, monkeypatch
     (tmp_path / "in.txt").write_text("In Kenya.")
     monkeypatch.setitem(sys.modules, "dask", None)
     outcome = call("tag", tmp_path / "in.txt", "--output", tmp_path / "out", "--cluster", "local")
-    assert "pip install 'herdner[dask]'" in one_line(outcome, 1)
+    assert "pip install '.[dask]'" in one_line(outcome, 1)
 
 
 @pytest.mark.slow

@@ -8,7 +8,7 @@ import pytest
 
 from herdner.text.io.source import Source
 
-pa = pytest.importorskip("pyarrow", reason="needs pyarrow: pip install 'herdner[dask]'")
+pa = pytest.importorskip("pyarrow", reason="needs pyarrow: pip install '.[dask]'")
 pq = pytest.importorskip("pyarrow.parquet")
 parquet = pytest.importorskip("herdner.text.io.parquet")
 

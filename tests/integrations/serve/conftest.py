@@ -11,9 +11,9 @@ import pytest
 
 import herdner
 
-pytest.importorskip("fastapi", reason="needs FastAPI: pip install 'herdner[serve]'")
+pytest.importorskip("fastapi", reason="needs FastAPI: pip install '.[serve]'")
 pytest.importorskip("httpx", reason="needs httpx, by which FastAPI's test client asks")
-uvicorn = pytest.importorskip("uvicorn", reason="needs uvicorn: pip install 'herdner[serve]'")
+uvicorn = pytest.importorskip("uvicorn", reason="needs uvicorn: pip install '.[serve]'")
 
 
 @pytest.fixture(scope="session")

@@ -16,7 +16,7 @@ from commands import Call, exit_code, one_line
 from data import ELSEWHERE
 from patience import PATIENCE
 
-pytest.importorskip("fastapi", reason="needs FastAPI: pip install 'herdner[serve]'")
+pytest.importorskip("fastapi", reason="needs FastAPI: pip install '.[serve]'")
 httpx = pytest.importorskip("httpx", reason="needs httpx, to ask the server")
 
 
@@ -113,7 +113,7 @@ def test_wrong_use_is_one_line(call: Call, arguments: list[str], said: str, code
 
 def test_without_fastapi_it_says_what_to_install(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "fastapi", None)
-    assert "pip install 'herdner[serve]'" in one_line(call("serve"), 2)
+    assert "pip install '.[serve]'" in one_line(call("serve"), 2)
 
 
 @pytest.mark.parametrize(("host", "warned"), [("127.0.0.1", False), ("0.0.0.0", True)])

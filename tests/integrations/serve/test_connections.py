@@ -12,8 +12,8 @@ from contextlib import ExitStack
 import pytest
 from patience import PATIENCE
 
-pytest.importorskip("fastapi", reason="needs FastAPI: pip install 'herdner[serve]'")
-uvicorn = pytest.importorskip("uvicorn", reason="needs uvicorn: pip install 'herdner[serve]'")
+pytest.importorskip("fastapi", reason="needs FastAPI: pip install '.[serve]'")
+uvicorn = pytest.importorskip("uvicorn", reason="needs uvicorn: pip install '.[serve]'")
 connections = pytest.importorskip("herdner.integrations.serve.connections")
 
 ASK = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"

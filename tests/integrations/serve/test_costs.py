@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-pytest.importorskip("fastapi", reason="needs FastAPI: pip install 'herdner[serve]'")
+pytest.importorskip("fastapi", reason="needs FastAPI: pip install '.[serve]'")
 
 from bench_service import measure
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from patience import PATIENCE
 
-pytest.importorskip("fastapi", reason="needs FastAPI: pip install 'herdner[serve]'")
+pytest.importorskip("fastapi", reason="needs FastAPI: pip install '.[serve]'")
 pytest.importorskip("httpx", reason="needs httpx, to ask the server")
 
 

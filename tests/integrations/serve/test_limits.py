@@ -19,7 +19,7 @@ from patience import PATIENCE, wait_until
 from herdner import Document, Tagger
 from herdner.crf.templates import linear_chain_template
 
-pytest.importorskip("fastapi", reason="needs FastAPI: pip install 'herdner[serve]'")
+pytest.importorskip("fastapi", reason="needs FastAPI: pip install '.[serve]'")
 
 from herdner.integrations.serve.middleware import RequestGuard
 from herdner.integrations.serve.pool import (

@@ -13,7 +13,7 @@ from data import REPOSITORY
 import herdner
 from herdner import Tagger
 
-pytest.importorskip("fastapi", reason="needs FastAPI: pip install 'herdner[serve]'")
+pytest.importorskip("fastapi", reason="needs FastAPI: pip install '.[serve]'")
 
 from herdner.integrations.serve import Limits, create_app
 from herdner.integrations.serve.middleware import HEADERS

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from commands import Call, one_line
 
-pytest.importorskip("PIL", reason="pictures need Pillow: pip install 'herdner[files]'")
+pytest.importorskip("PIL", reason="pictures need Pillow: pip install '.[files]'")
 from PIL import Image
 
 from herdner.studies.denoising.pictures import read_picture

@@ -21,8 +21,8 @@ from herdner.text.document import Document
 from herdner.text.entity import Entity
 from herdner.text.io.source import FormatError
 
-pytest.importorskip("spacy", reason="needs spaCy: pip install 'herdner[spacy]'")
-pytest.importorskip("pyarrow", reason="needs pyarrow: pip install 'herdner[files]'")
+pytest.importorskip("spacy", reason="needs spaCy: pip install '.[spacy]'")
+pytest.importorskip("pyarrow", reason="needs pyarrow: pip install '.[files]'")
 STORY = Document.from_tokens([["Ada", "sang"]], [["B-PER", "O"]], id="a")
 
 

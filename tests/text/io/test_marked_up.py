@@ -50,7 +50,7 @@ def test_long_markdown_is_refused(monkeypatch: pytest.MonkeyPatch):
 @pytest.fixture(autouse=True)
 def _mammoth(request: pytest.FixtureRequest) -> None:
     if "docx" in request.node.name:
-        pytest.importorskip("mammoth", reason="needs mammoth: pip install 'herdner[files]'")
+        pytest.importorskip("mammoth", reason="needs mammoth: pip install '.[files]'")
 
 
 def test_docx_text(tmp_path: Path):
