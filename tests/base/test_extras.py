@@ -14,7 +14,13 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-PACKAGES = {"PIL": "pillow", "stdnum": "python-stdnum", "pysat": "python-sat", "sklearn": "scikit-learn"}
+PACKAGES = {
+    "PIL": "pillow",
+    "stdnum": "python-stdnum",
+    "markdown_it": "markdown-it-py",
+    "pysat": "python-sat",
+    "sklearn": "scikit-learn",
+}
 
 
 def test_each_extra_installs_the_modules_that_the_advice_is_for():
