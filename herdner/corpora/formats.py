@@ -140,6 +140,8 @@ _FORMATS = [
     ),
     _columns("wikigold", "wikigold: token, tag (IOB1)", Layout(), "wikigold.*"),
     _columns("norne", "NorNE: token, tag (IOB2)", Layout(), "nob.*", "nno.*"),
+    _columns("mobie", "MobIE: token, part of speech, chunk, tag (IOB2)", Layout(), "*.conll2003"),
+    _columns("ler", "German court decisions: token, tag (IOB2)", Layout(), "ler_*.conll"),
     Format("ieer", "NIST IE-ER 1999: SGML-like news stories; PER, LOC, ORG", read_ieer),
     Format(
         "text",

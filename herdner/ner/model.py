@@ -19,7 +19,7 @@ from herdner.crf.weights import MOST_TAGS, ChainWeights
 from herdner.ner.calibration import Calibration
 from herdner.ner.features import FeaturePlan, make_extractor
 from herdner.ner.lexicon import Gazetteers, Lexicon, Topics, WordValues
-from herdner.ner.model_file import check_arrays, intact, read_model, write_model
+from herdner.ner.model_file import check_arrays, intact, read_model, with_shared, without_shared, write_model
 from herdner.text.tags import SCHEMES, Scheme, check_tags
 from herdner.text.tokenize import TokenizerSettings
 
@@ -61,12 +61,23 @@ class TaggerModel:
         table = FeatureWeights(w.keys, w.starts, w.entry_labels, w.entry_weights, len(w.labels))
         return make_extractor(self.plan, self.lexicon, table)
 
-    def save(self, where: str | os.PathLike[str] | IO[bytes], *, weight_type: str = "float64") -> None:
+    def save(
+        self,
+        where: str | os.PathLike[str] | IO[bytes],
+        *,
+        weight_type: str = "float64",
+        shared_lexicon: str | None = None,
+    ) -> None:
         """Write the model to a stream or a file. A file is written atomically.
 
         Args:
             where: Path or binary stream.
             weight_type: Type of the stored feature weights: "float64", or "float32" or "float16", which round them.
+            shared_lexicon: Shipped model whose word classes and vector classes this model has. They are not stored;
+                `load` reads those that are missing from the shipped model.
+
+        Raises:
+            ValueError: Neither word classes nor vector classes equal those of the shipped model.
         """
         w = self.weights
         arrays = {
@@ -94,6 +105,8 @@ class TaggerModel:
         }  # fmt: skip
         if self.calibration is not None:
             header["calibration"] = self.calibration.to_dict()
+        if shared_lexicon is not None:
+            header["shared_lexicon"], arrays = without_shared(arrays, shared_lexicon, _SHARED)
         write_model(where, header, arrays)
 
     @staticmethod
@@ -108,7 +121,7 @@ class TaggerModel:
         """
         file = read_model(where)
         with intact(where, "model", "train"):
-            return _model(file.header, file.arrays)
+            return _model(file.header, with_shared(file, _SHARED))
 
 
 # Type and number of axes of each array of a model file.
@@ -119,6 +132,8 @@ _ARRAYS = {
     "vector_classes_keys": ("<u8", 1), "vector_classes_values": ("<u4", 1),
     "topics": ("<f4", 2), "gazetteers_keys": ("<u8", 1), "gazetteers_values": ("<u4", 1),
 }  # fmt: skip
+
+_SHARED = "word_classes_keys", "word_classes_values", "vector_classes_keys", "vector_classes_values"
 
 
 def _packed(name: str, table: WordValues) -> dict[str, NDArray[Any]]:

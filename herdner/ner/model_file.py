@@ -6,7 +6,7 @@ import hashlib
 import importlib.resources
 import json
 import os
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
@@ -96,6 +96,62 @@ def read_model(where: Where, format: str = FORMAT) -> ModelFile:
     if header.pop("checksum", None) != checksum(header, arrays):
         raise ModelError(f"{path}: damaged model (the checksum does not match the contents); train or copy it again")
     return ModelFile(header, arrays)
+
+
+def without_shared(
+    arrays: Mapping[str, NDArray[Any]], model: str, names: Sequence[str]
+) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """Separate the arrays of a model that a shipped model also has.
+
+    Args:
+        arrays: Arrays by name.
+        model: Name of the shipped model.
+        names: Names of the arrays that may be shared.
+
+    Returns:
+        The value "shared_lexicon" of the header, and the other arrays.
+
+    Raises:
+        ValueError: No array equals that of the shipped model.
+    """
+    theirs = _shipped_arrays(model, names)
+    shared = {name: array for name, array in theirs.items() if name in arrays and np.array_equal(arrays[name], array)}
+    if not shared:
+        raise ValueError(f"`shared_lexicon`: no array of the lexicon equals that of the model {model!r}; leave it out")
+    value = {"model": model, "arrays": sorted(shared), "checksum": checksum({}, shared)}
+    return value, {name: array for name, array in arrays.items() if name not in shared}
+
+
+def with_shared(file: ModelFile, names: Sequence[str]) -> dict[str, NDArray[Any]]:
+    """Return the arrays of a model file together with those that it shares with a shipped model.
+
+    Args:
+        file: Contents of the file.
+        names: Names of the arrays that may be shared.
+
+    Raises:
+        ValueError: The shipped model does not exist or has other arrays.
+    """
+    value = file.header.get("shared_lexicon")
+    if value is None:
+        return file.arrays
+    listed: Any = value["arrays"]
+    if not isinstance(listed, list) or not set(map(str, cast(list[object], listed))) <= set(names) - set(file.arrays):
+        raise ValueError(f"the shared arrays must be some of {', '.join(names)}, got {listed!r:.80}")
+    shared = _shipped_arrays(str(value["model"]), cast(list[str], listed))
+    if checksum({}, shared) != value["checksum"]:
+        raise ValueError(f"its lexicon is that of another version of the model {value['model']}; install that version")
+    return {**file.arrays, **shared}
+
+
+def _shipped_arrays(model: str, names: Sequence[str]) -> dict[str, NDArray[Any]]:
+    """Return the arrays of these names that a shipped model has."""
+    shipped = shipped_models()
+    if model not in shipped:
+        raise ValueError(f"the shared model must be one of {', '.join(sorted(shipped))}, got {model!r:.80}")
+    with importlib.resources.as_file(shipped[model]) as path:
+        arrays = read_model(path).arrays
+    return {name: arrays[name] for name in names if name in arrays}
 
 
 @contextmanager

@@ -1,8 +1,8 @@
 """Tokenization of strings without white space by spaCy's algorithm and rules, without importing spaCy.
 
 The algorithm is that of ``spacy.tokenizer.Tokenizer`` (https://spacy.io/usage/linguistic-features#how-tokenizer-works)
-and gives the same tokens. `english` reads spaCy's rules for English from a data file; the rules of other languages come
-from spaCy itself. Importing spaCy would take longer than tagging a page.
+and gives the same tokens. `shipped_rules` reads spaCy's rules for the languages of the shipped models from data files;
+the rules of other languages come from spaCy itself. Importing spaCy would take longer than tagging a page.
 """
 
 from __future__ import annotations
@@ -66,12 +66,22 @@ class SplitRules:
         )
 
 
-def english() -> SplitRules:
-    """Return spaCy's tokenizer rules for English (MIT licence).
+LANGUAGES_WITH_RULES = {
+    "da": "danish", "de": "german", "en": "english", "nb": "norwegian", "pt": "portuguese", "sv": "swedish"
+}  # fmt: skip
+"""Languages of the shipped models, and the names of their files of rules."""
 
-    They are exported by ``scripts/models/english_rules.py``.
+
+def shipped_rules(language: str) -> SplitRules:
+    """Return spaCy's tokenizer rules (MIT licence) for the language of a shipped model.
+
+    They are exported by ``scripts/models/tokenizer_rules.py``.
+
+    Args:
+        language: A key of `LANGUAGES_WITH_RULES`.
     """
-    rules = json.loads((importlib.resources.files("herdner") / "data" / "english.json").read_text(encoding="utf-8"))
+    file = importlib.resources.files("herdner") / "data" / f"{LANGUAGES_WITH_RULES[language]}.json"
+    rules = json.loads(file.read_text(encoding="utf-8"))
     address = cache(lambda: re.compile(rules["address"]))  # lazily, see `Splitter`
     return SplitRules(
         prefixes=tuple(rules["prefixes"]),

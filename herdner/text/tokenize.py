@@ -22,7 +22,7 @@ from herdner._ext.text import Runs
 from herdner.base.locks import ForkLock
 from herdner.text.document import Document
 from herdner.text.sentences import ENGLISH, SentenceRules
-from herdner.text.splitting import Splitter, english, spacy_rules
+from herdner.text.splitting import LANGUAGES_WITH_RULES, Splitter, shipped_rules, spacy_rules
 
 # News texts contain "U.S.-led", "U.S./Mexico", "(AP)-based", "--Paris", "``Moi" and "NAIROBI--", and byte-order marks
 # and zero-width spaces copied from web pages. spaCy's English rules do not split these from the name.
@@ -183,7 +183,7 @@ class Tokenizer:
     @cached_property
     def _splitter(self) -> Splitter:  # lazily initialised: tokenized documents need no rules
         language, words = self.settings.language, self.settings.sentences.abbreviations
-        rules = english() if language == "en" else spacy_rules(language)
+        rules = shipped_rules(language) if language in LANGUAGES_WITH_RULES else spacy_rules(language)
         return Splitter(rules.extended(PREFIXES, SUFFIXES, INFIXES, words))
 
 

@@ -21,14 +21,15 @@ from typing import Any
 import pytest
 import spacy
 from data import ELSEWHERE, REPOSITORY, shared_data
-from english_rules import written
 from hypothesis import given
 from hypothesis import strategies as st
 from quick import examples
+from tokenizer_rules import written
 
 from herdner._ext.hashing import hash_string
 from herdner.text.document import Document
 from herdner.text.sentences import CLOSERS, ENDS, ENGLISH, OPENERS, SentenceRules
+from herdner.text.splitting import LANGUAGES_WITH_RULES
 from herdner.text.tokenize import INFIXES, LONGEST_RUN, PREFIXES, SUFFIXES, Tokenizer, TokenizerSettings
 
 TOKENIZER = Tokenizer()
@@ -129,12 +130,14 @@ def test_all_words_of_the_corpora_are_split_as_by_spacy() -> None:
         assert TOKENIZER.tokens(text) == spacy_tokens(text)
 
 
-def test_the_rules_of_english_are_those_of_spacy() -> None:
+@pytest.mark.parametrize("language", LANGUAGES_WITH_RULES)
+def test_the_shipped_rules_are_those_of_spacy(language: str) -> None:
     """The exported rules equal those of the installed spaCy; later versions of spaCy may differ."""
-    shipped = json.loads((REPOSITORY / "herdner/data/english.json").read_text(encoding="utf-8"))
+    name = LANGUAGES_WITH_RULES[language]
+    shipped = json.loads((REPOSITORY / f"herdner/data/{name}.json").read_text(encoding="utf-8"))
     if spacy.about.__version__.rpartition(".")[0] not in shipped["source"]:
         pytest.skip(f"spaCy {spacy.about.__version__} is not the one that the rules come from")
-    assert {**json.loads(json.dumps(written())), "source": ""} == {**shipped, "source": ""}
+    assert {**json.loads(json.dumps(written(language))), "source": ""} == {**shipped, "source": ""}
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,63 @@
+"""Passages that herdner's own texts share with evaluation corpora."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
+from pathlib import Path
+
+from herdner.corpora.formats import read_documents
+from herdner.text.tokenize import Tokenizer
+
+LENGTH = 7  # words
+
+
+def words(tokens: Iterable[str]) -> list[str]:
+    """Return the tokens with letters, in lower case."""
+    return [token.lower() for token in tokens if any(map(str.isalpha, token))]
+
+
+def sequences(text: Sequence[str]) -> Iterator[tuple[str, ...]]:
+    """Yield all sequences of `LENGTH` words."""
+    for start in range(len(text) - LENGTH + 1):
+        yield tuple(text[start : start + LENGTH])
+
+
+def own_texts(folder: Path) -> list[list[str]]:
+    """Return the words of each of herdner's own texts."""
+    texts = [words(d.tokens) for path in sorted(folder.glob("*.conll")) for d in read_documents(path, "conll")]
+    return [*texts, words(Tokenizer().tokens((folder / "article.txt").read_text(encoding="utf-8")))]
+
+
+def corpus_texts(path: Path, format: str) -> Iterator[list[str]]:
+    """Yield the words of each file of a corpus.
+
+    Formats are "columns" (tokens in the first column), "conllu" (in the second), "text" and "ieer".
+    """
+    if format == "ieer":
+        yield from (words(document.tokens) for document in read_documents(path, format, tokenizer=Tokenizer()))
+        return
+    for file in sorted(path.iterdir()) if path.is_dir() else [path]:
+        text = file.read_text(encoding="utf-8")
+        if format == "text":
+            yield words(text.split())
+        else:
+            rows = (line.split(None, 2) for line in text.splitlines())
+            column = 1 if format == "conllu" else 0
+            yield words(row[column] for row in rows if len(row) > column and row[0] not in ("#", "-DOCSTART-"))
+
+
+def shared_passages(own: Sequence[list[str]], others: Iterable[list[str]]) -> list[str]:
+    """Return the longest passages of our texts whose sequences all occur in other texts, sorted."""
+    known = {sequence for text in own for sequence in sequences(text)}
+    shared = known.intersection(sequence for text in others for sequence in sequences(text))
+    passages: set[str] = set()
+    for text in own:
+        is_shared = [sequence in shared for sequence in sequences(text)]
+        start = 0
+        for flag, group in groupby(is_shared):
+            n = len(list(group))
+            if flag:
+                passages.add(" ".join(text[start : start + n + LENGTH - 1]))
+            start += n
+    return sorted(passages)
