@@ -121,7 +121,7 @@ RECIPES = {
     "pt": Recipe(
         "Portuguese", "portuguese", ("PT", "BR"), ("pt_PT", "pt_BR"),
         (Part("uner_pt", "uner/pt_bosque-train.iob2"),), (Part("uner_pt", "uner/pt_bosque-dev.iob2"),),
-        classes=("es", 100_000),  # Spanish: the package has no Portuguese classes, and many words and names are the same
+        classes=("es", 100_000),  # the package has no Portuguese classes; many words and names are equal
     ),
     "de": Recipe(
         "German", "german", ("DE", "AT", "CH"), ("de_DE", "de_AT", "de_CH"),
