@@ -295,6 +295,7 @@ def read_inputs(
     encoding: str,
     on_file_end: Callable[[], object],
     on_document: Callable[[str], object] | None = None,
+    skip: int = 0,
     **options: Any,
 ) -> Iterator[Document | Failure]:
     """Read the documents of all input files, one file after the other.
@@ -304,6 +305,7 @@ def read_inputs(
         encoding: Encoding of the files.
         on_file_end: Function to call after each input.
         on_document: Function to call with the path of the input before each document or failure.
+        skip: Number of documents and failures at the beginning to leave out.
         **options: Options of the readers.
 
     Yields:
@@ -322,6 +324,9 @@ def read_inputs(
             logger.info("reading %s as %s", source if isinstance(source, str) else source.name, format)
             items = read_items(source, format, encoding, **options)
         for item in items:
+            if skip:
+                skip -= 1
+                continue
             if on_document is not None:
                 on_document(each.path)
             yield item

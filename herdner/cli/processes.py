@@ -25,7 +25,7 @@ BATCHES_IN_FLIGHT = 2  # for each process
 
 
 def tag_in_processes(
-    documents: Iterable[Document | Failure], jobs: int, model: str, inference: Inference, seed: int
+    documents: Iterable[Document | Failure], jobs: int, model: str, inference: Inference, seed: int, first: int = 0
 ) -> Iterator[Document | Failure]:
     """Tag documents in several processes, and yield the results in the order of the documents.
 
@@ -35,6 +35,7 @@ def tag_in_processes(
         model: Name or path of the model.
         inference: Options of tagging.
         seed: Random seed.
+        first: Index of the first document in the run.
 
     Yields:
         Tagged documents and failures, in the order of the documents.
@@ -47,7 +48,7 @@ def tag_in_processes(
         pool = ProcessPoolExecutor(jobs, mp_context=context, initializer=_load, initargs=(model, inference, seed))
     pending: deque[Future[list[Document | Failure]]] = deque()
     try:
-        for batch in batches(documents, 0, sys.maxsize):  # a batch hides the cost of sending it to a process
+        for batch in batches(documents, first, sys.maxsize):  # a batch hides the cost of sending it to a process
             with _signals_deferred():
                 pending.append(pool.submit(_tag_batch, batch))
             if len(pending) >= jobs * BATCHES_IN_FLIGHT:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 import typer
@@ -17,6 +19,7 @@ from herdner.cli.command import command
 from herdner.cli.common import (
     open_output,
     print_message,
+    print_note,
 )
 from herdner.cli.groups import TaggingOptions, TextOptions
 from herdner.cli.inputs import CommandInput, LanguageMessages, RunStatus, have_headings
@@ -41,6 +44,9 @@ ConfidenceOfOption = Annotated[Literal["name", "mention"], typer.Option(
     "each mention.")]
 JobsOption = Annotated[int | None, typer.Option(
     "--jobs", "-j", min=1, help="Number of processes [default: 1; with --cluster: all].")]
+ResumeOption = Annotated[bool, typer.Option(
+    "--resume", help="Keep finished documents in OUTPUT.unfinished until the output is complete. If the run is "
+    "interrupted, the same command continues it. Requires --output and JSON lines.")]
 ClusterOption = Annotated[str | None, typer.Option(
     "--cluster", metavar="ADDRESS", help="Tag on Dask: local, or a scheduler such as tcp://10.0.0.1:8786.")]
 # fmt: on
@@ -72,6 +78,7 @@ def tag(
     min_confidence: ConfidenceOption = None,
     min_confidence_of: ConfidenceOfOption = "name",
     jobs: JobsOption = None,
+    resume: ResumeOption = False,
     cluster: ClusterOption = None,
     part_size: Annotated[int, typer.Option(min=1, help="Megabytes of input in each part, with --cluster.")] = 8,
     strict: opt.StrictOption = False,
@@ -91,20 +98,34 @@ def tag(
         inputs = texts.expand(errors)
         target = TagOutput(output, choose_format(format_, output), texts.column, have_headings(inputs))
         check_not_input(output, [each.path for each in inputs])
+        _check_resume(resume, target, inputs)
     else:
         check_encoding(texts.encoding)
         format_ = format_ or "jsonl"
         files, input_format = _split_formats(files, input_format)
         _check_cluster_files(files, cluster, jobs, output, format_, input_format)
-        values = {"--errors": errors, "--min-confidence": min_confidence, "--strict": strict or None}
+        values = {
+            "--resume": resume or None,
+            "--errors": errors,
+            "--min-confidence": min_confidence,
+            "--strict": strict or None,
+        }
         values |= {"--pattern": texts.pattern, "--id-column": texts.id_column, "--delimiter": texts.delimiter}
+        values |= {"--min-confidence": min_confidence}
         _check_cluster_options(values)
     tagger, inference = tagging.load(min_confidence=min_confidence, min_confidence_of=min_confidence_of)
     status = RunStatus()
     if target is not None:
         documents = partial(texts.read, inputs, strict=strict)
-        tag = _tagging_function(tagger, inference, tagging, jobs or 1)
-        _tag_inputs(documents, len(inputs), tag, LanguageMessages(tagger), target, status, errors)
+        run = TagRun(
+            documents, len(inputs), _tagging_function(tagger, inference, tagging, jobs or 1), LanguageMessages(tagger)
+        )
+        if resume:
+            _tag_resumably(
+                run, target, _run_settings(texts, tagging, inference, inputs, strict, errors), status, errors
+            )
+        else:
+            _tag_inputs(run, target, status, errors)
     else:
         _tag_on_cluster(
             files, output or "", client=cluster, jobs=jobs, format=format_, input_format=input_format,
@@ -160,33 +181,143 @@ def _tagging_function(tagger: Tagger, inference: Inference, tagging: TaggingOpti
     return partial(tag_in_processes, jobs=jobs, model=tagging.model, inference=inference, seed=tagging.seed)
 
 
-def _tag_inputs(
-    read: Callable[..., Iterator[Document | Failure]], n_inputs: int, tag: Tag, languages: LanguageMessages,
-    output: TagOutput, status: RunStatus, errors: str | None,
-) -> None:  # fmt: skip
+class TagRun(NamedTuple):
+    """Functions that read and tag the documents of a run.
+
+    Attributes:
+        read: Function that reads documents and failures.
+        n_inputs: Number of input files.
+        tag: Function that tags them.
+        languages: Messages about texts in other languages.
+    """
+
+    read: Callable[..., Iterator[Document | Failure]]
+    n_inputs: int
+    tag: Tag
+    languages: LanguageMessages
+
+    @contextmanager
+    def results(
+        self, status: RunStatus, visible: bool = True, first: int = 0
+    ) -> Generator[Iterator[Document | Failure]]:
+        """Yield an iterator over the results of tagging, while a progress bar shows the number of files and tokens.
+
+        Args:
+            status: Counts of the run, which the progress bar shows.
+            visible: False hides the progress bar.
+            first: Index of the first document or failure; those before it are not tagged.
+        """
+        with show_progress("{task.fields[tokens]:,} tokens", visible=visible) as display:
+            task = display.add_task("tagging", total=self.n_inputs, tokens=0)
+            documents = self.read(
+                on_file_end=lambda: display.advance(task), on_document=self.languages.add_file, skip=first
+            )
+
+            def updated() -> Iterator[Document | Failure]:
+                for result in self.languages.check(self.tag(documents, first=first)):
+                    yield result
+                    display.update(task, tokens=status.tokens)
+
+            yield updated()
+
+
+def _tag_inputs(run: TagRun, output: TagOutput, status: RunStatus, errors: str | None) -> None:
     """Tag the documents of the input files, and write the tagged documents in the order of the input."""
     from herdner.corpora.formats import FORMATS, file_options, write_documents
 
     is_terminal = output.path in (None, "-") and sys.stdout.isatty()
-    with show_progress("{task.fields[tokens]:,} tokens", visible=not is_terminal) as display:
-        task = display.add_task("tagging", total=n_inputs, tokens=0)
-        results = languages.check(tag(read(on_file_end=lambda: display.advance(task), on_document=languages.add_file)))
-        tagged = _successes(results, output, status, errors, lambda: display.update(task, tokens=status.tokens))
+    with run.results(status, visible=not is_terminal) as results:
         writer_options = {"headed": output.has_headings, "column": output.column}
         supported = FORMATS[output.format].write_options
         with open_output(output.path) as stream:
             options = {key: value for key, value in writer_options.items() if key in supported}
             options |= file_options(output.format, output.path or "-")
-            write_documents(tagged, stream, output.format, **options)
+            write_documents(_successes(results, output, status, errors), stream, output.format, **options)
             if status.is_truncated or (status.failures and not status.documents):
                 status.exit_on_failure()  # exits before the output replaces an older file
     status.log_counts()
 
 
+# --- runs that continue after an interruption
+
+
+def _check_resume(resume: bool, output: TagOutput, inputs: Sequence[CommandInput]) -> None:
+    """Raise a usage error unless the run can be continued; without --resume, mention an interrupted run."""
+    if output.path in (None, "-"):
+        if resume:
+            raise UsageError("--resume needs a file that it can continue; add --output FILE.jsonl")
+        return
+    path = _journal_path(output)
+    if not resume:
+        if path.exists():
+            print_note(f"{path}: results of an interrupted run; add --resume to continue it, or delete this file")
+        return
+    if output.format != "jsonl":
+        raise UsageError(f"--resume needs JSON lines, got --format {output.format}; add --format jsonl")
+    if any(each.path == "-" for each in inputs):
+        raise UsageError("--resume cannot read standard input again; name files")
+
+
+def _journal_path(output: TagOutput) -> Path:
+    return Path(f"{output.path}.unfinished")
+
+
+def _run_settings(
+    texts: TextOptions, tagging: TaggingOptions, inference: Inference, inputs: Sequence[CommandInput], strict: bool,
+    errors: str | None,
+) -> dict[str, object]:  # fmt: skip
+    """Return the settings on which the results of a run depend."""
+    import herdner
+
+    reading = [texts.column, texts.id_column, texts.delimiter, texts.encoding, strict, errors == "replace"]
+    return {
+        "version": herdner.__version__, "model": _file_version(tagging.model), "inference": inference.to_dict(),
+        "seed": tagging.seed, "reading": reading,
+        "inputs": [(each.format, _file_version(each.path)) for each in inputs],
+    }  # fmt: skip
+
+
+def _file_version(path: str) -> tuple[object, ...]:
+    """Return the path, size and time of a file; only the path if there is none, as for a shipped model."""
+    try:
+        state = Path(path).stat()
+    except OSError:
+        return (path,)
+    return path, state.st_size, state.st_mtime_ns
+
+
+def _tag_resumably(
+    run: TagRun, output: TagOutput, settings: Mapping[str, object], status: RunStatus, errors: str | None
+) -> None:
+    """Tag the input files, and keep the results in a journal until the output is complete."""
+    from herdner.text.io.journal import Journal
+
+    with Journal.open(_journal_path(output), settings) as journal:
+        n_done = journal.n_documents + journal.n_failures
+        if n_done:
+            print_note(f"{journal.path}: {n_done} documents are done; the run continues with the next document")
+        status.documents, status.failures = journal.n_documents, journal.n_failures
+        status.is_truncated = journal.is_truncated and errors is None
+        if errors == "fail" and status.failures:
+            raise ValueError(f"{journal.path}: documents have failed: {status.failures}; nothing is written")
+        try:
+            with run.results(status, first=n_done) as results:
+                for _ in _successes(journal.record(results), output, status, errors):
+                    pass
+        except KeyboardInterrupt:
+            print_note(f"{journal.path}: the same command continues the run")
+            raise
+        if status.is_truncated or (status.failures and not status.documents):
+            status.exit_on_failure()
+        with open_output(output.path) as stream:
+            journal.copy_documents(stream)
+        journal.remove()
+    status.log_counts()
+
+
 def _successes(
-    results: Iterable[Document | Failure], output: TagOutput, status: RunStatus, errors: str | None,
-    update: Callable[[], object],
-) -> Iterator[Document]:  # fmt: skip
+    results: Iterable[Document | Failure], output: TagOutput, status: RunStatus, errors: str | None
+) -> Iterator[Document]:
     """Yield the tagged documents of a stream, and count documents, tokens and failures.
 
     Failures are not yielded.
@@ -202,7 +333,6 @@ def _successes(
             continue
         status.documents += 1
         status.tokens += len(result.tokens)
-        update()
         yield result
 
 

@@ -1,0 +1,151 @@
+"""Journal of a run: a file of finished documents, with which an interrupted run continues."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+from collections.abc import Generator, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+from herdner.base.files import lock_file
+from herdner.text.document import Document, Failure
+from herdner.text.io.write import utf8, write_jsonl
+
+_HEADER_KEY = "herdner_run"
+_FAILURE = b'{"failure": '  # first bytes of the line of a failure
+_MAX_HEADER = 1 << 16
+
+
+class Journal:
+    """Results of an unfinished run in a file: a header, then a JSON line for each document or failure.
+
+    Each line is written at once, so that a killed process loses only the documents that it was tagging. An incomplete
+    last line is removed when the journal is opened again.
+
+    Attributes:
+        path: Path of the file.
+        n_documents: Number of documents in the file.
+        n_failures: Number of failures in the file.
+        is_truncated: Whether a failure means that a file ended too early.
+    """
+
+    def __init__(self, path: Path, stream: IO[bytes]) -> None:
+        """Read the results that the file contains.
+
+        Args:
+            path: Path of the file.
+            stream: The open file, at the end of its header.
+        """
+        self.path, self._stream, self._start = path, stream, stream.tell()
+        self.n_documents, self.n_failures, self.is_truncated = 0, 0, False
+        for line in self._lines():
+            self._count(line)
+        self._stream.truncate()
+
+    @classmethod
+    @contextmanager
+    def open(cls, path: Path, settings: Mapping[str, object]) -> Generator[Journal]:
+        """Create a journal, or open the journal of an interrupted run.
+
+        Args:
+            path: Path of the file.
+            settings: Settings of the run by name, as JSON values. A run continues only with equal settings.
+
+        Yields:
+            The journal. The file stays until `remove`.
+
+        Raises:
+            ValueError: The file is no journal, belongs to a run with other settings, or another process uses it.
+            OSError: The file cannot be read or written.
+        """
+        digests = {name: _digest(value) for name, value in settings.items()}
+        with path.open("a+b") as appending, path.open("r+b") as stream:
+            if not lock_file(appending):
+                raise ValueError(f"{path}: another process uses this file; wait until it ends")
+            line = stream.readline(_MAX_HEADER)
+            if not line.endswith(b"\n"):  # a new file, or a process was killed before it had written the header
+                if line and not line.startswith(f'{{"{_HEADER_KEY}"'.encode()):
+                    raise ValueError(f"{path}: is not the journal of a run; move this file away")
+                stream.seek(0)
+                stream.truncate()
+                stream.write(json.dumps({_HEADER_KEY: digests}).encode() + b"\n")
+                stream.flush()
+            else:
+                _check_header(path, line, digests)
+            yield cls(path, stream)
+
+    def record(self, results: Iterable[Document | Failure]) -> Iterator[Document | Failure]:
+        """Write each result to the file, and yield it unchanged.
+
+        Args:
+            results: Results of the documents behind those in the file.
+        """
+        for result in results:
+            line = _line(result)
+            self._stream.write(line)
+            self._stream.flush()
+            self._count(line)
+            yield result
+
+    def copy_documents(self, stream: IO[Any]) -> None:
+        """Write the lines of all documents to a stream, without failures.
+
+        Args:
+            stream: A text or binary stream.
+        """
+        put = utf8(stream)
+        for line in self._lines():
+            if not line.startswith(_FAILURE):
+                put(line.decode())
+
+    def remove(self) -> None:
+        """Remove the file, because the run is finished."""
+        self.path.unlink()
+
+    def _count(self, line: bytes) -> None:
+        if line.startswith(_FAILURE):
+            self.n_failures += 1
+            self.is_truncated |= bool(json.loads(line)["is_truncated"])
+        else:
+            self.n_documents += 1
+
+    def _lines(self) -> Iterator[bytes]:
+        """Yield the complete lines behind the header, and leave the stream at their end."""
+        self._stream.seek(self._start)
+        end = self._start
+        for line in iter(self._stream.readline, b""):
+            if not line.endswith(b"\n"):
+                break
+            end += len(line)
+            yield line
+        self._stream.seek(end)
+
+
+def _digest(value: object) -> str:
+    return hashlib.sha256(json.dumps(value, sort_keys=True, default=str).encode()).hexdigest()[:16]
+
+
+def _check_header(path: Path, line: bytes, digests: Mapping[str, str]) -> None:
+    """Raise `ValueError` unless the first line of a journal has the same settings."""
+    try:
+        earlier: Any = json.loads(line)[_HEADER_KEY]
+        names = [name for name in {**earlier, **digests} if earlier.get(name) != digests.get(name)]
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise ValueError(f"{path}: is not the journal of a run; move this file away") from None
+    if names:
+        raise ValueError(
+            f"{path}: belongs to an interrupted run with other settings ({', '.join(names)}); run the same command, or"
+            " delete this file to start again"
+        )
+
+
+def _line(result: Document | Failure) -> bytes:
+    if isinstance(result, Failure):
+        record = {"failure": result.message, "is_truncated": result.is_truncated}
+        return json.dumps(record).encode() + b"\n"
+    stream = io.BytesIO()
+    write_jsonl([result], stream)
+    return stream.getvalue()

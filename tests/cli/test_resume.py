@@ -1,0 +1,132 @@
+"""`herdner tag --resume`: an interrupted run continues, and its output equals that of a run without interruption."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from commands import Call, one_line
+from data import ELSEWHERE
+
+from herdner import Tagger
+
+TEXT = "Ada Lovelace met Charles Babbage in Kenya. Lovelace left Kenya. "
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    lines = [json.dumps({"id": str(i), "text": f"{TEXT}{i}"}) for i in range(200)]
+    lines[7] = "{"  # a document that cannot be read
+    (tmp_path / "in.jsonl").write_text("\n".join(lines) + "\n")
+    return tmp_path
+
+
+def interrupted_after(monkeypatch: pytest.MonkeyPatch, n: int) -> None:
+    """Interrupt the next run after n results."""
+    outcomes = Tagger.outcomes
+
+    def first(self: Tagger, *arguments: Any, **options: Any) -> Iterator[Any]:
+        monkeypatch.setattr(Tagger, "outcomes", outcomes)
+        for i, result in enumerate(outcomes(self, *arguments, **options)):
+            if i == n:
+                raise KeyboardInterrupt
+            yield result
+
+    monkeypatch.setattr(Tagger, "outcomes", first)
+
+
+@pytest.mark.parametrize("output", ["out.jsonl", "out.jsonl.gz"])
+@pytest.mark.parametrize("backend", ["sum-product", "gibbs"])
+def test_the_output_equals_that_of_one_run(
+    call: Call, news_model: Path, folder: Path, monkeypatch: pytest.MonkeyPatch, output: str, backend: str
+) -> None:
+    arguments = ["tag", "in.jsonl", "-m", news_model, "-b", backend, "--seed", 3]
+    whole = call(*arguments, "-o", "whole.jsonl")
+    assert whole.code == 1
+    for n in (5, 20, 0):
+        interrupted_after(monkeypatch, n)
+        assert call(*arguments, "-o", output, "--resume").code == 130
+        assert not (folder / output).exists()
+    last = call(*arguments, "-o", output, "--resume")
+    assert last.code == 1
+    assert "25 documents are done" in last.err
+    written = (folder / output).read_bytes()
+    written = gzip.decompress(written) if output.endswith(".gz") else written
+    assert written == (folder / "whole.jsonl").read_bytes()
+    assert sorted(path.name for path in folder.iterdir()) == ["in.jsonl", output, "whole.jsonl"]
+
+
+def test_a_half_written_line_is_tagged_again(
+    call: Call, news_model: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    arguments = ["tag", "in.jsonl", "-m", news_model, "-o", "out.jsonl"]
+    call(*arguments)
+    whole = (folder / "out.jsonl").read_bytes()
+    interrupted_after(monkeypatch, 30)
+    call(*arguments, "--resume")
+    journal = folder / "out.jsonl.unfinished"
+    for cut in (5, 100, 4000):
+        journal.write_bytes(journal.read_bytes()[:-cut])
+        interrupted_after(monkeypatch, 0)
+        assert call(*arguments, "--resume").code == 130
+    call(*arguments, "--resume")
+    assert (folder / "out.jsonl").read_bytes() == whole
+
+
+def test_other_settings_and_other_inputs_are_refused(
+    call: Call, news_model: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    arguments = ["tag", "in.jsonl", "-m", news_model, "-o", "out.jsonl"]
+    interrupted_after(monkeypatch, 9)
+    call(*arguments, "--resume")
+    assert "add --resume to continue it" in call(*arguments, "--errors", "fail").err
+    assert "(seed)" in one_line(call(*arguments, "--resume", "--seed", 1), 1)
+    assert "(inference)" in one_line(call(*arguments, "--resume", "--set", "links=false"), 1)
+    (folder / "in.jsonl").write_text(json.dumps({"text": "In Kenya."}) + "\n")
+    assert "(inputs)" in one_line(call(*arguments, "--resume"), 1)
+    (folder / "out.jsonl.unfinished").write_text("notes\n")
+    assert "is not the journal of a run" in one_line(call(*arguments, "--resume"), 1)
+    assert (folder / "out.jsonl.unfinished").read_text() == "notes\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["in.jsonl"], "--resume needs a file"),
+        (["in.jsonl", "-o", "a.csv"], "--resume needs JSON lines, got --format csv"),
+        (["-", "-o", "a.jsonl"], "--resume cannot read standard input again"),
+    ],
+)
+def test_usage_errors(call: Call, folder: Path, arguments: list[str], message: str) -> None:
+    assert message in one_line(call("tag", *arguments, "--resume"), 2)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs SIGKILL")
+def test_a_killed_process_leaves_a_run_that_continues(call: Call, news_model: Path, folder: Path) -> None:
+    (folder / "in.jsonl").write_text("".join(json.dumps({"text": TEXT * 80 + str(i)}) + "\n" for i in range(150)))
+    arguments = ["tag", str(folder / "in.jsonl"), "-m", str(news_model), "-o", str(folder / "out.jsonl"), "--resume"]
+    process = subprocess.Popen([sys.executable, "-m", "herdner", *arguments], cwd=ELSEWHERE)
+    journal = folder / "out.jsonl.unfinished"
+    while not journal.exists() or journal.stat().st_size < 5_000:
+        assert process.poll() is None, "it has ended before it could be killed"
+        time.sleep(0.01)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    assert not (folder / "out.jsonl").exists()
+    n_done = journal.read_bytes().count(b"\n") - 1
+    assert 0 < n_done < 150
+    outcome = call(*arguments)
+    assert outcome.code == 0
+    assert f"{n_done} documents are done" in outcome.err
+    call(*arguments[:-2], str(folder / "whole.jsonl"))
+    assert (folder / "out.jsonl").read_bytes() == (folder / "whole.jsonl").read_bytes()
+    assert sorted(path.name for path in folder.iterdir()) == ["in.jsonl", "out.jsonl", "whole.jsonl"]
