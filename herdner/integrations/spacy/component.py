@@ -262,14 +262,22 @@ def factory(name: str, **options: Any) -> Callable[[Component], Component]:
     return decorate
 
 
-def add_requirement(nlp: Language) -> None:
+def add_requirement(nlp: Language) -> bool:
     """Add herdner to the requirements of the pipeline, from which ``spacy package`` builds a package.
 
     ``spacy package`` itself detects only libraries that were built by setuptools.
+
+    Args:
+        nlp: The pipeline.
+
+    Returns:
+        Whether herdner was among the requirements before, as in a saved pipeline.
     """
     requirements = list(nlp.meta.get("requirements") or [])
-    if not any(split_requirement(each)[0] == "herdner" for each in requirements):
+    is_present = any(split_requirement(each)[0] == "herdner" for each in requirements)
+    if not is_present:
         nlp.meta["requirements"] = [*requirements, f"herdner{get_minor_version_range(__version__)}"]
+    return is_present
 
 
 def configured_backend(backend: str | Mapping[str, Any] | None) -> Backend | None:

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import io
 import os
+import warnings
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
@@ -104,7 +105,7 @@ class HerdnerConsistency(EntityPipe):
         ignore_labels: Labels of entities that must not change.
         use_ner_scores: Whether to compute the probabilities of the preceding spaCy ``ner``, which takes as long as
             ``ner`` itself. Other entities get probabilities from the error rates of `NoiseModel`.
-        drop: Whether entities may be removed.
+        drop: Whether entities may be removed. An entity whose linked mentions all have its label is never removed.
         spans_key: Name of the group in ``doc.spans`` to read and write, with scores in its ``attrs[scores_key]``, as
             ``spancat`` does. None: ``doc.ents``, with ``ent._.confidence``.
         scores_key: Name of the attribute with the scores of a group.
@@ -134,8 +135,8 @@ class HerdnerConsistency(EntityPipe):
         seed: int = 0,
         scorer: Callable[..., dict[str, Any]] | None = None,
     ) -> None:
-        """Check the options of the component, and load its layer if the layer's file exists."""
-        add_requirement(nlp)
+        """Check the options of the component, and load its layer unless a saved pipeline provides it."""
+        is_saved = add_requirement(nlp)
         self.nlp, self.vocab, self.name = nlp, nlp.vocab, name
         self.ignore_labels, self.use_ner_scores, self.drop = frozenset(ignore_labels), use_ner_scores, drop
         self.scores_key, self.overlaps, self.seed, self.scorer = scores_key, overlaps, seed, scorer
@@ -151,9 +152,8 @@ class HerdnerConsistency(EntityPipe):
             child(seed, 0)  # checks the seed
             self.rules = [rule_from_text(rule) for rule in rules]
             self._backend = configured_backend(backend) or DEFAULT_BACKEND
-            # A file that does not exist may be contained in a saved pipeline.
-            if layer is not None and os.path.exists(layer):  # noqa: PTH110
-                self._use_layer(SkipChainLayer.load(layer))
+            if layer is not None and not is_saved:
+                self._load_layer(layer)
 
     # --- entities ---------------------------------------------------------------------------------------------------
 
@@ -200,7 +200,8 @@ class HerdnerConsistency(EntityPipe):
         )
         result = layer.apply(scores, task.tokens, task.offsets, links=links, seed=self.seed)
         confidences = [None] * len(result.spans) if result.confidences is None else result.confidences.tolist()
-        return task.merge(entities, result.spans, confidences, linked, tagger_confidences)
+        agreed = task.agreed_names(links)
+        return task.merge(entities, result.spans, confidences, linked, tagger_confidences, agreed)
 
     def _entities(self, doc: Doc) -> DocEntities:
         if self.spans_key is None:
@@ -224,13 +225,16 @@ class HerdnerConsistency(EntityPipe):
         """
         if self._trained is None and self._configured_layer is not None:
             with errors_name(self.name):
-                if not os.path.exists(self._configured_layer):  # noqa: PTH110
-                    raise ModelError(
-                        f"there is no layer file {self._configured_layer}: set the path of a file that"
-                        " SkipChainLayer.save has written, or set layer to null"
-                    )
-                self._use_layer(SkipChainLayer.load(self._configured_layer))
+                self._load_layer(self._configured_layer)
         return self._trained
+
+    def _load_layer(self, file: str) -> None:
+        if not os.path.exists(file):  # noqa: PTH110
+            raise ModelError(
+                f"there is no layer file {file}: set the path of a file that SkipChainLayer.save has written, or set"
+                " layer to null"
+            )
+        self._use_layer(SkipChainLayer.load(file))
 
     def _use_layer(self, layer: SkipChainLayer) -> None:
         if list(layer.labels) != tags_of(layer_labels(layer)) or layer.scores != "log-potentials":
@@ -347,6 +351,28 @@ class HerdnerConsistency(EntityPipe):
                 offsets.append(offsets_outside(gold, task.offsets))
         logger.info("%s: learning from %d documents", self.name, len(scores))
         self._use_layer(self._new_layer(labels, Learner(l2=l2)).fit(scores, tokens, tags, offsets))
+
+    def update(
+        self, examples: Iterable[Example], *, drop: float = 0.0, sgd: Any = None, losses: dict[str, float] | None = None
+    ) -> dict[str, float]:
+        """Warn that `initialize` learns the link tables, unless it has learned them.
+
+        Args:
+            examples: Ignored.
+            drop: Ignored.
+            sgd: Ignored.
+            losses: Losses of the components.
+
+        Returns:
+            ``losses``, unchanged.
+        """
+        if self._trained is None:
+            warnings.warn(
+                f"{self.name}: update does not train; the link tables stay as they are. To learn them, call initialize"
+                " with examples whose predicted entities are those of the earlier components",
+                stacklevel=2,
+            )
+        return {} if losses is None else losses
 
     # --- saving -----------------------------------------------------------------------------------------------------
 

@@ -9,7 +9,8 @@ A ``Doc`` may have white space tokens, a `Document` has none. `AlignedDocument` 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal, NamedTuple
+from functools import partial
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -103,15 +104,35 @@ def _sentence_starts(doc: Doc, starts_sentence: NDArray[np.uint64]) -> NDArray[n
 def register_extension(name: str = EXTENSION) -> bool:
     """Register an attribute such as ``span._.confidence`` if it does not exist, and return whether it can be set.
 
-    It cannot be set if another library has registered an extension of this name with a getter.
+    The value belongs to the label of the span for which it was set: a span with the same tokens and another label,
+    which another component has written, has the value None. It cannot be set if another library has registered an
+    extension of this name with a getter.
 
     Args:
         name: Name of the attribute.
     """
     if not DocSpan.has_extension(name):
-        DocSpan.set_extension(name, default=None)
+        DocSpan.set_extension(name, getter=partial(_extension_value, name), setter=partial(_set_extension_value, name))
     _, method, getter, setter = DocSpan.get_extension(name)
     return setter is not None or (getter is None and method is None)
+
+
+def _extension_key(name: str, span: DocSpan) -> tuple[str, str, int, int]:
+    """Return the key of an attribute in ``doc.user_data``, which spaCy adapts in copies of parts of a ``Doc``."""
+    return "._.", name, span.start_char, span.end_char
+
+
+def _set_extension_value(name: str, span: DocSpan, value: Any) -> None:
+    span.doc.user_data[_extension_key(name, span)] = {"label": span.label_, "value": value}
+
+
+def _extension_value(name: str, span: DocSpan) -> Any:
+    """Return the value that was set for a span, or None if it was set for a span with another label."""
+    stored = span.doc.user_data.get(_extension_key(name, span))
+    if not isinstance(stored, dict):  # None, or set before the attribute was registered
+        return stored
+    labels = {stored["label"], span.label_} - {""}
+    return stored["value"] if len(labels) < 2 else None
 
 
 def set_entities(
@@ -164,6 +185,20 @@ def set_entities(
     if confidences is not None and register_extension():
         for i in accepted:
             new[i]._.set(EXTENSION, float(confidences[i]))
+
+
+def set_sentences(doc: Doc, starts: Sequence[int]) -> None:
+    """Write sentence starts into a ``Doc``, unless an earlier component has set sentences.
+
+    Args:
+        doc: The ``Doc`` to change.
+        starts: Indices of the tokens that begin a sentence.
+    """
+    if not len(doc) or "sents" in doc.user_hooks or doc.has_annotation("SENT_START"):
+        return
+    first = {0, *starts}
+    for token in doc:
+        token.is_sent_start = token.i in first
 
 
 def blocked_tokens(doc: Doc) -> list[DocSpan]:

@@ -83,6 +83,16 @@ def training_documents(
     return documents
 
 
+def has_entities(doc: Doc, spans_key: str | None) -> bool:
+    """Return whether a reference ``Doc`` contains entities.
+
+    Args:
+        doc: The ``Doc``.
+        spans_key: Group of ``doc.spans`` with the entities; None: ``doc.ents``.
+    """
+    return len(doc.ents if spans_key is None else doc.spans.get(spans_key, ())) > 0
+
+
 def _is_annotated(doc: Doc, spans_key: str | None) -> bool:
     return doc.has_annotation("ENT_IOB") if spans_key is None else spans_key in doc.spans
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import io
 import os
+import warnings
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -26,6 +27,7 @@ from herdner.crf.link_rules import rule_from_text
 from herdner.crf.templates import linear_chain_template, skip_chain_template
 from herdner.integrations.spacy.component import (
     SCORER,
+    ComponentError,
     ConfiguredNames,
     EntityPipe,
     SavedPart,
@@ -35,26 +37,49 @@ from herdner.integrations.spacy.component import (
     errors_name,
     factory,
 )
-from herdner.integrations.spacy.doc import document_of, register_extension, set_entities
-from herdner.integrations.spacy.examples import training_documents
+from herdner.integrations.spacy.doc import document_of, register_extension, set_entities, set_sentences
+from herdner.integrations.spacy.examples import has_entities, training_documents
 from herdner.ner.inference import Inference
 from herdner.ner.known_names import Names
 from herdner.ner.lexicon import Lexicon
 from herdner.ner.model import TaggerModel
 from herdner.ner.model_file import ModelError, shipped_models
 from herdner.ner.tagger import Tagger, load
-from herdner.text.labels import new_label
+from herdner.text.labels import new_label, rename_labels
 from herdner.text.sentences import ENGLISH, SentenceRules
 from herdner.text.tags import Span
 from herdner.text.tokenize import TokenizerSettings
 
+ONTONOTES: dict[str, str | None] = {"PER": "PERSON", "LOC": "GPE", "MISC": None}
+"""Names of labels in OntoNotes, as in ``en_core_web_sm``. GPE are countries and places with a government, the most
+frequent places. OntoNotes has no label for miscellaneous names. Other labels of ``en_core9`` are those of OntoNotes.
+"""
+LABEL_PRESETS = {"ontonotes": ONTONOTES}
+
 
 class TaggedSpans(NamedTuple):
-    """Entities of one ``Doc``, as spans of its tokens in the order of the text, with their confidences and names."""
+    """Entities of one ``Doc``, as spans of its tokens in the order of the text, with their confidences and names.
+
+    Attributes:
+        spans: The spans.
+        confidences: Probability of each span.
+        name_ids: Name of each span.
+        sentence_starts: Indices of the tokens that begin a sentence.
+    """
 
     spans: list[Span]
     confidences: list[float]
     name_ids: list[int | None]
+    sentence_starts: list[int]
+
+
+def _label_names(labels: str | dict[str, str | None] | None) -> dict[str, str | None] | None:
+    """Return the new names of labels that the configuration describes."""
+    if not isinstance(labels, str):
+        return labels
+    if labels not in LABEL_PRESETS:
+        raise ValueError(f"labels must be new names of labels or {' or '.join(LABEL_PRESETS)}, got {labels!r}")
+    return LABEL_PRESETS[labels]
 
 
 @factory("herdner", default_config={"scorer": SCORER})
@@ -63,27 +88,29 @@ class HerdnerTagger(EntityPipe):
 
     The component uses the sentences that earlier components have set; otherwise herdner's own rules find sentences.
 
-    There is no ``update``: `initialize` trains the CRF completely, on all examples at once. ``nlp.update`` and
-    ``spacy train`` do not change the component.
+    `initialize` trains the CRF completely, on all examples at once. Therefore `update` does not train: after
+    `initialize` it changes nothing, as in ``spacy train``, and without `initialize` it raises an error.
 
     Args:
         nlp: The pipeline.
         name: Name of the component in the pipeline.
         model: A shipped model ("en") or a model file. None: `initialize`, ``from_disk`` or ``from_bytes`` provides the
-            model. A missing file is an error only when the component is used, because a saved pipeline may provide the
-            model.
+            model. In a saved pipeline, which contains its model, the file may be missing.
         backend: Name of an inference backend (`herdner.BACKENDS`), or a mapping of "name" and its options. None: the
             tagger's default.
         links: Whether the model's links are used.
         names: Known names (`herdner.Names`): a file, a list of spaCy's patterns, or a mapping with "file" or
             "patterns" and the options "strength", "hard" and "fold_case". A saved pipeline contains them.
-        labels: New names of the model's labels, as in ``{"PER": "PERSON", "LOC": "GPE"}``. None removes a label; a
-            label that is not listed keeps its name. ``names`` uses the model's own labels.
+        labels: New names of the model's labels, as in ``{"PER": "PERSON", "LOC": "GPE"}``, or "ontonotes" for
+            `ONTONOTES`. None removes a label; a label that is not listed keeps its name. ``names`` uses the model's own
+            labels.
         seed: Seed of samplers. Each ``Doc`` is sampled with the random numbers of ``Tagger.tag`` for this seed. Results
             do not depend on other documents, their order, the batch size or the number of processes.
         spans_key: Name of a group in ``doc.spans`` into which entities are also written, with their confidences in
             its ``attrs["scores"]``.
         annotate_ents: Whether entities are written into ``doc.ents``, with ``ent._.confidence``.
+        annotate_sents: Whether the sentences that herdner has found are written as ``token.is_sent_start``, if no
+            earlier component has set sentences.
         overwrite_ents: Whether entities replace earlier ones that they overlap. By default the earlier ones are kept,
             as with spaCy's ``ner``.
         scorer: Scorer as for spaCy's ``ner``; by default the F1 of ``doc.ents``.
@@ -101,20 +128,22 @@ class HerdnerTagger(EntityPipe):
         backend: str | dict[str, Any] | None = None,
         links: bool = True,
         names: ConfiguredNames | None = None,
-        labels: dict[str, str | None] | None = None,
+        labels: str | dict[str, str | None] | None = None,
         seed: int = 0,
         spans_key: str | None = None,
         annotate_ents: bool = True,
+        annotate_sents: bool = False,
         overwrite_ents: bool = False,
         scorer: Callable[..., dict[str, Any]] | None = None,
     ) -> None:
-        """Check the options of the component, and load its model if the model's file exists."""
-        add_requirement(nlp)
+        """Check the options of the component, and load its model unless a saved pipeline provides it."""
+        is_saved = add_requirement(nlp)
         self.vocab, self.name = nlp.vocab, name
         self.links, self.seed, self.scorer = links, seed, scorer
-        self.annotate_ents, self.overwrite_ents = annotate_ents, overwrite_ents
+        self.annotate_ents, self.annotate_sents, self.overwrite_ents = annotate_ents, annotate_sents, overwrite_ents
         self.cfg = {"spans_key": spans_key}
-        self._configured_model, self._configured_names, self._new_labels = model, names, labels
+        self._configured_model, self._configured_names = model, names
+        self._trained_texts: set[str] | None = None  # texts of the examples of `initialize`
         self._tagger: Tagger | None = None
         self._labels: tuple[str, ...] = ()
         register_extension()
@@ -122,12 +151,14 @@ class HerdnerTagger(EntityPipe):
             if not annotate_ents and spans_key is None:
                 raise ValueError("the component would write no output: set annotate_ents to true, or set spans_key")
             child(seed, 0)  # checks the seed
+            self._new_labels = _label_names(labels)
             self._backend = configured_backend(backend)
-            self._names = configured_names(names, missing_ok=True)
-            # A file that does not exist may be contained in a saved pipeline.
-            if model is not None and (model in shipped_models() or os.path.exists(model)):  # noqa: PTH110
+            self._names = configured_names(names, missing_ok=is_saved)
+            exists = model is not None and (model in shipped_models() or os.path.exists(model))  # noqa: PTH110
+            if model is not None and (exists or not is_saved):
                 self._use_model(load(model).model_)
-                self._check_new_labels()
+                if not isinstance(labels, str):
+                    self._check_new_labels()
             if self._tagger is not None and self._names is not None:
                 self._tagger.finder(self._names)  # raises an error if the model does not have a label of the names
 
@@ -140,7 +171,9 @@ class HerdnerTagger(EntityPipe):
             docs: The ``Doc`` of each prediction.
             predictions: Result of ``predict``.
         """
-        for doc, (spans, confidences, name_ids) in zip(docs, predictions, strict=True):
+        for doc, (spans, confidences, name_ids, sentence_starts) in zip(docs, predictions, strict=True):
+            if self.annotate_sents:
+                set_sentences(doc, sentence_starts)
             set_entities(
                 doc, spans, confidences, name_ids, spans_key=self.spans_key, annotate_ents=self.annotate_ents,
                 existing="overwrite" if self.overwrite_ents else "keep",
@@ -166,7 +199,8 @@ class HerdnerTagger(EntityPipe):
                 if (label := new_label(span.label, self._new_labels)) is not None
             ]
             spans, confidences, name_ids = map(list, zip(*rows, strict=True)) if rows else ([], [], [])
-            predictions.append(TaggedSpans(each.to_doc_spans(spans), confidences, name_ids))
+            starts = each.doc_tokens[each.document.sentence_offsets[:-1]].tolist()
+            predictions.append(TaggedSpans(each.to_doc_spans(spans), confidences, name_ids, starts))
         return predictions
 
     # --- model and names --------------------------------------------------------------------------------------------
@@ -226,11 +260,12 @@ class HerdnerTagger(EntityPipe):
         *,
         nlp: Language | None = None,
         train: bool | None = None,
+        base: str | None = None,
         lexicon: str | None = None,
         rules: list[str] | None = None,
         c1: float = 0.0,
-        c2: float = 0.3,
-        min_freq: int = 2,
+        c2: float | None = None,
+        min_freq: int | None = None,
         max_iterations: int = 80,
     ) -> None:
         """Train the chain and the links of the model on examples.
@@ -242,36 +277,97 @@ class HerdnerTagger(EntityPipe):
         Args:
             get_examples: Function that returns the examples.
             nlp: The pipeline.
-            train: Whether to train; None: only if the configuration has no model.
+            train: Whether to train. None: if there is a base or the configuration has no model; otherwise annotated
+                examples are an error, because they would change nothing.
+            base: A shipped model ("en") or a model file that is adapted to the examples. The entities have the new
+                names of ``labels``.
             lexicon: Model whose word classes and gazetteers are used, or "none". Default: the configured model, or
                 else "en" for English and none for other languages.
             rules: Rules that link mentions, as in `herdner.crf.link_rules.rule_from_text`. Default:
-                ``["same-word"]``; ``[]`` trains the chain alone.
+                those of the base, or ``["same-word"]``; ``[]`` trains the chain alone.
             c1: See `herdner.Tagger`.
             c2: See `herdner.Tagger`.
             min_freq: See `herdner.Tagger`.
             max_iterations: See `herdner.Tagger`.
 
         Raises:
-            ComponentError: An option is invalid, or the examples contain no entity.
+            ComponentError: An option is invalid, the examples contain no entity, or they would change nothing.
         """
-        if train is False or (train is None and self._configured_model is not None):
+        if train is False:
             return
-        language = str(nlp.lang if nlp is not None else self.vocab.lang)
+        spans_key = None if self.annotate_ents else self.spans_key
         with errors_name(self.name):
-            settings = TokenizerSettings(language, sentences=ENGLISH if language == "en" else SentenceRules())
-            links = [skip_chain_template(rule_from_text(rule)) for rule in (["same-word"] if rules is None else rules)]
-            spans_key = None if self.annotate_ents else self.spans_key
+            if train is None and base is None and self._configured_model is not None:
+                if any(has_entities(example.reference, spans_key) for example in get_examples()):
+                    raise ValueError(
+                        f"the component has the model {self._configured_model!r}, which examples do not change: set"
+                        f' base = "{self._configured_model}" in [initialize.components.{self.name}] to adapt it, train'
+                        " = true to train a new model, or train = false to keep the model"
+                    )
+                return
+            based = None if base is None else load(base)
+            language = str(nlp.lang if nlp is not None else self.vocab.lang)
+            if based is None:
+                settings = TokenizerSettings(language, sentences=ENGLISH if language == "en" else SentenceRules())
+                rules = ["same-word"] if rules is None else rules
+                own: dict[str, Any] = {"lexicon": self._lexicon(lexicon, language), "tokenizer": settings}
+            elif lexicon is not None:
+                raise ValueError("lexicon cannot be combined with base, which determines the lexicon; leave out one")
+            else:
+                settings, own = based.model_.tokenizer, {"scheme": based.model_.scheme}
+            if rules is not None:
+                links = [skip_chain_template(rule_from_text(rule)) for rule in rules]
+                own["templates"] = [linear_chain_template(), *links]
             documents = training_documents(get_examples(), settings.sentences, spans_key, self.name)
+            if based is not None:
+                documents = [rename_labels(document, self._model_labels(based)) for document in documents]
             logger.info("%s: training on %d documents", self.name, len(documents))
-            tagger = Tagger(
-                lexicon=self._lexicon(lexicon, language),
-                c1=c1, c2=c2, min_freq=min_freq, max_iterations=max_iterations,
-                templates=[linear_chain_template(), *links], tokenizer=settings,
-            )  # fmt: skip
-            card = {"training_documents": len(documents)}
-            tagger.fit(documents, card=card, seed=self.seed)  # pyright: ignore[reportUnknownMemberType]
+            tagger = Tagger(c1=c1, c2=c2, min_freq=min_freq, max_iterations=max_iterations, **own)
+            card = {"training_documents": len(documents), **({} if base is None else {"base": base})}
+            tagger.fit(documents, card=card, base=based, seed=self.seed)  # pyright: ignore[reportUnknownMemberType]
             self._use_model(tagger.model_)
+            self._trained_texts = {example.reference.text for example in get_examples()}
+
+    def _model_labels(self, base: Tagger) -> dict[str, str | None] | None:
+        """Return the label of the base model for each new name of a label; None if no label is renamed."""
+        names: dict[str, str | None] = {
+            new: label
+            for label in base.labels
+            if (new := new_label(label, self._new_labels)) is not None and new != label
+        }
+        return names or None
+
+    def update(
+        self, examples: Iterable[Example], *, drop: float = 0.0, sgd: Any = None, losses: dict[str, float] | None = None
+    ) -> dict[str, float]:
+        """Do nothing if `initialize` has trained the component; otherwise raise an error.
+
+        Args:
+            examples: The examples. A warning reports examples that `initialize` did not have.
+            drop: Ignored.
+            sgd: Ignored.
+            losses: Losses of the components.
+
+        Returns:
+            ``losses``, with the loss 0 of this component.
+
+        Raises:
+            ComponentError: `initialize` has not trained the component.
+        """
+        if self._trained_texts is None:
+            raise ComponentError(
+                f"{self.name}: update cannot train a CRF on single batches: train it by nlp.initialize with all examples"
+                f', with model = null in the configuration or base = "en" in [initialize.components.{self.name}]; to'
+                " train only other components, freeze this one, as in frozen_components or nlp.select_pipes"
+            )
+        if any(example.reference.text not in self._trained_texts for example in examples):
+            warnings.warn(
+                f"{self.name}: update does not train; examples that nlp.initialize did not have are ignored",
+                stacklevel=2,
+            )
+        losses = {} if losses is None else losses
+        losses.setdefault(self.name, 0.0)
+        return losses
 
     def _lexicon(self, model: str | None, language: str) -> Lexicon:
         name = model or self._configured_model or ("en" if language == "en" else "none")

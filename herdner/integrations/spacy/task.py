@@ -4,6 +4,10 @@ Most taggers return entities but no scores of single tokens. `NoiseModel` comput
 error rates of a tagger. Only tokens that are linked to another token may change.
 """
 
+# SciPy has no types.
+# pyright: reportMissingTypeStubs=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownMemberType=false
+
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
@@ -12,6 +16,8 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
 from spacy.tokens import Doc
 from spacy.tokens import Span as DocSpan
 
@@ -276,6 +282,29 @@ class ConsistencyTask(NamedTuple):
         )
         return scores, confidences
 
+    def agreed_names(self, links: Iterable[NDArray[np.int32]]) -> NDArray[np.bool_]:
+        """Return which names have only linked mentions with their own label, so that no link contradicts them.
+
+        Args:
+            links: int32[F, 2], linked tokens of each rule.
+
+        Returns:
+            bool[names]; False for names without links.
+        """
+        labels = {label: k for k, label in enumerate(sorted({name.label for name in self.names}), 1)}
+        label_of = np.zeros(len(self.tokens), np.int64)  # 0 is outside
+        for start, end, label in self.names:
+            label_of[start:end] = labels[label]
+        pairs = np.concatenate([np.zeros((0, 2), np.int32), *links])
+        graph = coo_array((np.ones(len(pairs)), tuple(pairs.T)), shape=(len(self.tokens),) * 2)
+        n, component = connected_components(graph, directed=False)
+        lowest, highest = np.full(n, len(labels)), np.zeros(n, np.int64)
+        np.minimum.at(lowest, component, label_of)
+        np.maximum.at(highest, component, label_of)
+        is_linked = linked_tokens(len(self.tokens), [pairs])
+        is_contradicted = is_linked & (lowest != highest)[component]
+        return np.array([is_linked[a:b].any() and not is_contradicted[a:b].any() for a, b, _ in self.names], np.bool_)
+
     def merge(
         self,
         entities: DocEntities,
@@ -283,6 +312,7 @@ class ConsistencyTask(NamedTuple):
         confidences: Sequence[float | None],
         linked: NDArray[np.bool_],
         tagger_confidences: Sequence[float | None],
+        agreed: NDArray[np.bool_],
     ) -> ConsistentEntities:
         """Combine the names that the layer has predicted with the entities that must not change.
 
@@ -292,6 +322,7 @@ class ConsistencyTask(NamedTuple):
             confidences: Probabilities of these names under the layer; None if unknown.
             linked: bool[n], whether each token is linked to another one.
             tagger_confidences: The tagger's confidence in each name of the task. A name without links keeps it.
+            agreed: Result of `agreed_names`. Such a name is kept even if the layer has removed it.
 
         Returns:
             All entities in the order of the text.
@@ -309,6 +340,14 @@ class ConsistencyTask(NamedTuple):
             if at is not None and (confidence is None or not linked[span.start : span.end].any()):
                 confidence = tagger_confidences[at]
             rows.append((doc_span if original is None else _plain(original), confidence, original))
+        covered = np.zeros(len(self.tokens), np.bool_)
+        for start, end, _ in spans:
+            covered[start:end] = True
+        for at in np.flatnonzero(agreed).tolist():
+            start, end, _ = self.names[at]
+            if not covered[start:end].any():
+                original = entities.spans[self.indices[at]]
+                rows.append((_plain(original), tagger_confidences[at], original))
         rows.sort(key=lambda row: row[0][:2])
         return ConsistentEntities([row[0] for row in rows], [row[1] for row in rows], [row[2] for row in rows])
 

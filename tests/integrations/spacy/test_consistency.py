@@ -152,7 +152,7 @@ def test_an_unknown_option_is_confections_error() -> None:
 
 def test_a_missing_layer_file() -> None:
     with pytest.raises(ComponentError, match="there is no layer file nowhere"):
-        ruled(("Ada", "PERSON"), layer="nowhere.herdner")(TEXT)
+        ruled(("Ada", "PERSON"), layer="nowhere.herdner")
 
 
 def test_a_layer_file_is_read_and_saved_with_the_pipeline(tmp_path: Path) -> None:
@@ -165,7 +165,7 @@ def test_a_layer_file_is_read_and_saved_with_the_pipeline(tmp_path: Path) -> Non
     data = nlp.get_pipe("herdner_consistency").to_bytes()
     file.unlink()
     assert found(spacy.load(tmp_path / "pipeline")(TEXT)) == expected
-    again = ruled(("Ada Lovelace", "PERSON"), layer=str(file))
+    again = ruled(("Ada Lovelace", "PERSON"))
     again.get_pipe("herdner_consistency").from_bytes(data)
     assert found(again(TEXT)) == expected
 
@@ -290,3 +290,39 @@ def test_a_document_of_a_million_tokens() -> None:
     doc = Doc(nlp.vocab, words=[*words, "Lovelace", "left", "."])
     doc = nlp.get_pipe("herdner_consistency")(nlp.get_pipe("entity_ruler")(doc))
     assert found(doc) == [("Ada Lovelace", "PERSON")] * 2 + [("Lovelace", "PERSON")]
+
+
+# --- names that no link contradicts ---------------------------------------------------------------------------------
+
+
+def unsure(doc: Doc) -> Doc:
+    """Label all mentions of "DNB Markets" but the one after "not" as ORG, with a low confidence."""
+    starts = [t.i for t in doc if t.text == "DNB" and (t.i == 0 or doc[t.i - 1].text != "not")]
+    doc.set_ents([Span(doc, i, i + 2, label="ORG") for i in starts])
+    for entity in doc.ents:
+        entity._.confidence = 0.05
+    return doc
+
+
+@pytest.mark.parametrize(
+    ("text", "n_kept"),
+    [
+        ("DNB Markets expects growth. DNB Markets said so.", 2),
+        ("DNB Markets expects growth. DNB Markets said so. DNB Markets left.", 3),
+        ("DNB Markets is not DNB Markets.", 0),
+    ],
+)
+def test_names_whose_mentions_agree_are_not_removed(text: str, n_kept: int) -> None:
+    nlp = spacy.blank("en")
+    consistency = nlp.add_pipe("herdner_consistency")
+    doc = unsure(nlp.make_doc(text))
+    entities = [(entity.text, entity.label_) for entity in consistency(doc).ents]
+    assert entities == [("DNB Markets", "ORG")] * n_kept
+    assert [entity._.confidence for entity in doc.ents] == [0.05] * n_kept
+
+
+def test_update_warns_that_it_does_not_train() -> None:
+    nlp = spacy.blank("en")
+    nlp.add_pipe("herdner_consistency")
+    with pytest.warns(UserWarning, match=r"^herdner_consistency: update does not train; the link tables stay"):
+        nlp.update([Example(nlp.make_doc(TEXT), nlp.make_doc(TEXT))])

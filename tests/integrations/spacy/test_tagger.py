@@ -97,7 +97,7 @@ def test_known_names(tagger, tmp_path, of):
     nlp.to_disk(tmp_path / "saved")
     path.unlink()
     assert found(spacy.load(tmp_path / "saved")(TEXTS[2])) == found(doc)
-    component = spacy.blank("en").add_pipe("herdner", config={"names": names, "model": None})
+    component = spacy.blank("en").add_pipe("herdner", config={"names": None if of == "file" else names, "model": None})
     component.from_bytes(nlp.get_pipe("herdner").to_bytes())
     assert found(component(nlp.make_doc(TEXTS[2]))) == found(doc)
 
@@ -120,10 +120,9 @@ def test_names_that_are_none(names, message):
         pipeline(names=names)
 
 
-def test_a_missing_file_of_names_is_an_error_when_it_is_used(tmp_path):
-    nlp = pipeline(names=str(tmp_path / "none.tsv"))
+def test_a_missing_file_of_names_is_an_error_at_once(tmp_path):
     with pytest.raises(ComponentError, match=r"herdner: .*none\.tsv: no such file"):
-        nlp("Ada sang.")
+        pipeline(names=str(tmp_path / "none.tsv"))
 
 
 def test_a_pipeline_without_sentences_gets_them_by_rules(nlp, tagger):
@@ -345,16 +344,26 @@ def test_spacy_checks_names_and_types_of_options(config):
         spacy.blank("en").add_pipe("herdner", config=config)
 
 
-@pytest.mark.parametrize(
-    ("model", "message"),
-    [
-        ("no/such.model", r"^my_ner: there is no model 'no/such.model': give a file, or one of en, en_core9$"),
-        (None, r"^my_ner: the component has no model: set a model in the configuration, .* or load a saved pipeline$"),
-    ],
-)
-def test_a_missing_model(model, message):
+@pytest.mark.parametrize("model", ["no/such.model", "em"])
+def test_a_missing_model_is_an_error_at_once(model):
+    message = rf"^my_ner: there is no model '{model}': give a file, or one of en, en_core9$"
+    with pytest.raises(ComponentError, match=message):
+        spacy.blank("en").add_pipe("herdner", name="my_ner", config={"model": model})
+
+
+def test_a_saved_pipeline_needs_no_model_file(tmp_path):
+    model = tmp_path / "my.model"
+    herdner.load("en").save(model)
+    nlp = pipeline(model=str(model))
+    nlp.to_disk(tmp_path / "saved")
+    model.unlink()
+    assert found(spacy.load(tmp_path / "saved")(TEXTS[2])) == found(nlp(TEXTS[2]))
+
+
+def test_a_component_without_model():
+    message = r"^my_ner: the component has no model: set a model in the configuration, .* or load a saved pipeline$"
     nlp = spacy.blank("en")
-    nlp.add_pipe("herdner", name="my_ner", config={"model": model})
+    nlp.add_pipe("herdner", name="my_ner", config={"model": None})
     for use in (lambda: nlp("Ada sang."), lambda: list(nlp.pipe(["Ada sang."]))):
         with pytest.raises(ComponentError, match=message):
             use()
@@ -373,7 +382,7 @@ def test_an_extension_of_the_same_name_that_is_computed_is_left_alone(nlp):
         Span.set_extension("confidence", getter=lambda span: 7)
         assert [entity._.confidence for entity in nlp(TEXTS[2]).ents] == [7, 7, 7]
     finally:
-        Span.set_extension("confidence", default=old[0], force=True)
+        Span.set_extension("confidence", getter=old[2], setter=old[3], force=True)
     assert np.isfinite([entity._.confidence for entity in nlp(TEXTS[2]).ents]).all()
 
 
@@ -393,3 +402,49 @@ def test_classes_by_other_names():
     assert (len(scores), scores[0]) == (1, plain.spans["names"].attrs["scores"][2])
     with pytest.raises(ComponentError, match="herdner: labels: the model has no label 'PERSON'; it has LOC, ORG, PER"):
         pipeline(labels={"PERSON": "PER"})
+
+
+# --- sentences, labels, confidences of other components -------------------------------------------------------------
+
+
+def test_sentences_are_written_on_request(tagger):
+    text = "Ada Lovelace sang.  Dr. Babbage left Kisumu. \n\n He came back."
+    doc = pipeline(annotate_sents=True)(text)
+    document = tagger.tag(herdner.Document.from_aligned(doc.text, [[t.text for t in doc if not t.is_space]]))
+    assert document.n_sentences == 1  # the sentences of the input
+    assert [sentence.text.split()[0] for sentence in doc.sents] == ["Ada", "Dr.", "He"]
+    assert not pipeline()(text).has_annotation("SENT_START")
+    nlp = pipeline(annotate_sents=True)
+    by_component = sentences_by(spacy.blank("en"))(text)
+    nlp.add_pipe("sentencizer", first=True)
+    assert [s.text for s in nlp(text).sents] == [s.text for s in by_component.sents]
+    assert len(nlp("")) == 0
+
+
+def test_labels_of_ontonotes(nlp):
+    doc = pipeline(labels="ontonotes")(TEXTS[2])
+    assert [(e.text, e.label_) for e in doc.ents] == [
+        ("Ada Lovelace", "PERSON"), ("Charles Babbage", "PERSON"), ("London", "GPE")
+    ]  # fmt: skip
+    component = spacy.blank("en").add_pipe("herdner", config={"model": "en_core9", "labels": "ontonotes"})
+    ontonotes = {"FAC", "GPE", "LOC", "NORP", "ORG", "PERSON", "PRODUCT", "DATE", "MONEY"}
+    assert set(component.labels) <= ontonotes
+    with pytest.raises(ComponentError, match="labels must be new names of labels or ontonotes, got 'onto'"):
+        pipeline(labels="onto")
+
+
+def test_the_confidence_does_not_stay_on_spans_that_others_overwrite(nlp):
+    doc = nlp(TEXTS[2])
+    confidence = doc.ents[0]._.confidence
+    assert 0.5 < confidence < 1
+    assert doc[0:2]._.confidence == confidence
+    doc.set_ents([Span(doc, 0, 2, label="WORK_OF_ART"), *doc.ents[1:]])
+    assert [entity._.confidence is None for entity in doc.ents] == [True, False, False]
+    assert doc.ents[0]._.name_id is None
+    doc.ents[0]._.confidence = 0.25
+    assert doc.ents[0]._.confidence == 0.25
+    assert Span(doc, 0, 2, label="PER")._.confidence is None
+    again = Doc(nlp.vocab).from_bytes(doc.to_bytes())
+    assert [entity._.confidence for entity in again.ents] == [entity._.confidence for entity in doc.ents]
+    part = doc[1:].as_doc(copy_user_data=True)
+    assert [entity._.confidence for entity in part.ents] == [entity._.confidence for entity in doc.ents[1:]]

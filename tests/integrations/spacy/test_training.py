@@ -147,13 +147,69 @@ def test_initialize_with_spans_and_without_links_or_lexicon(corpus):
     assert not doc.ents
 
 
-@pytest.mark.slow
-def test_a_model_that_the_config_names_stays_unless_told_otherwise(corpus):
+def test_examples_that_would_change_nothing_are_refused(corpus):
     nlp = spacy.blank("en")
     component = nlp.add_pipe("herdner")
     before = component.tagger.model_
+    with pytest.raises(
+        ComponentError, match=r'the model \'en\'.* set base = "en" in \[initialize.components.herdner\]'
+    ):
+        nlp.initialize(lambda: examples(nlp, corpus / "train.spacy"))
+    nlp.initialize()
+    nlp.config["initialize"]["components"]["herdner"] = {"train": False}
     nlp.initialize(lambda: examples(nlp, corpus / "train.spacy"))
     assert component.tagger.model_ is before
+
+
+def test_update_without_initialize_is_an_error(corpus):
+    nlp = spacy.blank("en")
+    nlp.add_pipe("herdner", name="my_ner")
+    given = examples(nlp, corpus / "dev.spacy")[:2]
+    with pytest.raises(ComponentError, match=r"^my_ner: update cannot train a CRF on single batches.* freeze this one"):
+        nlp.update(given)
+    with nlp.select_pipes(disable="my_ner"):
+        assert nlp.update(given) == {}
+
+
+def test_update_after_initialize_changes_nothing_and_reports_new_examples(corpus):
+    nlp = spacy.blank("en")
+    component = nlp.add_pipe("herdner", config={"model": None})
+    given = examples(nlp, corpus / "train.spacy")[:10]
+    component.initialize(lambda: given, nlp=nlp, rules=[], lexicon="none", max_iterations=3)
+    before = component.tagger.model_
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert nlp.update(given[:3]) == {"herdner": 0.0}
+    with pytest.warns(UserWarning, match=r"herdner: update does not train; examples that nlp\.initialize did not have"):
+        nlp.update(examples(nlp, corpus / "dev.spacy")[:2])
+    assert component.tagger.model_ is before
+
+
+def test_a_base_is_adapted_to_examples(corpus):
+    """As the tagger adapts it. The entities of the examples have the labels of the component."""
+    nlp = spacy.blank("en")
+    component = nlp.add_pipe("herdner", config={"labels": {"PER": "PERSON"}})
+    given = examples(nlp, corpus / "dev.spacy")
+    for example in given:
+        reference = example.reference
+        new = {"PER": "PERSON", "LOC": "TOWN"}
+        reference.ents = [Span(reference, e.start, e.end, new.get(e.label_, e.label_)) for e in reference.ents]
+    nlp.config["initialize"]["components"]["herdner"] = {"base": "en", "max_iterations": 4}
+    nlp.initialize(lambda: given)
+    assert component.labels == ("LOC", "ORG", "PERSON", "TOWN")
+    documents = list(read_documents(CORPUS / "herdner_news.dev.conll", "conll"))[:10]
+    documents = [herdner.rename_labels(document, {"LOC": "TOWN"}) for document in documents]
+    same = herdner.Tagger(max_iterations=4).fit(documents, base=herdner.load("en"))
+    assert (component.tagger.model_.weights.transition == same.model_.weights.transition).all()
+    with pytest.raises(ComponentError, match="lexicon cannot be combined with base"):
+        component.initialize(lambda: given, nlp=nlp, base="en", lexicon="none")
+
+
+@pytest.mark.slow
+def test_a_new_model_is_trained_on_request(corpus):
+    nlp = spacy.blank("en")
+    component = nlp.add_pipe("herdner")
+    before = component.tagger.model_
     component.initialize(lambda: examples(nlp, corpus / "train.spacy"), nlp=nlp, train=True, max_iterations=5)
     assert component.tagger.model_ is not before
     assert component.tagger.model_.lexicon is not None
