@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -123,12 +123,13 @@ def _extension_key(name: str, span: DocSpan) -> tuple[str, str, int, int]:
 
 
 def _set_extension_value(name: str, span: DocSpan, value: Any) -> None:
-    span.doc.user_data[_extension_key(name, span)] = {"label": span.label_, "value": value}
+    user_data = cast("dict[object, Any]", span.doc.user_data)
+    user_data[_extension_key(name, span)] = {"label": span.label_, "value": value}
 
 
 def _extension_value(name: str, span: DocSpan) -> Any:
     """Return the value that was set for a span, or None if it was set for a span with another label."""
-    stored = span.doc.user_data.get(_extension_key(name, span))
+    stored = cast("dict[object, Any]", span.doc.user_data).get(_extension_key(name, span))
     if not isinstance(stored, dict):  # None, or set before the attribute was registered
         return stored
     labels = {stored["label"], span.label_} - {""}

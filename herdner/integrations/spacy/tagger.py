@@ -356,9 +356,10 @@ class HerdnerTagger(EntityPipe):
         """
         if self._trained_texts is None:
             raise ComponentError(
-                f"{self.name}: update cannot train a CRF on single batches: train it by nlp.initialize with all examples"
-                f', with model = null in the configuration or base = "en" in [initialize.components.{self.name}]; to'
-                " train only other components, freeze this one, as in frozen_components or nlp.select_pipes"
+                f"{self.name}: update cannot train a CRF on single batches: train it by nlp.initialize with all"
+                ' examples, with model = null in the configuration or base = "en" in'
+                f" [initialize.components.{self.name}]; to train only other components, freeze this one, as in"
+                " frozen_components or nlp.select_pipes"
             )
         if any(example.reference.text not in self._trained_texts for example in examples):
             warnings.warn(

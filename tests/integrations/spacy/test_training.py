@@ -21,6 +21,7 @@ from herdner.crf.link_rules import SameWord
 from herdner.crf.templates import linear_chain_template, skip_chain_template
 from herdner.integrations.spacy.component import ComponentError
 from herdner.integrations.spacy.examples import training_documents
+from herdner.text.labels import rename_labels
 from herdner.text.sentences import ENGLISH
 
 CONFIGS = Path(REPOSITORY, "docs", "spacy", "project", "configs")
@@ -198,7 +199,7 @@ def test_a_base_is_adapted_to_examples(corpus):
     nlp.initialize(lambda: given)
     assert component.labels == ("LOC", "ORG", "PERSON", "TOWN")
     documents = list(read_documents(CORPUS / "herdner_news.dev.conll", "conll"))[:10]
-    documents = [herdner.rename_labels(document, {"LOC": "TOWN"}) for document in documents]
+    documents = [rename_labels(document, {"LOC": "TOWN"}) for document in documents]
     same = herdner.Tagger(max_iterations=4).fit(documents, base=herdner.load("en"))
     assert (component.tagger.model_.weights.transition == same.model_.weights.transition).all()
     with pytest.raises(ComponentError, match="lexicon cannot be combined with base"):
