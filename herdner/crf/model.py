@@ -136,8 +136,8 @@ class SkipChainModel:
     ) -> LinkedChains | None:
         """Lay out a document as linked chains, without building its factor graph.
 
-        The result stands for the same graph as ``herdner.graph.linked_chains.linked_chains`` of `unroll`. It takes a
-        hundredth of the time, because each table is laid out once and no table is compared for each edge. A link from
+        The result stands for the same graph as ``herdner.graph.linked_chains.linked_chains`` of `unroll`. It is faster,
+        because each table is laid out once and no table is compared for each edge. A link from
         the last token of a sentence to the first token of the next makes the two sentences one chain.
 
         Args:

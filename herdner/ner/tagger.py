@@ -50,6 +50,7 @@ from herdner.text.tokenize import Tokenizer, TokenizerSettings, with_tokens
 
 if TYPE_CHECKING:
     from herdner.crf.learning import Learner, LearningCurve
+    from herdner.crf.sequence_tagger import WeightTable
     from herdner.crf.trainer import TrainingProgress
     from herdner.ner.explain import Explanation
     from herdner.ner.training.options import TrainerName
@@ -522,6 +523,24 @@ class Tagger(Estimator):
         evidence = None if work.finder is None else work.finder(document, own_tokens)
         backend, rng = work.inference.backend, child(seed, first)
         return explain(self._model, work.decoder, document, name, against, offsets, evidence, backend, rng)
+
+    def explain_weights(self, documents: Iterable[DocumentOrTokens], top: int = 10) -> WeightTable:
+        """Return the largest weights of each tag and of the transitions, as a table for text, HTML and data frames.
+
+        Models store hashes of features, so the table lists only features that occur in the documents.
+
+        Args:
+            documents: Documents with tokens, or lists of tokens.
+            top: Number of features of each tag, and of transitions, by absolute weight.
+
+        Raises:
+            NotFittedError: The tagger is not trained.
+            ValueError: ``top`` is below 1.
+        """
+        from herdner.ner.top_weights import top_weights  # imported here for the reason given in `fit`
+
+        top = check_integer(top, "top")
+        return top_weights(self._model, self._full_decoder, map(as_document, documents), top)
 
     def finder(self, names: NamesLike) -> Finder:
         """Return a compiled ``Finder`` of known names for this model. It is cached for each `Names` object.

@@ -206,6 +206,25 @@ def test_threads_get_the_same(tagger: Tagger) -> None:
         assert list(pool.map(herdner.load("en").explain, TEXTS * 2)) == alone
 
 
+def test_the_largest_weights_of_a_tagger(tagger: Tagger) -> None:
+    table = tagger.explain_weights([*STORIES, ["Ada", "met", "Bob", "."]], top=3)
+    weights, extractor = tagger.model_.weights, tagger.model_.extractor()
+    own = {tag: [weight for kind, each, _, weight in table.rows if kind == "state" and each == tag]
+           for tag in tagger.classes_}  # fmt: skip
+    keys = np.unique(np.concatenate([extractor.keys(story.tokens, story.sentence_offsets)[1] for story in STORIES]))
+    _, entries = weights.entries_of(keys)
+    for k, tag in enumerate(tagger.classes_):
+        among = weights.entry_weights[entries][weights.entry_labels[entries] == k]
+        largest = sorted(among[np.argsort(-np.abs(among), kind="stable")[:3]].tolist(), reverse=True)
+        assert own[tag] == pytest.approx(largest)
+    transitions = [weight for kind, *_, weight in table.rows if kind == "transition"]
+    assert max(map(abs, transitions)) == pytest.approx(np.abs(weights.transition).max())
+    assert table.to_frame().shape == (len(table.rows), 4)
+    assert table._repr_html_().count("<tr>") == len(table.rows) + 1
+    with pytest.raises(ValueError, match="top must be a whole number of at least 1"):
+        tagger.explain_weights(STORIES, top=0)
+
+
 def test_nothing_is_changed_by_explaining(tagger: Tagger) -> None:
     before = tagger.tag(ARTICLE)
     tagger.explain(ARTICLE)

@@ -1,0 +1,60 @@
+"""Largest weights of a tagger, as a table. Models store hashes of features, so documents provide their descriptions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from herdner.crf.attribute_weights import AttributeWeights
+from herdner.crf.sequence_tagger import WeightTable
+from herdner.ner.decode import Decoder
+from herdner.ner.descriptions import WELL_KNOWN, Describer
+from herdner.ner.model import TaggerModel
+from herdner.text.document import Document
+
+
+def top_weights(model: TaggerModel, decoder: Decoder, documents: Iterable[Document], top: int) -> WeightTable:
+    """Return the largest weights among the features of documents, and the largest transition weights.
+
+    Args:
+        model: The model.
+        decoder: Compiled form of the model.
+        documents: Documents with tokens.
+        top: Number of features of each tag, and of transitions, by absolute weight.
+    """
+    names: dict[int, str] = {}
+    for document in documents:
+        _add_descriptions(names, model, decoder, document)
+    keys = np.array(sorted(names), np.uint64)
+    rows, entries = model.weights.entries_of(keys)
+    return WeightTable.of(
+        AttributeWeights(
+            list(model.weights.labels),
+            [names[key] for key in keys.tolist()],
+            rows.astype(np.uint32),
+            model.weights.entry_labels[entries].astype(np.uint32),
+            model.weights.entry_weights[entries],
+            model.weights.transition,
+        ),
+        top,
+    )
+
+
+def _add_descriptions(names: dict[int, str], model: TaggerModel, decoder: Decoder, document: Document) -> None:
+    """Add a description of each feature of a document that has a weight and is new."""
+    offsets, plan, extractor = document.sentence_offsets, model.plan, decoder.extractor
+    tokens = decoder.read(document).tokens  # recased, as for tagging
+    starts, keys, origins, attributes = extractor.origins(tokens, offsets, np.arange(len(tokens), dtype=np.int64))
+    well_known = extractor.origins(WELL_KNOWN, np.array([0, len(WELL_KNOWN)]), np.empty(0, np.int64))[3]
+    describer = Describer(
+        document.tokens, offsets, (), plan.attributes, plan.compiled_templates(), attributes, well_known
+    )
+    distinct, first = np.unique(keys, return_index=True)
+    owners = np.searchsorted(starts, first, side="right") - 1
+    with_weights = np.unique(model.weights.entries_of(distinct)[0])
+    for row in with_weights.tolist():
+        key = int(distinct[row])
+        if key not in names:
+            template, position = origins[first[row]].tolist()
+            names[key] = describer.feature(template, int(owners[row]), position)
