@@ -111,7 +111,6 @@ def tag(
             "--strict": strict or None,
         }
         values |= {"--pattern": texts.pattern, "--id-column": texts.id_column, "--delimiter": texts.delimiter}
-        values |= {"--min-confidence": min_confidence}
         _check_cluster_options(values)
     tagger, inference = tagging.load(min_confidence=min_confidence, min_confidence_of=min_confidence_of)
     status = RunStatus()
