@@ -69,12 +69,18 @@ class HerdnerRecognizer(EntityRecognizer):
             nlp_artifacts: spaCy's analysis from Presidio; it is not used.
 
         Returns:
-            A ``RecognizerResult`` for each entity; its score is the confidence.
+            A ``RecognizerResult`` for each entity; its score is the confidence. The value "name_id" of its
+            ``recognition_metadata`` is the same for all mentions of a name.
         """
         results: list[Any] = []
         for entity in self.tagger.tag(text, self.inference).entities:
             entity_type = self.entities[entity.label]
             if not entities or entity_type in entities:
                 score = 0.0 if entity.confidence is None else float(entity.confidence)
-                results.append(_presidio.RecognizerResult(entity_type, entity.start, entity.end, score))
+                metadata = {"name_id": entity.name_id}  # Presidio adds the name of the recognizer
+                results.append(
+                    _presidio.RecognizerResult(
+                        entity_type, entity.start, entity.end, score, recognition_metadata=metadata
+                    )
+                )
         return results

@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from herdner.base.arrays import Floats
+from herdner.ner.identity import with_names
 from herdner.ner.layer import SkipChainLayer
 from herdner.text.document import Document
 from herdner.text.tokenize import Tokenizer
@@ -112,7 +113,7 @@ class ConsistentClassifier:
             text: The text, of any length.
 
         Returns:
-            A document with words, tags, and entities with the confidences of the layer.
+            A document with words, tags, and entities with the confidences of the layer and with name ids.
         """
         return next(self.pipe([text]))
 
@@ -131,7 +132,7 @@ class ConsistentClassifier:
                 yield document.with_spans(())
                 continue
             result = self.layer.apply(self.word_scores(document), document.tokens, document.sentence_offsets)
-            yield document.with_spans(result.spans, confidences=result.confidences)
+            yield with_names(document.with_spans(result.spans, confidences=result.confidences))
 
     def word_scores(self, document: Document) -> Floats:
         """Return the logits of the first word piece of each word of a document.

@@ -11,14 +11,17 @@ boundaries, with links and without, and for each text.
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Iterable, Sequence
+from typing import Annotated, NamedTuple
 
 import numpy as np
 import typer
+from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 
 import herdner
+from herdner.text.document import Document
 
 SYLLABLES = "ba bel cor dan dor fa gim hal jor ka lan lor mar mi nor o pal quen ra ros sel tam tor ul van ver wi xan yor zel".split()  # noqa: E501, SIM905
 KINDS = "Ferries", "Systems", "Foods", "Mining", "Textiles", "Logistics", "Motors", "Chemicals", "Paper", "Brothers"
@@ -46,6 +49,35 @@ def invented(rng: np.random.Generator, designator: bool = True) -> tuple[str, st
     return f"{word} {rng.choice(KINDS)} {rng.choice(DESIGNATORS)}", word
 
 
+class FilledText(NamedTuple):
+    """Text with an invented company, and the offset and the text of its short form."""
+
+    text: str
+    start: int
+    short: str
+
+
+def filled_texts(names: int, seed: int, designator: bool) -> list[FilledText]:
+    """Return `TEXTS`, each with ``names`` companies in turn."""
+    rng, filled = np.random.default_rng(seed), list[FilledText]()
+    for text in TEXTS:
+        for _ in range(names):
+            full, short = invented(rng, designator)
+            before = text.index("{short}") + len(full) - len("{full}")
+            filled.append(FilledText(text.format(full=full, short=short), before, short))
+    return filled
+
+
+def are_right(documents: Iterable[Document], filled: Sequence[FilledText]) -> NDArray[np.bool_]:
+    """Return whether the short form of each text is tagged as an organisation."""
+    return np.array(
+        [
+            any((e.start, e.text, e.label) == (each.start, each.short, "ORG") for e in document.entities)
+            for document, each in zip(documents, filled, strict=True)
+        ]
+    )
+
+
 def main(
     model: Annotated[str, typer.Option(help="Name or file of a model.")] = "en",
     names: Annotated[int, typer.Option(min=1, help="Companies for each text.")] = 50,
@@ -53,23 +85,10 @@ def main(
     designator: Annotated[bool, typer.Option(help="End full names in a designator such as Ltd.")] = True,
 ) -> None:
     """Print the share of short forms of invented companies that a model tags correctly."""
-    tagger, rng = herdner.load(model), np.random.default_rng(seed)
-    filled: list[tuple[str, int, str]] = []
-    for text in TEXTS:
-        for _ in range(names):
-            full, short = invented(rng, designator)
-            before = text.index("{short}") + len(full) - len("{full}")
-            filled.append((text.format(full=full, short=short), before, short))
+    tagger, filled = herdner.load(model), filled_texts(names, seed, designator)
+    texts = [each.text for each in filled]
     table = Table("text", "links", "chain alone")
-    right: dict[bool, np.ndarray] = {}
-    for links in (True, False):
-        documents = tagger.pipe([text for text, _, _ in filled], links=links)
-        right[links] = np.array(
-            [
-                any((e.start, e.text, e.label) == (start, short, "ORG") for e in document.entities)
-                for document, (_, start, short) in zip(documents, filled, strict=True)
-            ]
-        )
+    right = {links: are_right(tagger.pipe(texts, links=links), filled) for links in (True, False)}
     for i, text in enumerate(TEXTS):
         own = slice(i * names, (i + 1) * names)
         table.add_row(text, *(f"{right[links][own].mean():.0%}" for links in (True, False)))

@@ -29,6 +29,8 @@ def test_a_recogniser_finds_what_the_tagger_finds(news_tagger: Tagger):
     found = [(r.entity_type, r.start, r.end, r.score) for r in recognizer.analyze(TEXT, [])]
     assert found == right
     assert found
+    ids = [r.recognition_metadata["name_id"] for r in recognizer.analyze(TEXT)]
+    assert ids == [e.name_id for e in news_tagger.tag(TEXT).entities]
     (place,) = recognizer.analyze(TEXT, ["LOCATION"])
     assert TEXT[place.start : place.end] == "London"
     other = HerdnerRecognizer(news_tagger, entities={"PER": "NAME"}, names=None)

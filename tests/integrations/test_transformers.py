@@ -116,6 +116,16 @@ def test_the_answer_is_the_layers():
     assert [d.text for d in model.pipe([TEXT, "", " \n", "Ada."])] == [TEXT, "", " \n", "Ada."]
 
 
+def test_mentions_of_one_name_have_one_id():
+    classifier = ConsistentClassifier(Pieces(), lambda inputs: np.zeros((*inputs["input_ids"].shape, 5)), LABELS)
+    classifier.word_scores = lambda document: np.array(
+        [[0, *(9 * (word == "Ada"), 9 * (word in ("Lovelace", "Babbage"))), 0, 0] for word in document.tokens], float
+    )
+    document = classifier("Ada Lovelace met Charles Ada Babbage. Ada wrote.")
+    assert {e.name_id for e in document.entities if "Lovelace" in e.text or e.text == "Ada"} == {0}
+    assert {e.name_id for e in document.entities} == {0, 1}
+
+
 def test_wrong_use_is_one_clear_line():
     slow = Pieces()
     slow.is_fast = False

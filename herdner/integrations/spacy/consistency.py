@@ -44,7 +44,14 @@ from herdner.integrations.spacy.component import (
     errors_name,
     factory,
 )
-from herdner.integrations.spacy.doc import EXTENSION, blocked_tokens, register_extension
+from herdner.integrations.spacy.doc import (
+    EXTENSION,
+    NAMES_KEY,
+    blocked_tokens,
+    name_ids_of,
+    register_extension,
+    set_names,
+)
 from herdner.integrations.spacy.entities import (
     OVERLAPS,
     DocEntities,
@@ -160,7 +167,8 @@ class HerdnerConsistency(EntityPipe):
     def set_annotations(self, docs: Iterable[Doc], predictions: Sequence[ConsistentEntities]) -> None:
         """Replace the entities of each ``Doc`` by the predicted entities.
 
-        They are written to where the earlier ones were read. Unchanged spans keep their ids.
+        They are written to where the earlier ones were read. Unchanged spans keep their ids. Entities whose labels are
+        not ignored have the number of their name in ``span._.name_id``, and form the group ``doc.spans["names"]``.
 
         Args:
             docs: The ``Doc`` of each prediction.
@@ -171,6 +179,8 @@ class HerdnerConsistency(EntityPipe):
                 original or DocSpan(doc, span.start, span.end, label=span.label)
                 for span, original in zip(spans, originals, strict=True)
             ]
+            names = [span for span in new if span.label_ not in self.ignore_labels]
+            set_names(doc, names, name_ids_of(doc, names), has_group=self.spans_key != NAMES_KEY)
             if self.spans_key is not None:
                 attrs = dict(doc.spans[self.spans_key].attrs)
                 attrs[self.scores_key] = np.array([np.nan if c is None else c for c in confidences], np.float64)

@@ -18,7 +18,9 @@ from spacy.attrs import ENT_IOB, ENT_TYPE, ORTH, SENT_START, SPACY  # type: igno
 from spacy.tokens import Doc, SpanGroup
 from spacy.tokens import Span as DocSpan
 
+from herdner.ner.identity import with_names
 from herdner.text.document import Document
+from herdner.text.entity import Entity
 from herdner.text.sentences import ENGLISH, SentenceRules
 from herdner.text.tags import Span
 
@@ -163,11 +165,7 @@ def set_entities(
     """
     new = [DocSpan(doc, span.start, span.end, label=span.label) for span in spans]
     if name_ids is not None:
-        if register_extension(NAME_EXTENSION):
-            for span, name_id in zip(new, name_ids, strict=True):
-                span._.set(NAME_EXTENSION, name_id)
-        if spans_key != NAMES_KEY:
-            doc.spans[NAMES_KEY] = SpanGroup(doc, name=NAMES_KEY, spans=new)
+        set_names(doc, new, name_ids, has_group=spans_key != NAMES_KEY)
     if spans_key is not None:
         attrs = {} if confidences is None else {"scores": np.array(confidences, np.float64)}
         doc.spans[spans_key] = SpanGroup(doc, name=spans_key, spans=new, attrs=attrs)
@@ -200,6 +198,38 @@ def set_sentences(doc: Doc, starts: Sequence[int]) -> None:
     first = {0, *starts}
     for token in doc:
         token.is_sent_start = token.i in first
+
+
+def set_names(doc: Doc, spans: Sequence[DocSpan], name_ids: Sequence[int | None], has_group: bool = True) -> None:
+    """Write the names of spans into a ``Doc``, as `set_entities` does.
+
+    Args:
+        doc: The ``Doc`` to change.
+        spans: M spans of the ``Doc``.
+        name_ids: [M], name of each span.
+        has_group: Whether the spans become the group ``doc.spans["names"]``.
+    """
+    if register_extension(NAME_EXTENSION):
+        for span, name_id in zip(spans, name_ids, strict=True):
+            span._.set(NAME_EXTENSION, name_id)
+    if has_group:
+        doc.spans[NAMES_KEY] = SpanGroup(doc, name=NAMES_KEY, spans=list(spans))
+
+
+def name_ids_of(doc: Doc, spans: Sequence[DocSpan]) -> list[int | None]:
+    """Return the `name_id` of each span, which all mentions of a name share (`herdner.ner.identity`).
+
+    Args:
+        doc: The ``Doc``.
+        spans: Labelled spans of the ``Doc``.
+    """
+    entities = [Entity(span.start_char, span.end_char, span.label_, span.text) for span in spans]
+    order = sorted(range(len(spans)), key=lambda i: (entities[i].start, entities[i].end))
+    named = with_names(Document.from_text(doc.text).with_proposals(entities)).entities
+    ids: list[int | None] = [None] * len(spans)
+    for i, entity in zip(order, named, strict=True):
+        ids[i] = entity.name_id
+    return ids
 
 
 def blocked_tokens(doc: Doc) -> list[DocSpan]:

@@ -150,13 +150,24 @@ def with_marked_spans(
     text, units = document.text, _Utf16Units(document.text)
     spans = list(spans)
     entities = [_entity(i, span, text, units) for i, span in enumerate(spans)]
-    if any(span.name is not None for span in spans):
-        names = [("span", i) if span.name is None else ("name", span.name) for i, span in enumerate(spans)]
-        order = sorted(range(len(spans)), key=lambda i: (entities[i].start, entities[i].end))
-        ids = {name: id for id, name in enumerate(dict.fromkeys(names[i] for i in order))}
-        entities = [replace(entity, name_id=ids[name]) for entity, name in zip(entities, names, strict=True)]
+    entities = with_numbered_names(entities, [span.name for span in spans])
     disjoint = [replace(each, text=text[each.start : each.end]) for each in _without_overlaps(entities, warn)]
     return document.with_proposals(disjoint) if is_proposal else document.with_entities(disjoint)
+
+
+def with_numbered_names(entities: list[Entity], names: Sequence[object]) -> list[Entity]:
+    """Return entities with a `name_id`, numbered in the order of the text, or unchanged if no name is known.
+
+    Args:
+        entities: M entities.
+        names: [M], name of each entity in a file. An entity without a name (None) is the only mention of its name.
+    """
+    if not any(name is not None for name in names):
+        return entities
+    keys = [("span", i) if name is None else ("name", name) for i, name in enumerate(names)]
+    order = sorted(range(len(entities)), key=lambda i: (entities[i].start, entities[i].end))
+    ids = {key: id for id, key in enumerate(dict.fromkeys(keys[i] for i in order))}
+    return [replace(entity, name_id=ids[key]) for entity, key in zip(entities, keys, strict=True)]
 
 
 def join_pairs(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from herdner.base.extras import check_extra
 from herdner.text.document import Document
 from herdner.text.entity import Entity
+from herdner.text.io.annotation_tools import with_numbered_names
 from herdner.text.io.parse_warnings import ParseWarnings
 from herdner.text.io.source import FormatError, Input, Source, open_bytes, sources
 from herdner.text.sentences import ENGLISH
@@ -28,6 +29,7 @@ class _Columns(NamedTuple):
     spaces: NDArray[np.bool_]
     ent_iob: NDArray[np.uint64] | None
     ent_type: Sequence[str]
+    ent_id: Sequence[str]
     sent_start: NDArray[np.uint64] | None
 
 
@@ -35,8 +37,9 @@ def read_spacy(where: Input, *, strict: bool = False) -> Iterator[Document]:
     """Read documents with text, tokens, sentences and entities from spaCy's DocBin files.
 
     White space tokens become part of the text, but not of the tokens. A document without sentence borders is segmented
-    like plain text. A document without any entity attribute is not annotated. Ids are ``FILE#NUMBER``, from 1. User
-    data and span groups are ignored. Inconsistent entity attributes of tokens are logged as warnings.
+    like plain text. A document without any entity attribute is not annotated. Entities with the same ``ent.ent_id_``
+    are mentions of one name. Ids are ``FILE#NUMBER``, from 1. User data and span groups are ignored. Inconsistent
+    entity attributes of tokens are logged as warnings.
 
     Args:
         where: A file, folder, glob pattern, ``"-"`` or stream (`sources`). A file is held in memory.
@@ -116,7 +119,8 @@ def _columns(message: dict[str, Any]) -> Iterator[_Columns]:
     spacy: Any = import_module("spacy.attrs")  # untyped
     from spacy.strings import get_string_id
 
-    orth, iob, type_, start = map(int, (spacy.ORTH, spacy.ENT_IOB, spacy.ENT_TYPE, spacy.SENT_START))
+    names = spacy.ORTH, spacy.ENT_IOB, spacy.ENT_TYPE, spacy.ENT_ID, spacy.SENT_START
+    orth, iob, type_, id_, start = map(int, names)
     attrs = [int(attribute) for attribute in message["attrs"]]
     lengths = np.frombuffer(message["lengths"], "<i4").astype(np.int64)
     spaces = np.frombuffer(message["spaces"], bool)
@@ -137,8 +141,8 @@ def _columns(message: dict[str, Any]) -> Iterator[_Columns]:
         rows = table[begin : begin + length]
         own: dict[int, NDArray[np.uint64]] = {attribute: rows[:, k] for k, attribute in enumerate(attrs)}
         space = np.ones(length, bool) if flag.get("has_unknown_spaces") else spaces[begin : begin + length]
-        types = _strings(own[type_], words) if type_ in own else [""] * length
-        yield _Columns(_strings(own[orth], words), space, own.get(iob), types, own.get(start))
+        types, ids = (_strings(own[each], words) if each in own else [""] * length for each in (type_, id_))
+        yield _Columns(_strings(own[orth], words), space, own.get(iob), types, ids, own.get(start))
         begin += length
 
 
@@ -183,10 +187,11 @@ def _entities(columns: _Columns, text: str, starts: list[int], ends: list[int]) 
         elif label:
             spans.append([i, i])
         last = label
-    entities = (
+    entities = [
         Entity(start := starts[first], end := ends[last], columns.ent_type[first], text[start:end])
         for first, last in spans
-    )
+    ]
+    entities = with_numbered_names(entities, [columns.ent_id[first] or None for first, _ in spans])
     return [entity for entity in entities if entity.text.strip()]
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from itertools import pairwise
 from typing import IO, Any, cast
 
 from herdner.text.document import Document, Failure
@@ -16,6 +17,7 @@ from herdner.text.io.annotation_tools import (
     ToolRecord,
     Warn,
     check_list,
+    join_pairs,
     read_records,
     text_of,
     with_marked_spans,
@@ -24,8 +26,9 @@ from herdner.text.io.source import Input
 from herdner.text.io.write import json_line, utf8, with_fields
 from herdner.text.partial import ANY_TAG, PartialAnnotation, UnannotatedRange
 
+COREFERENCE = "COREF"  # label of the relation between two mentions of a name, as in Prodigy's coref.manual
 _ANSWERS = ("accept", "reject", "ignore")
-_READ = ("text", "spans", "tokens", "answer")
+_READ = ("text", "spans", "tokens", "answer", "relations")
 _INTERNAL = (
     "_input_hash", "_task_hash", "_session_id", "_annotator_id", "_view_id", "_timestamp", "_is_binary",
 )  # fmt: skip
@@ -36,8 +39,9 @@ def read_prodigy(where: Input, *, encoding: str = "utf-8", strict: bool = False)
 
     A task that was accepted, or that has "spans" but no "answer", is annotated. A task that was rejected, ignored or
     not yet seen is not annotated. Accepted answers about single spans ("_view_id": "ner", written by ``ner.teach``)
-    annotate only these spans; all other tokens are unannotated (`Document.partial`). The id is ``meta["id"]``, or the
-    line number. Other keys except hashes and names of sessions become `Document.fields`. Tokens are not read.
+    annotate only these spans; all other tokens are unannotated (`Document.partial`). Spans that a relation "COREF"
+    joins are mentions of one name. The id is ``meta["id"]``, or the line number. Other relations, and other keys except
+    hashes and names of sessions, become `Document.fields`. Tokens are not read.
 
     Args:
         where: A file, folder, glob pattern, ``"-"`` or stream (`sources`).
@@ -61,15 +65,38 @@ def _document(record: ToolRecord) -> Document:
     meta: object = values.get("meta")
     name = cast("dict[str, Any]", meta).get("id") if isinstance(meta, dict) else None
     fields = {k: v for k, v in values.items() if k not in _READ and k not in _INTERNAL}
+    names, relations = _names_of(values.get("relations"))
+    fields |= {"relations": relations} if relations else {}
     document = Document.from_text(text_of(values), id=record.id if name is None else str(name), fields=fields)
     if answer in ("reject", "ignore") or (answer is None and "spans" not in values):
         return document
-    spans = _spans_of(check_list(values.get("spans") or [], "spans"), record.warn)
+    spans = _spans_of(check_list(values.get("spans") or [], "spans"), names, record.warn)
     document = with_marked_spans(document, spans, record.warn)
     return _with_unannotated_rest(document) if values.get("_view_id") == "ner" and answer is not None else document
 
 
-def _spans_of(items: list[Any], warn: Warn) -> Iterator[MarkedSpan]:
+def _names_of(relations: object) -> tuple[dict[str, str], object]:
+    """Return a key of the name of each span that has a relation "COREF", and all other relations."""
+    if not isinstance(relations, list):
+        return {}, relations
+    pairs: list[tuple[str, str]] = []
+    others: list[Any] = []
+    for relation in cast("list[Any]", relations):
+        values = cast("dict[str, Any]", relation) if isinstance(relation, dict) else {}
+        spans = values.get("head_span"), values.get("child_span")
+        if values.get("label") == COREFERENCE and all(isinstance(span, dict) for span in spans):
+            head, child = (cast("dict[str, Any]", span) for span in spans)
+            pairs.append((_key(head), _key(child)))
+        else:
+            others.append(relation)
+    return join_pairs(pairs), others
+
+
+def _key(span: dict[str, Any]) -> str:
+    return json.dumps([span.get("start"), span.get("end")])
+
+
+def _spans_of(items: list[Any], names: dict[str, str], warn: Warn) -> Iterator[MarkedSpan]:
     for i, item in enumerate(items):
         if not isinstance(item, dict):
             raise ValueError(f"span {i} is {json.dumps(item)[:40]}; expected an object with start, end and label")
@@ -78,7 +105,8 @@ def _spans_of(items: list[Any], warn: Warn) -> Iterator[MarkedSpan]:
             warn("a span without a label is left out")
             continue
         score = values.get("score")
-        yield MarkedSpan(values.get("start"), values.get("end"), values["label"], values.get("text"), score)
+        name = names.get(_key(values))
+        yield MarkedSpan(values.get("start"), values.get("end"), values["label"], values.get("text"), score, name)
 
 
 def _with_unannotated_rest(document: Document) -> Document:
@@ -104,7 +132,8 @@ def write_prodigy(documents: Iterable[Document], stream: IO[Any], *, answer: str
 
     The tasks can be corrected (``ner.manual``) or imported (``db-in``).
 
-    Confidences become the "score" of spans. The id is written as ``meta["id"]``, which Prodigy shows below the text.
+    Confidences become the "score" of spans. Each mention of a name has a relation "COREF" to the next mention, as in
+    Prodigy's ``coref.manual``. The id is written as ``meta["id"]``, which Prodigy shows below the text.
 
     Args:
         documents: The documents.
@@ -129,6 +158,9 @@ def write_prodigy(documents: Iterable[Document], stream: IO[Any], *, answer: str
             record["tokens"] = _tokens(document)
         if document.spans is not None:
             record["spans"] = _spans(document)
+        if relations := _relations(document, record.get("spans", [])):
+            record["relations"] = relations
+            document = replace(document, fields={k: v for k, v in document.fields.items() if k != "relations"})
         if answer is not None and document.is_annotated:
             record["answer"] = answer
         put(json_line(with_fields(record, document, (*_READ, *_INTERNAL))))
@@ -140,6 +172,23 @@ def _tokens(document: Document) -> list[dict[str, Any]]:
         {"text": token, "start": start, "end": end, "id": i, "ws": text[end : end + 1].isspace()}
         for i, (token, start, end) in enumerate(zip(document.tokens, starts, ends, strict=True))
     ]
+
+
+def _relations(document: Document, spans: list[dict[str, Any]]) -> list[Any]:
+    """Return the relations in the fields of a document, and one between each two successive mentions of a name.
+
+    Prodigy numbers the ends of a relation by the last token of a span; spans that end within a token have no number.
+    """
+    own = document.fields.get("relations")
+    relations: list[Any] = cast("list[Any]", own) if isinstance(own, list) else []
+    return relations + [
+        {
+            "head": spans[i].get("token_end"), "child": spans[j].get("token_end"), "label": COREFERENCE,
+            "head_span": spans[i], "child_span": spans[j],
+        }
+        for name in document.names
+        for i, j in pairwise(name.mentions)
+    ]  # fmt: skip
 
 
 def _spans(document: Document) -> list[dict[str, Any]]:

@@ -246,7 +246,8 @@ def write_spacy(documents: Iterable[Document], stream: IO[Any]) -> None:
 
     ``doc.text`` equals the document's text.
 
-    White space between tokens other than one space becomes a white space token, as in spaCy's tokenizer.
+    White space between tokens other than one space becomes a white space token, as in spaCy's tokenizer. The number of
+    an entity's name becomes ``ent.ent_id_``.
 
     Args:
         documents: The documents; all are held in memory.
@@ -261,7 +262,7 @@ def write_spacy(documents: Iterable[Document], stream: IO[Any]) -> None:
     from spacy.tokens import DocBin
     from spacy.vocab import Vocab
 
-    vocab, store = Vocab(), DocBin(attrs=["ENT_IOB", "ENT_TYPE", "SENT_START"])
+    vocab, store = Vocab(), DocBin(attrs=["ENT_IOB", "ENT_TYPE", "ENT_ID", "SENT_START"])
     for document in documents:
         _is_empty(document)  # raises ValueError without tokens
         if document.partial is not None:
@@ -298,7 +299,14 @@ def _spacy_doc(vocab: Any, document: Document) -> Any:
     firsts = {index[start] for start, _ in _pairs(document)} - set(index[:1]) | {0}
     spans = [Span(index[s.start], index[s.end - 1] + 1, s.label) for s in document.spans or []]
     tags = tags_from_spans(spans, len(words), "iob2")
-    return Doc(vocab, words=words, spaces=spaces, ents=tags, sent_starts=[i in firsts for i in range(len(words))])
+    doc = Doc(vocab, words=words, spaces=spaces, ents=tags, sent_starts=[i in firsts for i in range(len(words))])
+    firsts_of_entities = document.token_ends.searchsorted([entity.start for entity in document.entities], "right")
+    name_ids = dict(zip(firsts_of_entities.tolist(), (entity.name_id for entity in document.entities), strict=True))
+    for span, own in zip(spans, document.spans or (), strict=True):
+        if (name_id := name_ids.get(own.start)) is not None:
+            for token in doc[span.start : span.end]:
+                token.ent_id_ = str(name_id)
+    return doc
 
 
 def _segments(document: Document) -> Iterator[tuple[str, str | None]]:

@@ -66,6 +66,17 @@ def test_missed_mentions_are_found_and_ids_stay() -> None:
     assert all(0 < entity._.confidence <= 1 for entity in doc.ents)
 
 
+def test_mentions_of_one_name_have_one_id() -> None:
+    doc = ruled(("Ada Lovelace", "PERSON"), ("Paris", "PERSON"), ("on Monday", "DATE"))(TEXT)
+    ids = {entity.start: entity._.name_id for entity in doc.ents}
+    assert [(entity.text, ids[entity.start]) for entity in doc.ents] == [
+        ("Ada Lovelace", 0), ("Lovelace", 0), ("Paris", 1), ("on Monday", None), ("Lovelace", 0),
+    ]  # fmt: skip
+    assert [(span.text, span._.name_id) for span in doc.spans["names"]] == [
+        ("Ada Lovelace", 0), ("Lovelace", 0), ("Paris", 1), ("Lovelace", 0),
+    ]  # fmt: skip
+
+
 def test_what_is_linked_to_nothing_and_what_is_left_alone_stay() -> None:
     nlp = ruled(("Ada Lovelace", "PERSON"), ("Paris", "PERSON"), ("on Monday", "DATE"))
     doc = nlp(TEXT)

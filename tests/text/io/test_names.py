@@ -7,6 +7,7 @@ import io
 import json
 import re
 import tarfile
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,9 @@ from herdner.corpora.reading import read
 from herdner.text.document import Document
 from herdner.text.entity import Entity
 from herdner.text.io.html_view import write_html
+from herdner.text.io.prodigy import read_prodigy, write_prodigy
 from herdner.text.io.write import write_jsonl
+from herdner.text.tokenize import Tokenizer
 
 TEXT = "Ana Rivera met Bo Lim. Rivera left."
 ENTITIES = [
@@ -27,14 +30,14 @@ ENTITIES = [
 
 
 def story() -> Document:
-    return Document.from_text(TEXT, id="story").with_entities(ENTITIES)
+    return Tokenizer()(TEXT, id="story").with_entities(ENTITIES)
 
 
 @pytest.mark.parametrize(
     ("format", "file"),
     [
         ("jsonl", "x.jsonl"), ("csv", "x.csv"), ("tsv", "x.tsv"), ("parquet", "x.parquet"), ("brat", "x.tgz"),
-        ("label-studio", "x.json"),
+        ("label-studio", "x.json"), ("prodigy", "x.jsonl"), ("spacy", "x.spacy"),
     ],
 )  # fmt: skip
 def test_names_survive_a_file(format: str, file: str, tmp_path: Path) -> None:
@@ -44,6 +47,40 @@ def test_names_survive_a_file(format: str, file: str, tmp_path: Path) -> None:
     (document,) = read(f"{tmp_path / file}:{format}")
     assert [entity.name_id for entity in document.entities] == [0, 1, 0]
     assert [name.mentions for name in document.names] == [(0, 2), (1,)]
+
+
+def test_other_relations_of_prodigy_are_kept() -> None:
+    other = {"head": 1, "child": 4, "label": "KNOWS"}
+    document = replace(story(), fields={"relations": [other]})
+    stream = io.StringIO()
+    write_prodigy([document], stream)
+    written = json.loads(stream.getvalue())["relations"]
+    assert [(each["head"], each["child"], each["label"]) for each in written] == [(1, 4, "KNOWS"), (1, 6, "COREF")]
+    assert written[1]["head_span"] == {"start": 0, "end": 10, "label": "PER", "token_start": 0, "token_end": 1,
+                                       "score": 0.5}  # fmt: skip
+    (again,) = read_prodigy(io.BytesIO(stream.getvalue().encode()))
+    assert isinstance(again, Document)
+    assert again.fields["relations"] == [other]
+    assert [entity.name_id for entity in again.entities] == [0, 1, 0]
+
+
+@pytest.mark.parametrize("relations", ["COREF", [1], [{"label": "COREF"}], [{"label": "COREF", "head_span": 1}]])
+def test_relations_without_spans_join_no_names(relations: object) -> None:
+    task = {"text": "Ada", "spans": [{"start": 0, "end": 3, "label": "PER"}], "relations": relations}
+    (document,) = read_prodigy(io.BytesIO(json.dumps(task).encode()))
+    assert isinstance(document, Document)
+    assert document.entities[0].name_id is None
+    assert document.fields["relations"] == relations
+
+
+def test_spacy_reads_name_ids_as_ids_of_entities() -> None:
+    spacy = pytest.importorskip("spacy")
+    from spacy.tokens import DocBin
+
+    stream = io.BytesIO()
+    write_documents([story()], stream, "spacy")
+    (doc,) = DocBin().from_bytes(stream.getvalue()).get_docs(spacy.blank("en").vocab)
+    assert [(ent.text, ent.ent_id_) for ent in doc.ents] == [("Ana Rivera", "0"), ("Bo Lim", "1"), ("Rivera", "0")]
 
 
 def test_without_names_the_key_is_left_out() -> None:
