@@ -3,7 +3,8 @@
 A ``.uai`` file has a preamble (``MARKOV`` or ``BAYES``, the number of variables, their numbers of states, the number of
 factors, and the scope of each factor) and then the table of each factor: its number of entries and the entries, which
 are potentials of at least 0. The last variable of a scope changes fastest. A ``.evid`` file holds the number of
-observed variables, then each variable and its state. Files may be compressed (``.gz``, ``.bz2``, ``.xz``, ``.zst``).
+observed variables, then each variable and its state. ``#`` begins a comment up to the end of the line. Files may be
+compressed (``.gz``, ``.bz2``, ``.xz``, ``.zst``).
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ class _Tokens:
             if length > MAX_CHARACTERS:
                 raise GraphFileError(f"{self.path}: the file has more than {MAX_CHARACTERS} characters")
             pieces.append(piece)
-        self.text = "".join(pieces)
+        self.text = re.sub(r"#[^\n]*", "", "".join(pieces))  # comments, such as pyAgrum writes
         self.tokens = self.text.split()
         self.place = 0
 

@@ -50,6 +50,16 @@ def test_the_published_example_is_read(tmp_path):
     assert read_uai(packed).log_potential([1, 0, 2]) == graph.log_potential([1, 0, 2])
 
 
+def test_comments_are_left_out_and_errors_name_their_line(tmp_path):
+    path = tmp_path / "graph.uai"
+    comments = EXAMPLE.replace("3\n2 2 3\n", "3 # nbr Nodes\n2 2 3# 9 9\n").replace("4\n", "4 # {0, 1}\n")
+    path.write_text("# a comment\n\n" + comments + "#")
+    assert read_uai(path).log_potential([1, 0, 2]) == pytest.approx(np.log(0.564 * 0.920 * 0.457))
+    path.write_text("# a comment\n\n" + comments.replace("0.128", "-1"))
+    with pytest.raises(GraphFileError, match=r"graph.uai:15: table entries"):
+        read_uai(path)
+
+
 def test_what_is_written_is_read_again(tmp_path):
     rng = np.random.default_rng(1)
     tables = rng.normal(size=(2, 2, 3, 2))
