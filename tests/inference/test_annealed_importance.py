@@ -10,8 +10,10 @@ import pytest
 from herdner._ext.replicas import Replicas
 from herdner.graph import FactorGraph, TableFactors, ising
 from herdner.inference import UnsupportedGraph, make_backend
+from herdner.inference.backends.annealed_importance import AnnealedImportance
+from herdner.inference.elimination_order import reduce_graph
 from herdner.inference.importance import bennett_estimate, importance_interval, log_mean_exp
-from herdner.inference.tempering import penalties_of
+from herdner.inference.tempering import Ensemble, TemperedRun, penalties_of
 
 
 def small_graph(seed: int) -> FactorGraph:
@@ -114,3 +116,14 @@ def test_constraints_without_a_solution_are_reported(monkeypatch):
 def test_options_out_of_range_are_refused(name):
     with pytest.raises(ValueError, match=name):
         make_backend("annealed-importance", **{name: 0})
+
+
+def test_reverse_runs_start_at_possible_states():
+    """One ensemble has a possible state, three equal variables; the other cannot leave a state of three values."""
+    equal = np.where(np.eye(3, dtype=bool), 0.0, -np.inf)
+    graph = FactorGraph([3] * 3, [TableFactors([[0, 1], [1, 2], [2, 0]], equal[None])])
+    reduced = reduce_graph(np.full(3, 3, np.int32), graph.factors)
+    starts = np.array([[1, 1, 1], [0, 1, 2]], np.int32)
+    run = TemperedRun(reduced, [Ensemble.of(reduced, 1, 0, np.random.default_rng(1), start) for start in starts], 1)
+    states = np.concatenate(AnnealedImportance(n_particles=4, spacing=1)._samples(run))
+    assert np.isfinite(graph.log_potential(states)).all()

@@ -152,6 +152,7 @@ class AnnealedImportance:
                     " use exact (for graphs of small treewidth), or pass a start"
                 )
             worker = number % _WORKERS
+            run.ensembles[worker].make_possible(run.best())
             states[worker].append(run.ensembles[worker].replicas.states[0])
         return [np.array(each, np.int32).reshape(len(each), -1) for each in states]
 
