@@ -1,0 +1,244 @@
+"""Error of marginals against time on graphs of the UAI-2014 competition: random and herded samplers, BP, exact.
+
+    python scripts/papers/uai.py ../shared/data/uai [--seconds 0.3] [--only Grids Segmentation]
+    python scripts/papers/uai.py ../shared/data/uai --auto-seconds 60
+
+The folder holds NAME.uai, NAME.uai.evid and NAME.uai.MAR, the exact marginals. Graphs without exact marginals are left
+out. The error is the mean over the variables without evidence of the total variation distance between the estimated
+and the exact marginal. Seconds are processor time of one thread, without reading and compilation of the graph.
+
+Each sampler runs with 16, 32, 64, .. sweeps, of which a fifth is burn-in, as long as a run takes less than the limit.
+All samplers start at the same possible state, and their marginals are Rao-Blackwellised. The error at time t is that of
+the longest run that took at most t.
+
+With ``--auto-seconds``, the script measures only the backend `auto` without exact inference, with a limit in wall time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from time import process_time
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+from experiment import Experiment, command
+from matplotlib import rc_context
+from numpy.typing import NDArray
+
+from herdner.evaluation.tabular import markdown_table
+from herdner.graph import TableGraph, compile_tables
+from herdner.graph.uai_files import read_evidence, read_marginals, read_uai
+from herdner.inference import Backend, Result, make_backend
+from herdner.inference.record import Record
+
+Curve = list[tuple[float, float]]  # processor seconds and error of each run
+Curves = dict[str, dict[str, Curve | str]]  # of each graph and method, or the reason why a graph is not supported
+RUNS = 4  # seeds of a sampler times graphs of a family
+PIXELS = 80  # an inch of the pictures for the documentation
+LINES = ("axes.edgecolor", "axes.labelcolor", "axes.titlecolor", "text.color", "xtick.color", "ytick.color")
+MOST_CELLS = 24.0  # log2 of the largest number of table cells of exact inference
+STYLES = {
+    "gibbs": ("tab:gray", "-"), "herded-gibbs": ("tab:orange", "-"), "dhg": ("tab:red", "-"),
+    "rdhg": ("tab:pink", "-"), "dogs": ("tab:olive", "-"), "blocked-gibbs": ("tab:green", "-"),
+    "blocked-gibbs, herded": ("tab:green", "--"), "tempered": ("tab:blue", "-"),
+    "belief-propagation": ("tab:purple", "-"), "exact": ("tab:brown", "-"),
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Instance:
+    """A graph after evidence, with the exact marginals float64[V, K] of its variables, and a possible joint state."""
+
+    name: str
+    graph: TableGraph
+    truth: NDArray[np.float64]
+    start: NDArray[np.int32]
+
+    @property
+    def family(self) -> str:
+        """Name without its number."""
+        return self.name.rpartition("_")[0]
+
+    @classmethod
+    def of(cls, path: Path) -> Instance:
+        """Read a graph, its evidence and its exact marginals."""
+        graph = read_uai(path)
+        evidence = read_evidence(path.with_name(path.name + ".evid"), graph)
+        rows = read_marginals(path.with_name(path.name + ".MAR"))
+        compiled = compile_tables(graph.condition(evidence))
+        truth = np.zeros((len(compiled.sizes), int(compiled.sizes.max(initial=1))))
+        for v, row in enumerate(row for i, row in enumerate(rows) if i not in evidence):
+            truth[v, : len(row)] = row
+        start = make_backend("tempered", n_rounds=1, burn_in=32, n_chains=1).infer(compiled, 0).state
+        return cls(path.stem, compiled, truth, start)
+
+    def error(self, result: Result) -> float:
+        """Return the mean total variation distance of the marginals."""
+        marginals = result.marginals if result.rao_blackwell is None else result.rao_blackwell
+        assert marginals is not None
+        return float(0.5 * np.abs(marginals - self.truth).sum(axis=1).mean())
+
+
+@dataclass(frozen=True)
+class Method:
+    """A backend as a function of its number of sweeps, and the numbers of sweeps that are tried."""
+
+    make: Callable[[int], Backend]
+    lengths: Sequence[int] = tuple(2**k for k in range(4, 24))
+    is_random: bool = True
+
+
+def sampler(name: str, **options: Any) -> Method:
+    """Return a sampler of one thread with Rao-Blackwellised marginals and a burn-in of a fifth of its sweeps."""
+    record = Record(best=False, marginals=False, rao_blackwell=True)
+    return Method(lambda n: make_backend(name, n_sweeps=n, burn_in=n // 5, record=record, n_threads=1, **options))
+
+
+METHODS: Mapping[str, Method] = {
+    **{name: sampler(name) for name in ("gibbs", "herded-gibbs", "dhg", "rdhg")},
+    "dogs": sampler("dogs", steps_per_target=1),
+    "blocked-gibbs": sampler("blocked-gibbs"),
+    "blocked-gibbs, herded": sampler("blocked-gibbs", herded=True),
+    "tempered": Method(lambda n: make_backend("tempered", n_rounds=n, burn_in=n // 4, n_chains=1, n_threads=1)),
+    "belief-propagation": Method(
+        lambda n: make_backend("belief-propagation", n_sweeps=n), tuple(2**k for k in range(2, 11)), is_random=False
+    ),
+    "exact": Method(lambda _: make_backend("exact", max_log2_cells=MOST_CELLS, n_threads=1), (1,), is_random=False),
+}
+
+
+def measure(method: Method, instance: Instance, limit: float, seeds: Sequence[int]) -> Curve | str:
+    """Return mean seconds and errors of runs of increasing length, or the reason why the graph is not supported."""
+    curve: Curve = []
+    try:
+        method.make(method.lengths[0]).infer(instance.graph, 0, start=instance.start)  # compiles the form of the graph
+        for n in method.lengths:
+            began = process_time()
+            results = [method.make(n).infer(instance.graph, seed, start=instance.start) for seed in seeds]
+            took = (process_time() - began) / len(seeds)
+            curve.append((took, float(np.mean([instance.error(result) for result in results]))))
+            if 2 * took > limit:
+                break
+    except (ValueError, MemoryError) as error:
+        return str(error)
+    return curve
+
+
+def error_at(curve: Curve, t: float) -> float:
+    """Return the error of the longest run that took at most ``t`` seconds, or infinity if there is none."""
+    return next((error for seconds, error in reversed(curve) if seconds <= t), np.inf)
+
+
+def mean_errors(curves: Curves, method: str, t: float) -> dict[str, float]:
+    """Return the mean error at time ``t`` over the graphs of each family that the method supports.
+
+    It is infinite if a graph has no run that took at most ``t`` seconds.
+    """
+    found: dict[str, list[float]] = {}
+    for name, by_method in curves.items():
+        curve = by_method[method]
+        if not isinstance(curve, str):
+            found.setdefault(name.rpartition("_")[0], []).append(error_at(curve, t))
+    return {family: float(np.mean(errors)) for family, errors in found.items()}
+
+
+def table(curves: Curves, t: float) -> str:
+    """Return a Markdown table of the mean errors at time ``t``: a row for each method, a column for each family."""
+    families = list(dict.fromkeys(name.rpartition("_")[0] for name in curves))
+    rows = []
+    for method in METHODS:
+        errors = mean_errors(curves, method, t)
+        rows.append((method, *(_shown(errors.get(family)) for family in families)))
+    return markdown_table(("error", *families), rows, "")
+
+
+def _shown(error: float | None) -> str:
+    if error is None or error == np.inf:
+        return "-"
+    return "< 1e-6" if error < 1e-6 else f"{error:.4f}"
+
+
+def draw(experiment: Experiment, curves: Curves, limit: float) -> Any:
+    """Draw the mean errors of each family against time; return the figure."""
+    families = list(dict.fromkeys(name.rpartition("_")[0] for name in curves))
+    columns = min(3, len(families))
+    figure, panels = experiment.axes(columns, -(-len(families) // columns), width=3.6, height=2.7)
+    times = np.geomspace(limit / 500, limit, 40)
+    for panel, family in zip(panels, families, strict=False):
+        for method, (colour, line) in STYLES.items():
+            errors = [mean_errors(curves, method, t).get(family) for t in times]
+            if errors[0] is not None:
+                shown = np.maximum(np.array(errors, float), 1e-5)
+                panel.plot(times, shown, line, color=colour, linewidth=1.2, label=method)
+        panel.set(xscale="log", yscale="log", title=family, xlabel="seconds", ylabel="error", ylim=(8e-6, 1))
+    for panel in panels[len(families) :]:
+        panel.set_axis_off()
+    handles = {
+        label: handle for panel in panels for handle, label in zip(*panel.get_legend_handles_labels(), strict=True)
+    }
+    figure.legend(handles.values(), handles.keys(), loc="lower right", fontsize=8)
+    figure.tight_layout()
+    return figure
+
+
+def first_of_each(instances: Sequence[Instance], n: int) -> list[Instance]:
+    """Return the first ``n`` graphs of each family."""
+    found: dict[str, list[Instance]] = {}
+    for instance in instances:
+        found.setdefault(instance.family, []).append(instance)
+    return [instance for family in found.values() for instance in family[:n]]
+
+
+def measure_auto(instances: Sequence[Instance], seconds: float, seed: int) -> dict[str, dict[str, Any]]:
+    """Print and return the error of `auto` without exact inference on each instance."""
+    results: dict[str, dict[str, Any]] = {}
+    backend = make_backend("auto", seconds=seconds, max_log2_cells=0.0)
+    for instance in instances:
+        result = backend.infer(instance.graph, seed)
+        error = instance.error(result)
+        results[instance.name] = {"error": error, "seconds": result.seconds, "method": result.method}
+        print(f"{instance.name}: {error:.4f}, {result.seconds:.1f} s, {result.method}", flush=True)
+    errors = [each["error"] for each in results.values()]
+    print(f"{sum(error < 0.05 for error in errors)} of {len(errors)} errors are below 0.05; mean {np.mean(errors):.4f}")
+    return results
+
+
+@command("uai", "Error of marginals against time on graphs of the UAI-2014 competition")
+def main(
+    experiment: Experiment,
+    folder: Annotated[Path, typer.Argument(help="Folder of .uai, .uai.evid and .uai.MAR files.")],
+    seconds: Annotated[float, typer.Option(help="Limit of a run in processor seconds.")] = 0.3,
+    only: Annotated[list[str] | None, typer.Option(help="Beginning of a name; may be repeated [default: all].")] = None,
+    n_graphs: Annotated[int, typer.Option(min=1, help="Largest number of graphs of each family, without auto.")] = 2,
+    auto_seconds: Annotated[
+        float | None, typer.Option(help="Measure only auto without exact, with this limit.")
+    ] = None,
+) -> None:
+    """Measure the error of marginals against time, and print tables."""
+    paths = [path.with_suffix("") for path in sorted(folder.glob("*.uai.MAR"))]
+    chosen = [path for path in paths if only is None or path.name.startswith(tuple(only))]
+    instances = [Instance.of(path) for path in chosen[: experiment.size(2, len(chosen))]]
+    if not instances:
+        raise FileNotFoundError(f"{folder}: no file NAME.uai with NAME.uai.MAR; the option --only may exclude all")
+    if auto_seconds is not None:
+        experiment.finish(measure_auto(instances, auto_seconds, experiment.seed))
+        return
+    limit = experiment.size(0.02, seconds)
+    curves: Curves = {}
+    for instance in first_of_each(instances, n_graphs):
+        seeds = experiment.seeds(experiment.size(1, max(1, RUNS // n_graphs)))
+        curves[instance.name] = {
+            name: measure(method, instance, limit, seeds if method.is_random else seeds[:1])
+            for name, method in METHODS.items()
+        }
+        found = {name: curve for name, curve in curves[instance.name].items() if not isinstance(curve, str)}
+        print(instance.name, {name: round(error_at(curve, limit), 4) for name, curve in found.items()}, flush=True)
+    for t in (limit / 25, limit / 5, limit):
+        print(f"\n## Errors after {t:g} s\n\n{table(curves, t)}")
+    draw(experiment, curves, limit).savefig(experiment.out / "uai_light.png", dpi=PIXELS)
+    with rc_context(dict.fromkeys(LINES, "white")):
+        draw(experiment, curves, limit).savefig(experiment.out / "uai_dark.png", dpi=PIXELS, transparent=True)
+    experiment.finish({"limit": limit, "curves": curves})

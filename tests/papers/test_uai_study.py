@@ -1,0 +1,56 @@
+"""The study of samplers on graphs of the UAI competition, on files of small graphs."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+import uai
+
+from herdner import TableFactors, ising
+from herdner.graph import FactorGraph
+from herdner.graph.uai_files import format_marginals, write_evidence, write_uai
+from herdner.inference.backends.exact import Exact
+
+
+@pytest.fixture
+def folder(tmp_path):
+    rng = np.random.default_rng(1)
+    triples = TableFactors([[0, 1, 2], [1, 2, 3]], rng.normal(size=(2, 2, 2, 2)))
+    for name, graph in {
+        "Grids_1": ising(0.3, rng.normal(size=(3, 3))),
+        "Wide_1": FactorGraph([2] * 4, [triples]),
+    }.items():
+        write_uai(tmp_path / f"{name}.uai", graph)
+        write_evidence(tmp_path / f"{name}.uai.evid", {1: 1})
+        marginals = np.insert(Exact().infer(graph.condition({1: 1})).marginals, 1, [0, 1], axis=0)
+        (tmp_path / f"{name}.uai.MAR").write_text(format_marginals(marginals, graph.domains.sizes))
+    return tmp_path
+
+
+def test_the_study_writes_errors_and_pictures(folder, capsys) -> None:
+    uai.main(folder=folder, quick=True, out=folder / "out")
+    found = json.loads((folder / "out" / "uai.json").read_text())["results"]
+    by_method = found["curves"]["Grids_1"]
+    assert set(by_method) == set(uai.METHODS)
+    assert by_method["exact"][-1][1] < 1e-12
+    assert all(by_method[name][-1][1] < 0.15 for name in uai.METHODS)
+    assert "needs factors of one or two variables" in found["curves"]["Wide_1"]["blocked-gibbs"]
+    assert "| blocked-gibbs |" in capsys.readouterr().out
+    for name in ("uai_light.png", "uai_dark.png"):
+        assert (folder / "out" / name).read_bytes().startswith(b"\x89PNG")
+
+
+def test_errors_at_a_time_are_those_of_finished_runs() -> None:
+    curve = [(0.1, 0.5), (0.2, 0.25), (0.4, 0.125)]
+    assert [uai.error_at(curve, t) for t in (0.05, 0.1, 0.3, 9.0)] == [np.inf, 0.5, 0.25, 0.125]
+    curves = {"A_1": {"gibbs": curve}, "A_2": {"gibbs": [(0.1, 0.25)]}, "B_1": {"gibbs": "not supported"}}
+    assert uai.mean_errors(curves, "gibbs", 0.4) == {"A": 0.1875}
+
+
+def test_auto_without_exact_inference(folder, capsys) -> None:
+    uai.main(folder=folder, only=["Grids"], auto_seconds=0.5, out=folder / "out")
+    found = json.loads((folder / "out" / "uai.json").read_text())["results"]
+    assert found["Grids_1"]["error"] < 0.05
+    assert "1 of 1 errors are below 0.05" in capsys.readouterr().out
