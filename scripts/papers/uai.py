@@ -8,8 +8,8 @@ out. The error is the mean over the variables without evidence of the total vari
 and the exact marginal. Seconds are processor time of one thread, without reading and compilation of the graph.
 
 Each sampler runs with 16, 32, 64, .. sweeps, of which a fifth is burn-in, as long as a run takes less than the limit.
-All samplers start at the same possible state, and their marginals are Rao-Blackwellised. The error at time t is that of
-the longest run that took at most t.
+Samplers of single variables that find no possible start begin at a state of a short run of `tempered`. Marginals of
+samplers are Rao-Blackwellised. The error at time t is that of the longest run that took at most t.
 
 With ``--auto-seconds``, the script measures only the backend `auto` without exact inference, with a limit in wall time.
 """
@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 from herdner.evaluation.tabular import markdown_table
 from herdner.graph import TableGraph, compile_tables
 from herdner.graph.uai_files import read_evidence, read_marginals, read_uai
-from herdner.inference import Backend, Result, make_backend
+from herdner.inference import Backend, Result, UnsupportedGraph, make_backend
 from herdner.inference.record import Record
 
 Curve = list[tuple[float, float]]  # processor seconds and error of each run
@@ -50,12 +50,15 @@ STYLES = {
 
 @dataclass(frozen=True)
 class Instance:
-    """A graph after evidence, with the exact marginals float64[V, K] of its variables, and a possible joint state."""
+    """A graph after evidence, with the exact marginals float64[V, K] of its variables.
+
+    The start is a possible joint state for samplers, or None if they find one themselves.
+    """
 
     name: str
     graph: TableGraph
     truth: NDArray[np.float64]
-    start: NDArray[np.int32]
+    start: NDArray[np.int32] | None
 
     @property
     def family(self) -> str:
@@ -72,7 +75,11 @@ class Instance:
         truth = np.zeros((len(compiled.sizes), int(compiled.sizes.max(initial=1))))
         for v, row in enumerate(row for i, row in enumerate(rows) if i not in evidence):
             truth[v, : len(row)] = row
-        start = make_backend("tempered", n_rounds=1, burn_in=32, n_chains=1).infer(compiled, 0).state
+        start = None
+        try:
+            make_backend("gibbs", n_sweeps=1).infer(compiled, 0)
+        except UnsupportedGraph:
+            start = make_backend("tempered", n_rounds=1, burn_in=32, n_chains=1).infer(compiled, 0).state
         return cls(path.stem, compiled, truth, start)
 
     def error(self, result: Result) -> float:

@@ -17,10 +17,10 @@ from herdner.inference.backends.exact import Exact
 @pytest.fixture
 def folder(tmp_path):
     rng = np.random.default_rng(1)
-    triples = TableFactors([[0, 1, 2], [1, 2, 3]], rng.normal(size=(2, 2, 2, 2)))
+    triples = TableFactors([[0, 1, 2], [2, 3, 4]], rng.normal(size=(2, 2, 2, 2)))
     for name, graph in {
         "Grids_1": ising(0.3, rng.normal(size=(3, 3))),
-        "Wide_1": FactorGraph([2] * 4, [triples]),
+        "Wide_1": FactorGraph([2] * 5, [triples]),
     }.items():
         write_uai(tmp_path / f"{name}.uai", graph)
         write_evidence(tmp_path / f"{name}.uai.evid", {1: 1})
