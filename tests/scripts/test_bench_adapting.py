@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from itertools import product
 
 import numpy as np
 import pytest
-from bench_adapting import groups, p_value
+from bench_adapting import groups, old_f1, only_label, p_value
 
 from herdner.evaluation.scores import f1_from_counts
 from herdner.text.document import Document
@@ -34,3 +35,24 @@ def test_the_p_value_is_the_share_of_all_swaps_of_documents() -> None:
     expected = np.mean([each >= differences[0] - 1e-12 for each in differences])
     assert p_value(a, b) == pytest.approx(expected, abs=0.02)
     assert p_value(a, a) == 1
+
+
+def test_documents_with_one_label_have_no_other_annotation() -> None:
+    document = Document.from_tokens([["Ada", "sang", "."]], [["B-PER", "B-VERB", "O"]])
+    only = only_label(document, "VERB")
+    assert [span.label for span in only.spans or ()] == ["VERB"]
+    assert only.partial is not None
+    assert only.partial.annotated_labels == ("VERB",)
+
+
+class NewLabelTagger:
+    """Tagger that finds the gold entities and an entity with a new label."""
+
+    def pipe(self, documents: Iterable[Document]) -> Iterator[Document]:
+        for document in documents:
+            yield document.with_tags(["B-PER", "B-VERB", "O"])
+
+
+def test_the_new_label_does_not_count_for_the_labels_of_the_base() -> None:
+    gold = [Document.from_tokens([["Ada", "sang", "."]], [["B-PER", "O", "O"]])]
+    assert old_f1(NewLabelTagger(), gold) == 1  # type: ignore[arg-type]
