@@ -1,9 +1,9 @@
-"""A recognizer for Presidio, which finds and masks personal data.
+"""A recognizer for Presidio, which finds and masks personal data, and an NLP engine that needs no download.
 
 from presidio_analyzer import AnalyzerEngine
-from herdner.integrations.presidio import HerdnerRecognizer
+from herdner.integrations.presidio import BlankNlpEngine, HerdnerRecognizer
 
-analyzer = AnalyzerEngine()
+analyzer = AnalyzerEngine(nlp_engine=BlankNlpEngine())
 analyzer.registry.add_recognizer(HerdnerRecognizer())
 analyzer.analyze(text, language="en", entities=["PERSON"])
 """
@@ -11,7 +11,11 @@ analyzer.analyze(text, language="en", entities=["PERSON"])
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from importlib import import_module
+from pathlib import Path
+from threading import Lock
 from typing import TYPE_CHECKING, Any
+from weakref import WeakValueDictionary
 
 from herdner.base.extras import import_extra
 from herdner.ner.tagger import Tagger, load
@@ -20,17 +24,76 @@ _presidio = import_extra("presidio_analyzer", "the recognizer needs Presidio")
 
 if TYPE_CHECKING:
     EntityRecognizer = object
+    SpacyNlpEngine = object
 else:
     EntityRecognizer = _presidio.EntityRecognizer
+    SpacyNlpEngine = import_module("presidio_analyzer.nlp_engine").SpacyNlpEngine
+
+_loaded: WeakValueDictionary[tuple[object, ...], Tagger] = WeakValueDictionary()
+_lock = Lock()
+_LEMMATIZER = "herdner_lower_case_lemmas"
 
 ENTITIES: Mapping[str, str] = {"PER": "PERSON", "LOC": "LOCATION", "ORG": "ORGANIZATION"}
+
+
+def shared_tagger(model: str) -> Tagger:
+    """Return the tagger of a model. All recognizers of a process share it, so that the model is loaded once.
+
+    Args:
+        model: A shipped model or a model file. A file that has changed is loaded again.
+
+    Raises:
+        ModelError: The model does not exist or is invalid.
+    """
+    path = Path(model)
+    state = path.stat() if path.is_file() else None
+    key = model, state and (state.st_mtime_ns, state.st_size)
+    with _lock:
+        tagger = _loaded.get(key)
+        if tagger is None:
+            tagger = _loaded[key] = load(model)
+        return tagger
+
+
+class BlankNlpEngine(SpacyNlpEngine):
+    """NLP engine of Presidio that splits texts into tokens and finds no names, without a model and without a network.
+
+    The lemma of each token is its text in lower case, so that recognizers find their context words.
+
+    Args:
+        languages: Languages of the texts.
+    """
+
+    def __init__(self, languages: Sequence[str] = ("en",)) -> None:
+        """Store the languages."""
+        initialize: Any = super().__init__
+        initialize(models=[{"lang_code": language, "model_name": "blank"} for language in languages])
+        self.languages = tuple(languages)
+
+    def load(self) -> None:
+        """Create a spaCy pipeline without trained components for each language."""
+        import spacy
+        from spacy.language import Language
+
+        Language.component(_LEMMATIZER, func=_add_lemmas)
+        self.nlp = {language: spacy.blank(language) for language in self.languages}
+        for pipeline in self.nlp.values():
+            pipeline.add_pipe(_LEMMATIZER)
+
+
+def _add_lemmas(doc: Any) -> Any:
+    """Set the lemma of each token to its text in lower case."""
+    for token in doc:
+        token.lemma_ = token.lower_
+    return doc
 
 
 class HerdnerRecognizer(EntityRecognizer):
     """Presidio recognizer of people, places and organisations, whose labels are consistent within each text.
 
     Args:
-        model: A shipped model, a model file or a `Tagger`.
+        model: A shipped model, a model file or a `Tagger`. Recognizers with the same model share one tagger
+            (`shared_tagger`).
         entities: Presidio's entity type for each label of the model. Labels that are not listed keep their names.
         language: Language of the texts.
         name: Name of the recognizer.
@@ -51,7 +114,7 @@ class HerdnerRecognizer(EntityRecognizer):
         **options: Any,
     ) -> None:
         """Load the model of the recognizer."""
-        self.tagger = model if isinstance(model, Tagger) else load(model)
+        self.tagger = model if isinstance(model, Tagger) else shared_tagger(model)
         self.inference = self.tagger.inference(**options)
         self.entities = {label: entities.get(label, label) for label in self.tagger.labels}
         initialize: Any = super().__init__
