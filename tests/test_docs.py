@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 import io
+import json
 import os
 import re
 import shlex
@@ -177,6 +178,31 @@ def test_every_public_name_has_its_entry(site: Path) -> None:
             if not places & known and name != "__version__":
                 missing.append(f"{module}.{name}")
     assert not missing
+
+
+TERMS = ("belief propagation", "pairwise marginals", "max-marginals", "partition function")
+STEMS = {"propagation": "propag", "pairwise": "pairwis", "marginals": "margin", "partition": "partit"}
+
+
+def test_terms_of_researchers_are_in_the_glossary() -> None:
+    glossary = (PAGES / "glossary.md").read_text(encoding="utf-8")
+    defined = set(re.findall(r"^\| ([^|]+) \|", glossary, re.M))
+    assert set(TERMS) <= defined
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("term", list(TERMS))
+def test_the_search_of_the_site_finds_terms_of_researchers(site: Path, term: str) -> None:
+    """A page about inference and the glossary contain all words of the term, in the form that Sphinx indexes."""
+    script = (site / "searchindex.js").read_text(encoding="utf-8")
+    index = json.loads(script.removeprefix("Search.setIndex(").rstrip(";)"))
+    pages = set(range(len(index["docnames"])))
+    for word in re.findall(r"\w+", term):
+        found = index["terms"].get(STEMS.get(word, word), [])
+        pages &= {found} if isinstance(found, int) else set(found)
+    names = {index["docnames"][page] for page in pages}
+    assert "glossary" in names
+    assert names & {"api/inference", "backends", "api/index"}, names
 
 
 @pytest.mark.slow

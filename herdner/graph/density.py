@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from herdner.base.arrays import Floats, Int32s, Int64s, frozen
 from herdner.base.checks import check_integer
 from herdner.base.extras import import_extra
+from herdner.base.representation import short_repr
 from herdner.graph.domain import Domains
 from herdner.graph.graph import FactorGraph
 
@@ -66,7 +67,7 @@ class Reals:
         return Reals(len(variables))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class DensityFactors:
     """Group of F factors of ``a`` real variables each, which share one log-density function.
 
@@ -89,6 +90,8 @@ class DensityFactors:
     fixed: Floats | None = None
     # True for one factor over the variables 0 .. a - 1: its arguments are columns of the points, without a copy.
     _plain: bool = field(init=False, repr=False, default=False)
+
+    __repr__ = short_repr
 
     def __post_init__(self) -> None:
         """Copy and check the scopes; derive the gradient if it is missing.

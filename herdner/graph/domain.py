@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from herdner.base.arrays import Int32s, Int64s, frozen
+from herdner.base.representation import short_repr
 
 
 class Domains(Protocol):
@@ -44,7 +45,7 @@ class Domains(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Discrete:
     """Discrete domains: variable i has the states 0 to ``sizes[i] - 1``.
 
@@ -53,6 +54,8 @@ class Discrete:
     """
 
     sizes: Int32s
+
+    __repr__ = short_repr
 
     def __init__(self, sizes: ArrayLike) -> None:
         """Copy and check ``sizes``, the number of states of each variable.

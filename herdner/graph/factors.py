@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from herdner._ext import factors as loops
 from herdner.base.arrays import Floats, Int32s, constant, frozen, frozen_or_constant
+from herdner.base.representation import short_repr
 from herdner.graph.domain import Domains
 
 # Largest sum of log-potentials in any loop. Differences of two such sums, and sums of such differences, are finite.
@@ -53,7 +54,7 @@ class Factors(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class TableFactors:
     """Group of F factors of ``a`` variables each, defined by tables of log-potentials.
 
@@ -77,6 +78,8 @@ class TableFactors:
     scale: Floats
     unscaled: bool = field(init=False, repr=False)
     reach: float = field(init=False, repr=False)
+
+    __repr__ = short_repr
 
     def __init__(
         self,

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from numpy.typing import ArrayLike
 
 from herdner.base.arrays import Floats, Int32s, Int64s
+from herdner.base.representation import short_repr
 from herdner.inference.diagnostics import Diagnostics, diagnose, to_arviz
 from herdner.inference.plots import plot_marginals, plot_trace
 
@@ -40,7 +41,8 @@ class Result:
             have. Samplers average the visited states.
         rao_blackwell: float64[V, K], marginals as averages of the conditionals that were sampled from (HGW19 Sec. 6.6).
         table_counts: An array like the tables of each group of factors: the derivative of log Z by the tables, which is
-            the expected number of factors in each cell, each factor weighted by its scale.
+            the expected number of factors in each cell, each factor weighted by its scale. For the table of one factor
+            with two variables these are its pairwise marginals.
         joint: float64[K1, .., KV], relative frequencies of joint states.
         trace: float64[C, n_sweeps], the log-potential after each sweep.
         samples: int32[C, S, V], recorded joint states.
@@ -75,20 +77,7 @@ class Result:
     best_states: Int32s | None = None
     best_log_potentials: Floats | None = None
 
-    def __repr__(self) -> str:
-        """Return a one-line summary: the numbers of the result and the shapes of its arrays."""
-        parts: list[str] = []
-        for each in fields(self):
-            value: Any = getattr(self, each.name)
-            if hasattr(value, "dtype"):
-                parts.append(f"{each.name}={value.dtype}{list(value.shape)}")
-            elif each.name == "table_counts" and value is not None:
-                parts.append(f"table_counts=({len(value)} arrays)")
-            elif isinstance(value, float):
-                parts.append(f"{each.name}={value:.6g}")
-            elif value is not None:
-                parts.append(f"{each.name}={value!r}")
-        return f"Result({', '.join(parts)})"
+    __repr__ = short_repr
 
     def to_arviz(self) -> InferenceData:
         """Convert the samples to an ArviZ data set with the variable "x" [chain, draw, variable] (extra ``evaluate``).

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import re
 import sys
+from dataclasses import fields
 
 import matplotlib
 import numpy as np
 import pytest
+from data import REPOSITORY
 from matplotlib import pyplot
 
-from herdner.graph import FactorGraph, ising
+from herdner.graph import DensityFactors, FactorGraph, chain_graph, ising
 from herdner.inference import Result, make_backend
+from herdner.inference.registry import BACKENDS
 
 matplotlib.use("Agg")
 
@@ -177,3 +181,46 @@ def test_results_and_graphs_print_one_short_line():
     assert text.startswith("Result(state=int32[12], log_potential=17, log_z=")
     assert "marginals=float64[12, 2], table_counts=(2 arrays)" in text
     assert "\n" not in text
+
+
+def test_groups_and_domains_print_one_short_line():
+    graph = ising(1.0, np.zeros((30, 40)))
+    assert repr(graph.domains) == "Discrete(sizes=int32[1200])"
+    assert repr(graph.factors[-1]) == (
+        "TableFactors(scopes=int32[2330, 2], tables=float64[1, 2, 2], table_of_factor=int32[2330], scale=float64[2330])"
+    )
+    density = DensityFactors([[0, 1]], lambda x: -(x**2).sum(1), lambda x: -2 * x)
+    assert repr(density) == "DensityFactors(scopes=int32[1, 2], log_density=<lambda>, grad=<lambda>, n_terms=0)"
+
+
+@pytest.mark.parametrize("name", list(BACKENDS))
+def test_every_result_prints_one_short_line(name: str):
+    text = repr(make_backend(name).infer(chain_graph(np.zeros((50, 3)), np.zeros((3, 3))), 0))
+    assert "\n" not in text
+    assert len(text) < 400
+    assert "array(" not in text
+
+
+def results_of_page() -> dict[str, set[str]]:
+    """Fields of `Result` and the backends that fill them, as the page on backends says."""
+    page = (REPOSITORY / "docs" / "pages" / "backends.md").read_text(encoding="utf-8")
+    table = page.partition("| field | backends |\n|---|---|\n")[2].partition("\n\n")[0]
+    filled: dict[str, set[str]] = {}
+    for row in table.splitlines():
+        fields, backends = (cell.strip() for cell in row.strip("|").split("|"))
+        names = set(re.findall(r"`([\w-]+)`", backends))
+        for each in re.findall(r"`(\w+)`", fields):
+            filled[each] = set(BACKENDS) - names if backends.startswith("all") else names
+    return filled
+
+
+def test_the_page_on_backends_says_what_each_returns():
+    graph = chain_graph(np.array([[0.0, 1.0], [0.5, 0.0], [0.0, 0.3]]), np.array([[0.3, 0.0], [0.0, 0.3]]))
+    results = {name: make_backend(name).infer(graph, 0) for name in BACKENDS}
+    page = results_of_page()
+    assert len(page) == 11
+    for field, backends in page.items():
+        assert {name for name, result in results.items() if getattr(result, field) is not None} == backends, field
+    others = {each.name for each in fields(Result)} - set(page) - {"seconds", "n_updates", "method"}
+    filled = {name for name in others if any(getattr(result, name) is not None for result in results.values())}
+    assert filled <= {"best_log_potentials"}

@@ -1,0 +1,40 @@
+"""Short representations of dataclasses that contain arrays."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any
+
+import numpy as np
+
+MAX_CHARACTERS = 60  # of the representation of one field
+
+
+def short_repr(value: Any) -> str:
+    """Return one line that names the class of a dataclass, its numbers, and the types and shapes of its arrays.
+
+    It serves as the method ``__repr__``. Fields that are None, or that have ``repr=False``, are left out.
+
+    Args:
+        value: Instance of a dataclass.
+    """
+    pairs = [(each.name, getattr(value, each.name, None)) for each in fields(value) if each.repr]
+    listed = ", ".join(f"{name}={_short(content)}" for name, content in pairs if content is not None)
+    return f"{type(value).__name__}({listed})"
+
+
+def _short(content: Any) -> str:
+    if isinstance(content, np.ndarray):
+        return f"{content.dtype}{list(content.shape)}"
+    if isinstance(content, float):
+        return f"{content:.6g}"
+    if isinstance(content, tuple):
+        parts: tuple[Any, ...] = content
+        if any(isinstance(part, np.ndarray) for part in parts):
+            return f"({len(parts)} arrays)"
+        listed = f"({', '.join(map(_short, parts))})"
+        return listed if len(listed) <= MAX_CHARACTERS else f"({len(parts)} values)"
+    if callable(content):
+        return getattr(content, "__name__", type(content).__name__)
+    text = repr(content)
+    return text if len(text) <= MAX_CHARACTERS and "\n" not in text else f"{type(content).__name__}(...)"
