@@ -10,17 +10,18 @@ import numpy as np
 MAX_CHARACTERS = 60  # of the representation of one field
 
 
-def short_repr(value: Any) -> str:
+def short_repr(self: object) -> str:
     """Return one line that names the class of a dataclass, its numbers, and the types and shapes of its arrays.
 
     It serves as the method ``__repr__``. Fields that are None, or that have ``repr=False``, are left out.
 
     Args:
-        value: Instance of a dataclass.
+        self: Instance of a dataclass.
     """
+    value: Any = self
     pairs = [(each.name, getattr(value, each.name, None)) for each in fields(value) if each.repr]
     listed = ", ".join(f"{name}={_short(content)}" for name, content in pairs if content is not None)
-    return f"{type(value).__name__}({listed})"
+    return f"{type(self).__name__}({listed})"
 
 
 def _short(content: Any) -> str:
