@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import fields
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 MAX_CHARACTERS = 60  # of the representation of one field
 
@@ -26,11 +27,12 @@ def short_repr(self: object) -> str:
 
 def _short(content: Any) -> str:
     if isinstance(content, np.ndarray):
-        return f"{content.dtype}{list(content.shape)}"
+        array = cast("NDArray[Any]", content)
+        return f"{array.dtype}{list(array.shape)}"
     if isinstance(content, float):
         return f"{content:.6g}"
-    if isinstance(content, tuple):
-        parts: tuple[Any, ...] = content
+    if type(content) is tuple:
+        parts = cast("tuple[Any, ...]", content)
         if any(isinstance(part, np.ndarray) for part in parts):
             return f"({len(parts)} arrays)"
         listed = f"({', '.join(map(_short, parts))})"
