@@ -43,7 +43,10 @@ def serve(
     allow_host: Annotated[list[str] | None, typer.Option(
         "--allow-host", metavar="NAME", help="Host name that browsers may use; may be repeated [localhost].")] = None,
 ) -> None:  # fmt: skip
-    """Serve a web page that tags texts, and a JSON service at POST /api/tag (described at /docs). Ctrl-C ends it."""
+    """Serve a web page that tags texts, and a JSON service at POST /api/tag (described at /docs). Ctrl-C ends it.
+
+    With --verbose, each request is logged on stderr: client, method, path, status and time, but no texts.
+    """
     try:
         check_extra("fastapi", "serve needs FastAPI")
         check_extra("uvicorn", "serve needs uvicorn")

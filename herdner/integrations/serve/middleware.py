@@ -5,8 +5,10 @@ from __future__ import annotations
 import ipaddress
 import logging
 from collections.abc import Collection, Iterable
+from datetime import datetime, timezone
 from time import perf_counter
 from typing import Any
+from urllib.parse import quote
 
 import anyio
 from prometheus_client import CollectorRegistry, Counter, Histogram
@@ -17,6 +19,8 @@ from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 LOG = logging.getLogger("herdner.integrations.serve")
+access_logger = logging.getLogger("herdner.integrations.serve.access")
+MAX_LOGGED_PATH = 200  # characters
 
 # The page loads scripts, styles and data only from this server. It has no frames, forms or plugins, and its scripts
 # convert no string to HTML.
@@ -162,7 +166,10 @@ class Metrics:
 
 
 class RequestMetrics:
-    """Middleware that updates the metrics for each request, including refused ones.
+    """Middleware that updates the metrics for each request, including refused ones, and writes the access log.
+
+    A line of the log has the address of the client, the method, the path, the status and the time. It contains neither
+    texts nor parameters.
 
     Args:
         app: The application.
@@ -191,5 +198,12 @@ class RequestMetrics:
             await self.app(scope, receive, send_and_note)
         finally:
             path: Any = scope["path"] if scope["path"] in self.paths else "other"
+            seconds = perf_counter() - start
             self.metrics.requests.labels(path, str(status)).inc()
-            self.metrics.seconds.labels(path).observe(perf_counter() - start)
+            self.metrics.seconds.labels(path).observe(seconds)
+            if access_logger.isEnabledFor(logging.INFO):
+                client = scope["client"][0] if scope.get("client") else "-"
+                requested = quote(scope["path"][:MAX_LOGGED_PATH])
+                now = datetime.now(timezone.utc).isoformat(timespec="seconds")
+                line = "%s %s %s %s %d %.0f ms"
+                access_logger.info(line, now, client, scope["method"], requested, status, 1000 * seconds)

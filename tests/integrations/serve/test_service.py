@@ -426,3 +426,16 @@ def test_health_and_figures(client: Any) -> None:
     assert grown["herdner_requests_total", "other", "404"] == 2
     assert grown["herdner_characters_total",] == 9
     assert grown["herdner_request_seconds_count", "/api/tag"] == 1
+
+
+def test_the_access_log_has_no_texts(client: Any, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level("INFO", "herdner.integrations.serve.access"):
+        client.post("/api/tag?secret=1", json={"text": "Ada Lovelace met Bob."})
+        client.get("/none%0aherdner: forged")
+    time = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00"
+    posted, unknown = caplog.messages
+    assert re.fullmatch(rf"{time} testclient POST /api/tag 200 \d+ ms", posted)
+    assert re.fullmatch(rf"{time} testclient GET /none%0Aherdner%3A%20forged 404 \d+ ms", unknown)
+    caplog.clear()
+    client.get("/health")
+    assert caplog.messages == []
