@@ -22,12 +22,14 @@ class EncodedSequences:
         starts: int64[n + 1], first attribute of each item, and the number of attributes m.
         indices: int32[m], index of each attribute.
         values: float64[m], value of each attribute; None means that all values are 1.
+        index: Index to which ``indices`` refer.
     """
 
     offsets: NDArray[np.int64]
     starts: NDArray[np.int64]
     indices: NDArray[np.int32]
     values: Floats | None
+    index: AttributeIndex
 
     @property
     def n_items(self) -> int:
@@ -125,14 +127,19 @@ class AttributeWeights:
             TypeError: An item is no dictionary, list of strings or string.
             ValueError: A value is not finite.
         """
-        return EncodedSequences(*self.index.encode(sequences, False))  # pyright: ignore[reportArgumentType]
+        return EncodedSequences(*self.index.encode(sequences, False), self.index)  # pyright: ignore[reportArgumentType]
 
     def unary(self, sequences: EncodedSequences) -> Floats:
         """Return the log-potentials of the labels of each item, float64[n, K].
 
         Args:
             sequences: Encoded sequences.
+
+        Raises:
+            ValueError: The sequences were encoded for other weights.
         """
+        if sequences.index is not self.index:
+            raise ValueError("the sequences were encoded for other weights; encode them again")
         unary = np.zeros((sequences.n_items, len(self.labels)))
         add_scores(sequences.starts, sequences.indices, sequences.values, *self._entries, unary)
         return unary

@@ -306,11 +306,11 @@ class CRF(BaseEstimator):
         state = replace(OnlineState.start(np.empty(0), settings.algorithm), rate=settings.calibration_eta)
         return weights, sums, state, names
 
-    def predict(self, X: Iterable[Any], allowed: Iterable[Any] | None = None) -> NDArray[Any]:
+    def predict(self, X: Iterable[Any] | EncodedSequences, allowed: Iterable[Any] | None = None) -> NDArray[Any]:
         """Return the most probable labels of sequences: by Viterbi, or by ``backend`` if it is set or there are links.
 
         Args:
-            X: Sequences.
+            X: Sequences, or the result of `encode`.
             allowed: Labels that each item of each sequence may have: a set of strings, a string, or None for all
                 labels.
 
@@ -333,6 +333,19 @@ class CRF(BaseEstimator):
             predictions += decode_states(states, batch.offsets, weights.labels)
         return np.array(predictions, dtype=object)
 
+    def encode(self, X: Iterable[Any]) -> EncodedSequences:
+        """Convert sequences once to the form in which `predict` and `predict_marginals` use them repeatedly.
+
+        The result is valid until the next ``fit``.
+
+        Args:
+            X: Sequences.
+
+        Raises:
+            NotFittedError: The estimator is not fitted.
+        """
+        return self._fitted().encode(self._sequences(X))
+
     def predict_single(self, xseq: Items) -> list[str]:
         """Return the most probable labels of one sequence.
 
@@ -349,11 +362,11 @@ class CRF(BaseEstimator):
         states, _ = decode(unary, weights.transition[None], batch.offsets, None)
         return [weights.labels[k] for k in states.tolist()]
 
-    def predict_marginals(self, X: Iterable[Any]) -> NDArray[Any]:
+    def predict_marginals(self, X: Iterable[Any] | EncodedSequences) -> NDArray[Any]:
         """Return the probability of each label of each item.
 
         Args:
-            X: Sequences.
+            X: Sequences, or the result of `encode`.
 
         Returns:
             Object array with a list for each sequence, which has a dictionary of probabilities by label for each item.
@@ -644,7 +657,7 @@ class CRF(BaseEstimator):
     ) -> tuple[list[str], ChainData, Borders]:
         """Return the names of all attributes, the training data, and the fixed transitions."""
         index = AttributeIndex(() if base is None else base.attribute_names)
-        encoded = EncodedSequences(*index.encode(self._sequences(X), True))
+        encoded = EncodedSequences(*index.encode(self._sequences(X), True), index)
         if not encoded.n_items:
             raise ValueError("`X` must have at least one item")
         labels = encode_labels(y, encoded.offsets, [*(() if base is None else base.labels), *known])
@@ -720,9 +733,14 @@ class CRF(BaseEstimator):
         return weights
 
     def _batches(
-        self, weights: AttributeWeights, X: Iterable[Any], allowed: Iterable[Any] | None = None
+        self, weights: AttributeWeights, X: Iterable[Any] | EncodedSequences, allowed: Iterable[Any] | None = None
     ) -> Iterator[tuple[EncodedSequences, Floats]]:  # fmt: skip
         """Yield batches of sequences with the log-potentials of their labels, -inf for labels that are not allowed."""
+        if isinstance(X, EncodedSequences):
+            if allowed is not None:
+                raise ValueError("`allowed` needs sequences of items; pass them instead of the result of `encode`")
+            yield X, weights.unary(X)
+            return
         sequences = self._sequences(X)
         options = None if allowed is None else list(allowed)
         if options is not None and len(options) != len(sequences):
@@ -763,8 +781,12 @@ class CRF(BaseEstimator):
         assert self.links is not None
         return link_model(weights.transition, self._link_table), unary, [sequence_links(self.links, sequence)]
 
-    def _infer(self, X: Iterable[Any], allowed: Iterable[Any] | None, record: Record | None) -> Iterator[Result]:
+    def _infer(
+        self, X: Iterable[Any] | EncodedSequences, allowed: Iterable[Any] | None, record: Record | None
+    ) -> Iterator[Result]:
         """Yield the result of the backend for each sequence."""
+        if isinstance(X, EncodedSequences):
+            raise ValueError("`backend` and `links` need sequences of items, not the result of `encode`")
         weights, backend, sequences = self._fitted(), resolve_backend(self.backend or "sum-product"), list(X)
         options = [None] * len(sequences) if allowed is None else list(allowed)
         if len(options) != len(sequences):

@@ -500,6 +500,20 @@ def test_backends_decode_chains(backend: Any) -> None:
             assert a == pytest.approx(b, abs=0.15 if backend == "gibbs" else 1e-9)
 
 
+def test_encoded_sequences_have_the_same_predictions() -> None:
+    (items, tags), (test, _) = generate(4, 100), generate(5, 40)
+    crf = CRF(c2=0.01).fit(items, tags)
+    encoded = crf.encode(test)
+    assert list(map(list, crf.predict(encoded))) == list(map(list, crf.predict(test)))
+    assert list(crf.predict_marginals(encoded)) == list(crf.predict_marginals(test))
+    with pytest.raises(ValueError, match="`allowed` needs sequences of items"):
+        crf.predict(encoded, [None] * 40)
+    with pytest.raises(ValueError, match="`backend` and `links` need sequences of items"):
+        clone(crf).set_params(backend="exact").fit(items, tags).predict(encoded)
+    with pytest.raises(ValueError, match="the sequences were encoded for other weights; encode them again"):
+        crf.fit(items, tags).predict(encoded)
+
+
 def test_unknown_backends_are_refused() -> None:
     crf = CRF(backend="exakt").fit(*generate(4, 20))
     with pytest.raises(ValueError, match="there is no backend 'exakt'; did you mean 'exact'"):
