@@ -264,7 +264,7 @@ cdef class FactorMessages:
         divided by its messages. The mean over forests, in which each factor has its weight as frequency, is at least
         log Z, whatever the messages are.
         """
-        cdef int64_t i, f, s, t, v, k, first, n_slots = self.scope.shape[0]
+        cdef int64_t i, f, s, t, v, k, at, b, first, n_slots = self.scope.shape[0]
         cdef double total = 0.0
         cdef double[::1] sums = np.empty(self.belief_at[self.sizes.shape[0]])
         cdef uint8_t[::1] is_root = np.ones(self.sizes.shape[0], np.uint8)
@@ -282,14 +282,16 @@ cdef class FactorMessages:
                     if t == s:
                         continue
                     is_root[self.scope[t]] = 0
+                    at, b = self.message_at[t] - self.message_at[first], self.belief_at[self.scope[t]]
                     for k in range(self.sizes[self.scope[t]]):
-                        self.log_inputs[self.message_at[t] - self.message_at[first] + k] = (
-                            sums[self.belief_at[self.scope[t]] + k] - self.log_entry(t, k))
+                        self.log_inputs[at + k] = -INFINITY
+                        if sums[b + k] > -INFINITY:
+                            self.log_inputs[at + k] = sums[b + k] - self.log_entry(t, k)
                 self.contract(f, <int> (s - first), True)
-                v = self.scope[s]
-                for k in range(self.sizes[v]):
-                    sums[self.belief_at[v] + k] += (self.outputs[self.message_at[s] - self.message_at[first] + k]
-                                                    - self.log_entry(s, k))
+                at, b = self.message_at[s] - self.message_at[first], self.belief_at[self.scope[s]]
+                for k in range(self.sizes[self.scope[s]]):
+                    if sums[b + k] > -INFINITY:
+                        sums[b + k] += self.outputs[at + k] - self.log_entry(s, k)
                 total += self.tops[f]
             for v in range(self.sizes.shape[0]):
                 if is_root[v]:
@@ -570,7 +572,7 @@ cdef class FactorMessages:
         self.sift_down(self.place[s])
         for j in range(self.starts[v], self.starts[v + 1]):
             t = self.slots[j]
-            if t == s:
+            if t == s and not self.weighted:  # a factor with a weight receives a power of its own message
                 continue
             f = self.factor_of[t]
             for u in range(<int32_t> self.factor_at[f], <int32_t> self.factor_at[f + 1]):

@@ -38,6 +38,7 @@ BACKENDS: Mapping[str, str] = MappingProxyType(
         "rdhg": "herdner.inference.backends.gibbs:rdhg",
         "sum-product": "herdner.inference.backends.sum_product:SumProduct",
         "tempered": "herdner.inference.backends.tempered:Tempered",
+        "tree-reweighted": "herdner.inference.backends.tree_reweighted:TreeReweighted",
         "viterbi": "herdner.inference.backends.viterbi:Viterbi",
     }
 )

@@ -36,7 +36,8 @@ class Result:
         log_z: Logarithm of the partition function.
         log_z_interval: Interval that contains the logarithm of the partition function in about 95 of 100 runs
             (``annealed-importance``, ``auto``).
-        log_z_bounds: Proven lower and upper bound on the logarithm of the partition function (``mini-bucket``).
+        log_z_bounds: Proven lower and upper bound on the logarithm of the partition function (``mini-bucket``,
+            ``tree-reweighted``).
         marginals: float64[V, K], the probability of each state of each variable, 0 for states that a variable does not
             have. Samplers average the visited states.
         rao_blackwell: float64[V, K], marginals as averages of the conditionals that were sampled from (HGW19 Sec. 6.6).

@@ -6,17 +6,15 @@ from dataclasses import dataclass
 from time import perf_counter
 from typing import ClassVar
 
-import numpy as np
 from numpy.typing import ArrayLike
 
-from herdner.base.arrays import Floats, Int32s
 from herdner.base.seeds import Seed
-from herdner.graph.tables import Graph, TableGraph, compile_tables
+from herdner.graph.tables import Graph, compile_tables
 from herdner.inference.backend import Capabilities, Interrupted
-from herdner.inference.backends.sweeps import check_options
+from herdner.inference.backends.sweeps import check_options, check_seconds
 from herdner.inference.elimination_order import reduce_graph
 from herdner.inference.factor_messages import FactorLayout, MessagePassing, Schedule
-from herdner.inference.gibbs.start import repair
+from herdner.inference.gibbs.start import probable_state
 from herdner.inference.record import Record
 from herdner.inference.result import Result
 
@@ -55,8 +53,7 @@ class BeliefPropagation:
         check_options(n_sweeps=self.n_sweeps, tolerance=self.tolerance, damping=self.damping)
         if self.schedule not in ("flooding", "residual"):
             raise ValueError(f"schedule must be 'flooding' or 'residual', got {self.schedule!r}")
-        if self.seconds is not None and not self.seconds > 0:
-            raise ValueError(f"seconds must be a positive number or None, got {self.seconds!r}")
+        check_seconds(self.seconds)
 
     def infer(
         self, graph: Graph, seed: Seed = None, *, start: ArrayLike | None = None, record: Record | None = None
@@ -92,7 +89,7 @@ class BeliefPropagation:
         except KeyboardInterrupt:
             interrupted = True
         marginals = reduced.original_marginals(run.layout.per_variable(run.loop.marginals), compiled.sizes)
-        state = _allowed_state(compiled, marginals)
+        state = probable_state(compiled, marginals, "belief-propagation")
         result = Result(
             state=state,
             log_potential=float(compiled.graph.log_potential(state)),
@@ -105,11 +102,3 @@ class BeliefPropagation:
         if interrupted:
             raise Interrupted(result)
         return result
-
-
-def _allowed_state(compiled: TableGraph, marginals: Floats) -> Int32s:
-    """Return the most probable state of each variable, repaired if -inf entries forbid this joint state."""
-    state = marginals.argmax(axis=1).astype(np.int32)
-    if compiled.graph.log_potential(state) == -np.inf:
-        return repair(compiled, state, 0, "belief-propagation")
-    return state

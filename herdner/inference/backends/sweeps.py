@@ -25,6 +25,16 @@ def check_options(*, tolerance: float = 0.0, damping: float = 1.0, **counts: int
         raise ValueError(f"damping must be above 0 and at most 1 (undamped), not {damping}")
 
 
+def check_seconds(seconds: float | None) -> None:
+    """Raise ``ValueError`` unless a time limit is a positive number or None.
+
+    Args:
+        seconds: The limit in seconds.
+    """
+    if seconds is not None and not seconds > 0:
+        raise ValueError(f"seconds must be a positive number or None, got {seconds!r}")
+
+
 def check_message_memory(compiled: TableGraph, backend: str, per_state: int, per_message: int) -> None:
     """Raise `NotEnoughMemory` unless the memory for all messages of a backend can be allocated.
 

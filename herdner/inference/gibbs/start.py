@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from herdner._ext.ascent import Ascent
 from herdner._ext.gibbs import Engine
-from herdner.base.arrays import Int32s
+from herdner.base.arrays import Floats, Int32s
 from herdner.base.extras import install_advice
 from herdner.graph.chains import ChainForm
 from herdner.graph.tables import TableGraph
@@ -64,6 +64,27 @@ def random_start(compiled: TableGraph, key: int) -> NDArray[np.uint16]:
     if Engine(compiled.factors).log_potential_of(x) > -np.inf:
         return x
     return repair(compiled, x.astype(np.int32), key, "the sampler").astype(np.uint16)
+
+
+def probable_state(compiled: TableGraph, marginals: Floats, backend: str) -> Int32s:
+    """Return the most probable state of each variable; repair this joint state if -inf entries forbid it.
+
+    Args:
+        compiled: The graph.
+        marginals: float64[V, K].
+        backend: Name of the backend in the error message.
+
+    Returns:
+        int32[V].
+
+    Raises:
+        UnsupportedGraph: The repair reached no allowed state.
+        ImpossibleGraph: Entries of -inf forbid every joint state.
+    """
+    state = marginals.argmax(axis=1).astype(np.int32)
+    if compiled.graph.log_potential(state) == -np.inf:
+        return repair(compiled, state, 0, backend)
+    return state
 
 
 def repair(compiled: TableGraph, state: Int32s, key: int, backend: str) -> Int32s:
