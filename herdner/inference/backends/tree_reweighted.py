@@ -102,14 +102,14 @@ class TreeReweighted:
             raise Interrupted(result)
         return result
 
-    def _minimise(self, reduced: ReducedGraph, began: float) -> tuple[ForestBound, bool]:
+    def _minimise(self, reduced: ReducedGraph, began: float) -> tuple[_ForestBound, bool]:
         """Pass messages for one distribution over forests after the other.
 
         Returns:
             The best bound, and True if Ctrl-C was pressed.
         """
         forests = ForestDistribution.covering(reduced.scopes, len(reduced.sizes))
-        best: ForestBound | None = None
+        best: _ForestBound | None = None
         for number in range(self.n_forests + 1):
             remaining = math.inf if self.seconds is None else began + self.seconds - perf_counter()
             if best is not None and remaining <= 0:
@@ -122,7 +122,7 @@ class TreeReweighted:
                 run.run()
             except KeyboardInterrupt:
                 interrupted = True
-            found = ForestBound.of(run, forests, reduced.constant)
+            found = _ForestBound.of(run, forests, reduced.constant)
             if best is None or found.bound < best.bound:
                 best = found
             if interrupted or len(forests.forests) == 1:  # a single forest is the whole graph: the bound is exact
@@ -134,7 +134,7 @@ class TreeReweighted:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ForestBound:
+class _ForestBound:
     """Upper bound on log Z, and the messages from which it was computed.
 
     Attributes:
@@ -148,7 +148,7 @@ class ForestBound:
     margin: float
 
     @classmethod
-    def of(cls, run: MessagePassing, forests: ForestDistribution, constant: float) -> ForestBound:
+    def of(cls, run: MessagePassing, forests: ForestDistribution, constant: float) -> _ForestBound:
         """Compute the mean of the log Z of all forests.
 
         Args:
