@@ -1,6 +1,6 @@
 """Error of marginals against time on graphs of the UAI-2014 competition: random and herded samplers, BP, exact.
 
-    python scripts/papers/uai.py ../shared/data/uai [--seconds 0.3] [--only Grids Segmentation]
+    python scripts/papers/uai.py ../shared/data/uai [--seconds 0.3] [--only Grids --only Segmentation]
     python scripts/papers/uai.py ../shared/data/uai --auto-seconds 60
 
 The folder holds NAME.uai, NAME.uai.evid and NAME.uai.MAR, the exact marginals. Graphs without exact marginals are left
@@ -8,8 +8,8 @@ out. The error is the mean over the variables without evidence of the total vari
 and the exact marginal. Seconds are processor time of one thread, without reading and compilation of the graph.
 
 Each sampler runs with 16, 32, 64, .. sweeps, of which a fifth is burn-in, as long as a run takes less than the limit.
-Samplers of single variables that find no possible start begin at a state of a short run of `tempered`. Marginals of
-samplers are Rao-Blackwellised. The error at time t is that of the longest run that took at most t.
+Marginals of samplers are Rao-Blackwellised. The error at time t is that of the longest run that took at most t. A cell
+is empty ("-") if there is none, or if the method does not support the graph or finds no possible start.
 
 With ``--auto-seconds``, the script measures only the backend `auto` without exact inference, with a limit in wall time.
 """
@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 from herdner.evaluation.tabular import markdown_table
 from herdner.graph import TableGraph, compile_tables
 from herdner.graph.uai_files import read_evidence, read_marginals, read_uai
-from herdner.inference import Backend, Result, UnsupportedGraph, make_backend
+from herdner.inference import Backend, Result, make_backend
 from herdner.inference.record import Record
 
 Curve = list[tuple[float, float]]  # processor seconds and error of each run
@@ -50,15 +50,11 @@ STYLES = {
 
 @dataclass(frozen=True)
 class Instance:
-    """A graph after evidence, with the exact marginals float64[V, K] of its variables.
-
-    The start is a possible joint state for samplers, or None if they find one themselves.
-    """
+    """A graph after evidence, with the exact marginals float64[V, K] of its variables."""
 
     name: str
     graph: TableGraph
     truth: NDArray[np.float64]
-    start: NDArray[np.int32] | None
 
     @property
     def family(self) -> str:
@@ -75,12 +71,7 @@ class Instance:
         truth = np.zeros((len(compiled.sizes), int(compiled.sizes.max(initial=1))))
         for v, row in enumerate(row for i, row in enumerate(rows) if i not in evidence):
             truth[v, : len(row)] = row
-        start = None
-        try:
-            make_backend("gibbs", n_sweeps=1).infer(compiled, 0)
-        except UnsupportedGraph:
-            start = make_backend("tempered", n_rounds=1, burn_in=32, n_chains=1).infer(compiled, 0).state
-        return cls(path.stem, compiled, truth, start)
+        return cls(path.stem, compiled, truth)
 
     def error(self, result: Result) -> float:
         """Return the mean total variation distance of the marginals."""
@@ -121,10 +112,10 @@ def measure(method: Method, instance: Instance, limit: float, seeds: Sequence[in
     """Return mean seconds and errors of runs of increasing length, or the reason why the graph is not supported."""
     curve: Curve = []
     try:
-        method.make(method.lengths[0]).infer(instance.graph, 0, start=instance.start)  # compiles the form of the graph
+        method.make(method.lengths[0]).infer(instance.graph, 0)  # compiles the form of the graph
         for n in method.lengths:
             began = process_time()
-            results = [method.make(n).infer(instance.graph, seed, start=instance.start) for seed in seeds]
+            results = [method.make(n).infer(instance.graph, seed) for seed in seeds]
             took = (process_time() - began) / len(seeds)
             curve.append((took, float(np.mean([instance.error(result) for result in results]))))
             if 2 * took > limit:
