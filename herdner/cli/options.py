@@ -27,7 +27,8 @@ NamesOption = Annotated[str | None, typer.Option(
 StrengthOption = Annotated[float | None, typer.Option(
     "--names-strength", help="Log-odds that a name of --names adds to each of its tokens [default: 3].")]
 HardOption = Annotated[bool, typer.Option(
-    "--names-hard", help="Tag every name of --names in any context, longer names first.")]
+    "--names-hard", help="Tag every name of --names in any context, longer names first. A longer name that the model "
+    "finds stays whole.")]
 FoldCaseOption = Annotated[bool, typer.Option(
     "--names-fold-case", help="Ignore upper and lower case when finding names of --names.")]
 

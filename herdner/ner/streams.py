@@ -13,6 +13,7 @@ from herdner.ner.decode import Decoder
 from herdner.ner.identity import relabel_short_forms, with_names
 from herdner.ner.inference import Inference
 from herdner.ner.known_names import Finder
+from herdner.ner.known_names.evidence import Evidence
 from herdner.text.document import Document, Failure
 from herdner.text.tokenize import Tokenizer, with_tokens
 
@@ -149,8 +150,8 @@ class BatchTagger:
             ]
             evidence = ()
             if self.finder is not None:
-                pairs = zip(documents, sources, strict=True)
-                evidence = [self.finder(document, own_tokens=document is not source) for document, source in pairs]
+                own_tokens = [document is not source for document, source in zip(documents, sources, strict=True)]
+                evidence = self.evidence(self.finder, documents, own_tokens)
             # The default backends draw no random numbers; other seeds than 0 are checked all the same.
             rng = None if self.inference.backend is None and self.seed == 0 else child(self.seed, first)
             tagged = self.decoder.tag(documents, self.inference.backend, rng, evidence, self.inference.name_bias)
@@ -166,6 +167,29 @@ class BatchTagger:
                 return [Failure(error, first, sources[0])]
         singles = (Batch(index, [source]) for index, source in enumerate(sources, first))
         return [result for each in singles for result in self(each)]
+
+    def evidence(self, finder: Finder, documents: Sequence[Document], own_tokens: Sequence[bool]) -> list[Evidence]:
+        """Return the evidence of known names for each document.
+
+        If there are constraints, the documents are first tagged without them, so that no constraint cuts a longer name.
+
+        Args:
+            finder: Compiled known names.
+            documents: Documents with tokens.
+            own_tokens: True for each document whose tokens come from the tokenizer of the model.
+        """
+        pairs = list(zip(documents, own_tokens, strict=True))
+        evidence = [finder(*pair) for pair in pairs]
+        if not finder.has_constraints:
+            return evidence
+        constrained = [i for i, pair in enumerate(pairs) if finder.has_constraint_in(*pair)]
+        tagged = self.decoder.tag(
+            [documents[i] for i in constrained], None, None, [evidence[i] for i in constrained],
+            self.inference.name_bias,
+        )  # fmt: skip
+        for i, document in zip(constrained, tagged, strict=True):
+            evidence[i] = finder(*pairs[i], document.spans or ())
+        return evidence
 
 
 def without_uncertain(document: Document, min_confidence: float, each_mention: bool = False) -> Document:

@@ -520,7 +520,7 @@ class Tagger(Estimator):
         work = self._batch_tagger(inference, options, seed)
         document = self.tag(source, work.inference, seed=seed, first=first)
         own_tokens = isinstance(source, str) or not source.n_tokens
-        evidence = None if work.finder is None else work.finder(document, own_tokens)
+        evidence = None if work.finder is None else work.evidence(work.finder, [document], [own_tokens])[0]
         backend, rng = work.inference.backend, child(seed, first)
         return explain(self._model, work.decoder, document, name, against, offsets, evidence, backend, rng)
 

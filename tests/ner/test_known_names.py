@@ -56,6 +56,28 @@ def entries(content: str | bytes) -> list[tuple]:
     return [(entry.pattern, entry.label, entry.strength) for entry in Names.read(io.BytesIO(data)).entries]
 
 
+def test_commas_and_semicolons_separate_a_label_in_capitals():
+    text = 'Winam Ferries,ORG\n"Smith, John", PER, 2.5\nKibo; PER; hard\nOslo\tLOC\nRose, Ltd.\tORG\n'
+    assert entries(text) == [
+        ("Winam Ferries", "ORG", None), ("Smith, John", "PER", 2.5), ("Kibo", "PER", INF), ("Oslo", "LOC", None),
+        ("Rose, Ltd.", "ORG", None),
+    ]  # fmt: skip
+    for line in ("Smith, John\n", "Winam Ferries\n", "a, b, ORG\n", '"Kibo, PER\n', ", PER\n"):
+        with pytest.raises(FormatError, match=r":1: no tab in .* such as ORG\.txt"):
+            entries(line)
+
+
+def test_names_without_label_in_a_file_that_is_named_after_the_label(tmp_path):
+    for name in ("ORG.txt", "ORG.tsv.gz"):
+        content = b"# ours\nWinam Ferries\nAcme, LLC\nKibo Bank, ORG\nOslo\tLOC\n"
+        (tmp_path / name).write_bytes(gzip.compress(content) if name.endswith("gz") else content)
+        found_entries = [(entry.pattern, entry.label) for entry in Names.read(tmp_path / name).entries]
+        assert found_entries == [("Winam Ferries", "ORG"), ("Acme, LLC", "ORG"), ("Kibo Bank", "ORG"), ("Oslo", "LOC")]
+    (tmp_path / "org.txt").write_text("Winam Ferries\n")
+    with pytest.raises(FormatError, match="no tab"):
+        Names.read(tmp_path / "org.txt")
+
+
 def test_columns():
     text = "\ufeff# mine\nWinam Ferries\tORG\n\n  Kibo \t PER\t2.5\r\n#1 Club\tORG\thard\nOslo\tLOC\t\n"
     expected = [
@@ -402,3 +424,44 @@ def test_plain_names_in_given_tokens_need_no_spacy():
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=ELSEWHERE, capture_output=True, text=True, check=True)
     assert done.stdout == "['PER'] False\n"
+
+
+# --- constraints and longer names
+
+
+LONGER = [
+    ("John Said met the press in Oslo.", [("John Said", "PER"), ("Oslo", "LOC")]),
+    ("He reads the Washington Post.", [("Washington Post", "ORG")]),
+    ("Yesterday New York Times Company rose.", [("New York Times Company", "ORG")]),
+    ("John left Washington.", [("John", "PER"), ("Washington", "LOC")]),
+]
+SHORT = [("John", "PER"), ("Washington", "LOC"), ("New York", "LOC")]
+
+
+@pytest.mark.parametrize("backend", [None, "icm"])
+def test_constraints_do_not_cut_longer_names(tagger, backend):
+    names = Names.of(SHORT, hard=True)
+    for text, expected in LONGER:
+        assert [(e.text, e.label) for e in tagger.tag(text, names=names, backend=backend).entities] == expected
+    together = tagger.pipe([text for text, _ in LONGER], names=names)
+    assert [[(e.text, e.label) for e in document.entities] for document in together] == [e for _, e in LONGER]
+
+
+def test_constraints_hold_where_the_longer_name_is_cut_by_another_constraint(tagger):
+    names = Names.of([*SHORT, ("Said met", "ORG")], hard=True)
+    entities = [(e.text, e.label) for e in tagger.tag(LONGER[0][0], names=names).entities]
+    assert entities == [("John", "PER"), ("Said met", "ORG"), ("Oslo", "LOC")]
+
+
+def test_constraints_hold_without_a_longer_name(tagger):
+    names = Names.of([("John Said", "ORG"), ("press", "LOC")], hard=True)
+    document = tagger.tag(LONGER[0][0], names=names)
+    assert [(e.text, e.label) for e in document.entities][:2] == [("John Said", "ORG"), ("press", "LOC")]
+    assert [e.confidence for e in document.entities][:2] == pytest.approx([1, 1])
+
+
+def test_explanations_have_the_evidence_of_tagging(tagger):
+    text = "John Said met John in Washington."
+    names = Names.of(SHORT, hard=True)
+    mentions = tagger.explain(text, names=names)
+    assert len(mentions) == len(tagger.tag(text, names=names).entities)

@@ -54,30 +54,43 @@ class Finder:
         patterns = [(i, e.pattern, e.place) for i, e in enumerate(names.entries) if not isinstance(e.pattern, str)]
         self._patterns = TokenPatterns(patterns, language) if patterns else None
 
-    def __call__(self, document: Document, own_tokens: bool) -> Evidence:
+    @property
+    def has_constraints(self) -> bool:
+        """True if a known name has the strength ``inf``."""
+        return math.inf in self._strengths
+
+    def __call__(self, document: Document, own_tokens: bool, spans: Sequence[Span] | None = None) -> Evidence:
         """Return the evidence of all known names that occur in a document.
 
         Args:
             document: Document with tokens.
             own_tokens: True if the tokens come from the tokenizer of the model.
+            spans: Names that the model finds without constraints. A constraint inside a longer one of them has no
+                effect. None: all constraints are left out.
 
         Raises:
             ValueError: The tags of the model cannot encode the span of a constraint.
         """
-        return self._encoder.evidence(self.span_evidence(document, own_tokens), document.sentence_offsets)
+        evidence = self.span_evidence(document, own_tokens, spans)
+        return self._encoder.evidence(evidence, document.sentence_offsets)
 
-    def span_evidence(self, document: Document, own_tokens: bool) -> Iterator[SpanEvidence]:
+    def span_evidence(
+        self, document: Document, own_tokens: bool, spans: Sequence[Span] | None = ()
+    ) -> Iterator[SpanEvidence]:
         """Yield the evidence of known names in text order.
 
         Of overlapping matches, only the one of highest precedence counts (`_disjoint`).
 
-        ``document`` and ``own_tokens`` are those of ``__call__``.
+        The arguments are those of ``__call__``.
         """
         strengths, entries = self._strengths, self._entries
         by_span: dict[tuple[int, int], list[int]] = {}
         for start, end, entry in self._matches(document, own_tokens):
             by_span.setdefault((start, end), []).append(entry)
         constraints = {span for span, own in by_span.items() if any(strengths[entry] == math.inf for entry in own)}
+        inside = constraints if spans is None else _inside_longer(constraints, spans)
+        by_span = {span: own for span, own in by_span.items() if span not in inside}
+        constraints -= inside
         for span in sorted(_disjoint(by_span, constraints)):
             own = sorted(set(by_span[span]))
             if span in constraints:
@@ -87,6 +100,13 @@ class Finder:
                 label = entries[entry].label
                 best[label] = max(best.get(label, -math.inf), strengths[entry])
             yield from (SpanEvidence(Span(*span, label), strength) for label, strength in best.items())
+
+    def has_constraint_in(self, document: Document, own_tokens: bool) -> bool:
+        """Return whether a known name with the strength ``inf`` occurs in a document.
+
+        The arguments are those of ``__call__``.
+        """
+        return any(strength == math.inf for _, strength in self.span_evidence(document, own_tokens))
 
     def _matches(self, document: Document, own_tokens: bool) -> Iterator[NameMatch]:
         """Return all matches of known names that lie within one sentence."""
@@ -122,6 +142,16 @@ class Finder:
         cased = dict.fromkeys((name, name.lower(), name.upper(), name.title()))
         variants = [tokens for each in cased for tokens in ([self._split(each)] if own_tokens else tokenizations(each))]
         return [[token.lower() for token in tokens] for tokens in variants]
+
+
+def _inside_longer(constraints: set[tuple[int, int]], spans: Iterable[Span]) -> set[tuple[int, int]]:
+    """Return the constraints inside a longer span, unless another constraint cuts this span."""
+    inside: set[tuple[int, int]] = set()
+    for start, end, _ in spans:
+        touching = {each for each in constraints if each[0] < end and start < each[1]}
+        if all(start <= a and b <= end and (a, b) != (start, end) for a, b in touching):
+            inside |= touching
+    return inside
 
 
 def _disjoint(spans: Iterable[tuple[int, int]], constraints: set[tuple[int, int]]) -> list[tuple[int, int]]:

@@ -25,7 +25,8 @@ class Names:
 
     Where a name occurs inside a sentence, its strength is added at each token to the log-potential of the tag that
     encodes exactly this span with this label. Context can overrule this evidence, and links pass it on to other
-    mentions. A strength of ``inf`` is a constraint: the span always gets this label.
+    mentions. A strength of ``inf`` is a constraint: the span always gets this label, unless the model finds a longer
+    name there, such as "John Said" for the constraint "John".
 
     If occurrences overlap, one of them has an effect: constraints take precedence over evidence, then longer
     occurrences, then earlier ones. Evidence may give one span several labels ("Washington"); of two constraints on one
@@ -63,7 +64,8 @@ class Names:
     def read(path: str | os.PathLike[str] | IO[Any], *, encoding: str = "utf-8", **choices: Any) -> Names:
         """Read a file of known names.
 
-        The file has JSON lines like those of spaCy's entity ruler, or columns ``name TAB label``.
+        The file has JSON lines like those of spaCy's entity ruler, or columns ``name TAB label``. A line ``name,LABEL``
+        is read too, and lines with a name only if the file is named after the label, such as ``ORG.txt``.
 
         A JSON line is ``{"label": "ORG", "pattern": "Winam Ferries"}`` or has a token pattern, which needs spaCy:
         ``{"label": "ORG", "pattern": [{"LOWER": "winam"}, {"IS_TITLE": true, "OP": "?"}]}``. The optional key

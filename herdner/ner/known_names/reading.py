@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any, NamedTuple, cast
 
-from herdner.text.io.source import FormatError, Source, read_lines, sources
+from herdner.text.io.source import FormatError, Source, read_lines, sources, uncompressed
 from herdner.text.plain_data import describe_json_error
 
 KEYS = ("label", "pattern", "id", "strength")
+_LABEL = re.compile(r"[A-Z][A-Z0-9_-]*")  # label in a line without tab, and name of a file of bare names
 FORMS = 'expected a name, a tab and a label, or JSON lines such as {"label": "ORG", "pattern": "Winam Ferries"}'
 HARD = "hard"
 
@@ -37,7 +40,9 @@ class KnownName(NamedTuple):
 def read_known_names(path: Path | IO[Any], encoding: str = "utf-8") -> Iterator[KnownName]:
     """Yield the known names of a file, which has JSON lines if it starts with ``{``, and columns otherwise.
 
-    Blank lines are skipped. In a file of columns, lines that begin with ``#`` and have no tab are skipped too.
+    Blank lines are skipped. In a file of columns, lines that begin with ``#`` and have no tab are skipped too. Commas
+    or semicolons may separate the columns if the label is in capitals. In a file whose name is a label in capitals,
+    such as ``ORG.txt``, lines may be names without a label.
 
     Args:
         path: Path or stream of the file.
@@ -54,6 +59,8 @@ def read_known_names(path: Path | IO[Any], encoding: str = "utf-8") -> Iterator[
         if is_folder:
             raise FormatError(f"{path}: is a folder; give a file")
     source = Source(str(path), path.name, path, None) if isinstance(path, Path) else sources(path, ())[0]
+    stem = Path(uncompressed(source.name)).stem
+    default = stem if _LABEL.fullmatch(stem) else None
     as_json: bool | None = None
     is_empty = True
     for number, line in _lines(source, encoding):
@@ -64,7 +71,7 @@ def read_known_names(path: Path | IO[Any], encoding: str = "utf-8") -> Iterator[
             continue
         place = f"{source.name}:{number}"
         try:
-            yield parse_known_name((_object if as_json else _columns)(line, place), place)
+            yield parse_known_name(_object(line, place) if as_json else _columns(line, place, default), place)
         except ValueError as error:
             raise FormatError(str(error)) from None
         is_empty = False
@@ -130,12 +137,32 @@ def _object(line: str, place: str) -> Mapping[str, Any]:
     return cast("Mapping[str, Any]", values)
 
 
-def _columns(line: str, place: str) -> tuple[str, ...]:
+def _columns(line: str, place: str, default_label: str | None) -> tuple[str, ...]:
+    """Return the name, the label and possibly the strength in a line of columns."""
     cells = tuple(cell.strip() for cell in line.split("\t"))
+    if len(cells) == 1:
+        cells = _separated(line, default_label) or (cells if default_label is None else (*cells, default_label))
     if len(cells) == 1 or len(cells) > 3:
         problem = "no tab" if len(cells) == 1 else f"{len(cells)} columns"
-        raise ValueError(f"{place}: {problem} in {line[:40]!r}; {FORMS}")
+        advice = "; or put names of one label into a file with the name of the label, such as ORG.txt"
+        raise ValueError(f"{place}: {problem} in {line[:40]!r}; {FORMS}{advice if len(cells) == 1 else ''}")
     return cells
+
+
+def _separated(line: str, default_label: str | None) -> tuple[str, ...] | None:
+    """Return the cells of a line with commas or semicolons, or None unless the second of 2 or 3 cells is a label.
+
+    In a file of bare names, only the label of the file is a label there: "Acme, LLC" is a name.
+    """
+    for delimiter in ",;":
+        try:
+            row: list[str] = next(csv.reader([line], delimiter=delimiter, skipinitialspace=True, strict=True))
+        except csv.Error:
+            continue
+        cells = tuple(cell.strip() for cell in row)
+        if 2 <= len(cells) <= 3 and cells[0] and _LABEL.fullmatch(cells[1]) and default_label in (None, cells[1]):
+            return cells
+    return None
 
 
 def _pattern(value: object, place: str) -> str | TokenPattern:
