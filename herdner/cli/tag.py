@@ -43,7 +43,7 @@ ConfidenceOfOption = Annotated[Literal["name", "mention"], typer.Option(
     "--min-confidence-of", help="Compare --min-confidence with the mean confidence of all mentions of a name, or with "
     "each mention.")]
 JobsOption = Annotated[int | None, typer.Option(
-    "--jobs", "-j", min=1, help="Number of processes [default: 1; with --cluster: all].")]
+    "--jobs", "-j", min=1, help="Number of threads; with --cluster, of processes [default: 1; with --cluster: all].")]
 ResumeOption = Annotated[bool, typer.Option(
     "--resume", help="Keep finished documents in OUTPUT.unfinished until the output is complete. If the run is "
     "interrupted, the same command continues it. Requires --output and JSON lines.")]
@@ -172,12 +172,8 @@ Tag = Callable[..., Iterator["Document | Failure"]]
 
 
 def _tagging_function(tagger: Tagger, inference: Inference, tagging: TaggingOptions, jobs: int) -> Tag:
-    """Return a function that tags documents in threads of this process, or in several processes."""
-    if jobs == 1:
-        return partial(tagger.outcomes, inference=inference, seed=tagging.seed)
-    from herdner.cli.processes import tag_in_processes
-
-    return partial(tag_in_processes, jobs=jobs, model=tagging.model, inference=inference, seed=tagging.seed)
+    """Return a function that tags documents in threads."""
+    return partial(tagger.outcomes, inference=inference, seed=tagging.seed, n_jobs=jobs)
 
 
 class TagRun(NamedTuple):

@@ -99,7 +99,19 @@ def test_a_folder_stands_for_its_files(call: Call, model: str, tmp_path: Path) -
     assert [record["text"] for record in records(outcome.out)] == ["In Kenya."]
 
 
-def test_processes_give_the_results_of_one(call: Call, model: str, tmp_path: Path) -> None:
+def test_jobs_start_no_process(call: Call, model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each process would load the model, and sending it documents costs more CPU time than tagging them."""
+
+    def refuse(*_: object, **__: object) -> None:
+        raise AssertionError("a process was started")
+
+    monkeypatch.setattr("multiprocessing.process.BaseProcess.start", refuse)
+    monkeypatch.setattr("subprocess.Popen.__init__", refuse)
+    (tmp_path / "a.jsonl").write_text('{"text": "Ada went to Kenya."}\n' * 300)
+    assert call("tag", tmp_path / "a.jsonl", "-m", model, "--jobs", 2).code == 0
+
+
+def test_threads_give_the_results_of_one(call: Call, model: str, tmp_path: Path) -> None:
     article = (REPOSITORY / "corpora" / "article.txt").read_text(encoding="utf-8")
     (tmp_path / "many.jsonl").write_text("".join(json.dumps({"text": f"{i}. {article}"}) + "\n" for i in range(150)))
     alone = call("tag", tmp_path / "many.jsonl", "-m", model, "-f", "jsonl")
@@ -110,7 +122,7 @@ def test_processes_give_the_results_of_one(call: Call, model: str, tmp_path: Pat
 
 
 @pytest.mark.slow
-def test_processes_sample_like_one(call: Call, model: str, tmp_path: Path) -> None:
+def test_threads_sample_like_one(call: Call, model: str, tmp_path: Path) -> None:
     article = (REPOSITORY / "corpora" / "article.txt").read_text(encoding="utf-8")
     (tmp_path / "many.jsonl").write_text("".join(json.dumps({"text": f"{i}. {article}"}) + "\n" for i in range(150)))
     sampling = ["-b", "rdhg", "--set", "n_sweeps=5", "--set", "record=nothing"]
@@ -241,7 +253,7 @@ def test_known_names(call: Call, model: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_known_names_go_to_all_processes(call: Call, model: str, tmp_path: Path) -> None:
+def test_known_names_are_found_in_all_threads(call: Call, model: str, tmp_path: Path) -> None:
     (tmp_path / "names.tsv").write_text("Kenya\tPER\thard\n")
     (tmp_path / "in.jsonl").write_text('{"text": "Ada went to Kenya."}\n' * 3000)
     given = ["tag", tmp_path / "in.jsonl", "-m", model, "--names", tmp_path / "names.tsv"]
@@ -516,7 +528,7 @@ def test_interrupted_work_leaves_the_older_output(
 @pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize("moments", [[0.075], slow([k / 6 for k in range(6)])], ids=["one", "many"])
-def test_interrupted_as_its_processes_start_it_says_so_in_one_line(
+def test_interrupted_as_its_threads_start_it_says_so_in_one_line(
     model: str, tmp_path: Path, moments: list[float], number: int
 ) -> None:
     folder = tmp_path / "out"
