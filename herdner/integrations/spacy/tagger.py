@@ -102,8 +102,8 @@ class HerdnerTagger(EntityPipe):
         names: Known names (`herdner.Names`): a file, a list of spaCy's patterns, or a mapping with "file" or
             "patterns" and the options "strength", "hard" and "fold_case". A saved pipeline contains them.
         labels: New names of the model's labels, as in ``{"PER": "PERSON", "LOC": "GPE"}``, or "ontonotes" for
-            `ONTONOTES`. None removes a label; a label that is not listed keeps its name. ``names`` uses the model's own
-            labels.
+            PERSON, GPE and ORG as in OntoNotes. None removes a label; a label that is not listed keeps its name.
+            ``names`` uses the model's own labels.
         seed: Seed of samplers. Each ``Doc`` is sampled with the random numbers of ``Tagger.tag`` for this seed. Results
             do not depend on other documents, their order, the batch size or the number of processes.
         spans_key: Name of a group in ``doc.spans`` into which entities are also written, with their confidences in
