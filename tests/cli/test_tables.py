@@ -50,7 +50,7 @@ def test_tabs_are_delimiters_too(call: Call, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("command", ["tag", "names", "suggest", "pseudonymise"])
-@pytest.mark.parametrize("name", ["out.xlsx", "out.docx.gz", "out.json5"])
+@pytest.mark.parametrize("name", ["out.xlsx", "out.rtf.gz", "out.json5"])
 def test_outputs_with_unknown_extensions_are_refused(call: Call, table: Path, command: str, name: str) -> None:
     """Otherwise the file would have the content of a text file and the name of another format."""
     output = table.parent / name
