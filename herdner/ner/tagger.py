@@ -80,7 +80,8 @@ class Tagger(Estimator):
         constrained: Forbid tag sequences that are not well formed in the scheme.
         c1: Weight of the L1 norm.
         c2: Weight of the squared L2 norm. None is 0.3. If a base model is adapted, changes of its weights are penalised
-            ten times as strongly. If the documents also have new labels, this does not apply to weights of the tag O.
+            ten times as strongly. If the documents also have new labels, all weights of its tags are penalised 5,000
+            times as strongly, and its link tables stay unchanged.
         min_freq: Least number of times that a feature must occur with a tag to have a weight. None is 2, or 1 if a base
             model is adapted.
         max_iterations: Largest number of L-BFGS iterations.

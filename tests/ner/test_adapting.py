@@ -14,6 +14,7 @@ from herdner.crf.learning import Learner
 from herdner.crf.likelihood import ChainLikelihood
 from herdner.crf.templates import linear_chain_template
 from herdner.crf.trainer import StoppingRule
+from herdner.evaluation.scores import evaluate
 from herdner.ner.tagger import Tagger
 from herdner.ner.training.adapting import similar_labels
 from herdner.ner.training.chains import HerdnerTrainer
@@ -77,16 +78,18 @@ def test_the_base_holds_its_weights_more_strongly_than_0_holds_new_ones(base, ne
     labels = list(dict.fromkeys([*base.classes_, *chain(*tags)]))
     corpus = prepare_corpus(few, tags, "iobes", base_tags=base.classes_)
     assert list(corpus.tags) == labels
-    trainer = HerdnerTrainer(features, corpus, Regularisation(0.0, 0.3, 1, 7.0), StoppingRule(1000, 1e-13), base=known)
+    trainer = HerdnerTrainer(
+        features, corpus, Regularisation(0.0, 0.3, 1, 7.0, 9.0), StoppingRule(1000, 1e-13), base=known
+    )
     vector = trainer.data.vector_of(trainer.train(None, None))
     _, pull = ChainLikelihood(trainer.data)(vector)
     origin, (columns, found) = trainer.data.vector_of(known), trainer.data.entries
     sizes, held = np.ones(len(vector)), origin != 0
     sizes[: len(columns)] = trainer.data.sizes[columns]
-    if new_class:  # what the base took for no name it never looked at
-        held[: len(found)] &= np.array(labels)[found] != "O"
+    if new_class:  # features that the base never saw are held too, for the tags of the base
+        held[: len(found)] = np.isin(np.array(labels)[found], base.classes_)
     assert 100 < held.sum() < len(held) - 100
-    expected = -2 * 0.3 * np.where(held, 7, 1) * (vector - origin) / sizes
+    expected = -2 * 0.3 * np.where(held, 9 if new_class else 7, 1) * (vector - origin) / sizes
     assert pull == pytest.approx(expected, abs=1e-3)
 
 
@@ -198,3 +201,17 @@ def test_labels_under_other_names_are_reported_in_one_line(base, caplog):
 def test_new_classes_of_their_own_are_not_told(base, caplog):
     Tagger(max_iterations=2).fit(verbs(news("dev")[:4]), base=base)
     assert caplog.messages == []
+
+
+def test_a_new_label_leaves_the_links_and_most_tags_of_the_base(base):
+    """Test that the labels of the base are kept on text where the new label does not occur."""
+    adapted = Tagger().fit(verbs(news("dev")[:5]), base=base)
+    assert "VERB" in adapted.labels
+    tags = list(adapted.model_.weights.labels)
+    columns = [tags.index(tag) for tag in base.model_.weights.labels]
+    for new, old in zip(adapted.model_.link_tables, base.model_.link_tables, strict=True):
+        np.testing.assert_array_equal(new.table[np.ix_(columns, columns)], old.table)
+        assert np.abs(np.delete(new.table, columns, axis=0)).max() > 0
+    gold, names = news("dev")[5:], {**{label: label for label in base.labels}, "VERB": None}
+    found = [rename_labels(document, names, "iob2") for document in adapted.pipe(gold)]
+    assert evaluate(gold, found).micro.f1 > evaluate(gold, list(base.pipe(gold))).micro.f1 - 0.02

@@ -158,3 +158,21 @@ def initial_link_tables(
             table[np.ix_(columns, columns)] = base_tables[template]
         link_tables.append(LinkTable(template, table))
     return tuple(link_tables)
+
+
+def with_base_links(model: TaggerModel, base: TaggerModel) -> TaggerModel:
+    """Return the model with the link tables of the base between tags of the base.
+
+    Args:
+        model: Model that was adapted to documents with new labels.
+        base: Base model.
+    """
+    initial = initial_link_tables([each.template for each in model.link_tables], base, model.weights.labels)
+    is_base = np.isin(model.weights.labels, base.weights.labels)
+    both = is_base[:, None] & is_base
+    known = {each.template for each in base.link_tables}
+    link_tables = tuple(
+        replace(each, table=np.where(both, first.table, each.table)) if each.template in known else each
+        for each, first in zip(model.link_tables, initial, strict=True)
+    )
+    return replace(model, link_tables=link_tables)

@@ -28,12 +28,14 @@ class Regularisation(NamedTuple):
         c2: Weight of the squared distance from the mean of the prior.
         min_freq: Number of times that a feature must occur with a tag to have a weight.
         base_factor: Factor of ``c2`` for weights of a base model.
+        new_label_factor: Factor of ``c2`` for weights of the tags of a base model, if the documents have new labels.
     """
 
     c1: float
     c2: float
     min_freq: int
     base_factor: float
+    new_label_factor: float = 5000.0
 
 
 def regularisation(

@@ -15,7 +15,7 @@ from herdner.crf.weights import ChainWeights
 from herdner.ner.features import make_extractor
 from herdner.ner.model import TaggerModel
 from herdner.ner.recasing import reader
-from herdner.ner.training.adapting import check_start, initial_link_tables, warn_of_similar_labels
+from herdner.ner.training.adapting import check_start, initial_link_tables, warn_of_similar_labels, with_base_links
 from herdner.ner.training.chains import ChainTrainer, HerdnerTrainer, crfsuite_trainer
 from herdner.ner.training.corpus import TrainingCorpus, prepare_corpus
 from herdner.ner.training.guidelines import FeatureCopies
@@ -24,6 +24,7 @@ from herdner.ner.training.links import gold_states, learn_link_tables
 from herdner.ner.training.options import TrainingOptions, regularisation
 from herdner.ner.training.topics import with_topics
 from herdner.text.document import Document
+from herdner.text.tags import labels_of
 
 
 def train_model(
@@ -99,6 +100,8 @@ def train_model(
     if options.averaged:
         trained = replace(trained, weights=ChainWeights.mean([trained.weights, *chains]))
     trained, curve = learn_link_tables(trained, link_tables, corpus, unaries, states, options.learner, progress, seed)
+    if base is not None and labels_of(trained.weights.labels) - labels_of(base_tags):
+        trained = with_base_links(trained, base)
     if options.calibrated and len(chains) > 1:
         predictions = predict_held_out(trained.crf(), trained.weights.labels, corpus, unaries)
         calibration = fit_calibration(predictions, corpus.sources, base and base.calibration)
