@@ -19,6 +19,7 @@ from herdner.graph.edges import is_near, pair_keys
 from herdner.graph.linked_chains import LinkedChains
 from herdner.graph.tables import Graph, TableGraph, compile_tables
 from herdner.inference.backend import Capabilities, ImpossibleGraph, Interrupted
+from herdner.inference.backends.belief_propagation import BeliefPropagation
 from herdner.inference.backends.sweeps import check_message_memory, check_options
 from herdner.inference.backends.viterbi import Viterbi, add_marginals, group_counts
 from herdner.inference.gibbs.start import repair
@@ -36,8 +37,8 @@ class SumProduct:
     Edges between consecutive variables form chains, which are smoothed exactly by forward-backward. All other edges
     are links, which pass messages between the chains (Sutton and McCallum 2004, Sec. 3; tree-based reparametrisation of
     Wainwright, Jaakkola and Willsky 2003). Sweeps go through the chains from left to right and from right to left in
-    turn; a chain whose incoming messages have not changed is skipped. Factors have one or two variables of any number
-    of states.
+    turn; a chain whose incoming messages have not changed is skipped. On graphs with factors of three or more variables
+    the result is that of `BeliefPropagation` with the same options and the residual schedule.
 
     Inference ends when no message would change a probability of its receiver by more than ``tolerance``, and at the
     latest after ``n_sweeps``.
@@ -72,7 +73,7 @@ class SumProduct:
         take memory O((V + links) K^2).
 
         Args:
-            graph: A graph of factors of at most two variables.
+            graph: A graph of discrete variables and tables. Table counts need factors of at most two variables.
             seed: Ignored.
             start: Ignored.
             record: Contents of the result; None is the options.
@@ -85,7 +86,7 @@ class SumProduct:
             of variables in all chains that were smoothed, and converged is True if no chain has messages to process.
 
         Raises:
-            UnsupportedGraph: A factor joins more than two variables.
+            UnsupportedGraph: Table counts are requested and a factor joins more than two variables.
             UnsupportedRecord: ``record`` asks for more than marginals and table counts.
             ImpossibleGraph: The messages prove that every joint state is forbidden.
             Interrupted: Ctrl-C stopped the sweeps.
@@ -99,13 +100,15 @@ class SumProduct:
         if form is not None:
             result = add_marginals(Viterbi().infer(compiled), compiled, form, table_counts)
             result = replace(result, converged=True, n_updates=len(form.unary), seconds=perf_counter() - began)
+        elif not table_counts and compiled.links is None and any(g.arity > 2 and len(g) for g in compiled.factors):
+            result = BeliefPropagation(self.n_sweeps, self.tolerance, self.damping).infer(compiled)
         else:
             if compiled.links is None:
                 check_message_memory(compiled, "sum-product", 4, 3)
             chains = compiled.require(
                 LinkedChains,
-                "sum-product needs factors of one or two variables, and tables that fit into memory; use max-product,"
-                " mean-field or gibbs",
+                "sum-product needs tables that fit into memory, and factors of one or two variables for table counts;"
+                " use belief-propagation",
             )
             result = self._pass_messages(compiled, chains, table_counts, began)
         if self.error_bounds and result.marginals is not None:
