@@ -19,6 +19,7 @@ from herdner.text.table_row import TableColumns, TableRow
 
 DELIMITERS = (",", ";", "\t", "|")
 """Separators of columns that are detected."""
+MAX_HEADER_CHARS = 10_000  # of the first line, for the detection; its time grows with the square of the length
 
 
 def read_table(
@@ -71,6 +72,7 @@ def detect_delimiter(header: str, column: str) -> str:
     Returns:
         One of `DELIMITERS`: the one that `csv.Sniffer` finds, unless only another one separates such a column.
     """
+    header = header[:MAX_HEADER_CHARS]
     try:
         sniffed = csv.Sniffer().sniff(header, "".join(DELIMITERS)).delimiter
     except csv.Error:  # one column, or an irregular line
