@@ -154,7 +154,7 @@ def test_without_nervaluate_there_is_one_line(monkeypatch):
     import sys
 
     monkeypatch.setitem(sys.modules, "nervaluate", None)
-    with pytest.raises(ImportError, match=r"need nervaluate: pip install 'herdner\[evaluate\]'"):
+    with pytest.raises(ImportError, match=r"need nervaluate: pip install '\.\[evaluate\]'"):
         partial_scores([], [])
 
 

@@ -166,10 +166,10 @@ def test_a_missing_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "arviz", None)
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     for call in (result.to_arviz, result.diagnostics):
-        with pytest.raises(ImportError, match=r"pip install 'herdner\[evaluate\]'"):
+        with pytest.raises(ImportError, match=r"pip install '\.\[evaluate\]'"):
             call()
     for call in (result.plot_trace, result.plot_marginals):
-        with pytest.raises(ImportError, match=r"pip install 'herdner\[evaluate\]'"):
+        with pytest.raises(ImportError, match=r"pip install '\.\[evaluate\]'"):
             call()
 
 

@@ -148,5 +148,5 @@ def test_frames_name_missing_packages(monkeypatch):
     with pytest.raises(ValueError, match=r"backend must be one of pandas, polars.* got 'excel'"):
         STORY.to_frame("excel")
     monkeypatch.setitem(sys.modules, "narwhals", None)
-    with pytest.raises(ImportError, match=r"pip install 'herdner\[files\]'"):
+    with pytest.raises(ImportError, match=r"pip install '\.\[files\]'"):
         STORY.to_frame()
