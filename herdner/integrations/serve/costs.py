@@ -13,7 +13,7 @@ SECONDS = {
     "annealed-gibbs": 0.2, "annealed-importance": 20.0, "auto": 20.0, "belief-propagation": 2.5, "blocked-gibbs": 0.9,
     "bounded-error": 0.8, "circular-dhg": 0.6, "dhg": 0.6, "dogs": 1.2, "exact": 20.0, "gibbs": 0.2,
     "herded-gibbs": 1.0, "icm": 0.03, "max-product": 0.07, "mean-field": 0.03, "mini-bucket": 3.0, "qmc-gibbs": 0.3,
-    "rdhg": 0.6, "sum-product": 0.03, "tempered": 20.0, "viterbi": 0.02,
+    "rdhg": 0.6, "sum-product": 0.03, "tempered": 20.0, "tree-reweighted": 20.0, "viterbi": 0.02,
 }  # fmt: skip
 SLOWEST = max(SECONDS.values())
 TEXT_SECONDS = 0.001  # tokens, features and the response of a short text
