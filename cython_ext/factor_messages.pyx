@@ -220,7 +220,7 @@ cdef class FactorMessages:
 
     def mutual_information(self):
         """Return the mutual information of the variables of each factor under its belief, float64[F] in nats."""
-        cdef int64_t f, s, k, cells, cell, n_factors = self.factor_at.shape[0] - 1, rest, first
+        cdef int64_t f, s, cells, cell, n_factors = self.factor_at.shape[0] - 1, rest, first
         cdef double[::1] result = np.zeros(n_factors)
         cdef double[::1] joint = np.empty(max(1, int(np.diff(self.table_at).max(initial=0))))
         cdef double top, total
@@ -302,7 +302,8 @@ cdef class FactorMessages:
 
     cdef double log_entry(self, int64_t s, int64_t k) noexcept nogil:
         """Return the logarithm of an entry of a message."""
-        return log(self.messages[self.message_at[s] + k]) if self.numeric[s] else self.log_messages[self.message_at[s] + k]
+        cdef int64_t at = self.message_at[s] + k
+        return log(self.messages[at]) if self.numeric[s] else self.log_messages[at]
 
     cdef void log_sum(self, int64_t v, double *out) noexcept nogil:
         """Compute the logarithm of the belief of a variable, without a scale."""
@@ -427,7 +428,8 @@ cdef class FactorMessages:
         Returns the number of cells visited.
         """
         cdef int64_t s, k, at, first = self.factor_at[f], end = self.factor_at[f + 1]
-        cdef int64_t spent = 2 * (self.table_at[f + 1] - self.table_at[f]) + self.message_at[end] - self.message_at[first]
+        cdef int64_t cells = self.table_at[f + 1] - self.table_at[f]
+        cdef int64_t spent = 2 * cells + self.message_at[end] - self.message_at[first]
         cdef int64_t low = first if target < 0 else first + target, high = end if target < 0 else low + 1
         cdef double least = 1.0
         for s in range(first, end):

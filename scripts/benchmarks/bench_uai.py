@@ -15,9 +15,11 @@ import math
 import resource
 import subprocess
 import sys
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from time import perf_counter
+from typing import Any
 
 import numpy as np
 
@@ -46,7 +48,7 @@ def herdner_run(path: Path) -> dict[str, float]:
 
 def pyagrum_run(path: Path) -> dict[str, float]:
     """Return the seconds of pyAgrum's junction tree."""
-    import pyagrum  # pyright: ignore[reportMissingImports]
+    pyagrum: Any = import_module("pyagrum")
 
     graph = pyagrum.loadMRF(str(path))
     evidence = read_evidence(path.with_name(path.name + ".evid"))

@@ -28,7 +28,6 @@ TEXT = """Lawyers for the captain and for Odero met in Kisumu on Monday.
 Odero Shipping Co. had dismissed its captain, Halima Lamu, after a storm. Lamu had refused to leave the harbour. \
 "Odero was wrong and Lamu was right," the judge wrote. On Rusinga Island, nobody blames Lamu."""
 COLUMNS = {"viterbi": "without links", "max-product": "with links"}
-SIZE = {"width": 1000, "height": 1200}
 SHOWN = """titles => {
     const columns = [...document.querySelectorAll(".column")];
     const name = column => column.querySelector("h2").textContent;
@@ -76,7 +75,8 @@ def main(folder: Annotated[Path, typer.Argument(help="Folder of the pictures.")]
     with service() as address, sync_playwright() as started:
         browser = started.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
         for scheme in ("light", "dark"):
-            page = browser.new_page(viewport=SIZE, color_scheme=scheme, device_scale_factor=1.5)
+            page = browser.new_page(color_scheme=scheme, device_scale_factor=1.5)
+            page.set_viewport_size({"width": 1000, "height": 1200})
             page.goto(address)
             compare(page)
             picture = Image.open(io.BytesIO(page.locator("#results").screenshot()))
