@@ -288,7 +288,7 @@ def test_a_bad_list_of_names_is_one_line_and_nothing_is_written(
         (["tag", "--fromat", "x"], "--format"),
         (["tga"], "tag"),
         (["tag", "x.txt", "--format", "xml"], "jsonl"),
-        (["tag", "x.txt", "--input", "docx"], "conll2003"),
+        (["tag", "x.txt", "--input", "pdf"], "conll2003"),
         (["tag", "x.txt", "--jobs", "0"], "--jobs"),
         (["tag", "x.txt", "--seed", "x"], "--seed"),
         (["tag", "x.txt", "--encoding", "klingon"], "klingon"),
@@ -535,7 +535,7 @@ def test_interrupted_as_its_threads_start_it_says_so_in_one_line(
     folder.mkdir()
     texts = [tmp_path / f"{name}.txt" for name in "abc"]
     for text in texts:
-        text.write_text("In Kenya. " * 20_000)  # a batch
+        text.write_text("In Kenya. " * 60_000)  # several batches
     for moment in moments:
         process = herdner_process(
             "tag", *texts, "-m", model, "-o", folder / "out.txt", "-j", 2, start_new_session=True

@@ -346,7 +346,7 @@ def test_spacy_checks_names_and_types_of_options(config):
 
 @pytest.mark.parametrize("model", ["no/such.model", "em"])
 def test_a_missing_model_is_an_error_at_once(model):
-    message = rf"^my_ner: there is no model '{model}': give a file, or one of en, en_core9$"
+    message = rf"^my_ner: there is no model '{model}': give a file, or one of da, de, en, en_core9, nb, pt, sv$"
     with pytest.raises(ComponentError, match=message):
         spacy.blank("en").add_pipe("herdner", name="my_ner", config={"model": model})
 

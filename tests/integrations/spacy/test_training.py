@@ -227,7 +227,7 @@ def test_nothing_to_learn_from():
     ("settings", "error", "message"),
     [
         ({"rules": ["same-wrd"]}, ComponentError, r"^herdner: unknown link rule 'same-wrd'; expected one of same-word"),
-        ({"lexicon": "de"}, ComponentError, r"^herdner: there is no model 'de': give a file, or one of en, en_core9$"),
+        ({"lexicon": "xx"}, ComponentError, r"^herdner: there is no model 'xx': give a file, or one of da, de, en"),
         ({"max_iterations": "many"}, ConfigValidationError, "herdner -> max_iterations"),
         ({"iterations": 3}, ConfigValidationError, "herdner -> iterations"),
     ],
