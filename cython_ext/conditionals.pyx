@@ -11,7 +11,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t
 from libc.stdlib cimport qsort
 
 from firsts cimport first_double, first_int32, first_int64
-from herdner._ext.memory cimport own, require, require_offsets
+from herdner._ext.memory cimport own, require, require_offsets, view_of
 from rows cimport MOST_VARIABLES, conditionals
 
 cdef tuple TYPES = (np.int32, np.int32, np.int64, np.float64, np.int64, np.int32, np.int64, np.int32, np.int32,
@@ -49,7 +49,7 @@ cdef class CompiledConditionals:
             self.widest = max(self.widest, self.c.widths[k])
 
     def __reduce__(self):
-        return CompiledConditionals, self.arrays
+        return CompiledConditionals, tuple([None if array is None else view_of(array) for array in self.arrays])
 
 
 cdef bint are_inside(const conditionals *c) noexcept nogil:

@@ -11,7 +11,7 @@ import numpy as np
 from libc.math cimport INFINITY, exp, fabs, fmax, fmin, isnan, sqrt
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
-from herdner._ext.memory cimport own, require, require_offsets
+from herdner._ext.memory cimport own, require, require_offsets, view_of
 from matrix cimport Matrix, row_times
 
 
@@ -31,7 +31,7 @@ cdef class InfluenceMatrix:
         self.arrays = (offsets.base, columns.base, entries.base)
 
     def __reduce__(self):
-        return InfluenceMatrix, self.arrays
+        return InfluenceMatrix, tuple([view_of(array) for array in self.arrays])
 
 
 def count_pairs(const int32_t[:, ::1] pairs, int64_t[::1] starts):

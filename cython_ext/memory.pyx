@@ -72,26 +72,53 @@ def sealed(values):
     return memory.to_array()
 
 
-def is_sealed(array not None):
-    """Return True if an array is a view of a `Memory`."""
+cdef Memory memory_of(array):
+    """Return the `Memory` of which an array is a view, or None."""
     cdef object base = array
     if type(array) is not np.ndarray:
-        return False
+        return None
     while isinstance(base, np.ndarray):
         base = base.base
-    return type(base) is memoryview and type(base.obj) is Memory
+    if type(base) is memoryview:
+        base = base.obj
+    return base if type(base) is Memory else None
+
+
+def is_sealed(array not None):
+    """Return True if an array is a view of a `Memory`."""
+    return memory_of(array) is not None
+
+
+cdef object view_of(array):
+    """Return a new C-contiguous view of the memory of a sealed array.
+
+    ``array.__setstate__`` releases the memory of an array, even if a loop uses it. So each object that keeps an array
+    has a view of its own, to which Python code has no reference.
+    """
+    cdef Memory memory = memory_of(array)
+    cdef Py_buffer view
+    cdef int k
+    PyObject_GetBuffer(array, &view, PyBUF_FULL_RO)
+    try:
+        shape, offset = tuple([view.shape[k] for k in range(view.ndim)]), <char*> view.buf - <char*> memory.view.buf
+    finally:
+        PyBuffer_Release(&view)
+    return np.ndarray(shape, array.dtype, memory, offset)
 
 
 cdef object own(value, dtype, int n_axes, str name):
-    """Return the values as a C-contiguous array that nobody can write to; they are copied unless they are sealed."""
+    """Return the values as a C-contiguous array that nobody can write to; they are copied unless they are sealed.
+
+    The array must not be returned to Python code, only a `view_of` it.
+    """
     cdef Memory memory
     array = np.asarray(value)
     kind = array.dtype
     if not (kind.type is dtype and kind.isnative or kind == dtype) or array.ndim != n_axes:
         raise ValueError(f"{name} must be an array of {np.dtype(dtype)} with {n_axes} axes, got {array.dtype} with"
                          f" {array.ndim} axes")
-    if is_sealed(array) and array.flags.c_contiguous and kind.isnative:
-        return array
+    if memory_of(array) is not None and array.flags.c_contiguous and kind.isnative:
+        return view_of(array)
     memory = Memory.__new__(Memory)
     memory.fill(array.copy())
     return memory.to_array()

@@ -17,6 +17,7 @@ cdef class Memory:
     cdef object to_array(self)
 
 
+cdef object view_of(array)
 cdef object own(value, dtype, int n_axes, str name)
 cdef int require(bint valid, str fault) except -1
 cdef int require_offsets(object offsets, Py_ssize_t end, str name) except -1

@@ -239,6 +239,37 @@ for name in ("starts", "sources", "values"):
                 with suppress(Exception):
                     function(influence)
 """,
+    "arrays that release their memory": """
+from dataclasses import fields, is_dataclass
+
+def release(value, depth=0):
+    "Make all arrays in an object give up the memory that they share with compiled objects."
+    if isinstance(value, np.ndarray):
+        value.__setstate__((1, (0,), value.dtype, False, b""))
+    elif isinstance(value, tuple | list) and depth < 5:
+        for item in value:
+            release(item, depth + 1)
+    elif hasattr(value, "__reduce__") and type(value).__module__.startswith("herdner._ext"):
+        with suppress(TypeError):
+            release(value.__reduce__()[1], depth + 1)
+    elif is_dataclass(value) and depth < 5:
+        for field in fields(value):
+            release(getattr(value, field.name, None), depth + 1)
+        release(list(getattr(value, "__dict__", {}).values()), depth + 1)
+
+from herdner import dobrushin
+from herdner._ext.ascent import Ascent
+from herdner._ext.influence import multiply
+for unary in (np.zeros((20, 25)), np.zeros((70, 80))):
+    graph, influence = herdner.compile_tables(herdner.ising(0.3, unary)), dobrushin.tightest_influence(herdner.ising(0.01, unary))
+    conditionals, rows, matrix = graph.conditionals, graph.conditionals.compiled, influence.matrix
+    for value in (graph, conditionals, influence, rows, matrix):
+        release(value)
+    junk = [np.full(2 * unary.size + 1, 2**61) for _ in range(40)]
+    x, to = np.ones(unary.size), np.zeros(unary.size)
+    Ascent(rows, np.zeros(unary.size, np.int32)).climb(0)
+    multiply(matrix, x, to)
+""",
     "offsets that another thread changes": """
 n = 3000
 unary, table = rng.normal(size=(n, 3)), rng.normal(size=(3, 3))
