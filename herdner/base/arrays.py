@@ -36,7 +36,7 @@ def frozen(values: ArrayLike, dtype: type[T], name: str) -> NDArray[T]:
     """
     array = np.asarray(values)
     if array.dtype != dtype:
-        array = _converted(array, dtype, name)
+        array = _convert(array, dtype, name)
     if array.flags.c_contiguous and is_sealed(array):
         return array
     return sealed(array)
@@ -66,7 +66,7 @@ def finite(values: ArrayLike, name: str) -> Floats:
     return array
 
 
-def _converted(array: NDArray[Any], dtype: type[T], name: str) -> NDArray[T]:
+def _convert(array: NDArray[Any], dtype: type[T], name: str) -> NDArray[T]:
     if np.issubdtype(dtype, np.integer) and array.size:
         if array.dtype.kind not in "iu":
             raise ValueError(f"{name} must hold integers, not {array.dtype}")

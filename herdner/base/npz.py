@@ -79,7 +79,7 @@ def read_member(where: Where, name: str, largest: int) -> bytes:
         NpzError: The archive is damaged or has no such member.
         OSError: The file cannot be read.
     """
-    with _opened(where) as archive:
+    with _open_archive(where) as archive:
         if name not in archive.namelist():
             raise NpzError(f"{name} is missing")
         _check_size(archive, largest)
@@ -109,7 +109,7 @@ def read_arrays(
         OSError: The file cannot be read.
     """
     arrays: dict[str, NDArray[Any]] = {}
-    with _opened(where) as archive:
+    with _open_archive(where) as archive:
         _check_size(archive, largest)
         for member in archive.infolist():
             name = member.filename.removesuffix(".npy")
@@ -122,7 +122,7 @@ def read_arrays(
 
 
 @contextmanager
-def _opened(where: Where) -> Generator[zipfile.ZipFile, None, None]:
+def _open_archive(where: Where) -> Generator[zipfile.ZipFile, None, None]:
     with Path(where).open("rb") if isinstance(where, str | os.PathLike) else nullcontext(where) as stream:
         try:
             with zipfile.ZipFile(stream) as archive:

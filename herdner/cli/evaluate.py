@@ -17,7 +17,7 @@ from herdner.cli.usage import UsageError, is_set
 
 if TYPE_CHECKING:
     from herdner import Tagger
-    from herdner.evaluation.tabular import Tabulated
+    from herdner.evaluation.tabular import Tabular
     from herdner.ner.inference import Inference
     from herdner.text.document import Document
 
@@ -123,7 +123,7 @@ def _check_no_model_options(context: typer.Context, option: str) -> None:
 
 def _score_predictions(
     gold_files: GoldFiles, file: str, seed: int, resamples: int, consistency: bool, names: bool
-) -> list[Tabulated]:
+) -> list[Tabular]:
     """Return the scores of a file of predictions and, if requested, their consistency and the scores of names."""
     import numpy as np
 
@@ -145,7 +145,7 @@ def _score_predictions(
         print_note(f"{source.path}: {line}")
     predicted = aligned.documents
     rng = np.random.default_rng(seed) if resamples else None
-    tables: list[Tabulated] = [score(gold, predicted, rng=rng, n_resamples=resamples or 1)]
+    tables: list[Tabular] = [score(gold, predicted, rng=rng, n_resamples=resamples or 1)]
     if consistency:
         result = measure_consistency(gold, {source.path: predicted})
         tables += [result, result.inconsistent_names]
@@ -157,7 +157,7 @@ def _score_predictions(
 def _score_model(
     gold_files: GoldFiles, model: str, backend: str | None, set_: list[str] | None, seed: int, resamples: int,
     consistency: bool, names: bool,
-) -> list[Tabulated]:  # fmt: skip
+) -> list[Tabular]:  # fmt: skip
     """Return the scores of one model and, if requested, the consistency of its predictions and the scores of names."""
     import numpy as np
 
@@ -180,7 +180,7 @@ def _score_model(
     ]
 
 
-def _measure_names(gold: list[Document], predicted: list[Document]) -> list[Tabulated]:
+def _measure_names(gold: list[Document], predicted: list[Document]) -> list[Tabular]:
     """Return the scores of the names, for the gold mentions and for the predicted mentions."""
     from herdner.evaluation.coreference import evaluate_names
     from herdner.ner.identity import with_names
@@ -193,7 +193,7 @@ def _measure_names(gold: list[Document], predicted: list[Document]) -> list[Tabu
 
 def _measure_consistency(
     tagger: Tagger, gold: list[Document], predicted: list[Document], inference: Inference, seed: int
-) -> list[Tabulated]:
+) -> list[Tabular]:
     """Return the consistency of the predictions, and of predictions without links if the model uses links."""
     from herdner.evaluation.consistency import measure_consistency
 

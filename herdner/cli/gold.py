@@ -15,7 +15,7 @@ from herdner.cli.usage import UsageError, check_format, usage_errors
 if TYPE_CHECKING:
     from herdner import Tagger
     from herdner.corpora.reading import FileAndFormat
-    from herdner.evaluation.tabular import Tabulated
+    from herdner.evaluation.tabular import Tabular
     from herdner.ner.inference import Inference
     from herdner.text.case import Case
     from herdner.text.document import Document
@@ -324,7 +324,7 @@ def _warn_about_boundaries(document: Document, warnings: ParseWarnings) -> None:
         warnings.add("an entity without a token of its own is left out", times=projection.n_dropped)
 
 
-def print_table(table: Tabulated) -> None:
+def print_table(table: Tabular) -> None:
     """Print a table, in columns on a terminal and as Markdown otherwise.
 
     Args:

@@ -36,9 +36,9 @@ def names(
     Names of different documents are one name if their fullest forms and labels are equal. A surname alone belongs to a
     longer name only in a document that contains both. The memory does not depend on the number of documents.
     """
-    from herdner.text.io.source import uncompressed
+    from herdner.text.io.source import strip_compression_suffix
 
-    extension = Path(uncompressed(output or "")).suffix.lower()
+    extension = Path(strip_compression_suffix(output or "")).suffix.lower()
     if format_ is None:
         check_extension(output, FORMATS)
     inputs = texts.expand()

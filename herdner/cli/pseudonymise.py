@@ -93,7 +93,7 @@ def pseudonymise(
         documents = texts.read(inputs, lambda: display.advance(task), languages.add_file)
         outcomes = languages.check(tagger.outcomes(documents, inference, seed=tagging.seed))
         tagged = _successes(outcomes, status)
-        results = _recorded(map(work, tagged), mapped, standoff, report, stack)
+        results = _record_results(map(work, tagged), mapped, standoff, report, stack)
         if is_folder:
             write_folder(((each.document, each.text) for each in results), Path(output or ""), mapped.checkpoint)
         else:
@@ -139,7 +139,7 @@ def _successes(results: Iterable[Document | Failure], status: RunStatus) -> Iter
             yield result
 
 
-def _recorded(
+def _record_results(
     results: Iterable[PseudonymisedDocument], mapped: PseudonymMap, standoff: str | None, report: str | None,
     stack: ExitStack,
 ) -> Iterator[PseudonymisedDocument]:  # fmt: skip

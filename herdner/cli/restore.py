@@ -96,7 +96,7 @@ def _restore_file(each: CommandInput, mapped: PseudonymMap, encoding: str, strea
         for source in sources(each.source, ()) if isinstance(each.source, str) else [each.source]:
             if each.format == "jsonl":
                 for number, line in read_lines(source, encoding):
-                    put(_restored_line(line, restorer, f"{name}, line {number}"))
+                    put(_restore_line(line, restorer, f"{name}, line {number}"))
             else:
                 for piece in restorer.stream(read_chunks(source, encoding)):
                     put(piece)
@@ -112,7 +112,7 @@ def _restore_file(each: CommandInput, mapped: PseudonymMap, encoding: str, strea
         print_note(f"{name}: contains no pseudonym of the map; nothing is changed")
 
 
-def _restored_line(line: str, restorer: Restorer, place: str) -> str:
+def _restore_line(line: str, restorer: Restorer, place: str) -> str:
     from herdner.text.io.source import FormatError
     from herdner.text.io.write import json_line
 
@@ -122,32 +122,32 @@ def _restored_line(line: str, restorer: Restorer, place: str) -> str:
         record: Any = json.loads(line)
     except (ValueError, RecursionError):
         raise FormatError(f"{place}: is not JSON; restore it as text with another file extension") from None
-    return json_line(_restored(record, restorer))
+    return json_line(_restore_value(record, restorer))
 
 
-def _restored(value: Any, restorer: Restorer) -> Any:
+def _restore_value(value: Any, restorer: Restorer) -> Any:
     """Restore the strings of a JSON value; in a record with a text, adjust the entities' offsets to the new text."""
     if isinstance(value, str):
         return restorer(value)
     if isinstance(value, list):
-        return [_restored(each, restorer) for each in cast(list[Any], value)]
+        return [_restore_value(each, restorer) for each in cast(list[Any], value)]
     if not isinstance(value, dict):
         return value
     record = cast(dict[str, Any], value)
-    result = {key: _restored(each, restorer) for key, each in record.items()}
+    result = {key: _restore_value(each, restorer) for key, each in record.items()}
     text, entities = record.get("text"), result.get("entities")
     if isinstance(text, str) and isinstance(entities, list):
         moves = list(_moves(text, restorer))
-        result["entities"] = [_moved_entity(entity, moves) for entity in cast(list[Any], entities)]
+        result["entities"] = [_move_entity(entity, moves) for entity in cast(list[Any], entities)]
     return result
 
 
-def _moved_entity(entity: Any, moves: list[tuple[int, int]]) -> Any:
+def _move_entity(entity: Any, moves: list[tuple[int, int]]) -> Any:
     if not isinstance(entity, dict):
         return entity
     values = cast(dict[str, Any], entity)
     offsets = {key: values[key] for key in ("start", "end") if isinstance(values.get(key), int)}
-    return values | {key: _moved(offset, moves) for key, offset in offsets.items()}
+    return values | {key: _move_offset(offset, moves) for key, offset in offsets.items()}
 
 
 def _moves(text: str, restorer: Restorer) -> Iterator[tuple[int, int]]:
@@ -158,6 +158,6 @@ def _moves(text: str, restorer: Restorer) -> Iterator[tuple[int, int]]:
         yield end, growth
 
 
-def _moved(offset: int, moves: list[tuple[int, int]]) -> int:
+def _move_offset(offset: int, moves: list[tuple[int, int]]) -> int:
     index = bisect_right(moves, (offset, float("inf")))
     return offset + (moves[index - 1][1] if index else 0)

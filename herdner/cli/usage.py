@@ -133,9 +133,9 @@ def check_extension(output: str | None, extensions: Iterable[str], option: str =
     Raises:
         UsageError: The extension is unknown, such as ".xlsx". Extensions without letters are accepted.
     """
-    from herdner.text.io.source import uncompressed
+    from herdner.text.io.source import strip_compression_suffix
 
-    extension = Path(uncompressed(output or "")).suffix.lower()
+    extension = Path(strip_compression_suffix(output or "")).suffix.lower()
     if any(map(str.isalpha, extension)) and extension not in extensions:
         office = "; save a CSV file and open it in the spreadsheet program" if extension in SPREADSHEETS else ""
         raise UsageError(

@@ -26,7 +26,7 @@ from herdner.text.io.marked_up import read_docx, read_markdown
 from herdner.text.io.pages import read_html
 from herdner.text.io.plain import PIECE_CHARACTERS, read_text
 from herdner.text.io.prodigy import read_prodigy, write_prodigy
-from herdner.text.io.source import Input, sources, uncompressed
+from herdner.text.io.source import Input, sources, strip_compression_suffix
 from herdner.text.io.write import write_conll, write_jsonl, write_spacy, write_text
 from herdner.text.labels import is_label, rename_labels
 from herdner.text.tokenize import tokenize_documents
@@ -279,7 +279,7 @@ def format_of(name: str | os.PathLike[str], *, write: bool = False) -> str | Non
     Returns:
         Name of the format, or None if the extension belongs to none.
     """
-    extension = PurePath(uncompressed(os.fspath(name))).suffix.lower()
+    extension = PurePath(strip_compression_suffix(os.fspath(name))).suffix.lower()
     return (_WRITTEN_AS if write else _READ_AS).get(extension)
 
 
@@ -309,7 +309,7 @@ def file_options(format: str, path: str | os.PathLike[str]) -> dict[str, Any]:
     Returns:
         ``{"compress": False}`` if the writer would compress what the extension of the file compresses already.
     """
-    is_compressed = uncompressed(os.fspath(path)) != os.fspath(path)
+    is_compressed = strip_compression_suffix(os.fspath(path)) != os.fspath(path)
     return {"compress": False} if is_compressed and "compress" in FORMATS[format].write_options else {}
 
 
@@ -410,11 +410,11 @@ def write_documents(documents: Iterable[Document], stream: IO[Any], format: str,
     entry = _entry(format, "write", options)
     assert entry.write is not None
     if entry.carries & {"entities", "spans"}:
-        documents = map(partial(_checked, entry), documents)
+        documents = map(partial(_check_annotation, entry), documents)
     entry.write(documents, stream, **options)
 
 
-def _checked(entry: Format, document: Document) -> Document:
+def _check_annotation(entry: Format, document: Document) -> Document:
     """Return the document, or raise `ValueError` if the format's reader could not read its annotation."""
     if document.partial is not None and "partial" not in entry.carries:
         raise ValueError(

@@ -101,12 +101,12 @@ class ChainData:
         labels = tuple(labels)
         joined = np.concatenate([*allowed, np.empty((0, len(labels)), np.uint8)])
         states = np.where(joined.sum(axis=1) == 1, joined.argmax(axis=1), -1).astype(np.int32)
-        starts, offsets = _joined_starts([begin for begin, _ in features]), _joined_starts(sentence_offsets)
+        starts, offsets = _concatenate_starts([begin for begin, _ in features]), _concatenate_starts(sentence_offsets)
         distinct, key_indices = loops.number_keys(
             np.concatenate([*(keys for _, keys in features), np.empty(0, np.uint64)])
         )
         counted_tags = joined if counted is None else np.concatenate([*counted, joined[:0]])
-        weighted = _weighted(distinct, key_indices, starts, counted_tags, min_freq) | all_states
+        weighted = _frequent_pairs(distinct, key_indices, starts, counted_tags, min_freq) | all_states
         transitions = _neighbours(states, joined, offsets, min_freq) | all_transitions
         if base is not None:
             _include(base, labels, distinct, weighted, transitions)
@@ -155,7 +155,7 @@ class ChainData:
         others = np.repeat(np.arange(len(self.entry_starts) - 1), np.diff(self.entry_starts)) + len(self.dense)
         return np.concatenate([rows, others]), np.concatenate([tags.astype(np.uint8), self.entry_labels])
 
-    def occurring(self, documents: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    def occurring_weights(self, documents: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """Return a mask bool[d] of the weights whose feature and tag occur together in the selected documents.
 
         Args:
@@ -280,12 +280,12 @@ def _columns(
     return place[columns], with_weights[first[order]]
 
 
-def _joined_starts(starts: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
+def _concatenate_starts(starts: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
     """Join the start offsets of several documents to the start offsets of their concatenation."""
     return np.concatenate([np.zeros(1, np.int64), *(np.diff(each) for each in starts)]).cumsum()
 
 
-def _weighted(
+def _frequent_pairs(
     distinct: NDArray[np.uint64],
     key_indices: NDArray[np.int32],
     starts: NDArray[np.int64],

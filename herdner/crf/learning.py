@@ -243,7 +243,7 @@ def _ascend(
     vector, mean = parameters.start, parameters.start
     first, second = np.zeros_like(vector), np.zeros_like(vector)
     for iteration in range(learner.max_iterations):
-        sampled, start = _sampled_gradient(parameters.to_model(vector), examples, backend, rng, start)
+        sampled, start = _sample_gradient(parameters.to_model(vector), examples, backend, rng, start)
         gradient = parameters.vector(sampled.transition, sampled.tables)
         gradient += 2 * learner.l2 * (vector - parameters.origin)
         first, second = 0.9 * first + 0.1 * gradient, 0.99 * second + 0.01 * gradient**2
@@ -256,7 +256,7 @@ def _ascend(
             return
 
 
-def _sampled_gradient(
+def _sample_gradient(
     model: SkipChainModel, examples: Examples, backend: Backend, rng: np.random.Generator, start: NDArray[np.int32]
 ) -> tuple[LossGradient, NDArray[np.int32]]:
     """Return a sampled gradient of the loss (expected minus observed tag counts), and the sampler's last state."""

@@ -49,7 +49,7 @@ DESIGNATORS = frozenset(
 MOST_LINKS = 100  # maximum of ``nearest``, which bounds the memory for rules from untrusted files
 
 
-class Tokenized(Protocol):
+class HasTokens(Protocol):
     """Interface of objects that have tokens and sentences, such as a `Document`."""
 
     @property
@@ -339,7 +339,7 @@ class Company(_NameRule):
         return self._links_of_names(tokens, name_tokens(spellings, sentence_offsets, 1), sentence_offsets)
 
     def links_of_all(
-        self, documents: Sequence[Tokenized], spellings: TokenSpellings, starts: Int64s, sentence_offsets: Int64s
+        self, documents: Sequence[HasTokens], spellings: TokenSpellings, starts: Int64s, sentence_offsets: Int64s
     ) -> NDArray[np.int32]:
         """Return the links between the tokens of concatenated documents; see `find_links_of_all`."""
         links = [np.empty((0, 2), np.int32)]
@@ -396,7 +396,7 @@ def find_links(rule: Rule, tokens: Sequence[str], sentence_offsets: Int64s) -> N
 
 
 def find_links_of_all(
-    rule: Rule, documents: Sequence[Tokenized], spellings: TokenSpellings, starts: Int64s, sentence_offsets: Int64s
+    rule: Rule, documents: Sequence[HasTokens], spellings: TokenSpellings, starts: Int64s, sentence_offsets: Int64s
 ) -> NDArray[np.int32]:
     """Return the links that a rule finds in concatenated documents. No link joins two documents.
 
@@ -449,10 +449,10 @@ def check_links(value: object, n_tokens: int, name: str) -> NDArray[np.int32]:
             f"links of {name} must join two of the {n_tokens} tokens, the earlier one first, got {row[0]} and {row[1]}"
         )
     links = links.astype(np.int32)
-    return links if _ascending(links) else np.unique(links, axis=0)
+    return links if _is_ascending(links) else np.unique(links, axis=0)
 
 
-def _ascending(links: NDArray[np.int32]) -> bool:
+def _is_ascending(links: NDArray[np.int32]) -> bool:
     """Return True if the links are in strictly ascending order."""
     steps = np.diff(links, axis=0)
     return bool(((steps[:, 0] > 0) | ((steps[:, 0] == 0) & (steps[:, 1] > 0))).all())

@@ -106,7 +106,7 @@ class ChainWeights:
             The sums, with the tags and the transitions of these weights.
         """
         number = np.array([self.labels.index(label) for label in base.labels], np.uint8)
-        return _summed(
+        return _sum_repeated(
             self.labels,
             self.transition,
             [base.entry_keys, self.entry_keys],
@@ -127,7 +127,7 @@ class ChainWeights:
         labels, n = several[0].labels, len(several)
         if any(each.labels != labels for each in several):
             raise ValueError("the chains must have the same tags to average their weights")
-        return _summed(
+        return _sum_repeated(
             labels,
             np.mean([each.transition for each in several], axis=0),
             [each.entry_keys for each in several],
@@ -144,7 +144,7 @@ class ChainWeights:
         return self.select(np.abs(self.entry_weights) >= smallest)
 
 
-def _summed(
+def _sum_repeated(
     labels: tuple[str, ...],
     transition: NDArray[np.float64],
     of_keys: Sequence[NDArray[np.uint64]],

@@ -99,9 +99,9 @@ class BlockInfluence:
         Raises:
             ValueError: A block does not exist.
         """
-        return np.fromiter(map(self._existing, order), np.int64)
+        return np.fromiter(map(self._check_block, order), np.int64)
 
-    def _existing(self, block: int) -> int:
+    def _check_block(self, block: int) -> int:
         """Return the index of a block, or raise ``ValueError`` if the block does not exist."""
         if not 0 <= (at := index(block)) < self.n_blocks:
             raise ValueError(f"there is no block {at}: the blocks are 0 to {self.n_blocks - 1}")
@@ -312,14 +312,14 @@ def query_answers(questions: Sequence[InfluenceQuery]) -> Floats:
         for part in zip(*((q.box.low, q.box.high, q.table) for q in questions), strict=True)
     )
     possible = np.stack([q.possible for q in questions])
-    beyond = _exceeding_doubles(low, high, tables, possible)
+    beyond = _exceeds_doubles(low, high, tables, possible)
     results, which = np.empty(len(questions)), np.arange(len(questions), dtype=np.int32)
     loops.largest_changes(low, high, tables, which, possible.astype(np.uint8), results)
     results[beyond] = 1.0
     return np.minimum(results + [2 * q.rounding for q in questions], 1.0)
 
 
-def _exceeding_doubles(low: Floats, high: Floats, tables: Floats, possible: NDArray[np.bool_]) -> NDArray[np.bool_]:
+def _exceeds_doubles(low: Floats, high: Floats, tables: Floats, possible: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """Return a mask bool[N] of the queries whose range of log-potentials exceeds the precision of doubles.
 
     In queries of a large span, states that have a negligible weight everywhere in the box are first removed in place.

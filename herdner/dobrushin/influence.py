@@ -259,7 +259,7 @@ def pairwise_bound(graph: Graph) -> Influence:
     compiled = compile_tables(graph)
     starts, sources, values = _rows(len(compiled.sizes), *log_ranges(compiled.factors))
     loops.bound_pairwise(values)
-    return _sealed(compiled, starts, sources, values, "Theorem 10")
+    return _from_owned_arrays(compiled, starts, sources, values, "Theorem 10")
 
 
 def binary_pairwise_bound(graph: Graph) -> Influence:
@@ -286,7 +286,7 @@ def binary_pairwise_bound(graph: Graph) -> Influence:
     fields = binary_fields(compiled)
     _allow_for_rounding(compiled, starts, values, fields)
     loops.bound_binary(starts, values, fields, False)
-    return _sealed(compiled, starts, sources, values, "Theorem 11")
+    return _from_owned_arrays(compiled, starts, sources, values, "Theorem 11")
 
 
 def binary_bound(graph: Graph, *, as_printed: bool = True) -> Influence:
@@ -305,7 +305,9 @@ def binary_bound(graph: Graph, *, as_printed: bool = True) -> Influence:
     starts, sources, values, fields = _interaction_rows(compiled)
     _allow_for_rounding(compiled, starts, values, fields)
     loops.bound_binary(starts, values, fields, as_printed)
-    return _sealed(compiled, starts, sources, values, "Theorem 12" if as_printed else "Theorem 12, sharpened")
+    return _from_owned_arrays(
+        compiled, starts, sources, values, "Theorem 12" if as_printed else "Theorem 12, sharpened"
+    )
 
 
 def exact_influence(graph: Graph, max_states: int = 2**16) -> Influence:
@@ -362,7 +364,9 @@ def tightest_influence(graph: Graph, exact_states: int = 0) -> Influence:
     return best
 
 
-def _sealed(compiled: TableGraph, starts: Int64s, sources: Int32s, values: Floats, theorem: str) -> Influence:
+def _from_owned_arrays(
+    compiled: TableGraph, starts: Int64s, sources: Int32s, values: Floats, theorem: str
+) -> Influence:
     """Build an `Influence` without copying the arrays; the caller must keep no reference to them."""
     return Influence(sealed(starts), sealed(sources), sealed(values), theorem, compiled)
 

@@ -94,7 +94,7 @@ def optimise_scan(
         d = dense_importance(influence.n_variables, importance)
         return _from_random(search, steps.distributions, d, epsilon, iterations, began)
     assert steps.order is not None
-    return _iterated(search, steps.order, epsilon, iterations, began)
+    return _iterate(search, steps.order, epsilon, iterations, began)
 
 
 def shortest_scan(
@@ -133,14 +133,14 @@ def shortest_scan(
     tried, result, length = 0, None, min(2, n_steps)
     while result is None:
         steps = ScanSteps.of(start, influence, length)
-        result, n_runs = _reaching(search, steps, importance, epsilon), n_runs + 1
+        result, n_runs = _improve_until(search, steps, importance, epsilon), n_runs + 1
         if result is None and length >= n_steps:
             return None
         if result is None:
             tried, length = length, min(2 * length, n_steps)
     while refine and length - tried > 1:
         middle = (tried + length) // 2
-        shorter = _reaching(search, ScanSteps.of(start, influence, middle), importance, epsilon)
+        shorter = _improve_until(search, ScanSteps.of(start, influence, middle), importance, epsilon)
         n_runs += 1
         if shorter is None:
             tried = middle
@@ -183,7 +183,7 @@ class ScanSearch:
         Returns:
             The new order, the bound of the old order, and the number of first steps that were not changed.
         """
-        new = np.array(self._checked(order))
+        new = np.array(self._check_order(order))
         before, unchanged = self._descent.run(new, *self._important, epsilon, np.empty(len(new)))
         self.visited = self._descent.reset()
         return new, before, unchanged
@@ -194,7 +194,7 @@ class ScanSearch:
         Args:
             order: int32[T], the variable of each step.
         """
-        bound = self._descent.variation(self._checked(order), *self._important)
+        bound = self._descent.variation(self._check_order(order), *self._important)
         self._descent.reset()
         return bound
 
@@ -208,13 +208,13 @@ class ScanSearch:
         Args:
             order: int32[T], the variable of each step.
         """
-        order = self._checked(order)
+        order = self._check_order(order)
         reach = np.empty(len(order), np.uint8)
         self._descent.mark_reaching(order, *self._important, reach)
         self._descent.reset()
         return order[reach.view(bool)]
 
-    def _checked(self, order: Int32s) -> Int32s:
+    def _check_order(self, order: Int32s) -> Int32s:
         """Convert ``order`` to int32[T]; raise `ValueError` unless it is a list of existing variables."""
         variables = ScanSteps.of(order, self.influence).order
         if variables is None:
@@ -222,7 +222,7 @@ class ScanSearch:
         return variables
 
 
-def _iterated(search: ScanSearch, order: Int32s, epsilon: float, iterations: int, began: float) -> OptimisedScan:
+def _iterate(search: ScanSearch, order: Int32s, epsilon: float, iterations: int, began: float) -> OptimisedScan:
     """Repeat Algorithm 2 of DoGS17 until the bound stops improving, and return the best scan."""
     first = best = search.bound(order)
     n_runs = 0
@@ -252,7 +252,7 @@ def _from_random(
         return OptimisedScan(order[:0], len(q), first, first, 1, perf_counter() - began)
     if unchanged or iterations == 1:
         return once
-    more = _iterated(search, order, epsilon, iterations - 1, began)
+    more = _iterate(search, order, epsilon, iterations - 1, began)
     if more.bound >= once.bound:
         return once
     return OptimisedScan(more.order, 0, more.bound, first, 1 + more.n_runs, more.seconds)
@@ -287,7 +287,9 @@ def _descend_random(influence: Influence, q: Floats, d: Floats, epsilon: float) 
     return order, 0
 
 
-def _reaching(search: ScanSearch, steps: ScanSteps, importance: Importance, epsilon: float) -> OptimisedScan | None:
+def _improve_until(
+    search: ScanSearch, steps: ScanSteps, importance: Importance, epsilon: float
+) -> OptimisedScan | None:
     """Improve ``steps`` by one run of Algorithm 2 of DoGS17; return None if the bound remains above ``epsilon``."""
     if steps.distributions is not None:
         d = dense_importance(search.influence.n_variables, importance)

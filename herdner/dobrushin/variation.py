@@ -69,7 +69,7 @@ class ScanSteps:
         array: NDArray[Any] = np.asarray(scan)
         if array.dtype.kind in "iu" and array.ndim == 1:
             check_variables(array, n, "the scan names")
-            return cls(order=_repeated(np.ascontiguousarray(array, np.int32), n_steps))
+            return cls(order=_repeat_rows(np.ascontiguousarray(array, np.int32), n_steps))
         if array.dtype.kind != "f" or array.ndim not in (1, 2) or array.shape[-1] != n:
             raise ValueError(
                 f"a scan must be a list of variables, or distributions of shape [{n}] or [T, {n}], got {array.dtype} of"
@@ -80,7 +80,7 @@ class ScanSteps:
             raise ValueError("the distributions of a scan must be non-negative and sum to 1")
         if array.ndim == 1:
             return cls(distributions=np.broadcast_to(rows, (n if n_steps is None else n_steps, n)))
-        return cls(distributions=_repeated(rows, n_steps))
+        return cls(distributions=_repeat_rows(rows, n_steps))
 
     @classmethod
     def _of_scan(cls, scan: Scan, influence: Influence, n_steps: int) -> ScanSteps:
@@ -100,7 +100,7 @@ class ScanSteps:
                     " order herdner.graph.order.sweep_order(scan, graph) instead of the scan"
                 )
             order = sweep_order(scan, influence.graph)
-        return cls(order=_repeated(order, n_steps))
+        return cls(order=_repeat_rows(order, n_steps))
 
 
 def require_influence(influence: Influence) -> Influence:
@@ -322,7 +322,7 @@ def _coupling_rows(influence: Influence, steps: ScanSteps) -> Iterator[Floats]:
         yield rows
 
 
-def _repeated(rows: NDArray[T], n: int | None) -> NDArray[T]:
+def _repeat_rows(rows: NDArray[T], n: int | None) -> NDArray[T]:
     """Return the first ``n`` rows; if there are fewer, repeat all rows in order until there are ``n``."""
     if n is None or n == len(rows):
         return rows

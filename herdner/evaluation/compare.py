@@ -20,7 +20,7 @@ from herdner.evaluation.scores import (
     f1_from_counts,
     pair_documents,
 )
-from herdner.evaluation.tabular import Tabulated, points
+from herdner.evaluation.tabular import Tabular, points
 from herdner.text.document import Document
 
 ResamplingUnit = Literal["document", "sentence"]
@@ -52,7 +52,7 @@ class LabelComparison:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison(Tabulated):
+class Comparison(Tabular):
     """Result of `compare`, a significance test of two taggers A and B.
 
     Differences are B minus A; p-values are two-sided unless stated otherwise.

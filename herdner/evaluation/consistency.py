@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, ClassVar, NamedTuple
 
 from herdner.evaluation.scores import pair_documents
-from herdner.evaluation.tabular import Tabulated, percent
+from herdner.evaluation.tabular import Tabular, percent
 from herdner.text.document import Document
 from herdner.text.tags import Span
 
@@ -323,7 +323,7 @@ def find_short_forms(document: Document, words: Mapping[str, int] = SHORT_FORM_W
 
 
 @dataclass(frozen=True, slots=True)
-class InconsistentNames(Tabulated):
+class InconsistentNames(Tabular):
     """Table of names to which one prediction gives several labels in a document.
 
     Attributes:
@@ -358,7 +358,7 @@ def _label_counts(labels: Mapping[str, int]) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Consistency(Tabulated):
+class Consistency(Tabular):
     """Result of `measure_consistency`: how consistently and correctly predictions tag repeated names and short forms.
 
     Attributes:

@@ -20,7 +20,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from herdner.base.extras import check_extra
-from herdner.evaluation.tabular import Tabulated
+from herdner.evaluation.tabular import Tabular
 from herdner.text.document import Document
 
 Clusters = Sequence[frozenset[Hashable]]
@@ -180,7 +180,7 @@ AVERAGED = ("MUC", "B-cubed", "CEAF-e")
 
 
 @dataclass(frozen=True)
-class NameScores(Tabulated):
+class NameScores(Tabular):
     """Agreement of predicted names with gold names.
 
     Attributes:

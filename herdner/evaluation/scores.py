@@ -9,7 +9,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from herdner.evaluation.tabular import Tabulated
+from herdner.evaluation.tabular import Tabular
 from herdner.text.document import Document
 from herdner.text.tags import Scheme, Span, detect_scheme, spans_from_tags
 
@@ -57,7 +57,7 @@ class Interval:
 
 
 @dataclass(frozen=True, slots=True)
-class Scores(Tabulated):
+class Scores(Tabular):
     """Result of `evaluate`: precision, recall and F1 of each label and in total.
 
     Attributes:

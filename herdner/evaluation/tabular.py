@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 
-class Tabulated(ABC):
+class Tabular(ABC):
     """Base class of frozen dataclasses that can be shown as a table.
 
     The last row of the table is a total.

@@ -125,7 +125,7 @@ def boltzmann(
         pairs = np.argwhere(np.triu(w)).astype(np.int32)
         w = w[tuple(pairs.T)]
     else:
-        pairs = _checked_edges(edges)
+        pairs = _check_edges(edges)
         if w.shape != (len(pairs),):
             raise ValueError(f"weights must have one entry for each of the {len(pairs)} edges, not shape {w.shape}")
     return _spins(_nodes(len(bias)), pairs, w, bias, (float(states[0]), float(states[1])))
@@ -194,7 +194,7 @@ def potts(J: ArrayLike, unary: ArrayLike, edges: ArrayLike | None = None, *, wra
         pairs, counts = _grid_edges(nodes, sides, wrap)
         scale = _couplings(J, counts, sides, wrap)
     else:
-        pairs, scale = _checked_edges(edges), np.asarray(J, np.float64)
+        pairs, scale = _check_edges(edges), np.asarray(J, np.float64)
         if u.ndim != 2 or scale.shape not in ((), (len(pairs),)):
             raise ValueError(
                 f"with edges, unary must have shape [V, K], not {u.shape}, and J must be a number or have the shape"
@@ -204,7 +204,7 @@ def potts(J: ArrayLike, unary: ArrayLike, edges: ArrayLike | None = None, *, wra
         TableFactors(nodes[:, None], u.reshape(-1, n_states)),
         TableFactors(pairs, np.eye(n_states)[None], scale=np.broadcast_to(scale, len(pairs))),
     ]
-    return FactorGraph(_filled(len(nodes), n_states), factors, shape=u.shape[:-1] if edges is None else None)
+    return FactorGraph(_fill(len(nodes), n_states), factors, shape=u.shape[:-1] if edges is None else None)
 
 
 def from_joint(probabilities: ArrayLike) -> FactorGraph:
@@ -238,7 +238,7 @@ def _spins(
         TableFactors(nodes[:, None], values[None], scale=fields),
         TableFactors(edges, np.outer(values, values)[None], scale=couplings),
     ]
-    return FactorGraph(_filled(len(nodes), 2), factors, shape=shape)
+    return FactorGraph(_fill(len(nodes), 2), factors, shape=shape)
 
 
 def _nodes(n: int, edges_each: int = 0) -> Int32s:
@@ -254,7 +254,7 @@ def _check_size(n: int, n_edges: float, copies: int = 1) -> None:
     check_memory(8 * (n + copies * n_edges), f"a graph of {n:,} variables and {n_edges:,.0f} edges", "make it smaller")
 
 
-def _filled(n: int, value: int) -> Int32s:
+def _fill(n: int, value: int) -> Int32s:
     return sealed(np.full(n, value, np.int32))
 
 
@@ -315,7 +315,7 @@ def _check_symmetric(matrix: Floats, n: int, name: str) -> None:
         )
 
 
-def _checked_edges(edges: ArrayLike) -> Int32s:
+def _check_edges(edges: ArrayLike) -> Int32s:
     pairs = frozen(edges, np.int32, "edges")
     pairs = pairs if pairs.size else pairs.reshape(0, 2)
     if pairs.ndim != 2 or pairs.shape[1] != 2:

@@ -116,7 +116,7 @@ class DensityFactors:
         plain = len(scopes) == 1 and self.fixed is None and np.array_equal(scopes[0], first)
         object.__setattr__(self, "_plain", plain)
         if self.grad is None:
-            log_density, grad = differentiated(self.log_density)
+            log_density, grad = with_gradient(self.log_density)
             object.__setattr__(self, "log_density", log_density)
             object.__setattr__(self, "grad", grad)
 
@@ -278,14 +278,14 @@ class DensityGraph:
         if points.ndim != 2 or points.shape[1] != self.dim:
             raise ValueError(f"points of this graph have shape [P, {self.dim}], not {points.shape}")
         out = np.zeros(points.shape)
-        for group in self._touching(block):
+        for group in self._factors_of_block(block):
             if group.n_terms and terms is not None:
                 group.add_gradient(points, out, terms, self.n_terms / len(terms))
             else:
                 group.add_gradient(points, out)
         return out if block is None else out[:, block]
 
-    def _touching(self, block: NDArray[np.integer] | None) -> Sequence[DensityFactors]:
+    def _factors_of_block(self, block: NDArray[np.integer] | None) -> Sequence[DensityFactors]:
         """Return the factors that contain at least one variable of ``block``."""
         if block is None or len(block) == self.dim:
             return self.factors
@@ -330,7 +330,7 @@ def compile_density(graph: FactorGraph | DensityGraph) -> DensityGraph:
     return DensityGraph(graph, factors, sizes[0] if sizes else 0)
 
 
-def differentiated(log_density: Callable[..., Any]) -> tuple[Callable[..., Floats], Callable[..., Floats]]:
+def with_gradient(log_density: Callable[..., Any]) -> tuple[Callable[..., Floats], Callable[..., Floats]]:
     """Compile a batched `jax.numpy` log-density in 64 bits, and return it with its gradient function.
 
     Args:

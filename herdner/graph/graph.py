@@ -67,7 +67,7 @@ class FactorGraph:
                 group.check(self.domains)
             except ValueError as error:
                 raise ValueError(f"group {g}: {error}") from None
-        object.__setattr__(self, "names", None if names is None else _checked_names(names, self.n_variables))
+        object.__setattr__(self, "names", None if names is None else _check_names(names, self.n_variables))
         object.__setattr__(self, "shape", None if shape is None else tuple(int(side) for side in shape))
         if self.shape is not None and math.prod(self.shape) != self.n_variables:
             raise ValueError(f"shape {self.shape} does not have {self.n_variables} variables")
@@ -194,7 +194,7 @@ class FactorGraph:
         return FactorGraph(self.domains.select(remaining), factors, names=names)
 
 
-def _checked_names(names: Sequence[str], n_variables: int) -> tuple[str, ...]:
+def _check_names(names: Sequence[str], n_variables: int) -> tuple[str, ...]:
     """Check that the names of the variables are distinct texts, one for each variable."""
     if isinstance(names, str) or not all(isinstance(name, str) for name in names):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise ValueError("names must be a list of texts, one for each variable")

@@ -85,7 +85,7 @@ def viterbi(
         ValueError: An array does not fit.
         ImpossibleChain: Every labelling of a sequence is forbidden.
     """
-    return decode(*_checked(unary, transition, offsets, edge_table))
+    return decode(*_convert_chain(unary, transition, offsets, edge_table))
 
 
 def decode(unary: Floats, tables: Floats, offsets: Int64s, edge_table: Int32s | None) -> tuple[Int32s, Floats]:
@@ -131,7 +131,7 @@ def forward_backward(
         ValueError: An array does not fit.
         ImpossibleChain: Every labelling of a sequence is forbidden.
     """
-    arrays = _checked(unary, transition, offsets, edge_table)
+    arrays = _convert_chain(unary, transition, offsets, edge_table)
     result = smooth(*arrays, nodes=nodes, transition_counts=transition_counts, edges=edges)
     if result.transition_counts is not None and np.ndim(transition) == 2:
         return replace(result, transition_counts=result.transition_counts[0])
@@ -202,7 +202,7 @@ def span_log_probability(
         ValueError: An array does not fit, or a span is empty or not inside one sequence.
         ImpossibleChain: Every labelling of a sequence with a span is forbidden.
     """
-    arrays = unary, _, offsets, _ = _checked(unary, transition, offsets, edge_table)
+    arrays = unary, _, offsets, _ = _convert_chain(unary, transition, offsets, edge_table)
     labelling = np.ascontiguousarray(states, np.int32)
     starts, ends = np.asarray(span_starts, np.int64), np.asarray(span_ends, np.int64)
     if labelling.shape != unary.shape[:1] or (
@@ -255,7 +255,7 @@ def score_spans(
     return result
 
 
-def _checked(unary: ArrayLike, transition: ArrayLike, offsets: ArrayLike, edge_table: ArrayLike | None):
+def _convert_chain(unary: ArrayLike, transition: ArrayLike, offsets: ArrayLike, edge_table: ArrayLike | None):
     """Convert the arrays of a chain to the types of the compiled loops; raise ``ValueError`` if they do not fit."""
     unary = np.ascontiguousarray(unary, np.float64)
     offsets = np.ascontiguousarray(offsets, np.int64)

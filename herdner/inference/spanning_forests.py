@@ -127,7 +127,7 @@ class ForestDistribution:
         """
         return SpanningForest.of(self.scopes, self.n_variables, np.argsort(-weights, kind="stable").tolist())
 
-    def moved_towards(self, forest: SpanningForest, step: float) -> ForestDistribution:
+    def mix_with(self, forest: SpanningForest, step: float) -> ForestDistribution:
         """Return the mixture of this distribution and one forest.
 
         Args:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from herdner._ext.features import Extractor
 from herdner._ext.spellings import TokenSpellings, spell_tokens
 from herdner.base.arrays import Floats, Int64s
-from herdner.crf.link_rules import Tokenized, find_links_of_all
+from herdner.crf.link_rules import HasTokens, find_links_of_all
 from herdner.crf.model import Links, SkipChainModel
 from herdner.inference import Backend, UnsupportedGraph, make_backend
 from herdner.inference.linear_chain import score_spans
@@ -29,7 +29,7 @@ from herdner.text.tags import Chunks, Scheme, chunks_from_states
 States = NDArray[np.int32]
 
 
-class Decoded(NamedTuple):
+class DecodedTags(NamedTuple):
     """Tags that an inference backend computed for n tokens, and the marginals of the tags.
 
     Attributes:
@@ -48,7 +48,7 @@ def decode(
     links: Links,
     backend: Backend | None,
     rng: np.random.Generator | None,
-) -> Decoded:
+) -> DecodedTags:
     """Compute the tags and marginals of n tokens with an inference backend.
 
     Samplers start at the most probable tags of the chain.
@@ -65,11 +65,11 @@ def decode(
         UnsupportedGraph: The backend does not support such a graph.
     """
     if backend is None and not any(map(len, links)):
-        return Decoded(crf.best_chain(unary, sentence_offsets))
+        return DecodedTags(crf.best_chain(unary, sentence_offsets))
     backend = backend or _default()
     start = None if backend.capabilities.start == "nothing" else crf.best_chain(unary, sentence_offsets)
     result = backend.infer(crf.compile(unary, sentence_offsets, links), rng, start=start)
-    return Decoded(result.state, result.marginals)
+    return DecodedTags(result.state, result.marginals)
 
 
 @cache
@@ -82,7 +82,7 @@ def span_confidences(
     unary: Floats,
     sentence_offsets: NDArray[np.int64],
     links: Links,
-    decoded: Decoded,
+    decoded: DecodedTags,
     starts: NDArray[np.int64],
     ends: NDArray[np.int64],
     overwrite_unary: bool = False,
@@ -124,7 +124,7 @@ def span_beliefs(
     unary: Floats,
     sentence_offsets: NDArray[np.int64],
     links: Links,
-    decoded: Decoded,
+    decoded: DecodedTags,
     chunks: Chunks,
     starts: Sequence[int] | Int64s = (0,),
     overwrite_unary: bool = False,
@@ -174,7 +174,7 @@ class LinkedDocuments(NamedTuple):
 
 
 def concatenate(
-    crf: SkipChainModel, documents: Sequence[Tokenized], spellings: TokenSpellings | None = None
+    crf: SkipChainModel, documents: Sequence[HasTokens], spellings: TokenSpellings | None = None
 ) -> LinkedDocuments:
     """Concatenate the sentences of documents and find the links between their tokens.
 

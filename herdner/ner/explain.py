@@ -33,7 +33,7 @@ from herdner.base.arrays import Floats
 from herdner.crf.weights import ChainWeights
 from herdner.inference import Backend
 from herdner.ner.calibration import CalibrationInputs
-from herdner.ner.decode import Decoded, Decoder, decode, span_beliefs
+from herdner.ner.decode import DecodedTags, Decoder, decode, span_beliefs
 from herdner.ner.descriptions import WELL_KNOWN, Describer
 from herdner.ner.known_names.evidence import Evidence
 from herdner.ner.model import TaggerModel
@@ -301,7 +301,7 @@ class _Explainer:
     def _steps(self, i: int) -> tuple[ConfidenceStep, ...]:
         """Return the steps from the model's probability of a span to its confidence."""
         start = self.spans[i].start
-        is_changed = bool(self._decoded.states[start] != self._states[start])
+        is_changed = bool(self._backend_tags.states[start] != self._states[start])
         beliefs = self._beliefs_of_document if is_changed else self._beliefs
         probabilities = [
             float(beliefs.without_links[i]), float(beliefs.confidence[i]), self.document.entities[i].confidence or 0.0,
@@ -317,7 +317,7 @@ class _Explainer:
         return tuple(steps)
 
     @cached_property
-    def _decoded(self) -> Decoded:
+    def _backend_tags(self) -> DecodedTags:
         """Tags that the backend has decoded, before a full name changed the label of a short form."""
         rng = self.rng or np.random.default_rng(0)
         crf, offsets = self.decoder.crf, self.document.sentence_offsets
@@ -326,14 +326,14 @@ class _Explainer:
     @cached_property
     def _beliefs(self) -> CalibrationInputs:
         """Probabilities of the decoded spans, with and without links."""
-        return self._span_beliefs(self._decoded)
+        return self._span_beliefs(self._backend_tags)
 
     @cached_property
     def _beliefs_of_document(self) -> CalibrationInputs:
         """Probabilities of the spans of the document, with and without links."""
-        return self._span_beliefs(self._decoded._replace(states=self._states))
+        return self._span_beliefs(self._backend_tags._replace(states=self._states))
 
-    def _span_beliefs(self, decoded: Decoded) -> CalibrationInputs:
+    def _span_beliefs(self, decoded: DecodedTags) -> CalibrationInputs:
         offsets, chunks = self.document.sentence_offsets, Chunks.of(self.spans)
         return span_beliefs(self.decoder.crf, self._unary, offsets, self._links, decoded, chunks)
 
@@ -433,13 +433,13 @@ class _Explainer:
             yield _Term("link", token, float(value), (end, table))
 
     @cached_property
-    def _prepared(self) -> Document:
+    def _truecased_document(self) -> Document:
         """Truecased document, from which features and links are computed."""
         return self.decoder.read(self.document)
 
     @cached_property
     def _unary(self) -> Floats:
-        unary = self.decoder.extractor.scores(self._prepared.tokens, self.document.sentence_offsets)
+        unary = self.decoder.extractor.scores(self._truecased_document.tokens, self.document.sentence_offsets)
         self.evidence.add_to(unary)
         return unary
 
@@ -452,7 +452,7 @@ class _Explainer:
 
     @cached_property
     def _links(self) -> list[NDArray[np.int32]]:
-        return self.decoder.crf.links(self._prepared.tokens, self.document.sentence_offsets)
+        return self.decoder.crf.links(self._truecased_document.tokens, self.document.sentence_offsets)
 
     @cached_property
     def _links_at(self) -> dict[int, list[tuple[int, int]]]:
@@ -465,7 +465,7 @@ class _Explainer:
         return rows
 
     def _confidences_without_links(self) -> Floats:
-        offsets, decoded = self.document.sentence_offsets, Decoded(self._states)
+        offsets, decoded = self.document.sentence_offsets, DecodedTags(self._states)
         chain, calibration = self.decoder.without_links().crf, self.decoder.calibration
         beliefs = span_beliefs(chain, self._unary, offsets, (), decoded, Chunks.of(self.spans))
         return beliefs.confidence if calibration is None else calibration(beliefs)
@@ -477,7 +477,7 @@ class _Explainer:
         selected, extractor, plan = sorted(tokens), self.decoder.extractor, self.model.plan
         document, offsets = self.document, self.document.sentence_offsets
         starts, keys, origins, attributes = extractor.origins(
-            self._prepared.tokens, offsets, np.array(selected, np.int64)
+            self._truecased_document.tokens, offsets, np.array(selected, np.int64)
         )
         well_known = extractor.origins(WELL_KNOWN, np.array([0, len(WELL_KNOWN)]), np.empty(0, np.int64))[3]
         describer = Describer(

@@ -61,7 +61,7 @@ from herdner.crf.model import LinkTable, SkipChainModel
 from herdner.crf.templates import SkipChain
 from herdner.inference import Backend
 from herdner.inference.registry import resolve_backend
-from herdner.ner.decode import Decoded, decode, span_confidences
+from herdner.ner.decode import DecodedTags, decode, span_confidences
 from herdner.ner.inference import DEFAULT_BACKEND
 from herdner.ner.model import link_table_to_dict, link_tables_from, parse_bool
 from herdner.ner.model_file import LAYER_FORMAT, check_arrays, intact, read_model, write_model
@@ -178,7 +178,7 @@ class SkipChainLayer(Estimator):
     def __setattr__(self, name: str, value: object) -> None:
         """Set a parameter of the layer, and discard the compiled model."""
         super().__setattr__(name, value)
-        self.__dict__.pop("_compiled", None)
+        self.__dict__.pop("_labels_and_model", None)
 
     # --- inference --------------------------------------------------------------------------------------------------
 
@@ -207,7 +207,7 @@ class SkipChainLayer(Estimator):
         Raises:
             ValueError: A parameter or an argument is invalid.
         """
-        labels, model = self._compiled
+        labels, model = self._labels_and_model
         document = ScoredDocument.of(scores, tokens, sentence_offsets, len(labels), check_kind(self.scores))
         ends = None if links is None else _check_links(model, links, len(document.tokens))
         return _apply(labels, model, resolve_backend(self.backend), document, child(seed, 0), ends)
@@ -225,7 +225,7 @@ class SkipChainLayer(Estimator):
             For each rule int32[F, 2], the earlier token first.
         """
         tokens, offsets = list(tokens), check_offsets(sentence_offsets, len(tokens))
-        return tuple(each.template.links(tokens, offsets) for each in self._compiled[1].link_tables)
+        return tuple(each.template.links(tokens, offsets) for each in self._labels_and_model[1].link_tables)
 
     def predict(
         self,
@@ -249,13 +249,13 @@ class SkipChainLayer(Estimator):
         Raises:
             ValueError: A parameter or a document is invalid.
         """
-        labels, model = self._compiled
+        labels, model = self._labels_and_model
         backend = resolve_backend(self.backend)
         documents = self._documents(labels, scores, tokens, sentence_offsets)
         return [_apply(labels, model, backend, each, child(seed, i)).tags for i, each in enumerate(documents)]
 
     @cached_property
-    def _compiled(self) -> tuple[tuple[str, ...], SkipChainModel]:
+    def _labels_and_model(self) -> tuple[tuple[str, ...], SkipChainModel]:
         """Labels and skip-chain model of the layer; before `fit`, the initial model.
 
         Setting any attribute discards them.
@@ -344,7 +344,7 @@ class SkipChainLayer(Estimator):
             ValueError: A parameter or a document is invalid, or a gold label has the score -inf.
         """
         labels, model = self._initial()
-        documents, gold = self._annotated(labels, scores, tokens, tags, sentence_offsets)
+        documents, gold = self._check_annotated(labels, scores, tokens, tags, sentence_offsets)
         if not any(document.tokens for document in documents):
             raise ValueError("the training documents have no tokens; give documents with tokens")
         index = {label: k for k, label in enumerate(labels)}
@@ -369,7 +369,7 @@ class SkipChainLayer(Estimator):
         parts = cast(tuple[Any, ...], development) if isinstance(development, tuple) else ()
         if len(parts) not in (3, 4):
             raise ValueError("development must be (scores, tokens, tags) or (scores, tokens, tags, sentence_offsets)")
-        documents, gold = self._annotated(labels, *parts, *[None] * (4 - len(parts)))
+        documents, gold = self._check_annotated(labels, *parts, *[None] * (4 - len(parts)))
         tag_of = dict(zip(labels, as_tags(labels), strict=True))
         spans = [
             spans_from_tags([tag_of[label] for label in sequence], document.sentence_offsets)
@@ -378,7 +378,7 @@ class SkipChainLayer(Estimator):
         unaries = [document.unary for document in documents]
         return development_f1(list(tag_of.values()), documents, unaries, spans, resolve_backend(self.backend))
 
-    def _annotated(
+    def _check_annotated(
         self,
         labels: tuple[str, ...],
         scores: Sequence[ArrayLike],
@@ -412,7 +412,7 @@ class SkipChainLayer(Estimator):
         Raises:
             ValueError: A rule is not one of `herdner.crf.link_rules`.
         """
-        labels, model = self._compiled
+        labels, model = self._labels_and_model
         for each in model.link_tables:
             rule = each.template.rule
             if type(rule) not in RULES.values():
@@ -483,7 +483,7 @@ def _apply(
         pairs = np.unique(pairs, axis=0)
         decoded = decode(model, unary, offsets, links, backend, rng)
     else:
-        decoded = Decoded(chain_states, model.chain_marginals(unary, offsets))
+        decoded = DecodedTags(chain_states, model.chain_marginals(unary, offsets))
     chunks, confidences = chunks_from_states(decoded.states, tuple(as_tags(labels)), offsets), None
     if decoded.marginals is not None:
         confidences = span_confidences(model, unary, offsets, links, decoded, chunks.starts, chunks.ends)

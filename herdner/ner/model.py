@@ -19,7 +19,14 @@ from herdner.crf.weights import MOST_TAGS, ChainWeights
 from herdner.ner.calibration import Calibration
 from herdner.ner.features import FeaturePlan, make_extractor
 from herdner.ner.lexicon import Gazetteers, Lexicon, Topics, WordValues
-from herdner.ner.model_file import check_arrays, intact, read_model, with_shared, without_shared, write_model
+from herdner.ner.model_file import (
+    add_shared_arrays,
+    check_arrays,
+    intact,
+    read_model,
+    remove_shared_arrays,
+    write_model,
+)
 from herdner.text.tags import SCHEMES, Scheme, check_tags
 from herdner.text.tokenize import TokenizerSettings
 
@@ -90,13 +97,13 @@ class TaggerModel:
         if self.link_tables:
             arrays["link_tables"] = np.stack([each.table for each in self.link_tables])
         if self.lexicon.classes is not None:
-            arrays |= _packed("word_classes", self.lexicon.classes)
+            arrays |= _pack("word_classes", self.lexicon.classes)
         if self.lexicon.vectors is not None:
-            arrays |= _packed("vector_classes", self.lexicon.vectors)
+            arrays |= _pack("vector_classes", self.lexicon.vectors)
         if self.lexicon.topics is not None:
             arrays["topics"] = self.lexicon.topics.centres
         if self.lexicon.gazetteers is not None:
-            arrays |= _packed("gazetteers", self.lexicon.gazetteers.phrases)
+            arrays |= _pack("gazetteers", self.lexicon.gazetteers.phrases)
         header = {
             "tags": list(w.labels), "plan": asdict(self.plan), "scheme": self.scheme, "constrained": self.constrained,
             "gazetteers": list(self.lexicon.gazetteers.names) if self.lexicon.gazetteers is not None else [],
@@ -106,7 +113,7 @@ class TaggerModel:
         if self.calibration is not None:
             header["calibration"] = self.calibration.to_dict()
         if shared_lexicon is not None:
-            header["shared_lexicon"], arrays = without_shared(arrays, shared_lexicon, _SHARED)
+            header["shared_lexicon"], arrays = remove_shared_arrays(arrays, shared_lexicon, _SHARED)
         write_model(where, header, arrays)
 
     @staticmethod
@@ -121,7 +128,7 @@ class TaggerModel:
         """
         file = read_model(where)
         with intact(where, "model", "train"):
-            return _model(file.header, with_shared(file, _SHARED))
+            return _model(file.header, add_shared_arrays(file, _SHARED))
 
 
 # Type and number of axes of each array of a model file.
@@ -136,7 +143,7 @@ _ARRAYS = {
 _SHARED = "word_classes_keys", "word_classes_values", "vector_classes_keys", "vector_classes_values"
 
 
-def _packed(name: str, table: WordValues) -> dict[str, NDArray[Any]]:
+def _pack(name: str, table: WordValues) -> dict[str, NDArray[Any]]:
     return {f"{name}_keys": np.diff(table.keys, prepend=np.uint64(0)), f"{name}_values": table.values}
 
 
@@ -149,13 +156,13 @@ def _model(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Tag
         raise ValueError(f"unknown tag scheme {scheme!r}; expected one of {', '.join(SCHEMES)}")
     check_tags(labels, scheme)
     plan.compile()  # raises for invalid templates, before any text is tagged
-    classes = _unpacked("word_classes", arrays) if "word_classes_keys" in arrays else None
-    vectors = _unpacked("vector_classes", arrays) if "vector_classes_keys" in arrays else None
+    classes = _unpack("word_classes", arrays) if "word_classes_keys" in arrays else None
+    vectors = _unpack("vector_classes", arrays) if "vector_classes_keys" in arrays else None
     topics = Topics(arrays["topics"]) if "topics" in arrays else None
     names = parse_strings(header["gazetteers"], "gazetteers")
     if plan.gazetteers != names:
         raise ValueError(f"the feature plan reads the gazetteers {plan.gazetteers}, but the file contains {names}")
-    gazetteers = Gazetteers(names, _unpacked("gazetteers", arrays)) if names else None
+    gazetteers = Gazetteers(names, _unpack("gazetteers", arrays)) if names else None
     return TaggerModel(
         weights=_weights(labels, arrays),
         plan=plan,
@@ -232,7 +239,7 @@ def _weights(labels: tuple[str, ...], arrays: Mapping[str, NDArray[Any]]) -> Cha
     transition, entry_labels = arrays["transition"], arrays["feature_tags"]
     sizes = arrays["feature_sizes"].astype(np.int64)
     entry_weights = arrays["feature_weights"].astype(np.float64)
-    keys = _ascending(arrays["feature_keys"])
+    keys = _cumulative_hashes(arrays["feature_keys"])
     starts = np.append(0, np.cumsum(sizes))
     if not 1 <= len(labels) <= MOST_TAGS or len(set(labels)) != len(labels):
         raise ValueError(f"a model must have 1 to {MOST_TAGS} distinct tags")
@@ -247,14 +254,14 @@ def _weights(labels: tuple[str, ...], arrays: Mapping[str, NDArray[Any]]) -> Cha
     return ChainWeights(labels, transition, keys, starts.astype(np.uint32), entry_labels, entry_weights)
 
 
-def _unpacked(name: str, arrays: Mapping[str, NDArray[Any]]) -> WordValues:
-    keys, values = _ascending(arrays[f"{name}_keys"]), arrays[f"{name}_values"]
+def _unpack(name: str, arrays: Mapping[str, NDArray[Any]]) -> WordValues:
+    keys, values = _cumulative_hashes(arrays[f"{name}_keys"]), arrays[f"{name}_values"]
     if keys.shape != values.shape:
         raise ValueError(f"the keys and values of {name} must have equal lengths")
     return WordValues(keys, values)
 
 
-def _ascending(differences: NDArray[Any]) -> NDArray[np.uint64]:
+def _cumulative_hashes(differences: NDArray[Any]) -> NDArray[np.uint64]:
     """Convert differences of consecutive hashes to hashes.
 
     Raises:

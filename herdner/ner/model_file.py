@@ -98,7 +98,7 @@ def read_model(where: Where, format: str = FORMAT) -> ModelFile:
     return ModelFile(header, arrays)
 
 
-def without_shared(
+def remove_shared_arrays(
     arrays: Mapping[str, NDArray[Any]], model: str, names: Sequence[str]
 ) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """Separate the arrays of a model that a shipped model also has.
@@ -122,7 +122,7 @@ def without_shared(
     return value, {name: array for name, array in arrays.items() if name not in shared}
 
 
-def with_shared(file: ModelFile, names: Sequence[str]) -> dict[str, NDArray[Any]]:
+def add_shared_arrays(file: ModelFile, names: Sequence[str]) -> dict[str, NDArray[Any]]:
     """Return the arrays of a model file together with those that it shares with a shipped model.
 
     Args:

@@ -76,7 +76,7 @@ class Recaser:
     def _words(self, tokens: Sequence[str]) -> list[str]:
         """Return each token in its most frequent case."""
         lower = list(dict.fromkeys(token.lower() for token in tokens))
-        forms = lower, [_capitalised(word) for word in lower], [word.upper() for word in lower]
+        forms = lower, [_capitalise(word) for word in lower], [word.upper() for word in lower]
         is_usual = [self._is_usual(words) for words in forms]
         usual: dict[str, str] = {}
         for i, word in enumerate(lower):
@@ -104,10 +104,10 @@ class Recaser:
                     break
             for t in range(start, longest if longest > start + 1 else start):
                 if tokens[t] == lower[t] and (len(lower[t]) > _MIN_LETTERS or t == start):
-                    tokens[t] = _capitalised(lower[t])
+                    tokens[t] = _capitalise(lower[t])
             start = longest
 
 
-def _capitalised(word: str) -> str:
+def _capitalise(word: str) -> str:
     """Capitalise the first letter of a word and each letter that follows a hyphen."""
     return "-".join(part[:1].upper() + part[1:] for part in word.split("-"))

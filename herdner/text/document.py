@@ -333,7 +333,7 @@ class Document:
             The document with these spans and their entities.
         """
         entities = self.entities_from_spans(spans, confidences)
-        return self._with_unchecked(
+        return self._replace_unchecked(
             spans=list(spans), entities=entities, is_proposal=False, scheme=scheme, source_tags=source_tags
         )
 
@@ -348,9 +348,9 @@ class Document:
         Raises:
             ValueError: The number of identifiers is not the number of entities.
         """
-        return self._with_unchecked(entities=with_name_ids(self.entities, list(ids)))
+        return self._replace_unchecked(entities=with_name_ids(self.entities, list(ids)))
 
-    def _with_unchecked(self, **values: Any) -> Document:
+    def _replace_unchecked(self, **values: Any) -> Document:
         """Return a copy of the document with other values, which are not checked; offsets must be valid."""
         copy = object.__new__(type(self))
         copy.__dict__.update(self.__dict__, **values)

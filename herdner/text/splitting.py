@@ -171,7 +171,7 @@ class Splitter:
             words.setdefault(word[0], []).append(word)
         return words
 
-    def _joined_from(self, token: str) -> Mapping[tuple[str, ...], str]:
+    def _split_exceptions(self, token: str) -> Mapping[tuple[str, ...], str]:
         """Return the exceptions that other rules would split into ``token`` and further parts.
 
         The keys of the result are the parts, its values the exceptions. spaCy also applies them within a longer string.
@@ -196,7 +196,7 @@ class Splitter:
         spans = [
             _ExceptionSpan(start, start + len(parts), word)
             for start in range(len(tokens))
-            for parts, word in self._joined_from(tokens[start]).items()
+            for parts, word in self._split_exceptions(tokens[start]).items()
             if tuple(tokens[start : start + len(parts)]) == parts
         ]
         for span in reversed(_without_overlaps(spans)):

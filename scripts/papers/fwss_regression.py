@@ -37,7 +37,7 @@ class Split:
 
     def score(self, points: Points) -> tuple[float, float]:
         """Return test RMSE and log-likelihood, with the noise fitted to the held-out data as in the program of SVGD."""
-        fitted = self.model.with_noise_fitted(points.x, *self.held_back)
+        fitted = self.model.fit_noise(points.x, *self.held_back)
         return self.model.score(fitted, points.weights, *self.test)
 
 

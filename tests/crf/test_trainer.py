@@ -131,7 +131,7 @@ def test_documents_of_weight_0_count_for_nothing():
     twice = ChainLikelihood(data, 0.3, document_weights=np.array([2.0, 0.0]))(both)[0]
     assert np.abs(slope).max() < 1e-4
     assert twice - value == pytest.approx(value - 0.3 * (data_norm(data, both)), rel=1e-9)
-    met = data.occurring(np.array([True, False]))
+    met = data.occurring_weights(np.array([True, False]))
     assert np.abs(both[~met]).max() < np.abs(both[met]).max()
 
 

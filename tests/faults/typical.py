@@ -145,7 +145,7 @@ def compile_directly() -> None:
     allowed = np.eye(3, dtype=np.uint8)[[0, 1, 2, 1]]
     data = ChainData.of([features] * 3, [np.array([0, 2, 4])] * 3, [allowed] * 3, ["O", "B", "I"], min_freq=1)
     ChainLikelihood(data)(rng.normal(size=data.n_features + int(data.transitions.sum())))
-    data.occurring(np.array([True, False, True]))
+    data.occurring_weights(np.array([True, False, True]))
     likelihood.column_hashes(np.array([0, 1, 0], np.int32), np.array([0, 2, 3]), 2)
     likelihood.count_pairs(
         np.array([0, 1, 0], np.int32), np.array([0, 2, 3]), allowed[:2], np.array([0, 1], np.int32),

@@ -118,7 +118,7 @@ def chain_models() -> None:
     allowed = np.eye(3, dtype=np.uint8)[[0, 1, 2, 1]]
     data = ChainData.of([features] * 3, [np.array([0, 2, 4])] * 3, [allowed] * 3, ["O", "B", "I"], min_freq=1)
     ChainLikelihood(data)(np.zeros(data.n_features + int(data.transitions.sum())))
-    data.occurring(np.array([True, False, True]))
+    data.occurring_weights(np.array([True, False, True]))
     train_chain(data)
 
 

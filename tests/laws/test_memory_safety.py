@@ -126,13 +126,13 @@ for name in data.__dataclass_fields__:
                 altered.flat[place] = wrong
                 changed = replace(data, **{name: altered.astype(value.dtype)})
                 with suppress(Exception):
-                    changed.occurring(np.array([True, False, True]))
+                    changed.occurring_weights(np.array([True, False, True]))
                 ChainLikelihood(changed)(vector)
     for altered in (value[:-1], value[:0], np.concatenate([value] * 3), value[::-1]):
         with suppress(Exception):
             changed = replace(data, **{name: altered})
             with suppress(Exception):
-                changed.occurring(np.array([True, False, True]))
+                changed.occurring_weights(np.array([True, False, True]))
             ChainLikelihood(changed)(vector)
 for starts in ([0, 2, 4, 7, 9], [0, 2, 4, 7, 5000], [-4, 2, 4, 7, 8], [0, 2], [8, 7, 4, 2, 0]):
     try_all(lambda keys: ChainLikelihood(ChainData.of([keys], [np.array([0, 2, 4])], [allowed], ["O", "B", "I"], min_freq=1)),

@@ -12,7 +12,7 @@ from herdner.graph import FactorGraph, TableFactors, ising
 from herdner.graph.scan import checkerboard_scan, jacobi_scan, random_scan
 from herdner.inference import BACKENDS, make_backend
 from herdner.inference.backends.gibbs import Gibbs
-from herdner.inference.gibbs import Driving, bin_sharing, blanket_sharing, linear_annealing, random_bin_sharing
+from herdner.inference.gibbs import DrivingSequence, bin_sharing, blanket_sharing, linear_annealing, random_bin_sharing
 from herdner.inference.gibbs.driving import Uniforms
 from herdner.inference.record import Record
 
@@ -71,7 +71,7 @@ def test_labels_of_probability_zero_stay_out_though_neighbours_allow_them(n_labe
         assert (result.marginals[np.arange(n), impossible] == 0).all()
 
 
-class Constant(Driving):
+class Constant(DrivingSequence):
     """Driving sequence of one constant number."""
 
     def __init__(self, number: float) -> None:

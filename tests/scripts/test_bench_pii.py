@@ -16,7 +16,7 @@ from herdner import Document, Entity
 from herdner.ner.pseudonyms.common_words import CommonWords
 from herdner.ner.pseudonyms.pseudonym_map import PseudonymMap
 from herdner.ner.pseudonyms.replacing import Pseudonymiser
-from herdner.ner.pseudonyms.styles import Numbered
+from herdner.ner.pseudonyms.styles import NumberedStyle
 
 
 def test_a_value_is_covered_by_ranges_that_contain_its_letters() -> None:
@@ -49,7 +49,7 @@ def test_leaks_and_missed_names_are_counted() -> None:
     mentions = (Entity(0, 10, "PER", "Ana Rivera", None, 0), Entity(15, 17, "PER", "Bo", None, 1))
     gold = replace(Document.from_text(text), entities=mentions)
     names = PseudonymMap()
-    result = Pseudonymiser(names, Numbered(names))(replace(gold, entities=mentions[:1]))
+    result = Pseudonymiser(names, NumberedStyle(names))(replace(gold, entities=mentions[:1]))
     assert measure_pseudonyms.leaked_words(gold, result, CommonWords()) == set()
     assert list(measure_pseudonyms.missed_names(gold, result)) == [("person", False), ("person", True)]
     leaky = replace(result, document=replace(result.document, text=result.text + " rivera", entities=()))

@@ -111,7 +111,7 @@ class Auto:
             if propagated is None:
                 raise failure from None  # type: ignore[misc]
             return replace(
-                propagated, method=f"belief propagation, {_converged(has_converged)}; no sample was possible"
+                propagated, method=f"belief propagation, {_convergence_text(has_converged)}; no sample was possible"
             )
         if estimated is not None:
             sampled = replace(sampled, log_z=estimated.log_z, log_z_interval=estimated.log_z_interval)
@@ -119,7 +119,9 @@ class Auto:
             return replace(sampled, method=f"tempered, chains differ by {disagreement:.2g}")
         best = max(propagated, sampled, key=lambda result: result.log_potential)
         if disagreement <= _AGREEMENT or not has_converged:
-            method = f"tempered, chains differ by {disagreement:.2g}; belief propagation {_converged(has_converged)}"
+            method = (
+                f"tempered, chains differ by {disagreement:.2g}; belief propagation {_convergence_text(has_converged)}"
+            )
             log_z = propagated.log_z if estimated is None else estimated.log_z
             return replace(sampled, state=best.state, log_potential=best.log_potential, log_z=log_z, method=method)
         method = f"belief propagation, converged; the chains of tempered differ by {disagreement:.2g}"
@@ -162,6 +164,6 @@ class Auto:
         return result
 
 
-def _converged(has_converged: bool) -> str:
+def _convergence_text(has_converged: bool) -> str:
     """Return "converged" or "not converged"."""
     return "converged" if has_converged else "not converged"

@@ -7,7 +7,7 @@ from typing import Literal, TypedDict
 
 from herdner.graph.scan import Scan
 from herdner.inference.gibbs.annealing import Annealing, linear_annealing
-from herdner.inference.gibbs.driving import LFSR, Driving
+from herdner.inference.gibbs.driving import LFSR, DrivingSequence
 from herdner.inference.gibbs.run import Gibbs as Gibbs
 from herdner.inference.gibbs.sharing import Sharing, bin_sharing, blanket_sharing, random_bin_sharing
 from herdner.inference.record import Record
@@ -172,7 +172,7 @@ def bounded_error_gibbs(
 
 
 def qmc_gibbs(
-    n_sweeps: int = 1000, burn_in: int = 0, driving: Driving = _REGISTER, **options: Unpack[GibbsOptions]
+    n_sweeps: int = 1000, burn_in: int = 0, driving: DrivingSequence = _REGISTER, **options: Unpack[GibbsOptions]
 ) -> Gibbs:
     """Return quasi-Monte Carlo Gibbs, with a driving sequence as random numbers (HG16, Sec. 4.1; HGW19, Sec. 7).
 

@@ -128,7 +128,7 @@ class TreeReweighted:
             if interrupted or len(forests.forests) == 1:  # a single forest is the whole graph: the bound is exact
                 return best, interrupted
             information = run.loop.mutual_information()[: len(reduced.scopes)]
-            forests = forests.moved_towards(forests.heaviest(information), 2 / (number + 4))
+            forests = forests.mix_with(forests.heaviest(information), 2 / (number + 4))
         assert best is not None
         return best, False
 

@@ -36,7 +36,7 @@ class Uniforms(Protocol):
         ...
 
 
-class Driving(ABC):
+class DrivingSequence(ABC):
     """Driving sequence: numbers in [0, 1) that replace random numbers. Each update of a variable uses one number."""
 
     __slots__ = ()
@@ -59,7 +59,7 @@ class Driving(ABC):
         """
 
     @classmethod
-    def from_text(cls, text: str) -> Driving:
+    def from_text(cls, text: str) -> DrivingSequence:
         """Parse a driving sequence such as ``sobol``, ``lfsr`` or ``lfsr(10)``.
 
         Args:
@@ -72,12 +72,12 @@ class Driving(ABC):
         def lfsr(register: int | str | None = None) -> LFSR:
             return LFSR(register)
 
-        makers: dict[str, Callable[..., Driving]] = {"sobol": Sobol, "lfsr": lfsr}
+        makers: dict[str, Callable[..., DrivingSequence]] = {"sobol": Sobol, "lfsr": lfsr}
         return parse_call(text, makers, "driving sequence", cls.SYNTAX)
 
 
 @dataclass(frozen=True, slots=True)
-class LFSR(Driving):
+class LFSR(DrivingSequence):
     """Driving sequence of a linear-feedback shift register (LFSR). It repeats after each period.
 
     A register of degree m has the period N = 2^m - 1. Sweep t uses the numbers t n_steps, t n_steps + 1, .. modulo N.
@@ -102,7 +102,7 @@ class LFSR(Driving):
             raise ValueError(f"lfsr: register must be a degree from 2 to {MOST_DEGREE}, not {self.register!r}")
 
     def __str__(self) -> str:
-        """Return the driving sequence as a text that `Driving.from_text` parses."""
+        """Return the driving sequence as a text that `DrivingSequence.from_text` parses."""
         return "lfsr" if self.register is None else f"lfsr({self.register})"
 
     def begin(self, n_steps: int, n_sweeps: int, rng: np.random.Generator) -> Uniforms:
@@ -138,7 +138,7 @@ class LFSR(Driving):
 
 
 @dataclass(frozen=True, slots=True)
-class Sobol(Driving):
+class Sobol(DrivingSequence):
     """Driving sequence of scrambled Sobol' points.
 
     Each sweep uses one point, and each update one dimension of it; 21201 dimensions are available.
@@ -149,7 +149,7 @@ class Sobol(Driving):
     """
 
     def __str__(self) -> str:
-        """Return the driving sequence as a text that `Driving.from_text` parses."""
+        """Return the driving sequence as a text that `DrivingSequence.from_text` parses."""
         return "sobol"
 
     def begin(self, n_steps: int, n_sweeps: int, rng: np.random.Generator) -> Uniforms:

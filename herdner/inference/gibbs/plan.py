@@ -19,7 +19,7 @@ from herdner.base.arrays import frozen
 from herdner.base.checks import check_integer
 from herdner.graph.scan import Scan, systematic_scan
 from herdner.inference.gibbs.annealing import Annealing, as_annealing
-from herdner.inference.gibbs.driving import Driving
+from herdner.inference.gibbs.driving import DrivingSequence
 from herdner.inference.gibbs.sharing import Sharing
 from herdner.inference.record import Record
 
@@ -66,7 +66,7 @@ class Plan:
     annealing: Annealing | ArrayLike | None = None
     dummy_edges: ArrayLike | None = None
     form: Literal["circular", "threshold"] = "circular"
-    driving: Driving | None = None
+    driving: DrivingSequence | None = None
     n_chains: int = 1
     n_threads: int | None = None
     weight_memory: int = 2**30
@@ -81,7 +81,7 @@ class Plan:
                 raise ValueError(f"{name} must be {' or '.join(words)}, not {getattr(self, name)!r}")
         if not isinstance(self.error_bound, Real) or not self.error_bound >= 0:
             raise ValueError(f"error_bound must be a number of at least 0 (0 always herds), not {self.error_bound!r}")
-        for name, kind in (("sharing", Sharing), ("scan", Scan), ("record", Record), ("driving", Driving)):
+        for name, kind in (("sharing", Sharing), ("scan", Scan), ("record", Record), ("driving", DrivingSequence)):
             value = getattr(self, name)
             if isinstance(value, str):
                 object.__setattr__(self, name, kind.from_text(value))

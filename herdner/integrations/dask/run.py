@@ -152,7 +152,7 @@ def _run(
     try:
         with connection as client:
             check_workers(client)
-            with _registered(client, job):
+            with _register_job(client, job):
                 if manifest is None:
                     manifest = Manifest(job.settings, files, _plan(client, job, files))
                 _tag_missing(client, job, manifest, folder, callbacks)
@@ -177,7 +177,7 @@ def _earlier_run(folder: OutputFolder, settings: RunSettings, files: Sequence[Ru
 
 
 @contextmanager
-def _registered(client: Client, job: TagJob) -> Generator[None]:
+def _register_job(client: Client, job: TagJob) -> Generator[None]:
     """Register the job on all workers for the duration of a ``with`` block.
 
     This includes workers that start later.

@@ -23,7 +23,15 @@ from herdner.text.document import Document, Failure
 from herdner.text.io.jsonl import is_blank, records_of
 from herdner.text.io.parquet import count_rows, read_rows
 from herdner.text.io.plain import PIECE_CHARACTERS, pieces
-from herdner.text.io.source import HEAD_BYTES, FormatError, Source, by_line, compression_of, read_chunks, uncompressed
+from herdner.text.io.source import (
+    HEAD_BYTES,
+    FormatError,
+    Source,
+    by_line,
+    compression_of,
+    read_chunks,
+    strip_compression_suffix,
+)
 
 FILES_PER_SCAN = 200
 
@@ -267,7 +275,7 @@ def _read_file(path: str, format: str, options: ReadOptions) -> Iterator[Documen
 
 
 def _source(path: str, stream: IO[bytes] | None = None) -> Source:
-    return Source(path, uncompressed(PurePosixPath(path).name), None, stream)
+    return Source(path, strip_compression_suffix(PurePosixPath(path).name), None, stream)
 
 
 @contextmanager

@@ -303,7 +303,7 @@ class HerdnerConsistency(EntityPipe):
         """
         if not learn or self._configured_layer is not None:
             return
-        earlier = [] if nlp is None else self._trained_before(nlp)
+        earlier = [] if nlp is None else self._preceding_components(nlp)
         with errors_name(self.name):
             pairs = [pair for example in get_examples() if (pair := self._pair(example, earlier)) is not None]
             labels = {span.label for pair in pairs for span in (*pair.task.names, *pair.gold)}
@@ -312,7 +312,7 @@ class HerdnerConsistency(EntityPipe):
                 return
             self._learn(pairs, tuple(sorted(labels - self.ignore_labels)), l2)
 
-    def _trained_before(self, nlp: Language) -> list[Callable[[Doc], Doc]]:
+    def _preceding_components(self, nlp: Language) -> list[Callable[[Doc], Doc]]:
         """Return the components that precede this component and can predict while the pipeline is initialised."""
         components: list[Callable[[Doc], Doc]] = []
         for name, pipe in nlp.components:

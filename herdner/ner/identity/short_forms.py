@@ -67,7 +67,7 @@ def relabel_short_forms(document: Document) -> Document:
                 names[span.label] = FullName(entities[i], entities[i].text.split()[-1])
     if not full:
         return document
-    new = {i: entity for i in single if (entity := _relabelled(document, i, full)) is not None}
+    new = {i: entity for i in single if (entity := _relabel(document, i, full)) is not None}
     found = _missed_surnames(document, full)
     if not (new or found):
         return document
@@ -109,7 +109,7 @@ def _missed_surnames(document: Document, full: Mapping[str, Mapping[str, FullNam
     return found
 
 
-def _relabelled(document: Document, i: int, full: Mapping[str, Mapping[str, FullName]]) -> Entity | None:
+def _relabel(document: Document, i: int, full: Mapping[str, Mapping[str, FullName]]) -> Entity | None:
     """Return a short form with the label of its only full name, or None if its label does not change."""
     entity, start = document.entities[i], (document.spans or ())[i].start
     names = full.get(document.tokens[start].casefold())

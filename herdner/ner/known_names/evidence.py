@@ -95,7 +95,7 @@ class SpanEncoder:
         tokens, columns, values = zip(*soft, strict=True) if soft else ((), (), ())
         if not constraints:
             return Evidence(tokens, columns, values)
-        fixed = self._fixed(constraints, sentence_offsets)
+        fixed = self._fixed_tags(constraints, sentence_offsets)
         return Evidence(
             tokens, columns, values, list(fixed), list(fixed.values()),
             [pair for span in constraints for pair in self._extensions(span, sentence_offsets) if pair[0] not in fixed],
@@ -106,7 +106,7 @@ class SpanEncoder:
         states = [self._index.get(tag, -1) for tag in tags]
         return None if -1 in states else states
 
-    def _fixed(self, spans: Sequence[Span], sentence_offsets: NDArray[np.int64]) -> dict[int, int]:
+    def _fixed_tags(self, spans: Sequence[Span], sentence_offsets: NDArray[np.int64]) -> dict[int, int]:
         """Return the tag index of every token of the spans, as a dict from token to tag index.
 
         The spans are encoded together, because the tags of adjacent IOB1 spans depend on each other.

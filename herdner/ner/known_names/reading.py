@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any, NamedTuple, cast
 
-from herdner.text.io.source import FormatError, Source, read_lines, sources, uncompressed
+from herdner.text.io.source import FormatError, Source, read_lines, sources, strip_compression_suffix
 from herdner.text.plain_data import describe_json_error
 
 KEYS = ("label", "pattern", "id", "strength")
@@ -59,7 +59,7 @@ def read_known_names(path: Path | IO[Any], encoding: str = "utf-8") -> Iterator[
         if is_folder:
             raise FormatError(f"{path}: is a folder; give a file")
     source = Source(str(path), path.name, path, None) if isinstance(path, Path) else sources(path, ())[0]
-    stem = Path(uncompressed(source.name)).stem
+    stem = Path(strip_compression_suffix(source.name)).stem
     default = stem if _LABEL.fullmatch(stem) else None
     as_json: bool | None = None
     is_empty = True
@@ -141,7 +141,7 @@ def _columns(line: str, place: str, default_label: str | None) -> tuple[str, ...
     """Return the name, the label and possibly the strength in a line of columns."""
     cells = tuple(cell.strip() for cell in line.split("\t"))
     if len(cells) == 1:
-        cells = _separated(line, default_label) or (cells if default_label is None else (*cells, default_label))
+        cells = _split_cells(line, default_label) or (cells if default_label is None else (*cells, default_label))
     if len(cells) == 1 or len(cells) > 3:
         problem = "no tab" if len(cells) == 1 else f"{len(cells)} columns"
         advice = "; or put names of one label into a file with the name of the label, such as ORG.txt"
@@ -149,7 +149,7 @@ def _columns(line: str, place: str, default_label: str | None) -> tuple[str, ...
     return cells
 
 
-def _separated(line: str, default_label: str | None) -> tuple[str, ...] | None:
+def _split_cells(line: str, default_label: str | None) -> tuple[str, ...] | None:
     """Return the cells of a line with commas or semicolons, or None unless the second of 2 or 3 cells is a label.
 
     In a file of bare names, only the label of the file is a label there: "Acme, LLC" is a name.

@@ -228,7 +228,7 @@ class PseudonymMap:
         result = cls(style, id)
         result.reserved.update(map(str, cast(list[object], reserved) if isinstance(reserved, list) else ()))
         for i, item in enumerate(cast(list[Any], names)):
-            name = _mapped_name(i, item)
+            name = _check_name(i, item)
             result.add(name, cast(dict[str, Any], item).get("key"))
         return result
 
@@ -332,7 +332,7 @@ class _Checkpoint:
                 raise MapError(f"{self.path}: another process uses this map; wait until it ends")
 
 
-def _mapped_name(i: int, item: Any) -> MappedName:
+def _check_name(i: int, item: Any) -> MappedName:
     """Check one name of a map file, and return it."""
     values = cast(dict[str, Any], item) if isinstance(item, dict) else {}
     fields = label, text, pseudonym = tuple(map(values.get, ("label", "text", "pseudonym")))

@@ -6,7 +6,7 @@ from herdner.ner.pseudonyms.common_words import CommonWords
 from herdner.ner.pseudonyms.pseudonym_map import PseudonymMap
 from herdner.ner.pseudonyms.realistic import Realistic
 from herdner.ner.pseudonyms.replacing import PseudonymisedDocument, Pseudonymiser, PseudonymStyle
-from herdner.ner.pseudonyms.styles import KeyedHash, Numbered
+from herdner.ner.pseudonyms.styles import KeyedHash, NumberedStyle
 from herdner.ner.tagger import Tagger, load
 from herdner.text.document import Document
 
@@ -86,5 +86,5 @@ def make_pseudonymiser(
     elif names.style == "realistic":
         style = Realistic(names, tagger.labels, common_words, seed)
     else:
-        style = Numbered(names, tagger.labels)
+        style = NumberedStyle(names, tagger.labels)
     return Pseudonymiser(names, style, common_words, identifiers)

@@ -12,7 +12,7 @@ from typing import Any, Literal
 from herdner.base.extras import import_extra
 from herdner.ner.pseudonyms.common_words import CommonWords
 from herdner.ner.pseudonyms.pseudonym_map import MappedName, PseudonymMap
-from herdner.ner.pseudonyms.styles import Numbered
+from herdner.ner.pseudonyms.styles import NumberedStyle
 from herdner.ner.pseudonyms.tokens import TOKEN, TOKEN_OR_SPACE
 
 Kind = Literal["female", "male", "given", "surname", "place"]
@@ -56,7 +56,7 @@ class Realistic:
         """Store the parts."""
         import_extra("faker", "realistic pseudonyms need Faker")
         self._names = names
-        self._numbered = Numbered(names, labels)
+        self._numbered = NumberedStyle(names, labels)
         self._common_words = common_words or CommonWords()
         self._seed = seed
         self._used = {word.lower() for name in names.names for word in name.words.values()}
@@ -147,7 +147,7 @@ class Realistic:
     def _new_word(self, kind: Any, script: str) -> str:
         pool = self._pools.get((kind, script))
         if pool is None:
-            pool = self._pools[kind, script] = _shuffled(kind, script, self._seed)
+            pool = self._pools[kind, script] = _shuffle_names(kind, script, self._seed)
         for word in pool:
             lower = word.lower()
             if lower not in self._used and lower not in self._names.reserved and lower not in self._common_words:
@@ -224,7 +224,7 @@ def _listed_words(script: str) -> frozenset[str]:
     return frozenset(word.lower() for kind in kinds for word in _names(kind, script))
 
 
-def _shuffled(kind: Kind, script: str, seed: int) -> Iterator[str]:
+def _shuffle_names(kind: Kind, script: str, seed: int) -> Iterator[str]:
     """Yield the names of a kind in random order, then endlessly many words that consist of two or more names."""
     words = list(_names(kind, script))
     rng = random.Random(f"{seed} {kind} {script}")

@@ -178,7 +178,7 @@ class Pseudonymiser:
         repeats = _Repeats(document, pieces, self.common_words)
         pieces = disjoint(text, [*pieces, *repeats.forms()])
         single_words, remaining = repeats.words(pieces)
-        pieces = _joined(text, disjoint(text, [*pieces, *single_words]))
+        pieces = _join_repeats(text, disjoint(text, [*pieces, *single_words]))
         return self._replace(document, pieces, remaining)
 
     def _replace(
@@ -269,7 +269,7 @@ def _precedence(piece: Piece) -> tuple[int, int, int]:
     return group, piece.start - piece.end, piece.rank
 
 
-def _joined(text: str, pieces: Sequence[Piece]) -> list[Piece]:
+def _join_repeats(text: str, pieces: Sequence[Piece]) -> list[Piece]:
     """Join a repeat with an adjacent piece of the same name, as in "Ana" and "Rivera"."""
     result: list[Piece] = []
     for piece in pieces:

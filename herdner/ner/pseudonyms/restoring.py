@@ -157,7 +157,7 @@ class Restorer:
             self._count_unknown(text, matches[first].start())
             return 0, ""
         match = text[matches[first].start() : matches[best - 1].end()]
-        return best, originals[match] if match in originals else _respaced(match, *next(iter(originals.items())))
+        return best, originals[match] if match in originals else _copy_spacing(match, *next(iter(originals.items())))
 
     def _may_grow(self, token: str, node: dict[str, Any], is_first: bool) -> bool:
         """Return True if the next chunk may extend the last token of a text to a token that ``node`` contains."""
@@ -172,7 +172,7 @@ class Restorer:
                 self.unknown[match[0]] += 1
 
 
-def _respaced(match: str, pseudonym: str, original: str) -> str:
+def _copy_spacing(match: str, pseudonym: str, original: str) -> str:
     """Return an original with the white space of a match that differs from the pseudonym in white space only.
 
     The white space of the original is kept if it consists of another number of gaps.

@@ -28,7 +28,7 @@ def letters(n: int) -> str:
     return result
 
 
-class Numbered:
+class NumberedStyle:
     """Style of pseudonyms such as "Person 12". Other forms of the name get a letter: "Person 12b".
 
     Args:

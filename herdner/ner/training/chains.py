@@ -84,7 +84,9 @@ class HerdnerTrainer:
             # Chains of folds serve links and calibration only, which need less precision.
             rule = replace(rule, min_decrease=max(rule.min_decrease, StoppingRule.min_decrease))
             if start is not None:
-                start = np.where(self.data.occurring(weights > 0), start, 0.0 if self.origin is None else self.origin)
+                start = np.where(
+                    self.data.occurring_weights(weights > 0), start, 0.0 if self.origin is None else self.origin
+                )
         vector = train_chain(
             self.data, c2=self.c2, stopping_rule=rule, start=start, origin=self.origin, document_weights=weights,
             borders=self.corpus.borders, progress=progress,

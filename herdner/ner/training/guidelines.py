@@ -60,7 +60,7 @@ class FeatureCopies:
             plan: Feature plan of the model.
             lexicon: Lexicon of the model.
         """
-        extractor = make_extractor(_copied_plan(plan), lexicon)
+        extractor = make_extractor(_corpus_specific_plan(plan), lexicon)
         originals = [extractor.keys(d.tokens, d.sentence_offsets) for d in documents]
         copies = [_copy(keys, corpus) for (_, keys), corpus in zip(originals, groups, strict=True)]
         joined = [
@@ -88,7 +88,7 @@ class FeatureCopies:
         return of_copies.add_to(without_copies)
 
 
-def _copied_plan(plan: FeaturePlan) -> FeaturePlan:
+def _corpus_specific_plan(plan: FeaturePlan) -> FeaturePlan:
     """Return a feature plan with only those features that get a copy for each corpus."""
     names = (*_COPIED, *(f"gazetteer:{name}" for name in plan.gazetteers))
     copied = {f"{name}[0]" for name in names}

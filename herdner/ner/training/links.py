@@ -16,7 +16,7 @@ from herdner.crf.objectives import Examples
 from herdner.crf.trainer import TrainingProgress
 from herdner.evaluation.scores import DocumentSpans, count_entities, f1_from_counts
 from herdner.inference import Backend, make_backend
-from herdner.ner.decode import Tokenized, concatenate, decode
+from herdner.ner.decode import HasTokens, concatenate, decode
 from herdner.ner.inference import DEFAULT_BACKEND
 from herdner.ner.model import TaggerModel
 from herdner.ner.training.corpus import TrainingCorpus, check_development_spans
@@ -93,7 +93,7 @@ def gold_states(model: TaggerModel, corpus: TrainingCorpus) -> list[NDArray[np.i
 
 def join_examples(
     model: SkipChainModel,
-    documents: Sequence[Tokenized],
+    documents: Sequence[HasTokens],
     unaries: Sequence[Floats],
     states: Sequence[NDArray[np.int32]],
 ) -> Examples:
@@ -114,7 +114,7 @@ def join_examples(
 
 def development_f1(
     tags: Sequence[str],
-    documents: Sequence[Tokenized],
+    documents: Sequence[HasTokens],
     unaries: Sequence[Floats],
     gold: Sequence[Sequence[Span]],
     backend: Backend,

@@ -156,7 +156,7 @@ def count_visits(
         ValueError: The graph is too large, the plan anneals, or an argument is out of range.
     """
     compiled, ends = compile_tables(graph), [int(n) for n in lengths]
-    n, focus_of = _checked(compiled, plan, ends, variable)
+    n, focus_of = _check_arguments(compiled, plan, ends, variable)
     own = plan.sharing if plan.herds else None
     is_random = own is not None and own.kind == "random-bins"
     if is_random and sharing is not None and sharing != own:
@@ -199,13 +199,13 @@ def focus_variable(graph: Graph, sharing: Sharing | None = None, variable: int =
         ValueError: The graph is too large, or the variable does not exist.
     """
     compiled = compile_tables(graph)
-    _, of = _checked(compiled, Gibbs(), [1], variable)
+    _, of = _check_arguments(compiled, Gibbs(), [1], variable)
     if (compiled.sizes != 2).any():
         return focus_of_recorded(compiled, Gibbs(), sharing or blanket_sharing(), of)
     return _focus(compiled, Gibbs(), sharing, of)[0]
 
 
-def _checked(compiled: TableGraph, plan: Gibbs, lengths: list[int], variable: int) -> tuple[int, int]:
+def _check_arguments(compiled: TableGraph, plan: Gibbs, lengths: list[int], variable: int) -> tuple[int, int]:
     """Check the arguments of a count; return the number of variables, and ``variable`` as an index of at least 0."""
     n = len(compiled.sizes)
     if not 1 <= n <= loops.COUNTED_LIMIT and not (compiled.sizes != 2).any():

@@ -163,7 +163,7 @@ def rao_blackwell_error(f: ArrayLike, visits: ArrayLike, focus: Focus) -> float:
         visits: See `ErrorParts.of`.
         focus: The variable X and its weights.
     """
-    over_x, off = _integrated(f, visits, focus)
+    over_x, off = _integrate(f, visits, focus)
     return float((over_x * off).sum())
 
 
@@ -180,7 +180,7 @@ def rao_blackwell_bound(f: ArrayLike, visits: ArrayLike, focus: Focus) -> float:
         visits: See `ErrorParts.of`.
         focus: The variable X and its weights.
     """
-    over_x, off = (part.reshape(focus.sizes) for part in _integrated(f, visits, focus))
+    over_x, off = (part.reshape(focus.sizes) for part in _integrate(f, visits, focus))
     rest, bound, n = over_x - over_x.mean(), 0.0, len(focus.sizes)
     for j in range(n):
         others = tuple(k for k in range(n) if k != j)
@@ -190,7 +190,7 @@ def rao_blackwell_bound(f: ArrayLike, visits: ArrayLike, focus: Focus) -> float:
     return bound + float(np.abs(off).sum()) * float(np.ptp(rest)) / 2
 
 
-def _integrated(f: ArrayLike, visits: ArrayLike, focus: Focus) -> tuple[Floats, Floats]:
+def _integrate(f: ArrayLike, visits: ArrayLike, focus: Focus) -> tuple[Floats, Floats]:
     """Return E[f | z] and the error of the visit frequency, for each joint state z of the other variables.
 
     The error is the frequency minus the probability.

@@ -126,7 +126,7 @@ class Convergence:
         Raises:
             ValueError: ``n_sweeps`` is below 1 or not a number.
         """
-        ratio = (1 - self.eta) * self.l * _checked_length(n_sweeps) / (4 * self.n_variables)
+        ratio = (1 - self.eta) * self.l * _check_length(n_sweeps) / (4 * self.n_variables)
         return math.log(ratio) / math.log(2 / (1 + self.eta)) if self.eta < 1 and ratio > 0 else math.inf
 
     def bound(self, n_sweeps: float) -> float:
@@ -140,7 +140,7 @@ class Convergence:
         Raises:
             ValueError: eta is 1, or ``n_sweeps`` is below 1 or not a number.
         """
-        return min(1.0, self.rate / n_sweeps) if _checked_length(n_sweeps) >= self.shortest else 1.0
+        return min(1.0, self.rate / n_sweeps) if _check_length(n_sweeps) >= self.shortest else 1.0
 
     def bound_from_start(self, n_sweeps: float) -> float:
         """Return an upper bound of the error of T sweeps without burn-in; it is at most 1 (HG16, Corollary 4).
@@ -153,7 +153,7 @@ class Convergence:
         Raises:
             ValueError: eta is 1, or ``n_sweeps`` is below 1 or not a number.
         """
-        if not math.isfinite(self.shortest) or _checked_length(n_sweeps) < self.shortest + max(
+        if not math.isfinite(self.shortest) or _check_length(n_sweeps) < self.shortest + max(
             0.0, self.burn_in(self.shortest)
         ):
             return 1.0
@@ -165,7 +165,7 @@ def _ratio(above: float, below: float) -> float:
     return above / below if below > 0 else math.inf
 
 
-def _checked_length(n_sweeps: float) -> float:
+def _check_length(n_sweeps: float) -> float:
     """Return a number of sweeps, which may be infinite; raise `ValueError` if it is below 1 or not a number."""
     return n_sweeps if n_sweeps == math.inf else check_real(n_sweeps, "n_sweeps", 1)
 

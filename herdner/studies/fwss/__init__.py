@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from herdner.studies.fwss.chains import hmc, sgld
-from herdner.studies.fwss.common import Adam, Diverged, GradientAscent
+from herdner.studies.fwss.common import Adam, DivergenceError, GradientAscent
 from herdner.studies.fwss.kernels import MixtureMean, SampleMean, median_bandwidth
 from herdner.studies.fwss.lazy import lazy_fwss
 from herdner.studies.fwss.local import LaplaceApproximation, fit_laplace, local_fwss
@@ -17,7 +17,7 @@ from herdner.studies.fwss.stein import SteinField, ksd, ksd_bandwidth, stein_ker
 from herdner.studies.fwss.targets import Target, density_target, eleven_gaussians, gaussian_mixture
 
 __all__ = [
-    "Adam", "Diverged", "GradientAscent", "LaplaceApproximation", "LogisticRegression", "MarginalPolytope",
+    "Adam", "DivergenceError", "GradientAscent", "LaplaceApproximation", "LogisticRegression", "MarginalPolytope",
     "MixtureMean", "NeuralRegression", "Points", "SampleMean", "SteinField", "Target", "block_fwss", "cached_fwss",
     "density_target", "effective_sample_size", "eleven_gaussians", "fit_laplace", "fwss", "gaussian_mixture", "hmc",
     "ksd", "ksd_bandwidth", "lazy_fwss", "local_fwss", "median_bandwidth", "mmd2", "quadrature_variance",

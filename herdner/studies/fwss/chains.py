@@ -56,7 +56,7 @@ def sgld(
 
     Raises:
         ValueError: An argument is out of range.
-        Diverged: A chain leaves the finite numbers.
+        DivergenceError: A chain leaves the finite numbers.
     """
     target, rng = as_target(target), generator(seed)
     n, chains, every = (

@@ -23,7 +23,7 @@ minimize = import_extra("scipy.optimize", "Stein sampling needs SciPy").minimize
 Mover = Callable[[Floats], Floats]
 
 
-class Diverged(ArithmeticError):
+class DivergenceError(ArithmeticError):
     """Error: a point of a sampler is not finite.
 
     Attributes:
@@ -47,7 +47,7 @@ class Diverged(ArithmeticError):
 
 
 def check_finite(x: Floats, sampler: str, step: int, first: int = 0) -> None:
-    """Raise `Diverged` unless all coordinates of all points are finite.
+    """Raise `DivergenceError` unless all coordinates of all points are finite.
 
     Args:
         x: float64[P, d].
@@ -56,12 +56,12 @@ def check_finite(x: Floats, sampler: str, step: int, first: int = 0) -> None:
         first: Index of the first particle in x.
 
     Raises:
-        Diverged: A point is not finite.
+        DivergenceError: A point is not finite.
     """
     if not np.isfinite(x.sum()):
         wrong = np.flatnonzero(~np.isfinite(x).all(axis=1))
         if len(wrong):
-            raise Diverged(sampler, first + int(wrong[0]), step)
+            raise DivergenceError(sampler, first + int(wrong[0]), step)
 
 
 class Optimiser(Protocol):

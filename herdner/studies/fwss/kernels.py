@@ -118,7 +118,7 @@ class MixtureMean:
             bandwidth: h.
         """
         parts = zip(self.weights, self.means, self.covariances, strict=True)
-        return sum((w * _smoothed(x - mean, s, bandwidth) for w, mean, s in parts), np.zeros(len(x)))
+        return sum((w * _smooth(x - mean, s, bandwidth) for w, mean, s in parts), np.zeros(len(x)))
 
     def squared_norm(self, bandwidth: float) -> float:
         """Return the squared norm of the kernel mean of the mixture; see ``KernelMean.squared_norm``.
@@ -135,7 +135,7 @@ class MixtureMean:
         return float(self.weights @ each)
 
 
-def _smoothed(difference: Floats, covariance: Floats, bandwidth: float) -> Floats:
+def _smooth(difference: Floats, covariance: Floats, bandwidth: float) -> Floats:
     """Return the mean of k(x, y) for y from a normal distribution, for M points x, float64[M].
 
     The mean of the distribution is x - ``difference``.

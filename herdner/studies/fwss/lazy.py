@@ -60,7 +60,7 @@ def lazy_fwss(
 
     Raises:
         ValueError: An argument is out of range.
-        Diverged: A particle leaves the finite numbers.
+        DivergenceError: A particle leaves the finite numbers.
     """
     target = as_target(target)
     points = check_points(cache, target, "cache")

@@ -133,7 +133,7 @@ def local_fwss(
 
     Raises:
         ValueError: An argument is out of range.
-        Diverged: A particle leaves the finite numbers.
+        DivergenceError: A particle leaves the finite numbers.
     """
     rule = check_bandwidth(bandwidth, ["median"])
     if isinstance(init, str) and init != "prior":

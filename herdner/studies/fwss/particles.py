@@ -71,7 +71,7 @@ def svgd(
 
     Raises:
         ValueError: An argument is out of range.
-        Diverged: A particle leaves the finite numbers.
+        DivergenceError: A particle leaves the finite numbers.
     """
     target, rng = as_target(target), generator(seed)
     n, rule = check_integer(n_particles, "n_particles"), check_bandwidth(bandwidth)

@@ -136,7 +136,7 @@ class NeuralRegression:
         spread, width = x.std(axis=0), float(y.std()) or 1.0
         spread = np.where(spread > 1e-12 * np.abs(x).max(axis=0), spread, np.inf)
         object.__setattr__(self, "scaling", (x.mean(axis=0), spread, float(y.mean()), width))
-        object.__setattr__(self, "inputs", self._scaled(x))
+        object.__setattr__(self, "inputs", self._scale_inputs(x))
         object.__setattr__(self, "outputs", (y - y.mean()) / width)
 
     @property
@@ -179,7 +179,7 @@ class NeuralRegression:
         x[:, -2] = -np.log(((self.outputs[some] - self._forward(x, self.inputs[some])[0]) ** 2).mean(axis=1))
         return x
 
-    def with_noise_fitted(self, x: Floats, inputs: ArrayLike, outputs: ArrayLike) -> Floats:
+    def fit_noise(self, x: Floats, inputs: ArrayLike, outputs: ArrayLike) -> Floats:
         """Fit the noise precision of each point to held-out residuals.
 
         The fitted value is kept only if the held-out likelihood increases.
@@ -196,7 +196,7 @@ class NeuralRegression:
         """
         _, _, middle, width = self.scaling
         expected = (np.asarray(outputs, float) - middle) / width
-        squares = ((expected - self._forward(x, self._scaled(np.asarray(inputs, float)))[0]) ** 2).mean(axis=1)
+        squares = ((expected - self._forward(x, self._scale_inputs(np.asarray(inputs, float)))[0]) ** 2).mean(axis=1)
         fitted = -np.log(squares)
         now = x[:, -2] - np.exp(x[:, -2]) * squares
         out = x.copy()
@@ -214,7 +214,7 @@ class NeuralRegression:
             Means, float64[P, M], and standard deviations, float64[P].
         """
         _, _, middle, width = self.scaling
-        means = self._forward(x, self._scaled(np.asarray(inputs, float)))[0]
+        means = self._forward(x, self._scale_inputs(np.asarray(inputs, float)))[0]
         return middle + width * means, width * np.exp(-x[:, -2] / 2)
 
     def score(self, x: Floats, weights: Floats, inputs: ArrayLike, outputs: ArrayLike) -> tuple[float, float]:
@@ -234,7 +234,7 @@ class NeuralRegression:
         likelihood = cast(Floats, logsumexp(logs, axis=0, b=shares[used, None]))
         return float(np.sqrt(((expected - shares @ means) ** 2).mean())), float(np.mean(likelihood))
 
-    def _scaled(self, inputs: Floats) -> Floats:
+    def _scale_inputs(self, inputs: Floats) -> Floats:
         middle, spread, _, _ = self.scaling
         return (inputs - middle) / spread
 

@@ -78,7 +78,7 @@ def fwss(
 
     Raises:
         ValueError: An argument is out of range.
-        Diverged: A particle leaves the finite numbers.
+        DivergenceError: A particle leaves the finite numbers.
     """
     plan = FwssOptions(
         step=step, init=init, n_steps=n_steps, optimiser=optimiser, bandwidth=bandwidth, kernel_mean=kernel_mean,
@@ -120,7 +120,7 @@ def block_fwss(
 
     Raises:
         ValueError: An argument is out of range.
-        Diverged: A particle leaves the finite numbers.
+        DivergenceError: A particle leaves the finite numbers.
     """
     if "at_once" in options:
         raise ValueError("block_fwss does not support `at_once`, as it moves one particle at a time; use fwss")
@@ -176,7 +176,7 @@ def cached_fwss(
 
     Raises:
         ValueError: An argument is out of range.
-        Diverged: A particle leaves the finite numbers.
+        DivergenceError: A particle leaves the finite numbers.
     """
     options.setdefault("n_steps", 10)
     run = ParticleRun(target, FwssOptions(**options), start, n_particles, seed)

@@ -280,7 +280,7 @@ class FullyCorrective:
         """Set the existing particles, and compute their weights; see `StepRule.restart`."""
         refuse_duplicates(x, "particles")
         self.embedding.restart(x, scores, bandwidth)
-        self._weights = self._solved()[0]
+        self._weights = self._solve()[0]
         return self._weights
 
     def add(self, x: Floats, scores: Floats, bandwidth: float, n_new: int) -> StepResult:
@@ -288,7 +288,7 @@ class FullyCorrective:
         refuse_duplicates(x, "particles", n_new)
         self.embedding.add(x, scores, bandwidth, n_new)
         before = np.append(self._weights, np.zeros(n_new))
-        self._weights, z = self._solved()
+        self._weights, z = self._solve()
         matrix, new = self.embedding.system.matrix, range(len(x) - n_new, len(x))
         gaps = np.array([gap_to(matrix, z, before, i)[0] for i in new])
         return StepResult(self._weights, self._weights[new.start :], gaps)
@@ -297,7 +297,7 @@ class FullyCorrective:
         """Return the weights unchanged, because they are already optimal; see `StepRule.towards`."""
         return self._weights
 
-    def _solved(self) -> tuple[Floats, Floats]:
+    def _solve(self) -> tuple[Floats, Floats]:
         z, weights, self.jitter = self.embedding.at_particles()
         if weights is None:
             weights = self.embedding.system.solve(z)

@@ -221,12 +221,12 @@ def write_brat(documents: Iterable[Document], stream: IO[Any], *, compress: bool
 def _file_name(id: str | None, number: int, names: set[str]) -> str:
     stem = re.sub(r"[^\w.#-]+", "_", id or "").strip("._").removesuffix(".txt") or f"document-{number}"
     candidates = chain([stem], (f"{stem}-{i}" for i in count(number)))
-    name = next(each for each in candidates if _compared(each) not in names)
-    names.add(_compared(name))
+    name = next(each for each in candidates if _file_name_key(each) not in names)
+    names.add(_file_name_key(name))
     return name
 
 
-def _compared(name: str) -> str:
+def _file_name_key(name: str) -> str:
     """Return a file name without differences of case and Unicode normal form, which some file systems ignore."""
     return unicodedata.normalize("NFC", unicodedata.normalize("NFC", name).casefold())
 

@@ -54,7 +54,7 @@ def read_spacy(where: Input, *, strict: bool = False) -> Iterator[Document]:
     """
     check_extra("spacy", ".spacy files need spaCy")
     for source in sources(where, ("*.spacy",)):
-        message = _unpacked(source)
+        message = _unpack(source)
         try:
             with ParseWarnings(source.name, strict) as warnings:
                 documents = list(_documents(message, source.id, warnings))
@@ -66,7 +66,7 @@ def read_spacy(where: Input, *, strict: bool = False) -> Iterator[Document]:
         yield from documents
 
 
-def _unpacked(source: Source) -> dict[str, Any]:
+def _unpack(source: Source) -> dict[str, Any]:
     import srsly  # pyright: ignore[reportMissingTypeStubs]
 
     with open_bytes(source) as stream:

@@ -62,7 +62,7 @@ def read_html(where: Input, *, encoding: str = "utf-8") -> Iterator[Document]:
                     f"{source.name}: the page has more than {MAX_CHARACTERS:,} characters; split the page"
                 )
         page = "".join(chunks)
-        text, runs = _extracted(page, tokenize(page))
+        text, runs = _extract_text(page, tokenize(page))
         if text:
             yield replace(Document.from_text(text, id=source.id), source_map=SourceMap.of(runs, len(text)))
 
@@ -71,7 +71,7 @@ def _tokenizer() -> Any:
     return import_extra("turbohtml", "reading HTML needs turbohtml (Python 3.11 or later)").tokenize
 
 
-def _extracted(page: str, tokens: Any) -> tuple[str, list[SourceRun]]:
+def _extract_text(page: str, tokens: Any) -> tuple[str, list[SourceRun]]:
     """Extract the visible text of an HTML page.
 
     Return the text, and the runs of its source map.

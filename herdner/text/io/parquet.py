@@ -264,7 +264,7 @@ def _table(group: Sequence[Document], schema: pa.Schema | None, column: str) -> 
     arrays: list[Any] = []
     for name in names if schema is None else schema.names:
         values = [row.get(name) for row in rows]
-        array = _unchanged_column(name, values, group)
+        array = _original_column(name, values, group)
         if array is None:
             values = [_encodable(value) if isinstance(value, str) else value for value in values]
             array = _new_column(name, values, group, None if schema is None else schema.field(name).type, column)
@@ -278,7 +278,7 @@ def _table(group: Sequence[Document], schema: pa.Schema | None, column: str) -> 
     return pa.Table.from_arrays(arrays, schema=schema)
 
 
-def _unchanged_column(name: str, values: Sequence[object], group: Sequence[Document]) -> Any:
+def _original_column(name: str, values: Sequence[object], group: Sequence[Document]) -> Any:
     """Return a column of the Parquet files from which the documents were read, or None if its values have changed."""
     batches: list[tuple[Any, list[int]]] = []  # record batches and the indices of their rows
     for document, value in zip(group, values, strict=True):

@@ -77,7 +77,7 @@ def sources(where: Input, patterns: Sequence[str]) -> list[Source]:
         return [where]
     if not isinstance(where, str | Path):
         name = str(getattr(where, "name", "<stream>"))
-        return [Source(name, uncompressed(Path(name).name), None, where)]
+        return [Source(name, strip_compression_suffix(Path(name).name), None, where)]
     if str(where) == "-":
         if sys.stdin is None:
             raise FormatError("<stdin>: standard input is closed; name a file")
@@ -130,7 +130,7 @@ def unique_ids(files: Sequence[Path], root: Path) -> list[str]:
         the same path without it.
     """
     whole = [PurePosixPath(os.path.relpath(file, root).replace(os.sep, "/")).as_posix() for file in files]
-    short = list(map(uncompressed, whole))
+    short = list(map(strip_compression_suffix, whole))
     counts = Counter(short)
     return [name if counts[name] == 1 else full for name, full in zip(short, whole, strict=True)]
 
@@ -147,7 +147,7 @@ _MAGIC = {
 HEAD_BYTES = 10  # longest magic number
 
 
-def uncompressed(name: str) -> str:
+def strip_compression_suffix(name: str) -> str:
     """Remove the extension of a compressed file, such as ".gz", from a file name."""
     extension = Path(name).suffix
     return name.removesuffix(extension) if extension in COMPRESSED and name != extension else name
@@ -398,7 +398,7 @@ def read_raw_lines(source: Source, encoding: str = "utf-8") -> Iterator[str]:
         yield rest
 
 
-def listed_names(names: Sequence[str]) -> str:
+def format_names(names: Sequence[str]) -> str:
     """Return a short list of column names for a one-line message. Long names and long lists are shortened."""
     short = [" ".join(name[:41].split())[:40] + ("..." if len(name) > 40 else "") for name in names[:20]]
     return ", ".join(short) + (", ..." if len(names) > 20 else "")

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from quick import examples
 
-from herdner.inference.gibbs import LFSR, Driving, Sobol, driving
+from herdner.inference.gibbs import LFSR, DrivingSequence, Sobol, driving
 from herdner.inference.gibbs.registers import REGISTERS, RegisterNumbers, power_of_x
 
 
@@ -116,7 +116,7 @@ def test_means_are_better_than_those_of_random_numbers(sequence):
 
 @pytest.fixture(scope="module", params=["lfsr", "lfsr(hgw19)", "sobol"])
 def sequence(request):
-    return Driving.from_text(request.param)
+    return DrivingSequence.from_text(request.param)
 
 
 @examples(25)
@@ -142,10 +142,10 @@ def test_the_default_period_is_nearest_to_the_sweeps():
 
 
 def test_text_and_value_are_the_same():
-    assert Driving.from_text("lfsr(10)") == LFSR(10)
-    assert Driving.from_text("LFSR(hgw19)") == LFSR("hgw19")
+    assert DrivingSequence.from_text("lfsr(10)") == LFSR(10)
+    assert DrivingSequence.from_text("LFSR(hgw19)") == LFSR("hgw19")
     for value in (LFSR(), LFSR(4), LFSR("hgw19"), Sobol()):
-        assert Driving.from_text(str(value)) == value
+        assert DrivingSequence.from_text(str(value)) == value
 
 
 @pytest.mark.parametrize(
@@ -155,8 +155,8 @@ def test_text_and_value_are_the_same():
         (lambda: LFSR(33), "register must be a degree from 2 to 32, not 33"),
         (lambda: LFSR(True), "register must be a degree from 2 to 32, not True"),
         (lambda: LFSR("1+x^2+x^5"), "register must be a degree from 2 to 32"),
-        (lambda: Driving.from_text("lfsr(5, 4)"), "driving sequence must be sobol, lfsr or lfsr"),
-        (lambda: Driving.from_text("halton"), "must be sobol, .* not 'halton'"),
+        (lambda: DrivingSequence.from_text("lfsr(5, 4)"), "driving sequence must be sobol, lfsr or lfsr"),
+        (lambda: DrivingSequence.from_text("halton"), "must be sobol, .* not 'halton'"),
         (
             lambda: Sobol().begin(21202, 10, np.random.default_rng(0)),
             "at most 21201 updates per sweep, not 21202; use lfsr",

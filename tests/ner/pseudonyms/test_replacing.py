@@ -14,7 +14,7 @@ from herdner.ner.pseudonyms.look_alikes import StyleName
 from herdner.ner.pseudonyms.pseudonym_map import PseudonymMap
 from herdner.ner.pseudonyms.realistic import Realistic
 from herdner.ner.pseudonyms.replacing import PseudonymisedDocument, Pseudonymiser
-from herdner.ner.pseudonyms.styles import KeyedHash, Numbered
+from herdner.ner.pseudonyms.styles import KeyedHash, NumberedStyle
 from herdner.ner.pseudonyms.tokens import fold, widen
 from herdner.text.document import Document
 from herdner.text.entity import Entity
@@ -28,7 +28,7 @@ def pseudonymiser(style: StyleName = "numbered", names: PseudonymMap | None = No
     names = names or PseudonymMap(style)
     labels = ["PER", "LOC", "ORG"]
     made = {
-        "numbered": lambda: Numbered(names, labels),
+        "numbered": lambda: NumberedStyle(names, labels),
         "hash": lambda: KeyedHash(names, KEY, labels),
         "realistic": lambda: Realistic(names, labels, COMMON),
     }[style]()

@@ -8,7 +8,7 @@ from gradients import finite_differences
 
 from herdner.studies.fwss import (
     Adam,
-    Diverged,
+    DivergenceError,
     GradientAscent,
     density_target,
     fit_laplace,
@@ -109,5 +109,5 @@ def test_bad_use_is_told():
             local_fwss(given, 3, **options)
     with pytest.raises(ValueError, match="n_particles"):
         local_fwss(given, 0)
-    with pytest.raises(Diverged, match="particle 0"):
+    with pytest.raises(DivergenceError, match="particle 0"):
         local_fwss(given, 3, optimiser=GradientAscent(1e300))

@@ -10,7 +10,7 @@ from scipy.stats import kstest
 
 from herdner.studies.fwss import (
     Adam,
-    Diverged,
+    DivergenceError,
     GradientAscent,
     LogisticRegression,
     MixtureMean,
@@ -305,7 +305,7 @@ def test_what_is_wrong_is_said(run, message):
     ],
 )
 def test_divergence_is_told_with_particle_and_step(run, who):
-    with pytest.raises(Diverged, match=who) as caught:
+    with pytest.raises(DivergenceError, match=who) as caught:
         run()
     assert caught.value.step >= 0
 

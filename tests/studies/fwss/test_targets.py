@@ -138,7 +138,7 @@ def test_the_paper_s_numbers_of_variables():
 
 def test_noise_is_fitted_where_that_helps():
     x = NEURAL.draw_start(np.random.default_rng(2), 4)
-    fitted = NEURAL.with_noise_fitted(x, INPUTS, NUMBERS)
+    fitted = NEURAL.fit_noise(x, INPUTS, NUMBERS)
     for before, after in zip(x, fitted, strict=True):
         old, new = (NEURAL.score(row[None], np.ones(1), INPUTS, NUMBERS)[1] for row in (before, after))
         assert new >= old - 1e-12
