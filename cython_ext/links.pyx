@@ -173,17 +173,20 @@ cdef enum:
 
 
 @cython.boundscheck(True)
-def company_runs(names, list tokens not None, sentence_offsets, frozenset designators not None):
-    """Return the runs of `name_tokens` for `herdner.crf.link_rules.Company`: list[(begin, end, has_designator)].
+def company_runs(names, list tokens not None, sentence_offsets, frozenset designators not None,
+                 frozenset last_words not None):
+    """Return the runs of `name_tokens` for `herdner.crf.link_rules.Company`.
 
-    A run that begins a sentence is also returned without its first word. Only runs are returned whose first word is
-    also the first word of a run before a designator.
+    Returns list[(begin, end, is_designated, is_full)]: a designator follows the run; it does, or the run has several
+    words and ends in one of ``last_words``. A run that begins a sentence is also returned without its first word. Only
+    runs are returned whose first word is also the first word of a full run.
     """
     cdef const int64_t[::1] borders = checked_borders(sentence_offsets, len(tokens))
     cdef Py_ssize_t n = len(tokens), token, begin, after, s
     cdef list runs = []
     cdef set wanted
     cdef tuple run
+    cdef bint is_designated, is_last
     cdef bytearray kinds = bytearray(n + 1)
     cdef unsigned char[::1] kind = kinds
     for token in names:
@@ -202,11 +205,12 @@ def company_runs(names, list tokens not None, sentence_offsets, frozenset design
         after = token
         if not kind[after] & START and tokens[after] in (",", "&"):
             after += 1
-        has_designator = not kind[after] & START and tokens[after] in designators
-        runs.append((begin, token, has_designator))
+        is_designated = not kind[after] & START and tokens[after] in designators
+        is_last = tokens[token - 1] in last_words
+        runs.append((begin, token, is_designated, is_designated or is_last and token > begin + 1))
         if kind[begin] & START and token > begin + 1:
-            runs.append((begin + 1, token, has_designator))
-    wanted = {(<str?> tokens[<Py_ssize_t> run[0]]).casefold() for run in runs if run[2]}
+            runs.append((begin + 1, token, is_designated, is_designated or is_last and token > begin + 2))
+    wanted = {(<str?> tokens[<Py_ssize_t> run[0]]).casefold() for run in runs if run[3]}
     return [run for run in runs if (<str?> tokens[<Py_ssize_t> run[0]]).casefold() in wanted]
 
 

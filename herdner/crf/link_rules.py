@@ -46,6 +46,17 @@ DESIGNATORS = frozenset(
     " Group GROUP Holdings HOLDINGS INC INC. Inc Inc. Incorporated KG KGaA L.P. LIMITED LLC LLP LP LTD LTD. Limited Ltd"
     " Ltd. NV N.V. Oy Oyj PLC plc Plc Pte Pty S.A. S.p.A. SA SARL SE SpA Srl".split()
 )
+# Words at the end of a full company name that describe its business. The first words of such names are rarely names of
+# places or adjectives, unlike those of public institutions such as councils.
+BUSINESS_WORDS = frozenset(
+    "Airlines Airways Associates Bakery Bancorp Bank Brewery Brothers Capital Cement Chemicals Communications"  # noqa: SIM905
+    " Consultants Consulting Electric Electronics Energy Enterprises Entertainment Ferries Films Financial Foods Gas"
+    " Gold Holding Hotels Industries Insurance International Investments Laboratories Labs Logistics Media Medical"
+    " Metals Minerals Mining Motor Motors Networks Oil Paper Partners Petroleum Pharma Pharmaceuticals Pictures Power"
+    " Records Resources Retail Securities Semiconductor Services Software Solutions Sons Steel Stores Studios Systems"
+    " Technologies Technology Telecom Textiles Therapeutics Toys Ventures Works".split()
+)
+_LAST_WORDS = DESIGNATORS | BUSINESS_WORDS
 MOST_LINKS = 100  # maximum of ``nearest``, which bounds the memory for rules from untrusted files
 
 
@@ -318,10 +329,11 @@ class LastName(_NameRule):
 class Company(_NameRule):
     """Rule that links the short form of a company name to the equal words of the full name.
 
-    "Winam" is linked to "Winam Ferries Ltd." A full name is a run of capitalised words before one of ``DESIGNATORS``,
-    optionally separated by "," or "&". A short form is a run of capitalised words with which a full name begins. At the
-    beginning of a sentence, the run is tried with and without the first word. The table of this rule is learned from
-    companies only. The table of `SameWord` is learned from all names.
+    "Winam" is linked to "Winam Ferries Ltd." and to "Winam Foods". A full name is a run of capitalised words before one
+    of ``DESIGNATORS``, optionally separated by "," or "&". The first run of several words that ends in one of
+    ``BUSINESS_WORDS`` is a full name as well. A short form is a run of capitalised words with which a full name begins.
+    At the beginning of a sentence, the run is tried with and without the first word. The table of this rule is learned
+    from companies only. The table of `SameWord` is learned from all names.
 
     Attributes:
         nearest: Number of earlier full names with the same first word to which a short form is linked, 1 to 100. It is
@@ -344,7 +356,7 @@ class Company(_NameRule):
         """Return the links between the tokens of concatenated documents; see `find_links_of_all`."""
         links = [np.empty((0, 2), np.int32)]
         all_names, name_starts = name_tokens_of_documents(spellings, sentence_offsets, starts, 1)
-        for d in documents_with_words(spellings, DESIGNATORS, starts):
+        for d in documents_with_words(spellings, _LAST_WORDS, starts):
             start = np.int32(starts[d])
             names = (all_names[name_starts[d] : name_starts[d + 1]] - start).tolist()
             links.append(self._links_of_names(list(documents[d].tokens), names, documents[d].sentence_offsets) + start)
@@ -354,9 +366,11 @@ class Company(_NameRule):
         full: defaultdict[str, deque[range]] = defaultdict(lambda: deque(maxlen=self.nearest))
         early: defaultdict[str, deque[range]] = defaultdict(lambda: deque(maxlen=self.nearest))
         pairs: list[tuple[int, int]] = []
-        for begin, end, designated in company_runs(candidates, tokens, sentence_offsets, DESIGNATORS):
+        for begin, end, is_designated, is_full in company_runs(
+            candidates, tokens, sentence_offsets, DESIGNATORS, BUSINESS_WORDS
+        ):
             run, key = range(begin, end), tokens[begin].casefold()
-            if not designated:
+            if not (is_designated or (is_full and not full[key])):
                 pairs += [pair for name in full[key] for pair in _prefix_pairs(tokens, name, run, run)]
                 early[key].append(run)
             else:

@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 from herdner import SkipChainLayer
 from herdner._ext.spellings import spell_tokens
 from herdner.crf.link_rules import (
+    BUSINESS_WORDS,
     DESIGNATORS,
     MOST_LINKS,
     RULES,
@@ -163,7 +164,7 @@ def company(rule, tokens, offsets):
     own = [own_capital(tokens, offsets, i, 1) for i in range(len(tokens))]
     begins = set(offsets.tolist())
     keys = [token.casefold() for token in tokens]
-    found = []  # first words of each run, its end, and whether it is the full name of a company
+    found = []  # first word of each run, its end, and whether it is certainly and possibly a full name
     for begin, end in pairwise(offsets.tolist()):
         kinds = "".join(  # D: a designator, N: another name, j: what may stand between the two
             "D" if tokens[i] in DESIGNATORS else "N" if own[i] else "j" if tokens[i] in (",", "&") else "."
@@ -171,9 +172,13 @@ def company(rule, tokens, offsets):
         )
         for match in re.finditer("N+", kinds):
             first, last = begin + match.start(), begin + match.end()
-            full = re.match("j?D", kinds[match.end() :]) is not None
+            designated = re.match("j?D", kinds[match.end() :]) is not None
             inner = [first + 1] if first in begins and first + 1 < last else []
-            found += [(i, last, full) for i in [first, *inner]]
+            ends = tokens[last - 1] in BUSINESS_WORDS
+            found += [(i, last, designated, ends and last > i + 1) for i in [first, *inner]]
+    for n, (i, end, designated, ends) in enumerate(found):  # only the first possible full name is one
+        earlier = any(full and keys[j] == keys[i] for j, _, full in found[:n])
+        found[n] = i, end, designated or (ends and not earlier)
     rows = set()
     for n, (i, end, full) in enumerate(found):
         same = [other for other in found[:n] if keys[other[0]] == keys[i]]
@@ -251,7 +256,10 @@ def test_last_name_is_its_definition(case, rule):
     assert rule.links(*case).tolist() == last_name(rule, *case)
 
 
-@given(documents(st.sampled_from(FIRMS), 40), st.builds(Company, st.integers(1, 3)))
+@given(
+    documents(st.sampled_from(FIRMS), 40),
+    st.builds(Company, st.integers(1, 3)),
+)
 @example(document([["Winam", "Ferries", "Ltd.", "and", "Winam"], ["Then", "Winam", ",", "LLC"]]), Company())
 def test_company_is_its_definition(case, rule):
     assert rule.links(*case).tolist() == company(rule, *case)
@@ -382,6 +390,8 @@ def test_the_short_form_of_a_company_is_linked_to_its_full_name():
     assert pairs(Company(), "Harlan cut jobs", "Harlan & Co. said so") == [(0, 3, "Harlan", "Harlan")]
     assert pairs(Company(), "Zorvan , Inc. and Zorvan") == [(0, 4, "Zorvan", "Zorvan")]
     assert pairs(Company(), "Zorvan Park and Zorvan") == []
+    assert pairs(Company(), "Zorvan Foods and Zorvan") == [(0, 3, "Zorvan", "Zorvan")]
+    assert pairs(Company(), "Zorvan Council and Zorvan") == []
 
 
 def test_rules_that_other_languages_need():
