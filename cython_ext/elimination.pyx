@@ -129,8 +129,11 @@ cdef inline uint64_t next_random(uint64_t* state) noexcept nogil:
 
 
 cdef double run_order(Elimination* g, Criterion criterion, uint64_t seed, double limit, double spread,
-                      int32_t* order) noexcept nogil:
-    """Fill ``order`` greedily; return log2 of the cells of all buckets, or infinity once a bucket has over 2^limit."""
+                      uint64_t most_work, int32_t* order) noexcept nogil:
+    """Fill ``order`` greedily; return log2 of the cells of all buckets.
+
+    The result is infinity once a bucket has over 2^limit cells or more than ``most_work`` words were read.
+    """
     cdef Py_ssize_t step, v, best, n_ties
     cdef double cost, least, log_cells, total = 0
     cdef uint64_t state = seed | 1
@@ -145,6 +148,8 @@ cdef double run_order(Elimination* g, Criterion criterion, uint64_t seed, double
             if g.dirty[v]:
                 g.cost[v] = vertex_cost(g, v, criterion)
                 g.dirty[v] = 0
+                if g.work > most_work:
+                    return INFINITY
             cost = g.cost[v]
             if spread > 0:  # the random order prefers low costs, but does not always take the lowest
                 cost = (cost + 1) * (1 + spread * (<double> (next_random(&state) >> 40) / 16777216.0))
@@ -164,7 +169,7 @@ cdef double run_order(Elimination* g, Criterion criterion, uint64_t seed, double
 
 def find_order(const int64_t[::1] starts not None, const int32_t[::1] neighbours not None,
                const double[::1] log_sizes not None, int criterion, uint64_t seed, double limit, double spread,
-               int32_t[::1] order not None):
+               uint64_t most_work, int32_t[::1] order not None):
     """Fill ``order`` int32[n] with a greedy elimination order of a graph.
 
     Args:
@@ -174,9 +179,10 @@ def find_order(const int64_t[::1] starts not None, const int32_t[::1] neighbours
         seed: Seed of the choice among equal costs; 0 takes the first.
         limit: log2 of the largest bucket that is allowed.
         spread: Relative size of the random noise on costs; 0 for none.
+        most_work: Number of words after which the search ends without an order.
 
     Returns:
-        log2 of the number of cells of all buckets (infinity above the limit), and the number of words read.
+        log2 of the number of cells of all buckets (infinity without an order), and the number of words read.
     """
     cdef Py_ssize_t n = log_sizes.shape[0], v, e
     cdef Elimination g
@@ -204,7 +210,7 @@ def find_order(const int64_t[::1] starts not None, const int32_t[::1] neighbours
                     raise ValueError("neighbours must be other vertices of the graph")
                 g.adjacent[v * g.words + (neighbours[e] >> 6)] |= <uint64_t> 1 << (neighbours[e] & 63)
         with nogil:
-            cells = run_order(&g, <Criterion> criterion, seed, limit, spread, &order[0] if n else NULL)
+            cells = run_order(&g, <Criterion> criterion, seed, limit, spread, most_work, &order[0] if n else NULL)
         return cells, g.work
     finally:
         free(g.adjacent)

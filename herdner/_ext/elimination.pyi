@@ -9,6 +9,7 @@ def find_order(
     seed: int,
     limit: float,
     spread: float,
+    most_work: int,
     order: NDArray[np.int32],
 ) -> tuple[float, int]: ...
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
+from time import perf_counter
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
@@ -18,7 +19,10 @@ if TYPE_CHECKING:
 
     from herdner.graph import FactorGraph
     from herdner.inference import Backend, Result
+    from herdner.inference.record import Record
 
+_DEFAULT_SECONDS = 60.0
+_RESERVE_SECONDS = 1.0  # for the start of the process and the output
 InferenceTask = Literal["MAR", "PR", "MPE", "samples"]
 
 
@@ -42,8 +46,12 @@ def infer(
         list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Option of the backend; may be repeated.")
     ] = None,
     seconds: Annotated[
-        float, typer.Option(help="Time limit of `auto`, `belief-propagation`, `tempered` and `annealed-importance`.")
-    ] = 60.0,
+        float | None,
+        typer.Option(
+            help="Time limit of the whole command, for `auto`, `exact`, `belief-propagation`, `tempered` and "
+            "`annealed-importance` [default: 60; none for `exact`]."
+        ),
+    ] = None,
     variable: Annotated[
         list[int] | None,
         typer.Option(
@@ -65,6 +73,7 @@ def infer(
     from herdner.graph.files import load_graph
     from herdner.graph.uai_files import read_evidence, read_uai
 
+    began = perf_counter()
     if output is not None:
         check_writable(Path(output))
     whole = load_graph(graph) if graph.suffix == ".npz" else read_uai(graph)
@@ -73,9 +82,9 @@ def infer(
     targets = (
         None if variable is None else [v - sum(each < v for each in observed) for v in variable if v not in observed]
     )
-    engine = _make_backend(backend, set_, seconds, task, samples, targets)
+    engine = _make_backend(backend, set_, _remaining(seconds, backend, began), task, samples, targets)
     with show_activity("inference"):
-        result = engine.infer(whole.condition(observed), seed)
+        result = engine.infer(whole.condition(observed), seed, record=_record(engine, task))
     if result.method is not None:
         print_note(f"{backend}: {result.method}, {result.seconds:.1f} s")
     if result.certificate is not None:
@@ -83,7 +92,9 @@ def infer(
     if task == "PR" and result.log_z_interval is not None:
         low, high = (bound / math.log(10) for bound in result.log_z_interval)
         print_note(f"{backend}: the interval of 95 % is {low:.6g} to {high:.6g}")
-    text = _format(task, result, whole, observed, backend, variable)
+    if task == "samples" and result.samples is not None and result.samples[..., 0].size < samples:
+        print_note(f"{backend}: the time sufficed for {result.samples[..., 0].size} samples, not {samples}")
+    text = _format(task, result, whole, observed, backend, variable, samples)
     with open_output(output) as stream:
         stream.write(text)
 
@@ -103,9 +114,35 @@ def _check_variables(variables: list[int] | None, task: InferenceTask, n_variabl
         raise UsageError(f"--variable must be from 0 to {n_variables - 1}, got {wrong}")
 
 
+def _remaining(seconds: float | None, backend: str, began: float) -> float | None:
+    """Return the time limit for inference: the option minus the time since ``began`` and a reserve.
+
+    Raises:
+        UsageError: The time limit is not a positive number.
+    """
+    if seconds is None:
+        return None if backend == "exact" else _DEFAULT_SECONDS
+    if not 0 < seconds < math.inf:
+        raise UsageError(f"--seconds must be a positive number, got {seconds:g}")
+    reserve = min(_RESERVE_SECONDS, 0.05 * seconds)
+    return max(seconds - reserve - (perf_counter() - began), 0.1 * seconds)
+
+
+def _record(engine: Backend, task: InferenceTask) -> Record | None:
+    """Return the contents of the result that a task needs, so that `auto` and `exact` leave out other work."""
+    from herdner.inference.backends.auto import Auto
+    from herdner.inference.backends.exact import Exact
+    from herdner.inference.record import Record
+
+    if isinstance(engine, (Auto, Exact)):
+        return Record(best=task == "MPE", marginals=task == "MAR")
+    return None
+
+
 def _make_backend(
-    name: str, pairs: list[str] | None, seconds: float, task: InferenceTask, n_samples: int, targets: list[int] | None
-) -> Backend:
+    name: str, pairs: list[str] | None, seconds: float | None, task: InferenceTask, n_samples: int,
+    targets: list[int] | None,
+) -> Backend:  # fmt: skip
     """Create the inference backend for a task of ``infer``; ``targets`` are variables of the graph after conditioning.
 
     Raises:
@@ -115,11 +152,11 @@ def _make_backend(
 
     options = parse_options(pairs, "--set")
     if task == "samples":
-        if name not in ("auto", "exact"):
-            raise UsageError(f"--task samples requires --backend exact, got {name}")
-        return parse_backend("exact", {"n_samples": n_samples, **options})
+        if name not in ("auto", "exact", "tempered"):
+            raise UsageError(f"--task samples requires --backend auto, exact or tempered, got {name}")
+        options = {"n_samples": n_samples, **options}
     known = [option.name for option in describe_backend(name).options] if name in BACKENDS else []
-    if "seconds" in known:
+    if "seconds" in known and seconds is not None:
         options = {"seconds": seconds, **options}
     if "targets" in known and str(options.get("targets", "")).startswith("variables"):
         raise UsageError("--set targets: select the variables by --variable, which counts them as the file does")
@@ -130,7 +167,7 @@ def _make_backend(
 
 def _format(
     task: InferenceTask, result: Result, graph: FactorGraph, observed: dict[int, int], backend: str,
-    variables: list[int] | None,
+    variables: list[int] | None, n_samples: int,
 ) -> str:  # fmt: skip
     """Return the result of a task and the observed states as text in the format of the UAI competition."""
     import numpy as np
@@ -154,9 +191,11 @@ def _format(
         marginals[free, : result.marginals.shape[1]] = result.marginals
         chosen = slice(None) if variables is None else variables
         return format_marginals(marginals[chosen], sizes[chosen])
-    states = _complete(result.state[None] if task == "MPE" else result.samples[0], free, observed, len(sizes))  # type: ignore[index]
     if task == "MPE":
-        return format_state(states[0].tolist())
+        return format_state(_complete(result.state[None], free, observed, len(sizes))[0].tolist())
+    assert result.samples is not None
+    drawn = result.samples.swapaxes(0, 1).reshape(-1, len(free))[:n_samples]  # the chains in turn
+    states = _complete(drawn, free, observed, len(sizes))
     return "".join(" ".join(map(str, state)) + "\n" for state in states.tolist())
 
 

@@ -4,7 +4,7 @@ A ``.uai`` file has a preamble (``MARKOV`` or ``BAYES``, the number of variables
 factors, and the scope of each factor) and then the table of each factor: its number of entries and the entries, which
 are potentials of at least 0. The last variable of a scope changes fastest. A ``.evid`` file holds the number of
 observed variables, then each variable and its state. ``#`` begins a comment up to the end of the line. Files may be
-compressed (``.gz``, ``.bz2``, ``.xz``, ``.zst``).
+compressed (``.gz``, ``.bz2``, ``.xz``, ``.zst``, or a ``.zip`` archive of one file).
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from __future__ import annotations
 import math
 import os
 import re
-from collections.abc import Mapping, Sequence
+import zipfile
+from collections.abc import Generator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 
@@ -37,7 +38,8 @@ class _Tokens:
         self.path = str(path)
         pieces: list[str] = []
         length = 0
-        for piece in read_chunks(Source(self.path, self.path, Path(path), None)):
+        is_zip = self.path.lower().endswith(".zip") and Path(path).is_file()
+        for piece in _unzip(self.path) if is_zip else read_chunks(Source(self.path, self.path, Path(path), None)):
             length += len(piece)
             if length > MAX_CHARACTERS:
                 raise GraphFileError(f"{self.path}: the file has more than {MAX_CHARACTERS} characters")
@@ -90,6 +92,23 @@ class _Tokens:
         """Raise an error if the file has more tokens."""
         if self.place < len(self.tokens):
             raise self.error(f"expected the end of the file, got {self.tokens[self.place][:40]!r}", self.place)
+
+
+def _unzip(path: str) -> Generator[str]:
+    """Yield pieces of the text of the only file in a zip archive."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            names = [entry.filename for entry in archive.infolist() if not entry.is_dir()]
+            if len(names) != 1:
+                raise GraphFileError(f"{path}: a zip archive must contain one file, got {len(names)}")
+            with archive.open(names[0]) as stream:
+                while piece := stream.read(2**20):
+                    yield piece.decode("utf-8", "replace")
+    except (GraphFileError, MemoryError):
+        raise
+    except Exception as error:  # zipfile raises many types for damaged files
+        message = " ".join(str(error).split()) or type(error).__name__
+        raise GraphFileError(f"{path}: the zip archive cannot be read ({message:.200})") from None
 
 
 def _number(word: str) -> float:
@@ -198,8 +217,8 @@ def read_evidence(path: str | os.PathLike[str], graph: FactorGraph | None = None
         return {}
     sizes = None if graph is None else compile_tables(graph).sizes
     most = 2**31 - 1 if sizes is None else len(sizes) - 1
-    # Files of the competition of 2010 begin with the number of samples, 1, which makes the number of tokens even.
-    if len(tokens.tokens) % 2 == 0:
+    # Files of the competition of 2010 begin with the number of samples, 1, which makes the number of words even.
+    if len(tokens.tokens) % 2 == 0 and tokens.tokens[0] == "1":
         tokens.integer("the number of samples", 1, 1)
     count = tokens.integer("the number of observed variables", 0, len(tokens.tokens))
     evidence: dict[int, int] = {}

@@ -17,6 +17,7 @@ import math
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from time import perf_counter
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,7 +31,47 @@ LINEAR_RANGE = 300.0  # a table whose entries span fewer nats is stored as numbe
 BUCKET_RANGE = 600.0  # tables that together span at most this many nats are multiplied as numbers without underflow
 COMBINED_PART = 32  # a table of several factors has at most 1/32 of the rows of its bucket
 COMBINED_ROWS = 64  # or at most 64 rows, where this is more
-_SLICE_BLOCKS = 4096  # blocks per call of the C loop, which takes a fraction of a second; Ctrl-C acts between calls
+DISTRIBUTION_COST = 2.0  # time of a table cell in the second pass, in the time of a cell in the first
+_EARLY_SHARE = 0.05  # part of the time limit before the speed is measured
+_SLICE_BLOCKS = 1024  # blocks per call of the C loop, which takes a fraction of a second; Ctrl-C acts between calls
+
+
+class OutOfTime(Exception):
+    """Error: an elimination was stopped, because it would exceed its time limit."""
+
+
+@dataclass(slots=True, eq=False)
+class EliminationClock:
+    """Time limit of an elimination. The measured speed predicts the end, so that hopeless runs stop early.
+
+    Attributes:
+        seconds: Time limit in seconds, from the creation of the clock.
+        n_cells: Number of table cells of all passes, each cell weighted by its relative time.
+        began: Reading of `time.perf_counter` at the creation.
+        done: Number of cells that were computed.
+    """
+
+    seconds: float
+    n_cells: float
+    began: float = field(init=False, default_factory=perf_counter)
+    done: float = field(init=False, default=0.0)
+
+    def advance(self, n_cells: float) -> None:
+        """Add computed cells, in any thread.
+
+        Args:
+            n_cells: Number of cells.
+
+        Raises:
+            OutOfTime: The time is over, or the remaining cells would take 1.5 times as long as the remaining time.
+        """
+        self.done += n_cells
+        elapsed = perf_counter() - self.began
+        remaining = self.seconds - elapsed
+        if remaining <= 0:
+            raise OutOfTime
+        if elapsed > _EARLY_SHARE * self.seconds and elapsed * (self.n_cells / self.done - 1) > 1.5 * remaining:
+            raise OutOfTime
 
 
 @dataclass(slots=True, eq=False)
@@ -103,7 +144,9 @@ class BucketTree:
     A bucket has the factors that are multiplied when its variable is eliminated.
     """
 
-    def __init__(self, reduced: ReducedGraph, order: EliminationOrder, n_threads: int = 1) -> None:
+    def __init__(
+        self, reduced: ReducedGraph, order: EliminationOrder, n_threads: int = 1, clock: EliminationClock | None = None
+    ) -> None:
         """Assign the factors of a reduced graph to the buckets of an elimination order.
 
         Args:
@@ -111,8 +154,9 @@ class BucketTree:
             order: Order in which its variables are eliminated. The caller has checked that the messages fit into
                 memory.
             n_threads: Number of threads for large buckets; results do not depend on it.
+            clock: Time limit of all passes; None is unlimited.
         """
-        self.reduced, self.n_threads = reduced, n_threads
+        self.reduced, self.n_threads, self.clock = reduced, n_threads, clock
         self.sizes = np.array(reduced.sizes, np.int32)
         self.position = np.empty(len(self.sizes), np.int64)
         self.position[order.order] = np.arange(len(self.sizes))
@@ -216,6 +260,7 @@ class BucketTree:
 
         Raises:
             ImpossibleGraph: No state has a log-potential above -inf.
+            OutOfTime: The passes would exceed the time limit.
         """
         messages = Messages(self, maximise)
         for node in self.nodes:
@@ -260,7 +305,13 @@ class Messages:
         message = np.empty(math.prod(int(sizes[u]) for u in node.separator))
         bucket = _bucket(inputs, in_logs, node, sizes)
         pieces = _pieces(bucket.n_blocks, _SLICE_BLOCKS)
-        self._run(lambda piece: bucket.collect(in_logs, self.maximised, message, *piece), pieces)
+        per_block = len(message) * float(sizes[node.variable]) / bucket.n_blocks
+
+        def one_piece(piece: tuple[int, int]) -> None:
+            bucket.collect(in_logs, self.maximised, message, *piece)
+            self._advance((piece[1] - piece[0]) * per_block)
+
+        self._run(one_piece, pieces)
         table, offset = BucketTable.scaled(message, in_logs)
         self.tables.append(table)
         self.offsets.append(offset)
@@ -274,6 +325,11 @@ class Messages:
         """
         return [self.tree.factors[source] if source >= 0 else self.tables[-1 - source] for source in node.sources]
 
+    def _advance(self, n_cells: float) -> None:
+        """Add computed cells to the clock, which raises `OutOfTime` after the time limit."""
+        if self.tree.clock is not None:
+            self.tree.clock.advance(n_cells)
+
     def _run(self, work: Callable[[tuple[int, int]], None], pieces: list[tuple[int, int]]) -> None:
         """Call ``work`` on each range of blocks in ``pieces``, in threads if there is more than one range."""
         if self.tree.n_threads == 1 or len(pieces) == 1:
@@ -281,8 +337,13 @@ class Messages:
                 work(piece)
             return
         with ThreadPoolExecutor(self.tree.n_threads) as pool:
-            for future in [pool.submit(work, piece) for piece in pieces]:
-                future.result()
+            futures = [pool.submit(work, piece) for piece in pieces]
+            try:
+                for future in futures:
+                    future.result()
+            except BaseException:  # out of time, or Ctrl-C
+                pool.shutdown(cancel_futures=True)
+                raise
 
     def distribute(self, with_factors: bool) -> tuple[list[Floats], list[Floats | None]]:
         """Compute the marginals by a second pass over the buckets, in reverse elimination order.
@@ -293,6 +354,9 @@ class Messages:
         Returns:
             float64[K] for each variable of the reduced graph; and the marginal of each table in ``BucketTree.factors``
             as a flat array, or None for each without ``with_factors``.
+
+        Raises:
+            OutOfTime: The passes would exceed the time limit.
         """
         tree = self.tree
         marginals: list[Floats] = [np.empty(0)] * len(tree.nodes)
@@ -328,9 +392,11 @@ class Messages:
         n_slices = bucket.n_slices
         per_slice = bucket.n_blocks // n_slices
         sums = np.zeros((n_slices, int(sizes[node.variable])))
+        per_block = DISTRIBUTION_COST * len(message) * float(sizes[node.variable]) / bucket.n_blocks
 
         def one_slice(piece: tuple[int, int]) -> None:
             bucket.distribute(in_logs, message, probability, sums[piece[0] // per_slice], *piece)
+            self._advance((piece[1] - piece[0]) * per_block)
 
         pieces = [
             (number * per_slice + first, number * per_slice + last)

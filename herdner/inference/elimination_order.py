@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from time import perf_counter
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +16,9 @@ from herdner.base.arrays import Floats, Int32s
 from herdner.base.memory import check_memory
 from herdner.graph.factors import TableFactors
 from herdner.graph.graph import ImpossibleGraph
+from herdner.graph.tables import TableGraph
 
+_WORDS_PER_SECOND = 5e8  # of the adjacency matrix, at least, that the search for an order reads
 LARGEST_LOG2_CELLS = 60.0  # log2 of the largest number of cells of a bucket in an order; no machine can store more
 
 
@@ -87,6 +91,24 @@ class ReducedGraph:
             possible = self.states[int(v)]
             whole[v, possible] = marginal[: len(possible)]
         return whole
+
+
+_reduced_graphs: WeakKeyDictionary[TableGraph, ReducedGraph] = WeakKeyDictionary()
+
+
+def reduce_tables(compiled: TableGraph) -> ReducedGraph:
+    """Reduce a compiled graph by `reduce_graph`. The reduced graph is stored as long as the compiled graph exists.
+
+    Args:
+        compiled: The graph.
+
+    Raises:
+        ImpossibleGraph: A variable has no possible state.
+    """
+    reduced = _reduced_graphs.get(compiled)
+    if reduced is None:
+        reduced = _reduced_graphs[compiled] = reduce_graph(compiled.sizes, compiled.factors)
+    return reduced
 
 
 def reduce_graph(sizes: Int32s, groups: Sequence[TableFactors]) -> ReducedGraph:
@@ -239,24 +261,28 @@ class EliminationOrder:
         return cls(order, math.log2(cells), width, message_cells)
 
 
-def find_elimination_order(sizes: Int32s, scopes: Sequence[tuple[int, ...]], seed: int = 0) -> EliminationOrder:
+def find_elimination_order(
+    sizes: Int32s, scopes: Sequence[tuple[int, ...]], seed: int = 0, *, seconds: float = math.inf
+) -> EliminationOrder:
     """Search for a cheap elimination order by three greedy rules with random restarts.
 
     The rules eliminate next the variable with the least fill, the least weighted fill or the smallest bucket. The
     number of restarts grows with the cost of the best order, so the search takes a small part of the time of
-    inference. The result does not depend on the speed of the machine.
+    inference. Without a time limit, the result does not depend on the speed of the machine.
 
     Args:
         sizes: int32[n], number of states of each variable.
         scopes: Variables of each factor.
         seed: Seed of the random restarts.
+        seconds: Approximate time limit in seconds.
 
     Returns:
-        The cheapest order, with its cost.
+        The cheapest order, with its cost. The cost is infinite if the time was too short to find an order.
 
     Raises:
         NotEnoughMemory: The graph has too many variables for the search.
     """
+    until = perf_counter() + seconds
     leaves, pairs = _eliminate_leaves(len(sizes), scopes)
     core = np.setdiff1d(np.arange(len(sizes)), leaves)
     index = np.full(len(sizes), -1, np.int32)
@@ -272,8 +298,13 @@ def find_elimination_order(sizes: Int32s, scopes: Sequence[tuple[int, ...]], see
         order = np.empty(n, np.int32)
         spread = 0.0 if attempt < 3 else (0.05, 0.2, 0.5)[attempt // 3 % 3]
         limit = min(LARGEST_LOG2_CELLS, least)
+        share = 0.5 if attempt < 2 else 1.0  # the third rule is the fastest on large graphs
+        most_words = int(min(2.0**62, share * max(until - perf_counter(), 0.0) * _WORDS_PER_SECOND))
+        if most_words == 0:
+            break
+        key = 0 if attempt < 3 else seed + attempt
         cells, words = loops.find_order(
-            starts, neighbours, log_sizes, attempt % 3, 0 if attempt < 3 else seed + attempt, limit, spread, order
+            starts, neighbours, log_sizes, attempt % 3, key, limit, spread, most_words, order
         )
         work += words
         attempt += 1

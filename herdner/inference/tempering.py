@@ -228,12 +228,13 @@ class TemperedRun:
     n_threads: int
     piece: int = field(default=1, init=False)
 
-    def tune(self, n_rounds: int, until: float = math.inf) -> None:
+    def tune(self, n_rounds: int, until: float = math.inf, possible: Int32s | None = None) -> None:
         """Run all ensembles and adapt their temperatures after 16, 32, 64 and further doubled numbers of rounds.
 
         Args:
             n_rounds: Total number of rounds.
             until: Reading of `time.perf_counter` at which the tuning ends early.
+            possible: int32[n], a possible state for chains that have not visited one; None searches for a state.
 
         Raises:
             ImpossibleGraph: No possible state was visited, and a solver proved that there is none.
@@ -245,7 +246,8 @@ class TemperedRun:
                 for ensemble in self.ensembles:
                     ensemble.adapt()
             n_rounds, length = n_rounds - done, 2 * length
-        possible = find_possible_state(self.reduced) if self.best() is None and has_solver() else None
+        if possible is None and self.best() is None and has_solver():
+            possible = find_possible_state(self.reduced)
         for ensemble in self.ensembles:
             ensemble.make_possible(possible)
 

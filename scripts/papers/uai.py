@@ -177,7 +177,7 @@ def draw(experiment: Experiment, curves: Curves, limit: float) -> Any:
     handles = {
         label: handle for panel in panels for handle, label in zip(*panel.get_legend_handles_labels(), strict=True)
     }
-    figure.legend(handles.values(), handles.keys(), loc="lower right", fontsize=8)
+    figure.legend(handles.values(), handles.keys(), loc="lower right", fontsize=8, framealpha=0)
     figure.tight_layout()
     return figure
 

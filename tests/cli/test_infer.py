@@ -81,14 +81,33 @@ def test_samplers_keep_the_time_limit_and_print_intervals(call, files):
     np.testing.assert_allclose(rows[:, 1:], Exact().infer(graph).marginals, atol=0.03)
 
 
+def test_tasks_without_exact_inference(call, files):
+    graph, uai, evid = files
+    limits = ["--seconds", "2", "--set", "max_log2_cells=0"]
+    outcome = call("infer", uai, "--evidence", evid, "--task", "samples", "--samples", "7", *limits)
+    assert outcome.code == 0, outcome.err
+    lines = outcome.out.splitlines()
+    assert 1 <= len(lines) <= 7
+    assert all(len(line.split()) == 9 and line.split()[0] == "1" and line.split()[4] == "0" for line in lines)
+    assert len(lines) == 7 or f"the time sufficed for {len(lines)} samples, not 7" in outcome.err
+    best = Exact().infer(graph)
+    assert call("infer", uai, "--task", "MPE", *limits).out.split()[2:] == list(map(str, best.state.tolist()))
+    assert float(call("infer", uai, "--task", "PR", *limits).out.split()[1]) == pytest.approx(
+        best.log_z / math.log(10), abs=0.5
+    )
+    exact = call("infer", uai, "--task", "samples", "--samples", "3", "--backend", "exact")
+    assert len(exact.out.splitlines()) == 3
+    assert "exact found no elimination order" in call("infer", uai, "--backend", "exact", "--seconds", "1e-5").err
+
+
 def test_wrong_calls_are_one_line(call, files, tmp_path):
     _, uai, _ = files
     for arguments, code, message in [
         (["infer", str(tmp_path / "none.uai")], 1, "no such file"),
         (["infer", uai, "--evidence", uai], 1, "must be an integer"),
         (["infer", uai, "--task", "PR", "--backend", "gibbs"], 2, "does not compute the partition function"),
-        (["infer", uai, "--task", "samples", "--backend", "gibbs"], 2, "requires --backend exact"),
-        (["infer", uai, "--seconds", "0"], 2, "seconds must be a positive number"),
+        (["infer", uai, "--task", "samples", "--backend", "gibbs"], 2, "requires --backend auto, exact or tempered"),
+        (["infer", uai, "--seconds", "0"], 2, "--seconds must be a positive number, got 0"),
         (["infer", uai, "--backend", "gibs"], 2, "gibs"),
         (["infer", uai, "--variable", "9"], 2, "--variable must be from 0 to 8, got 9"),
         (["infer", uai, "--variable", "1", "--task", "PR"], 2, "--variable requires --task MAR, got PR"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import zipfile
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from herdner.graph.uai_files import (
     write_evidence,
     write_uai,
 )
+from herdner.text.io.source import FormatError
 
 EXAMPLE = """MARKOV
 3
@@ -48,6 +50,25 @@ def test_the_published_example_is_read(tmp_path):
     packed = tmp_path / "graph.uai.gz"
     packed.write_bytes(gzip.compress(EXAMPLE.encode()))
     assert read_uai(packed).log_potential([1, 0, 2]) == graph.log_potential([1, 0, 2])
+
+
+def test_a_zip_archive_of_one_file_is_read(tmp_path):
+    path = tmp_path / "graph.uai.zip"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("folder/graph.uai", EXAMPLE)
+    (tmp_path / "graph.uai").write_text(EXAMPLE)
+    tables = [group.tables for group in read_uai(tmp_path / "graph.uai").factors]
+    assert all(np.array_equal(group.tables, table) for group, table in zip(read_uai(path).factors, tables, strict=True))
+    damaged = tmp_path / "damaged.zip"
+    damaged.write_bytes(path.read_bytes()[:-30])
+    with pytest.raises(GraphFileError, match="cannot be read"):
+        read_uai(damaged)
+    with zipfile.ZipFile(path, "a") as archive:
+        archive.writestr("second", "")
+    with pytest.raises(GraphFileError, match="must contain one file, got 2"):
+        read_uai(path)
+    with pytest.raises(FormatError, match="no such file"):
+        read_uai(tmp_path / "none.zip")
 
 
 def test_comments_are_left_out_and_errors_name_their_line(tmp_path):
@@ -121,6 +142,7 @@ def test_evidence_of_all_years_is_read(tmp_path, text, evidence):
         ("2 0 1 0 1", "variable 0 is observed twice"),
         ("1 0 1 1 1", "expected the end of the file"),
         ("3 0 1 1 1", "the file ends where a variable should be"),
+        ("2 0 1 2", "the file ends where the state of variable 2 should be"),
     ],
 )
 def test_evidence_that_does_not_fit_is_refused(tmp_path, text, message):

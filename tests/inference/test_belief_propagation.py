@@ -8,6 +8,8 @@ import pytest
 from herdner.graph import FactorGraph, TableFactors, complete_graph, ising
 from herdner.inference import make_backend
 from herdner.inference.backends.auto import Auto
+from herdner.inference.elimination import EliminationClock, OutOfTime
+from herdner.inference.record import Record
 
 
 def tree(rng: np.random.Generator, n_factors: int) -> FactorGraph:
@@ -70,6 +72,32 @@ def test_auto_samples_and_propagates_where_the_graph_is_too_wide():
     np.testing.assert_allclose(result.marginals, gibbs.marginals, atol=0.05)
     assert result.log_potential >= gibbs.log_potential - 1e-9
     assert result.log_z == pytest.approx(make_backend("belief-propagation").infer(graph).log_z, abs=0.5)
+
+
+def test_auto_approximates_if_exact_inference_would_end_too_late(monkeypatch):
+    def advance(*_: object) -> None:
+        raise OutOfTime
+
+    monkeypatch.setattr(EliminationClock, "advance", advance)
+    grid = ising(0.3, np.random.default_rng(4).normal(size=(5, 5)))
+    result = Auto(seconds=2).infer(grid, 1)
+    assert result.method.startswith(("tempered", "belief propagation"))
+    np.testing.assert_allclose(result.marginals, make_backend("exact").infer(grid).marginals, atol=0.05)
+    with pytest.raises(ValueError, match="takes more than 2 s"):
+        make_backend("exact", seconds=2).infer(grid)
+
+
+def test_auto_computes_single_results():
+    grid = ising(0.5, np.random.default_rng(6).normal(size=(4, 4)))
+    exact = make_backend("exact").infer(grid)
+    backend = Auto(seconds=2, max_log2_cells=0)
+    result = backend.infer(grid, 1, record=Record(best=False, marginals=False))
+    assert result.method.startswith("annealed importance sampling with an interval of width")
+    assert result.log_z_interval is not None
+    low, high = result.log_z_interval
+    assert low - 0.5 <= exact.log_z <= high + 0.5
+    best = backend.infer(grid, 1, record=Record(marginals=False))
+    assert best.log_potential == pytest.approx(exact.log_potential)
 
 
 def test_auto_prefers_the_samples_if_belief_propagation_is_wrong():

@@ -13,6 +13,8 @@ from quick import examples
 from herdner.graph import FactorGraph, TableFactors, chain_graph, ising
 from herdner.inference import ImpossibleGraph
 from herdner.inference.backends.exact import Exact
+from herdner.inference.elimination import EliminationClock, OutOfTime
+from herdner.inference.elimination_order import find_elimination_order
 
 
 def random_graph(rng: np.random.Generator) -> FactorGraph:
@@ -86,6 +88,25 @@ def test_large_tables_are_shared_by_threads_with_the_same_bits() -> None:
     one, two = (Exact(n_threads=n).infer(grid) for n in (1, 2))
     assert one.log_z == two.log_z
     np.testing.assert_array_equal(one.marginals, two.marginals)
+
+
+def test_a_clock_stops_runs_that_are_too_slow() -> None:
+    clock = EliminationClock(1000.0, 1e9)
+    clock.advance(1.0)  # too early to measure the speed
+    clock.began -= 500
+    clock.advance(5e8)
+    with pytest.raises(OutOfTime):
+        EliminationClock(1e-9, 1.0).advance(1.0)
+    late = EliminationClock(1000.0, 1e9)
+    late.began -= 500
+    with pytest.raises(OutOfTime):
+        late.advance(1e8)  # a tenth in half of the time
+
+
+def test_a_search_for_an_order_ends_after_its_time() -> None:
+    scopes = [(v, w) for v in range(40) for w in range(v)]
+    assert find_elimination_order(np.full(40, 2, np.int32), scopes, seconds=0.0).log2_cells == np.inf
+    assert find_elimination_order(np.full(40, 2, np.int32), scopes).width == 39
 
 
 def test_a_long_chain_is_linear() -> None:

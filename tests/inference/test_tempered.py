@@ -117,6 +117,23 @@ def test_a_block_that_is_the_whole_graph_is_exact():
     np.testing.assert_allclose(result.marginals, make_backend("exact").infer(graph).marginals, atol=1e-12)
 
 
+def test_samples_are_joint_states_at_equal_distances():
+    graph = random_graph(np.random.default_rng(3), zeros=0.05)
+    exact = make_backend("exact").infer(graph)
+    result = make_backend("tempered", n_rounds=20_000, n_samples=2001, n_chains=2).infer(graph, 1)
+    assert result.samples.shape == (2, 1001, len(exact.marginals))
+    states = result.samples.reshape(-1, len(exact.marginals))
+    assert all(graph.log_potential(state) > -np.inf for state in states)
+    for v, row in enumerate(exact.marginals):
+        frequencies = np.bincount(states[:, v], minlength=len(row)) / len(states)
+        np.testing.assert_allclose(frequencies, row, atol=0.06)
+    few = make_backend("tempered", n_rounds=5, n_samples=100).infer(graph, 1)
+    assert few.samples.shape[:2] == (2, 5)
+    timed = make_backend("tempered", seconds=0.5, n_samples=10).infer(graph, 1)
+    assert timed.samples.shape[0] == 2
+    assert 1 <= timed.samples.shape[1] <= 5
+
+
 def test_replicas_move_between_modes():
     graph = ising(0.8, np.full((8, 8), 0.002))
     exact = make_backend("exact").infer(graph).marginals

@@ -17,7 +17,7 @@ from herdner.base.checks import check_integer
 from herdner.base.seeds import Seed, generator
 from herdner.graph.tables import Graph, TableGraph, compile_tables
 from herdner.inference.backend import Capabilities, UnsupportedGraph
-from herdner.inference.elimination_order import ReducedGraph, reduce_graph
+from herdner.inference.elimination_order import ReducedGraph, reduce_tables
 from herdner.inference.gibbs.start import check_start
 from herdner.inference.importance import bennett_estimate, importance_interval, log_mean_exp
 from herdner.inference.record import Record
@@ -26,6 +26,7 @@ from herdner.inference.tempering import Ensemble, TemperedRun, penalties_of
 
 _TUNING_SHARE = 0.2  # part of the time limit for tempered sampling
 _SAMPLING_SHARE = 0.2  # part of the time limit for the samples at which reverse runs start
+_LEAST_PARTICLES = 5  # of each worker, even if the time is short
 _WORKERS = 2  # independent ensembles, a fixed number so that results do not depend on threads
 
 
@@ -38,7 +39,7 @@ class AnnealedImportance:
     about 95 of 100 runs if tempered sampling reaches all modes.
 
     Attributes:
-        n_particles: Number of runs in each direction.
+        n_particles: Number of runs in each direction, at most: fewer if a time limit is short.
         n_temperatures: Number of temperatures of a run; more give a narrower interval.
         seconds: Approximate time limit that replaces ``n_temperatures`` and ``n_rounds``; None is no limit. With a
             limit, results depend on the speed of the machine.
@@ -99,7 +100,7 @@ class AnnealedImportance:
         began = perf_counter()
         self.capabilities.require(record, "annealed-importance")
         compiled = compile_tables(graph)
-        reduced = reduce_graph(compiled.sizes, compiled.factors)
+        reduced = reduce_tables(compiled)
         first = None if start is None else reduced.reduced_state(check_start(compiled, start).astype(np.int32))
         rng = generator(seed)
         n_threads = min(_WORKERS, self.n_threads or os.cpu_count() or 1)
@@ -167,12 +168,15 @@ class AnnealedImportance:
             n_temperatures = self._affordable(workers[0], reduced, began)
         betas = _interpolate(np.append(tuned, 0.0), n_temperatures)
         penalties = penalties_of(betas)
+        until = math.inf if self.seconds is None else began + self.seconds
 
         def anneal(ensemble: Ensemble, starts: Int32s) -> tuple[list[float], list[float]]:
             replicas = ensemble.replicas
             forward: list[float] = []
             reverse: list[float] = []
             for start in starts:
+                if len(reverse) >= _LEAST_PARTICLES and perf_counter() > until:
+                    break
                 replicas.draw_uniform(0)
                 forward.append(replicas.anneal(0, betas[::-1], penalties[::-1]))
                 replicas.states = start[None]

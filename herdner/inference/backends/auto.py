@@ -10,25 +10,34 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
+from herdner.base.checks import check_integer
 from herdner.base.memory import free_memory
 from herdner.base.seeds import Seed, generator
 from herdner.graph.tables import Graph, TableGraph, compile_tables
 from herdner.inference.backend import Capabilities, UnsupportedGraph
 from herdner.inference.backends.annealed_importance import AnnealedImportance
 from herdner.inference.backends.belief_propagation import BeliefPropagation
-from herdner.inference.backends.exact import Exact
+from herdner.inference.backends.exact import EliminationRun, Exact
 from herdner.inference.backends.gibbs import annealed_gibbs
 from herdner.inference.backends.tempered import Tempered
+from herdner.inference.elimination import OutOfTime
 from herdner.inference.record import Record
 from herdner.inference.result import Result
 
 logger = logging.getLogger(__name__)
 
-CELL_SECONDS = 4e-8  # time of exact inference per table cell, for both passes
+CELL_SECONDS = 1.5e-8  # time of exact inference per table cell, for all passes
 MEMORY_SHARE = 0.8  # largest part of the free memory that exact inference may use
-_PROPAGATION_SHARE = 0.25  # parts of the time limit
+# Parts of the time limit:
+_ORDER_SHARE = 0.1
+_EXACT_SHARE = 0.85
+# Parts of the time that remains for approximations:
+_PROPAGATION_SHARE = 0.25
+_SHORT_PROPAGATION_SHARE = 0.05  # if only samples are requested
 _SEARCH_SHARE = 0.1
+_LONG_SEARCH_SHARE = 0.5  # if only the best state is requested
 _ESTIMATION_SHARE = 0.2
+_WIDE = 20.0  # width of an interval of log Z above which converged belief propagation is preferred
 _AGREEMENT = 0.02  # largest difference between chains of which the sampled marginals are preferred
 
 
@@ -36,21 +45,25 @@ _AGREEMENT = 0.02  # largest difference between chains of which the sampled marg
 class Auto:
     """Backend that chooses exact inference, tempered sampling or belief propagation, within a time limit.
 
-    Exact inference is chosen if its predicted time and memory suffice; the prediction is the cost from `Exact.plan`.
-    Otherwise belief propagation takes up to a quarter of the time; it starts again with more damping as long as it does
-    not converge. If it never converges, annealed importance sampling estimates log Z. Annealed Gibbs sampling searches
-    for a state of larger log-potential. Tempered sampling takes the rest of the time. Its marginals are the result if
-    its chains agree, or if belief propagation does not converge. The chosen method and the reason are logged and stored
-    in `Result.method`. Only exact results are independent of the speed of the machine.
+    Exact inference is chosen if its predicted time and memory suffice; the prediction is the cost from `Exact.plan`. It
+    is stopped if its speed shows that it would not end in time. Otherwise belief propagation takes up to a quarter of
+    the time; it starts again with more damping as long as it does not converge. If it never converges, annealed
+    importance sampling estimates log Z. Annealed Gibbs sampling searches for a state of larger log-potential. Tempered
+    sampling takes the rest of the time. Its marginals are the result if its chains agree, or if belief propagation does
+    not converge. Steps whose results ``record`` does not request are left out. The chosen method and the reason are
+    logged and stored in `Result.method`. Only exact results are independent of the speed of the machine.
 
     Attributes:
         seconds: Approximate time limit in seconds.
         max_log2_cells: Largest cost of exact inference, as log2 of the number of table cells; 0 excludes exact
             inference on graphs with more than one joint state.
+        n_samples: Number of samples in the result. They are independent if inference is exact; otherwise they are
+            states of tempered sampling, fewer if the time is short.
     """
 
     seconds: float = 60.0
     max_log2_cells: float = 60.0
+    n_samples: int = 0
 
     capabilities: ClassVar[Capabilities] = Capabilities(record=frozenset({"marginals"}), linked=False)
 
@@ -60,6 +73,7 @@ class Auto:
             raise ValueError(f"seconds must be a positive number, got {self.seconds!r}")
         if not 0 <= self.max_log2_cells <= 60:
             raise ValueError(f"max_log2_cells must be a number from 0 to 60, got {self.max_log2_cells!r}")
+        check_integer(self.n_samples, "n_samples", 0)
 
     def infer(
         self, graph: Graph, seed: Seed = None, *, start: ArrayLike | None = None, record: Record | None = None
@@ -70,7 +84,8 @@ class Auto:
             graph: A graph of discrete variables and tables.
             seed: Seed of the samplers.
             start: Ignored.
-            record: Contents of the result; None is the best state and the marginals.
+            record: Contents of the result; None is the best state and the marginals. Without both, and without
+                samples, most of the time goes to log_z.
 
         Returns:
             The state, log_z, the marginals, and the name of the method with the reason of the choice.
@@ -83,30 +98,58 @@ class Auto:
         began = perf_counter()
         self.capabilities.require(record, "auto")
         compiled = compile_tables(graph)
-        exact = Exact()
-        plan = exact.plan(compiled)
         wanted = Record() if record is None else record
-        fits = plan.n_bytes < MEMORY_SHARE * free_memory() and plan.log2_cells <= min(self.max_log2_cells, 59.9)
-        if fits and 2.0**plan.log2_cells * CELL_SECONDS < self.seconds:
-            logger.info("auto: exact inference, 2^%.1f table cells, width %d", plan.log2_cells, plan.width)
-            return replace(exact.infer(compiled, seed, record=wanted), method="exact")
-        logger.info("auto: exact inference would take 2^%.1f table cells", plan.log2_cells)
-        result = self._approximate(compiled, generator(seed), began)
+        result = self._exact(compiled, seed, wanted, began)
+        if result is None:
+            result = self._approximate(compiled, generator(seed), wanted, began + self.seconds)
         logger.info("auto: %s", result.method)
         return replace(result, seconds=perf_counter() - began)
 
-    def _approximate(self, compiled: TableGraph, rng: np.random.Generator, began: float) -> Result:
-        """Run belief propagation, a search for a better state, and tempered sampling; return the better result."""
-        propagated, has_converged, failure = None, False, None
+    def _exact(self, compiled: TableGraph, seed: Seed, wanted: Record, began: float) -> Result | None:
+        """Run exact inference, and return its result; return None if its time or memory does not suffice."""
+        exact = Exact(n_samples=self.n_samples)
         try:
-            propagated, has_converged = self._propagate(compiled)
-            propagated = self._search(compiled, propagated, rng, perf_counter() + _SEARCH_SHARE * self.seconds)
+            run = EliminationRun.prepare(compiled, _ORDER_SHARE * self.seconds if self.max_log2_cells else 0.0)
+            plan = run.plan()
+            logger.info("auto: exact inference takes 2^%.1f table cells, width %d", plan.log2_cells, plan.width)
+            remaining = began + _EXACT_SHARE * self.seconds - perf_counter()
+            fits = plan.n_bytes < MEMORY_SHARE * free_memory() and plan.log2_cells <= min(self.max_log2_cells, 59.9)
+            if not fits or 2.0**plan.log2_cells * CELL_SECONDS > remaining:
+                return None
+            return replace(exact.run(run, seed, wanted, remaining), method="exact")
+        except OutOfTime:
+            logger.info("auto: exact inference would exceed the time limit")
+        except MemoryError as error:
+            logger.info("auto: %s", error)
+        return None
+
+    def _approximate(self, compiled: TableGraph, rng: np.random.Generator, wanted: Record, until: float) -> Result:
+        """Run belief propagation, a search for a better state, and tempered sampling; return the better result."""
+        began = perf_counter()
+        seconds = max(until - began, 0.1 * self.seconds)
+        until = began + seconds
+        propagated, has_converged, failure = None, False, None
+        wants_more = wanted.best or wanted.marginals or not self.n_samples
+        search_share = 0.0 if not wanted.best else _SEARCH_SHARE if wanted.marginals else _LONG_SEARCH_SHARE
+        try:
+            share = _PROPAGATION_SHARE if wants_more else _SHORT_PROPAGATION_SHARE
+            propagated, has_converged = self._propagate(compiled, share * seconds)
+            if search_share:
+                propagated = self._search(compiled, propagated, rng, perf_counter() + search_share * seconds)
         except UnsupportedGraph as error:  # no state that the -inf entries allow: tempered sampling may find one
             failure = error
-        estimated = None if has_converged else self._estimate(compiled, rng)
-        remaining = max(began + self.seconds - perf_counter(), 0.1 * self.seconds)
+        estimated = None
+        if not (wanted.best or wanted.marginals or self.n_samples):
+            estimated = self._estimate(compiled, rng, max(until - perf_counter(), 0.1 * seconds))
+            if estimated is not None:
+                return self._better_log_z(propagated, has_converged, estimated)
+        elif not has_converged and wanted.best and wanted.marginals:
+            estimated = self._estimate(compiled, rng, _ESTIMATION_SHARE * seconds)
+        remaining = max(until - perf_counter(), 0.1 * seconds)
         try:
-            sampled, disagreement = Tempered(seconds=remaining).sample(compiled, rng)
+            sampled, disagreement = Tempered(seconds=remaining, n_samples=self.n_samples).sample(
+                compiled, rng, possible=None if propagated is None else propagated.state
+            )
         except UnsupportedGraph:
             if propagated is None:
                 raise failure from None  # type: ignore[misc]
@@ -125,22 +168,34 @@ class Auto:
             log_z = propagated.log_z if estimated is None else estimated.log_z
             return replace(sampled, state=best.state, log_potential=best.log_potential, log_z=log_z, method=method)
         method = f"belief propagation, converged; the chains of tempered differ by {disagreement:.2g}"
-        return replace(propagated, state=best.state, log_potential=best.log_potential, method=method)
+        return replace(
+            propagated, state=best.state, log_potential=best.log_potential, samples=sampled.samples, method=method
+        )
 
-    def _estimate(self, compiled: TableGraph, rng: np.random.Generator) -> Result | None:
+    def _better_log_z(self, propagated: Result | None, has_converged: bool, estimated: Result) -> Result:
+        """Return the estimate of annealed importance sampling, unless its interval is wide and messages converged."""
+        assert estimated.log_z_interval is not None
+        low, high = estimated.log_z_interval
+        width = f"an interval of width {high - low:.2g}"
+        if propagated is not None and has_converged and not high - low <= _WIDE:
+            method = f"belief propagation, converged; annealed importance sampling has {width}"
+            return replace(propagated, log_z_interval=None, method=method)
+        return replace(estimated, method=f"annealed importance sampling with {width}")
+
+    def _estimate(self, compiled: TableGraph, rng: np.random.Generator, seconds: float) -> Result | None:
         """Estimate log Z by annealed importance sampling; return None if no state was possible."""
         try:
-            return AnnealedImportance(seconds=_ESTIMATION_SHARE * self.seconds).infer(compiled, rng)
+            return AnnealedImportance(seconds=seconds).infer(compiled, rng)
         except UnsupportedGraph:
             return None
 
-    def _propagate(self, compiled: TableGraph) -> tuple[Result, bool]:
-        """Run belief propagation with increasing damping until it converges or its part of the time has passed.
+    def _propagate(self, compiled: TableGraph, seconds: float) -> tuple[Result, bool]:
+        """Run belief propagation with increasing damping until it converges or its time has passed.
 
         Returns:
             The result of the last run, and whether its messages converged.
         """
-        until = perf_counter() + _PROPAGATION_SHARE * self.seconds
+        until = perf_counter() + seconds
         for damping in (1.0, 0.7, 0.5, 0.25, 0.1, 0.05):
             remaining = max(until - perf_counter(), 0.01)
             backend = BeliefPropagation(100_000, 1e-8, damping, "residual", remaining / 2)

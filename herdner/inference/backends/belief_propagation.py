@@ -12,7 +12,7 @@ from herdner.base.seeds import Seed
 from herdner.graph.tables import Graph, compile_tables
 from herdner.inference.backend import Capabilities, Interrupted
 from herdner.inference.backends.sweeps import check_options, check_seconds
-from herdner.inference.elimination_order import reduce_graph
+from herdner.inference.elimination_order import reduce_tables
 from herdner.inference.factor_messages import FactorLayout, MessagePassing, Schedule
 from herdner.inference.gibbs.start import probable_state
 from herdner.inference.record import Record
@@ -79,7 +79,7 @@ class BeliefPropagation:
         began = perf_counter()
         self.capabilities.require(record, "belief-propagation")
         compiled = compile_tables(graph)
-        reduced = reduce_graph(compiled.sizes, compiled.factors)
+        reduced = reduce_tables(compiled)
         run = MessagePassing(
             FactorLayout.of(reduced), self.n_sweeps, self.tolerance, self.damping, self.schedule, self.seconds
         )

@@ -35,7 +35,7 @@ from herdner.graph.scan import fixed_scan, systematic_scan
 from herdner.graph.tables import Graph, TableGraph
 from herdner.inference.backend import SAMPLER_CAPABILITIES, Capabilities, Interrupted
 from herdner.inference.backends.viterbi import Viterbi
-from herdner.inference.elimination_order import reduce_graph
+from herdner.inference.elimination_order import reduce_tables
 from herdner.inference.gibbs.annealing import Annealing, as_annealing
 from herdner.inference.gibbs.blocks import Blocks
 from herdner.inference.gibbs.run import Gibbs, compile_samplable
@@ -231,7 +231,7 @@ def allowed_influence(compiled: TableGraph, exact_states: int = 0) -> Influence:
     is_wide = exact_states > 0 or any(group.arity > 2 for group in compiled.factors)
     if not is_wide or all(np.isfinite(group.tables).all() for group in compiled.factors):
         return tightest_influence(compiled, exact_states)
-    reduced = reduce_graph(compiled.sizes, compiled.factors)
+    reduced = reduce_tables(compiled)
     factors = [TableFactors([scope], table[None]) for scope, table in zip(reduced.scopes, reduced.tables, strict=True)]
     bound = tightest_influence(FactorGraph(np.array(reduced.sizes, np.int32), factors), exact_states)
     return bound.embedded(reduced.variables, compiled)

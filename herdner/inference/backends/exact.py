@@ -6,7 +6,7 @@ import logging
 import math
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import ClassVar
 
@@ -20,8 +20,17 @@ from herdner.base.seeds import Seed, generator
 from herdner.graph.factors import TableFactors
 from herdner.graph.tables import Graph, TableGraph, compile_tables
 from herdner.inference.backend import Capabilities, UnsupportedGraph
-from herdner.inference.elimination import BucketTree, Messages, best_states, draw_states
-from herdner.inference.elimination_order import EliminationOrder, ReducedGraph, find_elimination_order, reduce_graph
+from herdner.inference.backends.sweeps import check_seconds
+from herdner.inference.elimination import (
+    DISTRIBUTION_COST,
+    BucketTree,
+    EliminationClock,
+    Messages,
+    OutOfTime,
+    best_states,
+    draw_states,
+)
+from herdner.inference.elimination_order import EliminationOrder, ReducedGraph, find_elimination_order, reduce_tables
 from herdner.inference.record import Record
 from herdner.inference.result import Result
 
@@ -61,12 +70,14 @@ class Exact:
         n_best: Number of states of largest log-potential in the result.
         n_samples: Number of exact, independent samples in the result.
         n_threads: Number of threads for large tables; None is one for each processor. Results do not depend on it.
+        seconds: Time limit in seconds; None is unlimited. A run that would exceed it, by its speed, ends early.
     """
 
     max_log2_cells: float = 33.0
     n_best: int = 1
     n_samples: int = 0
     n_threads: int | None = None
+    seconds: float | None = None
 
     capabilities: ClassVar[Capabilities] = Capabilities(record=frozenset({"marginals", "table_counts"}), linked=False)
 
@@ -78,6 +89,7 @@ class Exact:
         check_integer(self.n_samples, "n_samples", 0)
         if self.n_threads is not None:
             check_integer(self.n_threads, "n_threads")
+        check_seconds(self.seconds)
 
     def plan(self, graph: Graph) -> EliminationPlan:
         """Predict the cost of exact inference on a graph.
@@ -89,7 +101,7 @@ class Exact:
             ImpossibleGraph: Entries of -inf leave a variable without possible states.
             NotEnoughMemory: The graph has too many variables for the search for an elimination order.
         """
-        return _Run.prepare(compile_tables(graph)).plan()
+        return EliminationRun.prepare(compile_tables(graph)).plan()
 
     def infer(
         self, graph: Graph, seed: Seed = None, *, start: ArrayLike | None = None, record: Record | None = None
@@ -107,23 +119,51 @@ class Exact:
             ``record.best`` and with ``n_best`` of 1, ``state`` is a possible state, not always the best one.
 
         Raises:
-            UnsupportedGraph: The cost exceeds ``max_log2_cells``.
+            UnsupportedGraph: The cost exceeds ``max_log2_cells``, or the time exceeds ``seconds``.
             NotEnoughMemory: The messages do not fit into memory.
             ImpossibleGraph: Entries of -inf forbid every joint state.
             UnsupportedRecord: ``record`` has fields other than best, marginals and table_counts.
         """
         began = perf_counter()
         self.capabilities.require(record, "exact")
-        compiled = compile_tables(graph)
-        run = _Run.prepare(compiled)
+        run = EliminationRun.prepare(compile_tables(graph), math.inf if self.seconds is None else self.seconds / 2)
         self._check(run.plan())
-        tree = BucketTree(run.reduced, run.order, self.n_threads or os.cpu_count() or 1)
-        sums = tree.collect()
+        remaining = None if self.seconds is None else self.seconds - (perf_counter() - began)
+        try:
+            result = self.run(run, seed, record, remaining)
+        except OutOfTime:
+            raise UnsupportedGraph(
+                f"exact inference on this graph of 2^{run.order.log2_cells:.1f} table cells takes more than"
+                f" {self.seconds:g} s; raise seconds, condition on some variables, or use auto"
+            ) from None
+        return replace(result, seconds=perf_counter() - began)
+
+    def run(self, run: EliminationRun, seed: Seed, record: Record | None, seconds: float | None) -> Result:
+        """Run exact inference on a prepared graph, and return the result.
+
+        Args:
+            run: The graph with an elimination order of finite cost.
+            seed: Seed of the samples.
+            record: Contents of the result, as in `infer`.
+            seconds: Time limit in seconds; None is unlimited.
+
+        Raises:
+            OutOfTime: The run would exceed the time limit.
+            ImpossibleGraph: Entries of -inf forbid every joint state.
+        """
+        began = perf_counter()
         wants_best = record is None or record.best or self.n_best > 1
+        wants_marginals = record is None or record.marginals or record.table_counts
+        clock = None
+        if seconds is not None:
+            n_passes = 1 + wants_best + DISTRIBUTION_COST * wants_marginals
+            clock = EliminationClock(seconds, n_passes * 2.0**run.order.log2_cells)
+        tree = BucketTree(run.reduced, run.order, self.n_threads or os.cpu_count() or 1, clock)
+        sums = tree.collect()
         best, values = run.best(tree.collect(maximise=True) if wants_best else sums, self.n_best)
         marginals, counts = None, None
         wants_counts = record is None or record.table_counts
-        if record is None or record.marginals or record.table_counts:
+        if wants_marginals:
             marginals, counts = run.marginals(sums, wants_counts)
         samples = run.samples(sums, self.n_samples, seed) if self.n_samples else None
         return Result(
@@ -140,6 +180,11 @@ class Exact:
 
     def _check(self, plan: EliminationPlan) -> None:
         """Raise an error if the predicted cost or the memory for messages exceeds its limit; log a large cost."""
+        if self.seconds is not None and not math.isfinite(plan.log2_cells):
+            raise UnsupportedGraph(
+                f"exact found no elimination order of at most 2^60 table cells within {self.seconds / 2:g} s; raise"
+                " seconds, condition on some variables, or use auto"
+            )
         if plan.log2_cells > self.max_log2_cells:
             cost = f"2^{plan.log2_cells:.1f}" if math.isfinite(plan.log2_cells) else "more than 2^60"
             raise UnsupportedGraph(
@@ -152,22 +197,37 @@ class Exact:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Run:
-    """Data of one run of exact inference: a graph, its reduced form and an elimination order."""
+class EliminationRun:
+    """Data of one run of exact inference: a graph, its reduced form and an elimination order.
+
+    Attributes:
+        compiled: The graph.
+        reduced: The graph without impossible states.
+        order: The elimination order of the reduced graph.
+    """
 
     compiled: TableGraph
     reduced: ReducedGraph
     order: EliminationOrder
 
     @classmethod
-    def prepare(cls, compiled: TableGraph) -> _Run:
-        """Prepare a run of exact inference: reduce the compiled graph, and find an elimination order."""
-        reduced = reduce_graph(compiled.sizes, compiled.factors)
-        order = find_elimination_order(np.array(reduced.sizes, np.int32), reduced.scopes)
+    def prepare(cls, compiled: TableGraph, seconds: float = math.inf) -> EliminationRun:
+        """Prepare a run of exact inference: reduce the compiled graph, and find an elimination order.
+
+        Args:
+            compiled: The graph.
+            seconds: Time limit of the search for an order, in seconds.
+
+        Raises:
+            ImpossibleGraph: Entries of -inf leave a variable without possible states.
+            NotEnoughMemory: The graph has too many variables for the search for an elimination order.
+        """
+        reduced = reduce_tables(compiled)
+        order = find_elimination_order(np.array(reduced.sizes, np.int32), reduced.scopes, seconds=seconds)
         return cls(compiled, reduced, order)
 
     def plan(self) -> EliminationPlan:
-        """Return the cost of the elimination order."""
+        """Return the predicted cost of the run."""
         return EliminationPlan(
             len(self.reduced.variables), self.order.log2_cells, self.order.width, 16 * self.order.message_cells
         )
@@ -175,17 +235,33 @@ class _Run:
     def best(self, messages: Messages, n_best: int) -> tuple[Int32s, list[float]]:
         """Return the ``n_best`` states of largest log-potential [N, V], and their log-potentials.
 
-        If the messages are sums, the result is a probable state, not always the best one.
+        Args:
+            messages: Messages that are maxima. If they are sums, the result is a probable state, not always the best.
+            n_best: Number of states.
         """
         states = self.reduced.original_states(best_states(messages, n_best))
         return states, [float(self.compiled.graph.log_potential(state)) for state in states]
 
     def samples(self, messages: Messages, n_samples: int, seed: Seed) -> Int32s:
-        """Draw exact samples, int32[1, n_samples, V]."""
+        """Draw exact samples, int32[1, n_samples, V].
+
+        Args:
+            messages: Messages that are sums.
+            n_samples: Number of samples.
+            seed: Source of randomness.
+        """
         return self.reduced.original_states(draw_states(messages, n_samples, generator(seed)))[None]
 
     def marginals(self, messages: Messages, with_counts: bool) -> tuple[Floats, tuple[Floats, ...] | None]:
-        """Return the marginals [V, K] of all variables, and the expected counts of each group if ``with_counts``."""
+        """Return the marginals [V, K] of all variables, and the expected counts of each group if ``with_counts``.
+
+        Args:
+            messages: Messages that are sums.
+            with_counts: Compute the counts.
+
+        Raises:
+            OutOfTime: The run would exceed its time limit.
+        """
         beliefs, tables = messages.distribute(with_counts)
         shares = (belief / belief.sum() for belief in beliefs)
         marginals = self.reduced.original_marginals(shares, self.compiled.sizes)

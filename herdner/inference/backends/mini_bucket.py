@@ -16,7 +16,7 @@ from herdner.base.memory import check_memory
 from herdner.base.seeds import Seed
 from herdner.graph.tables import Graph, compile_tables
 from herdner.inference.backend import Capabilities, ImpossibleGraph
-from herdner.inference.elimination_order import ReducedGraph, find_elimination_order, reduce_graph
+from herdner.inference.elimination_order import ReducedGraph, find_elimination_order, reduce_tables
 from herdner.inference.gibbs.start import repair
 from herdner.inference.record import Record
 from herdner.inference.result import Result
@@ -71,7 +71,7 @@ class MiniBucket:
         began = perf_counter()
         self.capabilities.require(record, "mini-bucket")
         compiled = compile_tables(graph)
-        reduced = reduce_graph(compiled.sizes, compiled.factors)
+        reduced = reduce_tables(compiled)
         order = find_elimination_order(np.array(reduced.sizes, np.int32), reduced.scopes).order.tolist()
         upper, choices = _eliminate(reduced, order, 2.0**self.max_log2_cells, is_upper=True)
         if upper == -math.inf:

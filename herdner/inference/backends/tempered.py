@@ -16,7 +16,7 @@ from herdner.base.checks import check_integer
 from herdner.base.seeds import Seed, generator
 from herdner.graph.tables import Graph, TableGraph, compile_tables
 from herdner.inference.backend import Capabilities, UnsupportedGraph
-from herdner.inference.elimination_order import reduce_graph
+from herdner.inference.elimination_order import ReducedGraph, reduce_tables
 from herdner.inference.gibbs.start import check_start
 from herdner.inference.record import Record
 from herdner.inference.result import Result
@@ -46,6 +46,8 @@ class Tempered:
         n_chains: Number of independent chains.
         n_threads: Number of threads; None is one for each chain, up to the number of processors. Results do not depend
             on it.
+        n_samples: Number of joint states in the result, taken in turn from all chains at equal distances; fewer if
+            ``n_rounds`` or the time is too short. 0 records none.
     """
 
     n_rounds: int = 1000
@@ -55,6 +57,7 @@ class Tempered:
     width: int = 8
     n_chains: int = 2
     n_threads: int | None = None
+    n_samples: int = 0
 
     capabilities: ClassVar[Capabilities] = Capabilities("state", frozenset({"marginals"}), linked=False)
 
@@ -62,6 +65,7 @@ class Tempered:
         """Raise ``ValueError`` for options out of range."""
         check_integer(self.n_rounds, "n_rounds")
         check_integer(self.burn_in, "burn_in", 0)
+        check_integer(self.n_samples, "n_samples", 0)
         check_integer(self.n_replicas, "n_replicas")
         check_integer(self.width, "width", 0)
         check_integer(self.n_chains, "n_chains")
@@ -83,7 +87,8 @@ class Tempered:
             record: Checked only; the best state and the marginals are always computed.
 
         Returns:
-            The best visited state, and the marginals as averages of the blocks' marginals given all other variables.
+            The best visited state, the marginals as averages of the blocks' marginals given all other variables, and
+            the samples.
 
         Raises:
             UnsupportedGraph: No visited state has a log-potential above -inf.
@@ -96,13 +101,16 @@ class Tempered:
         compiled = compile_tables(graph)
         return self.sample(compiled, seed, None if start is None else check_start(compiled, start).astype(np.int32))[0]
 
-    def sample(self, compiled: TableGraph, seed: Seed, start: Int32s | None = None) -> tuple[Result, float]:
+    def sample(
+        self, compiled: TableGraph, seed: Seed, start: Int32s | None = None, possible: Int32s | None = None
+    ) -> tuple[Result, float]:
         """Sample from a compiled graph, and return the result of all chains and their disagreement.
 
         Args:
             compiled: The graph.
             seed: Source of randomness.
             start: int32[V], a joint state of log-potential above -inf, or None.
+            possible: int32[V], a joint state of log-potential above -inf for chains that do not find one, or None.
 
         Returns:
             The result, and the mean over the variables of the largest difference between the chains' marginals.
@@ -113,12 +121,12 @@ class Tempered:
             NotEnoughMemory: The tables of all replicas do not fit into memory.
         """
         began = perf_counter()
-        reduced = reduce_graph(compiled.sizes, compiled.factors)
+        reduced = reduce_tables(compiled)
         first = None if start is None else reduced.reduced_state(start)
         children = generator(seed).spawn(self.n_chains)
         ensembles = [Ensemble.of(reduced, self.n_replicas, self.width, rng, first) for rng in children]
         run = TemperedRun(reduced, ensembles, self.n_threads or min(self.n_chains, os.cpu_count() or 1))
-        n_rounds = self._sample(run, began)
+        n_rounds, samples = self._sample(run, began, None if possible is None else reduced.reduced_state(possible))
         best, marginals = run.best(), run.marginals()
         if best is None or marginals is None:
             raise UnsupportedGraph(
@@ -130,15 +138,43 @@ class Tempered:
             state=state,
             log_potential=float(compiled.graph.log_potential(state)),
             marginals=reduced.original_marginals(marginals, compiled.sizes),
+            samples=_original_samples(reduced, samples),
             n_updates=n_rounds * self.n_chains * self.n_replicas * len(reduced.variables),
             seconds=perf_counter() - began,
         )
         return result, run.disagreement()
 
-    def _sample(self, run: TemperedRun, began: float) -> int:
-        """Tune and run the chains, and return the number of recorded rounds."""
+    def _sample(self, run: TemperedRun, began: float, possible: Int32s | None) -> tuple[int, list[Int32s]]:
+        """Tune and run the chains; return the number of recorded rounds and the samples int32[C, n] of each time."""
         if self.seconds is None:
-            run.tune(self.burn_in)
-            return run.advance(self.n_rounds, record=True)
-        run.tune(2**62, began + _TUNING_SHARE * self.seconds)
-        return run.advance(2**62, record=True, until=began + self.seconds) or run.advance(1, record=True)
+            run.tune(self.burn_in, possible=possible)
+        else:
+            run.tune(2**62, began + _TUNING_SHARE * self.seconds, possible)
+        n_times = -(-self.n_samples // self.n_chains)
+        if not n_times:
+            if self.seconds is None:
+                return run.advance(self.n_rounds, record=True), []
+            return run.advance(2**62, record=True, until=began + self.seconds) or run.advance(1, record=True), []
+        samples: list[Int32s] = []
+        done, first, last = 0, perf_counter(), self.n_rounds
+        until = math.inf if self.seconds is None else began + self.seconds
+        while len(samples) < n_times and (not samples or (perf_counter() < until and done < last)):
+            if self.seconds is not None:
+                now = perf_counter()
+                last = done + (int(done / (now - first) * (until - now)) if done else 1)  # by the speed of the rounds
+            spacing = max(1, (last - done) // (n_times - len(samples)))
+            rounds = run.advance(spacing, record=True, until=until) or run.advance(not samples, record=True)
+            if not rounds:
+                break
+            done += rounds
+            samples.append(np.array([ensemble.replicas.states[0] for ensemble in run.ensembles], np.int32))
+        return done, samples
+
+
+def _original_samples(reduced: ReducedGraph, samples: list[Int32s]) -> Int32s | None:
+    """Convert samples int32[C, n] of a reduced graph to samples int32[C, S, V] of the original graph."""
+    if not samples:
+        return None
+    stacked = np.stack(samples, axis=1)
+    states = reduced.original_states(stacked.reshape(-1, stacked.shape[2]))
+    return states.reshape(*stacked.shape[:2], -1)

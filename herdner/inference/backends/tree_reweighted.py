@@ -14,7 +14,7 @@ from herdner.base.seeds import Seed
 from herdner.graph.tables import Graph, compile_tables
 from herdner.inference.backend import Capabilities, Interrupted
 from herdner.inference.backends.sweeps import check_options, check_seconds
-from herdner.inference.elimination_order import ReducedGraph, reduce_graph
+from herdner.inference.elimination_order import ReducedGraph, reduce_tables
 from herdner.inference.factor_messages import FactorLayout, MessagePassing
 from herdner.inference.gibbs.start import probable_state
 from herdner.inference.record import Record
@@ -84,7 +84,7 @@ class TreeReweighted:
         began = perf_counter()
         self.capabilities.require(record, "tree-reweighted")
         compiled = compile_tables(graph)
-        reduced = reduce_graph(compiled.sizes, compiled.factors)
+        reduced = reduce_tables(compiled)
         best, interrupted = self._minimise(reduced, began)
         marginals = reduced.original_marginals(best.run.layout.per_variable(best.run.loop.marginals), compiled.sizes)
         state = probable_state(compiled, marginals, "tree-reweighted")

@@ -15,7 +15,7 @@ from herdner.graph.chains import ChainForm
 from herdner.graph.tables import TableGraph
 from herdner.inference.backend import ImpossibleGraph, UnsupportedGraph
 from herdner.inference.backends.viterbi import Viterbi
-from herdner.inference.elimination_order import reduce_graph
+from herdner.inference.elimination_order import reduce_tables
 from herdner.inference.satisfiability import find_possible_state, has_solver
 
 _SWEEPS = 500  # largest number of sweeps of a repair
@@ -118,7 +118,7 @@ def repair(compiled: TableGraph, state: Int32s, key: int, backend: str) -> Int32
     if compiled.find(ChainForm) is not None:
         return Viterbi().infer(compiled).state
     with suppress(ImpossibleGraph):  # proven by the solver: the same error as without the solver
-        reduced = reduce_graph(compiled.sizes, compiled.factors)
+        reduced = reduce_tables(compiled)
         possible = find_possible_state(reduced) if has_solver() else None
         if possible is not None:
             return reduced.original_states(possible[None])[0]
