@@ -70,7 +70,8 @@ def infer(
 
     Results have the format of the UAI inference competitions and include the observed variables.
     """
-    from herdner.graph.files import load_graph
+    from herdner.graph.files import GraphFileError, load_graph
+    from herdner.graph.graph import ImpossibleGraph
     from herdner.graph.uai_files import read_evidence, read_uai
 
     began = perf_counter()
@@ -83,8 +84,16 @@ def infer(
         None if variable is None else [v - sum(each < v for each in observed) for v in variable if v not in observed]
     )
     engine = _make_backend(backend, set_, _remaining(seconds, backend, began), task, samples, targets)
-    with show_activity("inference"):
-        result = engine.infer(whole.condition(observed), seed, record=_record(engine, task))
+    try:
+        with show_activity("inference"):
+            result = engine.infer(whole.condition(observed), seed, record=_record(engine, task))
+    except ImpossibleGraph:
+        if not observed:
+            raise
+        raise GraphFileError(
+            f"{evidence}: the evidence has probability 0, because zero entries of the graph forbid every joint state"
+            " with these observations"
+        ) from None
     if result.method is not None:
         print_note(f"{backend}: {result.method}, {result.seconds:.1f} s")
     if result.certificate is not None:

@@ -100,6 +100,15 @@ def test_tasks_without_exact_inference(call, files):
     assert "exact found no elimination order" in call("infer", uai, "--backend", "exact", "--seconds", "1e-5").err
 
 
+@pytest.mark.parametrize("options", [[], ["--set", "max_log2_cells=0"]])
+def test_evidence_of_probability_0_is_reported(call, tmp_path, options):
+    (tmp_path / "graph.uai").write_text("MARKOV 2 2 2 1 2 0 1 4 0 0 0.5 0.5")
+    (tmp_path / "graph.evid").write_text("1 0 0")
+    outcome = call("infer", tmp_path / "graph.uai", "--evidence", tmp_path / "graph.evid", *options)
+    assert (outcome.code, outcome.out, outcome.err.count("\n")) == (1, "", 1)
+    assert "graph.evid: the evidence has probability 0" in outcome.err
+
+
 def test_wrong_calls_are_one_line(call, files, tmp_path):
     _, uai, _ = files
     for arguments, code, message in [

@@ -21,6 +21,7 @@ from herdner.inference.backends.exact import EliminationRun, Exact
 from herdner.inference.backends.gibbs import annealed_gibbs
 from herdner.inference.backends.tempered import Tempered
 from herdner.inference.elimination import OutOfTime
+from herdner.inference.elimination_order import reduce_tables
 from herdner.inference.record import Record
 from herdner.inference.result import Result
 
@@ -38,6 +39,7 @@ _SEARCH_SHARE = 0.1
 _LONG_SEARCH_SHARE = 0.5  # if only the best state is requested
 _ESTIMATION_SHARE = 0.2
 _WIDE = 20.0  # width of an interval of log Z above which converged belief propagation is preferred
+_FEW_VARIABLES = 250  # for each second of the time limit: then blocks are wide
 _AGREEMENT = 0.02  # largest difference between chains of which the sampled marginals are preferred
 
 
@@ -146,10 +148,10 @@ class Auto:
         elif not has_converged and wanted.best and wanted.marginals:
             estimated = self._estimate(compiled, rng, _ESTIMATION_SHARE * seconds)
         remaining = max(until - perf_counter(), 0.1 * seconds)
+        tempered = Tempered(seconds=remaining, n_samples=self.n_samples, width=self._width(compiled, 8))
         try:
-            sampled, disagreement = Tempered(seconds=remaining, n_samples=self.n_samples).sample(
-                compiled, rng, possible=None if propagated is None else propagated.state
-            )
+            possible = None if propagated is None else propagated.state
+            sampled, disagreement = tempered.sample(compiled, rng, possible=possible)
         except UnsupportedGraph:
             if propagated is None:
                 raise failure from None  # type: ignore[misc]
@@ -185,9 +187,13 @@ class Auto:
     def _estimate(self, compiled: TableGraph, rng: np.random.Generator, seconds: float) -> Result | None:
         """Estimate log Z by annealed importance sampling; return None if no state was possible."""
         try:
-            return AnnealedImportance(seconds=seconds).infer(compiled, rng)
+            return AnnealedImportance(seconds=seconds, width=self._width(compiled, 4)).infer(compiled, rng)
         except UnsupportedGraph:
             return None
+
+    def _width(self, compiled: TableGraph, width: int) -> int:
+        """Return the width of blocks: ``width``, or 1 if the search for wide blocks would take much of the time."""
+        return width if len(reduce_tables(compiled).variables) < _FEW_VARIABLES * self.seconds else 1
 
     def _propagate(self, compiled: TableGraph, seconds: float) -> tuple[Result, bool]:
         """Run belief propagation with increasing damping until it converges or its time has passed.
