@@ -70,8 +70,7 @@ def infer(
 
     Results have the format of the UAI inference competitions and include the observed variables.
     """
-    from herdner.graph.files import GraphFileError, load_graph
-    from herdner.graph.graph import ImpossibleGraph
+    from herdner.graph.files import load_graph
     from herdner.graph.uai_files import read_evidence, read_uai
 
     began = perf_counter()
@@ -84,9 +83,28 @@ def infer(
         None if variable is None else [v - sum(each < v for each in observed) for v in variable if v not in observed]
     )
     engine = _make_backend(backend, set_, _remaining(seconds, backend, began), task, samples, targets)
+    result = _run(engine, whole, observed, evidence, task, seed)
+    _print_notes(result, task, backend, samples)
+    text = _format(task, result, whole, observed, backend, variable, samples)
+    with open_output(output) as stream:
+        stream.write(text)
+
+
+def _run(
+    engine: Backend, whole: FactorGraph, observed: dict[int, int], evidence: Path | None, task: InferenceTask, seed: int
+) -> Result:
+    """Run a backend on a graph after evidence, and return its result.
+
+    Raises:
+        GraphFileError: The evidence has probability 0.
+        ImpossibleGraph: The graph without evidence has no possible joint state.
+    """
+    from herdner.graph.files import GraphFileError
+    from herdner.graph.graph import ImpossibleGraph
+
     try:
         with show_activity("inference"):
-            result = engine.infer(whole.condition(observed), seed, record=_record(engine, task))
+            return engine.infer(whole.condition(observed), seed, record=_record(engine, task))
     except ImpossibleGraph:
         if not observed:
             raise
@@ -94,6 +112,10 @@ def infer(
             f"{evidence}: the evidence has probability 0, because zero entries of the graph forbid every joint state"
             " with these observations"
         ) from None
+
+
+def _print_notes(result: Result, task: InferenceTask, backend: str, n_samples: int) -> None:
+    """Print the method, the certificate, the interval and a lack of samples on stderr."""
     if result.method is not None:
         print_note(f"{backend}: {result.method}, {result.seconds:.1f} s")
     if result.certificate is not None:
@@ -101,11 +123,8 @@ def infer(
     if task == "PR" and result.log_z_interval is not None:
         low, high = (bound / math.log(10) for bound in result.log_z_interval)
         print_note(f"{backend}: the interval of 95 % is {low:.6g} to {high:.6g}")
-    if task == "samples" and result.samples is not None and result.samples[..., 0].size < samples:
-        print_note(f"{backend}: the time sufficed for {result.samples[..., 0].size} samples, not {samples}")
-    text = _format(task, result, whole, observed, backend, variable, samples)
-    with open_output(output) as stream:
-        stream.write(text)
+    if task == "samples" and result.samples is not None and result.samples[..., 0].size < n_samples:
+        print_note(f"{backend}: the time sufficed for {result.samples[..., 0].size} samples, not {n_samples}")
 
 
 def _check_variables(variables: list[int] | None, task: InferenceTask, n_variables: int) -> None:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import heapq
 import math
+import operator
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -130,12 +131,18 @@ class BucketNode:
             b.
         strides: int64[tables, separator], the distance between consecutive states of each separator variable in each
             table; 0 if the table does not contain the variable.
+        n_states: Number of states of the variable.
+        widths: int32[separator], number of states of each variable of the separator.
+        n_rows: Number of joint states of the separator.
     """
 
     variable: int
     separator: tuple[int, ...]
     sources: list[int]
     strides: NDArray[np.int64]
+    n_states: int
+    widths: Int32s
+    n_rows: int
 
 
 class BucketTree:
@@ -158,8 +165,10 @@ class BucketTree:
         """
         self.reduced, self.n_threads, self.clock = reduced, n_threads, clock
         self.sizes = np.array(reduced.sizes, np.int32)
-        self.position = np.empty(len(self.sizes), np.int64)
-        self.position[order.order] = np.arange(len(self.sizes))
+        self.position: list[int] = np.argsort(
+            order.order
+        ).tolist()  # lists, because arrays are slow to read number by number
+        self.n_states: list[int] = self.sizes.tolist()
         self.factors: list[BucketTable] = []
         # For each factor of the reduced graph: index of its table in `factors`, and the factor's axes in this table.
         self.place_of_factor: list[tuple[int, tuple[int, ...]]] = []
@@ -170,30 +179,33 @@ class BucketTree:
 
     def _build(self, order: Int32s) -> None:
         """Assign each factor to the bucket of its first variable in the order; compute the strides of all buckets."""
+        position, sizes = self.position, self.n_states
         earliest: list[list[int]] = [[] for _ in range(len(order))]
         for number, scope in enumerate(self.reduced.scopes):
-            earliest[int(min(self.position[v] for v in scope))].append(number)
+            earliest[min(position[v] for v in scope)].append(number)
         waiting: list[list[tuple[int, tuple[int, ...]]]] = [[] for _ in range(len(order))]
         self.place_of_factor = [(0, ())] * len(self.reduced.scopes)
-        for place, v in enumerate(order.tolist()):
+        variables: list[int] = order.tolist()
+        for place, v in enumerate(variables):
             inputs = waiting[place]
             others = {u for _, scope in inputs for u in scope} | {
                 u for f in earliest[place] for u in self.reduced.scopes[f]
             }
             others.discard(v)
-            n_rows = math.prod(int(self.sizes[u]) for u in others)
+            n_rows = math.prod(sizes[u] for u in others)
             inputs += self._combined_factors(earliest[place], max(n_rows // COMBINED_PART, COMBINED_ROWS))
-            separator = tuple(sorted(others, key=lambda u: -self.position[u]))
+            separator = tuple(sorted(others, key=position.__getitem__, reverse=True))
             strides = np.zeros((len(inputs), len(separator)), np.int64)
             for row, (_, scope) in enumerate(inputs):
                 step = 1
                 for u in reversed(scope):
                     if u != v:
                         strides[row, separator.index(u)] = step
-                    step *= int(self.sizes[u])
-            self.nodes.append(BucketNode(v, separator, [source for source, _ in inputs], strides))
+                    step *= sizes[u]
+            sources, widths = [source for source, _ in inputs], np.array([sizes[u] for u in separator], np.int32)
+            self.nodes.append(BucketNode(v, separator, sources, strides, sizes[v], widths, n_rows))
             if separator:
-                waiting[int(self.position[separator[-1]])].append((-1 - place, separator))
+                waiting[position[separator[-1]]].append((-1 - place, separator))
 
     def _combined_factors(self, numbers: list[int], most_rows: int) -> list[tuple[int, tuple[int, ...]]]:
         """Merge the factors of a bucket into few tables; each merged table has at most ``most_rows`` cells.
@@ -201,11 +213,12 @@ class BucketTree:
         Returns:
             Index in ``factors`` and scope of each new table; the scope is sorted like the separator of a bucket.
         """
+        position, sizes = self.position, self.n_states
         groups: list[tuple[set[int], list[int]]] = []
-        for number in sorted(numbers, key=lambda f: sorted(-self.position[v] for v in self.reduced.scopes[f])):
+        for number in sorted(numbers, key=lambda f: sorted(-position[v] for v in self.reduced.scopes[f])):
             scope = set(self.reduced.scopes[number])
             for joined, members in groups:
-                if math.prod(int(self.sizes[u]) for u in joined | scope) <= most_rows:
+                if math.prod(sizes[u] for u in joined | scope) <= most_rows:
                     joined |= scope
                     members.append(number)
                     break
@@ -213,8 +226,8 @@ class BucketTree:
                 groups.append((scope, [number]))
         tables: list[tuple[int, tuple[int, ...]]] = []
         for joined, members in groups:
-            scope = tuple(sorted(joined, key=lambda u: -self.position[u]))
-            total = np.zeros([self.sizes[u] for u in scope])
+            scope = tuple(sorted(joined, key=position.__getitem__, reverse=True))
+            total = np.zeros([sizes[u] for u in scope])
             for number in members:
                 own = self.reduced.scopes[number]
                 axes = tuple(scope.index(u) for u in own)
@@ -299,13 +312,12 @@ class Messages:
         Raises:
             ImpossibleGraph: All potentials of the message are 0.
         """
-        sizes = self.tree.sizes
         inputs = self.inputs(node)
         in_logs = _need_logs(inputs)
-        message = np.empty(math.prod(int(sizes[u]) for u in node.separator))
-        bucket = _bucket(inputs, in_logs, node, sizes)
+        message = np.empty(node.n_rows)
+        bucket = _bucket(inputs, in_logs, node)
         pieces = _pieces(bucket.n_blocks, _SLICE_BLOCKS)
-        per_block = len(message) * float(sizes[node.variable]) / bucket.n_blocks
+        per_block = node.n_rows * node.n_states / bucket.n_blocks
 
         def one_piece(piece: tuple[int, int]) -> None:
             bucket.collect(in_logs, self.maximised, message, *piece)
@@ -384,15 +396,14 @@ class Messages:
         probability: Floats,
     ) -> Floats:  # fmt: skip
         """Add the marginals of a bucket's tables to ``beliefs``; return the marginal of the bucket's variable."""
-        sizes = self.tree.sizes
-        bucket = _bucket(inputs, in_logs, node, sizes, beliefs)
+        bucket = _bucket(inputs, in_logs, node, beliefs)
         own = self.tables[place]
         # The message before scaling: divided by it, each row of the bucket's product adds up to 1.
         message = own.as_logs() + self.offsets[place] if in_logs else own.values * math.exp(self.offsets[place])
         n_slices = bucket.n_slices
         per_slice = bucket.n_blocks // n_slices
-        sums = np.zeros((n_slices, int(sizes[node.variable])))
-        per_block = DISTRIBUTION_COST * len(message) * float(sizes[node.variable]) / bucket.n_blocks
+        sums = np.zeros((n_slices, node.n_states))
+        per_block = DISTRIBUTION_COST * node.n_rows * node.n_states / bucket.n_blocks
 
         def one_slice(piece: tuple[int, int]) -> None:
             bucket.distribute(in_logs, message, probability, sums[piece[0] // per_slice], *piece)
@@ -422,8 +433,8 @@ class Messages:
         Returns:
             float64[N, K].
         """
-        node, sizes = self.tree.nodes[place], self.tree.sizes
-        total = np.zeros((len(states), int(sizes[node.variable])))
+        node = self.tree.nodes[place]
+        total = np.zeros((len(states), node.n_states))
         at = states[:, list(node.separator)].astype(np.int64)
         for table, strides in zip(self.inputs(node), node.strides, strict=True):
             cells = (at @ strides)[:, None] + np.arange(total.shape[1])
@@ -446,6 +457,8 @@ def best_states(messages: Messages, n_best: int) -> Int32s:
         int32[n_best, n], states of the reduced graph; fewer rows if fewer states are possible.
     """
     tree, n = messages.tree, len(messages.tree.nodes)
+    if n_best == 1:
+        return _best_state(messages)[None]
     # Loss against the best state, a counter that breaks ties, the number of variables to set, the states set so far.
     queue: list[tuple[float, int, int, tuple[int, ...]]] = [(0.0, 0, n, ())]
     states: list[Int32s] = []
@@ -461,7 +474,7 @@ def best_states(messages: Messages, n_best: int) -> Int32s:
             row = messages.log_rows(place, state[None])[0]
             losses = row.max() - row
             first = int(row.argmax())
-            for x in np.flatnonzero(np.isfinite(losses)).tolist() if n_best > 1 else []:
+            for x in np.flatnonzero(np.isfinite(losses)).tolist():
                 if x != first:
                     count += 1
                     heapq.heappush(queue, (loss + float(losses[x]), count, place, (*prefix, x)))
@@ -469,6 +482,25 @@ def best_states(messages: Messages, n_best: int) -> Int32s:
             prefix = (*prefix, first)
         states.append(state)
     return np.array(states, np.int32).reshape(len(states), n)
+
+
+def _best_state(messages: Messages) -> Int32s:
+    """Set the variables in the opposite order of elimination, each to its best state; return the state int32[n]."""
+    tree = messages.tree
+    state = [0] * len(tree.nodes)
+    for node in reversed(tree.nodes):
+        inputs = messages.inputs(node)
+        in_logs = _need_logs(inputs)
+        at = [state[u] for u in node.separator]
+        row: Floats | None = None
+        for table, strides in zip(inputs, node.strides.tolist(), strict=True):
+            first = sum(map(operator.mul, strides, at))
+            values = table.values[first : first + node.n_states]
+            if in_logs and not table.in_logs:
+                values = _log(values)
+            row = values if row is None else row + values if in_logs else row * values
+        state[node.variable] = 0 if row is None else int(row.argmax())
+    return np.array(state, np.int32)
 
 
 def draw_states(messages: Messages, n_samples: int, rng: np.random.Generator) -> Int32s:
@@ -499,16 +531,14 @@ def _need_logs(inputs: Sequence[BucketTable]) -> bool:
 
 
 def _bucket(
-    inputs: Sequence[BucketTable], in_logs: bool, node: BucketNode, sizes: Int32s,
-    beliefs: list[Floats | None] | None = None,
-) -> loops.Bucket:  # fmt: skip
+    inputs: Sequence[BucketTable], in_logs: bool, node: BucketNode, beliefs: list[Floats | None] | None = None
+) -> loops.Bucket:
     """Convert a bucket to its compiled form. A bucket without tables gets a table of ones."""
     tables = [table.as_logs() if in_logs else table.values for table in inputs]
-    widths = np.array([sizes[u] for u in node.separator], np.int32)
     if not tables:
-        tables, strides = [np.zeros(int(sizes[node.variable])) + (0.0 if in_logs else 1.0)], np.zeros((1, 0), np.int64)
-        return loops.Bucket(tables, strides, widths, int(sizes[node.variable]), None)
-    return loops.Bucket(tables, node.strides, widths, int(sizes[node.variable]), beliefs)
+        tables, strides = [np.full(node.n_states, 0.0 if in_logs else 1.0)], np.zeros((1, 0), np.int64)
+        return loops.Bucket(tables, strides, node.widths, node.n_states, None)
+    return loops.Bucket(tables, node.strides, node.widths, node.n_states, beliefs)
 
 
 def _pieces(n: int, length: int) -> list[tuple[int, int]]:

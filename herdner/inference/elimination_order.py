@@ -135,11 +135,16 @@ def reduce_graph(sizes: Int32s, groups: Sequence[TableFactors]) -> ReducedGraph:
     constant = 0.0
     remaining_scopes: list[tuple[int, ...]] = []
     merged: dict[tuple[int, ...], Floats] = {}
+    numbers, possible = index.tolist(), [len(each) for each in states]
     for scope, table in zip(scopes, tables, strict=True):
-        table = table[np.ix_(*(states[v] for v in scope))] if scope else table
-        table = table.reshape([n for n in table.shape if n > 1])
-        rest = tuple(int(index[v]) for v in scope if remaining[v])
-        key, table = tuple(sorted(rest)), table.transpose(np.argsort(rest))
+        if table.shape != tuple(possible[v] for v in scope):
+            table = table[np.ix_(*(states[v] for v in scope))]
+        if 1 in table.shape:
+            table = table.reshape([n for n in table.shape if n > 1])
+        rest = tuple(numbers[v] for v in scope if possible[v] > 1)
+        key = tuple(sorted(rest))
+        if key != rest:
+            table = table.transpose(np.argsort(rest))
         remaining_scopes.append(rest)
         if not key:
             constant += float(table)
@@ -181,7 +186,9 @@ def _possible_states(sizes: Int32s, scopes: list[tuple[int, ...]], tables: list[
         f = next(iter(waiting))
         del waiting[f]
         scope = scopes[f]
-        possible = restricting[f][np.ix_(*(states[v] for v in scope))] if scope else restricting[f]
+        possible = restricting[f]
+        if possible.shape != tuple(len(states[v]) for v in scope):
+            possible = possible[np.ix_(*(states[v] for v in scope))]
         if not possible.any():
             raise ImpossibleGraph("-inf entries forbid every joint state; allow at least one")
         for axis, v in enumerate(scope):
@@ -244,20 +251,21 @@ class EliminationOrder:
         """
         if not is_small:
             return cls(order, math.inf, len(order), 0)
-        position = np.empty(len(order), np.int64)
-        position[order] = np.arange(len(order))
+        position: list[int] = np.argsort(order).tolist()
+        n_states: list[int] = sizes.tolist()
         buckets: list[set[int]] = [set() for _ in range(len(order))]
         for scope in scopes:
-            buckets[int(min(position[v] for v in scope))].update(scope)
+            buckets[min(position[v] for v in scope)].update(scope)
         width, cells, message_cells = 0, 1, 0
-        for bucket, v in zip(buckets, order.tolist(), strict=True):
+        variables: list[int] = order.tolist()
+        for bucket, v in zip(buckets, variables, strict=True):
             separator = bucket - {v}
             width = max(width, len(separator))
-            rows = math.prod(int(sizes[u]) for u in separator)
+            rows = math.prod(n_states[u] for u in separator)
             message_cells += rows
-            cells += rows * int(sizes[v])
+            cells += rows * n_states[v]
             if separator:
-                buckets[int(min(position[u] for u in separator))].update(separator)
+                buckets[min(position[u] for u in separator)].update(separator)
         return cls(order, math.log2(cells), width, message_cells)
 
 
