@@ -27,7 +27,7 @@ from herdner._ext.smoothing cimport (
     CHAIN_LANE_STATES, CHAIN_OK, CHAIN_PATHS, CHAIN_STRETCHES, Smoothed, Workspace, chain_stretch_scores,
     chain_best_scores, chain_has_bad_numbers, chain_path, chain_start_trace, chain_stretches, chain_tables,
     chain_trace_back, chain_stretch_trace, chain_n_lanes, count_edges, edge_marginal, edges_from, in_lines, longest,
-    node_marginals, own_edges, own_sequences, own_tables, pad, padded_tables, smooth, total_log,
+    node_marginals, own_edges, own_sequences, own_tables, padded_tables, padded_with_infinity, smooth, total_log,
 )
 
 
@@ -54,9 +54,9 @@ cdef class Viterbi:
     cdef int n_groups, wide
     cdef object references
 
-    def __cinit__(self, const double[:, ::1] unary, const double[:, :, ::1] tables, const int64_t[::1] offsets,
+    def __cinit__(self, const double[:, ::1] unary, tables, const int64_t[::1] offsets,
                   const int32_t[::1] edge_table, int32_t[::1] states, double[::1] scores):
-        cdef double[:, :, :, ::1] padded = pad(tables, -INFINITY)
+        cdef double[:, :, :, ::1] padded = padded_with_infinity(tables)
         self.unary, self.offsets, self.edge_table, self.states, self.scores = unary, offsets, edge_table, states, scores
         self.c = padded_tables(padded)
         self.rows = np.empty((longest(offsets) + SPARE, padded.shape[3]))
@@ -195,6 +195,20 @@ cdef class Viterbi:
                 return s
         chain_trace_back(&self.c, paths, n_paths)
         return -1
+
+
+@cython.boundscheck(True)
+def add_borders(double[:, :] unary not None, offsets, const double[::1] start not None, const double[::1] end not None):
+    """Add ``start`` [K] to the first token and ``end`` [K] to the last token of each sequence that is not empty."""
+    cdef const int64_t[::1] borders = own_sequences(offsets, unary.shape[0])
+    cdef Py_ssize_t s, k
+    require(start.shape[0] == unary.shape[1] == end.shape[0], "start and end need a number for each state")
+    for s in range(borders.shape[0] - 1):
+        if borders[s] < borders[s + 1]:
+            for k in range(unary.shape[1]):
+                unary[borders[s], k] += start[k]
+            for k in range(unary.shape[1]):
+                unary[borders[s + 1] - 1, k] += end[k]
 
 
 def viterbi(const double[:, ::1] unary not None, tables, offsets, edge_table, int32_t[::1] states not None,

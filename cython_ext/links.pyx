@@ -5,6 +5,7 @@ import numpy as np
 
 cimport cython
 from cpython.unicode cimport PyUnicode_GET_LENGTH, PyUnicode_READ_CHAR
+from libc.math cimport INFINITY
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
 from herdner._ext.memory cimport own, require, require_offsets
@@ -254,20 +255,52 @@ def documents_with_words(TokenSpellings said not None, words, documents):
 
     ``documents``: as in `name_tokens_of_documents`.
     """
-    cdef uint8_t[::1] wanted = np.zeros(said.n_words, np.uint8)
     cdef const int64_t[::1] starts = checked_documents(documents, said.n)
-    cdef uint8_t[::1] has = np.zeros(starts.shape[0], np.uint8)
+    cdef uint8_t[::1] wanted, has
     cdef Py_ssize_t d, token
     cdef object number
+    cdef list numbers = []
     for word in words:
         number = said.words.get(word)
         if number is not None and number < said.n_words:
-            wanted[<Py_ssize_t> number] = 1
+            numbers.append(number)
+    if not numbers:
+        return []
+    wanted, has = np.zeros(said.n_words, np.uint8), np.zeros(starts.shape[0], np.uint8)
+    for number in numbers:
+        wanted[<Py_ssize_t> number] = 1
     with nogil:
         for d in range(starts.shape[0] - 1):
             for token in range(starts[d], starts[d + 1]):
                 has[d] |= wanted[said.at[token].word]
     return np.flatnonzero(has).tolist()
+
+
+@cython.boundscheck(True)
+def is_touched(list ends not None, Py_ssize_t n, starts, stops):
+    """Return, for each of M spans of n tokens, whether a link joins one of its tokens: bool[M].
+
+    ``ends`` holds arrays of links int32[F, 2]; ``starts`` and ``stops`` int64[M] are the borders of the spans.
+    """
+    cdef const int64_t[::1] first = own(starts, np.int64, 1, "starts"), last = own(stops, np.int64, 1, "stops")
+    cdef const int32_t[:, ::1] links
+    cdef int64_t[::1] linked_before = np.zeros(n + 1, np.int64)  # number of linked tokens before each token
+    cdef Py_ssize_t f, k
+    require(first.shape[0] == last.shape[0], "each span needs a start and an end")
+    for part in ends:
+        links = own(part, np.int32, 2, "links")
+        require(links.shape[1] == 2, "links must have two columns")
+        for f in range(links.shape[0]):
+            require(0 <= links[f, 0] < n and 0 <= links[f, 1] < n, "links must join tokens")
+            linked_before[links[f, 0] + 1] = linked_before[links[f, 1] + 1] = 1
+    for k in range(n):
+        linked_before[k + 1] += linked_before[k]
+    touched = np.empty(first.shape[0], np.bool_)
+    cdef uint8_t[::1] result = touched.view(np.uint8)
+    for k in range(first.shape[0]):
+        require(0 <= first[k] <= last[k] <= n, "spans must consist of tokens")
+        result[k] = linked_before[last[k]] > linked_before[first[k]]
+    return touched
 
 
 def merge_links(list ends not None):
@@ -332,6 +365,20 @@ cdef distinct(const int64_t[::1] values):
     for i in range(which.shape[0]):
         which[i] = ranks[which[i]]
     return np.array(ascending, np.int64), indices
+
+
+def has_chains(const double[:, ::1] unary not None, sentence_offsets):
+    """Return True if no sentence is empty and no log-potential is NaN or +inf."""
+    cdef const int64_t[::1] borders = own(sentence_offsets, np.int64, 1, "sentence_offsets")
+    cdef const double* value = &unary[0, 0] if unary.shape[0] and unary.shape[1] else NULL
+    cdef Py_ssize_t s, i
+    cdef bint good = True
+    for s in range(1, borders.shape[0]):
+        good &= borders[s - 1] < borders[s]
+    with nogil:
+        for i in range(unary.shape[0] * unary.shape[1]):
+            good &= value[i] < INFINITY
+    return good
 
 
 def add_messages(double[:, ::1] total not None, ends, scale,

@@ -29,6 +29,7 @@ cdef extern from *:
 cdef class Memory:
     def __cinit__(self):
         self.view.buf = NULL
+        self.forms = {}
 
     cdef int fill(self, array) except -1:
         """Take the memory of a contiguous array to which nobody else refers."""

@@ -11,7 +11,7 @@ import numpy as np
 from libc.math cimport INFINITY, exp, fabs
 from libc.stdint cimport int32_t, int64_t
 
-from herdner._ext.memory cimport own, require, require_offsets
+from herdner._ext.memory cimport Memory, memory_of, own, require, require_offsets
 
 
 cdef object own_tables(tables, Py_ssize_t n_states):
@@ -62,6 +62,35 @@ cdef object pad(const double[:, :, ::1] tables, double filler):
                 rows[0, t, i, j] = tables[t, i, j] if j < n_states else filler
                 rows[1, t, i, j] = tables[t, j, i] if j < n_states else filler
     return padded
+
+
+cdef dict forms_of(tables):
+    """Return the dictionary in which sealed memory keeps forms of its tables, or a new one for a part of the memory."""
+    cdef Memory memory = memory_of(tables)
+    return {} if memory is None or memory.view.len != tables.nbytes else memory.forms
+
+
+cdef object padded_with_infinity(tables):
+    """Return the tables with rows padded by -inf, as `pad` does, for a private copy of tables.
+
+    Tables that many calls share are padded once if they are sealed.
+    """
+    cdef dict forms = forms_of(tables)
+    key = "padded", tables.shape
+    padded = forms.get(key)
+    if padded is None:
+        padded = forms[key] = pad(tables, -INFINITY)
+    return padded
+
+
+cdef ScaledTables scaled_tables(tables):
+    """Return the `ScaledTables` of a private copy of tables, which are computed once if the tables are sealed."""
+    cdef dict forms = forms_of(tables)
+    key = "scaled", tables.shape
+    scaled = forms.get(key)
+    if scaled is None:
+        scaled = forms[key] = ScaledTables(tables)
+    return scaled
 
 
 cdef int log_forward(Smoothed *c, const double *unary, int64_t n, const int32_t *edge_table) noexcept nogil:
@@ -229,11 +258,12 @@ cdef class ScaledTables:
 
 cdef class Workspace:
     def __cinit__(self, tables, int64_t n):
-        cdef const double[:, :, ::1] own_copy = own(tables, np.float64, 3, "tables")
+        cdef object copy = own(tables, np.float64, 3, "tables")
+        cdef const double[:, :, ::1] own_copy = copy
         cdef double[:, :, ::1] rows
         require(0 < n < 1 << 48, "sequences must have tokens")
         cdef double[:, ::1] norms = np.empty((3, n))
-        self.scaled = ScaledTables(own_copy)
+        self.scaled = scaled_tables(copy)
         self.c.scaled, self.c.scalable, self.c.tables = self.scaled.c, self.scaled.scalable, &own_copy[0, 0, 0]
         rows = np.empty((4, n, self.c.scaled.stride))
         self.work = np.empty(self.c.scaled.n_states * self.c.scaled.stride)

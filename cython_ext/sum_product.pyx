@@ -22,8 +22,8 @@ from libc.stdint cimport int32_t, int64_t, uint8_t
 from herdner._ext.smoothing cimport (
     CHAIN_EXTREME, CHAIN_OK, ScaledTables, Smoothed, Workspace, chain_cavity, chain_exponentials,
     chain_message, chain_multiply, chain_product, chain_replace_message, chain_start_backward, chain_tables, edges_from,
-    joined, log_sum_exp, longest, node_marginals, own_edges, own_sequences, own_tables, scaled_passes, smooth,
-    soft_max, total_log,
+    joined, log_sum_exp, longest, node_marginals, own_edges, own_sequences, own_tables, scaled_passes, scaled_tables,
+    smooth, soft_max, total_log,
 )
 from herdner._ext.memory cimport own, require
 from prefetch cimport prefetch
@@ -77,12 +77,14 @@ cdef class SumProduct:
     cdef readonly int64_t fault      # a variable of a chain without an allowed labelling, or -1
 
     def __cinit__(self, chains, double damping, double tolerance):
+        cdef int64_t slot, n, n_slots, n_fresh, n_chains
+        cdef int k, n_states
         form = chains.form
         self.unary = own(form.unary, np.float64, 2, "unary")
-        n, n_states = self.unary.shape[0], self.unary.shape[1]
+        n, n_states = self.unary.shape[0], <int> self.unary.shape[1]
         self.offsets, tables = own_sequences(form.offsets, n), own_tables(form.tables, n_states)
         self.edge_table = own_edges(form.edge_table, n, len(tables))
-        self.link_tables = own_tables(chains.tables, n_states)
+        link_tables = self.link_tables = own_tables(chains.tables, n_states)
         scopes = own(chains.scopes, np.int32, 2, "scopes")
         table_of_edge = own(np.ascontiguousarray(chains.table_of_edge), np.int32, 1, "table_of_edge")
         check_links(self.offsets, scopes, table_of_edge, self.link_tables.shape[0])
@@ -90,17 +92,24 @@ cdef class SumProduct:
         self.space = Workspace(tables, longest(self.offsets))
         self.unary_with_messages = np.empty((longest(self.offsets), n_states))
         self.damping, self.tolerance, self.fault = damping, tolerance, -1
-        self.scaled = ScaledTables(self.link_tables)
+        self.scaled = scaled_tables(link_tables)
         self.links = self.scaled.c
         self.set_slots(scopes, table_of_edge)
         n_slots, n_fresh = self.variable.shape[0], max(1, longest(self.slot_starts))
-        self.messages, self.fresh = np.zeros((n_slots, self.links.stride)), np.zeros((n_fresh, self.links.stride))
-        self.messages[:, :n_states] = 1.0
-        self.log_messages, self.log_fresh = np.empty((n_slots, n_states)), np.empty((n_fresh, n_states))
-        self.outdated, self.numeric = np.zeros(n_slots, np.uint8), np.ones(n_slots, np.uint8)
-        self.is_fresh, self.fresh_numeric = np.empty((2, n_fresh), np.uint8)
-        self.has_beliefs, self.log_domain = np.zeros((2, n_chains), np.uint8)
-        self.stale, self.pending, self.log_zs = np.ones(n_chains, np.uint8), np.ones(n_chains), np.empty(n_chains)
+        cdef double[:, ::1] rows = np.zeros((n_slots + n_fresh, self.links.stride))
+        self.messages, self.fresh = rows[:n_slots], rows[n_slots:]
+        for slot in range(n_slots):
+            for k in range(n_states):
+                self.messages[slot, k] = 1.0
+        cdef double[:, ::1] log_rows = np.empty((n_slots + n_fresh, n_states))
+        self.log_messages, self.log_fresh = log_rows[:n_slots], log_rows[n_slots:]
+        cdef uint8_t[:, ::1] of_slot = np.zeros((2, n_slots), np.uint8), of_fresh = np.empty((2, n_fresh), np.uint8)
+        cdef uint8_t[:, ::1] of_chain = np.zeros((3, n_chains), np.uint8)
+        self.outdated, self.numeric = of_slot[0], of_slot[1]
+        self.is_fresh, self.fresh_numeric = of_fresh[0], of_fresh[1]
+        self.has_beliefs, self.log_domain, self.stale = of_chain[0], of_chain[1], of_chain[2]
+        self.numeric[:], self.stale[:] = 1, 1
+        self.pending, self.log_zs = np.ones(n_chains), np.empty(n_chains)
         self.n_stale, self.n_updates, self.any_logs = n_chains, 0, not self.scaled.scalable
         self.scratch = np.empty((5, self.links.stride))
         # Padding after the last row, so that loops may read whole strides.
@@ -112,8 +121,9 @@ cdef class SumProduct:
         cdef int side
         cdef int32_t[:, ::1] slot_of = np.empty((n_links, 2), np.int32)
         cdef int64_t[::1] ends = np.zeros(self.unary.shape[0] + 1, np.int64)  # the end of each variable's slots
-        self.variable, self.partner, self.link, self.table = np.empty((4, 2 * n_links), np.int32)
-        self.far, self.far_chain = np.empty((2, 2 * n_links), np.int32)
+        cdef int32_t[:, ::1] rows = np.empty((6, 2 * n_links), np.int32)
+        self.variable, self.partner, self.link, self.table = rows[0], rows[1], rows[2], rows[3]
+        self.far, self.far_chain = rows[4], rows[5]
         self.second = np.empty(2 * n_links, np.uint8)
         self.slot_starts = np.zeros(self.offsets.shape[0], np.int64)
         for e in range(n_links):

@@ -1,6 +1,9 @@
 import numpy as np
 from numpy.typing import NDArray
 
+def add_borders(
+    unary: NDArray[np.float64], offsets: NDArray[np.int64], start: NDArray[np.float64], end: NDArray[np.float64]
+) -> None: ...
 def viterbi(
     unary: NDArray[np.float64],
     tables: NDArray[np.float64],

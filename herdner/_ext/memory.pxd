@@ -12,11 +12,13 @@ cdef class Memory:
     """
     cdef object array
     cdef Py_buffer view
+    cdef dict forms  # values that compiled code computed from the memory, by their names
 
     cdef int fill(self, array) except -1
     cdef object to_array(self)
 
 
+cdef Memory memory_of(array)
 cdef object view_of(array)
 cdef object own(value, dtype, int n_axes, str name)
 cdef int require(bint valid, str fault) except -1

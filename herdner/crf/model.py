@@ -9,7 +9,9 @@ from functools import cached_property, partial
 import numpy as np
 from numpy.typing import NDArray
 
-from herdner._ext.links import add_messages, merge_links
+from herdner._ext.chain import add_borders
+from herdner._ext.links import add_messages, has_chains, merge_links
+from herdner.base.arrays import frozen
 from herdner.crf.templates import SkipChain
 from herdner.graph import FactorGraph, TableFactors, TableGraph, chain_graph
 from herdner.graph.chains import ChainForm
@@ -17,6 +19,7 @@ from herdner.graph.linked_chains import LinkedChains
 from herdner.inference.linear_chain import check_tables, decode, forward_backward
 from herdner.text.tags import Scheme, allowed_transitions
 
+_MOST_KNOWN_SUMS = 100
 _MOST_TABLES = 62  # largest number of link tables: a bit mask has one bit for each
 
 Links = Sequence[NDArray[np.int32]]
@@ -87,13 +90,42 @@ class SkipChainModel:
 
     @cached_property
     def transitions(self) -> NDArray[np.float64]:
-        """Checked transition table in the form that the chain loops read, float64[1, K, K]."""
-        return check_tables(self.transition, len(self.start))
+        """Checked transition table in the form that the chain loops read, float64[1, K, K]. It is sealed."""
+        return frozen(check_tables(self.transition, len(self.start)), np.float64, "transition")
 
     @cached_property
     def _largest_addend(self) -> float:
         """Bound on the log-potentials that a transition and all links of two tokens can add up to."""
         return max(self.transition.max(), sum(max(each.table.max(), 0) for each in self.link_tables))
+
+    @cached_property
+    def _known_sums(self) -> dict[tuple[tuple[int, ...], ...], tuple[NDArray[np.float64], NDArray[np.float64]]]:
+        """Results of `_sums`, by its arguments."""
+        return {}
+
+    def _sums(
+        self, present: tuple[int, ...], combinations: tuple[int, ...]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the sums of link tables, and the tables of edges in chains, for C combinations of link tables.
+
+        Args:
+            present: Indices of the link tables that have links.
+            combinations: Combinations of these tables, as `merge_links` returns them.
+
+        Returns:
+            float64[C, K, K], the sum of each combination; and float64[1 + 2 C, K, K], the transition table, the
+            transition table plus each combination, and each combination. Both are sealed.
+        """
+        key = present, combinations
+        if key not in self._known_sums:
+            tables, transition = [self.link_tables[i].table for i in present], self.transition
+            addends = [[table for r, table in enumerate(tables) if mask >> r & 1] for mask in combinations]
+            sums = np.array([sum(tables, np.zeros_like(transition)) for tables in addends])
+            of_edges = np.stack([transition, *(sum(tables, transition) for tables in addends), *sums])
+            if len(self._known_sums) >= _MOST_KNOWN_SUMS:
+                self._known_sums.clear()
+            self._known_sums[key] = frozen(sums, np.float64, "sums"), frozen(of_edges, np.float64, "of_edges")
+        return self._known_sums[key]
 
     def unroll(self, unary: NDArray[np.float64], sentence_offsets: NDArray[np.int64], links: Links = ()) -> FactorGraph:
         """Build the factor graph of a document with the tables of the model.
@@ -149,26 +181,24 @@ class SkipChainModel:
             The linked chains; None if a sentence is empty, a table lists a link twice, there are more than 62 link
             tables, or a log-potential is NaN or +inf.
         """
-        tables = [each.table for each, ends in zip(self.link_tables, links, strict=True) if len(ends)]
-        if (sentence_offsets[1:] <= sentence_offsets[:-1]).any() or len(tables) > _MOST_TABLES:
+        present = tuple(i for i, (_, ends) in enumerate(zip(self.link_tables, links, strict=True)) if len(ends))
+        unary, offsets = self.with_borders(unary, sentence_offsets), sentence_offsets
+        if len(present) > _MOST_TABLES or not has_chains(unary, offsets) or not self._largest_addend < np.inf:
             return None
-        unary, transition, offsets = self.with_borders(unary, sentence_offsets), self.transition, sentence_offsets
-        joint = merge_links([ends for ends in links if len(ends)])
-        if joint is None or not max(unary.max(), self._largest_addend) < np.inf:
+        joint = merge_links([links[i] for i in present])
+        if joint is None:
             return None
-        (ends, which, combinations), nothing = joint, np.zeros_like(transition)
-        addends = [[table for r, table in enumerate(tables) if mask >> r & 1] for mask in combinations.tolist()]
-        link_tables = np.array([sum(tables, nothing) for tables in addends])
-        chain_tables, edge_table, near = transition[None], None, ends[:, 1] - ends[:, 0] == 1
+        ends, which, combinations = joint
+        link_tables, tables_of_edges = self._sums(present, tuple(combinations.tolist()))
+        chain_tables, edge_table, near = self.transitions, None, ends[:, 1] - ends[:, 0] == 1
         if near.any():  # a link between neighbours changes the table of their edge, or joins two sentences
             later, starts = ends[near, 1], np.zeros(len(unary) + 1, np.bool_)
             starts[offsets] = True
             across = starts[later]
             starts[later] = False
             offsets = np.flatnonzero(starts)
-            chain_tables = np.stack([transition, *(sum(tables, transition) for tables in addends), *link_tables])
-            edge_table = np.zeros(len(unary), np.int32)
-            edge_table[later] = 1 + which[near] + len(addends) * across
+            chain_tables, edge_table = tables_of_edges, np.zeros(len(unary), np.int32)
+            edge_table[later] = 1 + which[near] + len(combinations) * across
             ends, which = ends[~near], which[~near]
         return LinkedChains(ChainForm(None, offsets, unary, chain_tables, edge_table, 0.0), ends, which, link_tables)
 
@@ -230,8 +260,7 @@ class SkipChainModel:
             return unary
         if not overwrite_unary:
             unary = unary.copy()
-        unary[sentence_offsets[:-1]] += self.start
-        unary[sentence_offsets[1:] - 1] += self.end
+        add_borders(unary, sentence_offsets, self.start, self.end)
         return unary
 
     def without_borders(self) -> SkipChainModel:
@@ -264,5 +293,6 @@ class SkipChainModel:
         """
         total = unary if overwrite_unary else unary.copy()
         for each, ends in zip(self.link_tables, links, strict=True):
-            add_messages(total, ends, None, each.table, np.ascontiguousarray(marginals, np.float64))
+            if len(ends):
+                add_messages(total, ends, None, each.table, np.ascontiguousarray(marginals, np.float64))
         return total

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from herdner._ext.calibration import calibrated_log_odds, means_of_documents
 from herdner.base.arrays import Floats, Int64s
 
 _NEAREST = 1e-12  # smallest distance of clipped probabilities from 0 and 1, where log-odds are infinite
@@ -67,8 +68,7 @@ class CalibrationInputs(NamedTuple):
         """
         clipped = np.minimum(np.maximum([self.confidence, self.without_links], _NEAREST), 1 - _NEAREST)
         odds, chain_odds = np.log(clipped) - np.log1p(-clipped)
-        sizes = np.maximum(np.bincount(self.document), 1)
-        document = (np.bincount(self.document, self.without_links) / sizes)[self.document]
+        document = means_of_documents(self.document, self.without_links)
         return odds, chain_odds, np.minimum(self.length, _LONGEST) - 1.0, document
 
 
@@ -120,13 +120,11 @@ class Calibration:
         Returns:
             float64[M], probabilities.
         """
-        with_links, without_links, constant = self.linked
-        odds, chain_odds, extra_tokens, document_confidence = inputs.regressors()
-        linked = with_links * odds + without_links * chain_odds + constant
-        total = np.where(inputs.is_linked, linked, self.unlinked[0] * odds + self.unlinked[1])
-        total += np.array([self.labels.get(label, 0.0) for label in inputs.label], np.float64)
-        total += self.length * extra_tokens + self.document * document_confidence
-        return np.where((inputs.confidence >= 1) & (inputs.without_links >= 1), 1.0, _probability(total))
+        is_certain = np.minimum(inputs.confidence, inputs.without_links) >= 1
+        constants = np.array([self.labels.get(label, 0.0) for label in inputs.label], np.float64)
+        flags = inputs.is_linked.view(np.uint8), is_certain.view(np.uint8)
+        weights = self.linked, self.unlinked, self.length, self.document
+        return _probability(calibrated_log_odds(*inputs.regressors(), *flags, constants, *weights))
 
     @classmethod
     def fit(

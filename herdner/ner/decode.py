@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from herdner._ext.features import Extractor
+from herdner._ext.links import is_touched
 from herdner._ext.spellings import TokenSpellings, spell_tokens
 from herdner.base.arrays import Floats, Int64s
 from herdner.crf.link_rules import HasTokens, find_links_of_all
@@ -144,18 +145,17 @@ def span_beliefs(
     first, stops, labels = chunks
     linked, chain = np.zeros(len(first), np.bool_), None
     if any(map(len, links)):
-        is_linked = np.zeros(len(unary) + 1, np.int64)
-        for each in links:
-            is_linked[each.ravel() + 1] = 1
-        linked_before = is_linked.cumsum()  # number of linked tokens before each token
-        linked = linked_before[stops] > linked_before[first]
+        linked = is_touched(list(links), len(unary), first, stops)
         chain = span_confidences(crf, unary, sentence_offsets, (), decoded, first[linked], stops[linked])
     with_links = span_confidences(crf, unary, sentence_offsets, links, decoded, first, stops, overwrite_unary)
     without_links = with_links
     if chain is not None:
         without_links = with_links.copy()
         without_links[linked] = chain
-    document = np.asarray(starts).searchsorted(first, "right") - 1
+    if len(starts) <= 2:  # one document
+        document = np.zeros(len(first), np.int64)
+    else:
+        document = np.asarray(starts).searchsorted(first, "right") - 1
     return CalibrationInputs(with_links, without_links, linked, labels, stops - first, document)
 
 
@@ -183,9 +183,12 @@ def concatenate(
         documents: D documents with tokens.
         spellings: Spelling features of all tokens; None computes them.
     """
-    starts = np.array([0, *accumulate(len(document.tokens) for document in documents)])
-    pairs = zip(documents, starts, strict=False)
-    offsets = np.concatenate([np.zeros(1, np.int64), *(d.sentence_offsets[1:] + start for d, start in pairs)])
+    starts = np.array([0, *accumulate([len(document.tokens) for document in documents])])
+    if len(documents) == 1:
+        offsets = documents[0].sentence_offsets
+    else:
+        pairs = zip(documents, starts.tolist(), strict=False)
+        offsets = np.concatenate([np.zeros(1, np.int64), *(d.sentence_offsets[1:] + start for d, start in pairs)])
     if spellings is None:
         spellings = spell_tokens([token for document in documents for token in document.tokens])
     rules = [each.template.rule for each in crf.link_tables]
@@ -307,7 +310,7 @@ class Decoder:
         chunks = chunks_from_states(decoded.states, self.tags, offsets)
         beliefs = span_beliefs(crf, unary, offsets, links, decoded, chunks, starts, overwrite_unary=True)
         confidences = beliefs.confidence if self.calibration is None else self.calibration(beliefs)
-        borders = np.searchsorted(chunks.starts, starts).tolist()
+        borders = [0, len(confidences)] if len(documents) == 1 else np.searchsorted(chunks.starts, starts).tolist()
         tagged: list[Document] = []
         for d, (document, start) in enumerate(zip(documents, starts.tolist(), strict=False)):
             own = slice(borders[d], borders[d + 1])

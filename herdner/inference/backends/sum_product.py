@@ -169,8 +169,10 @@ def _best_state(form: ChainForm, loop: loops.SumProduct) -> Int32s:
 
     Parts of the chains are decoded one after the other, to save memory.
     """
-    state = np.empty(len(form.unary), np.int32)
     n_chains = len(form.offsets) - 1
+    if len(form.unary) <= BLOCK:
+        return decode(loop.unaries(0, n_chains), form.tables, form.offsets, form.edge_table)[0]
+    state = np.empty(len(form.unary), np.int32)
     cuts = np.searchsorted(form.offsets[:-1], np.arange(0, len(form.unary), BLOCK)).tolist()
     for first, last in pairwise(sorted({*cuts, n_chains})):
         start, end = form.offsets[first], form.offsets[last]
