@@ -23,6 +23,9 @@ from prefetch cimport prefetch
 
 from herdner._ext.strings cimport Strings, data_of, kind_of, length_of, read
 
+cdef extern from "allocation.h":
+    bint is_addressable(int64_t n, size_t size)
+
 cdef extern from "Python.h":
     void write "PyUnicode_WRITE"(int, void*, Py_ssize_t, Py_UCS4) nogil
     str PyUnicode_FromKindAndData(int, void*, Py_ssize_t)
@@ -58,7 +61,7 @@ cdef struct Column:
 
 cdef void* enlarged(void* memory, int64_t n, size_t size) except NULL:
     """Return the memory with room for n elements."""
-    cdef void* moved = PyMem_RawRealloc(memory, n * size)
+    cdef void* moved = PyMem_RawRealloc(memory, n * size) if is_addressable(n, size) else NULL
     if moved == NULL:
         raise MemoryError("no memory is left for the attributes of the items")
     return moved

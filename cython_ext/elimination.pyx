@@ -17,6 +17,9 @@ from libc.stdint cimport int32_t, int64_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy, memset
 
+cdef extern from "allocation.h" nogil:
+    bint is_addressable(int64_t n, size_t size)
+
 cdef extern from *:
     """
     #define popcount64(x) __builtin_popcountll(x)
@@ -190,6 +193,8 @@ def find_order(const int64_t[::1] starts not None, const int32_t[::1] neighbours
     if starts.shape[0] != n + 1 or order.shape[0] != n or n and (starts[0] != 0 or starts[n] != neighbours.shape[0]):
         raise ValueError("starts, log_sizes and order do not fit each other")
     g.n, g.words, g.work = n, (n + 63) // 64, 0
+    if not is_addressable(<int64_t> n * g.words, sizeof(uint64_t)):
+        raise MemoryError("no memory for an elimination order")
     g.adjacent = <uint64_t*> calloc(max(1, n * g.words), sizeof(uint64_t))
     g.alive = <uint64_t*> calloc(max(1, g.words), sizeof(uint64_t))
     g.log_size = <double*> malloc(max(1, n) * sizeof(double))

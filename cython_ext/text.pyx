@@ -18,6 +18,9 @@ from hashing cimport hash_char, hash_start, mix
 
 from herdner._ext.strings cimport Strings, read
 
+cdef extern from "allocation.h":
+    bint is_addressable(int64_t n, size_t size)
+
 cdef extern from "Python.h":
     bint Py_UNICODE_ISALNUM(Py_UCS4) nogil
     bint Py_UNICODE_ISLOWER(Py_UCS4) nogil
@@ -58,7 +61,8 @@ cdef class Runs:
     cdef Text* views
 
     def __cinit__(self, list texts not None, Strings splits not None):
-        cdef Py_ssize_t n_texts = len(texts), i, most = 1
+        cdef Py_ssize_t n_texts = len(texts), i
+        cdef int64_t most = 1
         cdef str text
         self.texts, self.splits, self.long = list(texts), splits, {}
         self.views = <Text*> PyMem_RawCalloc(n_texts + 1, sizeof(Text))
@@ -68,7 +72,8 @@ cdef class Runs:
             text = self.texts[i]
             self.views[i] = Text(PyUnicode_DATA(text), PyUnicode_GET_LENGTH(text), PyUnicode_KIND(text), 0)
             most += (self.views[i].n + 1) // 2
-        self.at = <Run*> PyMem_RawMalloc(most * sizeof(Run))  # pages beyond the last run are never touched
+        if is_addressable(most, sizeof(Run)):
+            self.at = <Run*> PyMem_RawMalloc(most * sizeof(Run))  # pages beyond the last run are never touched
         if self.at == NULL:
             raise MemoryError("no memory is left for the words of the texts")
         with nogil:

@@ -23,4 +23,4 @@ def test_example_prints_its_output(code: str, output: str, capsys, tmp_path, mon
 
 
 def test_the_readme_is_short() -> None:
-    assert len(README.split()) < 820
+    assert len(README.split()) < 800

@@ -36,7 +36,7 @@ engine *engine_new(int64_t n_groups) {
     engine *e = calloc(1, sizeof(engine));
     if (!e) return NULL;
     e->n_groups = (int)n_groups;
-    e->groups = calloc(n_groups + 1, sizeof(factor_group));
+    e->groups = zeroed_memory(n_groups + 1, sizeof(factor_group));
     if (e->groups) return e;
     free(e);
     return NULL;
@@ -129,8 +129,8 @@ static void begin_sampler(engine *e) {
 static int64_t allocate_sites(engine *e) {
     const weights_fields *w = &e->s.w;
     const int64_t n = e->s.m.c.n;
-    packed_site *sites = e->s.sites = malloc(n * sizeof(packed_site));
-    int32_t *rest = e->s.rest = malloc((w->key_starts[n] + 1) * sizeof(int32_t));
+    packed_site *sites = e->s.sites = array_memory(n, sizeof(packed_site));
+    int32_t *rest = e->s.rest = array_memory(w->key_starts[n] + 1, sizeof(int32_t));
     if (!sites || !rest) return NO_MEMORY;
     for (int64_t i = 0; i < n; i++) {
         const int64_t begin = w->key_starts[i], end = w->key_starts[i + 1];
@@ -145,8 +145,8 @@ static int64_t allocate_sites(engine *e) {
             if (k != before - 1) rest[begin + sites[i].n_rest++] = w->key_members[k];
     }
     if (!w->n_dense) return 0;
-    e->places_memory = calloc(w->n_dense + 2, sizeof(packed_row));
-    if (w->draw == DRAW_BINS) e->s.owners = calloc(w->n_dense + 1, sizeof(uint16_t));
+    e->places_memory = zeroed_memory(w->n_dense + 2, sizeof(packed_row));
+    if (w->draw == DRAW_BINS) e->s.owners = zeroed_memory(w->n_dense + 1, sizeof(uint16_t));
     if (!e->places_memory || (w->draw == DRAW_BINS && !e->s.owners)) return NO_MEMORY;
     advise_large_pages(e->places_memory, (w->n_dense + 2) * sizeof(packed_row));
     e->s.places = (packed_row *)(((uintptr_t)e->places_memory + CACHE_LINE - 1) & ~(uintptr_t)(CACHE_LINE - 1));
@@ -162,16 +162,16 @@ static int64_t allocate(engine *e) {
     for (int64_t i = 0; e->setup.loop != LOOP_GRID && i < e->s.m.c.n; i++)
         if (e->s.m.c.widths[i] > widest) widest = e->s.m.c.widths[i];
     e->n_tables = !e->s.w.needs_table ? 0 : own ? n_shards : 1;
-    e->tables = calloc(e->n_tables + 1, sizeof(hash_table));
-    e->stores = calloc(e->n_tables + 1, sizeof(packed_store));
-    e->flips = malloc((n_shards + 1) * sizeof(flips));
-    if (e->arrays.counts) e->byte_counts = calloc(e->arrays.n_counts + 1, 1);
-    e->workers = calloc(n_threads, sizeof(worker));
+    e->tables = zeroed_memory(e->n_tables + 1, sizeof(hash_table));
+    e->stores = zeroed_memory(e->n_tables + 1, sizeof(packed_store));
+    e->flips = array_memory(n_shards + 1, sizeof(flips));
+    if (e->arrays.counts) e->byte_counts = zeroed_memory(e->arrays.n_counts + 1, 1);
+    e->workers = zeroed_memory(n_threads, sizeof(worker));
     if (e->s.w.packed && allocate_sites(e)) return NO_MEMORY;
     /* Packed weights hide the latency that precomputed totals would save. */
     const int precomputes = (e->s.w.draw == DRAW_BINS || e->s.w.draw == DRAW_BLANKET) && !e->s.w.packed;
     if (precomputes && e->setup.loop == LOOP_CATEGORICAL && e->s.m.c.n_rows && e->s.m.c.n_rows <= MAX_TRANSPOSED) {
-        e->s.m.transposed = calloc(e->s.m.c.n_rows, sizeof(double));
+        e->s.m.transposed = zeroed_memory(e->s.m.c.n_rows, sizeof(double));
         if (!e->s.m.transposed) return NO_MEMORY;
     }
     if (!e->tables || !e->stores || !e->flips || !e->workers || (e->arrays.counts && !e->byte_counts)) return NO_MEMORY;
@@ -180,17 +180,17 @@ static int64_t allocate(engine *e) {
         worker *w = &e->workers[k];
         w->uniform_index = w->order_index = -1;
         w->flips = e->flips;
-        w->row = malloc(3 * widest * sizeof(double));
+        w->row = array_memory(3 * widest, sizeof(double));
         if (!w->row) return NO_MEMORY;
         w->cumulative = w->row + widest;
         w->p = w->row + 2 * widest;
     }
     if (!e->blocks.first) return 0;
     blocks *b = &e->blocks;
-    b->exp_tables = malloc(b->n_tables * sizeof(double));
-    b->filter = malloc(b->longest * b->stride * sizeof(double));
-    b->row = malloc(3 * widest * sizeof(double));
-    b->outside_hash = malloc(b->longest * sizeof(uint64_t));
+    b->exp_tables = array_memory(b->n_tables, sizeof(double));
+    b->filter = array_memory(b->longest * b->stride, sizeof(double));
+    b->row = array_memory(3 * widest, sizeof(double));
+    b->outside_hash = array_memory(b->longest, sizeof(uint64_t));
     b->beta = -1.0;
     return b->exp_tables && b->filter && b->row && b->outside_hash ? 0 : NO_MEMORY;
 }

@@ -156,8 +156,12 @@ typedef struct { ARRAYS_FIELDS(DECLARE) } arrays_fields;
 typedef struct { GROUP_FIELDS(DECLARE) } factor_group;
 typedef struct { COUNTING_FIELDS(DECLARE) } counting_tables;
 
-/* gibbs.pyx writes a pointer and the integers after it as consecutive 64-bit words. */
-_Static_assert(sizeof(void *) == 8 && sizeof(double) == 8, "the fields of a struct are 64-bit words");
+/* gibbs.pyx writes a pointer and the integers after it as consecutive 64-bit words. A pointer of 32 bits is followed by
+ * padding; it is the lower half of its word on a little-endian machine, such as WebAssembly. */
+#if UINTPTR_MAX < UINT64_MAX
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "a pointer is the lower half of a 64-bit word");
+#endif
+_Static_assert(sizeof(void *) <= 8 && sizeof(double) == 8, "the fields of a struct fit into 64-bit words");
 _Static_assert(offsetof(factor_group, n_scale) == offsetof(factor_group, scale) + 8 &&
                    offsetof(factor_group, scale_stride) == offsetof(factor_group, scale) + 16,
                "the length and the stride of an array follow its pointer");

@@ -12,6 +12,7 @@
 #include <sys/mman.h>
 #endif
 
+#include "../allocation.h"
 #include "engine.h"
 #include "random_numbers.h"
 
@@ -28,15 +29,17 @@ static inline void advise_large_pages(void *memory, size_t bytes) {
 #endif
 }
 
-/* Memory that begins with a cache line. */
-static inline void *table_memory(size_t bytes) {
+/* Uninitialised memory for n entries of `size` bytes that begins with a cache line, or NULL. */
+static inline void *table_memory(int64_t n, size_t size) {
 #ifdef __linux__
     void *memory;
+    if (!is_addressable(n, size)) return NULL;
+    const size_t bytes = (size_t)n * size;
     if (posix_memalign(&memory, bytes < LARGE_PAGE ? CACHE_LINE : LARGE_PAGE, bytes)) return NULL;
     advise_large_pages(memory, bytes);
     return memory;
 #else
-    return malloc(bytes);
+    return array_memory(n, size);
 #endif
 }
 
@@ -73,7 +76,7 @@ static int64_t hash_table_reserve(hash_table *t, int64_t size, int64_t initial, 
     int64_t after = before ? before * growth : initial;
     if (before && after * size > max_bytes) after = before * 2;
     if (after * size > max_bytes) return WEIGHTS_FULL;
-    hash_table larger = {table_memory(after * size), (uint64_t)after - 1, t->count};
+    hash_table larger = {table_memory(after, (size_t)size), (uint64_t)after - 1, t->count};
     if (!larger.entries) return NO_MEMORY;
     memset(larger.entries, 0, after * size);
     for (int64_t k = 0; k < before; k++) {

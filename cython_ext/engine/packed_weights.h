@@ -96,7 +96,7 @@ static int64_t reserve_row(packed_store *m, int64_t max_bytes) {
     if (m->n_rows + 1 < m->capacity) return 0;
     /* A factor of 8, as untouched memory costs nothing but a copy touches all of it. */
     const int64_t capacity = m->capacity ? m->capacity * 8 : 1024;
-    packed_row *larger = table_memory(capacity * sizeof(packed_row));
+    packed_row *larger = table_memory(capacity, sizeof(packed_row));
     if (!larger) return NO_MEMORY;
     if (m->rows) memcpy(larger, m->rows, (m->n_rows + 1) * sizeof(packed_row));
     free(m->rows);

@@ -355,11 +355,11 @@ class Company(_NameRule):
     ) -> NDArray[np.int32]:
         """Return the links between the tokens of concatenated documents; see `find_links_of_all`."""
         links = [np.empty((0, 2), np.int32)]
-        found = documents_with_words(spellings, _LAST_WORDS, starts)
-        if not found:
+        selection = documents_with_words(spellings, _LAST_WORDS, starts)
+        if not selection:
             return links[0]
         all_names, name_starts = name_tokens_of_documents(spellings, sentence_offsets, starts, 1)
-        for d in found:
+        for d in selection:
             start = np.int32(starts[d])
             names = (all_names[name_starts[d] : name_starts[d + 1]] - start).tolist()
             links.append(self._links_of_names(list(documents[d].tokens), names, documents[d].sentence_offsets) + start)

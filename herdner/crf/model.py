@@ -100,10 +100,10 @@ class SkipChainModel:
 
     @cached_property
     def _known_sums(self) -> dict[tuple[tuple[int, ...], ...], tuple[NDArray[np.float64], NDArray[np.float64]]]:
-        """Results of `_sums`, by its arguments."""
+        """Results of `_add_known_sums`, by its arguments."""
         return {}
 
-    def _sums(
+    def _add_known_sums(
         self, present: tuple[int, ...], combinations: tuple[int, ...]
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return the sums of link tables, and the tables of edges in chains, for C combinations of link tables.
@@ -116,16 +116,15 @@ class SkipChainModel:
             float64[C, K, K], the sum of each combination; and float64[1 + 2 C, K, K], the transition table, the
             transition table plus each combination, and each combination. Both are sealed.
         """
-        key = present, combinations
-        if key not in self._known_sums:
-            tables, transition = [self.link_tables[i].table for i in present], self.transition
-            addends = [[table for r, table in enumerate(tables) if mask >> r & 1] for mask in combinations]
-            sums = np.array([sum(tables, np.zeros_like(transition)) for tables in addends])
-            of_edges = np.stack([transition, *(sum(tables, transition) for tables in addends), *sums])
-            if len(self._known_sums) >= _MOST_KNOWN_SUMS:
-                self._known_sums.clear()
-            self._known_sums[key] = frozen(sums, np.float64, "sums"), frozen(of_edges, np.float64, "of_edges")
-        return self._known_sums[key]
+        tables, transition = [self.link_tables[i].table for i in present], self.transition
+        addends = [[table for r, table in enumerate(tables) if mask >> r & 1] for mask in combinations]
+        sums = np.array([sum(tables, np.zeros_like(transition)) for tables in addends])
+        of_edges = np.stack([transition, *(sum(tables, transition) for tables in addends), *sums])
+        if len(self._known_sums) >= _MOST_KNOWN_SUMS:
+            self._known_sums.clear()
+        result = frozen(sums, np.float64, "sums"), frozen(of_edges, np.float64, "of_edges")
+        self._known_sums[present, combinations] = result
+        return result
 
     def unroll(self, unary: NDArray[np.float64], sentence_offsets: NDArray[np.int64], links: Links = ()) -> FactorGraph:
         """Build the factor graph of a document with the tables of the model.
@@ -189,7 +188,8 @@ class SkipChainModel:
         if joint is None:
             return None
         ends, which, combinations = joint
-        link_tables, tables_of_edges = self._sums(present, tuple(combinations.tolist()))
+        key = present, tuple(combinations.tolist())
+        link_tables, tables_of_edges = self._known_sums.get(key) or self._add_known_sums(*key)
         chain_tables, edge_table, near = self.transitions, None, ends[:, 1] - ends[:, 0] == 1
         if near.any():  # a link between neighbours changes the table of their edge, or joins two sentences
             later, starts = ends[near, 1], np.zeros(len(unary) + 1, np.bool_)

@@ -178,6 +178,17 @@ The command above measures all numbers of this page and writes the page. Each nu
 the last column shows the lowest and the highest run. The compared programs take turns, and a ratio compares two
 programs of the same run. Times depend on the machine, so compare ratios.
 An *exp* is one call of the C library's `exp`, {exp:.1f} ns on this machine. Machine: {machine}.
+The command `python scripts/figures/page_pictures.py docs/pages/images --only speed` draws the ratios:
+
+```{{image}} images/speed-light.svg
+:class: only-light
+:alt: Bars with the ratios of the table
+```
+
+```{{image}} images/speed-dark.svg
+:class: only-dark
+:alt: Bars with the ratios of the table
+```
 """
 
 

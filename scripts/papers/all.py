@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from papers_items import HEAD, PAPERS, Item, load
+from papers_items import HEAD, PAPERS, PICTURES, Item, load
 
 HERE = Path(__file__).resolve().parent
 REPOSITORY = HERE.parents[1]
@@ -111,8 +111,15 @@ def page(found: Mapping[str, Found], failures: Mapping[str, str], before: str = 
         verdicts += [cells[-1].split(":")[0] for cells in rows]
         cells = "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in one) + " |" for one in rows)
         head = "| item | command | the paper | here | agrees if | verdict |\n|---|---|---|---|---|---|"
-        parts.append(f"## {title}\n\n{head}\n{cells}\n")
+        parts.append(f"## {title}\n\n{pictures(paper)}{head}\n{cells}\n")
     return "\n".join([HEAD.format(counts=counts(verdicts)), *parts])
+
+
+def pictures(paper: str) -> str:
+    """Return the plot of a paper for a light and a dark background, in MyST's Markdown; empty if there is none."""
+    name, text = PICTURES.get(paper, ("", ""))
+    block = "```{{image}} images/{name}-{scheme}.svg\n:class: only-{scheme}\n:alt: {text}\n```\n\n"
+    return "".join(block.format(name=name, scheme=scheme, text=text) for scheme in ("light", "dark") if name)
 
 
 def counts(verdicts: Sequence[str]) -> str:

@@ -79,6 +79,10 @@ PAPERS = {
     "FWSS18": "Frank-Wolfe Stein sampling (FWSS18)",
     "HGW19": "Weight sharing (HGW19)",
 }
+PICTURES = {  # plots of scripts/figures/page_pictures.py above the items of a paper, and their alternative texts
+    "HG": ("gibbs", "Error of the marginals of a 6 x 6 Ising grid against sweeps, for Gibbs and herded Gibbs sampling"),
+    "DoGS17": ("scan", "Guarantee against updates for a systematic, an optimised and a random scan"),
+}
 
 
 def g(value: float) -> str:
