@@ -6,6 +6,7 @@ import logging
 import sys
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
@@ -28,7 +29,10 @@ from herdner.cli.usage import UsageError, check_encoding, check_extension, check
 if TYPE_CHECKING:
     from herdner import Tagger
     from herdner.ner.inference import Inference
+    from herdner.ner.known_names import CollectionNames
     from herdner.text.document import Document, Failure
+
+logger = logging.getLogger(__name__)
 
 # fmt: off
 FormatOption = Annotated[str | None, typer.Option(
@@ -47,6 +51,9 @@ JobsOption = Annotated[int | None, typer.Option(
 ResumeOption = Annotated[bool, typer.Option(
     "--resume", help="Keep finished documents in OUTPUT.unfinished until the output is complete. If the run is "
     "interrupted, the same command continues it. Requires --output and JSON lines.")]
+CollectionOption = Annotated[bool, typer.Option(
+    "--collection", help="Tag all input files as one collection, in two passes: what the first pass finds out about a "
+    "name in some documents is evidence for the others.")]
 ClusterOption = Annotated[str | None, typer.Option(
     "--cluster", metavar="ADDRESS", help="Tag on Dask: local, or a scheduler such as tcp://10.0.0.1:8786.")]
 # fmt: on
@@ -79,6 +86,7 @@ def tag(
     min_confidence_of: ConfidenceOfOption = "name",
     jobs: JobsOption = None,
     resume: ResumeOption = False,
+    collection: CollectionOption = False,
     cluster: ClusterOption = None,
     part_size: Annotated[int, typer.Option(min=1, help="Megabytes of input in each part, with --cluster.")] = 8,
     strict: opt.StrictOption = False,
@@ -99,6 +107,7 @@ def tag(
         target = TagOutput(output, choose_format(format_, output), texts.column, have_headings(inputs))
         check_not_input(output, [each.path for each in inputs])
         _check_resume(resume, target, inputs)
+        _check_collection(collection, inputs)
     else:
         check_encoding(texts.encoding)
         format_ = format_ or "jsonl"
@@ -116,6 +125,9 @@ def tag(
     status = RunStatus()
     if target is not None:
         documents = partial(texts.read, inputs, strict=strict)
+        if collection:
+            names = _gather(documents, len(inputs), tagger, inference, tagging.seed, jobs or 1)
+            inference = replace(inference, collection=names)
         run = TagRun(
             documents, len(inputs), _tagging_function(tagger, inference, tagging, jobs or 1), LanguageMessages(tagger)
         )
@@ -129,7 +141,7 @@ def tag(
         _tag_on_cluster(
             files, output or "", client=cluster, jobs=jobs, format=format_, input_format=input_format,
             model=tagging.model, encoding=texts.encoding, column=texts.column, part_bytes=part_size << 20,
-            fail=status.fail, inference=inference, seed=tagging.seed,
+            fail=status.fail, inference=inference, seed=tagging.seed, collection=collection,
         )  # fmt: skip
     status.exit_on_failure()
 
@@ -231,6 +243,46 @@ def _tag_inputs(run: TagRun, output: TagOutput, status: RunStatus, errors: str |
             if status.is_truncated or (status.failures and not status.documents):
                 status.exit_on_failure()  # exits before the output replaces an older file
     status.log_counts()
+
+
+# --- collections
+
+
+def _check_collection(collection: bool, inputs: Sequence[CommandInput]) -> None:
+    """Raise a usage error if an input of a collection can be read only once."""
+    for each in inputs if collection else ():
+        if each.path == "-":
+            raise UsageError("--collection reads the input twice and cannot read standard input; name files")
+        if (path := Path(each.path)).exists() and not path.is_file() and not path.is_dir():
+            raise UsageError(f"--collection reads the input twice; {each.path} can be read only once, name a file")
+
+
+def _gather(
+    read: Callable[..., Iterator[Document | Failure]], n_inputs: int, tagger: Tagger, inference: Inference, seed: int,
+    jobs: int,
+) -> CollectionNames:  # fmt: skip
+    """Return the names of all input files: the first pass over a collection. Its failures occur in the second, too."""
+    with show_progress("{task.completed} of {task.total} files") as display, _no_parse_warnings():
+        task = display.add_task("gathering names", total=n_inputs)
+        documents = read(on_file_end=lambda: display.advance(task))
+        names = tagger.gather(documents, inference, seed=seed, n_jobs=jobs)
+    if names.is_exact:
+        logger.info("the collection has %d documents and %d names", names.n_documents, len(names))
+    else:
+        logger.info("the collection has %d documents and too many names to count exactly", names.n_documents)
+    return names
+
+
+@contextmanager
+def _no_parse_warnings() -> Generator[None]:
+    """Suppress the warnings about input files, which the second pass over the files repeats."""
+    readers = logging.getLogger("herdner.text.io")
+    level = readers.level
+    readers.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        readers.setLevel(level)
 
 
 # --- runs that continue after an interruption

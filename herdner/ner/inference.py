@@ -8,7 +8,7 @@ from typing import Any, Literal, get_args
 
 from herdner.inference import Backend
 from herdner.inference.registry import resolve_backend
-from herdner.ner.known_names import Names
+from herdner.ner.known_names import CollectionNames, Names
 from herdner.ner.known_names.known import NamesLike
 
 ConfidenceOf = Literal["name", "mention"]
@@ -30,6 +30,7 @@ class Inference:
             compares each mention and removes only mentions.
         name_bias: Log-odds of each token to be part of a name that are added to those of the model. Positive values
             find more names, of which fewer are right. Confidences include them.
+        collection: Names of the collection to which all tagged documents belong (`Tagger.gather`), or None.
     """
 
     backend: Backend | None = None
@@ -38,6 +39,7 @@ class Inference:
     min_confidence: float | None = None
     name_bias: float = 0.0
     min_confidence_of: ConfidenceOf = "name"
+    collection: CollectionNames | None = None
 
     @classmethod
     def of(
@@ -80,12 +82,13 @@ class Inference:
     def to_dict(self) -> dict[str, Any]:
         """Return the options that differ from the defaults as a dict of JSON values.
 
-        Known names are represented by their checksum.
+        Known names and the names of a collection are represented by their checksums.
         """
         values = {
             "backend": None if self.backend is None else repr(self.backend), "links": None if self.links else False,
             "names": None if self.names is None else self.names.checksum(), "min_confidence": self.min_confidence,
             "name_bias": self.name_bias or None,
             "min_confidence_of": None if self.min_confidence_of == "name" else self.min_confidence_of,
+            "collection": None if self.collection is None else self.collection.checksum(),
         }  # fmt: skip
         return {name: value for name, value in values.items() if value is not None}

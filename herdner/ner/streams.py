@@ -13,7 +13,7 @@ from herdner.ner.decode import Decoder
 from herdner.ner.identity import relabel_short_forms, with_names
 from herdner.ner.inference import Inference
 from herdner.ner.known_names import Finder
-from herdner.ner.known_names.evidence import Evidence
+from herdner.ner.known_names.evidence import Evidence, SpanEncoder
 from herdner.text.document import Document, Failure
 from herdner.text.tokenize import Tokenizer, with_tokens
 
@@ -123,6 +123,7 @@ class BatchTagger:
         decoder: Compiled model.
         tokenizer: Tokenizer of the model.
         finder: Compiled known names, or None.
+        encoder: Converter of spans to tags of the model.
         inference: Options of tagging.
         seed: Seed of the stream; document i draws from its i-th child.
     """
@@ -130,6 +131,7 @@ class BatchTagger:
     decoder: Decoder
     tokenizer: Tokenizer
     finder: Finder | None
+    encoder: SpanEncoder
     inference: Inference
     seed: int | None
 
@@ -148,16 +150,11 @@ class BatchTagger:
                 next(tokenized) if isinstance(source, str) else with_tokens(source, self.tokenizer)
                 for source in sources
             ]
-            evidence = ()
-            if self.finder is not None:
+            evidence: Sequence[Evidence] = ()
+            if self.finder is not None or self.inference.collection is not None:
                 own_tokens = [document is not source for document, source in zip(documents, sources, strict=True)]
-                evidence = self.evidence(self.finder, documents, own_tokens)
-            # The default backends draw no random numbers; other seeds than 0 are checked all the same.
-            rng = None if self.inference.backend is None and self.seed == 0 else child(self.seed, first)
-            tagged = self.decoder.tag(documents, self.inference.backend, rng, evidence, self.inference.name_bias)
-            if self.decoder.crf.link_tables:
-                tagged = map(relabel_short_forms, tagged)
-            tagged = list(map(with_names, tagged))
+                evidence = self.evidence(documents, own_tokens, first)
+            tagged = self.tag(documents, evidence, first)
             if least := self.inference.min_confidence:
                 each_mention = self.inference.min_confidence_of == "mention"
                 tagged = [without_uncertain(document, least, each_mention) for document in tagged]
@@ -168,15 +165,47 @@ class BatchTagger:
         singles = (Batch(index, [source]) for index, source in enumerate(sources, first))
         return [result for each in singles for result in self(each)]
 
-    def evidence(self, finder: Finder, documents: Sequence[Document], own_tokens: Sequence[bool]) -> list[Evidence]:
+    def tag(self, documents: Sequence[Document], evidence: Sequence[Evidence], first: int) -> list[Document]:
+        """Tag documents and find the mentions of each name, without removing uncertain names.
+
+        Args:
+            documents: Documents with tokens.
+            evidence: Evidence of known names for each document; empty if there are none.
+            first: Index of the first document in its stream.
+        """
+        # The default backends draw no random numbers; other seeds than 0 are checked all the same.
+        rng = None if self.inference.backend is None and self.seed == 0 else child(self.seed, first)
+        tagged = self.decoder.tag(documents, self.inference.backend, rng, evidence, self.inference.name_bias)
+        if self.decoder.crf.link_tables:
+            tagged = map(relabel_short_forms, tagged)
+        return list(map(with_names, tagged))
+
+    def evidence(self, documents: Sequence[Document], own_tokens: Sequence[bool], first: int) -> Sequence[Evidence]:
+        """Return the evidence of known names and of the collection for each document; empty if there is neither.
+
+        Args:
+            documents: Documents with tokens.
+            own_tokens: True for each document whose tokens come from the tokenizer of the model.
+            first: Index of the first document in its stream.
+        """
+        evidence = () if self.finder is None else self._known_evidence(self.finder, documents, own_tokens)
+        collection = self.inference.collection
+        if collection is None:
+            return evidence
+        # Tagged as in the first pass, so that the share of each document in the counts is known.
+        tagged = self.tag(documents, evidence, first)
+        added: list[Evidence] = []
+        for each, document in zip(evidence or [Evidence()] * len(documents), tagged, strict=True):
+            spans = collection.span_evidence(document, each.all_tokens)
+            added.append(each.plus(self.encoder.evidence(spans, document.sentence_offsets)))
+        return added
+
+    def _known_evidence(
+        self, finder: Finder, documents: Sequence[Document], own_tokens: Sequence[bool]
+    ) -> list[Evidence]:
         """Return the evidence of known names for each document.
 
         If there are constraints, the documents are first tagged without them, so that no constraint cuts a longer name.
-
-        Args:
-            finder: Compiled known names.
-            documents: Documents with tokens.
-            own_tokens: True for each document whose tokens come from the tokenizer of the model.
         """
         pairs = list(zip(documents, own_tokens, strict=True))
         evidence = [finder(*pair) for pair in pairs]

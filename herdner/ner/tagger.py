@@ -25,7 +25,8 @@ from herdner.inference import Backend
 from herdner.ner.decode import Decoder
 from herdner.ner.features import FeaturePlan
 from herdner.ner.inference import Inference
-from herdner.ner.known_names import Finder, Names
+from herdner.ner.known_names import CollectionNames, Finder, Names
+from herdner.ner.known_names.evidence import SpanEncoder
 from herdner.ner.known_names.known import NamesLike
 from herdner.ner.language import LanguageCheck, LanguageWarning
 from herdner.ner.lexicon import Lexicon
@@ -349,6 +350,7 @@ class Tagger(Estimator):
         *,
         as_tuples: Literal[False] = False,
         on_error: Callable[[Failure], None] | None = None,
+        collection: bool = False,
         **options: Any,
     ) -> Iterator[Document]: ...
     @overload
@@ -359,6 +361,7 @@ class Tagger(Estimator):
         *,
         as_tuples: Literal[True],
         on_error: Callable[[Failure], None] | None = None,
+        collection: bool = False,
         **options: Any,
     ) -> Iterator[tuple[Document, Context]]: ...
     def pipe(
@@ -368,6 +371,7 @@ class Tagger(Estimator):
         *,
         as_tuples: bool = False,
         on_error: Callable[[Failure], None] | None = None,
+        collection: bool = False,
         **options: Any,
     ) -> Iterator[Any]:
         """Tag a stream of texts or documents lazily and in order; the stream may be endless.
@@ -388,6 +392,9 @@ class Tagger(Estimator):
             inference: Options of tagging. None builds them from ``options``, as in `inference`.
             as_tuples: Yield pairs of a tagged document and the context of its source.
             on_error: Called with the `Failure` of each document that cannot be tagged; the document is left out.
+            collection: Tag the documents as a collection, in two passes: what the first pass finds out about a name in
+                some documents is evidence for the others (`gather`). The results do not depend on the order of the
+                documents. Sources that can be read only once, such as a generator, are kept in memory.
             options: Keyword arguments of `outcomes` and `inference`.
 
         Yields:
@@ -399,6 +406,11 @@ class Tagger(Estimator):
             TypeError: A source is neither a text nor a `Document`.
         """
         contexts: deque[Any] = deque()
+        if collection:
+            if iter(sources) is sources:
+                sources = list(sources)
+            texts = separated(sources, deque(maxlen=0)) if as_tuples else sources
+            inference, options = self._with_collection(texts, inference, options)
         sources = separated(sources, contexts) if as_tuples else sources
         other: str | None = None
         for result in self.outcomes(sources, inference, **options):
@@ -452,6 +464,41 @@ class Tagger(Estimator):
         return chain.from_iterable(
             ordered(work, batches(items, first, most), check_integer(n_jobs, "n_jobs"), Batch.halves)
         )
+
+    def gather(self, items: Iterable[Item], inference: Inference | None = None, **options: Any) -> CollectionNames:
+        """Tag the documents of a collection, and return how surely each name has which label in them.
+
+        This is the first pass of `pipe` with ``collection=True``. The second pass tags the same documents with the
+        result as ``Inference.collection``; the contribution of a document is not evidence for the document itself.
+        `CollectionNames.update` joins the results for several parts of a collection.
+
+        Args:
+            items: Texts, documents, and failures of their reader, which are ignored.
+            inference: Options of tagging. None builds them from ``options``, as in `inference`.
+            options: Keyword arguments of `outcomes` and `inference`.
+
+        Returns:
+            The counts of the names.
+
+        Raises:
+            ValueError: An option is invalid.
+        """
+        names = CollectionNames(self.labels)
+        # The removal of uncertain names is left to the second pass.
+        stream = {name: options.pop(name) for name in ("seed", "first", "n_jobs", "batch_size") if name in options}
+        inference = replace(self.inference(inference, **options), min_confidence=None, collection=None)
+        for result in self.outcomes(items, inference, **stream):
+            if isinstance(result, Document):
+                names.add(result)
+        return names
+
+    def _with_collection(
+        self, sources: Iterable[Item], inference: Inference | None, options: dict[str, Any]
+    ) -> tuple[Inference, dict[str, Any]]:
+        """Return the options of the second pass over a collection: `Inference` with its names, and other options."""
+        stream = {name: options.pop(name) for name in ("seed", "first", "n_jobs", "batch_size") if name in options}
+        inference = self.inference(inference, **options)
+        return replace(inference, collection=self.gather(sources, inference, **stream)), stream
 
     async def apipe(
         self,
@@ -521,7 +568,7 @@ class Tagger(Estimator):
         work = self._batch_tagger(inference, options, seed)
         document = self.tag(source, work.inference, seed=seed, first=first)
         own_tokens = isinstance(source, str) or not source.n_tokens
-        evidence = None if work.finder is None else work.evidence(work.finder, [document], [own_tokens])[0]
+        evidence = next(iter(work.evidence([document], [own_tokens], first)), None)
         backend, rng = work.inference.backend, child(seed, first)
         return explain(self._model, work.decoder, document, name, against, offsets, evidence, backend, rng)
 
@@ -584,7 +631,9 @@ class Tagger(Estimator):
         if key not in self._decoders:
             decoder = self._full_decoder if inference.links else self._full_decoder.without_links()
             self._decoders[key] = decoder if self.calibrated else replace(decoder, calibration=None)
-        return BatchTagger(self._decoders[key], self._tokenizer, finder, inference, seed)
+        decoder = self._decoders[key]
+        encoder = SpanEncoder(decoder.tags, self._model.scheme)
+        return BatchTagger(decoder, self._tokenizer, finder, encoder, inference, seed)
 
     @cached_property
     def language_check(self) -> LanguageCheck:

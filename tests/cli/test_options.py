@@ -54,7 +54,7 @@ def test_every_option_has_help_and_short_options_are_unique() -> None:
 
 @pytest.mark.parametrize(
     ("words", "expected"),
-    [("herdner ex", "explain"), ("herdner tag --col", "--column"), ("herdner corpora co", "convert")],
+    [("herdner ex", "explain"), ("herdner tag --colu", "--column"), ("herdner corpora co", "convert")],
 )
 def test_the_shell_completes_commands_and_options(words: str, expected: str) -> None:
     asked = {"_HERDNER_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(len(words.split()) - 1)}

@@ -9,6 +9,7 @@ import os
 import time
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -30,8 +31,9 @@ from herdner.integrations.dask.manifest import (
     load_manifest,
 )
 from herdner.integrations.dask.slices import join_slices, locate_slices, plan_scans, scan_slices
-from herdner.integrations.dask.worker import JobPlugin, TagJob, model_bytes, part_name, tag_part
+from herdner.integrations.dask.worker import JobPlugin, TagJob, gather_part, model_bytes, part_name, tag_part, tagger_of
 from herdner.ner.inference import Inference
+from herdner.ner.known_names import CollectionNames
 
 PART_BYTES = 8 << 20
 OUTPUT_FORMATS = ("jsonl", "parquet")
@@ -53,6 +55,7 @@ def tag_files(
     encoding: str = "utf-8",
     inference: Inference | None = None,
     seed: int = 0,
+    collection: bool = False,
     part_bytes: int = PART_BYTES,
     storage_options: Mapping[str, Any] | None = None,
     fail: Callable[[str], object] | None = None,
@@ -81,6 +84,8 @@ def tag_files(
         encoding: Encoding of text and JSONL files.
         inference: Options of tagging. None builds them from ``options``.
         seed: Seed of the random numbers.
+        collection: Tag all documents as one collection, in two passes (`Tagger.pipe`). A continued run repeats the
+            first pass.
         part_bytes: Approximate size of the input of each part, in bytes.
         storage_options: Options of fsspec.
         fail: Function that is called with the message of each document or part that fails.
@@ -107,8 +112,9 @@ def tag_files(
     paths = [inputs] if isinstance(inputs, str | os.PathLike) else inputs
     files = find_files([os.fspath(path) for path in paths], input_format, storage_options)
     data = model_bytes(model)
+    plain = inference.to_dict() | ({"collection": True} if collection else {})
     settings = RunSettings(
-        herdner.__version__, Path(model).name, data.sha256, inference.to_dict(), seed, format, encoding, column,
+        herdner.__version__, Path(model).name, data.sha256, plain, seed, format, encoding, column,
         part_bytes,
     )  # fmt: skip
     folder = OutputFolder(os.fspath(output), storage_options)
@@ -155,7 +161,13 @@ def _run(
             with _register_job(client, job):
                 if manifest is None:
                     manifest = Manifest(job.settings, files, _plan(client, job, files))
-                _tag_missing(client, job, manifest, folder, callbacks)
+                if not job.settings.inference.get("collection"):
+                    _tag_missing(client, job, manifest, folder, callbacks)
+                    return manifest
+                names = _gather(client, job, manifest)
+            second = replace(job, name=f"{job.name}-second", inference=replace(job.inference, collection=names))
+            with _register_job(client, second):
+                _tag_missing(client, second, manifest, folder, callbacks)
     finally:
         folder.remove_temporary_files()
     return manifest
@@ -206,13 +218,33 @@ def _plan(client: Client, job: TagJob, files: Sequence[RunInput]) -> list[Output
     return join_slices(locate_slices(piece for index in sorted(slices) for piece in slices[index]), part_bytes)
 
 
+def _gather(client: Client, job: TagJob, manifest: Manifest) -> CollectionNames:
+    """Return the names of all documents of a run: the first pass over a collection."""
+    tasks = [(job.name, *each) for each in _inputs_of(manifest, list(enumerate(manifest.parts)))]
+    names: CollectionNames | None = None
+    with closing(_results(client, job, gather_part, tasks)) as results:
+        for task, result in results:
+            if isinstance(result, Exception):
+                raise ValueError(f"{part_name(task, job.settings.format)} cannot be read: {_one_line(result)}")
+            if names is None:
+                names = result
+            else:
+                names.update(result)
+    return names or CollectionNames(tagger_of(job.model).labels)
+
+
+def _inputs_of(
+    manifest: Manifest, parts: Iterable[tuple[int, OutputPart]]
+) -> list[tuple[int, OutputPart, dict[str, str]]]:
+    """Return the index of each part, the part, and the format of each of its input files."""
+    formats = {file.path: file.format for file in manifest.inputs}
+    return [(index, part, {piece.path: formats[piece.path] for piece in part.slices}) for index, part in parts]
+
+
 def _tag_missing(client: Client, job: TagJob, manifest: Manifest, folder: OutputFolder, callbacks: _Callbacks) -> None:
     """Tag the missing parts; save the manifest in the folder at intervals, and at the end even after an error."""
-    formats = {file.path: file.format for file in manifest.inputs}
     missing = manifest.missing
-    tasks = [
-        (job.name, index, part, {piece.path: formats[piece.path] for piece in part.slices}) for index, part in missing
-    ]
+    tasks = [(job.name, *each) for each in _inputs_of(manifest, missing)]
     callbacks.progress(manifest)
     manifest.save(folder)  # raises an error before any work is done if the folder cannot be written
     next_save = time.monotonic() + SAVE_SECONDS

@@ -20,6 +20,7 @@ from herdner.integrations.dask.files import OutputFolder
 from herdner.integrations.dask.manifest import MAX_FAILURES, OutputPart, RunSettings, WrittenPart
 from herdner.integrations.dask.slices import ReadOptions, read_part
 from herdner.ner.inference import Inference
+from herdner.ner.known_names import CollectionNames
 from herdner.ner.model import TaggerModel
 from herdner.ner.model_file import shipped_models
 from herdner.ner.tagger import Tagger
@@ -171,6 +172,23 @@ def tag_part(job_name: str, index: int, part: OutputPart, formats: Mapping[str, 
         name, counter.documents, counter.tokens, counter.entities, counter.failed,
         stream.size, stream.digest.hexdigest(), tuple(counter.failures),
     )  # fmt: skip
+
+
+def gather_part(job_name: str, index: int, part: OutputPart, formats: Mapping[str, str]) -> CollectionNames:
+    """Return the names of one part of a run.
+
+    Args:
+        job_name: Name of a registered job.
+        index: Index of the part; it is not used.
+        part: The part.
+        formats: Format of each of its input files, by path.
+
+    Raises:
+        ValueError: An input file has changed.
+    """
+    job = _jobs[job_name]
+    documents = read_part(part, formats, job.read_options)
+    return tagger_of(job.model).gather(documents, job.inference, seed=job.settings.seed, first=part.first_document)
 
 
 def part_name(index: int, format: str) -> str:

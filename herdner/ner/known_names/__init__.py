@@ -1,8 +1,10 @@
 """Known names: lists of names and token patterns with labels, which add to the scores of their labels or fix them.
 
 `Names` is such a list, `Finder` its compiled form for one model, and `Evidence` its effect on the scores of a document.
+`CollectionNames` are the names of a collection of documents.
 """
 
+from herdner.ner.known_names.collection import CollectionNames as CollectionNames
 from herdner.ner.known_names.evidence import Evidence as Evidence
 from herdner.ner.known_names.finder import Finder as Finder
 from herdner.ner.known_names.known import STRENGTH as STRENGTH

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import NamedTuple
 
@@ -42,6 +42,19 @@ class Evidence:
     fixed: Sequence[int] = ()
     fixed_states: Sequence[int] = ()
     forbidden: Sequence[tuple[int, int]] = ()
+
+    def plus(self, other: Evidence) -> Evidence:
+        """Return this evidence and that of ``other`` together.
+
+        Args:
+            other: Evidence for other tokens of the same document.
+        """
+        return Evidence(*([*getattr(self, each.name), *getattr(other, each.name)] for each in fields(Evidence)))
+
+    @property
+    def all_tokens(self) -> set[int]:
+        """Tokens for which there is evidence or a constraint."""
+        return {*self.tokens, *self.fixed, *(token for token, _ in self.forbidden)}
 
     def add_to(self, unary: NDArray[np.float64]) -> None:
         """Add the evidence to the log-potentials ``unary`` of the document, float64[n, K], in place."""

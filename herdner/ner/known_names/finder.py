@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -79,7 +79,7 @@ class Finder:
     ) -> Iterator[SpanEvidence]:
         """Yield the evidence of known names in text order.
 
-        Of overlapping matches, only the one of highest precedence counts (`_disjoint`).
+        Of overlapping matches, only the one of highest precedence counts (`disjoint_spans`).
 
         The arguments are those of ``__call__``.
         """
@@ -91,7 +91,7 @@ class Finder:
         inside = constraints if spans is None else _inside_longer(constraints, spans)
         by_span = {span: own for span, own in by_span.items() if span not in inside}
         constraints -= inside
-        for span in sorted(_disjoint(by_span, constraints)):
+        for span in sorted(disjoint_spans(by_span, constraints)):
             own = sorted(set(by_span[span]))
             if span in constraints:
                 own = [next(entry for entry in own if strengths[entry] == math.inf)]
@@ -154,7 +154,9 @@ def _inside_longer(constraints: set[tuple[int, int]], spans: Iterable[Span]) -> 
     return inside
 
 
-def _disjoint(spans: Iterable[tuple[int, int]], constraints: set[tuple[int, int]]) -> list[tuple[int, int]]:
+def disjoint_spans(
+    spans: Iterable[tuple[int, int]], constraints: Container[tuple[int, int]] = ()
+) -> list[tuple[int, int]]:
     """Select disjoint spans. Constraints take precedence, then longer spans, then earlier spans."""
     covered: set[int] = set()
     selected: list[tuple[int, int]] = []

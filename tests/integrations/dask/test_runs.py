@@ -39,6 +39,19 @@ def test_the_parts_are_what_one_process_writes(
     assert {path.name for path in output.iterdir()} == {*manifest.names, "manifest.json"}
 
 
+def test_a_collection_is_that_of_one_process(
+    client: Client, inputs: Path, tmp_path: Path, alone: Alone, joined: Joined
+) -> None:
+    settings = {"client": client, "part_bytes": SMALL, "collection": True}
+    assert tag_files(inputs, tmp_path / "out", **settings).complete
+    assert joined(tmp_path / "out") == alone(inputs, "--collection") != alone(inputs)
+    next((tmp_path / "out").glob("part-*3.jsonl")).unlink()
+    assert tag_files(inputs, tmp_path / "out", **settings).complete
+    assert joined(tmp_path / "out") == alone(inputs, "--collection")
+    with pytest.raises(ValueError, match="inference"):
+        tag_files(inputs, tmp_path / "out", client=client, part_bytes=SMALL)
+
+
 @pytest.mark.slow
 def test_known_names_go_to_the_workers(
     client: Client, inputs: Path, tmp_path: Path, alone: Alone, joined: Joined

@@ -1,0 +1,140 @@
+"""Select the parameters of the evidence that the documents of a collection give each other.
+
+    python scripts/models/learn_collection.py --data ../shared/data/ner --halves build
+
+The parameters are those of `herdner.ner.known_names.collection.PooledEvidence`. A model must not have seen the
+documents on which they are selected, because it is too confident there. So the linear chain of the model is trained
+twice, each time on every second document of the training corpora (worldwide, wnut17 and btc), and tags the other
+documents. Its links and calibration are those of the shipped model. The shipped model tags wikigold and the training
+file of Tweebank, which it has not seen. All documents of one corpus are a collection.
+
+The output is the gain in F1 of each corpus and their mean, for all values of a grid. The models of the halves are kept
+in the folder ``--halves`` and read again, because their training takes ten minutes. The corpora are not distributed.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import product
+from pathlib import Path
+from statistics import mean
+from typing import Annotated, NamedTuple
+
+import numpy as np
+import typer
+from rich.console import Console
+from train_en import LABELS, TRAINING, training_documents
+
+import herdner
+from herdner import Tagger
+from herdner.corpora.formats import read_documents
+from herdner.crf.templates import linear_chain_template
+from herdner.evaluation.scores import evaluate
+from herdner.evaluation.tabular import markdown_table
+from herdner.ner.known_names import CollectionNames
+from herdner.ner.known_names.collection import PooledEvidence
+from herdner.ner.language import LanguageWarning
+from herdner.text.document import Document
+
+STRENGTHS = 0.5, 1.0
+PRIORS_OF_NO_NAME = 0.5, 0.7, 0.8
+REPETITIONS = 0.0, 0.5, 1.0
+STEPS = {"worldwide": 4, "wnut17": 1, "btc": 1}  # every 4th article is enough
+
+
+class Part(NamedTuple):
+    """Documents of a collection and the tagger that has not seen them."""
+
+    tagger: Tagger
+    documents: list[Document]
+
+
+def train_half(tagger: Tagger, documents: Sequence[Document]) -> Tagger:
+    """Train the chain of a tagger on other documents, with the links and the calibration of the tagger."""
+    model = tagger.model_
+    chain = Tagger(model.plan, model.lexicon, c2=3.0, templates=(linear_chain_template(),), max_iterations=45)
+    trained = chain.fit(documents).model_
+    order = [model.weights.labels.index(tag) for tag in trained.weights.labels]
+    links = tuple(replace(each, table=each.table[np.ix_(order, order)]) for each in model.link_tables)
+    return Tagger.from_model(replace(trained, link_tables=links, calibration=model.calibration))
+
+
+def halves(tagger: Tagger, documents: Sequence[Document], folder: Path, console: Console) -> Iterator[Tagger]:
+    """Yield a tagger for the documents with even and one for those with odd indices, trained on the others."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for half in (0, 1):
+        path = folder / f"half-{half}.herdner"
+        if not path.exists():
+            console.print(f"training {path}")
+            train_half(tagger, documents[1 - half :: 2]).save(path)
+        yield herdner.load(path)
+
+
+def collections(data: Path, folder: Path, console: Console) -> dict[str, list[Part]]:
+    """Return the parts of each collection."""
+    tagger, pairs = herdner.load("en"), list(training_documents(data))
+    taggers = list(halves(tagger, [document for _, document in pairs], folder, console))
+    parts = {
+        name: [
+            Part(each, [d for i, (source, d) in enumerate(pairs) if source == name and i % 2 == half][:: STEPS[name]])
+            for half, each in enumerate(taggers)
+        ]
+        for name in TRAINING
+    }
+    wikigold = read_documents(data / "wikigold/wikigold.dev", "conll", labels={**LABELS, "*": None})
+    tweets = read_documents(data / "tweebank/train.bio", "conll", labels={**LABELS, "*": None})
+    posts = [
+        Document.from_tokens([list(tokens)], [list(tags)])
+        for document in tweets
+        for tokens, tags in zip(document.sentences(), document.sentence_tags(), strict=True)
+    ]
+    return parts | {"wikigold": [Part(tagger, list(wikigold))], "tweebank": [Part(tagger, posts)]}
+
+
+def pooled(parts: Sequence[Part]) -> CollectionNames:
+    """Return the names of a collection."""
+    names = CollectionNames(parts[0].tagger.labels)
+    for tagger, documents in parts:
+        names.update(tagger.gather(documents))
+    return names
+
+
+def f1(parts: Sequence[Part], names: CollectionNames | None = None) -> float:
+    """Return the micro F1 in per cent, with or without the evidence of the collection."""
+    gold = [document for part in parts for document in part.documents]
+    found = [
+        document
+        for tagger, documents in parts
+        for document in tagger.pipe(documents, replace(tagger.inference(), collection=names))
+    ]
+    return 100 * evaluate(gold, found).micro.f1
+
+
+def main(
+    data: Annotated[Path, typer.Option(help="Folder of the corpora.")],
+    halves: Annotated[Path, typer.Option(help="Folder of the models of the halves.")],
+) -> None:
+    """Print the gain in F1 for each value of the grid, the largest mean gain last."""
+    warnings.simplefilter("ignore", LanguageWarning)
+    console = Console(stderr=True)
+    parts = collections(data, halves, console)
+    names = {name: pooled(each) for name, each in parts.items()}
+    before = {name: f1(each) for name, each in parts.items()}
+    print(markdown_table(["without", *parts], [["F1", *(f"{value:.2f}" for value in before.values())]]), flush=True)
+    results: list[tuple[float, list[str]]] = []
+    for values in product(STRENGTHS, PRIORS_OF_NO_NAME, REPETITIONS):
+        gains: list[float] = []
+        for name, each in parts.items():
+            names[name].evidence = PooledEvidence(*values)
+            gains.append(f1(each, names[name]) - before[name])
+        row = [*(f"{value:g}" for value in values), *(f"{gain:+.2f}" for gain in gains), f"{mean(gains):+.3f}"]
+        console.print(" ".join(row))
+        results.append((mean(gains), row))
+    header = ["strength", "prior of no name", "repetition", *parts, "mean"]
+    print(markdown_table(header, [row for _, row in sorted(results)]))
+
+
+if __name__ == "__main__":
+    typer.run(main)
