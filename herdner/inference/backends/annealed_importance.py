@@ -110,7 +110,8 @@ class AnnealedImportance:
             run.tune(self.n_rounds)
         else:
             run.tune(2**62, began + _TUNING_SHARE * self.seconds)
-        states = self._samples(run)
+        until = math.inf if self.seconds is None else began + (_TUNING_SHARE + _SAMPLING_SHARE) * self.seconds
+        states = self._samples(run, until)
         forward, reverse = self._weights(reduced, run, states, rng, began)
         log_z = bennett_estimate(forward, reverse)
         if log_z == -math.inf:  # no forward run ended at a possible state
@@ -137,10 +138,15 @@ class AnnealedImportance:
             seconds=perf_counter() - began,
         )
 
-    def _samples(self, run: TemperedRun) -> list[Int32s]:
-        """Return the start states of all reverse runs, by tempered sampling; one array [particles, n] per worker."""
+    def _samples(self, run: TemperedRun, until: float = math.inf) -> list[Int32s]:
+        """Return the start states of all reverse runs, by tempered sampling; one array [particles, n] per worker.
+
+        After the time ``until`` there are fewer particles.
+        """
         states: list[list[Int32s]] = [[] for _ in run.ensembles]
         for number in range(self.n_particles):
+            if number >= _WORKERS * _LEAST_PARTICLES and perf_counter() > until:
+                break
             run.advance(1, record=True)
             if self.seconds is None:
                 run.advance(self.spacing - 1, record=True)
