@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 from herdner.base.seeds import child
 from herdner.ner.decode import Decoder
-from herdner.ner.identity import relabel_short_forms, with_names
+from herdner.ner.identity import identified
 from herdner.ner.inference import Inference
 from herdner.ner.known_names import Finder
 from herdner.ner.known_names.evidence import Evidence, SpanEncoder
@@ -154,7 +154,10 @@ class BatchTagger:
             if self.finder is not None or self.inference.collection is not None:
                 own_tokens = [document is not source for document, source in zip(documents, sources, strict=True)]
                 evidence = self.evidence(documents, own_tokens, first)
-            tagged = self.tag(documents, evidence, first)
+            # The default backends draw no random numbers; other seeds than 0 are checked all the same.
+            rng = None if self.inference.backend is None and self.seed == 0 else child(self.seed, first)
+            tagged = self.decoder.tag(documents, self.inference.backend, rng, evidence, self.inference.name_bias)
+            tagged = identified(tagged, bool(self.decoder.crf.link_tables))
             if least := self.inference.min_confidence:
                 each_mention = self.inference.min_confidence_of == "mention"
                 tagged = [without_uncertain(document, least, each_mention) for document in tagged]
@@ -164,21 +167,6 @@ class BatchTagger:
                 return [Failure(error, first, sources[0])]
         singles = (Batch(index, [source]) for index, source in enumerate(sources, first))
         return [result for each in singles for result in self(each)]
-
-    def tag(self, documents: Sequence[Document], evidence: Sequence[Evidence], first: int) -> list[Document]:
-        """Tag documents and find the mentions of each name, without removing uncertain names.
-
-        Args:
-            documents: Documents with tokens.
-            evidence: Evidence of known names for each document; empty if there are none.
-            first: Index of the first document in its stream.
-        """
-        # The default backends draw no random numbers; other seeds than 0 are checked all the same.
-        rng = None if self.inference.backend is None and self.seed == 0 else child(self.seed, first)
-        tagged = self.decoder.tag(documents, self.inference.backend, rng, evidence, self.inference.name_bias)
-        if self.decoder.crf.link_tables:
-            tagged = map(relabel_short_forms, tagged)
-        return list(map(with_names, tagged))
 
     def evidence(self, documents: Sequence[Document], own_tokens: Sequence[bool], first: int) -> Sequence[Evidence]:
         """Return the evidence of known names and of the collection for each document; empty if there is neither.
@@ -193,7 +181,9 @@ class BatchTagger:
         if collection is None:
             return evidence
         # Tagged as in the first pass, so that the share of each document in the counts is known.
-        tagged = self.tag(documents, evidence, first)
+        rng = None if self.inference.backend is None else child(self.seed, first)
+        tagged = self.decoder.tag(documents, self.inference.backend, rng, evidence, self.inference.name_bias)
+        tagged = identified(tagged, bool(self.decoder.crf.link_tables))
         added: list[Evidence] = []
         for each, document in zip(evidence or [Evidence()] * len(documents), tagged, strict=True):
             spans = collection.span_evidence(document, each.all_tokens)

@@ -632,7 +632,7 @@ class Tagger(Estimator):
             decoder = self._full_decoder if inference.links else self._full_decoder.without_links()
             self._decoders[key] = decoder if self.calibrated else replace(decoder, calibration=None)
         decoder = self._decoders[key]
-        encoder = SpanEncoder(decoder.tags, self._model.scheme)
+        encoder = SpanEncoder(decoder.tags, self.model_.scheme)
         return BatchTagger(decoder, self._tokenizer, finder, encoder, inference, seed)
 
     @cached_property

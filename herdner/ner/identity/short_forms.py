@@ -11,11 +11,12 @@ place in which they are. A surname that is not tagged becomes a mention of the p
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from itertools import compress
 from typing import NamedTuple
 
+from herdner.ner.identity.clusters import with_names
 from herdner.ner.identity.forms import TITLES, bare_word
 from herdner.text.document import Document
 from herdner.text.entity import Entity
@@ -44,6 +45,18 @@ class FullName(NamedTuple):
 
     entity: Entity
     last_word: str
+
+
+def identified(documents: Iterable[Document], has_links: bool) -> list[Document]:
+    """Return tagged documents with a `name_id` for each entity.
+
+    Args:
+        documents: Documents with entities.
+        has_links: Give short forms the label of their full name first.
+    """
+    if has_links:
+        documents = map(relabel_short_forms, documents)
+    return list(map(with_names, documents))
 
 
 def relabel_short_forms(document: Document) -> Document:
