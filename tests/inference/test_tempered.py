@@ -129,9 +129,8 @@ def test_samples_are_joint_states_at_equal_distances():
         np.testing.assert_allclose(frequencies, row, atol=0.06)
     few = make_backend("tempered", n_rounds=5, n_samples=100).infer(graph, 1)
     assert few.samples.shape[:2] == (2, 5)
-    timed = make_backend("tempered", seconds=0.5, n_samples=10).infer(graph, 1)
-    assert timed.samples.shape[0] == 2
-    assert 1 <= timed.samples.shape[1] <= 5
+    timed = make_backend("tempered", seconds=2.0, n_samples=10).infer(graph, 1)
+    assert timed.samples.shape[:2] == (2, 5)
 
 
 def test_replicas_move_between_modes():

@@ -158,11 +158,13 @@ class Tempered:
         samples: list[Int32s] = []
         done, first, last = 0, perf_counter(), self.n_rounds
         until = math.inf if self.seconds is None else began + self.seconds
-        while len(samples) < n_times and (not samples or (perf_counter() < until and done < last)):
+        while len(samples) < n_times and (not samples or perf_counter() < until):
             if self.seconds is not None:
                 now = perf_counter()
                 last = done + (int(done / (now - first) * (until - now)) if done else 1)  # by the speed of the rounds
             spacing = max(1, (last - done) // (n_times - len(samples)))
+            if self.seconds is None and done >= self.n_rounds:
+                break
             rounds = run.advance(spacing, record=True, until=until) or run.advance(not samples, record=True)
             if not rounds:
                 break
