@@ -11,7 +11,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t
 from libc.stdlib cimport qsort
 
 from firsts cimport first_double, first_int32, first_int64
-from herdner._ext.memory cimport own, require, require_offsets, view_of
+from herdner._ext.memory cimport Memory, memory_behind, own, require, require_offsets
 from rows cimport MOST_VARIABLES, conditionals
 
 cdef tuple TYPES = (np.int32, np.int32, np.int64, np.float64, np.int64, np.int32, np.int64, np.int32, np.int32,
@@ -27,7 +27,7 @@ cdef class CompiledConditionals:
         for k in range(len(arrays)):
             if arrays[k] is not None or NAMES[k] not in ("others_at", "places"):
                 arrays[k] = own(arrays[k], TYPES[k], 1, NAMES[k])
-        self.arrays = tuple(arrays)
+        self.memories = tuple([memory_behind(array) for array in arrays])
         sizes, widths, unary_at, unary, starts, row_at, others_at, others, places, rows = arrays
         self.c.n, self.c.n_unary, self.c.n_rows = len(sizes), len(unary), len(rows)
         require(len(widths) == len(unary_at) == len(sizes) == len(starts) - 1, "conditionals need a row per variable")
@@ -49,7 +49,8 @@ cdef class CompiledConditionals:
             self.widest = max(self.widest, self.c.widths[k])
 
     def __reduce__(self):
-        return CompiledConditionals, tuple([None if array is None else view_of(array) for array in self.arrays])
+        cdef Memory memory
+        return CompiledConditionals, tuple([None if memory is None else memory.to_array() for memory in self.memories])
 
 
 cdef bint are_inside(const conditionals *c) noexcept nogil:

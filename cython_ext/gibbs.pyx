@@ -9,8 +9,6 @@ from numbers import Integral, Real
 
 import numpy as np
 
-from herdner._ext.memory import is_sealed
-
 from libc.stdint cimport int64_t, uint16_t, uint32_t, uint64_t
 
 from herdner._ext.conditionals cimport CompiledConditionals
@@ -205,8 +203,8 @@ cdef class Engine:
             and (strided or array.flags.c_contiguous) and (kind != BUFFER or array.flags.writeable),
             name, f"a {'writeable ' if kind == BUFFER else ''}contiguous array of {dtype}", array,
         )
-        if kind != BUFFER and not (strided and array.ndim == 1 and is_sealed(array)):
-            array = own(array, dtype, array.ndim, name)
+        # The attributes of an instance of a subclass may be wrong; those of a plain array are not.
+        array = np.asarray(array) if kind == BUFFER else own(array, dtype, 1 if strided else array.ndim, name, strided)
         self.references.append(array)
         target[0], target[1] = array.ctypes.data if array.size else 0, array.size
         if strided and array.size:

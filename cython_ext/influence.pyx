@@ -11,7 +11,7 @@ import numpy as np
 from libc.math cimport INFINITY, exp, fabs, fmax, fmin, isnan, sqrt
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
-from herdner._ext.memory cimport own, require, require_offsets, view_of
+from herdner._ext.memory cimport Memory, memory_behind, own, require, require_offsets
 from matrix cimport Matrix, row_times
 
 
@@ -28,10 +28,11 @@ cdef class InfluenceMatrix:
         self.c.n, self.c.starts = n, &offsets[0]
         if columns.shape[0]:
             self.c.sources, self.c.values = &columns[0], &entries[0]
-        self.arrays = (offsets.base, columns.base, entries.base)
+        self.memories = (memory_behind(offsets.base), memory_behind(columns.base), memory_behind(entries.base))
 
     def __reduce__(self):
-        return InfluenceMatrix, tuple([view_of(array) for array in self.arrays])
+        cdef Memory memory
+        return InfluenceMatrix, tuple([memory.to_array() for memory in self.memories])
 
 
 def count_pairs(const int32_t[:, ::1] pairs, int64_t[::1] starts):

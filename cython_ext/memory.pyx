@@ -5,34 +5,24 @@ A loop that runs without the GIL reads only such copies, which are checked once:
 change them. Other modules use herdner/_ext/memory.pxd.
 """
 
+from weakref import getweakrefcount
+
 import numpy as np
 
 cimport cython
 from cpython.buffer cimport PyBUF_FULL_RO, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
+from cpython.ref cimport Py_REFCNT
 from libc.stdint cimport int64_t
 
 
-cdef extern from *:
-    """
-    /* 1 if only the caller's stack refers to an argument, so that nobody can use it after the call. */
-    static int is_temporary(PyObject *argument) {
-    #if PY_VERSION_HEX >= 0x030E0000
-        return PyUnstable_Object_IsUniqueReferencedTemporary(argument);
-    #else
-        return Py_REFCNT(argument) == 1;
-    #endif
-    }
-    """
-    bint is_temporary(object argument)
-
-
+@cython.no_gc  # so that `gc.get_referents` does not return the array behind it; the array refers to no object
 cdef class Memory:
     def __cinit__(self):
         self.view.buf = NULL
         self.forms = {}
 
     cdef int fill(self, array) except -1:
-        """Take the memory of a contiguous array to which nobody else refers."""
+        """Take the memory of an array to which nobody else refers."""
         PyObject_GetBuffer(array, &self.view, PyBUF_FULL_RO)
         self.array = array
         return 0
@@ -42,11 +32,11 @@ cdef class Memory:
             PyBuffer_Release(&self.view)
 
     cdef object to_array(self):
-        """Return the memory as an array."""
-        array = np.asarray(self)
-        if array.dtype.hasobject:  # NumPy hides that no memory is left for the view
-            raise MemoryError
-        return array
+        """Return a view of the memory, which must be C-contiguous.
+
+        Its base is the `Memory` itself: an intermediate `memoryview` could be released from Python.
+        """
+        return np.ndarray(self.array.shape, self.array.dtype, self)
 
     def __getbuffer__(self, Py_buffer* buffer, int flags):
         if flags & PyBUF_WRITABLE or self.array is None:
@@ -58,30 +48,28 @@ cdef class Memory:
         buffer.readonly = 1
 
 
-@cython.always_allow_keywords(False)  # so that the interpreter lends its reference to the argument
-def sealed(values):
-    """Return the values of an array as a C-contiguous array to which nobody can write.
+def sealed(list values not None):
+    """Return an array, the only item of a list, as a C-contiguous array to which nobody can write.
 
-    They are copied, unless the array is the temporary result of an expression.
+    The item is removed from the list. Its memory is taken if nothing else refers to it: ``sealed([np.zeros(3)])``.
+    Otherwise the values are copied.
     """
     cdef Memory memory = Memory.__new__(Memory)
-    cdef bint is_free = is_temporary(values) and type(values) is np.ndarray
-    if is_free and values.base is None and values.flags.c_contiguous and values.flags.owndata:
-        memory.fill(values)
+    require(len(values) == 1, "a list of one array is needed")
+    array = values.pop()
+    if (Py_REFCNT(array) == 1 and type(array) is np.ndarray and not getweakrefcount(array) and array.base is None
+            and array.flags.c_contiguous and array.flags.owndata):
+        memory.fill(array)
     else:
-        memory.fill(np.array(values, order="C", copy=True, subok=False))
+        memory.fill(np.array(array, order="C", copy=True, subok=False))
     return memory.to_array()
 
 
 cdef Memory memory_of(array):
     """Return the `Memory` of which an array is a view, or None."""
     cdef object base = array
-    if type(array) is not np.ndarray:
-        return None
-    while isinstance(base, np.ndarray):
+    while type(base) is np.ndarray:  # a subclass could have another attribute `base`
         base = base.base
-    if type(base) is memoryview:
-        base = base.obj
     return base if type(base) is Memory else None
 
 
@@ -91,7 +79,7 @@ def is_sealed(array not None):
 
 
 cdef object view_of(array):
-    """Return a new C-contiguous view of the memory of a sealed array.
+    """Return a new view of the memory of a sealed array, or None if the array is not sealed.
 
     ``array.__setstate__`` releases the memory of an array, even if a loop uses it. So each object that keeps an array
     has a view of its own, to which Python code has no reference.
@@ -99,18 +87,21 @@ cdef object view_of(array):
     cdef Memory memory = memory_of(array)
     cdef Py_buffer view
     cdef int k
+    if memory is None:
+        return None
     PyObject_GetBuffer(array, &view, PyBUF_FULL_RO)
     try:
-        shape, offset = tuple([view.shape[k] for k in range(view.ndim)]), <char*> view.buf - <char*> memory.view.buf
+        shape, strides = [view.shape[k] for k in range(view.ndim)], [view.strides[k] for k in range(view.ndim)]
+        offset = <char*> view.buf - <char*> memory.view.buf
     finally:
         PyBuffer_Release(&view)
-    return np.ndarray(shape, array.dtype, memory, offset)
+    return np.ndarray(shape, array.dtype, memory, offset, strides)
 
 
-cdef object own(value, dtype, int n_axes, str name):
-    """Return the values as a C-contiguous array that nobody can write to; they are copied unless they are sealed.
+cdef object own(value, dtype, int n_axes, str name, bint strided=False):
+    """Return the values as an array that nobody can write to; they are copied unless they are sealed.
 
-    The array must not be returned to Python code, only a `view_of` it.
+    The array is C-contiguous, unless it is ``strided``. It must not be returned to Python code.
     """
     cdef Memory memory
     array = np.asarray(value)
@@ -118,11 +109,25 @@ cdef object own(value, dtype, int n_axes, str name):
     if not (kind.type is dtype and kind.isnative or kind == dtype) or array.ndim != n_axes:
         raise ValueError(f"{name} must be an array of {np.dtype(dtype)} with {n_axes} axes, got {array.dtype} with"
                          f" {array.ndim} axes")
-    if memory_of(array) is not None and array.flags.c_contiguous and kind.isnative:
-        return view_of(array)
+    if strided or array.flags.c_contiguous:
+        view = view_of(array)
+        if view is not None:
+            return view
     memory = Memory.__new__(Memory)
     memory.fill(array.copy())
     return memory.to_array()
+
+
+cdef Memory memory_behind(array):
+    """Return a `Memory` with the elements of an array of `own`, or None for None; it may be kept where Python sees it."""
+    cdef Memory source = memory_of(array), memory
+    if array is None:
+        return None
+    memory = Memory.__new__(Memory)
+    memory.fill(array)
+    if source.view.buf == memory.view.buf and (source.array.shape, source.array.dtype) == (array.shape, array.dtype):
+        return source  # so that copies of copies do not become a chain
+    return memory
 
 
 cdef int require(bint valid, str fault) except -1:

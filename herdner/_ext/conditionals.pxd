@@ -11,4 +11,4 @@ cdef class CompiledConditionals:
     """Private and checked copy of the arrays of a `herdner.graph.conditionals.Conditionals`."""
     cdef conditionals c
     cdef readonly int32_t widest  # the largest width of a row, at least 2
-    cdef tuple arrays
+    cdef tuple memories  # of the arrays

@@ -12,4 +12,4 @@ cdef class InfluenceMatrix:
     Row i has the entries ``starts[i]`` to ``starts[i + 1]`` - 1 of ``sources`` and ``values``.
     """
     cdef Matrix c
-    cdef tuple arrays
+    cdef tuple memories  # of the arrays

@@ -19,7 +19,7 @@ cdef class Memory:
 
 
 cdef Memory memory_of(array)
-cdef object view_of(array)
-cdef object own(value, dtype, int n_axes, str name)
+cdef object own(value, dtype, int n_axes, str name, bint strided=*)
+cdef Memory memory_behind(array)
 cdef int require(bint valid, str fault) except -1
 cdef int require_offsets(object offsets, Py_ssize_t end, str name) except -1

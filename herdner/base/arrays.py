@@ -39,7 +39,9 @@ def frozen(values: ArrayLike, dtype: type[T], name: str) -> NDArray[T]:
         array = _convert(array, dtype, name)
     if array.flags.c_contiguous and is_sealed(array):
         return array
-    return sealed(array)
+    owned = [array]
+    del array  # so that `sealed` does not copy an array that was made here
+    return sealed(owned)
 
 
 def constant(value: ArrayLike, n: int, dtype: type[T]) -> NDArray[T]:
@@ -47,7 +49,7 @@ def constant(value: ArrayLike, n: int, dtype: type[T]) -> NDArray[T]:
 
     The value is stored once (stride 0).
     """
-    return np.broadcast_to(sealed(np.array(value, dtype)), n)
+    return np.broadcast_to(sealed([np.array(value, dtype)]), n)
 
 
 def frozen_or_constant(values: ArrayLike, dtype: type[T], name: str) -> NDArray[T]:

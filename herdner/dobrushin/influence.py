@@ -368,7 +368,7 @@ def _from_owned_arrays(
     compiled: TableGraph, starts: Int64s, sources: Int32s, values: Floats, theorem: str
 ) -> Influence:
     """Build an `Influence` without copying the arrays; the caller must keep no reference to them."""
-    return Influence(sealed(starts), sealed(sources), sealed(values), theorem, compiled)
+    return Influence(sealed([starts]), sealed([sources]), sealed([values]), theorem, compiled)
 
 
 def _check_binary(compiled: TableGraph) -> None:

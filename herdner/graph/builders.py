@@ -246,7 +246,7 @@ def _nodes(n: int, edges_each: int = 0) -> Int32s:
     if n > np.iinfo(np.int32).max:
         raise ValueError(f"a graph can have {np.iinfo(np.int32).max} variables (indices have 32 bits), not {n}")
     _check_size(n, n * edges_each)
-    return sealed(np.arange(n, dtype=np.int32))
+    return sealed([np.arange(n, dtype=np.int32)])
 
 
 def _check_size(n: int, n_edges: float, copies: int = 1) -> None:
@@ -255,7 +255,7 @@ def _check_size(n: int, n_edges: float, copies: int = 1) -> None:
 
 
 def _fill(n: int, value: int) -> Int32s:
-    return sealed(np.full(n, value, np.int32))
+    return sealed([np.full(n, value, np.int32)])
 
 
 def _sides(shape: Sequence[int], wrap: bool) -> tuple[int, ...]:
@@ -274,7 +274,7 @@ def _sides(shape: Sequence[int], wrap: bool) -> tuple[int, ...]:
 def _grid_edges(nodes: Int32s, sides: tuple[int, ...], wrap: bool) -> tuple[Int32s, list[int]]:
     """Return the edges of a grid [E, 2], sorted by axis, and the number of edges along each axis."""
     counts = [len(nodes) if wrap else len(nodes) // side * (side - 1) for side in sides]
-    return sealed(_fill_edges(nodes, sides, wrap, counts)), counts
+    return sealed([_fill_edges(nodes, sides, wrap, counts)]), counts
 
 
 def _fill_edges(nodes: Int32s, sides: tuple[int, ...], wrap: bool, counts: list[int]) -> Int32s:
@@ -303,7 +303,7 @@ def _couplings(J: ArrayLike, counts: list[int], sides: tuple[int, ...], wrap: bo
         raise ValueError(
             f"J must be a number or one array per axis, of shapes {shapes}, not {[a.shape for a in arrays]}"
         )
-    return sealed(np.concatenate([a.ravel() for a in arrays]))
+    return sealed([np.concatenate([a.ravel() for a in arrays])])
 
 
 def _check_symmetric(matrix: Floats, n: int, name: str) -> None:

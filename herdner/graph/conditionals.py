@@ -93,7 +93,9 @@ class Conditionals:
         rows = np.zeros(len(self.rows) + 2 if len(self.rows) <= _CACHED else max(2 * n, len(self.rows) + 4))
         row_at, others = np.empty(n, np.int32), np.empty(n, np.int32)
         loops.pad_incidences(self.starts, self.row_at, self.others, self.rows, starts, row_at, others, rows)
-        return replace(self, starts=sealed(starts), row_at=sealed(row_at), others=sealed(others), rows=sealed(rows))
+        return replace(
+            self, starts=sealed([starts]), row_at=sealed([row_at]), others=sealed([others]), rows=sealed([rows])
+        )
 
 
 def add_edges(blankets: tuple[Int64s, Int32s], edges: Int32s) -> tuple[Int64s, Int32s]:
@@ -181,9 +183,9 @@ def conditionals(sizes: Int32s, factors: Sequence[TableFactors]) -> Conditionals
     if others_at is None:
         loops.sort_pairs(starts, row_at, others)
     return Conditionals(
-        sizes, sealed(widths), sealed(unary_at), sealed(unary), sealed(starts), sealed(row_at),
-        None if others_at is None else sealed(others_at), sealed(others), None if places is None else sealed(places),
-        sealed(np.concatenate(rows)), spread,
+        sizes, sealed([widths]), sealed([unary_at]), sealed([unary]), sealed([starts]), sealed([row_at]),
+        None if others_at is None else sealed([others_at]), sealed([others]),
+        None if places is None else sealed([places]), sealed([np.concatenate(rows)]), spread,
     )  # fmt: skip
 
 

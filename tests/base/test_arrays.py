@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import weakref
+from collections.abc import Callable
+from functools import partial
+
 import numpy as np
 import pytest
 
@@ -39,7 +43,7 @@ def test_a_read_only_memory_map_is_copied(tmp_path) -> None:
         frozen([1, 2, 3, 4], np.int32, "numbers"),
         frozen([1, 2, 3, 4], np.int32, "numbers")[1:],
         frozen([1, 2, 3, 4], np.int32, "numbers").reshape(2, 2),
-        sealed(np.arange(4.0)),
+        sealed([np.arange(4.0)]),
         constant(3, 4, np.int32),
         frozen_or_constant(np.broadcast_to(np.float64(3), 4), np.float64, "numbers"),
     ],
@@ -57,6 +61,52 @@ def test_frozen_arrays_and_their_views_are_not_copied() -> None:
     row = array[1]
     assert frozen(row, np.int32, "numbers") is row
     assert frozen(array.T, np.int32, "numbers").flags.c_contiguous
+
+
+def references() -> dict[str, Callable[[np.ndarray], Callable[[], np.ndarray | None]]]:
+    """Return ways to refer to an array; each returns a function that gives the array, or None if it is gone."""
+
+    def reference(array):
+        return lambda: array
+
+    def view(array):
+        later = array[:]
+        return lambda: later
+
+    def exported(array):
+        later = memoryview(array)
+        return lambda: np.asarray(later)
+
+    return {"reference": reference, "view": view, "weak reference": weakref.ref, "memoryview": exported}
+
+
+@pytest.mark.parametrize("way", references())
+@pytest.mark.parametrize("call", [lambda values: sealed(values), lambda values: sealed(*(values,)), "partial"])
+def test_memory_is_not_taken_while_something_refers_to_it(way: str, call) -> None:
+    values = [np.arange(4.0)]
+    later = references()[way](values[0])
+    array = partial(sealed, values)() if call == "partial" else call(values)
+    assert not values
+    if (writable := later()) is not None:
+        writable[:] = 7
+    assert array.tolist() == [0, 1, 2, 3]
+
+
+def test_memory_of_a_temporary_array_is_taken() -> None:
+    values = [np.arange(4.0)]
+    address = values[0].ctypes.data
+    assert sealed(values).ctypes.data == address
+
+
+def test_an_array_with_a_false_base_is_copied() -> None:
+    class Liar(np.ndarray):
+        base = property(lambda _: frozen([1.0], np.float64, "numbers").base)
+
+    liar = np.ndarray.__new__(Liar, 3)
+    liar[:] = 1
+    array = frozen(np.asarray(liar), np.float64, "numbers")
+    liar[:] = 2
+    assert array.tolist() == [1, 1, 1]
 
 
 @pytest.mark.parametrize("shape", [(), (0,), (0, 3), (2, 0), (2, 3)])

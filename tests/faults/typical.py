@@ -162,7 +162,7 @@ def compile_directly() -> None:
     )
     herding.herd(rng.random((4, 2)), rng.random(2), rng.random(2), np.zeros(9, np.int64))
     herding.herd_categorical(np.array([1, 2, 1]), 4, np.array([0, 1, 0]), np.zeros(9, np.int64))
-    memory.sealed(np.arange(3.0))
+    memory.sealed([np.arange(3.0)])
     memory.is_sealed(np.arange(3.0))
     strings.Strings().add("Ada", ("Ada",))
     import herdner

@@ -199,7 +199,7 @@ def _slots(bits: Floats, n_variables: int, most: int, some: bool = False) -> tup
     ends = np.cumsum(np.where(few, counts, 0.0)).astype(np.int64)
     weight_starts = np.concatenate([[0], ends])
     weight_starts[:-1][~few] = -1
-    return 0, int(ends[-1]), sealed(weight_starts)
+    return 0, int(ends[-1]), sealed([weight_starts])
 
 
 def _grid_bits(kind: str, form: GridForm) -> Floats:
@@ -226,7 +226,7 @@ def _blanket_keys(plan: Plan, compiled: TableGraph) -> tuple[Floats, Weights]:
     starts, members = dependencies(plan, compiled)
     sums = np.concatenate([[0.0], np.cumsum(np.log2(compiled.sizes[members].astype(np.float64)))])
     bits = sums[starts[1:]] - sums[starts[:-1]]
-    return bits, Weights(key_starts=sealed(starts), key_members=sealed(members), hashed_keys=_long_keys(bits))
+    return bits, Weights(key_starts=sealed([starts]), key_members=sealed([members]), hashed_keys=_long_keys(bits))
 
 
 def _sum_keys(form: Conditionals) -> tuple[Floats, Weights]:
@@ -237,7 +237,7 @@ def _sum_keys(form: Conditionals) -> tuple[Floats, Weights]:
     n_states = np.ones(len(degrees), np.int32)
     np.maximum.at(n_states, owners, form.sizes[members])
     bits: Floats = (np.log2(degrees + 1.0) * (n_states - 1)).astype(np.float64)
-    return bits, Weights(key_starts=sealed(starts), key_members=sealed(members), hashed_keys=_long_keys(bits))
+    return bits, Weights(key_starts=sealed([starts]), key_members=sealed([members]), hashed_keys=_long_keys(bits))
 
 
 def _check_equal_couplings(form: Conditionals, n_neighbours: int) -> None:
