@@ -337,6 +337,7 @@ cdef class NameCluster:
 
 @cython.final
 @cython.no_gc  # it refers to a name only
+@cython.auto_pickle(False)
 cdef class Posting:
     """Name in the index, with the offset of the first mention that has the key."""
 
@@ -345,6 +346,7 @@ cdef class Posting:
 
 
 @cython.final
+@cython.auto_pickle(False)
 cdef class WordFeatures:
     """Features of a pair of a mention and a name that depend on words, labels and genders only."""
 

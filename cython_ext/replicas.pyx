@@ -119,12 +119,13 @@ cdef class Replicas:
         self.n_variables, self.n_factors, self.n_blocks = self.sizes.shape[0], len(scopes), len(blocks)
         if self.n_variables and min(self.sizes) < 1:
             raise ValueError("sizes must be at least 1")
-        Replicas._copy_factors(self, scopes, tables)  # not a method of a subclass
+        # Not methods of a subclass, which would get an incomplete object.
+        Replicas._copy_factors(self, scopes, tables)
         Replicas._lay_out(self, blocks, [list(scope) for scope in scopes])
         self.n_replicas = len(betas)
         self.betas, self.penalties = np.zeros(self.n_replicas), np.zeros(self.n_replicas)
         self.scaled = np.empty((self.n_replicas, self.tables.shape[0]))
-        self.set_temperatures(betas, penalties)
+        Replicas.set_temperatures(self, betas, penalties)
         self.states_ = np.zeros((self.n_replicas, self.n_variables), np.int32)
         self.streams = np.random.SeedSequence(key).generate_state(self.n_replicas + 1, np.uint64)
         self.sums = np.zeros((self.n_variables, self.most_states))
@@ -134,7 +135,7 @@ cdef class Replicas:
         self.best_, self.best_log_potential = np.zeros(self.n_variables, np.int32), -INFINITY
         self.complete = True
         for r in range(self.n_replicas):
-            self.draw_uniform(r)
+            Replicas.draw_uniform(self, r)
 
     @cython.wraparound(True)
     @cython.boundscheck(True)
@@ -264,7 +265,7 @@ cdef class Replicas:
             raise ValueError(f"states must have the shape [{self.n_replicas}, {self.n_variables}], got {checked.shape}")
         if (checked < 0).any() or (checked >= np.asarray(self.sizes)).any():
             raise ValueError("states must be at least 0 and below the sizes")
-        require(not self.busy, "another thread uses the replicas")
+        require(self.complete and not self.busy, "another thread uses the replicas")
         new = checked
         self.states_[:, :] = new
         self._measure_all()
@@ -316,7 +317,7 @@ cdef class Replicas:
     def draw_uniform(self, Py_ssize_t r):
         """Draw the state of replica ``r`` uniformly."""
         cdef Py_ssize_t v
-        if not 0 <= r < self.n_replicas:
+        if not (self.complete and 0 <= r < self.n_replicas):
             raise ValueError(f"there is no replica {r}")
         for v in range(self.n_variables):
             self.states_[r, v] = <int32_t> (uniform(&self.streams[r]) * self.sizes[v])
@@ -503,7 +504,7 @@ cdef class Replicas:
         """
         cdef Py_ssize_t n_done = 0, r
         cdef int64_t spent = 0, work = self.n_replicas * (self.n_variables + (self.round_work if update else 0)) + 1
-        require(not self.busy, "another thread uses the replicas")
+        require(self.complete and not self.busy, "another thread uses the replicas")
         self.busy = True
         with nogil:
             while n_done < n_rounds and spent < BUDGET:
@@ -535,7 +536,7 @@ cdef class Replicas:
         cdef Py_ssize_t t
         if not 0 <= r < self.n_replicas or b.shape[0] != c.shape[0] or b.shape[0] < 1:
             raise ValueError("the replica must exist, and each inverse temperature must have a penalty")
-        require(not self.busy, "another thread uses the replicas")
+        require(self.complete and not self.busy, "another thread uses the replicas")
         self.busy = True
         with nogil:
             self._scale(r, b[0], c[0])

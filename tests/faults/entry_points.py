@@ -26,7 +26,7 @@ import herdner._ext
 
 CALLS = 6  # recorded calls of each entry point
 LARGEST = 20_000  # array elements of a recorded call; larger calls are not recorded
-SECONDS = 60  # limit of one entry point
+SECONDS = 60  # processor time that one entry point may take
 LEFT_OUT = {"advance_parallel"}  # waits until all threads of a run call it
 NUMBERS = [-1, 0, 1, 2, 5, 2**15, 2**31 - 1, 2**31, 2**40, 2**62, -(2**31), -(2**62), 2**63 - 1]
 TABLE: dict[tuple[str, str], list[tuple[tuple[Any, ...], dict[str, Any]]]] = defaultdict(list)
@@ -304,12 +304,13 @@ def attack(module: str, name: str) -> int:
     return count
 
 
-def use(text: str, made: Any) -> None:
-    """Call the methods of an object that a hostile constructor has made."""
-    if not type(made).__module__.startswith("herdner._ext"):
+def use(text: str, made: Any, kind: type | None = None) -> None:
+    """Call the methods of an object, of its class or of another ``kind``, that a hostile constructor has made."""
+    kind = kind or type(made)
+    if not kind.__module__.startswith("herdner._ext"):
         return
-    module, name = type(made).__module__.split(".")[-1], type(made).__name__
-    for method, value in vars(type(made)).items():
+    module, name = kind.__module__.split(".")[-1], kind.__name__
+    for method, value in vars(kind).items():
         if not callable(value) or method.startswith("_") or method in LEFT_OUT:
             continue
         for arguments, options in TABLE[module, f"{name}.{method}"][:2] or [((), {})]:
@@ -330,6 +331,10 @@ def attack_class(module: str, name: str, kind: type) -> int:
         ):
             count += 1
             use(f"{module}.{name} {text}", other)
+        try:
+            attempt(f"{module}.{name} with other methods", meddling(kind), arguments, options)
+        except TypeError:
+            pass  # the class is final
         if made is not None:
             for k, value in enumerate(arguments):
                 for text, item in alterations(value):
@@ -340,13 +345,35 @@ def attack_class(module: str, name: str, kind: type) -> int:
     return count
 
 
+def meddling(kind: type) -> type:
+    """Return a subclass each of whose methods first calls all methods of the class.
+
+    If the constructor of the class calls a method of the subclass, the object is incomplete.
+    """
+    names = [name for name, value in vars(kind).items() if callable(value) and not name.startswith("__")]
+    depth = [0]
+
+    def method(name: str) -> Callable[..., Any]:
+        def call(self: Any, *arguments: Any, **options: Any) -> Any:
+            depth[0] += 1
+            if depth[0] == 1:
+                use(f"{kind.__module__}.{kind.__name__}.{name} of a subclass", self, kind)
+            depth[0] -= 1
+            return getattr(kind, name)(self, *arguments, **options)
+
+        return call
+
+    return type(kind.__name__, (kind,), {name: method(name) for name in names})
+
+
 def run_child(module: str, name: str) -> tuple[int, str]:
     """Attack one entry point in a child process. Return its wait status and the last call."""
     with TemporaryFile() as log:
         pid = os.fork()
         if pid == 0:
             os.dup2(log.fileno(), 3)
-            signal.alarm(SECONDS)
+            signal.setitimer(signal.ITIMER_PROF, SECONDS)
+            signal.alarm(20 * SECONDS)
             sys.unraisablehook = lambda _: None
             attack(module, name)
             os._exit(0)

@@ -129,7 +129,7 @@ def _document(
         field: values[name] for name, field in zip(columns.names, columns.fields, strict=True) if name not in roles
     }
     id = None if columns.id is None else values[columns.id]
-    record: dict[str, Any] = {"text": values[columns.text] or "", "id": id}
+    record: dict[str, Any] = {"text": values[columns.text] or "", "id": None if id == "" else id}
     if isinstance(fields.get(ENTITIES_COLUMN, ...), list | None):
         record[ENTITIES_COLUMN] = fields.pop(ENTITIES_COLUMN)
     document = record_document(record, number, f"{source.id}#{number}", warnings)

@@ -65,6 +65,13 @@ def test_a_parquet_file_keeps_columns_and_their_types() -> None:
 
 
 @pytest.mark.parametrize("format", TABLES)
+def test_an_empty_cell_is_no_id(format: str) -> None:
+    documents = list(read_documents(io.BytesIO(b"id\ttext\n\tAda\n7\tBo\n"), "tsv"))
+    back = list(read_documents(io.BytesIO(written(documents, format)), format))
+    assert [document.id for document in back] == [document.id for document in documents] == ["<stream>#1", "7"]
+
+
+@pytest.mark.parametrize("format", TABLES)
 def test_a_table_of_no_documents_is_a_table(format: str) -> None:
     assert list(read_documents(io.BytesIO(written([], format)), format)) == []
 
