@@ -14,6 +14,7 @@ import signal
 import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -331,10 +332,8 @@ def attack_class(module: str, name: str, kind: type) -> int:
         ):
             count += 1
             use(f"{module}.{name} {text}", other)
-        try:
-            attempt(f"{module}.{name} with other methods", meddling(kind), arguments, options)
-        except TypeError:
-            pass  # the class is final
+        with suppress(TypeError):  # the class is final
+            attempt(f"{module}.{name} with other methods", subclass_with_calls(kind), arguments, options)
         if made is not None:
             for k, value in enumerate(arguments):
                 for text, item in alterations(value):
@@ -345,7 +344,7 @@ def attack_class(module: str, name: str, kind: type) -> int:
     return count
 
 
-def meddling(kind: type) -> type:
+def subclass_with_calls(kind: type) -> type:
     """Return a subclass each of whose methods first calls all methods of the class.
 
     If the constructor of the class calls a method of the subclass, the object is incomplete.
