@@ -119,7 +119,7 @@ cdef object own(value, dtype, int n_axes, str name, bint strided=False):
 
 
 cdef Memory memory_behind(array):
-    """Return a `Memory` with the elements of an array of `own`, or None for None; it may be kept where Python sees it."""
+    """Return a `Memory` with the elements of an array of `own`, or None for None; Python may see the `Memory`."""
     cdef Memory source = memory_of(array), memory
     if array is None:
         return None
