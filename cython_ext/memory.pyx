@@ -15,7 +15,7 @@ from cpython.ref cimport Py_REFCNT
 from libc.stdint cimport int64_t
 
 
-@cython.no_gc  # so that `gc.get_referents` does not return the array behind it; the array refers to no object
+@cython.no_gc  # so that `gc.get_referents` does not return the array behind it; no cycle contains it
 cdef class Memory:
     def __cinit__(self):
         self.view.buf = NULL
