@@ -21,7 +21,7 @@ cdef enum:
     LONGEST_PRONOUN = 7  # letters
     LONGEST_REACH = 150  # characters between the name of a person and a pronoun
     SHORTEST_NAME = 3  # letters of a nickname, or of a name with nicknames
-    MOST_FEATURES = 16  # features of a pair of a mention and a name
+    MOST_FEATURES = 24  # features of a pair of a mention and a name
 
 # Matches of two forms, sorted from the closest to none.
 cdef enum:
@@ -45,7 +45,14 @@ cdef enum:
     SAME_TITLE, OTHER_TITLE, OTHER_TITLE_SAME_GENDER, MENTION_HAS_TITLE, WORD_HAS_TITLE, NAME_HAS_TITLE
     NAME_OF_WORD_HAS_TITLE, SIMILAR_FIRST_NAME, OTHER_FIRST_NAME, SAME_NUMBERS, OTHER_NUMBERS, PERSON_AND_GROUP
     OTHER_SINGLE_WORD, NOT_YET_MENTIONED, IS_NEAR, IS_FAR, AT_MEDIUM_DISTANCE, NEAREST_NAME, ONE_RIVAL, SEVERAL_RIVALS
-    FREQUENT_NAME, N_FEATURES
+    FREQUENT_NAME, WORD_BEFORE_NAME, FIRST_WORD_BEFORE_NAME, SAME_NAME_GENDER, OTHER_NAME_GENDER
+    IS_BEGINNING, IS_NICKNAME, HAS_SAME_STEM, OTHER_ADDRESS, OTHER_TITLE_OF_WORD
+    OTHER_KNOWN_FIRST_NAME
+    FIRST_ADDRESS
+    FIRST_NAME_ADDRESS = FIRST_ADDRESS + 8
+    N_FEATURES = FIRST_NAME_ADDRESS + 4
+
+ADDRESSES = ("", "Mr", "Mrs", "Miss")  # forms of address; the first is none of them
 
 FEATURES = (
     *[f"{match or 'no word'} ({kind})" for kind in ("person", "name") for match in MATCHES],
@@ -57,7 +64,13 @@ FEATURES = (
     "only mention has title", "only mention has title, single word", "only name has title",
     "only name has title, single word", "similar first name", "other first name", "same numbers", "other numbers",
     "person and group", "other single word", "not yet mentioned", "near", "far", "at medium distance", "nearest name",
-    "one rival", "several rivals", "frequent name",
+    "one rival", "several rivals", "frequent name", "word of a person, not yet mentioned",
+    "first word of a person, not yet mentioned", "same gender of first names", "other gender of first names",
+    "beginning of first name", "nickname", "same stem", "other form of address",
+    "other title, single word", "other known first name",
+    *[f"single word with {address or 'other title'}, {kind}" for kind in ("no first name", "first name")
+      for address in ADDRESSES],
+    *[f"single word, name with {address or 'other title'}" for address in ADDRESSES],
 )
 if len(FEATURES) != N_FEATURES or len(MATCHES) != N_MATCHES:
     raise ImportError("the tables of features and matches do not have the lengths of their enumerations")
@@ -97,6 +110,9 @@ cdef class MentionForm:
         content: Words without small words such as "of".
         keys: Keys of the form in the index of names.
         nicknames: Nicknames of the first word, and first names with this nickname.
+
+    The arguments ``address``, ``name_gender`` and ``has_known_first_name`` are the form of address in `ADDRESSES`, the
+    gender of the first name ("m", "f" or empty), and whether the first of several words is a known first name.
     """
 
     cdef readonly tuple words, keys
@@ -104,18 +120,25 @@ cdef class MentionForm:
     cdef readonly frozenset numbers, content, nicknames
     cdef readonly bint is_person, is_group, is_full
     cdef frozenset all_words
-    cdef int sex
+    cdef int sex, name_sex, address  # `address` is an index of ADDRESSES
+    cdef bint has_known_first_name
 
     def __cinit__(self, tuple words not None, str label not None, bint is_person, str title not None,
                   str gender not None, frozenset numbers not None, bint is_group, str initials not None,
-                  str acronym not None, frozenset content not None, tuple keys not None, frozenset nicknames not None):
+                  str acronym not None, frozenset content not None, tuple keys not None, frozenset nicknames not None,
+                  str address not None, str name_gender not None, bint has_known_first_name):
         if not words or not all([type(word) is str for word in (*words, *keys)]):
             raise ValueError("a form has at least one word, and its words and keys are strings")
         self.words, self.label, self.is_person, self.title, self.gender = words, label, is_person, title, gender
         self.numbers, self.is_group, self.initials, self.acronym = numbers, is_group, initials, acronym
         self.is_full = len(words) > 1
         self.content, self.keys, self.nicknames, self.all_words = content, keys, nicknames, frozenset(words)
-        self.sex = MALE if gender == "m" else FEMALE if gender == "f" else 0
+        self.address, self.has_known_first_name = ADDRESSES.index(address), has_known_first_name
+        self.sex, self.name_sex = sex_of(gender), sex_of(name_gender)
+
+
+cdef int sex_of(str gender) noexcept:
+    return MALE if gender == "m" else FEMALE if gender == "f" else 0
 
 
 cdef MentionForm as_form(object value):
@@ -166,27 +189,32 @@ cdef str word_before(str text, Py_ssize_t position):
     return text[start:end]
 
 
-cdef bint is_similar(str a, frozenset nicknames_of_a, str b, frozenset nicknames_of_b) except -1:
-    """Return True if one of two first names may be an initial, a beginning or a nickname of the other, or if equal."""
+# Relations of two first names.
+cdef enum:
+    OTHER_NAME, EQUAL_NAME, BEGINNING_OF_NAME, NICKNAME, SAME_STEM
+
+
+cdef int similarity(str a, frozenset nicknames_of_a, str b, frozenset nicknames_of_b) except -1:
+    """Return the relation of two first names: one may be an initial, a beginning or a nickname of the other."""
     cdef str stem
     if a == b:
-        return True
+        return EQUAL_NAME
     if len(a) > len(b):
         a, b, nicknames_of_a = b, a, nicknames_of_b
     if b == a + "s" or b == a + "es":  # "the Blaines" are a family
-        return False
+        return OTHER_NAME
+    if len(a) >= SHORTEST_NAME and b in nicknames_of_a:
+        return NICKNAME
     if b.startswith(a):
-        return True
-    if len(a) < SHORTEST_NAME:
-        return False
-    if b in nicknames_of_a:
-        return True
+        return BEGINNING_OF_NAME
     stem = a.rstrip("iey")
-    return len(stem) >= SHORTEST_NAME and len(stem) != len(a) and b.startswith(stem)
+    if len(stem) >= SHORTEST_NAME and len(stem) != len(a) and b.startswith(stem):
+        return SAME_STEM
+    return OTHER_NAME
 
 
-cdef bint have_similar_first_words(MentionForm a, MentionForm b) except -1:
-    return is_similar(a.words[0], a.nicknames, b.words[0], b.nicknames)
+cdef int similarity_of_first_words(MentionForm a, MentionForm b) except -1:
+    return similarity(a.words[0], a.nicknames, b.words[0], b.nicknames)
 
 
 def match(MentionForm a not None, MentionForm b not None):
@@ -202,7 +230,7 @@ cdef int closest_match(MentionForm a, MentionForm b) except -1:
     if a is b or a.words == b.words:
         return SAME_WORDS
     if not a.is_full and not b.is_full:
-        return SIMILAR_WORDS if a.is_person and b.is_person and have_similar_first_words(a, b) else NO_MATCH
+        return SIMILAR_WORDS if a.is_person and b.is_person and similarity_of_first_words(a, b) else NO_MATCH
     if not a.is_full:
         return match_word(a, b)
     if not b.is_full:
@@ -226,7 +254,7 @@ cdef int match_word(MentionForm short, MentionForm full) except -1:
         return INNER_WORD
     if short.acronym and short.acronym == full.initials:
         return ACRONYM
-    if short.is_person and full.is_person and len(word) >= SHORTEST_NAME and have_similar_first_words(short, full):
+    if short.is_person and full.is_person and len(word) >= SHORTEST_NAME and similarity_of_first_words(short, full):
         return SIMILAR_FIRST
     return NO_MATCH
 
@@ -243,7 +271,7 @@ cdef int match_words(MentionForm short, MentionForm full) except -1:
     if short.all_words <= full.all_words:
         return ALL_WORDS_AND_ENDS if same_first and same_last else ALL_WORDS
     if same_last:
-        return LAST_AND_SIMILAR_FIRST if have_similar_first_words(short, full) else LAST_AND_OTHER_FIRST
+        return LAST_AND_SIMILAR_FIRST if similarity_of_first_words(short, full) else LAST_AND_OTHER_FIRST
     if same_first:
         return FIRST_AND_OTHER_LAST
     return NO_MATCH if short.content.isdisjoint(full.all_words) else OTHER_WORDS
@@ -262,6 +290,9 @@ cdef class NameCluster:
     cdef set titles
     cdef bint has_person
     cdef int genders  # genders that titles determine: MALE, FEMALE, their sum or 0
+    cdef int name_genders  # genders of the first names of persons: MALE, FEMALE, their sum or 0
+    cdef bint has_known_first_name
+    cdef int addresses  # bits of the indices of ADDRESSES
     cdef dict first_names  # nicknames by the first words of persons' names with several words
     cdef Py_ssize_t n_mentions
     cdef dict compared  # `WordFeatures` of the forms compared since the last new form, None for those without a match
@@ -285,6 +316,10 @@ cdef class NameCluster:
         self.compared = None
         self.has_person |= form.is_person
         self.genders |= form.sex
+        self.name_genders |= form.name_sex
+        self.has_known_first_name |= form.has_known_first_name
+        if form.address:
+            self.addresses |= 1 << form.address
         if form.title:
             if self.titles is None:
                 self.titles = set()
@@ -353,6 +388,7 @@ cdef class WordFeatures:
     cdef int features[MOST_FEATURES]
     cdef int n_features
     cdef bint has_other_word  # a feature behind those that depend on positions
+    cdef bint is_word_of_person, is_first_word  # features of words in front of the name
     cdef double score  # sum of the weights
 
     cdef int push(self, int feature) except -1:
@@ -541,6 +577,8 @@ cdef class Clustering:
         if form.is_group != is_group:
             features.push(PERSON_AND_GROUP)
         features.has_other_word = best != SAME_WORDS and not form.is_full and has_other_word
+        features.is_word_of_person = form.is_person and not form.is_full
+        features.is_first_word = best == FIRST_WORD
         if self.weights is not None:
             for each in range(features.n_features):
                 features.score += self.weights.values[features.features[each]]
@@ -554,6 +592,9 @@ cdef class Clustering:
             return features.push(SAME_GENDER if own & name.genders else OTHER_GENDER)
         if not form.is_person:
             return 0
+        other = name.genders if name.genders else name.name_genders
+        if (own or form.name_sex) and other:
+            return features.push(SAME_NAME_GENDER if (own or form.name_sex) & other else OTHER_NAME_GENDER)
         if not own:
             self.count_pronouns(form, &male, &female)
             own = gender_of_pronouns(male, female)
@@ -618,6 +659,9 @@ cdef int position_features(NameCluster name, WordFeatures words, Py_ssize_t posi
     if before < 0:
         features[n] = NOT_YET_MENTIONED
         n += 1
+        if words.is_word_of_person:
+            features[n] = FIRST_WORD_BEFORE_NAME if words.is_first_word else WORD_BEFORE_NAME
+            n += 1
     else:
         features[n] = (
             IS_NEAR if position - before < NEAR else IS_FAR if position - before >= FAR else AT_MEDIUM_DISTANCE
@@ -654,23 +698,47 @@ cdef int push_label(WordFeatures features, MentionForm form, NameCluster name, i
 
 
 cdef int push_title(WordFeatures features, MentionForm form, NameCluster name) except -1:
+    cdef int address
     if form.title and name.titles:
-        if form.title in name.titles:
+        if form.title in name.titles or form.address and name.addresses >> form.address & 1:
             return features.push(SAME_TITLE)
+        if form.address and name.addresses:
+            features.push(OTHER_ADDRESS)
+        if not form.is_full:
+            features.push(OTHER_TITLE_OF_WORD)
         return features.push(OTHER_TITLE_SAME_GENDER if form.sex & name.genders else OTHER_TITLE)
     if form.title:
-        features.push(MENTION_HAS_TITLE if form.is_full else WORD_HAS_TITLE)
-    elif name.titles:
-        features.push(NAME_HAS_TITLE if form.is_full else NAME_OF_WORD_HAS_TITLE)
+        if form.is_full:
+            return features.push(MENTION_HAS_TITLE)
+        features.push(WORD_HAS_TITLE)
+        return features.push(FIRST_ADDRESS + form.address + (4 if name.first_names else 0))
+    if name.titles and form.is_full:
+        return features.push(NAME_HAS_TITLE)
+    if name.titles:
+        features.push(NAME_OF_WORD_HAS_TITLE)
+        address = 0
+        while address < 3 and not name.addresses >> address & 1:
+            address += 1
+        return features.push(FIRST_NAME_ADDRESS + (address if name.addresses else 0))
     return 0
 
 
 cdef int push_first_name(WordFeatures features, MentionForm form, NameCluster name) except -1:
-    if not form.is_full or not name.first_names:
+    cdef int kind = OTHER_NAME
+    if not name.first_names:
         return 0
     for first, nicknames in name.first_names.items():
-        if is_similar(form.words[0], form.nicknames, first, nicknames):
-            return features.push(SIMILAR_FIRST_NAME)
+        kind = similarity(form.words[0], form.nicknames, first, nicknames)
+        if kind != OTHER_NAME:
+            break
+    if kind > EQUAL_NAME:
+        features.push(IS_BEGINNING + kind - BEGINNING_OF_NAME)
+    if not form.is_full:
+        return 0
+    if kind != OTHER_NAME:
+        return features.push(SIMILAR_FIRST_NAME)
+    if form.has_known_first_name and name.has_known_first_name:
+        features.push(OTHER_KNOWN_FIRST_NAME)
     return features.push(OTHER_FIRST_NAME)
 
 

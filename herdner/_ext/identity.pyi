@@ -38,6 +38,9 @@ class MentionForm:
         content: frozenset[str],
         keys: tuple[str, ...],
         nicknames: frozenset[str],
+        address: str,
+        name_gender: str,
+        has_known_first_name: bool,
     ) -> MentionForm: ...
 
 def read_forms(

@@ -6,7 +6,8 @@ Mentions are the proper names of LitBank (PROP, with a coreference chain) and th
 noun. The output is F1 of MUC, B-cubed, CEAF-e, LEA and the mean of the first three, for gold mentions: for exact string
 match, for string or first or last word, and for the model on files that were not used for training (five folds). With
 ``--own``, the last row clusters the mentions that the model ``en`` finds. ``--write`` learns from all files and writes
-``herdner/data/identity.json`` and, from the package nicknames 1.0.1 (Apache License 2.0), ``nicknames.json``.
+``herdner/data/identity.json``, ``nicknames.json`` from the package nicknames 1.0.1 (Apache License 2.0), and
+``genders.json`` from the package names 0.3.0 (MIT), which has the first names of the US census of 1990.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import csv
 import importlib.resources
 import json
 import re
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -35,7 +37,9 @@ from herdner.text.document import Document
 from herdner.text.entity import Entity
 
 FOLDS = 5
-L2 = 1e-4  # penalty of the squared weights, per decision
+CLEAR_GENDER = 5  # a name has a gender if this gender has it five times as often as the other
+ROUNDS = 2  # more rounds do not raise F1
+L2 = 3e-5  # penalty of the squared weights, per decision
 DATA = Path(__file__).parents[2] / "herdner" / "data"
 _GUM_MARK = re.compile(r"\(([^()]*)(\))?|([^()]+)\)")
 
@@ -97,19 +101,49 @@ def read_gum(folder: Path) -> Iterator[Document]:
         yield named_document([row[1] for row in rows], mentions, path.stem)
 
 
-def decisions(document: Document) -> list[Decision]:
-    """Return the decisions of the model on one document, if all earlier mentions are in their gold names."""
+def decisions(document: Document, weights: Mapping[str, float] | None = None) -> list[Decision]:
+    """Return the decisions of the model on one document, if all earlier mentions are in the names of ``weights``.
+
+    The right name is the one that most other mentions of the gold name have, if these are most mentions of the name.
+    Without weights, all earlier mentions are in their gold names. Decisions whose right name is no candidate are left
+    out.
+    """
     made: list[Decision] = []
-    names: dict[int | None, NameCluster] = {}
+    names: dict[int | None, NameCluster] = {}  # by gold name
+    counts: defaultdict[NameCluster, Counter[int | None]] = defaultdict(Counter)  # of gold names
 
     def choose(mention: int, candidates: list[NameCluster], rows: list[list[str]]) -> NameCluster:
-        right = names.get(document.entities[mention].name_id)
-        if candidates and (right is None or right in candidates):
-            made.append(Decision(rows, 0 if right is None else 1 + candidates.index(right)))
-        return names.setdefault(document.entities[mention].name_id, NameCluster())
+        gold = document.entities[mention].name_id
+        shares = [counts[name][gold] if 2 * counts[name][gold] >= counts[name].total() else 0 for name in candidates]
+        right = int(np.argmax(shares)) + 1 if any(shares) else 0
+        if candidates and (right or gold not in names):
+            made.append(Decision(rows, right))
+        best = right
+        if weights is not None and candidates:
+            best = int(np.argmax([sum(weights.get(feature, 0.0) for feature in row) for row in rows]))
+        chosen = candidates[best - 1] if best else NameCluster()
+        if weights is None:
+            chosen = names.get(gold, chosen)
+        names.setdefault(gold, chosen)
+        counts[chosen][gold] += 1
+        return chosen
 
     with_names(document, choose)
     return made
+
+
+def learn_from(documents: Sequence[Document]) -> dict[str, float]:
+    """Return weights learned from the gold names, and then also from the names by the weights of each earlier round.
+
+    The later rounds are dataset aggregation (Ross, Gordon and Bagnell 2011): the model learns to decide well after its
+    own errors.
+    """
+    examples = [each for document in documents for each in decisions(document)]
+    weights = learn(examples)
+    for _ in range(ROUNDS):
+        examples += [each for document in documents for each in decisions(document, weights)]
+        weights = learn(examples)
+    return weights
 
 
 def learn(examples: Sequence[Decision]) -> dict[str, float]:
@@ -166,11 +200,10 @@ def word_match(document: Document) -> Document:
 
 def cross_validated(corpora: Mapping[str, Sequence[Document]]) -> dict[str, list[Document]]:
     """Return the documents of each corpus with names by weights that were learned from the other folds."""
-    examples = {name: [decisions(document) for document in documents] for name, documents in corpora.items()}
     predicted: dict[str, list[Document]] = {name: list(documents) for name, documents in corpora.items()}
     for fold in range(FOLDS):
-        kept = [each for of in examples.values() for i, made in enumerate(of) if i % FOLDS != fold for each in made]
-        weights = NameWeights(learn(kept))
+        kept = [d for documents in corpora.values() for i, d in enumerate(documents) if i % FOLDS != fold]
+        weights = NameWeights(learn_from(kept))
         for name, documents in corpora.items():
             for i in range(fold, len(documents), FOLDS):
                 predicted[name][i] = with_names(documents[i], weights)
@@ -185,7 +218,7 @@ def row(corpus: str, method: str, scores: NameScores) -> list[str]:
 
 def write_data(corpora: Mapping[str, Sequence[Document]]) -> None:
     """Write the weights that are learned from all documents, and the nicknames."""
-    weights = learn([each for documents in corpora.values() for document in documents for each in decisions(document)])
+    weights = learn_from([document for documents in corpora.values() for document in documents])
     source = "scripts/models/train_identity.py, learned from LitBank (CC-BY 4.0) and GUM (CC-BY 4.0)"
     _write("identity.json", {"source": source, "weights": dict(sorted(weights.items()))})
     nicknames: dict[str, list[str]] = {}
@@ -194,6 +227,21 @@ def write_data(corpora: Mapping[str, Sequence[Document]]) -> None:
             nicknames.setdefault(line["name1"], []).append(line["name2"])
     source = "PyPI package nicknames 1.0.1, https://github.com/carltonnorthern/nicknames, Apache License 2.0"
     _write("nicknames.json", {"source": source, "nicknames": nicknames})
+    source = "PyPI package names 0.3.0, https://github.com/treyhunner/names, MIT License"
+    _write("genders.json", {"source": source, **{key: " ".join(names) for key, names in names_by_gender().items()}})
+
+
+def names_by_gender() -> dict[str, list[str]]:
+    """Return the first names of the US census of 1990 that one gender ("m" or "f") has much more often."""
+    shares: defaultdict[str, dict[str, float]] = defaultdict(lambda: {"m": 0.0, "f": 0.0})
+    for gender, file in (("m", "dist.male.first"), ("f", "dist.female.first")):
+        for line in (importlib.resources.files("names") / file).read_text(encoding="utf-8").splitlines():
+            name, percent, *_ = line.split()
+            shares[name.lower()][gender] = float(percent)
+    return {
+        gender: sorted(name for name, share in shares.items() if share[gender] >= CLEAR_GENDER * share[other])
+        for gender, other in (("m", "f"), ("f", "m"))
+    }
 
 
 def _write(name: str, values: object) -> None:

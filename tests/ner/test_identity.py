@@ -68,6 +68,32 @@ def test_titles_separate_a_couple() -> None:
     assert people(text, "Mr. Bennet", "Mrs. Bennet", "Mr. Bennet") == [["Mr. Bennet", "Mr. Bennet"], ["Mrs. Bennet"]]
 
 
+def test_forms_of_address_separate_relatives() -> None:
+    text = "Miss Marsh sat down. Mrs. Marsh talked to Miss Marsh. Dr. Marsh was silent. Miss Marsh left Mrs. Marsh."
+    names = ["Miss Marsh", "Mrs. Marsh", "Miss Marsh", "Miss Marsh", "Mrs. Marsh"]
+    assert people(text, *names) == [["Miss Marsh"] * 3, ["Mrs. Marsh"] * 2]
+
+
+def test_a_title_with_the_other_gender_than_the_first_name_is_another_person() -> None:
+    text = "Charlotte Temple wrote. Mr. Temple read it. Charlotte Temple and Henry Temple left."
+    names = ["Charlotte Temple", "Mr. Temple", "Charlotte Temple", "Henry Temple"]
+    assert people(text, *names) == [["Charlotte Temple"] * 2, ["Mr. Temple", "Henry Temple"]]
+
+
+def test_abbreviations_of_countries_are_written_out() -> None:
+    text = "The U.S. Congress met. The United States agreed. The United States Congress closed. The US was glad."
+    names = [(name, "ORG" if "Congress" in name else "LOC") for name in (
+        "U.S. Congress", "United States", "United States Congress", "US"
+    )]  # fmt: skip
+    assert named(text, *names) == [["U.S. Congress", "United States Congress"], ["United States", "US"]]
+
+
+def test_a_saint_in_a_surname_is_no_title() -> None:
+    text = "Monsieur St. Aubert spoke. Madame St. Aubert listened to M. St. Aubert."
+    names = ["Monsieur St. Aubert", "Madame St. Aubert", "M. St. Aubert"]
+    assert people(text, *names) == [["Monsieur St. Aubert", "M. St. Aubert"], ["Madame St. Aubert"]]
+
+
 def test_the_city_and_the_general_stay_apart() -> None:
     text = (
         "George Washington crossed the river. Washington is a city. Washington was a general. He lived near Washington."

@@ -26,11 +26,27 @@ OTHER_TITLES = frozenset(
     " citizen citoyen coach col colonel commander comrade corporal deacon dean detective doctor dr"
     " farmer gen general gov governor hon honorable honourable inspector judge justice lieutenant lt"
     " m maj major mayor minister monsignor nurse officer parson pastor pope president private prof"
-    " professor pvt rabbi rep representative rev reverend saint secretary sen senator sergeant sgt"
-    " sheriff squire st".split()
+    " professor pvt rabbi rep representative rev reverend secretary sen senator sergeant sgt"
+    " sheriff squire".split()
 )
 ADJECTIVES = frozenset("dear little old poor young".split())  # noqa: SIM905
 TITLES = MALE_TITLES | FEMALE_TITLES | OTHER_TITLES | ADJECTIVES
+# Form of address of each title. A person is rarely called by two of them.
+_ADDRESSES = {
+    title: address
+    for address, titles in {
+        "Mr": "herr m mister monsieur mr señor signor",
+        "Mrs": "frau madame mistress mme mrs señora signora",
+        "Miss": "fräulein mademoiselle miss mlle señorita signorina",
+    }.items()
+    for title in titles.split()
+}
+# Abbreviations that are written out, so that "U.S. Congress" is the "United States Congress".
+_WRITTEN_OUT = {
+    abbreviation: full.split()
+    for full, abbreviations in {"United States": "US U.S U.S.A USA", "United Kingdom": "UK U.K"}.items()
+    for abbreviation in abbreviations.split()
+}
 SUFFIXES = frozenset("esq frs jr md phd sr".split())  # noqa: SIM905
 ARTICLES = frozenset(("a", "an", "the"))
 # Words that may stand in lower case inside a name.
@@ -58,6 +74,14 @@ def nicknames() -> Mapping[str, frozenset[str]]:
             table.setdefault(name, set()).add(short)
             table.setdefault(short, set()).add(name)
     return {name: frozenset(others) for name, others in table.items()}
+
+
+@cache
+def genders() -> Mapping[str, str]:
+    """Return the gender, "m" or "f", of each first name that mostly one gender has, in lower case."""
+    path = importlib.resources.files("herdner") / "data" / "genders.json"
+    values = json.loads(path.read_text(encoding="utf-8"))
+    return {name: gender for gender in ("m", "f") for name in values[gender].split()}
 
 
 def bare_word(token: str) -> str:
@@ -92,6 +116,8 @@ def parse_form(text: str, label: str, word_before: str = "") -> MentionForm:
         titles, words, is_group = [], tokens, False
     else:
         titles, words, is_group = _split(tokens, is_person)
+    if not is_person and not _WRITTEN_OUT.keys().isdisjoint(words):
+        words = [full for word in words for full in _WRITTEN_OUT.get(word, (word,))]
     if is_person and not titles and (before := bare_word(word_before).casefold()) in TITLES:
         titles = [before]
     capitalised = [word for word in words if word.casefold() not in SMALL_WORDS]
@@ -101,9 +127,11 @@ def parse_form(text: str, label: str, word_before: str = "") -> MentionForm:
     similar = nicknames().get(folded[0], frozenset())
     content = frozenset(folded) - SMALL_WORDS
     keys = _keys(folded, acronym, initials, [folded[0], *similar] if is_person else [])
+    is_full = is_person and len(folded) > 1
+    gender = genders().get(folded[0], "") if is_full else ""
     return MentionForm(
         folded, label, is_person, title, _gender(titles), frozenset(_NUMBER.findall(text)), is_group, initials,
-        acronym, content, keys, similar,
+        acronym, content, keys, similar, _ADDRESSES.get(title, ""), gender, bool(gender or (is_full and similar)),
     )  # fmt: skip
 
 
