@@ -21,6 +21,10 @@ cdef enum:
     LONGEST_PRONOUN = 7  # letters
     LONGEST_REACH = 150  # characters between the name of a person and a pronoun
     SHORTEST_NAME = 3  # letters of a nickname, or of a name with nicknames
+    MOST_SIMPLE_WORDS = 4
+    LONGEST_ACRONYM = 8
+    MOST_INITIALS = 6
+    LENGTH_OF_BEGINNING = 3
     MOST_FEATURES = 24  # features of a pair of a mention and a name
 
 # Matches of two forms, sorted from the closest to none.
@@ -137,6 +141,76 @@ cdef class MentionForm:
         self.sex, self.name_sex = sex_of(gender), sex_of(name_gender)
 
 
+@cython.final
+cdef class SimpleNames:
+    """Parser of names that consist of up to four capitalised English words, which are most names.
+
+    It returns the same forms as ``herdner.ner.identity.forms``, in a fraction of the time.
+
+    Args:
+        special: Words that need the general parser, in lower case: titles, designators, small words and abbreviations.
+        titles: Title, gender and form of address of each word that is a title.
+        nicknames: Nicknames of each first name.
+        genders: Gender of each first name.
+    """
+
+    cdef frozenset special
+    cdef dict titles, nicknames, genders
+
+    def __cinit__(self, frozenset special not None, dict titles not None, dict nicknames not None,
+                  dict genders not None):
+        self.special, self.titles, self.nicknames, self.genders = special, dict(titles), dict(nicknames), dict(genders)
+
+    def parse(self, str text not None, str label not None, str before not None):
+        """Return the form of a name, or None if the name needs the general parser.
+
+        ``before``: the word in front of the name in lower case, which is used if it is a title.
+        """
+        cdef list tokens = text.split(), words = [], keys
+        cdef str token, word, first, initials = "", acronym = ""
+        cdef str title = "", gender = "", address = "", name_gender = ""
+        cdef bint is_person = is_person_label(label)
+        cdef frozenset content, similar
+        if not 1 <= len(tokens) <= MOST_SIMPLE_WORDS or not text.isascii():
+            return None
+        for token in tokens:
+            word = token.lower()
+            if not token.isalpha() or not token[0].isupper() or word in self.special:
+                return None
+            words.append(word)
+            initials += word[0]
+        first = words[0]
+        keys = list(dict.fromkeys(words))
+        if len(words) > 1:
+            if len(words) <= MOST_INITIALS:
+                keys.append("acronym " + initials)
+        else:
+            initials = ""
+            if 1 < len(first) <= LONGEST_ACRONYM and text.strip().isupper():
+                acronym = first
+                keys.append("acronym " + acronym)
+        similar = self.nicknames.get(first, NOTHING)
+        if is_person:
+            if before in self.titles:
+                title, gender, address = self.titles[before]
+            if len(words) > 1:
+                name_gender = self.genders.get(first, "")
+            if len(first) >= LENGTH_OF_BEGINNING:
+                keys.append("beginning " + first[:LENGTH_OF_BEGINNING])
+                keys.append("nickname " + first)
+                for word in similar:
+                    keys.append("nickname " + word)
+        content = frozenset(words)
+        return MentionForm(
+            tuple(words), label, is_person, title, gender, NOTHING, False, initials, acronym, content, tuple(keys),
+            similar, address, name_gender,
+            is_person and len(words) > 1 and (len(name_gender) > 0 or len(similar) > 0),
+        )
+
+
+NOTHING = frozenset()
+
+
 cdef int sex_of(str gender) noexcept:
     return MALE if gender == "m" else FEMALE if gender == "f" else 0
 
@@ -147,11 +221,14 @@ cdef MentionForm as_form(object value):
     return <MentionForm> value
 
 
-def read_forms(str text not None, tuple entities not None, parse not None):
+PUNCTUATION = ".,;:!?\"“”()[]_*'’‘`"  # at the ends of words
+
+
+def read_forms(str text not None, tuple entities not None, parse not None, frozenset titles not None):
     """Return the form of each entity; entities with the same text, label and title share one object: list[MentionForm].
 
     ``entities`` have the attributes ``start``, ``end`` and ``label``; ``parse`` returns the form of a text, a label and
-    the word in front of the text.
+    the word in front of the text if it is one of ``titles``, else the empty string.
     """
     cdef dict forms = {}
     cdef list parsed = []
@@ -164,6 +241,10 @@ def read_forms(str text not None, tuple entities not None, parse not None):
         if not 0 <= start <= end <= len(text) or label is None:
             raise ValueError(f"an entity at {start}..{end} with the label {label!r} is not in the text")
         before = word_before(text, start) if is_person_label(label) else ""
+        if before:
+            before = before.strip(PUNCTUATION).casefold()
+            if before not in titles:
+                before = ""
         key = text[start:end], label, before
         form = forms.get(key)
         if form is None:
@@ -466,12 +547,14 @@ cdef class Clustering:
         if name.search == self.n_searches:
             return 0
         name.search = self.n_searches
-        if name.compared is None:
-            name.compared = {}
-        if form in name.compared:
+        if name.compared is not None and form in name.compared:
             features = name.compared[form]
         else:
-            features = name.compared[form] = self.compare(form, name)
+            features = self.compare(form, name)
+            if name.compared is None:
+                name.compared = {form: features}
+            else:
+                name.compared[form] = features
         if features is not None:
             candidates.append(name)
             words.append(features)

@@ -3,6 +3,7 @@ from typing import Any, final
 
 MATCHES: tuple[str, ...]
 FEATURES: tuple[str, ...]
+PUNCTUATION: str
 
 class NameWeights:
     def __new__(cls, weights: Mapping[str, float]) -> NameWeights: ...
@@ -43,8 +44,18 @@ class MentionForm:
         has_known_first_name: bool,
     ) -> MentionForm: ...
 
+class SimpleNames:
+    def __new__(
+        cls,
+        special: frozenset[str],
+        titles: dict[str, tuple[str, str, str]],
+        nicknames: dict[str, frozenset[str]],
+        genders: dict[str, str],
+    ) -> SimpleNames: ...
+    def parse(self, text: str, label: str, before: str) -> MentionForm | None: ...
+
 def read_forms(
-    text: str, entities: tuple[Any, ...], parse: Callable[[str, str, str], MentionForm]
+    text: str, entities: tuple[Any, ...], parse: Callable[[str, str, str], MentionForm], titles: frozenset[str]
 ) -> list[MentionForm]: ...
 def is_person_label(label: str) -> bool: ...
 def match(a: MentionForm, b: MentionForm) -> str: ...

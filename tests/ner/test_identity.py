@@ -13,7 +13,7 @@ from cpu import cpu_seconds
 import herdner
 from herdner._ext.identity import FEATURES, MATCHES, NameCluster, NameWeights, cluster_mentions, match, read_forms
 from herdner.ner.identity import with_names
-from herdner.ner.identity.forms import parse_form
+from herdner.ner.identity.forms import bare_word, parse_any_form, parse_form
 from herdner.text.document import Document
 from herdner.text.entity import Entity
 
@@ -168,7 +168,7 @@ def test_arguments_of_the_compiled_loops_are_checked() -> None:
     with pytest.raises(TypeError, match="MentionForm, got str"):
         cluster_mentions(text, entities, ["Ada", "Bo"], weights)  # pyright: ignore[reportArgumentType]
     with pytest.raises(ValueError, match="not in the text"):
-        read_forms("", entities, parse_form)
+        read_forms("", entities, parse_form, frozenset())
 
 
 def test_ids_count_from_0_in_the_order_of_first_mentions() -> None:
@@ -243,6 +243,55 @@ def test_matches(a: str, b: str, expected: str) -> None:
 )
 def test_nicknames_and_initials_are_similar(a: str, b: str, expected: bool) -> None:
     assert match(parse_form(a, "PER"), parse_form(b, "PER")) == "similar words" * expected
+
+
+WORDS_OF_NAMES = [
+    "Ana",
+    "Bill",
+    "RIVERA",
+    "de",
+    "Mr",
+    "Miss",
+    "US",
+    "Bank",
+    "of",
+    "Ltd",
+    "St",
+    "Jr",
+    "The",
+    "Who",
+    "I",
+    "O'Hara",
+]
+ATTRIBUTES = (
+    "words", "label", "title", "gender", "numbers", "initials", "acronym", "content", "nicknames", "is_person",
+    "is_group", "is_full",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_simple_names_have_the_forms_of_the_general_parser(seed: int) -> None:
+    rng = random.Random(seed)
+    n_simple = 0
+    for _ in range(200):
+        text = " ".join(rng.choices(WORDS_OF_NAMES, k=rng.choice([1, 1, 2, 2, 3, 5])))
+        label, before = rng.choice(["PER", "ORG"]), rng.choice(["", "", "Mrs.", "said", "dear"])
+        form, general = parse_form(text, label, before), parse_any_form(text, label, bare_word(before).casefold())
+        assert [getattr(form, name) for name in ATTRIBUTES] == [getattr(general, name) for name in ATTRIBUTES], text
+        assert sorted(form.keys) == sorted(general.keys)
+        n_simple += all(word in ("Ana", "Bill", "RIVERA", "Who", "I") for word in text.split())
+        if general.is_full and form.is_person:  # genders of first names act in clusters only
+            other = Entity(len(text) + 2, len(text) + 12, "PER", "Mr. Rivera")
+            document = Document.from_text(f"{text}, {other.text}").with_proposals(
+                [Entity(0, len(text), "PER", text), other]
+            )
+            forms = [form, general], [parse_form(other.text, "PER")] * 2
+            clusters = [
+                cluster_mentions(document.text, document.entities, list(pair), NameWeights(WEIGHTS))
+                for pair in zip(*forms, strict=True)
+            ]
+            assert clusters[0] == clusters[1]
+    assert n_simple > 5
 
 
 def test_every_weight_is_a_number() -> None:

@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping
 from functools import cache
 
 from herdner._ext.identity import NameCluster, NameWeights, cluster_mentions, read_forms
-from herdner.ner.identity.forms import parse_form
+from herdner.ner.identity.forms import TITLES, parse_form
 from herdner.text.document import Document
 
 Choose = Callable[[int, list[NameCluster], list[list[str]]], NameCluster]
@@ -48,5 +48,5 @@ def with_names(document: Document, choose: NameWeights | Choose | None = None) -
     entities = document.entities
     if not entities:
         return document
-    forms = read_forms(document.text, entities, parse_form)
+    forms = read_forms(document.text, entities, parse_form, TITLES)
     return document.with_name_ids(cluster_mentions(document.text, entities, forms, choose or weights()))

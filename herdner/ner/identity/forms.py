@@ -9,7 +9,7 @@ import unicodedata
 from collections.abc import Mapping, Sequence
 from functools import cache, lru_cache
 
-from herdner._ext.identity import MentionForm, is_person_label
+from herdner._ext.identity import PUNCTUATION, MentionForm, SimpleNames, is_person_label
 from herdner.crf.link_rules import DESIGNATORS
 
 MALE_TITLES = frozenset(
@@ -57,7 +57,6 @@ SMALL_WORDS = ARTICLES | frozenset(
 _CLAUSE_WORDS = frozenset("as at by for from in of on that to which who whom whose with".split())  # noqa: SIM905
 _DESIGNATORS = frozenset(word.rstrip(".").casefold() for word in DESIGNATORS) - {"group"}
 _POSSESSIVES = ("'s", "’s", "'", "’")
-_PUNCTUATION = ".,;:!?\"“”()[]_*'’‘`"
 _NUMBER = re.compile(r"\d+")
 MOST_WORDS = 12  # longer names are compared by their first words, so that the time stays linear
 LONGEST_ACRONYM = 8
@@ -86,7 +85,7 @@ def genders() -> Mapping[str, str]:
 
 def bare_word(token: str) -> str:
     """Return a token without punctuation at its ends and without a possessive ending."""
-    word = token.strip(_PUNCTUATION)
+    word = token.strip(PUNCTUATION)
     return word[:-2] if word.endswith(("'s", "’s")) else word
 
 
@@ -110,6 +109,27 @@ def parse_form(text: str, label: str, word_before: str = "") -> MentionForm:
     Returns:
         The form. It has at least one word, which is empty if the text is.
     """
+    before = bare_word(word_before).casefold() if word_before else ""
+    return _simple_names().parse(text, label, before) or parse_any_form(text, label, before)
+
+
+@cache
+def _simple_names() -> SimpleNames:
+    special = TITLES | SUFFIXES | _DESIGNATORS | SMALL_WORDS | _CLAUSE_WORDS | set(map(str.casefold, _WRITTEN_OUT))
+    titles = {
+        title: ("" if title in ADJECTIVES else title, _gender([title]), _ADDRESSES.get(title, "")) for title in TITLES
+    }
+    return SimpleNames(special, titles, dict(nicknames()), dict(genders()))
+
+
+def parse_any_form(text: str, label: str, before: str) -> MentionForm:
+    """Split the text of any mention into titles and the words of the name.
+
+    Args:
+        text: Text of the mention.
+        label: Label of the mention.
+        before: Word in front of the mention in lower case, which is used if it is a title.
+    """
     is_person = is_person_label(label)
     tokens = text.split()
     if len(tokens) == 1 and text.isalnum():  # most mentions
@@ -118,17 +138,19 @@ def parse_form(text: str, label: str, word_before: str = "") -> MentionForm:
         titles, words, is_group = _split(tokens, is_person)
     if not is_person and not _WRITTEN_OUT.keys().isdisjoint(words):
         words = [full for word in words for full in _WRITTEN_OUT.get(word, (word,))]
-    if is_person and not titles and (before := bare_word(word_before).casefold()) in TITLES:
+    if is_person and not titles and before in TITLES:
         titles = [before]
+    words = words or [""]
     capitalised = [word for word in words if word.casefold() not in SMALL_WORDS]
     initials = fold("".join(word[0] for word in capitalised)) if len(capitalised) > 1 else ""
-    acronym, folded = _acronym(words), tuple(map(fold, words)) or ("",)
+    acronym, folded = _acronym(words), tuple(map(fold, words))
     title = next((title for title in reversed(titles) if title not in ADJECTIVES), "")
-    similar = nicknames().get(folded[0], frozenset())
+    first = folded[0]
+    similar = nicknames().get(first, frozenset())
     content = frozenset(folded) - SMALL_WORDS
-    keys = _keys(folded, acronym, initials, [folded[0], *similar] if is_person else [])
+    keys = _keys(folded, acronym, initials, [first, *similar] if is_person else [])
     is_full = is_person and len(folded) > 1
-    gender = genders().get(folded[0], "") if is_full else ""
+    gender = genders().get(first, "") if is_full else ""
     return MentionForm(
         folded, label, is_person, title, _gender(titles), frozenset(_NUMBER.findall(text)), is_group, initials,
         acronym, content, keys, similar, _ADDRESSES.get(title, ""), gender, bool(gender or (is_full and similar)),
