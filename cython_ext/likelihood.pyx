@@ -16,15 +16,13 @@ from libc.string cimport memset
 
 from hashing cimport mix
 
-from prefetch cimport prefetch
 from herdner._ext.batches cimport BATCH_SEQUENCES, Many, PairCounts
 from herdner._ext.memory cimport own, require, require_offsets
 from herdner._ext.smoothing cimport (
-    CHAIN_OK, Workspace, chain_gather, chain_scatter, longest, node_marginals, smooth, total_log,
+    CHAIN_OK, Workspace, chain_features, chain_score_rows, chain_spread_rows, in_lines, longest, node_marginals, smooth,
+    total_log,
 )
-
-cdef enum:
-    AHEAD = 24   # weights that are prefetched: about those of a token
+from herdner._ext.bundles import bundle
 
 
 def number_keys(const uint64_t[::1] keys not None):
@@ -168,89 +166,109 @@ def mark_used_weights(data, const uint8_t[:, ::1] allowed not None, uint8_t[:, :
                 entries[uses[i]] |= allowed[t, entry_labels[uses[i]]]
 
 
+@cython.internal
+@cython.final
+cdef class Layout:
+    """Private and checked copy of rows of features; row r has columns and entries (see `chain_features`)."""
+    cdef const int32_t[::1] columns, entries
+    cdef const int64_t[::1] column_starts, entry_starts
+
+    def __cinit__(self, columns, column_starts, entries, entry_starts, Py_ssize_t n_rows, Py_ssize_t n_columns,
+                  Py_ssize_t n_entries):
+        self.columns, self.entries = own(columns, np.int32, 1, "columns"), own(entries, np.int32, 1, "entries")
+        self.column_starts = own(column_starts, np.int64, 1, "column_starts")
+        self.entry_starts = own(entry_starts, np.int64, 1, "entry_starts")
+        require(self.column_starts.shape[0] == n_rows + 1 == self.entry_starts.shape[0], "each row needs features")
+        require_offsets(self.column_starts, self.columns.shape[0], "column_starts")
+        require_offsets(self.entry_starts, self.entries.shape[0], "entry_starts")
+        require_below(self.columns, n_columns)
+        require_below(self.entries, n_entries)
+
+    cdef chain_features features(self, const uint8_t[::1] entry_labels, const double[::1] values, int stride):
+        """Return the addresses that loops read."""
+        cdef chain_features f
+        f.columns, f.entries, f.entry_labels, f.values = NULL, NULL, NULL, NULL
+        f.stride, f.n_rows = stride, self.column_starts.shape[0] - 1
+        f.column_starts, f.entry_starts = &self.column_starts[0], &self.entry_starts[0]
+        if self.columns.shape[0]:
+            f.columns = &self.columns[0]
+        if self.entries.shape[0]:
+            f.entries, f.entry_labels = &self.entries[0], &entry_labels[0]
+            if values is not None:
+                f.values = &values[0]
+        return f
+
+
+cdef int require_below(const int32_t[::1] indices, Py_ssize_t n) except -1:
+    """Raise ``ValueError`` unless all indices are from 0 to n - 1."""
+    cdef Py_ssize_t i
+    for i in range(indices.shape[0]):
+        require(0 <= indices[i] < n, "uses must be columns and entries that exist")
+    return 0
+
+
 @cython.final
 cdef class TrainingData:
-    """Private and checked copy of what `add_gradient` reads of a `herdner.crf.chain_data.ChainData`."""
-    cdef const int32_t[::1] uses, states
-    cdef const int64_t[::1] starts, middles, sentence_offsets
+    """Private and checked copy of what `add_gradient` reads of a `herdner.crf.chain_data.ChainData`.
+
+    The copy has the sentences ``first`` to ``last`` - 1. Features that many of their tokens share form bundles.
+    """
+    cdef const int32_t[::1] states
+    cdef const int64_t[::1] sentence_offsets
     cdef const uint8_t[::1] entry_labels
     cdef const uint8_t[:, ::1] allowed
     cdef const double[::1] values
-    cdef Py_ssize_t n_dense
+    cdef Layout tokens, bundles   # the dense columns of a token are bundles
+    cdef Py_ssize_t n_dense, first
 
-    def __cinit__(self, data):
+    def __cinit__(self, data, Py_ssize_t first, Py_ssize_t last):
         cdef Py_ssize_t n, t, i
-        self.uses, self.states = own(data.uses, np.int32, 1, "uses"), own(data.states, np.int32, 1, "states")
-        self.starts, self.middles = own(data.starts, np.int64, 1, "starts"), own(data.middles, np.int64, 1, "middles")
-        self.sentence_offsets = own(data.sentence_offsets, np.int64, 1, "sentence_offsets")
+        n_entries, self.n_dense, self.first, values = len(data.entry_labels), len(data.dense), first, data.values
+        offsets = own(data.sentence_offsets, np.int64, 1, "sentence_offsets")
+        require_offsets(offsets, len(data.states), "sentence_offsets")
+        require(0 <= first <= last < len(offsets), "the sentences must exist")
+        here = slice(offsets[first], offsets[last])
+        self.sentence_offsets = own(offsets[first:last + 1] - offsets[first], np.int64, 1, "sentence_offsets")
+        self.states = own(data.states[here], np.int32, 1, "states")
         self.entry_labels = own(data.entry_labels, np.uint8, 1, "entry_labels")
-        self.allowed, self.n_dense = own(data.allowed, np.uint8, 2, "allowed"), len(data.dense)
-        if data.values is not None:
-            self.values = own(data.values, np.float64, 1, "values")
-            require(self.values.shape[0] == self.uses.shape[0], "each use needs a value")
+        self.allowed = own(data.allowed[here], np.uint8, 2, "allowed")
+        starts, middles = own(data.starts, np.int64, 1, "starts"), own(data.middles, np.int64, 1, "middles")
+        require(len(middles) == len(data.states) == len(starts) - 1, "each token needs features")
+        require_offsets(starts, len(data.uses), "starts")
+        begin, end = starts[offsets[first]], starts[offsets[last]]
+        if values is not None:
+            require(len(values) == len(data.uses), "each use needs a value")
+            values = own(values[begin:end], np.float64, 1, "values")
         n = self.states.shape[0]
-        require(self.allowed.shape[0] == n == self.middles.shape[0] == self.starts.shape[0] - 1,
-                "each token needs allowed tags, a tag and features")
         require(0 < self.allowed.shape[1] <= 256, "there must be 1 to 256 tags")
-        require_offsets(self.starts, self.uses.shape[0], "starts")
-        require_offsets(self.sentence_offsets, n, "sentence_offsets")
+        require(self.allowed.shape[0] == n, "each token needs allowed tags")
         for i in range(self.entry_labels.shape[0]):
             require(self.entry_labels[i] < self.allowed.shape[1], "entries must have tags that exist")
         for t in range(n):
             require(-1 <= self.states[t] < self.allowed.shape[1], "states must be tags or -1")
-            require(self.starts[t] <= self.middles[t] <= self.starts[t + 1], "middles must be between starts")
-            for i in range(self.starts[t], self.starts[t + 1]):
-                require(0 <= self.uses[i] < (self.n_dense if i < self.middles[t] else self.entry_labels.shape[0]),
-                        "uses must be columns and entries that exist")
+        require(self.n_dense + n_entries < 1 << 31, "there are too many weights")
+        tokens, bundles, values = bundle(
+            joined_uses(data.uses[begin:end], starts[offsets[first]:offsets[last] + 1] - begin, middles[here] - begin,
+                        <int32_t> self.n_dense),
+            starts[offsets[first]:offsets[last] + 1] - begin, values, <int32_t> self.n_dense,
+            <int32_t> (self.n_dense + n_entries),
+        )
+        n_bundles = len(bundles[1]) - 1
+        self.tokens = Layout(*tokens, n, n_bundles, n_entries)
+        self.bundles = Layout(*bundles, n_bundles, self.n_dense, n_entries)
+        self.values = None if values is None else own(values, np.float64, 1, "values")
+        require(values is None or len(values) == self.tokens.entries.shape[0], "each entry needs a value")
 
 
-cdef struct Features:
-    const int32_t* uses
-    const int64_t* starts
-    const int64_t* middles
-    const uint8_t* entry_labels
-    const double* values   # of the uses; NULL if all are 1
-    int64_t n_uses
-    int n_states
-    int stride
-
-
-cdef inline void score(const Features* f, int64_t token, const double* dense, const double* entries, double* padded,
-                       double* unary) noexcept nogil:
-    """Fill ``unary`` [K] with the summed weights of a token's features.
-
-    ``padded`` [2, stride] is scratch for two sums side by side, as each addition waits for the one before.
-    """
-    cdef int64_t i
-    cdef int k
-    cdef double value
-    memset(padded, 0, 2 * f.stride * sizeof(double))
-    for i in range(f.middles[token], f.starts[token + 1]):
-        if i + AHEAD < f.n_uses:
-            prefetch(&entries[f.uses[i + AHEAD]])
-        value = entries[f.uses[i]] if f.values == NULL else f.values[i] * entries[f.uses[i]]
-        padded[(i & 1) * f.stride + f.entry_labels[f.uses[i]]] += value
-    for k in range(f.stride):
-        padded[k] += padded[f.stride + k]
-    chain_gather(padded, dense, f.uses + f.starts[token], f.middles[token] - f.starts[token], f.stride)
-    for k in range(f.n_states):
-        unary[k] = padded[k]
-
-
-cdef inline void spread(const Features* f, int64_t token, const double* excess, double* padded, double* dense,
-                        double* entries) noexcept nogil:
-    """Add ``excess`` [K] to the derivatives with respect to the weights of a token's features."""
-    cdef int64_t i
-    cdef int k
-    cdef double value
-    for k in range(f.stride):
-        padded[k] = excess[k] if k < f.n_states else 0.0
-    chain_scatter(dense, padded, f.uses + f.starts[token], f.middles[token] - f.starts[token], f.stride)
-    for i in range(f.middles[token], f.starts[token + 1]):
-        if i + AHEAD < f.n_uses:
-            prefetch(&entries[f.uses[i + AHEAD]])
-        value = padded[f.entry_labels[f.uses[i]]]
-        entries[f.uses[i]] += value if f.values == NULL else f.values[i] * value
+cdef joined_uses(const int32_t[::1] uses, const int64_t[::1] starts, const int64_t[::1] middles, int32_t n_dense):
+    """Return the uses as numbers of features: columns as they are, and entries plus ``n_dense``."""
+    cdef Py_ssize_t t, i
+    joined_array = np.array(uses)
+    cdef int32_t[::1] joined = joined_array
+    for t in range(middles.shape[0]):
+        for i in range(middles[t], starts[t + 1]):
+            joined[i] += n_dense
+    return joined_array
 
 
 @cython.internal
@@ -339,67 +357,58 @@ cdef double subtract_tags(const int32_t* states, int64_t n, const double* unary,
 
 
 @cython.boundscheck(False)
-def add_gradient(TrainingData data not None, Py_ssize_t first, Py_ssize_t last,
-                 const double[::1] sentence_weights not None, const double[:, ::1] dense not None,
-                 const double[::1] entries not None, const double[:, :, ::1] transition not None,
-                 const double[::1] start not None, const double[::1] end not None,
-                 double[:, ::1] dense_slope not None, double[::1] entry_slope not None,
-                 double[:, ::1] transition_slope not None):
-    """Compute the negative log-likelihood of sentences ``first`` to ``last`` - 1 and add its derivatives to the slopes.
+def add_gradient(TrainingData data not None, const double[::1] sentence_weights not None,
+                 const double[:, ::1] dense not None, const double[::1] entries not None,
+                 const double[:, :, ::1] transition not None, const double[::1] start not None,
+                 const double[::1] end not None, double[:, ::1] dense_slope not None,
+                 double[::1] entry_slope not None, double[:, ::1] transition_slope not None):
+    """Compute the negative log-likelihood of the sentences of ``data`` and add its derivatives to the slopes.
 
-    Sentences of weight 0 are skipped. ``start`` and ``end`` [K] are
+    ``sentence_weights`` are the weights of all sentences; those of weight 0 are skipped. ``start`` and ``end`` [K] are
     log-potentials of the first and the last token of a sentence. Returns (value, fault); fault is a sentence whose tags
     the tables forbid, or -1.
     """
-    cdef const int32_t[::1] uses = data.uses, states = data.states
-    cdef const int64_t[::1] starts = data.starts, middles = data.middles
-    cdef const uint8_t[::1] entry_labels = data.entry_labels
-    cdef const uint8_t[:, ::1] allowed = data.allowed
-    cdef const double[::1] values = data.values
-    cdef int n_states = <int> allowed.shape[1], k
-    require(0 <= first <= last < data.sentence_offsets.shape[0], "the sentences must exist")
-    require(sentence_weights.shape[0] == data.sentence_offsets.shape[0] - 1, "each sentence needs a weight")
+    cdef const int32_t[::1] states = data.states
+    cdef const int64_t[::1] offsets = data.sentence_offsets
+    cdef int n_states = <int> data.allowed.shape[1], k
+    cdef int64_t n_sentences = offsets.shape[0] - 1, first = data.first
+    require(sentence_weights.shape[0] >= first + n_sentences, "each sentence needs a weight")
     require(transition.shape[0] == 1 and transition.shape[1] == n_states == transition.shape[2]
             and start.shape[0] == n_states == end.shape[0], "transition, start and end must fit the tags")
     require(dense.shape[0] == data.n_dense and dense.shape[1] == (n_states + 3) // 4 * 4,
             "the dense table needs a padded row for each column")
-    require(entries.shape[0] == entry_labels.shape[0], "each entry needs a weight")
+    require(entries.shape[0] == data.entry_labels.shape[0], "each entry needs a weight")
     require(dense_slope.shape[0] == dense.shape[0] and dense_slope.shape[1] == dense.shape[1]
             and entry_slope.shape[0] == entries.shape[0] and transition_slope.shape[0] == n_states
             and transition_slope.shape[1] == n_states, "slopes must have the shapes of their weights")
-    cdef const int64_t[::1] offsets = data.sentence_offsets[first:last + 1]
-    cdef int64_t n_longest = longest(offsets), n_sentences = last - first, s = 0, i, t, n, at, to, fault = -1, n_batch
+    cdef int64_t n_longest = longest(offsets), s = 0, i, t, n, at, to, fault = -1, n_batch
     cdef Workspace space = Workspace(transition, n_longest)
     cdef Batch batch = Batch(space, offsets, n_longest)
-    cdef PartialSentences partial = PartialSentences(transition, n_longest, allowed)
-    cdef Features f
-    cdef double[::1] padded = np.zeros(2 * space.c.scaled.stride)
+    cdef PartialSentences partial = PartialSentences(transition, n_longest, data.allowed)
+    cdef int stride = space.c.scaled.stride
+    cdef chain_features tokens = data.tokens.features(data.entry_labels, data.values, stride)
+    cdef chain_features bundles = data.bundles.features(data.entry_labels, None, stride)
+    cdef double[:, ::1] sums = in_lines((bundles.n_rows + 1, stride)), slope_sums = in_lines((bundles.n_rows + 1, stride))
     cdef const double* weights = NULL
     cdef const double* rows = NULL
     cdef double* slopes = NULL
     cdef double* row_slopes = NULL
     cdef double value = 0.0, weight, gain
-    f.uses, f.middles, f.entry_labels, f.values = NULL, NULL, NULL, NULL
-    f.starts, f.n_uses, f.n_states, f.stride = &starts[0], uses.shape[0], n_states, space.c.scaled.stride
-    if middles.shape[0]:
-        f.middles = &middles[0]
-    if uses.shape[0]:
-        f.uses = &uses[0]
-        if values is not None:
-            f.values = &values[0]
     if entries.shape[0]:
-        f.entry_labels, weights, slopes = &entry_labels[0], &entries[0], &entry_slope[0]
+        weights, slopes = &entries[0], &entry_slope[0]
     if dense.shape[0]:
         rows, row_slopes = &dense[0, 0], &dense_slope[0, 0]
     with nogil:
+        chain_score_rows(&bundles, 0, bundles.n_rows, rows, weights, &sums[0, 0], stride)
+        memset(&slope_sums[0, 0], 0, bundles.n_rows * stride * sizeof(double))
         while s < n_sentences and fault == -1:
             n_batch = min(n_sentences - s, <int64_t> BATCH_SEQUENCES)
             for i in range(n_batch):
                 at, to, weight = offsets[s + i], batch.offsets[i], sentence_weights[first + s + i]
                 n = offsets[s + i + 1] - at if weight != 0.0 else 0
                 batch.offsets[i + 1], batch.weights[i] = to + n, weight
-                for t in range(n):
-                    score(&f, at + t, rows, weights, &padded[0], &batch.unary[to + t, 0])
+                if n:
+                    chain_score_rows(&tokens, at, n, &sums[0, 0], weights, &batch.unary[to, 0], n_states)
                 for k in range(n_states if n else 0):
                     batch.unary[to, k] += start[k]
                     batch.unary[to + n - 1, k] += end[k]
@@ -421,10 +430,8 @@ def add_gradient(TrainingData data not None, Py_ssize_t first, Py_ssize_t last,
                     fault = first + s + i
                     break
                 value += weight * (batch.log_z[i] - gain)
-                for t in range(n):
-                    for k in range(n_states):
-                        batch.nodes[to + t, k] *= weight
-                    spread(&f, at + t, &batch.nodes[to + t, 0], &padded[0], row_slopes, slopes)
+                chain_spread_rows(&tokens, at, n, &batch.nodes[to, 0], n_states, weight, &slope_sums[0, 0], slopes)
             s += BATCH_SEQUENCES
+        chain_spread_rows(&bundles, 0, bundles.n_rows, &slope_sums[0, 0], stride, 1.0, row_slopes, slopes)
     np.asarray(transition_slope)[:] += batch.pairs.total(space) - partial.pairs.total(partial.space)
     return value, fault

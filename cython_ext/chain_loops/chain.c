@@ -2,6 +2,7 @@
  * (AVX2 makes the forward pass of Viterbi 1.6 times as fast as SSE2 at 9 states.) Lanes use AVX-512 where available.
  *
  *                      exponential.h   one_sequence.h   lanes.h
+ *                                      feature_rows.h
  *     AVX-512          x                                x          8 doubles in a vector, 8 lanes
  *     AVX2             x               x                x          4 doubles in a vector, 4 lanes
  *     SSE2, plain C    x               x                x          2 or 1, 4 lanes
@@ -103,6 +104,7 @@ static ALWAYS_INLINE int chain_exponent(double number, double *factor) {
 #define LOAD_FOURS(rows, l, j) LOAD((rows)[l] + (j))
 #define STORE_FOURS(rows, l, j, v) STORE((rows)[l] + (j), v)
 #include "one_sequence.h"
+#include "feature_rows.h"
 #include "lanes.h"
 #include "undefine.h"
 
@@ -142,6 +144,7 @@ typedef double unaligned_two_doubles __attribute__((vector_size(16), aligned(8),
 #define NAME(x) x##_base
 #define TARGET
 #include "one_sequence.h"
+#include "feature_rows.h"
 #include "lanes.h"
 
 int chain_has_bad_numbers(const double *values, int64_t n) { return DISPATCH(count_bad_numbers, values, n) != 0; }
@@ -198,7 +201,10 @@ PUBLIC(double, join, (double *out, const double *forward, const double *backward
        (out, forward, backward, n, stride))
 PUBLIC(void, add_outer, (double *table, const double *left, const double *right, double share, int n_states, int stride),
        (table, left, right, share, n_states, stride))
-PUBLIC(void, gather, (double *out, const double *table, const int32_t *which, int64_t n, int stride),
-       (out, table, which, n, stride))
-PUBLIC(void, scatter, (double *table, const double *row, const int32_t *which, int64_t n, int stride),
-       (table, row, which, n, stride))
+PUBLIC(void, score_rows,
+       (const chain_features *f, int64_t first, int64_t n, const double *table, const double *weights, double *out, int width),
+       (f, first, n, table, weights, out, width))
+PUBLIC(void, spread_rows,
+       (const chain_features *f, int64_t first, int64_t n, const double *excess, int width, double share, double *table,
+        double *weights),
+       (f, first, n, excess, width, share, table, weights))

@@ -27,6 +27,7 @@ enum {
     CHAIN_AHEAD = 2048,   /* log-potentials that Viterbi prefetches: about those of the next sequences */
     CHAIN_WIDEST = 8,     /* the largest number of lanes */
     CHAIN_STRETCHES = 8,  /* stretches that one call of lane Viterbi takes, in one group or in two */
+    CHAIN_MOST_STATES = 256,
     CHAIN_LANE_STATES = 20, /* with more states, tables with an entry per lane would no longer fit the cache */
     CHAIN_LANE_TOKENS = 1024,
     CHAIN_LANE_AHEAD = 256, /* log-potentials that lane Viterbi prefetches */
@@ -84,6 +85,18 @@ typedef struct {
     double *scores, *tops;
 } chain_stretches;
 
+/* Rows of features. Row r has the columns columns[column_starts[r]] to columns[column_starts[r + 1] - 1], which are rows
+ * [stride] of a table of weights, and likewise entries, which are weights of one state each. `values` of the entries; NULL
+ * if all are 1. */
+typedef struct {
+    int stride;
+    int64_t n_rows;
+    const int32_t *columns, *entries;
+    const int64_t *column_starts, *entry_starts;
+    const uint8_t *entry_labels;
+    const double *values;
+} chain_features;
+
 /* 1 if one of n numbers is NaN, +inf or beyond CHAIN_LARGEST. */
 int chain_has_bad_numbers(const double *values, int64_t n);
 
@@ -112,7 +125,7 @@ int chain_stretch_scores(const chain_stretches *c);
 /* States of all CHAIN_STRETCHES stretches from their scores. */
 void chain_stretch_trace(const chain_stretches *c);
 
-/* Rows of belief propagation and of training; see one_sequence.h. */
+/* Rows of belief propagation; see one_sequence.h. */
 void chain_product(double *out, const double *row, const double *table, int n_states, int stride);
 double chain_message(double *out, const double *row, const double *table, const double *before, int n_states, int stride);
 void chain_cavity(double *out, const double *belief, const double *message, int stride);
@@ -120,7 +133,12 @@ void chain_replace_message(double *belief, const double *new, const double *old,
 void chain_multiply(double *row, const double *by, int stride, double *least, double *most);
 double chain_join(double *out, const double *forward, const double *backward, int n, int stride);
 void chain_add_outer(double *table, const double *left, const double *right, double share, int n_states, int stride);
-void chain_gather(double *out, const double *table, const int32_t *which, int64_t n, int stride);
-void chain_scatter(double *table, const double *row, const int32_t *which, int64_t n, int stride);
+
+/* Add up the weights of n rows of features from row `first` on: out[r] receives the first `width` states of a row's sum. */
+void chain_score_rows(const chain_features *f, int64_t first, int64_t n, const double *table, const double *weights,
+                      double *out, int width);
+/* Add `share` times the rows excess [n, width] to the derivatives `table` and `weights` of the rows' columns and entries. */
+void chain_spread_rows(const chain_features *f, int64_t first, int64_t n, const double *excess, int width, double share,
+                       double *table, double *weights);
 
 #endif

@@ -436,33 +436,6 @@ static TARGET void NAME(add_outer)(double *restrict table, const double *restric
     }
 }
 
-/* Add to out [stride] the rows [stride] of `table` that `which` [n] names. */
-static TARGET void NAME(gather)(double *restrict out, const double *restrict table, const int32_t *which, int64_t n,
-                                int stride) {
-    int j = 0;
-    for (; j + 4 * LANES <= stride; j += 4 * LANES) {
-        VEC acc[4];
-        for (int v = 0; v < 4; v++) acc[v] = LOAD(out + j + v * LANES);
-        for (int64_t i = 0; i < n; i++)
-            for (int v = 0; v < 4; v++) acc[v] = ADD(acc[v], LOAD(table + (int64_t)which[i] * stride + j + v * LANES));
-        for (int v = 0; v < 4; v++) STORE(out + j + v * LANES, acc[v]);
-    }
-    for (; j < stride; j += LANES) {
-        VEC acc = LOAD(out + j);
-        for (int64_t i = 0; i < n; i++) acc = ADD(acc, LOAD(table + (int64_t)which[i] * stride + j));
-        STORE(out + j, acc);
-    }
-}
-
-/* Add `row` [stride] to the rows of `table` that `which` [n] names. */
-static TARGET void NAME(scatter)(double *restrict table, const double *restrict row, const int32_t *which, int64_t n,
-                                 int stride) {
-    for (int64_t i = 0; i < n; i++) {
-        double *to = table + (int64_t)which[i] * stride;
-        for (int j = 0; j < stride; j += LANES) STORE(to + j, ADD(LOAD(to + j), LOAD(row + j)));
-    }
-}
-
 #undef BLOCK
 #undef ROW
 #undef TIMES

@@ -24,12 +24,10 @@ def mark_used_weights(
 ) -> None: ...
 
 class TrainingData:
-    def __init__(self, data: Any) -> None: ...
+    def __init__(self, data: Any, first: int, last: int) -> None: ...
 
 def add_gradient(
     data: TrainingData,
-    first: int,
-    last: int,
     sentence_weights: NDArray[np.float64],
     dense: NDArray[np.float64],
     entries: NDArray[np.float64],

@@ -88,8 +88,19 @@ cdef extern from "chain_loops/chain.h" nogil:
     double chain_join(double *out, const double *forward, const double *backward, int n, int stride)
     void chain_add_outer(double *table, const double *left, const double *right, double share, int n_states,
                          int stride)
-    void chain_gather(double *out, const double *table, const int32_t *which, int64_t n, int stride)
-    void chain_scatter(double *table, const double *row, const int32_t *which, int64_t n, int stride)
+    ctypedef struct chain_features:
+        int stride
+        int64_t n_rows
+        const int32_t *columns
+        const int32_t *entries
+        const int64_t *column_starts
+        const int64_t *entry_starts
+        const uint8_t *entry_labels
+        const double *values
+    void chain_score_rows(const chain_features *f, int64_t first, int64_t n, const double *table, const double *weights,
+                          double *out, int width)
+    void chain_spread_rows(const chain_features *f, int64_t first, int64_t n, const double *excess, int width,
+                           double share, double *table, double *weights)
 
 
 # One sequence after forward (and backward): rows are probabilities, or logarithms of them if log_domain.

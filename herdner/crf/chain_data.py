@@ -266,7 +266,8 @@ def _columns(
     Return the column of each feature, and the index of one feature of each column.
 
     All features of a column have the same tags. Dense columns come first; among dense and among other columns, frequent
-    columns come first.
+    columns come first, and equally frequent ones stand in the order of their first occurrence, so that tokens find them
+    in neighbouring memory.
     """
     hashes = loops.column_hashes(key_indices, starts, n_features)[with_weights]
     packed = np.packbits(weighted[with_weights], axis=1)
@@ -274,7 +275,7 @@ def _columns(
     column_keys["tokens"], column_keys["tags"] = hashes, packed.view(f"V{packed.shape[1]}")[:, 0]
     _, first, columns = np.unique(column_keys, return_index=True, return_inverse=True)
     occurrences = np.bincount(key_indices, minlength=n_features)[with_weights[first]]
-    order = np.lexsort((-occurrences, weighted[with_weights[first]].sum(axis=1) < _DENSE))
+    order = np.lexsort((first, -occurrences, weighted[with_weights[first]].sum(axis=1) < _DENSE))
     place = np.empty(len(order), np.int32)
     place[order] = np.arange(len(order), dtype=np.int32)
     return place[columns], with_weights[first[order]]

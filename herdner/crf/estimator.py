@@ -439,9 +439,14 @@ class CRF(BaseEstimator):
             ValueError: ``X`` and ``y`` do not fit together, or there are no items.
         """
         predicted, gold = list(self.predict(X)), list(y)
+        if len(predicted) != len(gold):
+            raise ValueError(f"`X` and `y` must have equal lengths, got {len(predicted)} and {len(gold)}")
         weights = _sample_weights(sample_weight, len(predicted))
         right = total = 0.0
-        for ours, theirs, weight in zip(predicted, gold, weights, strict=True):
+        for s, (ours, theirs, weight) in enumerate(zip(predicted, gold, weights, strict=True)):
+            if len(ours) != len(theirs):
+                raise ValueError(f"sequence {s} must have a label for each item, got {len(ours)} items and"
+                                 f" {len(theirs)} labels")  # fmt: skip
             right += weight * sum(a == b for a, b in zip(ours, theirs, strict=True))
             total += weight * len(ours)
         if not total:
@@ -633,6 +638,17 @@ class CRF(BaseEstimator):
                 raise ValueError(f"`{name}` must be larger than 0, got {getattr(self, name)}")
         if self.pa_type not in (None, 0, 1, 2):
             raise ValueError(f"`pa_type` must be 0, 1 or 2, got {self.pa_type!r}")
+        for name in ("all_possible_states", "all_possible_transitions", "error_sensitive", "averaging"):
+            if getattr(self, name) not in (None, True, False):
+                raise ValueError(f"`{name}` must be True, False or None, got {getattr(self, name)!r}")
+        if self.features is not None and not callable(self.features):
+            raise ValueError(f"`features` must be a function or None, got {self.features!r}")
+        for pair in self.transitions or {}:
+            if not (isinstance(pair, tuple) and len(pair) == 2 and all(isinstance(label, str) for label in pair)):
+                raise ValueError(f"the keys of `transitions` must be pairs of labels, got {pair!r}")
+        if self.backend is not None:
+            resolve_backend(self.backend)
+        generator(self.random_state)
 
     def _value(self, name: str, default: Any) -> Any:
         """Return a parameter, or CRFsuite's default for the algorithm if it is None."""
@@ -645,7 +661,18 @@ class CRF(BaseEstimator):
         return OnlineSettings(self._algorithm, **{name: self._value(name, getattr(defaults, name)) for name in names})
 
     def _sequences(self, X: Iterable[Any]) -> list[Any]:
-        return list(X) if self.features is None else [self.features(each) for each in X]
+        """Return sequences of items that have a length."""
+        if hasattr(X, "columns"):
+            raise TypeError("`X` must be a list of sequences, got a data frame; pass a list with the rows of each"
+                            " sequence, such as `[group.to_dict('records') for _, group in frame.groupby('sentence')]`")  # fmt: skip
+        sequences = list(X) if self.features is None else [self.features(each) for each in X]
+        for s, sequence in enumerate(sequences):
+            if hasattr(sequence, "columns"):
+                raise TypeError(f"sequence {s} must be a list of items, got a data frame; pass"
+                                " `frame.to_dict('records')`")  # fmt: skip
+            if not hasattr(sequence, "__len__"):
+                sequences[s] = list(sequence)
+        return sequences
 
     def _training_data(
         self,

@@ -117,20 +117,22 @@ def minimise_l1(
 
 def _pseudo_gradient(point: Floats, gradient: Floats, l1: Floats) -> Floats:
     """Return the gradient of a function plus an L1 norm; at 0, the one-sided derivative of steepest descent, or 0."""
-    right, left = gradient + l1, gradient - l1
-    at_zero = np.where(right < 0, right, np.maximum(left, 0.0))
-    return np.where(point > 0, right, np.where(point < 0, left, at_zero))
+    slope = l1 * np.sign(point)
+    at_zero = np.flatnonzero(point == 0)
+    slope[at_zero] = -gradient[at_zero].clip(-l1[at_zero], l1[at_zero])
+    slope += gradient
+    return slope
 
 
 def _quasi_newton_direction(slope: Floats, pairs: Iterable[_Difference]) -> Floats:
     """Return minus the inverse Hessian, approximated from ``pairs``, times ``slope`` (Nocedal 1980)."""
-    direction, coefficients = -slope, list[float]()
+    direction, coefficients, work = -slope, list[float](), np.empty_like(slope)
     newest_first = list(pairs)[::-1]
     for shift, change, product in newest_first:
         coefficients.append(float(shift @ direction) / product)
-        direction -= coefficients[-1] * change
+        direction -= np.multiply(change, coefficients[-1], out=work)
     for _, change, product in newest_first[:1]:
         direction *= product / float(change @ change)
     for (shift, change, product), coefficient in zip(newest_first[::-1], coefficients[::-1], strict=True):
-        direction += (coefficient - float(change @ direction) / product) * shift
+        direction += np.multiply(shift, coefficient - float(change @ direction) / product, out=work)
     return direction

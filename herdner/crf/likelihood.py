@@ -84,7 +84,7 @@ class ChainLikelihood:
         n_threads: int | None = None,
     ) -> None:
         """Store the training data and the options, and divide the sentences among threads."""
-        self.data, self.training_data = data, loops.TrainingData(data)
+        self.data = data
         self.n_weights = data.n_features + int(data.transitions.sum())
         columns, _ = data.entries
         # The m features of a column have equal weights w / m, so the sum of their squares is w^2 / m.
@@ -96,7 +96,7 @@ class ChainLikelihood:
         self.sentence_weights = weights[data.documents]
         self.borders = borders or Borders.free(len(data.labels))
         self.n_threads = n_threads or min(os.cpu_count() or 1, _PARTS)
-        self.parts = _parts(data.sentence_offsets, self.sentence_weights)
+        self.parts = [loops.TrainingData(data, *part) for part in _parts(data.sentence_offsets, self.sentence_weights)]
         n_labels = len(data.labels)
         padded = np.pad(data.dense, ((0, 0), (0, -n_labels % 4)))
         self.dense_shape, self.dense_places = padded.shape, np.flatnonzero(padded)
@@ -124,7 +124,7 @@ class ChainLikelihood:
 
         def part(k: int) -> tuple[float, int]:
             return loops.add_gradient(
-                self.training_data, *self.parts[k], self.sentence_weights, dense, vector[n_dense:n_features],
+                self.parts[k], self.sentence_weights, dense, vector[n_dense:n_features],
                 transition[None], self.borders.start, self.borders.end, *slopes[k],
             )  # fmt: skip
 

@@ -1,0 +1,231 @@
+# cython: language_level=3, boundscheck=True
+"""Bundles of features that many tokens share, so that loops add the weights of a bundle once.
+
+Called by likelihood.pyx. The attributes of a word, such as its suffixes, occur together at each occurrence of the word.
+"""
+
+import numpy as np
+
+cimport cython
+from libc.stdint cimport int32_t, int64_t, uint64_t
+
+from hashing cimport mix
+
+cdef enum:
+    FEWEST = 4   # tokens that share a bundle
+
+
+@cython.internal
+@cython.final
+cdef class PairTable:
+    """Number of occurrences of each pair of numbers, and the bundle that it forms."""
+    cdef uint64_t[::1] keys      # 0: the slot is empty
+    cdef int32_t[::1] counts, bundles
+    cdef uint64_t mask, n
+
+    def __cinit__(self):
+        self.allocate(1 << 12)
+
+    cdef int allocate(self, Py_ssize_t n_slots) except -1:
+        self.keys, self.counts = np.zeros(n_slots, np.uint64), np.zeros(n_slots, np.int32)
+        self.bundles = np.full(n_slots, -1, np.int32)
+        self.mask = n_slots - 1
+        return 0
+
+    cdef uint64_t slot(self, uint64_t key) noexcept nogil:
+        """Return the slot of a key, or the empty slot in which it can be stored."""
+        cdef uint64_t slot = mix(key) & self.mask
+        while self.keys[slot] != 0 and self.keys[slot] != key:
+            slot = (slot + 1) & self.mask
+        return slot
+
+    cdef int count(self, uint64_t key) except -1:
+        """Count an occurrence of a key."""
+        cdef uint64_t slot = self.slot(key)
+        cdef uint64_t[::1] keys
+        cdef int32_t[::1] counts, bundles
+        cdef Py_ssize_t i
+        if self.keys[slot] == 0:
+            if 2 * self.n > self.mask:
+                keys, counts, bundles = self.keys, self.counts, self.bundles
+                self.allocate(4 * keys.shape[0])
+                for i in range(keys.shape[0]):
+                    if keys[i]:
+                        slot = self.slot(keys[i])
+                        self.keys[slot], self.counts[slot], self.bundles[slot] = keys[i], counts[i], bundles[i]
+                slot = self.slot(key)
+            self.keys[slot] = key
+            self.n += 1
+        self.counts[slot] += 1
+        return 0
+
+
+cdef inline uint64_t pair_key(int32_t first, int32_t second) noexcept nogil:
+    return (<uint64_t> first + 1) << 32 | <uint64_t> second
+
+
+@cython.internal
+@cython.final
+cdef class Bundler:
+    """Division of the features of each token into runs: bundles of at least FEWEST tokens, and other features.
+
+    ``uses`` are the features of all tokens, overwritten by runs: feature f as f, bundle b as n_features + b, and a
+    feature with a value other than 1 as -1 - f. ``last`` and ``before`` describe a bundle: its last feature, and the run
+    of the others.
+    """
+    cdef int32_t[::1] uses, totals, last, before
+    cdef double[::1] values
+    cdef int64_t[::1] ends       # of the runs of each token
+    cdef int32_t n_features, n_bundles
+
+    def __cinit__(self, const int32_t[::1] uses, const int64_t[::1] starts, const double[::1] values,
+                  int32_t n_features):
+        cdef Py_ssize_t i
+        self.uses, self.ends = np.array(uses), np.array(starts[:starts.shape[0] - 1])
+        self.values = None if values is None else np.array(values)
+        self.totals = np.zeros(n_features, np.int32)
+        self.n_features, self.n_bundles = n_features, 0
+        for i in range(uses.shape[0]):
+            self.totals[uses[i]] += 1
+        room = uses.shape[0] // FEWEST + 1
+        self.last, self.before = np.empty(room, np.int32), np.empty(room, np.int32)
+        self.divide(starts)
+
+    cdef bint can_join(self, int32_t run, int64_t i) noexcept nogil:
+        """Return True if the feature of use i may extend a run."""
+        return (run >= self.n_features or run >= 0 and self.totals[run] >= FEWEST) and self.is_frequent(i)
+
+    cdef bint is_frequent(self, int64_t i) noexcept nogil:
+        return self.totals[self.uses[i]] >= FEWEST and (self.values is None or self.values[i] == 1.0)
+
+    cdef int divide(self, const int64_t[::1] starts) except -1:
+        """Extend the run of each token by one feature in each round, if FEWEST tokens extend it so."""
+        cdef Py_ssize_t n = self.ends.shape[0], n_active = 0, kept, a, t
+        cdef int64_t[::1] at = np.array(starts)
+        cdef int32_t[::1] runs = np.full(n, -1, np.int32), active = np.empty(n, np.int32)
+        cdef PairTable pairs = PairTable()
+        cdef uint64_t slot
+        cdef int32_t feature
+        for t in range(n):
+            if starts[t] < starts[t + 1]:
+                active[n_active] = <int32_t> t
+                n_active += 1
+        while n_active:
+            for a in range(n_active):
+                t = active[a]
+                if self.can_join(runs[t], at[t]):
+                    pairs.count(pair_key(runs[t], self.uses[at[t]]))
+            kept = 0
+            for a in range(n_active):
+                t = active[a]
+                feature = self.uses[at[t]]
+                slot = pairs.slot(pair_key(runs[t], feature)) if self.can_join(runs[t], at[t]) else 0
+                if self.can_join(runs[t], at[t]) and pairs.counts[slot] >= FEWEST:
+                    if pairs.bundles[slot] < 0:
+                        pairs.bundles[slot] = self.n_features + self.n_bundles
+                        self.before[self.n_bundles], self.last[self.n_bundles] = runs[t], feature
+                        self.n_bundles += 1
+                    runs[t] = pairs.bundles[slot]
+                else:
+                    self.end_run(t, runs[t])
+                    if self.values is not None and self.values[at[t]] != 1.0:
+                        self.values[self.ends[t]] = self.values[at[t]]
+                        self.uses[self.ends[t]], runs[t] = -1 - feature, -1
+                        self.ends[t] += 1
+                    else:
+                        runs[t] = feature
+                at[t] += 1
+                if at[t] < starts[t + 1]:
+                    active[kept] = <int32_t> t
+                    kept += 1
+                else:
+                    self.end_run(t, runs[t])
+            n_active = kept
+        return 0
+
+    cdef int32_t last_feature(self, int32_t run) noexcept nogil:
+        return self.last[run - self.n_features] if run >= self.n_features else run
+
+    cdef int32_t rest(self, int32_t run) noexcept nogil:
+        """Return the run without its last feature, or -1."""
+        return self.before[run - self.n_features] if run >= self.n_features else -1
+
+    cdef void end_run(self, Py_ssize_t t, int32_t run) noexcept nogil:
+        """Store a run of token t, unless it is -1; runs need at most the memory of their features."""
+        if run >= 0:
+            self.uses[self.ends[t]] = run
+            if self.values is not None:
+                self.values[self.ends[t]] = 1.0
+            self.ends[t] += 1
+
+
+def bundle(const int32_t[::1] uses not None, const int64_t[::1] starts not None, const double[::1] values,
+           int32_t n_dense, int32_t n_features):
+    """Return the features of tokens as bundles and single features, and the features of the bundles.
+
+    Token t has the features ``uses[starts[t]:starts[t + 1]]``; features below ``n_dense`` are columns, and the others
+    are entries plus ``n_dense``. ``values`` None means 1.
+
+    Returns two layouts (columns int32, column_starts int64, entries int32, entry_starts int64) and the values of the
+    entries of the first, or None. The first layout has a row for each token, and its columns are bundles. The second has
+    a row for each bundle.
+    """
+    cdef Bundler b = Bundler(uses, starts, values, n_features)
+    cdef Py_ssize_t n = b.ends.shape[0], t, i, n_rows = 0, r
+    cdef int64_t n_runs = 0, n_single = 0, n_columns = 0, n_entries = 0
+    cdef int32_t run, feature
+    cdef int32_t[::1] row_of = np.full(n_features + b.n_bundles, -1, np.int32)
+    for t in range(n):
+        for i in range(starts[t], b.ends[t]):
+            run = b.uses[i]
+            if run < 0 or run < n_features and run >= n_dense and b.totals[run] < FEWEST:
+                n_single += 1
+                continue
+            n_runs += 1
+            if row_of[run] < 0:
+                row_of[run] = <int32_t> n_rows
+                n_rows += 1
+                while run >= 0:
+                    feature = b.last_feature(run)
+                    n_columns += feature < n_dense
+                    n_entries += feature >= n_dense
+                    run = b.rest(run)
+    token_layout, row_layout = layout(n, n_runs, n_single), layout(n_rows, n_columns, n_entries)
+    numbers = None if values is None else np.ones(n_single)
+    cdef int32_t[::1] columns = token_layout[0], entries = token_layout[2], runs = np.empty(n_rows, np.int32)
+    cdef int64_t[::1] column_starts = token_layout[1], entry_starts = token_layout[3]
+    cdef double[::1] entry_values = numbers
+    n_columns = n_entries = 0
+    for t in range(n):
+        for i in range(starts[t], b.ends[t]):
+            run = b.uses[i]
+            if run >= 0 and row_of[run] >= 0:
+                columns[n_columns], runs[row_of[run]] = row_of[run], run
+                n_columns += 1
+            else:
+                entries[n_entries] = (run if run >= 0 else -1 - run) - n_dense
+                if values is not None:
+                    entry_values[n_entries] = b.values[i]
+                n_entries += 1
+        column_starts[t + 1], entry_starts[t + 1] = n_columns, n_entries
+    columns, column_starts, entries, entry_starts = row_layout
+    n_columns = n_entries = 0
+    for r in range(n_rows):
+        run = runs[r]
+        while run >= 0:
+            feature = b.last_feature(run)
+            if feature < n_dense:
+                columns[n_columns] = feature
+                n_columns += 1
+            else:
+                entries[n_entries] = feature - n_dense
+                n_entries += 1
+            run = b.rest(run)
+        column_starts[r + 1], entry_starts[r + 1] = n_columns, n_entries
+    return token_layout, row_layout, numbers
+
+
+cdef layout(int64_t n_rows, int64_t n_columns, int64_t n_entries):
+    """Return the empty arrays of a layout."""
+    starts = np.zeros((2, n_rows + 1), np.int64)
+    return np.empty(n_columns, np.int32), starts[0], np.empty(n_entries, np.int32), starts[1]
