@@ -42,7 +42,8 @@ cdef enum:
 cdef struct Buffer:
     # the attributes of all items so far
     int32_t* indices
-    double* values
+    uint8_t* nonzero
+    double* values     # NULL while all are 0 or 1
     int64_t n
     int64_t room
     int64_t* starts    # first attribute of each item, and n
@@ -99,15 +100,15 @@ cdef class AttributeIndex:
         return list(self.ordered)
 
     def encode(self, sequences, bint grow):
-        """Return (offsets int64[S + 1], starts int64[n + 1], indices int32[m], values float64[m] or None).
+        """Return (offsets int64[S + 1], starts int64[n + 1], indices int32[m], values [m] or None).
 
         Sequence s has the items ``offsets[s]`` to ``offsets[s + 1]`` - 1; item t has the attributes ``starts[t]`` to
         ``starts[t + 1]`` - 1. New names get indices if ``grow``; otherwise they are left out, and so are values of 0.
-        Values are None if all are 1.
+        Values are None if all are 1, and uint8 if all are 0 or 1.
         """
         cdef Buffer b
         cdef list offsets = [0]
-        b.indices, b.values, b.n, b.room, b.only_ones, b.grow = NULL, NULL, 0, 0, True, grow
+        b.indices, b.nonzero, b.values, b.n, b.room, b.only_ones, b.grow = NULL, NULL, NULL, 0, 0, True, grow
         b.starts, b.n_items, b.room_for_items = NULL, 0, 0
         try:
             for sequence in sequences:
@@ -118,10 +119,11 @@ cdef class AttributeIndex:
                     self.add_item(&b, item)
                 offsets.append(b.n_items)
             starts, indices = np.zeros(b.n_items + 1, np.int64), np.empty(b.n, np.int32)
-            values = None if b.only_ones else np.empty(b.n)
-            copy_out(&b, starts[1:], indices, values)
+            copy_out(&b, starts[1:], indices)
+            values = None if b.only_ones else values_of(&b)
         finally:
             PyMem_RawFree(b.indices)
+            PyMem_RawFree(b.nonzero)
             PyMem_RawFree(b.values)
             PyMem_RawFree(b.starts)
         return np.array(offsets, np.int64), starts, indices, values
@@ -282,20 +284,46 @@ cdef inline int append(Buffer* b, int32_t index, double value) except -1:
     if b.n == b.room:
         b.room = max(2 * b.room, <int64_t> 1 << 12)
         b.indices = <int32_t*> enlarged(b.indices, b.room, sizeof(int32_t))
-        b.values = <double*> enlarged(b.values, b.room, sizeof(double))
-    b.indices[b.n], b.values[b.n] = index, value
+        b.nonzero = <uint8_t*> enlarged(b.nonzero, b.room, 1)
+        if b.values != NULL:
+            b.values = <double*> enlarged(b.values, b.room, sizeof(double))
+    if b.values == NULL and value != 0.0 and value != 1.0:
+        start_values(b)
+    b.indices[b.n], b.nonzero[b.n] = index, value != 0.0
+    if b.values != NULL:
+        b.values[b.n] = value
     b.n += 1
     b.only_ones &= value == 1.0
     return 0
 
 
-cdef copy_out(Buffer* b, int64_t[::1] starts, int32_t[::1] indices, double[::1] values):
+cdef int start_values(Buffer* b) except -1:
+    """Store the values so far, which are 0 or 1, as numbers."""
+    cdef int64_t i
+    b.values = <double*> enlarged(NULL, b.room, sizeof(double))
+    for i in range(b.n):
+        b.values[i] = b.nonzero[i]
+    return 0
+
+
+cdef copy_out(Buffer* b, int64_t[::1] starts, int32_t[::1] indices):
     if b.n_items:
         memcpy(&starts[0], b.starts, b.n_items * sizeof(int64_t))
     if b.n:
         memcpy(&indices[0], b.indices, b.n * sizeof(int32_t))
-        if values is not None:
-            memcpy(&values[0], b.values, b.n * sizeof(double))
+
+
+cdef values_of(Buffer* b):
+    """Return the values as float64[m], or as uint8[m] if all are 0 or 1."""
+    cdef uint8_t[::1] flags
+    cdef double[::1] numbers
+    if b.values == NULL:
+        values = flags = np.empty(b.n, np.uint8)
+        memcpy(&flags[0], b.nonzero, b.n)
+    else:
+        values = numbers = np.empty(b.n)
+        memcpy(&numbers[0], b.values, b.n * sizeof(double))
+    return values
 
 
 cdef text_of(value, str what):

@@ -11,6 +11,8 @@ from libc.stdint cimport int32_t, int64_t, uint64_t
 
 from hashing cimport mix
 
+from herdner._ext.memory cimport own, require, require_offsets
+
 cdef enum:
     FEWEST = 4   # tokens that share a bundle
 
@@ -32,6 +34,8 @@ cdef class PairTable:
         self.mask = n_slots - 1
         return 0
 
+    @cython.boundscheck(False)
+    @cython.wraparound(False)
     cdef uint64_t slot(self, uint64_t key) noexcept nogil:
         """Return the slot of a key, or the empty slot in which it can be stored."""
         cdef uint64_t slot = mix(key) & self.mask
@@ -70,8 +74,8 @@ cdef class Bundler:
     """Division of the features of each token into runs: bundles of at least FEWEST tokens, and other features.
 
     ``uses`` are the features of all tokens, overwritten by runs: feature f as f, bundle b as n_features + b, and a
-    feature with a value other than 1 as -1 - f. ``last`` and ``before`` describe a bundle: its last feature, and the run
-    of the others.
+    feature with a value other than 1 as -1 - f. ``last`` and ``before`` describe a bundle: its last feature, and the
+    run of the others.
     """
     cdef int32_t[::1] uses, totals, last, before
     cdef double[::1] values
@@ -81,6 +85,10 @@ cdef class Bundler:
     def __cinit__(self, const int32_t[::1] uses, const int64_t[::1] starts, const double[::1] values,
                   int32_t n_features):
         cdef Py_ssize_t i
+        require_offsets(starts, uses.shape[0], "starts")
+        require(values is None or values.shape[0] == uses.shape[0], "each use needs a value")
+        for i in range(uses.shape[0]):
+            require(0 <= uses[i] < n_features, "uses must be features that exist")
         self.uses, self.ends = np.array(uses), np.array(starts[:starts.shape[0] - 1])
         self.values = None if values is None else np.array(values)
         self.totals = np.zeros(n_features, np.int32)
@@ -91,13 +99,19 @@ cdef class Bundler:
         self.last, self.before = np.empty(room, np.int32), np.empty(room, np.int32)
         self.divide(starts)
 
+    @cython.boundscheck(False)
+    @cython.wraparound(False)
     cdef bint can_join(self, int32_t run, int64_t i) noexcept nogil:
         """Return True if the feature of use i may extend a run."""
         return (run >= self.n_features or run >= 0 and self.totals[run] >= FEWEST) and self.is_frequent(i)
 
+    @cython.boundscheck(False)
+    @cython.wraparound(False)
     cdef bint is_frequent(self, int64_t i) noexcept nogil:
         return self.totals[self.uses[i]] >= FEWEST and (self.values is None or self.values[i] == 1.0)
 
+    @cython.boundscheck(False)
+    @cython.wraparound(False)
     cdef int divide(self, const int64_t[::1] starts) except -1:
         """Extend the run of each token by one feature in each round, if FEWEST tokens extend it so."""
         cdef Py_ssize_t n = self.ends.shape[0], n_active = 0, kept, a, t
@@ -106,6 +120,7 @@ cdef class Bundler:
         cdef PairTable pairs = PairTable()
         cdef uint64_t slot
         cdef int32_t feature
+        cdef bint joins
         for t in range(n):
             if starts[t] < starts[t + 1]:
                 active[n_active] = <int32_t> t
@@ -119,8 +134,9 @@ cdef class Bundler:
             for a in range(n_active):
                 t = active[a]
                 feature = self.uses[at[t]]
-                slot = pairs.slot(pair_key(runs[t], feature)) if self.can_join(runs[t], at[t]) else 0
-                if self.can_join(runs[t], at[t]) and pairs.counts[slot] >= FEWEST:
+                joins = self.can_join(runs[t], at[t])
+                slot = pairs.slot(pair_key(runs[t], feature)) if joins else 0
+                if joins and pairs.counts[slot] >= FEWEST:
                     if pairs.bundles[slot] < 0:
                         pairs.bundles[slot] = self.n_features + self.n_bundles
                         self.before[self.n_bundles], self.last[self.n_bundles] = runs[t], feature
@@ -167,9 +183,11 @@ def bundle(const int32_t[::1] uses not None, const int64_t[::1] starts not None,
     are entries plus ``n_dense``. ``values`` None means 1.
 
     Returns two layouts (columns int32, column_starts int64, entries int32, entry_starts int64) and the values of the
-    entries of the first, or None. The first layout has a row for each token, and its columns are bundles. The second has
-    a row for each bundle.
+    entries of the first, or None. The first layout has a row for each token, and its columns are bundles. The second
+    has a row for each bundle.
     """
+    require(0 <= n_dense <= n_features, "columns must be features")
+    starts = own(starts, np.int64, 1, "starts")
     cdef Bundler b = Bundler(uses, starts, values, n_features)
     cdef Py_ssize_t n = b.ends.shape[0], t, i, n_rows = 0, r
     cdef int64_t n_runs = 0, n_single = 0, n_columns = 0, n_entries = 0

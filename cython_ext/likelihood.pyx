@@ -248,7 +248,7 @@ cdef class TrainingData:
             require(-1 <= self.states[t] < self.allowed.shape[1], "states must be tags or -1")
         require(self.n_dense + n_entries < 1 << 31, "there are too many weights")
         tokens, bundles, values = bundle(
-            joined_uses(data.uses[begin:end], starts[offsets[first]:offsets[last] + 1] - begin, middles[here] - begin,
+            features_of(data.uses[begin:end], starts[offsets[first]:offsets[last] + 1] - begin, middles[here] - begin,
                         <int32_t> self.n_dense),
             starts[offsets[first]:offsets[last] + 1] - begin, values, <int32_t> self.n_dense,
             <int32_t> (self.n_dense + n_entries),
@@ -260,15 +260,15 @@ cdef class TrainingData:
         require(values is None or len(values) == self.tokens.entries.shape[0], "each entry needs a value")
 
 
-cdef joined_uses(const int32_t[::1] uses, const int64_t[::1] starts, const int64_t[::1] middles, int32_t n_dense):
+cdef features_of(const int32_t[::1] uses, const int64_t[::1] starts, const int64_t[::1] middles, int32_t n_dense):
     """Return the uses as numbers of features: columns as they are, and entries plus ``n_dense``."""
     cdef Py_ssize_t t, i
-    joined_array = np.array(uses)
-    cdef int32_t[::1] joined = joined_array
+    numbers_array = np.array(uses)
+    cdef int32_t[::1] numbers = numbers_array
     for t in range(middles.shape[0]):
         for i in range(middles[t], starts[t + 1]):
-            joined[i] += n_dense
-    return joined_array
+            numbers[i] += n_dense
+    return numbers_array
 
 
 @cython.internal
@@ -381,14 +381,15 @@ def add_gradient(TrainingData data not None, const double[::1] sentence_weights 
     require(dense_slope.shape[0] == dense.shape[0] and dense_slope.shape[1] == dense.shape[1]
             and entry_slope.shape[0] == entries.shape[0] and transition_slope.shape[0] == n_states
             and transition_slope.shape[1] == n_states, "slopes must have the shapes of their weights")
-    cdef int64_t n_longest = longest(offsets), s = 0, i, t, n, at, to, fault = -1, n_batch
+    cdef int64_t n_longest = longest(offsets), s = 0, i, n, at, to, fault = -1, n_batch
     cdef Workspace space = Workspace(transition, n_longest)
     cdef Batch batch = Batch(space, offsets, n_longest)
     cdef PartialSentences partial = PartialSentences(transition, n_longest, data.allowed)
     cdef int stride = space.c.scaled.stride
     cdef chain_features tokens = data.tokens.features(data.entry_labels, data.values, stride)
     cdef chain_features bundles = data.bundles.features(data.entry_labels, None, stride)
-    cdef double[:, ::1] sums = in_lines((bundles.n_rows + 1, stride)), slope_sums = in_lines((bundles.n_rows + 1, stride))
+    cdef double[:, ::1] sums = in_lines((bundles.n_rows + 1, stride))
+    cdef double[:, ::1] slope_sums = in_lines((bundles.n_rows + 1, stride))
     cdef const double* weights = NULL
     cdef const double* rows = NULL
     cdef double* slopes = NULL

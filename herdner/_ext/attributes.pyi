@@ -1,4 +1,5 @@
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,7 +11,7 @@ class AttributeIndex:
     def names(self) -> list[str]: ...
     def encode(
         self, sequences: Iterable[object], grow: bool
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int32], NDArray[np.float64] | None]: ...
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int32], NDArray[Any] | None]: ...
 
 def add_scores(
     starts: NDArray[np.int64],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,14 +22,14 @@ class EncodedSequences:
         offsets: int64[S + 1], first item of each sequence, and the number of items n.
         starts: int64[n + 1], first attribute of each item, and the number of attributes m.
         indices: int32[m], index of each attribute.
-        values: float64[m], value of each attribute; None means that all values are 1.
+        values: float64[m], value of each attribute, or uint8[m] if all values are 0 or 1; None means that all are 1.
         index: Index to which ``indices`` refer.
     """
 
     offsets: NDArray[np.int64]
     starts: NDArray[np.int64]
     indices: NDArray[np.int32]
-    values: Floats | None
+    values: NDArray[Any] | None
     index: AttributeIndex
 
     @property

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -98,41 +99,84 @@ class ChainData:
             all_states: Give each feature a weight for each tag.
             all_transitions: Give each pair of tags a weight.
         """
-        labels = tuple(labels)
-        joined = np.concatenate([*allowed, np.empty((0, len(labels)), np.uint8)])
-        states = np.where(joined.sum(axis=1) == 1, joined.argmax(axis=1), -1).astype(np.int32)
-        starts, offsets = _concatenate_starts([begin for begin, _ in features]), _concatenate_starts(sentence_offsets)
         distinct, key_indices = loops.number_keys(
             np.concatenate([*(keys for _, keys in features), np.empty(0, np.uint64)])
         )
-        counted_tags = joined if counted is None else np.concatenate([*counted, joined[:0]])
-        weighted = _frequent_pairs(distinct, key_indices, starts, counted_tags, min_freq) | all_states
-        transitions = _neighbours(states, joined, offsets, min_freq) | all_transitions
+        no_tags = np.empty((0, len(labels)), np.uint8)
+        starts, offsets = _concatenate_starts([begin for begin, _ in features]), _concatenate_starts(sentence_offsets)
+        data = ChainData.of_indices(
+            distinct, key_indices, starts, offsets,
+            np.concatenate([*allowed, no_tags]), labels, min_freq=min_freq, base=base,
+            counted=None if counted is None else np.concatenate([*counted, no_tags]),
+            values=None if values is None else np.concatenate(values), merge=merge, all_states=all_states,
+            all_transitions=all_transitions,
+        )  # fmt: skip
+        owners = np.repeat(np.arange(len(features), dtype=np.int32), [len(o) - 1 for o in sentence_offsets])
+        return replace(data, documents=owners)
+
+    @staticmethod
+    def of_indices(
+        keys: NDArray[np.uint64],
+        indices: NDArray[np.int32],
+        starts: NDArray[np.int64],
+        sentence_offsets: NDArray[np.int64],
+        allowed: NDArray[np.uint8],
+        labels: Sequence[str],
+        *,
+        min_freq: int = 2,
+        base: ChainWeights | None = None,
+        counted: NDArray[np.uint8] | None = None,
+        values: NDArray[Any] | None = None,
+        merge: bool = True,
+        all_states: bool = False,
+        all_transitions: bool = False,
+    ) -> ChainData:
+        """Build the training data of a linear chain from indices of features. Each sentence is a document.
+
+        Args:
+            keys: uint64[F], keys of the features.
+            indices: int32, features of all tokens, as indices of ``keys``.
+            starts: int64[n + 1], first feature of each token, and the number of ``indices``.
+            sentence_offsets: int64[S + 1], first token of each sentence, and n.
+            allowed: uint8[n, K], 1 for the tags that a token may have.
+            labels: The K tags.
+            min_freq: As in `of`, like all other arguments, whose arrays are those of all documents.
+            base: Weights of a base model, or None.
+            counted: uint8[n, K], 1 for the tags with which the features of a token are counted; None is ``allowed``.
+            values: float64, value of each of ``indices``, or uint8 if all are 0 or 1; None is 1.
+            merge: Merge features that occur at the same tokens into one column.
+            all_states: Give each feature a weight for each tag.
+            all_transitions: Give each pair of tags a weight.
+        """
+        labels = tuple(labels)
+        states = np.where(allowed.sum(axis=1) == 1, allowed.argmax(axis=1), -1).astype(np.int32)
+        counted = allowed if counted is None else counted
+        weighted = _frequent_pairs(keys, indices, starts, counted, min_freq) | all_states
+        transitions = _neighbours(states, allowed, sentence_offsets, min_freq) | all_transitions
         if base is not None:
-            _include(base, labels, distinct, weighted, transitions)
+            _include(base, labels, keys, weighted, transitions)
         with_weights = np.flatnonzero(weighted.any(axis=1))
         numbers = None
         if values is not None:
-            key_indices, starts, numbers = _without_zeros(key_indices, starts, np.concatenate(values))
+            indices, starts, numbers = _without_zeros(indices, starts, values)
         merge = merge and numbers is None
         columns, first = np.arange(len(with_weights), dtype=np.int32), with_weights
         if merge:
-            columns, first = _columns(with_weights, weighted, key_indices, starts, len(distinct))
-        column_of = np.full(len(distinct), -1, np.int32)
+            columns, first = _columns(with_weights, weighted, indices, starts, len(keys))
+        column_of = np.full(len(keys), -1, np.int32)
         column_of[with_weights] = columns
         weighted = weighted[first]
         n_dense = int((weighted.sum(axis=1) >= _DENSE).sum()) if merge else 0
         entry_starts = np.append(0, np.cumsum(weighted[n_dense:].sum(axis=1), dtype=np.int64))
-        leading = np.full(len(distinct), -1, np.int32)  # one feature represents its column
+        leading = np.full(len(keys), -1, np.int32)  # one feature represents its column
         leading[first] = column_of[first]
-        owners = np.repeat(np.arange(len(features), dtype=np.int32), [len(o) - 1 for o in sentence_offsets])
         return ChainData(
-            labels, offsets, owners, joined, states, distinct[with_weights], columns,
-            np.bincount(columns, minlength=len(first)), weighted[:n_dense], entry_starts,
+            labels, sentence_offsets, np.arange(len(sentence_offsets) - 1, dtype=np.int32), allowed, states,
+            keys[with_weights], columns, np.bincount(columns, minlength=len(first)), weighted[:n_dense], entry_starts,
             np.nonzero(weighted[n_dense:])[1].astype(np.uint8),
-            *loops.lay_out(key_indices, starts, leading, n_dense, entry_starts),
-            np.bincount(key_indices, minlength=len(distinct))[first], transitions,
-            None if numbers is None else _use_values(numbers, leading[key_indices], entry_starts),
+            *loops.lay_out(indices, starts, leading, n_dense, entry_starts),
+            np.bincount(indices, minlength=len(keys))[first], transitions,
+            None if numbers is None else _use_values(numbers, leading[indices], entry_starts),
         )  # fmt: skip
 
     @property
@@ -232,7 +276,7 @@ def _include(
 
 
 def _without_zeros(
-    key_indices: NDArray[np.int32], starts: NDArray[np.int64], values: NDArray[np.float64]
+    key_indices: NDArray[np.int32], starts: NDArray[np.int64], values: NDArray[Any]
 ) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.float64] | None]:
     """Remove the features of value 0, which change nothing.
 
@@ -241,9 +285,9 @@ def _without_zeros(
     Return the indices of the other features, the first of each token, and their values, None if all are 1.
     """
     present = values != 0
-    starts = np.append(0, np.cumsum(present))[starts]
-    key_indices, values = key_indices[present], values[present]
-    return key_indices, starts, None if (values == 1).all() else values
+    starts = starts - np.searchsorted(np.flatnonzero(~present), starts)
+    has_ones = bool(((values == 1) == present).all())
+    return key_indices[present], starts, None if has_ones else values[present]
 
 
 def _use_values(

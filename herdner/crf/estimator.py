@@ -207,7 +207,7 @@ class CRF(BaseEstimator):
         if (X_dev is None) != (y_dev is None):
             raise ValueError("pass both `X_dev` and `y_dev`, or neither")
         base = self._weights if self.warm_start else None
-        sequences, labels = list(X), list(y)
+        sequences, labels = _list_of(X), list(y)
         self._link_table = None
         names, data, borders = self._training_data(sequences, labels, base, self._algorithm != "lbfgs")
         weights = _sample_weights(sample_weight, len(data.sentence_offsets) - 1)
@@ -644,7 +644,8 @@ class CRF(BaseEstimator):
         if self.features is not None and not callable(self.features):
             raise ValueError(f"`features` must be a function or None, got {self.features!r}")
         for pair in self.transitions or {}:
-            if not (isinstance(pair, tuple) and len(pair) == 2 and all(isinstance(label, str) for label in pair)):
+            labels = cast("tuple[object, ...]", pair if isinstance(pair, tuple) else ())
+            if len(labels) != 2 or not all(isinstance(label, str) for label in labels):
                 raise ValueError(f"the keys of `transitions` must be pairs of labels, got {pair!r}")
         if self.backend is not None:
             resolve_backend(self.backend)
@@ -662,10 +663,7 @@ class CRF(BaseEstimator):
 
     def _sequences(self, X: Iterable[Any]) -> list[Any]:
         """Return sequences of items that have a length."""
-        if hasattr(X, "columns"):
-            raise TypeError("`X` must be a list of sequences, got a data frame; pass a list with the rows of each"
-                            " sequence, such as `[group.to_dict('records') for _, group in frame.groupby('sentence')]`")  # fmt: skip
-        sequences = list(X) if self.features is None else [self.features(each) for each in X]
+        sequences = _list_of(X) if self.features is None else [self.features(each) for each in _list_of(X)]
         for s, sequence in enumerate(sequences):
             if hasattr(sequence, "columns"):
                 raise TypeError(f"sequence {s} must be a list of items, got a data frame; pass"
@@ -688,22 +686,23 @@ class CRF(BaseEstimator):
         if not encoded.n_items:
             raise ValueError("`X` must have at least one item")
         labels = encode_labels(y, encoded.offsets, [*(() if base is None else base.labels), *known])
-        data = ChainData.of(
-            [(encoded.starts, encoded.indices.astype(np.uint64) + np.uint64(1))],
-            [encoded.offsets],
-            [labels.allowed],
+        data = ChainData.of_indices(
+            np.arange(1, len(index) + 1, dtype=np.uint64),
+            encoded.indices,
+            encoded.starts,
+            encoded.offsets,
+            labels.allowed,
             labels.labels,
             min_freq=int(np.ceil(self.min_freq or 0)),
             base=None if base is None else base.learned_weights,
-            values=None if encoded.values is None else [encoded.values],
+            values=encoded.values,
             merge=not online,
             all_states=bool(self.all_possible_states),
             all_transitions=bool(self.all_possible_transitions),
         )
         borders = self._borders(labels.labels)
-        documents = np.arange(len(encoded.offsets) - 1, dtype=np.int32)
         is_learned = data.transitions & (self._fixed(labels.labels) == 0)
-        return index.names, replace(data, documents=documents, transitions=is_learned), borders
+        return index.names, replace(data, transitions=is_learned), borders
 
     def _fixed(self, labels: Sequence[str]) -> NDArray[np.int64]:
         """Return an array [K, K] with 1 for transitions that the parameter ``transitions`` fixes, else 0."""
@@ -895,6 +894,14 @@ class _Report:
         if self.verbose:
             accuracy = f"  dev accuracy={line['accuracy']:.4f}" if "accuracy" in line else ""
             print(f"Iter {number:<4} time={line['seconds']:.2f}  loss={loss:.2f}{accuracy}", flush=True)
+
+
+def _list_of(X: Iterable[Any]) -> list[Any]:
+    """Return the sequences as a list, or raise `TypeError` for a data frame, whose elements are its columns."""
+    if hasattr(X, "columns"):
+        raise TypeError("`X` must be a list of sequences, got a data frame; pass the rows of each sequence, such as"
+                        " `[rows.to_dict('records') for _, rows in frame.groupby('sentence')]`")  # fmt: skip
+    return list(X)
 
 
 def _sample_weights(weights: Sequence[float] | None, n_sequences: int) -> Floats:

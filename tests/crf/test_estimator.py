@@ -355,6 +355,24 @@ def test_features_of_token_lists_and_plain_strings() -> None:
     assert CRF().fit(tokens, tags).score(tokens, tags) == 1.0
 
 
+def test_sequences_may_be_generators() -> None:
+    items, tags = generate(3, 20)
+    crf = CRF(max_iterations=5).fit(((item for item in row) for row in items), (iter(row) for row in tags))
+    expected = [list(row) for row in crf.predict(items)]
+    assert [list(row) for row in crf.predict((item for item in row) for row in items)] == expected
+    crf.set_params(features=lambda row: (dict(item) for item in row))
+    assert [list(row) for row in crf.predict(items)] == expected
+
+
+def test_scores_need_a_label_for_each_item() -> None:
+    items, tags = generate(3, 20)
+    crf = CRF(max_iterations=5).fit(items, tags)
+    with pytest.raises(ValueError, match="`X` and `y` must have equal lengths, got 20 and 19"):
+        crf.score(items, tags[1:])
+    with pytest.raises(ValueError, match="sequence 0 must have a label for each item, got 8 items and 9 labels"):
+        crf.score([items[0][:1] * 8], [["A"] * 9])
+
+
 def test_tables_of_weights() -> None:
     table = CRF().fit(*generate(16, 50)).explain_weights(3)
     assert sum(kind == "state" and label == "A" for kind, label, _, _ in table.rows) == 3
@@ -383,6 +401,16 @@ def test_bad_sequences(items: Any, tags: Any, message: str) -> None:
         CRF().fit(items, tags)
 
 
+def test_data_frames_are_refused_with_advice() -> None:
+    frame = pytest.importorskip("pandas").DataFrame({"a": ["x", "y"]})
+    with pytest.raises(TypeError, match="a list of sequences, got a data frame; pass the rows of each"):
+        CRF().fit(frame, [["A", "B"]])
+    with pytest.raises(TypeError, match="sequence 0 must be a list of items, got a data frame; pass"):
+        CRF().fit([frame], [["A", "B"]])
+    crf = CRF(max_iterations=2, features=lambda frame: frame.to_dict("records")).fit([frame], [["A", "B"]])
+    assert crf.attributes_ == ["a:x", "a:y"]
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -392,6 +420,10 @@ def test_bad_sequences(items: Any, tags: Any, message: str) -> None:
         ({"trainer_cls": object}, "are not supported"),
         ({"max_iterations": 0}, "max_iterations must be a whole number of at least 1"),
         ({"transitions": {("A", "B"): np.nan}}, "`transitions` must be a finite number"),
+        ({"transitions": {"AB": -np.inf}}, "the keys of `transitions` must be pairs of labels, got 'AB'"),
+        ({"features": 3}, "`features` must be a function or None, got 3"),
+        ({"averaging": "no"}, "`averaging` must be True, False or None, got 'no'"),
+        ({"random_state": "a"}, "seed must be a whole number"),
     ],
 )
 def test_bad_parameters(options: dict[str, Any], message: str) -> None:
@@ -515,9 +547,10 @@ def test_encoded_sequences_have_the_same_predictions() -> None:
 
 
 def test_unknown_backends_are_refused() -> None:
-    crf = CRF(backend="exakt").fit(*generate(4, 20))
-    with pytest.raises(ValueError, match="there is no backend 'exakt'; did you mean 'exact'"):
-        crf.predict([[{"word": "w1"}]])
+    crf = CRF(max_iterations=2).fit(*generate(4, 20)).set_params(backend="exakt")
+    for call in (lambda: crf.predict([[{"word": "w1"}]]), lambda: crf.fit(*generate(4, 20))):
+        with pytest.raises(ValueError, match="there is no backend 'exakt'; did you mean 'exact'"):
+            call()
 
 
 def same_names(words: list[str]) -> list[tuple[int, int]]:

@@ -8,11 +8,13 @@ import numpy as np
 import pytest
 from data import news
 
+from herdner._ext.bundles import bundle
 from herdner.crf.chain_data import ChainData
 from herdner.crf.crfsuite_files import chain_weights, crfsuite_sequences, read_crfsuite
 from herdner.crf.likelihood import Borders, ChainLikelihood, ImpossibleTags
 from herdner.crf.trainer import StoppingRule, train_chain
 from herdner.crf.weights import ChainWeights
+from herdner.inference.linear_chain import forward_backward
 from herdner.ner.features import default_plan, make_extractor
 from herdner.ner.lexicon import Lexicon
 from herdner.ner.training.allowed_tags import allowed_tags
@@ -97,6 +99,71 @@ def test_the_slope_is_that_of_finite_differences(open_):
         step = np.zeros(len(vector))
         step[i] = 1e-5
         assert found == pytest.approx((likelihood(vector + step)[0] - likelihood(vector - step)[0]) / 2e-5, abs=1e-7)
+
+
+def repeated_words(real: bool) -> ChainData:
+    """60 sentences in which the three features of a word occur together, beside rare features and partial labels."""
+    rng = np.random.default_rng(8)
+    words = rng.choice(20, 400, p=np.arange(1, 21) / 210)
+    lists = [[3 * w, 3 * w + 1, 3 * (w // 2) + 2, 100 + rng.integers(200)] for w in words]
+    starts = 4 * np.arange(401)
+    keys = np.array(lists).ravel().astype(np.uint64) + np.uint64(1)
+    allowed = np.eye(3, dtype=np.uint8)[(words + rng.integers(0, 2, 400)) % 3]
+    allowed[rng.random(400) < 0.1] = [1, 1, 0]
+    offsets = np.append(0, np.sort(rng.choice(np.arange(1, 400), 59, replace=False)))
+    values = [np.where(rng.random(1600) < 0.7, 1.0, rng.normal(size=1600))] if real else None
+    return ChainData.of([(starts, keys)], [np.append(offsets, 400)], [allowed], LABELS, min_freq=1, values=values)
+
+
+@pytest.mark.parametrize("real", [False, True])
+def test_the_likelihood_of_bundles_is_that_of_their_features(real):
+    data = repeated_words(real)
+    likelihood = ChainLikelihood(data, 0.0)
+    vector = np.random.default_rng(9).normal(size=likelihood.n_weights)
+    table = np.zeros((len(data.dense), 3))
+    table[data.dense] = vector[: int(data.dense.sum())]
+    entries = vector[int(data.dense.sum()) : data.n_features]
+    scores = np.zeros((data.n_tokens, 3))
+    for t in range(data.n_tokens):
+        scores[t] = table[data.uses[data.starts[t] : data.middles[t]]].sum(axis=0)
+        for i in range(data.middles[t], data.starts[t + 1]):
+            value = 1.0 if data.values is None else data.values[i]
+            scores[t, data.entry_labels[data.uses[i]]] += value * entries[data.uses[i]]
+    transition = np.zeros((3, 3))
+    transition[data.transitions] = vector[data.n_features :]
+    chains = forward_backward(scores, transition, data.sentence_offsets)
+    restricted = np.where(data.allowed, scores, -np.inf)
+    expected = chains.log_z.sum() - forward_backward(restricted, transition, data.sentence_offsets).log_z.sum()
+    value, slope = likelihood(vector)
+    assert value == pytest.approx(expected, rel=1e-12)
+    for i in np.random.default_rng(10).choice(len(vector), 40, replace=False):
+        step = np.zeros(len(vector))
+        step[i] = 1e-5
+        assert slope[i] == pytest.approx((likelihood(vector + step)[0] - likelihood(vector - step)[0]) / 2e-5, abs=1e-6)
+
+
+@pytest.mark.parametrize("real", [False, True])
+def test_bundles_are_features_that_several_tokens_share(real):
+    rng = np.random.default_rng(11)
+    words = rng.integers(0, 8, 100)
+    uses = np.stack([words, 8 + words, 16 + words // 2, 20 + np.arange(100)], axis=1).astype(np.int32).ravel()
+    starts, values = 4 * np.arange(101), np.ones(400)
+    values[2::40] = 0.5
+    tokens, bundles, numbers = bundle(uses, starts, values if real else None, 8, 120)
+    columns, column_starts, entries, entry_starts = tokens
+    for t in range(100):
+        found = []
+        for row in columns[column_starts[t] : column_starts[t + 1]]:
+            found += bundles[0][bundles[1][row] : bundles[1][row + 1]].tolist()
+            found += (bundles[2][bundles[3][row] : bundles[3][row + 1]] + 8).tolist()
+        found += (entries[entry_starts[t] : entry_starts[t + 1]] + 8).tolist()
+        assert sorted(found) == sorted(uses[4 * t : 4 * t + 4].tolist())
+    assert len(bundles[1]) - 1 < 30
+    assert len(columns) < 250
+    if real:
+        assert np.count_nonzero(numbers == 0.5) == 10
+    else:
+        assert numbers is None
 
 
 def test_features_at_the_same_tokens_are_one_column_with_the_penalty_of_both():
