@@ -24,10 +24,14 @@ CORPORA = {  # name of a figure: beginning of the corpus in a card, and in the t
     "ieer": ("ieer", "IE-ER"),
     "testa": ("conll2003 testa", "CoNLL-2003"),
     "worldwide": ("worldwide dev", "Worldwide"),
-    "wikigold": ("wikigold", "wikigold"),
-    "ewt": ("uner_ewt dev", "English Web Treebank"),
     "btc": ("btc dev", "Broad Twitter Corpus"),
     "wnut17": ("wnut17 dev", "WNUT-17"),
+    "tweebank": ("tweebank dev", "Tweebank-NER"),
+}
+CROSS_VALIDATED = {  # training data of `en`
+    "wikigold": ("wikigold", "wikigold"),
+    "ewt": ("uner_ewt", "English Web Treebank"),
+    "litbank": ("litbank", "LitBank"),
 }
 TAGGERS = {"spacy": "en_core_web_sm", "en": "en"}
 FIGURE = re.compile(r"\{([\w.]+):([^{}]+)\}")
@@ -41,13 +45,16 @@ def figures() -> dict[str, float]:
 
 def of_cards() -> Iterator[tuple[str, float]]:
     """Yield the F1 of the English models from their cards."""
-    for name in ("en", "en_core9"):
+    for name in ("en", "en_core7"):
         scores = herdner.load(name).card["f1"]
         for key, (corpus, _) in CORPORA.items():
             yield f"{name}.{key}", next(f1 for each, f1 in scores.items() if each.startswith(corpus))
         for label, f1 in scores.items():
             if label.isupper() or label == "micro":
                 yield f"{name}.{label}", f1
+    scores = herdner.load("en").card["cross_validated"]
+    for key, (corpus, _) in CROSS_VALIDATED.items():
+        yield f"en.{key}", scores[corpus]["f1"]
 
 
 def of_comparison() -> Iterator[tuple[str, float]]:
@@ -59,7 +66,10 @@ def of_comparison() -> Iterator[tuple[str, float]]:
         if len(cells) != 8 or cells[1] not in TAGGERS.values():
             continue
         corpus = cells[0] or corpus
-        key = next(key for key, (_, title) in CORPORA.items() if corpus.startswith(title))
+        titles = {**CORPORA, **CROSS_VALIDATED}.items()
+        key = next((key for key, (_, title) in titles if corpus.startswith(title)), None)
+        if key is None:
+            continue
         tagger = next(key for key, name in TAGGERS.items() if name == cells[1])
         yield f"compared.{tagger}.{key}", float(cells[2])
         if key in ("testa", "ieer"):  # the corpora of the README
@@ -73,9 +83,10 @@ LIMITS = (
     ("IE-ER (56 articles)", "ieer"), ("CoNLL-2003 English, `eng.testa`, without MISC", "testa"),
     ("English Worldwide Newswire, its own annotation", "worldwide"), ("wikigold (one half), without MISC", "wikigold"),
     ("Universal NER, English Web Treebank", "ewt"), ("Broad Twitter Corpus", "btc"), ("WNUT-17", "wnut17"),
+    ("Tweebank-NER", "tweebank"), ("LitBank, novels", "litbank"),
 )  # fmt: skip
-ROW = " | ".join(f"{{MODEL.{key}:.1f}}" for key in ("ieer", "testa", "worldwide", "wikigold", "ewt", "wnut17", "btc"))
-LABELS = ("micro", "PER", "LOC", "ORG", "NORP", "DATE", "MONEY", "MISC", "FAC", "PRODUCT")
+ROW = " | ".join(f"{{MODEL.{key}:.1f}}" for key in ("ieer", "testa", "worldwide", "btc", "tweebank", "wnut17"))
+LABELS = ("micro", "PER", "LOC", "ORG", "NORP", "DATE", "MONEY", "MISC")
 # The places of figures in pages: text with {NAME:FORMAT} for each figure, which must occur once in the page.
 USES = {
     "README.md": [
@@ -87,9 +98,9 @@ USES = {
     ],
     "docs/pages/limits.md": [
         *(f"\n| {title} | {{en.{key}:.1f}} |\n" for title, key in LIMITS),
-        *(f"| `{model}` | {ROW.replace('MODEL', model)} |" for model in ("en", "en_core9")),
-        "|---|---|---|---|---|---|---|---|---|---|\n| "
-        + " | ".join(f"{{en_core9.{label}:.1f}}" for label in LABELS) + " |",
+        *(f"| `{model}` | {ROW.replace('MODEL', model)} |" for model in ("en", "en_core7")),
+        "|---|---|---|---|---|---|---|---|\n| "
+        + " | ".join(f"{{en_core7.{label}:.1f}}" for label in LABELS) + " |",
     ],
 }  # fmt: skip
 

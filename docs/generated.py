@@ -17,6 +17,7 @@ CORPUS_TITLES = {
     "btc": "Broad Twitter Corpus", "conll2003": "CoNLL-2003", "ieer": "IE-ER", "uner_ewt": "English Web Treebank",
     "wikigold": "wikigold", "wnut17": "WNUT-17", "worldwide": "English Worldwide Newswire",
     "norne": "NorNE", "uner_da": "Danish Dependency Treebank", "uner_sv": "Talbanken", "uner_pt": "Bosque",
+    "gum": "GUM", "litbank": "LitBank", "tweebank": "Tweebank-NER",
     "swedish_ner": "Swedish NER corpus", "mobie": "MobIE", "ler": "German court decisions",
 }  # fmt: skip
 
@@ -53,24 +54,52 @@ def card(name: str) -> Iterator[str]:
     yield "\nThe model was trained with these texts and word lists:\n"
     yield from table(("source", "licence", "citation"), sources(about))
     yield "\nMicro F1 of exact spans in per cent, measured after training on files that were not used for training:\n"
+    if "scores" in about:
+        yield from table(("corpus", "names", "F1 (95 % interval)", "PER", "LOC", "ORG"), score_rows(about["scores"]))
+        yield from cross_validation(about["cross_validated"])
+        yield from weaknesses(about["f1"], {name: each["labels"] for name, each in about["scores"].items()})
+        return
     by_label = {label: f1 for label, f1 in about["f1"].items() if label in about["labels"] or label == "micro"}
     by_corpus = {corpus: f1 for corpus, f1 in about["f1"].items() if corpus not in by_label}
     yield from table(("corpus", "F1"), ((corpus_title(corpus), f"{f1:.1f}") for corpus, f1 in descending(by_corpus)))
     if by_label:
         micro = by_label.pop("micro")
-        yield f"\nF1 by label on {CORPUS_TITLES['worldwide']}, dev, with its own nine labels (micro F1: {micro:.1f}):\n"
+        yield f"\nF1 by label on {CORPUS_TITLES['worldwide']}, dev, with its own labels (micro F1: {micro:.1f}):\n"
         yield from table(("label", "F1"), ((label, f"{f1:.1f}") for label, f1 in descending(by_label)))
     for corpus, labels in about.get("f1_by_label", {}).items():
         yield f"\nF1 by label on {corpus_title(corpus)}:\n"
         yield from table(("label", "F1"), ((label, f"{f1:.1f}") for label, f1 in descending(labels)))
-    weaknesses = [f"{corpus_title(name)} ({f1:.1f})" for name, f1 in descending(about["f1"]) if f1 < LOW_F1]
-    weaknesses += [
-        f"{label} in {corpus_title(corpus)} ({f1:.1f})"
-        for corpus, labels in about.get("f1_by_label", {}).items()
-        for label, f1 in descending(labels)
-        if f1 < LOW_F1
+    yield from weaknesses(about["f1"], about.get("f1_by_label", {}))
+
+
+def score_rows(scores: Mapping[str, Mapping[str, Any]]) -> Iterator[tuple[str, ...]]:
+    """Yield corpus, number of names, F1 with its interval, and F1 of each label."""
+    for name, each in sorted(scores.items(), key=lambda item: -item[1]["f1"]):
+        low, high = each["interval"]
+        labels = [f"{each['labels'][label]:.1f}" for label in ("PER", "LOC", "ORG")]
+        yield corpus_title(name), f"{each['names']:,}", f"{each['f1']:.1f} ({low:.1f} to {high:.1f})", *labels
+
+
+def cross_validation(scores: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+    """Yield the table of corpora that are used for training, each half tagged by a model trained without it."""
+    yield (
+        "\nThe next corpora are training data of the model. Their scores are cross-validated: each half of the"
+        " documents\nis tagged by a chain that was trained without this half, with the links and the calibration of"
+        " the model.\n"
+    )
+    yield from table(("corpus", "names", "F1 (95 % interval)", "PER", "LOC", "ORG"), score_rows(scores))
+
+
+def weaknesses(f1: Mapping[str, float], by_label: Mapping[str, Mapping[str, float]]) -> Iterator[str]:
+    """Yield a list of the corpora, and of the labels in each corpus, with a low F1."""
+    found = [f"{corpus_title(name)} ({value:.1f})" for name, value in descending(f1) if value < LOW_F1]
+    found += [
+        f"{label} in {corpus_title(corpus)} ({value:.1f})"
+        for corpus, labels in by_label.items()
+        for label, value in descending(labels)
+        if value < LOW_F1
     ]
-    yield f"\n**Weaknesses** (F1 below {LOW_F1:.0f}): {', '.join(weaknesses) or 'none on these files'}."
+    yield f"\n**Weaknesses** (F1 below {LOW_F1:.0f}): {', '.join(found) or 'none on these files'}."
 
 
 def sources(about: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence, Set
 from dataclasses import replace
 from functools import cached_property
 from itertools import pairwise
@@ -16,6 +17,9 @@ from herdner.ner.features import FeaturePlan
 from herdner.ner.lexicon import Lexicon
 from herdner.text.document import Document
 
+_REPEATED = 3  # occurrences of a word with the same unknown word behind it, from which both are a name
+_DESIGNATORS = frozenset("inc inc. corp corp. ltd ltd. plc plc. gmbh gmbh. llc llp".split())  # noqa: SIM905
+_BEFORE_COMPANIES = frozenset("from with that said into over than this were have been will against".split())  # noqa: SIM905
 _MIN_LETTERS = 3  # unknown words with fewer letters get no capital, nor do words of at most this length inside names
 
 
@@ -37,7 +41,8 @@ class Recaser:
     """Truecaser for texts that are entirely in lower or upper case. It uses word frequencies (Lita et al. 2003).
 
     Each word gets its most frequent case, and the words of names in gazetteers get capitals. An unknown word gets a
-    capital, because most unknown words are names.
+    capital, because most unknown words are names. The words before the designator of a company ("Inc.") get capitals
+    wherever they occur together.
 
     Args:
         lexicon: Lexical resources; word classes contain the most frequent case (`herdner.ner.lexicon.word_classes`).
@@ -67,22 +72,26 @@ class Recaser:
         """
         if not (document.text.islower() or document.text.isupper()):
             return document
-        tokens = self._words(document.tokens)
+        tokens, unknown = self._words(document.tokens)
         lower = [token.lower() for token in document.tokens]
         for start, end in pairwise(document.sentence_offsets.tolist()):
             self._mark_names(lower, tokens, start, end)
+        _mark_companies(lower, tokens, unknown, set(document.sentence_offsets.tolist()))
         return replace(document, tokens=tokens)
 
-    def _words(self, tokens: Sequence[str]) -> list[str]:
-        """Return each token in its most frequent case."""
+    def _words(self, tokens: Sequence[str]) -> tuple[list[str], set[str]]:
+        """Return each token in its most frequent case, and the unknown words in lower case."""
         lower = list(dict.fromkeys(token.lower() for token in tokens))
         forms = lower, [_capitalise(word) for word in lower], [word.upper() for word in lower]
         is_usual = [self._is_usual(words) for words in forms]
         usual: dict[str, str] = {}
+        unknown: set[str] = set()
         for i, word in enumerate(lower):
             default = forms[1][i] if word.isalpha() and len(word) >= _MIN_LETTERS else word
             usual[word] = next((words[i] for words, flags in zip(forms, is_usual, strict=True) if flags[i]), default)
-        return [usual[token.lower()] for token in tokens]
+            if word.isalpha() and not any(flags[i] for flags in is_usual):
+                unknown.add(word)
+        return [usual[token.lower()] for token in tokens], unknown
 
     def _is_usual(self, words: list[str]) -> NDArray[np.bool_]:
         hashes = hash_strings(words)
@@ -106,6 +115,36 @@ class Recaser:
                 if tokens[t] == lower[t] and (len(lower[t]) > _MIN_LETTERS or t == start):
                     tokens[t] = _capitalise(lower[t])
             start = longest
+
+
+def _mark_companies(lower: Sequence[str], tokens: list[str], unknown: Set[str], sentence_starts: Set[int]) -> None:
+    """Capitalise the words before designators of companies, and all other occurrences of two such words.
+
+    Two words that often occur together, the second of which is unknown, are such words too ("Vertex Biolabs").
+    """
+    pairs: set[tuple[str, str]] = set()
+    for end, word in enumerate(lower):
+        if word in _DESIGNATORS and end not in sentence_starts and _may_be_of_company(lower[end - 1]):
+            tokens[end - 1] = _capitalise_lower(tokens[end - 1])
+            if end - 1 not in sentence_starts and _may_be_of_company(lower[end - 2]):
+                pairs.add((lower[end - 2], lower[end - 1]))
+    counts, words = Counter(pairwise(lower)), Counter(lower)
+    pairs.update(
+        pair
+        for pair, count in counts.items()
+        if pair[1] in unknown and count >= max(_REPEATED, words[pair[1]] / 2) and _may_be_of_company(pair[0])
+    )
+    for start, pair in enumerate(pairwise(lower) if pairs else ()):
+        if pair in pairs:
+            tokens[start : start + 2] = map(_capitalise_lower, tokens[start : start + 2])
+
+
+def _may_be_of_company(word: str) -> bool:
+    return word.isalpha() and len(word) > _MIN_LETTERS and word not in _BEFORE_COMPANIES
+
+
+def _capitalise_lower(token: str) -> str:
+    return _capitalise(token) if token.islower() else token
 
 
 def _capitalise(word: str) -> str:

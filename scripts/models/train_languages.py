@@ -23,7 +23,7 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
-from train_en import fit
+from train_en import Source, fit
 
 import herdner
 from herdner.corpora.formats import read_documents
@@ -265,18 +265,17 @@ def main(
         raise SystemExit(f"{code!r}: there is no recipe; expected one of {', '.join(RECIPES)}")
     recipe, console = RECIPES[code], Console(stderr=True)
     words = lexicon(code, recipe, data)
-    parts = [(part.corpus, document) for part in recipe.training for document in part.read(data)]
-    groups, documents = map(list, zip(*parts, strict=True))
+    found = [Source(part.corpus, d, i) for part in recipe.training for i, d in enumerate(part.read(data))]
     rules = SameWord(), LastName(), SameStem(language=recipe.stemmer)
     tagger = Tagger(
         default_plan(words.gazetteers.names if words.gazetteers else ()), words, c2=c2, min_freq=recipe.min_freq,
         max_iterations=iterations, n_folds=folds, averaged=True, tokenizer=settings(code),
         templates=(linear_chain_template(), *map(skip_chain_template, rules)),
     )  # fmt: skip
-    fit(tagger, documents, groups, console)
+    fit(tagger, found, console)
     model = of_size(tagger.model_, largest)
     scores = measure(Tagger.from_model(model), recipe, data)
-    about = card(code, recipe, len(documents), scores)
+    about = card(code, recipe, len(found), scores)
     console.print(about["f1"], about["f1_by_label"])
     replace(model, card=about).save(output, weight_type="float16", shared_lexicon="en")
     console.print(f"{output}: {output.stat().st_size / 1e6:.1f} MB")

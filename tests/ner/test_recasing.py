@@ -97,3 +97,18 @@ def test_a_model_file_says_which_texts_are_recased(tagger, tmp_path):
     tagger.save(tmp_path / "m.herdner")
     with zipfile.ZipFile(tmp_path / "m.herdner") as archive:
         assert json.loads(archive.read("header.json"))["plan"]["recasing"] == []
+
+
+def test_words_before_a_designator_are_a_name_wherever_they_occur_together():
+    lexicon = Lexicon(word_classes({"vertex": 1, "shares": 2, "of": 3, "fell": 4, "said": 5}))
+    recase = Recaser(lexicon, ())
+
+    def words(text: str) -> list[str]:
+        return list(recase(Tokenizer()(text)).tokens)
+
+    assert words("VERTEX BIOLABS INC. SAID SHARES OF VERTEX BIOLABS FELL")[:2] == ["Vertex", "Biolabs"]
+    assert words("VERTEX BIOLABS INC. SAID SHARES OF VERTEX BIOLABS FELL")[-3:-1] == ["Vertex", "Biolabs"]
+    assert words("SHARES OF VERTEX FELL. BIOLABS FELL.")[2] == "vertex"
+    assert words("VERTEX BIOLABS FELL. VERTEX BIOLABS FELL. VERTEX BIOLABS FELL.")[0] == "Vertex"
+    assert words("SAID BIOLABS. SAID BIOLABS. SAID BIOLABS.")[0] == "said"
+    assert words("INC. FELL.")[1] == "fell"

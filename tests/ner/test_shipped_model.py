@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from commands import Call
 from data import shared_data
-from train_core9 import CLASSES
+from train_core7 import CLASSES
 
 import herdner
 from herdner.corpora.reading import read
@@ -17,10 +17,11 @@ from herdner.ner.model_file import shipped_models
 from herdner.text.labels import rename_labels
 from herdner.text.tokenize import Tokenizer
 
-OPEN_LICENCES = {"ODC-By-1.0", "CC-BY-4.0", "CC0-1.0", "MIT"}
+OPEN_LICENCES = {"ODC-By-1.0", "CC-BY-4.0", "CC0-1.0", "MIT", "Apache-2.0"}
 # The cards of the models state these licences.
 OTHER_LICENCES = {
     "CC-BY-SA-4.0",
+    "annotation CC-BY-4.0; texts CC-BY-2.5, CC-BY-4.0 and CC-BY-SA-3.0",
     "annotation CC0-1.0; the texts of the Norwegian Dependency Treebank are not to be republished with it",
 }
 
@@ -31,16 +32,23 @@ def tagger() -> herdner.Tagger:
 
 
 @pytest.fixture(scope="module")
-def core9() -> herdner.Tagger:
-    return herdner.load("en_core9")
+def core7() -> herdner.Tagger:
+    return herdner.load("en_core7")
 
 
 def test_its_classes_size_and_card(tagger):
     assert {tag.partition("-")[2] for tag in tagger.classes_} == {"", "PER", "LOC", "ORG"}
     assert len(shipped_models()["en"].read_bytes()) < 10_000_000
     assert tagger.card["corpora"]
-    assert {corpus["licence"] for corpus in tagger.card["corpora"].values()} <= OPEN_LICENCES
-    assert tagger.card["f1"]["ieer"] > 74
+    assert {corpus["licence"] for corpus in tagger.card["corpora"].values()} <= OPEN_LICENCES | OTHER_LICENCES
+    assert tagger.card["f1"]["ieer"] > 85
+    measured, cross_validated = tagger.card["scores"], tagger.card["cross_validated"]
+    assert {name: each["f1"] for name, each in measured.items()} == tagger.card["f1"]
+    assert {"wikigold", "uner_ewt", "litbank", "gum news", "gum court"} <= set(cross_validated)
+    assert not set(measured) & set(cross_validated)
+    for each in (*measured.values(), *cross_validated.values()):
+        low, high = each["interval"]
+        assert low < each["f1"] < high
 
 
 def test_the_example_of_the_package(tagger):
@@ -61,26 +69,26 @@ def test_score_on_our_own_unseen_stories(tagger):
 
 def test_score_on_ieer(tagger):
     gold = list(read(f"{shared_data('ner/ieer')}:ieer", tokenizer=Tokenizer()))
-    assert tagger.score(gold) >= 0.74
+    assert tagger.score(gold) >= 0.86
 
 
-NINE = {"PER", "LOC", "ORG", "FAC", "NORP", "PRODUCT", "DATE", "MONEY", "MISC"}
+SEVEN = {"PER", "LOC", "ORG", "NORP", "DATE", "MONEY", "MISC"}
 
 
-def test_the_second_model_has_nine_classes_and_the_same_licences(core9):
-    assert {tag.partition("-")[2] for tag in core9.classes_} == {"", *NINE}
-    assert set(core9.card["labels"]) == NINE
-    assert {corpus["licence"] for corpus in core9.card["corpora"].values()} <= OPEN_LICENCES
-    assert core9.model_.calibration is not None
-    assert {*NINE, "micro"} <= set(core9.card["f1"])
+def test_the_second_model_has_seven_labels_and_the_same_licences(core7):
+    assert {tag.partition("-")[2] for tag in core7.classes_} == {"", *SEVEN}
+    assert set(core7.card["labels"]) == SEVEN
+    assert {corpus["licence"] for corpus in core7.card["corpora"].values()} <= OPEN_LICENCES | OTHER_LICENCES
+    assert core7.model_.calibration is not None
+    assert {*SEVEN, "micro"} <= set(core7.card["f1"])
 
 
 def test_models_leave_room_in_the_wheel():
-    """The models of other languages than English share word classes with `en`."""
+    """The other models share word classes with `en`."""
     sizes = {name: len(file.read_bytes()) for name, file in shipped_models().items()}
-    assert set(sizes) == {"en", "en_core9", *LANGUAGES}
-    assert sizes["en_core9"] <= 6_000_000
-    assert sizes["en"] + sizes["en_core9"] < 13_200_000
+    assert set(sizes) == {"en", "en_core7", *LANGUAGES}
+    assert sizes["en"] <= 7_200_000
+    assert sizes["en_core7"] <= 4_500_000
     assert all(sizes[name] <= 3_000_000 for name in LANGUAGES)
 
 
@@ -116,9 +124,9 @@ def test_models_of_other_languages(name: str) -> None:
     assert tagger.score(documents[:50]) > least
 
 
-def test_dates_sums_of_money_and_nations_are_names_too(core9):
+def test_dates_sums_of_money_and_nations_are_names_too(core7):
     text = "On Tuesday Charlotte Akinyi of the Kenyan bank said in Nairobi that it had lost $5 million in March 2019."
-    found = {(e.text, e.label) for e in core9.tag(text).entities}
+    found = {(e.text, e.label) for e in core7.tag(text).entities}
     assert found >= {
         ("Kenyan", "NORP"), ("Nairobi", "LOC"), ("$5 million", "MONEY"), ("Charlotte Akinyi", "PER"),
         ("March 2019", "DATE"),
@@ -127,14 +135,14 @@ def test_dates_sums_of_money_and_nations_are_names_too(core9):
 
 def test_the_command_line_knows_the_second_model(call: Call):
     found = json.loads(
-        call("tag", "-", "--model", "en_core9", "--format", "jsonl", stdin=b"They met in March 2019.").out
+        call("tag", "-", "--model", "en_core7", "--format", "jsonl", stdin=b"They met in March 2019.").out
     )
     assert [(e["text"], e["label"]) for e in found["entities"]] == [("March 2019", "DATE")]
 
 
-def test_scores_of_the_second_model_on_unseen_articles(core9):
+def test_scores_of_the_second_model_on_unseen_articles(core7):
     gold = [
         rename_labels(document, CLASSES, "iob2")
         for document in read(f"{shared_data('ner/worldwide/dev')}:worldwide", tokenizer=Tokenizer())
     ]
-    assert core9.score(gold) > 0.72
+    assert core7.score(gold) > 0.83

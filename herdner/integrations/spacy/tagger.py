@@ -52,7 +52,7 @@ from herdner.text.tokenize import TokenizerSettings
 
 ONTONOTES: dict[str, str | None] = {"PER": "PERSON", "LOC": "GPE", "MISC": None}
 """Names of labels in OntoNotes, as in ``en_core_web_sm``. GPE are countries and places with a government, the most
-frequent places. OntoNotes has no label for miscellaneous names. Other labels of ``en_core9`` are those of OntoNotes.
+frequent places. OntoNotes has no label for miscellaneous names. Other labels of ``en_core7`` are those of OntoNotes.
 """
 LABEL_PRESETS = {"ontonotes": ONTONOTES}
 

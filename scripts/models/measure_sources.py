@@ -1,0 +1,77 @@
+"""Measure what each added corpus gains: chains trained with and without it, on every development file.
+
+    python scripts/models/measure_sources.py --data ../shared/data/ner --start en
+
+The first row is the F1 of a chain trained on the corpora of `TRAINING` and our own stories. The other rows are
+differences to it: with one corpus of `ADDED`, with all of them, and with altered copies and filled templates too.
+Chains learn from every second document of the added corpora; the others are development documents. There are no links.
+``--start`` is a model that was not trained on the added corpora; it saves iterations and does not change the optimum.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.progress import track
+from train_en import ADDED, NAMES, Source, measured_documents, part_name, shipped_lexicon, training_documents
+
+import herdner
+from herdner import Tagger
+from herdner.crf.templates import linear_chain_template
+from herdner.evaluation.scores import evaluate
+from herdner.evaluation.tabular import markdown_table
+from herdner.ner.features import default_plan
+from herdner.text.document import Document
+from herdner.text.tokenize import Tokenizer
+
+
+def selections(found: Sequence[Source]) -> Iterator[tuple[str, list[Document]]]:
+    """Yield names and training documents: without added corpora, with each of them, with all, with copies too."""
+    learned = [source for source in found if not source.is_in(1)]
+    originals = [source for source in learned if not source.is_copy]
+    yield "before", [source.document for source in originals if source.corpus not in ADDED]
+    for name in ADDED:
+        yield f"+ {name}", [s.document for s in originals if s.corpus not in ADDED or s.corpus == name]
+    yield "+ all corpora", [source.document for source in originals]
+    yield "+ all corpora, copies, templates", [source.document for source in learned]
+
+
+def development(found: Sequence[Source], data: Path) -> dict[str, list[Document]]:
+    """Return the development documents: files, IE-ER in lower case, and the other halves of the added corpora."""
+    parts = dict(measured_documents(data, Tokenizer()))
+    parts["ieer, lower case"] = [
+        Document.from_tokens([[t.lower() for t in s] for s in d.sentences()], list(d.sentence_tags()), id=d.id)
+        for d in parts["ieer"]
+    ]
+    for source in found:
+        if source.is_in(1) and not source.is_copy and source.corpus != "tweebank":
+            parts.setdefault(part_name(source), []).append(source.document)
+    return parts
+
+
+def main(
+    data: Annotated[Path, typer.Option(help="Folder of the corpora.")],
+    start: Annotated[str | None, typer.Option(help="Model trained without the added corpora.")] = None,
+    iterations: Annotated[int, typer.Option(help="Maximum number of iterations of each chain.")] = 25,
+) -> None:
+    """Print the gain of each added corpus on every development file."""
+    console, lexicon, found = Console(stderr=True), shipped_lexicon(), training_documents(data)
+    plan = default_plan(lexicon.gazetteers.names if lexicon.gazetteers else (), NAMES)
+    parts, rows, before = development(found, data), list[list[str]](), dict[str, float]()
+    for name, documents in track(list(selections(found)), console=console):
+        tagger = Tagger(
+            plan, lexicon, c2=3.0, max_iterations=iterations, tolerance=2e-3, templates=(linear_chain_template(),)
+        )
+        tagger.fit(documents, start=None if start is None else herdner.load(start))
+        f1 = {part: 100 * evaluate(gold, list(tagger.pipe(gold))).micro.f1 for part, gold in parts.items()}
+        rows.append([name, *(f"{f1[p]:.1f}" if not before else f"{f1[p] - before[p]:+.1f}" for p in parts)])
+        before = before or f1
+    print(markdown_table(["trained on", *parts], rows))
+
+
+if __name__ == "__main__":
+    typer.run(main)

@@ -1,0 +1,54 @@
+"""The annotation guide of corpora/README.md in short texts of many genres that no model was trained on."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+import herdner
+
+TEXTS = (Path(__file__).parent / "trial_texts.txt").read_text(encoding="utf-8").removeprefix("# ").split("\n# ")
+_NAME = re.compile(r"\[(PER|LOC|ORG) ([^\]]+)\]")
+
+
+def parse_text(block: str) -> tuple[str, str, set[tuple[int, int, str]]]:
+    """Return title, text and entities of a text whose names are written as ``[PER Ada Brand]``."""
+    title, _, body = block.partition("\n")
+    text, gold, position = "", set[tuple[int, int, str]](), 0
+    for match in _NAME.finditer(body := body.strip()):
+        text += body[position : match.start()]
+        gold.add((len(text), len(text) + len(match[2]), match[1]))
+        text += match[2]
+        position = match.end()
+    return title, text + body[position:], gold
+
+
+@pytest.fixture(scope="module")
+def tagger() -> herdner.Tagger:
+    return herdner.load("en")
+
+
+def test_f1_of_the_trial_texts(tagger: herdner.Tagger) -> None:
+    texts = [parse_text(block) for block in TEXTS]
+    found = [{(e.start, e.end, e.label) for e in tagger.tag(text).entities} for _, text, _ in texts]
+    n_right = sum(len(gold & names) for (_, _, gold), names in zip(texts, found, strict=True))
+    n = sum(len(gold) + len(names) for (_, _, gold), names in zip(texts, found, strict=True))
+    assert len(texts) == 10
+    assert 2 * n_right / n > 0.90
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Cllr Doyle and Councillors Amin and Whitcombe agreed.", ["Doyle", "Amin", "Whitcombe"]),
+        ("We dined with the Hendersons. The Hendersons own a mill.", []),
+        ("Dear Nadia,\n\nThank you for your letter. Tom read it.", ["Nadia", "Tom"]),
+        ("She works for Tarn Homes GmbH. He does not.", ["Tarn Homes GmbH."]),
+        ("Q: Dr Osei, who taught you?\n\nA: Professor Adwoa Mensah did.", ["Osei", "Adwoa Mensah"]),
+        ("Prime Minister Jan Zielinski met President Tavares.", ["Jan Zielinski", "Tavares"]),
+    ],
+)
+def test_rules_of_the_guide(tagger: herdner.Tagger, text: str, expected: list[str]) -> None:
+    assert [entity.text for entity in tagger.tag(text).entities] == expected
