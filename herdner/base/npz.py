@@ -21,9 +21,9 @@ from herdner.base.files import atomic_write
 
 Where = str | os.PathLike[str] | IO[bytes]
 _FIRST_DATE = (1980, 1, 1, 0, 0, 0)  # fixed, so that equal contents give equal files
-# An archive may unpack to this many bytes plus this multiple of its size.
+# An archive may unpack to at most _MIN_LIMIT bytes plus _MAX_RATIO times its size.
 _MAX_RATIO, _MIN_LIMIT = 100, 1 << 24
-_MAX_TEXT = 1 << 22  # bytes of a text member; parsed JSON takes up to thirty times as many
+_MAX_TEXT = 1 << 22  # bytes of a text member; as parsed JSON it may take thirty times this memory
 
 
 class NpzError(ValueError):

@@ -53,7 +53,7 @@ def show_progress(*columns: str, visible: bool = True) -> Generator[Progress | H
 
 def _is_notebook() -> bool:
     """Return True if the code runs in a notebook."""
-    if "ipykernel" not in sys.modules:  # spares programs without a notebook the import of rich
+    if "ipykernel" not in sys.modules:  # programs outside of notebooks need not import rich
         return False
     from rich.console import Console
 

@@ -28,7 +28,7 @@ def command(function: Callable[..., T]) -> Callable[..., T]:
     """Decorate a command: expand its groups of options, add ``--verbose`` and ``--quiet``, and handle errors.
 
     Args:
-        function: Command; each parameter is an option, an argument, or a group, a dataclass of options.
+        function: Command; each parameter is an option, an argument, or a group (a dataclass of options).
 
     Returns:
         A command with one parameter for each option. It raises no other exceptions than `typer.Exit` and usage errors.

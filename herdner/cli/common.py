@@ -42,7 +42,7 @@ def print_message(message: object) -> None:
 
 
 def print_note(note: object) -> None:
-    """Print one line on stderr that reports no failure. ``--quiet`` suppresses it.
+    """Print one line on stderr that is not an error message. ``--quiet`` suppresses it.
 
     Args:
         note: Text, as in `print_message`.
@@ -163,13 +163,13 @@ def parse_inference(
     """Build an `Inference` object, the settings of tagging, from the options of a command.
 
     Args:
-        backend: Name of the backend; None stands for the backend of the tagger.
+        backend: Name of the backend; None: the backend of the tagger.
         pairs: KEY=VALUE pairs: options of the backend, and ``links=false``, which ignores the links.
         tagger: Tagger that will use the options.
-        option: Name of the option of the pairs, for error messages.
-        names: Known names; None stands for no names.
+        option: Name of the option that contains the pairs, for error messages.
+        names: Known names, or None.
         min_confidence: Names with a lower confidence are removed; None keeps all.
-        name_bias: Log-odds of names that are added to those of the model.
+        name_bias: Number that is added to the model's log-odds of each token to be part of a name.
         min_confidence_of: "name" compares the confidence of names with ``min_confidence``, "mention" that of mentions.
 
     Returns:

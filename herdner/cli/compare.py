@@ -161,7 +161,7 @@ def _shared_tokenizer(sides: list[ComparisonSide], taggers: dict[str, Tagger]) -
 
     settings = [tagger.model_.tokenizer for tagger in taggers.values()] or [TokenizerSettings()]
     if any(other != settings[0] for other in settings):
-        print_note(f"the models have different tokenizers; the tokenizer of {sides[0].model} splits running text")
+        print_note(f"the models have different tokenizers; running text is split by the tokenizer of {sides[0].model}")
     return Tokenizer(settings[0])
 
 

@@ -22,7 +22,7 @@ corpora = typer.Typer(rich_markup_mode=None, help="List, describe, download and 
 @corpora.command("list")
 @command
 def list_() -> None:
-    """List the known corpora: name, licence, way to get it and title (separated by tabs in a pipe)."""
+    """List the known corpora: name, licence, "download" or "by hand", and title (separated by tabs in a pipe)."""
     from herdner.corpora.registry import load_registry
 
     rows = [(name, c.licence, c.fetch, c.title) for name, c in load_registry().items()]

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 NoiseOption = Annotated[Literal["gaussian", "flip"] | None, typer.Option(
     "--noise", help="Kind of noise [default: flip if the picture has few values, else gaussian].")]
 DenoiseBackendOption = Annotated[str | None, typer.Option(
-    "--backend", "-b", help="Inference backend (see `herdner backends`) [default: herded-gibbs, one weight a pixel; "
-    "for map: annealed-gibbs].")]
+    "--backend", "-b", help="Inference backend (see `herdner backends`) [default: herded Gibbs sampling with one "
+    "weight per pixel; with --estimate map: annealed-gibbs].")]
 # fmt: on
 
 
@@ -54,7 +54,7 @@ def denoise(
     figure: Annotated[Path | None, typer.Option(
         "--figure", help="Also write a picture that compares several methods and shows their errors.")] = None,
     truth: Annotated[Path | None, typer.Option(
-        help="True picture: print the share of wrong pixels, and show them by --figure.")] = None,
+        help="True picture: print the share of wrong pixels, and show these pixels in the --figure.")] = None,
     seed: opt.SeedOption = 0,
 ) -> None:  # fmt: skip
     """Denoise a picture of two or a few levels by sampling a Markov random field.
@@ -133,7 +133,7 @@ def _check_options(
 
 
 def _make_backend(name: str | None, pairs: list[str] | None, sweeps: int, estimate: Literal["mean", "map"]) -> Backend:
-    """Create the backend with the number of sweeps, and with the record that the estimate requires."""
+    """Create the backend with the number of sweeps, which records the results that the estimate requires."""
     from herdner.inference.record import Record
     from herdner.inference.registry import describe_backend
     from herdner.studies.denoising.model import default_backend
@@ -176,7 +176,7 @@ def _parameters(
 
 
 def _read_truth(path: Path, observation: Observation, noise: Noise) -> NDArray[np.int32]:
-    """Return the true picture in levels, int32[rows, columns]."""
+    """Return the level of each pixel of the true picture, int32[rows, columns]."""
     import numpy as np
 
     from herdner.studies.denoising.noise import GaussianNoise

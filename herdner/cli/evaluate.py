@@ -29,7 +29,7 @@ PredictionsOption = Annotated[str | None, typer.Option(
     "--predictions", metavar="FILE:FORMAT", help="Score the predictions of this file instead of a model.")]
 RenameOrKeepOption = Annotated[bool | None, typer.Option(
     "--rename-labels/--keep-labels", help="Rename the labels of known corpora to PER, LOC and ORG; drop others "
-    "[default: if the model knows no others].")]
+    "[default: rename if the model knows no other labels].")]
 IntervalResamplesOption = Annotated[int | None, typer.Option(
     "--resamples", min=0, max=opt.MAX_RESAMPLES, help="Bootstrap samples; 0 computes no interval [default: 1000; 10000 "
     "with --compare].")]
@@ -67,13 +67,14 @@ def evaluate(
     average is the mean over the labels that occur in the annotated files.
 
     With --predictions, the entities of another file with the same texts are scored. Documents are matched by id if the
-    ids agree, else by position. Predicted entities are aligned with the gold tokens.
+    ids agree, else by their order. Predicted entities are aligned with the gold tokens.
 
     With --compare, two models, backends or files of predictions are scored on the same documents. The output has both
     F1, their difference with its interval, and p-values by approximate randomisation and paired bootstrap.
 
-    With --names, MUC, B-cubed, CEAF-e and LEA compare the names with those of the files, such as JSON lines with the
-    key "name_id": first for the mentions of the files, then for the mentions that the model finds.
+    With --names, the groups of mentions of one name are scored by MUC, B-cubed, CEAF-e and LEA: first for the mentions
+    of the files, then for the mentions that the model finds. The files must contain name ids, such as the key "name_id"
+    in JSON lines.
 
     With --consistency, a second table counts repeated names (how many have several labels, how many are correct at all
     mentions) and short forms of names, such as "Winam" after "Winam Ferries Ltd.". It compares tagging with and without
@@ -114,7 +115,7 @@ _NOT_WITH = {
 def _check_no_model_options(context: typer.Context, option: str) -> None:
     """Raise a usage error if an option is set that cannot be combined with --predictions or --compare."""
     advice = (
-        "; write MODEL@BACKEND:KEY=VALUE" if option == "compare" else ", which scores a file; leave out one of both"
+        "; write MODEL@BACKEND:KEY=VALUE" if option == "compare" else ", which scores a file; leave out one of them"
     )
     for name in _NOT_WITH[option]:
         if is_set(context, name):

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from herdner.ner.inference import Inference
     from herdner.text.document import Document, Failure
 
-FEW_PARTS, MANY_PARTS = 5, 15  # number of parts to print for each mention: without --name, with --name
+FEW_PARTS, MANY_PARTS = 5, 15  # number of contributions to print for each mention: without --name, with --name
 
 
 @command
@@ -30,14 +30,15 @@ def explain(
     name: Annotated[str | None, typer.Option(
         "--name", help="Explain only mentions that contain these words [default: all].")] = None,
     against: Annotated[str | None, typer.Option(
-        metavar="LABEL", help="Label to compare with; best: the best other label [default: no name].")] = None,
-    all_: Annotated[bool, typer.Option("--all", help="Print all parts, not only the largest.")] = False,
+        metavar="LABEL", help="Label to compare with, or best for the best other label [default: no name, "
+        "the tag O].")] = None,
+    all_: Annotated[bool, typer.Option("--all", help="Print all contributions, not only the largest.")] = False,
     json_: Annotated[bool, typer.Option("--json", help="Print one JSON object for each document.")] = False,
 ) -> None:  # fmt: skip
-    """Explain the labels of names: what features, transitions and links add to the log-odds.
+    """Explain the labels of names by the contributions of features, transitions and links to their log-odds.
 
-    The label of each mention is compared with no name (or another label), while all other tags stay the same. The parts
-    add up to the log-odds exactly. A part of +0.69 doubles the odds of the label.
+    The label of each mention is compared with the outcome "no name" (or another label), while all other tags stay the
+    same. The contributions add up to the log-odds exactly. A contribution of +0.69 doubles the odds of the label.
     """
     if name is not None and not name.strip():
         raise UsageError("--name: the name is empty; give at least one word")
@@ -123,14 +124,14 @@ def _print_explanations(
 
 
 def _totals(each: Explanation) -> str:
-    """Return the four sums of an explanation's parts: features, transitions, links and known names."""
+    """Return the sums of the contributions of features, transitions, links and known names, as text."""
     features, transitions, links = each.total("feature"), each.total("transition"), each.total("link")
     names = f", known names {each.total('name'):+.2f}" if each.total("name") else ""
     return f"features {features:+.2f}, transitions {transitions:+.2f}, links {links:+.2f}{names}"
 
 
 def _confidence(each: Explanation) -> str:
-    """Return the confidence of an entity and its log-odds, which the three steps add up to, as text."""
+    """Return the confidence of an entity and its log-odds, the sum of the three steps, as text."""
     total = sum(step.log_odds for step in each.steps)
     return f"confidence {100 * (each.mention.confidence or 0.0):.1f} %, log-odds {total:+.2f} in three steps:"
 

@@ -1,4 +1,4 @@
-"""Annotated files of a command: reading them, tagging them again, and printing scores."""
+"""Annotated files of a command: reading, tagging without their annotation, and printing of scores."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 CORE_LABELS = {"PER", "LOC", "ORG"}
 MIN_TIMED_TOKENS = 10_000
-"""Smallest number of tokens whose tagging is timed. On fewer, the first calls would determine the speed."""
+"""Smallest number of tokens for which a speed is reported. With fewer, slow first calls would dominate."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class GoldFiles:
         sources: Files and their formats.
         core_labels: Whether to rename the labels of known corpora to `CORE_LABELS`; None: only if the models know no
             other labels.
-        renames: New name of each label, applied afterwards.
+        renames: New name of each label, applied after ``core_labels``.
         case: Case to which the text is converted; None: no conversion.
         strict: Whether to refuse dubious input.
     """
@@ -107,7 +107,8 @@ def check_known_labels(
 
     Args:
         gold: Annotated documents.
-        known_labels: Labels that the model knows; empty: no check, as for predictions without entities.
+        known_labels: Labels that the model knows. If there are none, as in predictions without entities, nothing is
+            checked.
         model: Name of the model, for the error message.
         sources: Files of the documents.
 
@@ -170,7 +171,7 @@ def parse_renames(pairs: Sequence[str] | None) -> LabelNames | None:
         New name of each label; None if there are no arguments.
 
     Raises:
-        UsageError: An argument has another form, or a format is unknown.
+        UsageError: An argument does not have the form OLD=NEW.
     """
     renames: dict[str, str | None] = {}
     for pair in pairs or ():
@@ -217,7 +218,8 @@ def check_repeated_texts(
         strict: Whether to refuse any repeated text.
 
     Raises:
-        UsageError: At least half of the texts of a file are in the files before it, as in predictions for them.
+        UsageError: At least half of the texts of a file are in the files before it. The file then probably contains
+            predictions for these files.
         FormatError: A text occurs more than once in strict mode.
     """
     from herdner.text.io.parse_warnings import ParseWarnings
@@ -250,7 +252,7 @@ def read_gold(
         tokenizer: Tokenizer of running text.
         core_labels: Whether to rename the labels of known corpora to `CORE_LABELS`.
         encoding: Encoding of the files; None: the default of the format.
-        renames: New name of each label, applied afterwards.
+        renames: New name of each label, applied after ``core_labels``.
         strict: Whether to refuse dubious input.
 
     Returns:
@@ -276,8 +278,8 @@ def read_gold_files(
         tokenizer: Tokenizer of running text.
         core_labels: Whether to rename the labels of known corpora to `CORE_LABELS`.
         encoding: Encoding of the files; None: the default of the format.
-        renames: New name of each label, applied afterwards.
-        strict: Whether to refuse dubious input, such as an entity that ends within a token or an unannotated document.
+        renames: New name of each label, applied after ``core_labels``.
+        strict: Whether to refuse dubious input, such as an entity that ends within a token, or an unannotated document.
 
     Returns:
         Annotated documents of each file.
@@ -319,9 +321,12 @@ def _warn_about_boundaries(document: Document, warnings: ParseWarnings) -> None:
 
     projection = project(document.entities, document)
     if projection.n_widened:
-        warnings.add("an entity that ends within a token is widened to the token", times=projection.n_widened)
+        warnings.add("an entity that begins or ends within a token is widened to the token", times=projection.n_widened)
     if projection.n_dropped:
-        warnings.add("an entity without a token of its own is left out", times=projection.n_dropped)
+        warnings.add(
+            "an entity is left out, because it has no token, or only tokens of earlier entities",
+            times=projection.n_dropped,
+        )
 
 
 def print_table(table: Tabular) -> None:

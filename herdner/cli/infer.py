@@ -35,8 +35,8 @@ def infer(
     task: Annotated[
         InferenceTask,
         typer.Option(
-            help="MAR: marginals of all variables; PR: log10 of the partition function; MPE: the most probable state; "
-            "samples: one state per line."
+            help="MAR: marginals of all variables; PR: log10 of the partition function; MPE: the most probable joint "
+            "state; samples: one joint state per line."
         ),
     ] = "MAR",
     backend: Annotated[
@@ -60,7 +60,7 @@ def infer(
             "its scan for these variables.",
         ),
     ] = None,
-    samples: Annotated[int, typer.Option(min=1, help="Number of states for --task samples.")] = 1000,
+    samples: Annotated[int, typer.Option(min=1, help="Number of joint states for --task samples.")] = 1000,
     seed: SeedOption = 0,
     output: Annotated[
         str | None, typer.Option("--output", "-o", help="File to write [default: standard output].")
@@ -122,7 +122,7 @@ def _print_notes(result: Result, task: InferenceTask, backend: str, n_samples: i
         print_note(f"{backend}: {result.certificate}")
     if task == "PR" and result.log_z_interval is not None:
         low, high = (bound / math.log(10) for bound in result.log_z_interval)
-        print_note(f"{backend}: the interval of 95 % is {low:.6g} to {high:.6g}")
+        print_note(f"{backend}: the 95 % interval of log10 Z is {low:.6g} to {high:.6g}")
     if task == "samples" and result.samples is not None and result.samples[..., 0].size < n_samples:
         print_note(f"{backend}: the time sufficed for {result.samples[..., 0].size} samples, not {n_samples}")
 
@@ -157,7 +157,7 @@ def _remaining(seconds: float | None, backend: str, began: float) -> float | Non
 
 
 def _record(engine: Backend, task: InferenceTask) -> Record | None:
-    """Return the contents of the result that a task needs, so that `auto` and `exact` leave out other work."""
+    """Return the results that `auto` or `exact` must record for a task; None for other backends."""
     from herdner.inference.backends.auto import Auto
     from herdner.inference.backends.exact import Exact
     from herdner.inference.record import Record
@@ -187,7 +187,7 @@ def _make_backend(
     if "seconds" in known and seconds is not None:
         options = {"seconds": seconds, **options}
     if "targets" in known and str(options.get("targets", "")).startswith("variables"):
-        raise UsageError("--set targets: select the variables by --variable, which counts them as the file does")
+        raise UsageError("--set targets: use --variable N instead, where N is the index of the variable in the file")
     if "targets" in known and targets is not None:
         options = {"targets": f"variables({', '.join(map(str, targets))})", **options}
     return parse_backend(name, options)
@@ -222,7 +222,7 @@ def _format(
     if task == "MPE":
         return format_state(_complete(result.state[None], free, observed, len(sizes))[0].tolist())
     assert result.samples is not None
-    drawn = result.samples.swapaxes(0, 1).reshape(-1, len(free))[:n_samples]  # the chains in turn
+    drawn = result.samples.swapaxes(0, 1).reshape(-1, len(free))[:n_samples]  # one sample of each chain, then the next
     states = _complete(drawn, free, observed, len(sizes))
     return "".join(" ".join(map(str, state)) + "\n" for state in states.tolist())
 

@@ -26,7 +26,8 @@ def names(
         "--output, else text].")] = None,
     output: Annotated[str | None, typer.Option(
         "--output", "-o", help="Write this file instead of standard output. It appears when it is complete.")] = None,
-    limit: Annotated[int | None, typer.Option("--limit", "-n", min=1, help="Number of names [default: all].")] = None,
+    limit: Annotated[int | None, typer.Option("--limit", "-n", min=1, help="Largest number of names to list [default: "
+        "all].")] = None,
     min_mentions: Annotated[int, typer.Option(min=1, help="Leave out names with fewer mentions.")] = 1,
     min_confidence: Annotated[float | None, typer.Option(
         "--min-confidence", min=0, max=1, help="Leave out names with a lower confidence.")] = None,
@@ -34,7 +35,7 @@ def names(
     """List the names of all texts, with their mentions, documents and first context.
 
     Names of different documents are one name if their fullest forms and labels are equal. A surname alone belongs to a
-    longer name only in a document that contains both. The memory does not depend on the number of documents.
+    longer name only in a document that contains both. The required memory does not depend on the number of documents.
     """
     from herdner.text.io.source import strip_compression_suffix
 

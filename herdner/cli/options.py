@@ -66,6 +66,6 @@ RenameLabelsOption = Annotated[bool, typer.Option(
 RenameOption = Annotated[list[str] | None, typer.Option(
     "--rename", metavar="OLD=NEW", help="Rename a label; OLD= drops it. May be repeated.")]
 UnitOption = Annotated[Literal["document", "sentence"] | None, typer.Option(
-    "--unit", help="Unit to resample [default: document, if there are at least two].")]
+    "--unit", help="Unit of resampling [default: document, if there are at least two documents].")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
 # fmt: on

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from herdner.text.document import Document, Failure
 
 KEY_VARIABLE = "HERDNER_KEY"
-MAX_WORDS = 10  # remaining words in the message on stderr
+MAX_WORDS = 10  # largest number of remaining words in the message on stderr
 
 # fmt: off
 MapOption = Annotated[str, typer.Option(
@@ -49,9 +49,9 @@ def pseudonymise(
         "--style", metavar="numbered|realistic|hash", help="Person 12, an invented name, or a keyed hash value "
         "[default: numbered, or the style of the map].")] = None,
     key_file: Annotated[str | None, typer.Option(
-        "--key-file", metavar="FILE", help=f"Secret key of --style hash, at least 16 bytes [default: {KEY_VARIABLE} of "
-        "the environment].")] = None,
-    recall: Annotated[bool, typer.Option("--recall", help="Find more names, of which fewer are right.")] = False,
+        "--key-file", metavar="FILE", help=f"Secret key of --style hash, at least 16 bytes [default: the environment "
+        f"variable {KEY_VARIABLE}].")] = None,
+    recall: Annotated[bool, typer.Option("--recall", help="Find more names, at the cost of precision.")] = False,
     identifiers: Annotated[bool, typer.Option(
         help="Also replace e-mail addresses, URLs, IBANs, payment cards, IP addresses and phone numbers.")] = True,
     output: Annotated[str | None, typer.Option(
@@ -61,11 +61,13 @@ def pseudonymise(
         "else text].")] = None,
     standoff: StandoffOption = None,
     report: Annotated[str | None, typer.Option(
-        "--report", metavar="FILE", help="Write the common words of replaced names that remain as JSON lines.")] = None,
+        "--report", metavar="FILE", help="Write JSON lines of the common words that remain in a text although a "
+        "replaced name contains them.")] = None,
 ) -> None:  # fmt: skip
     """Replace names and structured identifiers by pseudonyms, consistently within and across documents.
 
-    The map is created, or extended if it exists. Only texts are written: other columns and fields may contain names.
+    The map is created, or extended if it exists. Other columns and fields are not written, because they may contain
+    names.
     """
     inputs = [
         each._replace(format="text") if each.format == "markdown" else each  # the output keeps the markup
@@ -108,7 +110,9 @@ def pseudonymise(
 def _choose_format(format: str | None, output: str | None, is_folder: bool, inputs: list[CommandInput]) -> str:
     if is_folder:
         if format not in (None, "text") or any(each.format != "text" for each in inputs):
-            raise UsageError(f"--output {output}: only text files can be written to a folder; name a file")
+            raise UsageError(
+                f"--output {output}: is a folder, so all inputs and --format must be text; name an output file"
+            )
         return "text"
     if format is not None:
         return format

@@ -1,4 +1,4 @@
-"""Command ``herdner report``: evaluation of predicted entities of any tagger against gold documents."""
+"""Command ``herdner report``: evaluation of a tagger's predicted entities against gold documents."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ FORMATS = {"md": "md", "markdown": "md", "json": "json", "html": "html", "htm": 
 
 # fmt: off
 ReportFilesArgument = Annotated[list[str], typer.Argument(
-    metavar="GOLD:FORMAT [PREDICTED:FORMAT]...", help="Gold documents, then predictions.")]
+    metavar="GOLD:FORMAT [PREDICTED:FORMAT]...", help="File of gold documents, then files of predicted entities.")]
 BeforeOption = Annotated[str | None, typer.Option(
-    "--before", metavar="FILE:FORMAT", help="Prediction with the name before.")]
+    "--before", metavar="FILE:FORMAT", help="File of predictions, called before in the report.")]
 AfterOption = Annotated[str | None, typer.Option(
-    "--after", metavar="FILE:FORMAT", help="Prediction with the name after.")]
+    "--after", metavar="FILE:FORMAT", help="File of predictions, called after in the report.")]
 PredictionNameOption = Annotated[list[str] | None, typer.Option(
-    "--name", help="Name of a prediction; one for each, in order.")]
+    "--name", help="Name of a file of predictions in the report; one for each file, in order.")]
 GoldLabelsOption = Annotated[bool, typer.Option(
-    "--gold-labels", help="Leave out predicted labels that no gold entity has.")]
+    "--gold-labels", help="Leave out predicted entities whose label no gold entity has.")]
 ReportFormatOption = Annotated[Literal["md", "html", "json"] | None, typer.Option(
     "--format", "-f", help="md, html or json [default: by --output, else md].")]
 ReportOutputOption = Annotated[str | None, typer.Option(
@@ -42,7 +42,8 @@ MaxErrorsOption = Annotated[int, typer.Option(
     "--max-errors", min=0, max=100_000, help="Number of frequent errors to list.")]
 ExamplesOption = Annotated[int, typer.Option("--examples", min=0, max=1000, help="Number of examples for each error.")]
 ReportResamplesOption = Annotated[int, typer.Option(
-    "--resamples", min=1, max=opt.MAX_RESAMPLES, help="Bootstrap samples, and random swaps.")]
+    "--resamples", min=1, max=opt.MAX_RESAMPLES, help="Number of bootstrap samples, and of random swaps for "
+    "the p-values.")]
 # fmt: on
 
 
@@ -66,18 +67,18 @@ def report(
     encoding: opt.EncodingOption = "utf-8",
     strict: opt.StrictOption = False,
 ) -> None:
-    """Evaluate predicted entities of any tagger against gold documents; write a report in Markdown, JSON or HTML.
+    """Evaluate a tagger's predicted entities against gold documents; write a report in Markdown, JSON or HTML.
 
     For example: herdner report gold.conll:conll --before chain.jsonl --after links.jsonl --output report.html
 
-    Files are FILE:FORMAT in any format that herdner reads. FORMAT may be left out for .conll, .jsonl and .spacy. The
-    texts must be equal except for white space; tokens may differ, because predictions are aligned with the gold tokens.
-    Documents are matched by id if the ids agree, else by position.
+    The tagger may be any program. Files are FILE:FORMAT in any format that herdner reads. FORMAT may be left out for
+    .conll, .jsonl and .spacy. The texts must be equal except for white space; tokens may differ, because predictions
+    are aligned with the gold tokens. Documents are matched by id if the ids agree, else by their order.
 
-    For each prediction the report has strict scores by label with a bootstrap interval, partial matches, the confusion
-    of labels, the most frequent errors in context, the consistency of repeated names and, if entities have confidences,
-    their calibration. Each further prediction is compared with the first: difference in F1 with interval and p-values,
-    fixed errors and new errors. HTML reports also have figures.
+    For each file of predictions, the report has strict scores by label with a bootstrap interval, partial matches, the
+    confusion of labels, the most frequent errors in context and the consistency of repeated names. If entities have
+    confidences, it also has their calibration. Each further file of predictions is compared with the first: difference
+    in F1 with interval and p-values, fixed errors and new errors. HTML reports also have figures.
 
     Partial matches, HTML and figures need: pip install '.[evaluate]'
     """
@@ -128,7 +129,7 @@ def _read_and_align(
 
 
 def _missing_packages() -> list[str]:
-    """Return a warning for each missing package; raise a usage error if an HTML report needs one."""
+    """Return warnings about a missing Matplotlib; raise a usage error if Jinja2 is missing."""
     from herdner.evaluation.report.html import missing_packages
 
     try:
@@ -150,7 +151,7 @@ def _report_format(format: str | None, output: str | None) -> str:
 def _predictions(
     files: Sequence[str], format: str | None, before: str | None, after: str | None, names: Sequence[str] | None
 ) -> tuple[list[FileAndFormat], list[str]]:
-    """Return the gold file, the files of predictions, and the names of the predictions."""
+    """Return the gold file followed by the files of predictions, and the names of the files of predictions."""
     if (before is None) != (after is None):
         raise UsageError("--before and --after must be used together")
     pair = [] if before is None or after is None else [before, after]
@@ -161,9 +162,9 @@ def _predictions(
         raise UsageError("the file of predictions is missing; expected GOLD:FORMAT PREDICTED:FORMAT...")
     if names:
         if len(names) != len(sources) - 1:
-            raise UsageError(f"--name: expected one name for each of {len(sources) - 1} predictions, got {len(names)}")
+            raise UsageError(f"--name: expected {len(sources) - 1}, one for each file of predictions, got {len(names)}")
         if len(set(names)) < len(names):
-            raise UsageError("--name: the names of the predictions must differ")
+            raise UsageError("--name: the names of the files of predictions must differ")
         return sources, list(names)
     short = ["before", "after"] if pair else [Path(source.path).name for source in sources[1:]]
     is_unique = len(set(short)) == len(short)

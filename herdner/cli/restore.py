@@ -1,4 +1,4 @@
-"""Command ``herdner restore``: original names instead of pseudonyms."""
+"""Command ``herdner restore``: replacement of pseudonyms by the original names."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from herdner.ner.pseudonyms.pseudonym_map import PseudonymMap
     from herdner.ner.pseudonyms.restoring import Restorer
 
-MAX_UNKNOWN = 5  # unknown pseudonyms in a message
+MAX_UNKNOWN = 5  # largest number of unknown pseudonyms in a message
 
 
 @command
@@ -33,8 +33,8 @@ def restore(
     output: Annotated[str | None, typer.Option(
         "--output", "-o", help="Write this file instead of standard output, or each file to this folder.")] = None,
     standoff: Annotated[str | None, typer.Option(
-        "--standoff", metavar="FILE", help="File that `herdner pseudonymise --standoff` wrote; check that it has the "
-        "same map.")] = None,
+        "--standoff", metavar="FILE", help="File that `herdner pseudonymise --standoff` wrote, to check that the texts "
+        "were made with this map.")] = None,
     pattern: opt.PatternOption = None,
     encoding: opt.EncodingOption = "utf-8",
 ) -> None:  # fmt: skip
@@ -107,7 +107,7 @@ def _restore_file(each: CommandInput, mapped: PseudonymMap, encoding: str, strea
     if restorer.unknown:
         listed = ", ".join(word for word, _ in restorer.unknown.most_common(MAX_UNKNOWN))
         more = ", ..." if len(restorer.unknown) > MAX_UNKNOWN else ""
-        status.fail(f"{name}: {listed}{more}: not in the map, left as they are; is this the map of the text?")
+        status.fail(f"{name}: {listed}{more}: not in the map, so not replaced; check that --map fits this text")
     elif not restorer.n_restored:
         print_note(f"{name}: contains no pseudonym of the map; nothing is changed")
 

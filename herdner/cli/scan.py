@@ -27,9 +27,14 @@ _MAX_WORK = 2e9  # largest number of influences to visit for the bound of the un
 
 @dataclass(frozen=True)
 class _ScanTask:
-    """Input of a scan optimisation: graph, grid shape, weights of the target variables and number of updates.
+    """Input of a scan optimisation.
 
-    ``shape`` is None without grid; ``wraps`` tells whether the grid wraps around.
+    Attributes:
+        graph: The graph.
+        shape: Rows and columns of the grid; None if the graph is read from a file.
+        wraps: Whether opposite sides of the grid are joined.
+        importance: Weight of each target variable; None: all variables are targets.
+        n_steps: Number of updates.
     """
 
     graph: FactorGraph
@@ -123,7 +128,7 @@ def _scan_task(
 def _scans(
     task: _ScanTask, influence: Influence, certify: Path | None, epsilon: float | None, iterations: int
 ) -> tuple[dict[str, NDArray[np.int32]], list[str]]:
-    """Return the scans to certify, by name, and notes for the user about the search for the best scan."""
+    """Return a dict from name to scan for all scans to certify, and notes for the user about the search."""
     from herdner.dobrushin import ScanSteps, optimise_scan, shortest_scan
     from herdner.graph.scan import systematic_scan
 
@@ -146,9 +151,9 @@ def _scans(
 def _curves(
     task: _ScanTask, influence: Influence, scans: dict[str, NDArray[np.int32]], notes: list[str]
 ) -> tuple[dict[str, NDArray[np.float64]], list[str]]:
-    """Return the guarantee after each update of each scan, by the name of the scan, and notes for the user.
+    """Return a dict from the name of each scan to its guarantee after each update, and notes for the user.
 
-    A curve is the guarantee after each update. The uniform random scan is added.
+    The uniform random scan is added, unless its guarantee takes too long to compute.
     """
     from herdner.dobrushin import variation_curve
     from herdner.graph.scan import random_scan

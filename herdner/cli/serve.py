@@ -29,19 +29,21 @@ def serve(
         "--host", help="Address to listen on. Only this machine can reach the default.")] = "127.0.0.1",
     port: Annotated[int, typer.Option("--port", "-p", min=0, max=65535, help="Port; 0 is any free one.")] = 8765,
     backend: Annotated[list[str] | None, typer.Option(
-        "--backend", "-b", help="Backend that the page shows first; may be repeated [sum-product, viterbi].")] = None,
+        "--backend", "-b", help="Backend that the page shows first; may be repeated [default: sum-product, "
+        "viterbi].")] = None,
     names: opt.NamesOption = None,
     names_strength: opt.StrengthOption = None,
     names_hard: opt.HardOption = False,
     names_fold_case: opt.FoldCaseOption = False,
     jobs: Annotated[int, typer.Option(
-        "--jobs", "-j", min=1, max=64, help="Number of processes that tag, of 200 MB each.")] = 2,
+        "--jobs", "-j", min=1, max=64, help="Number of processes that tag; each takes 200 MB.")] = 2,
     max_characters: Annotated[int, typer.Option(
         "--max-characters", min=1, max=10000_000, help="Longest text to accept, in characters.")] = 100_000,
     time_limit: Annotated[float, typer.Option(
         "--time-limit", min=0.1, help="Seconds after which a request is cancelled.")] = 20.0,
     allow_host: Annotated[list[str] | None, typer.Option(
-        "--allow-host", metavar="NAME", help="Host name that browsers may use; may be repeated [localhost].")] = None,
+        "--allow-host", metavar="NAME", help="Host name that browsers may use besides localhost; may be "
+        "repeated.")] = None,
 ) -> None:  # fmt: skip
     """Serve a web page that tags texts, and a JSON service at POST /api/tag (described at /docs). Ctrl-C ends it.
 

@@ -43,7 +43,8 @@ def suggest(
     if no earlier document in the order contains it. Documents that are already annotated are left out, so FILE may be
     the complete export of an annotation tool.
 
-    Without --format, each line has the gain of a document, its id and its uncertain words.
+    Without --format, each line has the expected gain of annotating a document, its id and its uncertain words. The gain
+    is the weighted uncertainty of its words that no document before it covers.
     """
     output_format = choose_format(format_, output)
     format_ = None if format_ is None and output_format == "text" else output_format

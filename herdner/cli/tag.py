@@ -52,8 +52,8 @@ ResumeOption = Annotated[bool, typer.Option(
     "--resume", help="Keep finished documents in OUTPUT.unfinished until the output is complete. If the run is "
     "interrupted, the same command continues it. Requires --output and JSON lines.")]
 CollectionOption = Annotated[bool, typer.Option(
-    "--collection", help="Tag all input files as one collection, in two passes: what the first pass finds out about a "
-    "name in some documents is evidence for the others.")]
+    "--collection", help="Tag all input files as one collection, in two passes: the labels of a name in some documents "
+    "are evidence for its label in the others.")]
 ClusterOption = Annotated[str | None, typer.Option(
     "--cluster", metavar="ADDRESS", help="Tag on Dask: local, or a scheduler such as tcp://10.0.0.1:8786.")]
 # fmt: on
@@ -97,7 +97,8 @@ def tag(
     #1, #2, ...
 
     With --cluster, FILE may be an address (s3://..., gs://...) or a Parquet file, and --output is a folder of parts
-    with a manifest. The text of the parts is that of --format jsonl. The same command continues an interrupted run.
+    with a manifest. JSON lines in the parts are those of the same command without --cluster. The same command continues
+    an interrupted run.
     """
     target: TagOutput | None = None
     inputs: list[CommandInput] = []
@@ -207,7 +208,7 @@ class TagRun(NamedTuple):
     def results(
         self, status: RunStatus, visible: bool = True, first: int = 0
     ) -> Generator[Iterator[Document | Failure]]:
-        """Yield an iterator over the results of tagging, while a progress bar shows the number of files and tokens.
+        """Yield an iterator over the results of tagging, and show a progress bar with the number of files and tokens.
 
         Args:
             status: Counts of the run, which the progress bar shows.
@@ -261,7 +262,7 @@ def _gather(
     read: Callable[..., Iterator[Document | Failure]], n_inputs: int, tagger: Tagger, inference: Inference, seed: int,
     jobs: int,
 ) -> CollectionNames:  # fmt: skip
-    """Return the names of all input files: the first pass over a collection. Its failures occur in the second, too."""
+    """Return the names of all input files, by the first pass over a collection. The second pass reports failures."""
     with show_progress("{task.completed} of {task.total} files") as display, _no_parse_warnings():
         task = display.add_task("gathering names", total=n_inputs)
         documents = read(on_file_end=lambda: display.advance(task))
@@ -325,7 +326,7 @@ def _run_settings(
 
 
 def _file_version(path: str) -> tuple[object, ...]:
-    """Return the path, size and time of a file; only the path if there is none, as for a shipped model."""
+    """Return the path, size and modification time of a file; only the path if the file does not exist."""
     try:
         state = Path(path).stat()
     except OSError:
@@ -346,7 +347,9 @@ def _tag_resumably(
         status.documents, status.failures = journal.n_documents, journal.n_failures
         status.is_truncated = journal.is_truncated and errors is None
         if errors == "fail" and status.failures:
-            raise ValueError(f"{journal.path}: documents have failed: {status.failures}; nothing is written")
+            raise ValueError(
+                f"{journal.path}: failed documents: {status.failures}; with --errors fail no output is written"
+            )
         try:
             with run.results(status, first=n_done) as results:
                 for _ in _successes(journal.record(results), output, status, errors):

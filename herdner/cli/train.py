@@ -41,7 +41,7 @@ BaseOption = Annotated[str | None, typer.Option(
     "--base", metavar="MODEL", help="Adapt this model. Its features, tag scheme, word classes and links stay; its "
     "weights are the centre of the L2 penalty. The files may have new labels.")]
 WeightOption = Annotated[list[float] | None, typer.Option(
-    "--weight", min=0, help="Weight of the documents of a --train; one for each, in their order.")]
+    "--weight", min=0, help="Weight of the documents of a --train file; one for each file, in the same order.")]
 GuidelineOption = Annotated[str | None, typer.Option(
     "--guideline", metavar="FILE", help="The --train files follow different annotation guidelines: learn from all, and "
     "tag by the guidelines of this file.")]
@@ -49,7 +49,7 @@ LexiconOption = Annotated[str | None, typer.Option(
     "--lexicon", metavar="MODEL", help="Model from which to take word classes and gazetteers, or none [default: en for "
     "English, else none].")]
 ClassesOption = Annotated[bool, typer.Option(
-    "--classes", help="Use the Brown word classes of spacy-lookups-data (extra: train) instead.")]
+    "--classes", help="Use the Brown word classes of spacy-lookups-data (extra: train) instead of those of --lexicon.")]
 GazetteerOption = Annotated[list[Path] | None, typer.Option(
     "--gazetteer", help="File with one name per line and # before comments; may be repeated.")]
 LinkOption = Annotated[list[str] | None, typer.Option(
@@ -60,14 +60,15 @@ ObjectiveOption = Annotated[Literal["pseudo-likelihood", "token-pseudo-likelihoo
 L2Option = Annotated[float, typer.Option("--l2", min=0, help="L2 penalty of the tables of the links.")]
 JointOption = Annotated[bool, typer.Option("--joint", help="Learn the transitions of the chain together with links.")]
 FoldsOption = Annotated[int, typer.Option(
-    "--folds", min=1, help="Number of folds, whose held-out predictions the links are learned from.")]
+    "--folds", min=1, help="Number of folds. The links are learned from predictions on held-out folds.")]
 FigureOption = Annotated[Path | None, typer.Option(
     "--figure", help="Draw the learning curve of the links (extra: evaluate).")]
-C1Option = Annotated[float, typer.Option("--c1", min=0, help="L1 penalty of the chain.")]
+C1Option = Annotated[float, typer.Option("--c1", min=0, help="L1 penalty of the linear-chain model.")]
 C2Option = Annotated[float | None, typer.Option(
-    "--c2", min=0, help="L2 penalty of the chain; ten times as large for weights of a --base [default: 0.3].")]
+    "--c2", min=0, help="L2 penalty of the linear-chain model; ten times as large for weights of a --base [default: "
+    "0.3].")]
 MinFreqOption = Annotated[int | None, typer.Option(
-    "--min-freq", min=1, help="Least frequency of a feature [default: 2; with --base 1].")]
+    "--min-freq", min=1, help="Drop features that occur less often [default: 2; with --base 1].")]
 IterationsOption = Annotated[int, typer.Option("--iterations", min=1, help="Largest number of L-BFGS iterations.")]
 TrainerOption = Annotated[Literal["herdner", "crfsuite"], typer.Option(
     "--trainer", help="Trainer of the chain. Both have the same objective; --c1 always needs CRFsuite.")]
@@ -133,8 +134,9 @@ def train(
 ) -> None:  # fmt: skip
     """Train a model on annotated files, and score the model on development files.
 
-    The chain is trained first. Then the links between mentions of one name are learned from the held-out predictions of
-    chains that were trained without the documents. With --dev, the links of the iteration with the best score are kept.
+    The linear-chain model is trained first. Then the links between mentions of one name are learned from held-out
+    predictions: those of linear-chain models that were trained without the predicted documents. With --dev, the links
+    of the iteration with the best score are kept.
 
     If one file has a label that another file never has, the other file counts as not annotated with this label: tokens
     outside its entities may have it. In columns, the tag ? allows any tag, and PER|ORG any tag of these labels. JSON
@@ -377,7 +379,9 @@ def _print_changes(base: Tagger, tagger: Tagger, development: list[Document]) ->
     from herdner.evaluation.scores import evaluate
 
     if not development:
-        print_note("add --dev with documents of the base to see what the model has gained and lost against the base")
+        print_note(
+            "add --dev with documents like those of the base model to see the change of each F1 against the base model"
+        )
         return
     plain = [document.without_annotation() for document in development]
     before, after = (

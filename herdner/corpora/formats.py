@@ -56,8 +56,8 @@ class Format:
         layout: Layout of a column format; its fields are options of `read_documents`.
         is_binary: The writer writes bytes.
         has_labels: Documents of this format may have labels, which `read_documents` can rename.
-        carries: Parts of a document that are equal after writing and reading. `write_documents` refuses documents with
-            partial annotation if the format carries entities or spans only. Formats for display carry nothing.
+        carries: Parts of a document that writing and then reading leaves unchanged. `write_documents` refuses documents
+            with partial annotation if the format carries entities or spans only. Formats for display carry nothing.
     """
 
     name: str
@@ -203,7 +203,7 @@ _FORMATS = [
     ),
     Format(
         "html",
-        "read: the text of a page and its positions in the page; written: a page with names, confidences and links",
+        "read: the text of a page with its offsets in the page; written: a page with names, confidences and links",
         read_html,
         write_html,
         (".html", ".htm", ".xhtml"),
@@ -307,7 +307,8 @@ def file_options(format: str, path: str | os.PathLike[str]) -> dict[str, Any]:
         path: Path of the file.
 
     Returns:
-        ``{"compress": False}`` if the writer would compress what the extension of the file compresses already.
+        ``{"compress": False}`` if the extension of the file selects a compression, so that the writer must not compress
+        too; else no option.
     """
     is_compressed = strip_compression_suffix(os.fspath(path)) != os.fspath(path)
     return {"compress": False} if is_compressed and "compress" in FORMATS[format].write_options else {}
@@ -439,7 +440,7 @@ def _entry(format: str, direction: Literal["read", "write"], options: Iterable[s
     """
     names = READABLE if direction == "read" else WRITABLE
     if format not in names:
-        raise ValueError(f"no format {format!r} to {direction}; expected one of {', '.join(names)}")
+        raise ValueError(f"cannot {direction} the format {format!r}; expected one of {', '.join(names)}")
     entry = FORMATS[format]
     available = entry.read_options if direction == "read" else entry.write_options
     for name in options:

@@ -52,7 +52,7 @@ def read_ieer(
 
     The text of a document is its headline, a blank line and its body without mark-up.
 
-    Of nested spans only the outermost is read; this and other dubious mark-up is logged as a warning.
+    Of nested spans, only the outermost is read. Nested spans and other dubious mark-up are logged as warnings.
 
     Args:
         where: A file, folder, glob pattern, ``"-"`` or stream (`sources`).
@@ -63,8 +63,8 @@ def read_ieer(
         strict: Raise an error instead of logging a warning.
 
     Yields:
-        Documents without tokens. ``fields["entity_attributes"]`` contains status and alternative of the entities that
-        have them, by index of the entity.
+        Documents without tokens. ``fields["entity_attributes"]`` is a dict from the index of an entity to its
+        attributes "status" and "alt", for entities that have one of them.
 
     Raises:
         FormatError: A file is invalid.
@@ -167,7 +167,7 @@ def _entities(
     attributes: dict[int, dict[str, str]] = {}
     for mark in markup:
         if "type" not in mark.attributes:
-            warnings.append(ParseWarning(f"a span without a type, read as {mark.kind.upper()}", mark.line))
+            warnings.append(ParseWarning(f"a span without a type is read as {mark.kind.upper()}", mark.line))
         label = new_label(mark.attributes.get("type", mark.kind.upper()), labels)
         name = text[mark.start : mark.end]
         if label is None:

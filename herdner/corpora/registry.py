@@ -198,7 +198,7 @@ def _table(entry: object, where: str) -> dict[str, Any]:
 def _values(entry: object, required: Mapping[str, type], defaults: Mapping[str, object], where: str) -> dict[str, Any]:
     """Check the names and types of the fields of a registry table, and add defaults.
 
-    The default of an optional string is None.
+    A default of None stands for an optional string.
     """
     table = _table(entry, where)
     if unknown := [key for key in table if key not in required and key not in defaults]:

@@ -107,7 +107,7 @@ class AttributeWeights:
 
     @property
     def learned_weights(self) -> ChainWeights:
-        """The weights at which training can start: `chain_weights` with 0 in place of -inf."""
+        """Weights from which training can start: `chain_weights` with 0 in place of -inf."""
         return replace(self.chain_weights, transition=np.nan_to_num(self.transition, neginf=0.0))
 
     @cached_property
@@ -119,13 +119,13 @@ class AttributeWeights:
         return starts[np.searchsorted(weights.keys, borders)], weights.entry_labels, weights.entry_weights
 
     def encode(self, sequences: object) -> EncodedSequences:
-        """Encode sequences by the indices and values of their attributes; leave out attributes without weights.
+        """Encode the attributes of sequences as indices and values; leave out attributes without weights.
 
         Args:
             sequences: Sequences of items, as `herdner.CRF` accepts them.
 
         Raises:
-            TypeError: An item is no dictionary, list of strings or string.
+            TypeError: An item is neither a dictionary, nor a list of strings, nor a string.
             ValueError: A value is not finite.
         """
         return EncodedSequences(*self.index.encode(sequences, False), self.index)  # pyright: ignore[reportArgumentType]

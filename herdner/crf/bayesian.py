@@ -34,9 +34,9 @@ def table_posterior(
     """Return the posterior density of the transition table and the link tables of a skip-chain model.
 
     The density has two factors. The prior is normal with variance 1 / (2 l2) around the transition table of ``model``
-    and around 0 for tables of links (the density of the penalty of `Learner.l2`). The likelihood is by default the
-    pseudo-likelihood of sentences. It is exact without links. With links it is a composite likelihood (Lindsay 1988),
-    which counts each link once from either end, so the posterior is too narrow (Pauli, Racugno and Ventura 2011).
+    and around 0 for tables of links, which corresponds to the penalty `Learner.l2`. The likelihood is by default the
+    pseudo-likelihood of sentences, which is exact without links. With links it is a composite likelihood (Lindsay 1988)
+    that counts each link twice, once from each end. The posterior is then too narrow (Pauli, Racugno and Ventura 2011).
 
     Args:
         model: Model whose tables are the mean of the prior.
@@ -53,7 +53,7 @@ def table_posterior(
     from herdner.studies.fwss import Target
 
     if not 0 < l2 < np.inf:
-        raise ValueError(f"`l2` must be finite and above 0, got {l2}; without a prior, tables are unbounded")
+        raise ValueError(f"`l2` must be finite and above 0, got {l2}; without a prior, table entries can diverge")
     parameters = table_parameters(model)
     likelihood = _Likelihood(parameters, examples, objective or PseudoLikelihood())
     if not np.isfinite(likelihood.log_density(parameters.start[None])).all():
@@ -162,7 +162,7 @@ def sample_tables(
     The posterior has more variables than there are particles. Their scales differ by orders of magnitude, because some
     table entries occur in every sentence and others never. The posterior is therefore whitened by its Laplace
     approximation. The particles start at draws from the approximation, and `local_fwss` moves each of them ``n_steps``
-    times. This takes about d + n_steps * n_particles gradients.
+    times. This takes about d + n_steps * n_particles evaluations of the gradient.
 
     Args:
         model: Model whose tables are the mean of the prior.

@@ -32,9 +32,9 @@ class ChainData:
         keys: uint64[F], keys of the features.
         columns: int32[F], column of each feature.
         sizes: int64[C], number of features of each column.
-        dense: bool[D, K], whether each of the first D columns has a weight for a tag.
-        entry_starts: int64[C - D + 1], first entry of each other column, and the number of entries.
-        entry_labels: uint8, tag of each entry of the other columns.
+        dense: bool[D, K], True if the column has a weight for the tag. The first D columns are dense.
+        entry_starts: int64[C - D + 1], first entry of each column that is not dense, and the number of entries.
+        entry_labels: uint8, tag of each entry of the columns that are not dense.
         uses: Token t uses the dense columns ``uses[starts[t]:middles[t]]`` and the entries
             ``uses[middles[t]:starts[t + 1]]``.
         starts: int64[n + 1], first use of each token.
@@ -91,7 +91,7 @@ class ChainData:
             min_freq: Minimum number of occurrences.
             base: Weights of a base model, or None.
             counted: uint8[tokens, K] for each document, 1 for the tags with which the features of a token are counted.
-                Tokens with all tags are not counted. None is ``allowed``.
+                Tokens that may have all tags are not counted. None means ``allowed``.
             values: float64, value of each feature of each document; None is 1. Features are merged only if all values
                 are 0 or 1.
             merge: Merge features that occur at the same tokens into one column, and store columns with many weights
@@ -140,7 +140,7 @@ class ChainData:
             sentence_offsets: int64[S + 1], first token of each sentence, and n.
             allowed: uint8[n, K], 1 for the tags that a token may have.
             labels: The K tags.
-            min_freq: As in `of`, like all other arguments, whose arrays are those of all documents.
+            min_freq: Minimum number of occurrences, as in `of`.
             base: Weights of a base model, or None.
             counted: uint8[n, K], 1 for the tags with which the features of a token are counted; None is ``allowed``.
             values: float64, value of each of ``indices``, or uint8 if all are 0 or 1; None is 1.
@@ -278,11 +278,12 @@ def _include(
 def _without_zeros(
     key_indices: NDArray[np.int32], starts: NDArray[np.int64], values: NDArray[Any]
 ) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.float64] | None]:
-    """Remove the features of value 0, which change nothing.
+    """Remove features with value 0, which add nothing to log-potentials.
 
     They are counted for ``min_freq`` before they are removed, as in CRFsuite.
 
-    Return the indices of the other features, the first of each token, and their values, None if all are 1.
+    Return the indices of the remaining features, the first feature of each token, and the values of the remaining
+    features. The values are None if all are 1.
     """
     present = values != 0
     starts = starts - np.searchsorted(np.flatnonzero(~present), starts)
@@ -293,7 +294,7 @@ def _without_zeros(
 def _use_values(
     values: NDArray[np.float64], columns: NDArray[np.int32], entry_starts: NDArray[np.int64]
 ) -> NDArray[np.float64]:
-    """Repeat the value of each feature for the weights of its column; a column of -1 has no weights."""
+    """Repeat the value of each feature once for each weight of its column; features of column -1 have no weights."""
     n_entries = np.append(np.diff(entry_starts), 0)
     return np.repeat(values, n_entries[columns])
 
@@ -309,9 +310,9 @@ def _columns(
 
     Return the column of each feature, and the index of one feature of each column.
 
-    All features of a column have the same tags. Dense columns come first; among dense and among other columns, frequent
-    columns come first, and equally frequent ones stand in the order of their first occurrence, so that tokens find them
-    in neighbouring memory.
+    All features of a column have the same tags. Dense columns come first. Dense columns and other columns are each
+    sorted by descending frequency. Equally frequent columns are in the order of their first occurrence, so that the
+    columns of a token are close in memory.
     """
     hashes = loops.column_hashes(key_indices, starts, n_features)[with_weights]
     packed = np.packbits(weighted[with_weights], axis=1)

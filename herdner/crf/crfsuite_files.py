@@ -1,7 +1,7 @@
 """Training by CRFsuite (Okazaki 2007), and a reader and a writer of its model files at full precision.
 
-Model files contain doubles, of which the dump of python-crfsuite prints six decimals only. The layout is that of
-CRFsuite 0.12: ``lib/crf/src/crf1d_model.c`` (header, features, labels, attributes) and ``lib/cqdb`` (the string
+Model files contain weights as doubles. The dump of python-crfsuite prints only six decimals of them. The layout is
+that of CRFsuite 0.12: ``lib/crf/src/crf1d_model.c`` (header, features, labels, attributes) and ``lib/cqdb`` (the string
 tables).
 """
 
@@ -65,8 +65,8 @@ def parse_crfsuite(data: bytes, name: str) -> AttributeWeights:
         if header["magic"] != b"lCRF" or header["type"] != b"FOMC":
             raise ValueError("wrong magic number")
         if header["n_labels"] > MOST_TAGS:
-            raise ValueError(f"it has {header['n_labels']} labels, at most {MOST_TAGS} are possible")
-        # The chunk of features begins with "FEAT", its size and the number of features; the header has another number.
+            raise ValueError(f"it has {header['n_labels']} labels, expected at most {MOST_TAGS}")
+        # The chunk of features begins with "FEAT", its size and the number of features. The header has another count.
         start = int(header["features"])
         features = np.frombuffer(data, _FEATURE, int.from_bytes(data[start + 8 : start + 12], "little"), start + 12)
         labels = _strings(data, int(header["labels"]), int(header["n_labels"]))
@@ -145,7 +145,7 @@ def crfsuite_bytes(weights: AttributeWeights) -> bytes:
     parts.append(_string_table(weights.attribute_names))
     first = _HEADER.itemsize + sum(map(len, parts))
     parts[-1] += bytes(-first % 4)
-    # CRFsuite's own files have two more references to labels, once meant for the ends of sequences.
+    # CRFsuite writes references for two additional labels, which once stood for the ends of sequences.
     for magic, owners, begin in ((b"LFRF", sources, n_states), (b"AFRF", weights.attributes[order], 0)):
         n_owners, n_empty = (n_labels, 2) if magic == b"LFRF" else (n_attributes, 0)
         start = _HEADER.itemsize + sum(map(len, parts))
@@ -166,7 +166,7 @@ def _chunk(magic: bytes, count: int, content: bytes) -> bytes:
 
 
 def _references(magic: bytes, counts: NDArray[np.int64], n_empty: int, first: int, start: int) -> bytes:
-    """Return the chunk of the consecutive features of each attribute or label, whose first feature is ``first``."""
+    """Return the chunk that lists the feature indices of each attribute or label; they count up from ``first``."""
     ends = np.cumsum(counts)
     lists = np.insert(np.arange(first, first + int(counts.sum())), ends - counts, counts)
     offsets = start + 12 + 4 * (len(counts) + n_empty) + 4 * (ends - counts + np.arange(len(counts)))
@@ -199,7 +199,7 @@ def _string_table(names: Sequence[str]) -> bytes:
 
 
 def _bucket(table: Sequence[tuple[int, int]]) -> NDArray[np.uint32]:
-    """Return a hash table with open addressing, half of whose places are empty: uint32[2 n, 2], hash and offset."""
+    """Return a hash table with open addressing and twice as many slots as entries: uint32[2 n, 2], hash and offset."""
     bucket = np.zeros((2 * len(table), 2), "<u4")
     for value, offset in table:
         place = (value >> 8) % len(bucket)
@@ -232,7 +232,8 @@ def train_crfsuite(
         min_freq: Number of times that a feature must occur with a tag to have a weight.
         max_iterations: Maximum number of iterations.
         progress: Function called after each iteration.
-        model_path: Path of CRFsuite's model file, whose attribute names are decimal keys. None deletes the file.
+        model_path: Path of CRFsuite's model file, whose attribute names are decimal keys. None deletes the file at
+            the end.
 
     Raises:
         MissingExtra: sklearn-crfsuite is not installed.

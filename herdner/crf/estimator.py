@@ -52,11 +52,11 @@ BaseEstimator: Any = _sklearn_base.BaseEstimator
 clone: Any = _sklearn_base.clone
 
 Items = Sequence[Any]
-"""Sequence of items: dictionaries of attributes, lists of strings, or strings."""
+"""Sequence of items. An item is a dictionary of attributes, a list of strings, or a string."""
 
-_FOLDS = 4  # parts of the sequences for which chains are trained without them, to learn links
-_BATCH = 1 << 16  # items that are decoded together
-_UNLIMITED = 2**31 - 1  # iterations
+_FOLDS = 4  # folds for links: the log-potentials of each fold come from a chain trained on the others
+_BATCH = 1 << 16  # number of items that are decoded together
+_UNLIMITED = 2**31 - 1  # maximum number of iterations if the algorithm has no limit
 _DEFAULTS: dict[str, dict[str, Any]] = {
     "lbfgs": {"max_iterations": _UNLIMITED, "delta": 1e-5, "epsilon": 1e-5},
     "l2sgd": {"max_iterations": 1000, "delta": 1e-6},
@@ -81,8 +81,8 @@ class CRF(BaseEstimator):
         algorithm: "lbfgs" (L-BFGS with L1 and L2 regularisation), "l2sgd" (stochastic gradient descent), "ap" (averaged
             perceptron), "pa" (passive aggressive) or "arow". None is "lbfgs".
         min_freq: Number of times that an attribute must occur with a label to have a weight.
-        all_possible_states: Give each attribute a weight for each label, also for labels with which it never occurs.
-        all_possible_transitions: Give each pair of labels a weight, also if it never occurs.
+        all_possible_states: Give each attribute a weight for each label, even if they never occur together.
+        all_possible_transitions: Give each pair of labels a weight, even if the pair never occurs.
         c1: Weight of the L1 norm ("lbfgs"), 0 by default.
         c2: Weight of the squared L2 norm ("lbfgs", "l2sgd"), 1 by default.
         max_iterations: Maximum number of iterations: unlimited for "lbfgs", 1000 for "l2sgd", else 100.
@@ -106,18 +106,19 @@ class CRF(BaseEstimator):
         gamma: Trade-off between the loss and the change of the weights ("arow").
         verbose: Print a line after each iteration.
         progress: Show a progress bar during ``fit``, on a terminal or in a notebook.
-        model_filename: Path of a CRFsuite model file: ``fit`` writes it, and an estimator without ``fit`` reads it.
+        model_filename: Path of a CRFsuite model file. ``fit`` writes it; an estimator that is not fitted reads it.
         keep_tempfiles: Only False, because no temporary files are written.
         trainer_cls: Only None.
         features: Function that maps an element of ``X`` to a sequence of items, such as a list of tokens to a list of
             dictionaries. None uses the elements of ``X`` as they are.
         transitions: Dictionary of fixed transition log-potentials by (label, next label), which are not learned;
             ``-inf`` forbids a transition.
-        links: Rule or function that returns pairs of positions of a sequence whose labels depend on each other: the
-            name of a rule such as "same-word" (for sequences of strings), a rule, or a function of an element of ``X``.
-            The table that all links share is learned from chains of four folds. None is a chain without links.
+        links: Rule or function that finds pairs of items of a sequence whose labels depend on each other: the name of a
+            rule such as "same-word" (for sequences of strings), a rule, or a function that maps an element of ``X`` to
+            pairs of item indices. The table that all links share is learned by cross-fitting on four folds. None means
+            a chain without links.
         backend: Backend of `predict` and `predict_marginals`: its name, or a `herdner.inference.Backend` with options.
-            None is exact for chains (Viterbi and forward-backward) and "sum-product" for sequences with links.
+            None means exact inference for chains (Viterbi, forward-backward), and "sum-product" with links.
         warm_start: Start ``fit`` at the weights of the last ``fit``.
         n_threads: Number of threads of "lbfgs"; None is one for each processor, at most 4. Results do not depend on it.
         random_state: Seed of the order of the sequences ("l2sgd", "ap", "pa", "arow").
@@ -251,7 +252,7 @@ class CRF(BaseEstimator):
         Args:
             X: Sequences of the mini-batch.
             y: Labels of each sequence.
-            classes: Labels that may follow in later calls.
+            classes: Labels that may occur in later calls.
             sample_weight: float[S], weight of each sequence, at least 0; None is 1.
 
         Returns:
@@ -285,7 +286,7 @@ class CRF(BaseEstimator):
         self._link_table = None
         self.training_log_ = [*(self.training_log_ or []), {"loss": loss}]
         result = raw
-        if state.result(settings) is not state.weights:  # the average
+        if state.result(settings) is not state.weights:  # the algorithm averages its weights
             share = -1.0 / state.count
             mean = replace(sums, entry_weights=share * sums.entry_weights).add_to(raw)
             result = replace(mean, transition=raw.transition + share * sums.transition)
@@ -293,7 +294,7 @@ class CRF(BaseEstimator):
         return self
 
     def _online_start(self, settings: OnlineSettings) -> tuple[ChainWeights, ChainWeights, OnlineState, list[str]]:
-        """Return the fitted weights, or none, and the state before the first mini-batch."""
+        """Return the initial weights, the sums for averages (all 0), the learner's state, and the attribute names."""
         fitted = self._loaded()
         names = [] if fitted is None else list(fitted.attribute_names)
         weights = ChainWeights.empty() if fitted is None else fitted.learned_weights
@@ -334,7 +335,7 @@ class CRF(BaseEstimator):
         return np.array(predictions, dtype=object)
 
     def encode(self, X: Iterable[Any]) -> EncodedSequences:
-        """Convert sequences once to the form in which `predict` and `predict_marginals` use them repeatedly.
+        """Encode sequences once, so that repeated calls of `predict` and `predict_marginals` do not encode them again.
 
         The result is valid until the next ``fit``.
 
@@ -369,7 +370,8 @@ class CRF(BaseEstimator):
             X: Sequences, or the result of `encode`.
 
         Returns:
-            Object array with a list for each sequence, which has a dictionary of probabilities by label for each item.
+            Object array with a list for each sequence. The list has a dictionary from labels to probabilities for each
+            item.
 
         Raises:
             NotFittedError: The estimator is not fitted.
@@ -400,7 +402,7 @@ class CRF(BaseEstimator):
         return list(self.predict_marginals([xseq])[0])
 
     def log_probability(self, X: Iterable[Any], y: Iterable[Any]) -> Floats:
-        """Return the log-probability of labellings.
+        """Return the log-probability of the labelling of each sequence.
 
         Args:
             X: Sequences.
@@ -427,7 +429,7 @@ class CRF(BaseEstimator):
         return np.array(scores)
 
     def score(self, X: Iterable[Any], y: Iterable[Any], sample_weight: Sequence[float] | None = None) -> float:
-        """Return the share of items with the right label.
+        """Return the share of items whose predicted label is correct.
 
         Args:
             X: Sequences.
@@ -461,7 +463,7 @@ class CRF(BaseEstimator):
             n_best: Number of labellings; shorter lists are returned where there are fewer.
 
         Returns:
-            A list for each sequence, of pairs of the labels and the probability of the labelling.
+            A list for each sequence, whose elements are pairs (labels, probability of the labelling).
 
         Raises:
             NotFittedError: The estimator is not fitted.
@@ -491,7 +493,7 @@ class CRF(BaseEstimator):
             random_state: Seed; None for fresh entropy.
 
         Returns:
-            A list for each sequence, of ``n_samples`` labellings.
+            A list of ``n_samples`` labellings for each sequence.
 
         Raises:
             NotFittedError: The estimator is not fitted.
@@ -508,10 +510,10 @@ class CRF(BaseEstimator):
 
     @property
     def tagger_(self) -> SequenceTagger | None:
-        """Tagger of single sequences with the methods of ``pycrfsuite.Tagger``; None before ``fit``.
+        """Tagger that labels one sequence at a time, like ``pycrfsuite.Tagger``; None before ``fit``.
 
         Raises:
-            ValueError: The estimator has links, which such a tagger cannot use.
+            ValueError: The estimator has links, which this tagger cannot use.
         """
         if self._is_linked:
             raise ValueError("`tagger_` cannot use links; call `predict_single`, `predict_marginals_single` or"
@@ -557,10 +559,10 @@ class CRF(BaseEstimator):
         return None if weights is None else weight_info(weights).transitions
 
     def explain_weights(self, top: int = 10) -> WeightTable:
-        """Return the largest weights of each label and of the transitions, as a table for text, HTML and data frames.
+        """Return a table of the largest weights of each label and of the transitions, as text, HTML or a data frame.
 
         Args:
-            top: Number of attributes of each label, and of transitions, by absolute weight.
+            top: Number of attributes to select for each label, and of transitions, by largest absolute weight.
 
         Raises:
             NotFittedError: The estimator is not fitted.
@@ -821,7 +823,7 @@ class CRF(BaseEstimator):
             yield infer_sequence(*self._unrolled(weights, sequence, option), backend, self.random_state, record)
 
     def _learn_links(self, X: list[Any], y: list[Any]) -> Floats:
-        """Learn the table of links; chains that were trained on other folds compute the log-potentials of a fold."""
+        """Learn the table of links. The log-potentials of each fold come from a chain trained on the other folds."""
         assert self.links is not None
         weights = self._fitted()
         n_folds = min(_FOLDS, len(X))
@@ -849,7 +851,7 @@ class CRF(BaseEstimator):
     def _exact(
         self, X: Iterable[Any], backend: Exact, rng: np.random.Generator | None = None
     ) -> Iterator[tuple[list[str], Result | None]]:  # fmt: skip
-        """Yield the labels of the CRF and the result of exact inference for each sequence, None if it is empty."""
+        """Yield the CRF's labels and the result of exact inference (None for an empty sequence) for each sequence."""
         weights, record = self._fitted(), Record(marginals=False)
         for sequence in X:
             model, unary, links = self._unrolled(weights, sequence)
@@ -885,7 +887,7 @@ class _Report:
         self.epoch(number, values["loss"], values["weights"])
 
     def epoch(self, number: int, loss: float, vector: Floats) -> None:
-        """Record an iteration, and print a line if asked to."""
+        """Record an iteration, and print a line if ``verbose`` is set."""
         line = {"iteration": number, "seconds": time.perf_counter() - self.begin, "loss": loss}
         if self.accuracy is not None:
             line["accuracy"] = self.accuracy(vector)

@@ -11,9 +11,9 @@ import numpy as np
 from herdner.base.arrays import Floats
 from herdner.base.extras import check_extra
 
-MEMORY = 6  # pairs of differences that the searches keep, as in CRFsuite
+MEMORY = 6  # number of pairs of differences (points and gradients) that a search keeps, as in CRFsuite
 _SUFFICIENT_DECREASE, _CURVATURE, _FLAT = 1e-4, 1e-10, 1e-7
-_MOST_HALVINGS = 60  # of a step
+_MOST_HALVINGS = 60  # maximum number of times that a step is halved
 _Difference = tuple[Floats, Floats, float]  # difference of points, difference of gradients, and their product
 
 
@@ -38,7 +38,7 @@ def minimise(
     Returns:
         float64[d], the last point.
     """
-    # SciPy's optimisers take half a second to import, which programs that only tag should not pay.
+    # The import of SciPy's optimisers takes half a second. Here it does not delay programs that only tag.
     check_extra("scipy", "training needs SciPy")
     from scipy.optimize import minimize  # pyright: ignore[reportMissingTypeStubs, reportUnknownVariableType]
     from threadpoolctl import threadpool_limits  # pyright: ignore[reportMissingTypeStubs]
@@ -116,7 +116,10 @@ def minimise_l1(
 
 
 def _pseudo_gradient(point: Floats, gradient: Floats, l1: Floats) -> Floats:
-    """Return the gradient of a function plus an L1 norm; at 0, the one-sided derivative of steepest descent, or 0."""
+    """Return the gradient of a function plus an L1 norm.
+
+    For coordinates of 0, it is the one-sided derivative in the direction of descent, or 0 if there is none.
+    """
     slope = l1 * np.sign(point)
     at_zero = np.flatnonzero(point == 0)
     slope[at_zero] = -gradient[at_zero].clip(-l1[at_zero], l1[at_zero])

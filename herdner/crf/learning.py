@@ -1,6 +1,6 @@
 """Learning of tied tables: the tables of links, optionally together with the transition table."""
 
-# Matplotlib declares the arguments of its methods in part only.
+# Matplotlib annotates only some arguments of its methods with types.
 # pyright: reportUnknownMemberType=false
 
 from __future__ import annotations
@@ -151,7 +151,7 @@ class LearningCurve:
 class _BestModel:
     """History of all iterations, with the best model.
 
-    The best model is the one with the best score, or the last one if there are no scores.
+    The best model is the model with the best score, or the last model if there are no scores.
     """
 
     patience: int
@@ -191,7 +191,7 @@ def learn_tables(
         examples: Documents with gold tags.
         learner: Settings; None is `Learner()`.
         score: Function that scores the model of each iteration on development data. The model with the best score is
-            returned; without the function, the last one.
+            returned. Without this function, the model of the last iteration is returned.
         seed: Seed of the sampler of `MCMCLikelihood`.
         progress: Function called after each iteration.
         adapted: Centre the prior on the tables of ``model`` (Chelba and Acero 2004).

@@ -15,7 +15,7 @@ from herdner._ext import likelihood as loops
 from herdner.base.arrays import Floats
 from herdner.crf.chain_data import ChainData
 
-_PARTS = 4  # results of so many parts are added in order, so that sums do not depend on the number of threads
+_PARTS = 4  # the sums of this many parts are added in order, so that results do not depend on the threads
 
 
 class ImpossibleTags(ValueError):

@@ -39,8 +39,8 @@ from herdner.base.options import parse_option, parse_pair
 LONGEST_NAME = 4  # maximum number of words of a full name, including titles
 LONGEST_ACRONYM = 6  # maximum number of letters
 MOST_SKIPPED = 2  # maximum number of adjacent lower-case words inside an expansion, such as "of the"
-LONGEST_STEMMED = 64  # longer strings are not words, and the time of stemming is more than linear in the length
-# Words at the end of a full company name. Case matters, because in other case most of them are ordinary words.
+LONGEST_STEMMED = 64  # longer strings are not stemmed: they are not words, and stemming takes superlinear time
+# Words at the end of a full company name. Case matters, because most of them are ordinary words in lower case.
 DESIGNATORS = frozenset(
     "AB AG ASA A/S BV B.V. Bhd CO. Co Co. COMPANY Company CORP CORP. CORPORATION Corp Corp. Corporation GmbH"  # noqa: SIM905
     " Group GROUP Holdings HOLDINGS INC INC. Inc Inc. Incorporated KG KGaA L.P. LIMITED LLC LLP LP LTD LTD. Limited Ltd"
@@ -141,11 +141,11 @@ class SameWord(_NameRule):
     """Rule that links mentions of the same capitalised word.
 
     Two mentions of "Bill Clinton" are linked word by word. A capital letter is no evidence of a name at the beginning
-    of a sentence, after a quotation mark or a colon, or in a headline in capitals. In these positions a word is skipped
+    of a sentence, after a quotation mark or a colon, or in a headline in capitals. In these positions a word is ignored
     if it also occurs in lower case in the document. This excludes "The" and "In" in any language without a word list,
     and keeps "May" and "Bush" elsewhere.
 
-    Source: Sutton and McCallum 2004, who link all pairs of mentions and do not skip words.
+    Source: Sutton and McCallum 2004, who link all pairs of mentions and ignore no words.
 
     Attributes:
         nearest: Number of earlier mentions to which each mention is linked, 1 to 100.
@@ -172,7 +172,7 @@ class SameStem(_NameRule):
 
     Snowball removes suffixes by rules without a dictionary. It separates "Iraq" from "Iraqi" and joins "House" and
     "Housing". Lower-case words are ignored, because in news they are rarely names. Words that differ only in case are
-    left to `SameWord`.
+    not linked, because `SameWord` links them.
 
     Attributes:
         nearest: Number of earlier mentions to which each mention is linked, 1 to 100.
@@ -538,7 +538,7 @@ def _rows(pairs: list[tuple[int, int]]) -> NDArray[np.int32]:
 
 
 def _runs(names: list[int], borders: Container[int]) -> Iterator[tuple[int, int]]:
-    """Yield (first, end) of each run of adjacent capitalised tokens within a sentence."""
+    """Yield the first index and the end index of each run of adjacent capitalised tokens within a sentence."""
     begin = end = -1
     for token in names:
         if token != end or token in borders:

@@ -43,7 +43,7 @@ class LinkTable:
 class SkipChainModel:
     """Skip-chain CRF over K tags: tables of log-potentials for transitions and links.
 
-    Entries of -inf forbid tags.
+    Entries of -inf forbid the tag or the pair of tags.
 
     Without links the model is a linear-chain CRF (Lafferty, McCallum and Pereira 2001), with links a skip-chain CRF
     (Sutton and McCallum 2004).
@@ -90,23 +90,27 @@ class SkipChainModel:
 
     @cached_property
     def transitions(self) -> NDArray[np.float64]:
-        """Checked transition table in the form that the chain loops read, float64[1, K, K]. It is sealed."""
+        """Checked, read-only transition table in the form that the chain loops read, float64[1, K, K]."""
         return frozen(check_tables(self.transition, len(self.start)), np.float64, "transition")
 
     @cached_property
     def _largest_addend(self) -> float:
-        """Bound on the log-potentials that a transition and all links of two tokens can add up to."""
-        return max(self.transition.max(), sum(max(each.table.max(), 0) for each in self.link_tables))
+        """Larger of the largest transition entry and the sum of the largest positive entries of all link tables.
+
+        NaN if a table contains NaN.
+        """
+        links = sum(np.maximum(each.table.max(), 0.0) for each in self.link_tables)  # np.maximum keeps NaN
+        return float(np.maximum(self.transition.max(), links))
 
     @cached_property
     def _known_sums(self) -> dict[tuple[tuple[int, ...], ...], tuple[NDArray[np.float64], NDArray[np.float64]]]:
-        """Results of `_add_known_sums`, by its arguments."""
+        """Cache that maps arguments of `_add_known_sums` to its results."""
         return {}
 
     def _add_known_sums(
         self, present: tuple[int, ...], combinations: tuple[int, ...]
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return the sums of link tables, and the tables of edges in chains, for C combinations of link tables.
+        """Compute and cache the sums of link tables, and the tables of chain edges, for C combinations of link tables.
 
         Args:
             present: Indices of the link tables that have links.
@@ -114,7 +118,7 @@ class SkipChainModel:
 
         Returns:
             float64[C, K, K], the sum of each combination; and float64[1 + 2 C, K, K], the transition table, the
-            transition table plus each combination, and each combination. Both are sealed.
+            transition table plus each combination, and each combination. Both are read-only.
         """
         tables, transition = [self.link_tables[i].table for i in present], self.transition
         addends = [[table for r, table in enumerate(tables) if mask >> r & 1] for mask in combinations]
@@ -167,9 +171,10 @@ class SkipChainModel:
     ) -> LinkedChains | None:
         """Lay out a document as linked chains, without building its factor graph.
 
-        The result stands for the same graph as ``herdner.graph.linked_chains.linked_chains`` of `unroll`. It is faster,
-        because each table is laid out once and no table is compared for each edge. A link from
-        the last token of a sentence to the first token of the next makes the two sentences one chain.
+        The result represents the same graph as the chains that ``herdner.graph.linked_chains.linked_chains`` builds
+        from the graph of `unroll`. This method is faster, because it lays out each table once and compares no tables. A
+        link from the last token of a sentence to the first token of the next sentence joins the two sentences to one
+        chain.
 
         Args:
             unary: float64[n, K], log-potentials of the tags of each token.
@@ -215,7 +220,7 @@ class SkipChainModel:
         return [each.template.links(tokens, sentence_offsets) for each in self.link_tables]
 
     def chain_marginals(self, unary: NDArray[np.float64], sentence_offsets: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Return the marginals of the tags if the links are ignored.
+        """Return the marginals of the tags under the chains alone, without links.
 
         Args:
             unary: float64[n, K], log-potentials of the tags of each token.
@@ -230,7 +235,7 @@ class SkipChainModel:
         return nodes
 
     def best_chain(self, unary: NDArray[np.float64], sentence_offsets: NDArray[np.int64]) -> NDArray[np.int32]:
-        """Return the most probable tags if the links are ignored, by Viterbi decoding.
+        """Return the most probable tags under the chains alone, without links, by Viterbi decoding.
 
         Samplers start at these tags.
 
@@ -266,7 +271,7 @@ class SkipChainModel:
     def without_borders(self) -> SkipChainModel:
         """Return a copy of the model with start and end log-potentials of 0.
 
-        The copy is for unary log-potentials that include them already.
+        Use the copy with unary log-potentials that already include these start and end log-potentials.
         """
         return replace(self, start=np.zeros_like(self.start), end=np.zeros_like(self.end))
 
@@ -285,7 +290,7 @@ class SkipChainModel:
         Args:
             unary: float64[n, K], log-potentials of the tags of each token.
             links: Links of each link table.
-            marginals: float64[n, K], probabilities of tags. A row with a single 1 conditions on this tag.
+            marginals: float64[n, K], probabilities of tags. A row with a 1 for one tag conditions on this tag.
             overwrite_unary: Allow ``unary`` to be overwritten.
 
         Returns:

@@ -1,4 +1,4 @@
-"""Objectives of learning with a closed form: pseudo-likelihood and piecewise likelihood.
+"""Training objectives in closed form: pseudo-likelihood and piecewise likelihood.
 
 An objective maps a model and `Examples` to a `LossGradient`: minus the log-likelihood and its derivatives.
 """
@@ -50,8 +50,8 @@ class LossGradient(NamedTuple):
 
     Attributes:
         value: Minus the log-likelihood of the gold tags, in nats.
-        transition: float64[K, K], derivatives by the transition table.
-        tables: One float64[K, K] for each link table.
+        transition: float64[K, K], derivatives with respect to the transition table.
+        tables: Derivatives with respect to each link table, float64[K, K] each.
     """
 
     value: float
@@ -135,8 +135,8 @@ class Piecewise:
     """Piecewise likelihood: the product of the likelihoods of all chains and all links (Sutton and McCallum 2005).
 
     The probability of a link's tags (a, b) is proportional to p(i, a) p(j, b) exp(table[a, b]), where p are the
-    marginals of the chain. The objective is exact for two sentences joined by one link. If tokens have many links, it
-    counts their evidence repeatedly, and the entries of the learned tables are too large.
+    marginals of the chain. The objective is exact for two sentences joined by one link. If tokens have many links, the
+    objective counts their evidence repeatedly, and the entries of the learned tables are too large.
     """
 
     def __call__(self, model: SkipChainModel, examples: Examples) -> LossGradient:

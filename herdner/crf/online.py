@@ -36,9 +36,9 @@ class OnlineSettings:
         period: Number of epochs over which the decrease of the loss is measured ("l2sgd").
         delta: Training ends when ``period`` epochs have lowered the loss by less than this share of it ("l2sgd").
         calibration_eta: First learning rate that is tried ("l2sgd").
-        calibration_rate: Ratio of two learning rates that are tried one after the other ("l2sgd").
+        calibration_rate: Ratio of two consecutive learning rates that are tried ("l2sgd").
         calibration_samples: Number of sequences on which learning rates are tried ("l2sgd").
-        calibration_candidates: Number of learning rates that lower the loss to find in each direction ("l2sgd").
+        calibration_candidates: Number of learning rates to find that lower the loss, in each direction ("l2sgd").
         calibration_max_trials: Maximum number of learning rates that are tried ("l2sgd").
         pa_type: 0 without slack variables, 1 for PA-I, 2 for PA-II ("pa").
         c: Aggressiveness ("pa").
@@ -115,7 +115,7 @@ class OnlineLearner:
         settings: Algorithm and its settings.
         borders: Log-potentials that forbid or fix transitions; None forbids nothing.
         sample_weights: float64[S], weight of each sequence; None is 1.
-        n_total: Number of sequences over which the L2 norm is divided ("l2sgd"); None is S.
+        n_total: Number of sequences among which the L2 penalty is divided ("l2sgd"); None means S.
     """
 
     def __init__(
@@ -142,7 +142,7 @@ class OnlineLearner:
 
         Args:
             state: State before the epoch; it is not changed.
-            order: int64, indices of the sequences in the order of the visits.
+            order: int64, indices of the sequences in the order of the updates.
 
         Returns:
             The new state, and the loss, which is infinite if numbers overflow or fixed transitions forbid the labels.

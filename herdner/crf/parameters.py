@@ -1,4 +1,4 @@
-"""Learned entries of a model as one vector."""
+"""Conversion between the learned table entries of a model and one vector."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ def encode_labels(y: Iterable[Any], offsets: NDArray[np.int64], known: Sequence[
         y: Labels of each sequence: a string for each item, a set of strings for a partial annotation, or None for an
             unknown label.
         offsets: int64[S + 1], first item of each sequence, and the number of items.
-        known: Labels that come first.
+        known: Labels that get the first indices.
 
     Raises:
         TypeError: A label is neither a string, a set of strings nor None.

@@ -1,4 +1,4 @@
-"""Links between items of a sequence, for `herdner.crf.estimator`: their positions, and the table that they share."""
+"""Links between items of a sequence, for `herdner.crf.estimator`: their indices, and the table that they share."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from herdner.inference.linear_chain import ImpossibleChain, smooth
 from herdner.inference.record import Record
 
 ItemLinks = str | Rule | Callable[[Any], Any]
-"""Name of a link rule such as "same-word", a rule, or a function that maps a sequence to pairs of positions."""
+"""Name of a link rule such as "same-word", a rule, or a function that maps a sequence to pairs of item indices."""
 
 
 def sequence_links(option: ItemLinks, sequence: Sequence[Any]) -> NDArray[np.int32]:
@@ -39,18 +39,19 @@ def sequence_links(option: ItemLinks, sequence: Sequence[Any]) -> NDArray[np.int
         return check_links(rule(sequence), len(sequence), "`links`")
     if not all(isinstance(item, str) for item in sequence):
         raise TypeError(
-            f"the link rule {rule.name} needs sequences of strings; pass tokens and `features`, or a function of pairs"
+            f"the link rule {rule.name} needs sequences of strings; pass tokens and `features`, or a"
+            " function that returns pairs of item indices"
         )
     return find_links(rule, sequence, np.array([0, len(sequence)]))
 
 
 def link_model(transition: Floats, table: Floats | None) -> SkipChainModel:
-    """Return the skip-chain model of a chain and the table that all links share.
+    """Return a skip-chain model whose links all share one table.
 
     Args:
         transition: float64[K, K], log-potentials of transitions.
-        table: float64[K, K], log-potentials of the labels of the earlier and the later item of a link. None is a chain
-            without links.
+        table: float64[K, K], log-potentials of the labels of the earlier and the later item of a link. None means a
+            chain without links.
     """
     zeros = np.zeros(len(transition))
     tables = () if table is None else (LinkTable(skip_chain_template(), table),)
@@ -119,7 +120,7 @@ def learn_link_table(
 
     Args:
         transition: float64[K, K], log-potentials of transitions.
-        unary: float64[n, K], log-potentials of labels by chains that were not trained on these sequences.
+        unary: float64[n, K], log-potentials of labels from chains that were not trained on these sequences.
         offsets: int64[S + 1], first item of each sequence, and n.
         states: int32[n], labels as indices.
         links: Links of each sequence.

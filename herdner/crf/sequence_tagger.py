@@ -1,4 +1,4 @@
-"""Tagger of single sequences with the methods of python-crfsuite's ``Tagger``."""
+"""Tagger that labels one sequence at a time, with the methods of python-crfsuite's ``Tagger``."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def weight_info(weights: AttributeWeights) -> WeightInfo:
 
 
 class SequenceTagger:
-    """Tagger of single sequences with the methods of ``pycrfsuite.Tagger``.
+    """Tagger that labels one sequence at a time, with the methods of ``pycrfsuite.Tagger``.
 
     Args:
         weights: Weights of a linear chain.
@@ -120,18 +120,18 @@ class SequenceTagger:
         return float(np.exp(score - self._smoothed(unary).log_z[0]))
 
     def marginal(self, y: str, pos: int) -> float:
-        """Return the probability of a label at a position of the stored sequence.
+        """Return the probability of a label for one item of the stored sequence.
 
         Args:
             y: The label.
             pos: Index of the item.
 
         Raises:
-            ValueError: No sequence is stored, the label is unknown, or there is no such position.
+            ValueError: No sequence is stored, the label is unknown, or the sequence has no item ``pos``.
         """
         unary = self._stored()
         if not 0 <= pos < len(unary):
-            raise ValueError(f"`pos` must be a position from 0 to {len(unary) - 1}, got {pos}")
+            raise ValueError(f"`pos` must be an item index from 0 to {len(unary) - 1}, got {pos}")
         nodes = self._smoothed(unary).nodes
         assert nodes is not None
         return float(nodes[pos, self._number(y)])
@@ -161,7 +161,7 @@ class SequenceTagger:
 
 @dataclass(frozen=True)
 class WeightTable:
-    """Largest weights of each label, and of the transitions.
+    """Table of the largest weights of each label, and of the largest transition weights.
 
     ``str(table)`` is text, notebooks show HTML, and `to_frame` returns a data frame.
 
@@ -177,7 +177,7 @@ class WeightTable:
 
         Args:
             weights: Weights of the chain.
-            top: Number of attributes of each label, and of transitions, by absolute weight.
+            top: Number of attributes to select for each label, and of transitions, by largest absolute weight.
         """
         rows: list[tuple[str, str, str, float]] = []
         for k, label in enumerate(weights.labels):

@@ -87,11 +87,11 @@ class SkipChain:
 Template = LinearChain | SkipChain
 
 MOST_LINK_TABLES = 20
-MOST_LINK_COST = 100_000  # the numbers of tags of the CoNLL and OntoNotes labels give 11,000 and 80,000 with five rules
+MOST_LINK_COST = 100_000  # with five rules, the tags of CoNLL cost 11,000 and those of OntoNotes 80,000
 
 
 def check_link_costs(templates: Sequence[SkipChain], n_tags: int) -> None:
-    """Raise `ValueError` if decoding one linked mention could take far more time than its tokens do.
+    """Raise `ValueError` if the links of a mention could take far more time to decode than its tokens.
 
     A message along a link takes time in proportion to the squared number of tags, and a mention may have ``nearest``
     links by each rule. Model files are not trusted, so this cost is bounded.

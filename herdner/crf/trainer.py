@@ -22,7 +22,7 @@ _FREQUENCY_POWER, _FREQUENCY_SHARE = 0.2, 0.1
 
 @dataclass(frozen=True)
 class StoppingRule:
-    """Rule that stops training after a maximum number of iterations, or if the loss hardly decreases.
+    """Rule that stops training after a maximum number of iterations, or when the loss hardly decreases.
 
     Attributes:
         max_iterations: Maximum number of iterations.
@@ -48,7 +48,7 @@ class StoppingRule:
 
 
 class TrainingInterrupted(KeyboardInterrupt):
-    """Error: Ctrl-C stopped training. The attribute ``vector`` has the weights before the interruption.
+    """Error: Ctrl-C stopped training. The attribute ``vector`` has the weights of the last iteration.
 
     Attributes:
         vector: float64[d], weights of the last complete iteration.
@@ -79,8 +79,8 @@ def train_chain(
 ) -> Floats:
     """Train a linear chain: minimise the penalised loss of `ChainLikelihood` and return the weights.
 
-    The search is L-BFGS, or OWL-QN (Andrew and Gao 2007) with L1 regularisation. It works on rescaled weights. The
-    scale by which a weight is divided is about the frequency of its feature to the power of -1/5. Rescaling saves
+    The search is L-BFGS, or OWL-QN (Andrew and Gao 2007) with L1 regularisation. It works on rescaled weights: each
+    weight is divided by a scale that is about the frequency of its feature to the power of -1/5. Rescaling saves
     iterations and does not change the optimum.
 
     Args:
@@ -116,7 +116,7 @@ def train_chain(
 
 
 class _Search:
-    """Search for the weights of least loss, with the weights of the last complete iteration.
+    """Search for the weights with the smallest loss. It stores the weights of the last complete iteration.
 
     Args:
         likelihood: Penalised loss.
@@ -160,7 +160,7 @@ class _Search:
 
 
 def _scales(data: ChainData, penalty: Floats) -> Floats:
-    """Return a scale for each weight, float64[d]: L-BFGS converges faster if weights are divided by these scales.
+    """Return a scale for each weight, float64[d]. L-BFGS converges faster on weights divided by these scales.
 
     The scales approximate the curvature of the loss.
     """

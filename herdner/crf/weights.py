@@ -41,7 +41,7 @@ class ChainWeights:
         entry_labels: NDArray[np.uint8],
         entry_weights: NDArray[np.float64],
     ) -> ChainWeights:
-        """Group entries in any order by feature, and build chain weights; entries of one feature keep their order.
+        """Build chain weights from entries in any order; entries of one feature keep their order.
 
         Args:
             labels: The K tags.

@@ -32,15 +32,15 @@ _NEGLIGIBLE = 60.0  # e^-60 is far below the allowance for rounding
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BlockInfluence:
-    """Bounds of the influence between blocks of variables.
+    """Bounds on the influence between blocks of variables.
 
     The influence is tracked for spans of variables, such as the ends of links.
 
     Attributes:
         ranges: int32[B, 2], the first and the last variable of each block, overlapping (see
             ``herdner.graph.order.block_ranges``).
-        spans: Spans of variables (first, last) whose probability of differing is tracked. Single variables at the ends
-            of links, which influence other blocks, come first.
+        spans: Spans of variables (first, last). The probability that two coupled runs differ at a span is tracked for
+            each span. Single variables at the ends of links, which influence other blocks, come first.
         rows: int64[B + 1]. A step of block b updates the rows ``rows[b]:rows[b + 1]``.
         targets: int64[R], the span of each row.
         starts: int64[R + 1], first entry of each row. After a step, span ``targets[r]`` differs with a probability of
@@ -113,7 +113,7 @@ class BlockInfluence:
         A bound limits the probability that two coupled runs differ at the span.
 
         Args:
-            p: float64[spans], bounds of the probability that each span differs.
+            p: float64[spans], bounds on the probability that the runs differ at each span.
             block: Index of the block.
 
         Returns:
@@ -127,7 +127,8 @@ class BlockInfluence:
     def coupling_bounds(self, order: Iterable[int]) -> Floats:
         """Return, for each span, an upper bound of its total variation distance from the target after a scan of blocks.
 
-        The distance is that between the law of the span's joint state, from any possible initial state, and the target.
+        The distance is between the law of the span's joint state after the scan and its law under the target. The bound
+        holds for every possible initial state.
 
         Args:
             order: The block of each step.
@@ -145,7 +146,7 @@ class BlockInfluence:
 
 
 def block_influence(graph: Graph, spans: Sequence[VariableSpan] = ()) -> BlockInfluence:
-    """Return bounds of the influence between the blocks of a graph of chains and links.
+    """Return bounds on the influence between the blocks of a graph of chains and links.
 
     Tag schemes forbid pairs of neighbouring tags. Single variables then influence each other without limit, and bounds
     such as `tightest_influence` give no information. A block is a chain that is drawn as a whole, with all its
@@ -170,7 +171,8 @@ def block_influence(graph: Graph, spans: Sequence[VariableSpan] = ()) -> BlockIn
 
     Args:
         graph: Chains and links, with factors of one and two variables.
-        spans: Additional spans of variables (first, last), such as names. They follow the link ends, in this order.
+        spans: Additional spans of variables (first, last), such as entities. In the result they follow the ends of
+            links, in the given order.
 
     Raises:
         ValueError: A factor has more than two variables, or a span is not in the graph.
@@ -202,7 +204,7 @@ class _Block:
             linked: The chains and links.
             messages: The boxes of all links, summed by variable.
             ends: First and last variable.
-            extra: Variables to track beside the ends of links.
+            extra: Variables to track in addition to the ends of links.
         """
         form, (first, last) = linked.form, ends
         self.linked, self.messages, self.first, self.last = linked, messages, first, last
@@ -227,18 +229,18 @@ class _Block:
         return form.tables[0 if form.edge_table is None else form.edge_table[t]]
 
     def before(self, v: int) -> Box:
-        """Return bounds of the forward log-sums at variable v.
+        """Return bounds on the forward log-sums at variable v.
 
         They include all variables up to v, and exclude the links of v.
         """
         return self.alpha.at(v - self.first)
 
     def behind(self, v: int) -> Box:
-        """Return bounds of the backward log-sums at variable v, over all variables after v."""
+        """Return bounds on the backward log-sums at variable v, over all variables after v."""
         return self.beta.at(v - self.first)
 
     def from_here(self, v: int) -> Box:
-        """Return bounds of the backward log-sums at variable v, plus the unary factor and the links of v."""
+        """Return bounds on the backward log-sums at variable v, plus the unary factor and the links of v."""
         own = self.linked.form.unary[v]
         return self.behind(v) + self.messages.at(v) + Box(own, own)
 
@@ -278,16 +280,16 @@ class _Block:
 
 
 class InfluenceQuery(NamedTuple):
-    """Query for an upper bound of the influence of one variable on another, in total variation.
+    """Query for an upper bound on the influence of one variable on another, in total variation.
 
     The conditional of the influenced variable is proportional to exp(``box`` + a row of ``table``). The influence is
     the largest distance between the conditionals of two possible rows.
 
     Attributes:
-        box: Bounds of the logarithm of the law without the table, [K].
+        box: Bounds on the log-probabilities of the influenced variable without the table, up to a constant, [K].
         table: float64[U, K], log-potentials, one row for each state of the other variable.
         possible: bool[U], the possible states of the other variable.
-        rounding: Bound of the rounding errors of the table.
+        rounding: Bound on the rounding errors of the table.
     """
 
     box: Box
@@ -297,7 +299,7 @@ class InfluenceQuery(NamedTuple):
 
 
 def query_answers(questions: Sequence[InfluenceQuery]) -> Floats:
-    """Return, for each of N queries, the largest total variation distance that the query allows, float64[N].
+    """Return the answers to N queries, upper bounds on influences.
 
     Args:
         questions: N queries.
@@ -322,7 +324,7 @@ def query_answers(questions: Sequence[InfluenceQuery]) -> Floats:
 def _exceeds_doubles(low: Floats, high: Floats, tables: Floats, possible: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """Return a mask bool[N] of the queries whose range of log-potentials exceeds the precision of doubles.
 
-    In queries of a large span, states that have a negligible weight everywhere in the box are first removed in place.
+    In queries with a large range, states with a negligible weight everywhere in the box are first removed in place.
     """
     wide = np.flatnonzero((_span(high[:, None]) > _MAX_RANGE) | (_span(tables) > _MAX_RANGE))
     beyond = np.zeros(len(high), np.bool_)
@@ -382,7 +384,7 @@ def _assemble(blocks: Sequence[_Block], spans: Sequence[VariableSpan]) -> BlockI
             for (entry, other, _), by in zip(own, tau, strict=True):
                 row[index_of[other]] += (1.0 if block.unbounded else by) * reach(entry, v, w)
             for outside in (t for t in range(v, w + 1) if not block.first <= t <= block.last):
-                row[index_of[outside]] += 1.0  # a span across several blocks
+                row[index_of[outside]] += 1.0  # the span extends over several blocks
             targets.append(target)
             sources += row
             values += row.values()
@@ -394,9 +396,10 @@ def _assemble(blocks: Sequence[_Block], spans: Sequence[VariableSpan]) -> BlockI
 
 
 def _reach(block: _Block, distance_pairs: Sequence[tuple[float, float]]) -> Callable[[int, int, int], float]:
-    """Return a bound f(entry, v, w) of the probability that runs that differ at ``entry`` also differ within v .. w.
+    """Return a function f(entry, v, w), a bound on the probability that a difference at ``entry`` reaches v .. w.
 
-    The two runs are coupled; ``entry`` is the variable of the block where their states differ first.
+    The difference is between the states of two coupled runs, and ``entry`` is the variable of the block where they
+    differ first. The range v .. w includes both of its ends.
     """
     at = {v: k for k, v in enumerate(block.tracked)}
 
@@ -411,7 +414,7 @@ def _reach(block: _Block, distance_pairs: Sequence[tuple[float, float]]) -> Call
     return reach
 
 
-WORKING_TOTAL = 0.9  # scans are optimised for this total influence if the bound's own is not below 1
+WORKING_TOTAL = 0.9  # influences are scaled to this total to optimise a scan, if their total is not below 1
 
 
 def optimise_blocks(influence: BlockInfluence, order: Iterable[int], importance: Floats) -> Int64s:
@@ -425,7 +428,7 @@ def optimise_blocks(influence: BlockInfluence, order: Iterable[int], importance:
     Args:
         influence: The influence between blocks.
         order: The block of each step.
-        importance: float64[spans].
+        importance: float64[spans], the weight of the bound of each span.
 
     Returns:
         The improved order, int64[T].
@@ -460,14 +463,14 @@ def optimise_blocks(influence: BlockInfluence, order: Iterable[int], importance:
 def certify_block_order(
     influence: BlockInfluence, importance: Floats, n_steps: int, broken: tuple[str, ...] = ()
 ) -> tuple[Int64s, Certificate]:
-    """Optimise the order of block updates; return the order and a certificate, an upper bound of the sampler's error.
+    """Optimise the order of block updates; return the order and a certificate, an upper bound on the sampler's error.
 
     If a row sum is 1 or more, Algorithm 2 works with all influences scaled down by one factor, which is a heuristic.
     The certificate uses the original influences. The systematic scan is returned if it is at least as good.
 
     Args:
         influence: The influence between blocks.
-        importance: float64[spans].
+        importance: float64[spans], the weight of the bound of each span.
         n_steps: Number of block steps.
         broken: Assumptions that the run violates.
 

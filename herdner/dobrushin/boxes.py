@@ -1,6 +1,6 @@
-"""Bounding boxes for chains with links: elementwise bounds of messages that hold for all states outside the chain.
+"""Bounding boxes for chains with links: elementwise bounds on messages that hold for all states outside the chain.
 
-A box contains the logarithms of a positive function of a state, between ``low`` and ``high``, up to a constant (Ihler,
+A box contains the logarithm of a positive function of a state, up to a constant, between ``low`` and ``high`` (Ihler,
 Fisher and Willsky 2005; Mooij and Kappen 2009). The message of a link is a row of its table, or a mean of rows. Its box
 has width 0 at the most probable state of the link's end, so that a box hardly widens the marginals of a chain with
 little uncertainty. Boxes pass through a chain by forward-backward: sums of products of positive numbers are smallest
@@ -63,13 +63,15 @@ class Box(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LinkEnds:
-    """Ends of E links. Link e has the slots 2e, its end at ``scopes[e, 0]``, and 2e + 1, its end at ``scopes[e, 1]``.
+    """Ends of E links, stored in 2E slots.
+
+    Slot 2e is the end of link e at variable ``scopes[e, 0]``, and slot 2e + 1 is its end at variable ``scopes[e, 1]``.
 
     Attributes:
-        variable: int32[2E], the variable of the slot.
+        variable: int32[2E], the variable of each slot.
         other: int32[2E], the variable at the other end of the link.
-        table: int32[2E], index of the log-potentials in ``tables``.
-        tables: float64[T, K, K], the state of the other end first.
+        table: int32[2E], index of the slot's table in ``tables``.
+        tables: float64[T, K, K], log-potentials; row = state of the other variable, column = state of the slot's.
     """
 
     variable: Int32s
@@ -93,7 +95,7 @@ class LinkEnds:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LinkedBoxes:
-    """Chains with links, and bounds of the message along each link.
+    """Chains with links, and bounds on the message along each link.
 
     The bounds hold for all states of the variable that sends the message.
 
@@ -103,9 +105,9 @@ class LinkedBoxes:
         possible: bool[V, K], the states that the chains allow.
         reference: int64[V], the most probable state of each variable under its chain alone.
         messages: The box of the message to each end, [2E, K].
-        unbounded: bool[2E], links that forbid pairs of possible states; their messages have no box.
+        unbounded: bool[2E], True for ends of links that forbid pairs of possible states; their messages have no bounds.
         in_order: int64[2E], the slots sorted by variable.
-        rounding: float64[chains], bounds of the rounding errors of log-sums over a chain, with the links of its
+        rounding: float64[chains], bounds on the rounding errors of log-sums over each chain, including the links of its
             variables.
     """
 
@@ -150,7 +152,7 @@ class LinkedBoxes:
         return self.in_order[np.searchsorted(owners, first) : np.searchsorted(owners, last, "right")]
 
     def rounding_at(self, variable: int) -> float:
-        """Return a bound of the rounding errors of log-sums over the chain that contains a variable.
+        """Return a bound on the rounding errors of log-sums over the chain that contains a variable.
 
         Args:
             variable: Index of the variable.
@@ -158,7 +160,7 @@ class LinkedBoxes:
         return float(self.rounding[np.searchsorted(self.form.offsets, variable, "right") - 1])
 
     def sum_by_variable(self, messages: Box) -> Box:
-        """Sum the bounds of the messages to all link ends of each variable.
+        """Sum the bounds on the messages to all link ends of each variable.
 
         Args:
             messages: The box of each slot, [2E, K].
@@ -173,10 +175,11 @@ class LinkedBoxes:
 
 
 def _rounding_errors(compiled: TableGraph, offsets: Int64s) -> Floats:
-    """Return a bound of the rounding errors of log-sums over each chain, float64[chains].
+    """Return a bound on the rounding errors of log-sums over each chain, float64[chains].
 
     A log-sum adds up the factors of the chain's variables. None of its partial sums exceeds their total size. Each
-    addition, exponential and logarithm has an error of at most 2^-53 of that, with six of them for each number.
+    addition, exponential and logarithm has an error of at most 2^-53 of the total size. There are six of these
+    operations for each number.
     """
     sizes, counts = sizes_by_variable(compiled)
     lengths = np.diff(offsets)
@@ -189,7 +192,7 @@ def _possible_states(form: ChainForm) -> NDArray[np.bool_]:
 
     A state is possible if some allowed joint state of its chain contains it.
 
-    Marginals cannot decide this, because the probability of a possible state can underflow.
+    Marginals do not show this, because the probability of a possible state can underflow to 0.
     """
     possible, tables = np.isfinite(form.unary), np.isfinite(form.tables)
     edges, begins = form.edge_table, set(form.offsets.tolist())
@@ -214,7 +217,7 @@ def _nodes(form: ChainForm) -> Floats:
 
 
 def _link_messages(ends: LinkEnds, possible: NDArray[np.bool_], reference: Int64s) -> tuple[Box, NDArray[np.bool_]]:
-    """Return bounds of the message to each link end, and a mask of the ends whose messages have no bounds.
+    """Return bounds on the message to each link end, and a mask of the ends whose messages have no bounds.
 
     A message is 0 at the reference state of the end.
     """
@@ -239,19 +242,19 @@ def _link_messages(ends: LinkEnds, possible: NDArray[np.bool_], reference: Int64
 def chain_sums(
     form: ChainForm, first: int, last: int, field: Box, forwards: bool, beyond: Floats | None = None
 ) -> Floats:
-    """Return bounds of the forward or backward log-sums for a range of variables in a chain.
+    """Return bounds on the forward or backward log-sums for a range of variables in a chain.
 
-    The log-sum at a variable runs over joint states of the variables before it, or after it. The unary factor of the
-    variable itself is included forwards only, and its ``field`` never.
+    The log-sum at a variable runs over joint states of the variables before it, or after it. Forward sums include
+    the unary factor of the variable itself; backward sums do not. Neither includes the ``field`` of the variable.
 
     Args:
         form: The chains.
-        first: First variable of the part.
-        last: Last variable of the part.
+        first: First variable of the range.
+        last: Last variable of the range.
         field: Boxes [V, K] that are added to the unary factors.
         forwards: True for sums over the variables before, False for sums over the variables after.
-        beyond: Messages from U states outside to the first variable of the direction, float64[U, K]; None for no
-            message (U = 1).
+        beyond: Messages from U states outside the range to the variable where the sums begin, float64[U, K]; None for
+            no message (U = 1).
 
     Returns:
         float64[n, U, 2, K], where axis 2 holds the lower and the upper log-sums.
@@ -289,11 +292,11 @@ def log_sums(x: Floats) -> Floats:
 
 
 def bounding_box(sums: Floats, reference: Int64s) -> Box:
-    """Return bounds of the log-sums of n variables for every state outside the range of variables, [n, K].
+    """Return bounds on the log-sums of n variables for every state outside the range of variables, [n, K].
 
     Args:
         sums: float64[n, U, 2, K], from `chain_sums`. The upper log-sum of the reference state is shifted to 0.
-        reference: int64[n].
+        reference: int64[n], the reference state of each variable.
     """
     high = sums[:, :, 1]
     scale = np.take_along_axis(high, reference[:, None, None], axis=2)

@@ -1,4 +1,4 @@
-"""Certificates: guaranteed bounds of the distance between a Gibbs sample and its target distribution."""
+"""Certificates: guaranteed bounds on the distance between a Gibbs sample and its target distribution."""
 
 from __future__ import annotations
 

@@ -45,8 +45,8 @@ class Influence:
         sources: int32[nnz].
         values: float64[nnz], at least 0.
         theorem: Source of the bound.
-        graph: The graph of the bound, or None if the caller passed a matrix. A checkerboard scan takes its order from
-            the graph.
+        graph: The graph for which the bound holds, or None if the caller passed a matrix. A checkerboard scan takes its
+            order from the graph.
     """
 
     starts: Int64s
@@ -123,7 +123,7 @@ class Influence:
         """Return the bound for a larger graph whose other variables have no influence and are not influenced.
 
         Args:
-            variables: int64[V], the variable of the larger graph that each variable of this graph is, ascending.
+            variables: int64[V], the index of each variable of this graph in the larger graph, ascending.
             graph: The larger graph.
         """
         counts = np.zeros(len(graph.sizes) + 1, np.int64)
@@ -159,7 +159,7 @@ class Influence:
 
     @cached_property
     def matrix(self) -> loops.InfluenceMatrix:
-        """The influence matrix as the compiled loops read it."""
+        """Influence matrix in the form that the compiled loops read."""
         return loops.InfluenceMatrix(self.starts, self.sources, self.values)
 
     @cached_property
@@ -178,7 +178,7 @@ class Influence:
         return float(sums.max(initial=0.0))
 
     def _spectral(self) -> float:
-        """Return an upper bound of the spectral norm of the influence matrix, by power iteration.
+        """Return an upper bound on the spectral norm of the influence matrix, by power iteration.
 
         For any x > 0, the largest (C^T C x)_i / x_i bounds the eigenvalues of C^T C (Collatz and Wielandt).
         """
@@ -225,7 +225,7 @@ class TotalInfluence:
     Attributes:
         one: The largest column sum.
         infinity: The largest row sum.
-        spectral: An upper bound of the largest singular value, accurate to about 1e-4.
+        spectral: An upper bound on the largest singular value, accurate to about 1e-4.
     """
 
     one: float
@@ -314,7 +314,7 @@ def exact_influence(graph: Graph, max_states: int = 2**16) -> Influence:
     """Return the exact influence matrix (DoGS17, Definition 6), by enumeration of each variable's Markov blanket.
 
     A condition that forbids all states of a variable counts as different from every other condition (influence 1). With
-    hard constraints, bounds of scans need this, since their proof passes through such conditions.
+    hard constraints, this is necessary for bounds of scans, because their proof uses such conditions.
 
     Args:
         graph: Any graph of table factors.
@@ -341,8 +341,8 @@ def tightest_influence(graph: Graph, exact_states: int = 0) -> Influence:
 
     Args:
         graph: Any graph of table factors.
-        exact_states: Variables whose Markov blanket has at most this many joint states are enumerated. Each takes about
-            this many steps; 0 enumerates none.
+        exact_states: The exact influence on a variable is computed, by enumeration, if its Markov blanket has at most
+            this many joint states. Each such variable takes at most about this many steps. 0 enumerates nothing.
 
     Raises:
         ValueError: ``exact_states`` is negative.
@@ -459,7 +459,8 @@ def overwrite_exact_entries(
     ]
     for i, factors in zip(small, _local_factors(compiled, small), strict=True):
         row = slice(int(starts[i]), int(starts[i + 1]))
-        many = np.flatnonzero(sizes[sources[row]] > 1)  # NumPy has few axes, and a single state has no influence
+        # Variables of one state have no influence. They are omitted, because NumPy limits the number of axes.
+        many = np.flatnonzero(sizes[sources[row]] > 1)
         blanket = sources[row][many].tolist()
         p, possible, error = _conditional(int(sizes[i]), sizes[blanket].tolist(), blanket, factors)
         values[row] = 0.0
@@ -499,7 +500,7 @@ def _conditional(
         for part in (values,) if scale == 1.0 else exact_product(scale, values):
             total, lost = exact_sum(total, part)
             rest = rest + lost
-            size += 4 * float(np.abs(rest).max(initial=0.0))  # only the sum of the errors is rounded
+            size += 4 * float(np.abs(rest).max(initial=0.0))  # the sum ``rest`` of the errors is itself rounded
     at = (total + rest).argmax(axis=-1, keepdims=True)
     possible = np.take_along_axis(total, at, -1)[..., 0] > -np.inf
     with np.errstate(invalid="ignore"):

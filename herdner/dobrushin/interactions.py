@@ -21,15 +21,15 @@ _NEGLIGIBLE = 1e-13  # smaller rounding errors of log-potentials are ignored
 def sizes_by_variable(compiled: TableGraph, base: float = 1.0) -> tuple[Floats, Floats]:
     """Return, for each variable, the sum of its factors' largest absolute log-potentials, and its number of factors.
 
-    The size of a factor is its largest finite log-potential in absolute value. A factor of a variables counts ``base``
-    to the power of a times.
+    The size of a factor is its largest finite log-potential in absolute value. In both results, a factor of a
+    variables is counted ``base`` to the power of a times.
 
     Args:
         compiled: The graph.
         base: The base of the power, at least 1.
 
     Returns:
-        Sizes and numbers, float64[V] each.
+        The sums of sizes and the numbers of factors, float64[V] each.
     """
     size, count = np.zeros(len(compiled.sizes)), np.zeros(len(compiled.sizes))
     for group in compiled.factors:
@@ -42,7 +42,7 @@ def sizes_by_variable(compiled: TableGraph, base: float = 1.0) -> tuple[Floats, 
 
 
 def rounding_errors(compiled: TableGraph) -> Floats:
-    """Return bounds of the rounding errors in sums of the log-potentials of each variable, float64[V].
+    """Return bounds on the rounding errors in sums of the log-potentials of each variable, float64[V].
 
     A sum of n numbers of total size S has a rounding error of at most about n S 2^-52. The total size is that of all
     factors with the variable; a table of a variables counts 2^a times, as often as an expansion into spin products uses
@@ -164,7 +164,7 @@ def interactions(compiled: TableGraph) -> tuple[list[tuple[Int32s, Floats]], Flo
             theta = group.scale * parts[(slice(None), *cell)][group.table_of_factor]
             if len(members) == 1:
                 fields += np.bincount(group.scopes[:, members[0]], theta, len(fields))
-            elif theta.any() or is_rounded:  # rounding may cancel an interaction
+            elif theta.any() or is_rounded:  # rounding may reduce a non-zero interaction to 0
                 sets, thetas = by_size.setdefault(len(members), ([], []))
                 sets.append(np.sort(group.scopes[:, members], axis=1))
                 thetas.append(theta)
@@ -189,7 +189,7 @@ def _products(tables: Floats) -> Floats:
     for cell in np.ndindex(*parts.shape[1:]):
         if sum(cell) and parts.ndim > 2:
             parts[(infinite, *cell)] = np.inf if sum(cell) > 1 else 0.0
-    if parts.ndim == 2:  # unary tables: the odds may be infinite
+    if parts.ndim == 2:  # unary tables: the log-odds may be infinite
         with np.errstate(invalid="ignore"):
             parts[:, 1] = (tables[:, 1] - tables[:, 0]) / 2
     return parts
@@ -208,7 +208,7 @@ def _ranges(tables: Floats) -> Floats:
 
 
 def _allowance(size: Floats) -> Floats:
-    """Return a bound of the rounding error of each sum, given the sum of its absolute terms; 0 if negligible."""
+    """Return a bound on the rounding error of each sum, given the sum of its absolute terms; 0 if negligible."""
     errors = 2 * _EPSILON * size
     return np.where(errors > _NEGLIGIBLE, errors, 0.0)
 

@@ -1,4 +1,4 @@
-"""Bounds of the marginals of linked chains, and of the error of any approximation to them."""
+"""Bounds on the marginals of linked chains, and on the errors of approximate marginals."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SLACK = 1e-10  # allowance for rounding
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MarginalBounds:
-    """Lower and upper bounds of the marginal probabilities of a graph.
+    """Lower and upper bounds on the marginal probabilities of a graph.
 
     Attributes:
         lower: float64[V, K], lower bounds.
@@ -28,16 +28,16 @@ class MarginalBounds:
     upper: Floats
 
     def errors(self, marginals: Floats) -> Floats:
-        """Return an upper bound of the total variation error of approximate marginals.
+        """Return a bound on the total variation error of the approximate marginal of each variable.
 
         Args:
-            marginals: float64[V, K].
+            marginals: float64[V, K], the approximate marginals.
 
         Returns:
-            float64[V], for each variable.
+            float64[V].
 
         Raises:
-            ValueError: The marginals have another shape, or are not numbers.
+            ValueError: The marginals have the wrong shape, or are not finite.
         """
         p = finite(marginals, "`marginals`")
         if p.shape != self.upper.shape:
@@ -48,15 +48,15 @@ class MarginalBounds:
 
 
 def marginal_bounds(graph: Graph) -> MarginalBounds:
-    """Return lower and upper bounds of the marginals of chains with links.
+    """Return lower and upper bounds on the marginals of chains with links.
 
     Remove a chain A from the graph. The remaining graph contributes a function F of the states at the ends of A's
     links. If one of these states changes and the others stay fixed, F changes by a ratio of means: the mean of
     exp(table row of the link) over the state at its other end, in a chain B (the telescoping product of Weitz 2006).
     The law of that state lies in a box for all states at the other ends of B's links, including the links to A.
     Therefore F lies in a product of boxes, and forward-backward through A with their lower and upper ends bounds A's
-    marginals. The boxes of B's links are narrowed in the same way by the chains beyond B, except for links that lead
-    back to A, which have independent states in every term.
+    marginals. The boxes of B's links are narrowed in the same way by the chains beyond B. Links that lead back to A are
+    not narrowed, because their states are independent in every term.
 
     This is the bound propagation of Mooij and Kappen (2009) on the tree of self-avoiding walks, two links deep, with
     chains in place of variables. Ihler, Fisher and Willsky (2005) bound the error of beliefs by such boxes. A link
@@ -86,7 +86,7 @@ def marginal_bounds(graph: Graph) -> MarginalBounds:
 
 
 def _worst_messages(linked: LinkedBoxes, inside: NDArray[np.bool_]) -> Box:
-    """Return bounds of the message to each link end that hold for all states of the sending variable.
+    """Return bounds on the message to each link end that hold for all states of the sending variable.
 
     A link within a chain sends its table, divided by the row of the reference state at its first end, to the first end.
     It sends that row to the second end.
@@ -113,7 +113,7 @@ def _laws(linked: LinkedBoxes, total: Box, first: int, last: int) -> Box:
 def _shares(box: Box) -> tuple[Floats, Floats]:
     """Return the smallest and the largest possible probability of each state.
 
-    ``box`` has bounds of the log-potentials of n variables, [n, K].
+    ``box`` has bounds on the log-potentials of n variables, [n, K].
     """
     with np.errstate(over="ignore", invalid="ignore"):
         least = 1 / (1 + np.exp(_of_others(box.high) - box.low))
@@ -131,7 +131,7 @@ def _of_others(x: Floats) -> Floats:
 
 
 def _messages(linked: LinkedBoxes, messages: Box, worst: Box, here: Int64s, there: Int64s) -> Box:
-    """Return bounds of the message to each link end, computed from the chain of the sending variable.
+    """Return bounds on the message to each link end, computed from the chain of the sending variable.
 
     The sending chain receives ``messages`` on its own links, except for links to the chain of the receiving end. On
     these it receives ``worst``, which holds for all states.
@@ -157,7 +157,7 @@ def _messages(linked: LinkedBoxes, messages: Box, worst: Box, here: Int64s, ther
 
 
 def _message(linked: LinkedBoxes, slot: int, q: Box) -> Box:
-    """Return bounds of the message to the link end ``slot``.
+    """Return bounds on the message to the link end ``slot``.
 
     The log-marginals of the sending variable without this link lie in the box ``q``. The message is 0 at the
     reference state.

@@ -26,12 +26,12 @@ from herdner.graph.graph import FactorGraph
 from herdner.graph.scan import Scan, systematic_scan
 from herdner.graph.tables import Graph, TableGraph, compile_tables
 
-_CONVERGED = 1e-9  # Algorithm 2 is not repeated after a smaller relative gain
+_CONVERGED = 1e-9  # Algorithm 2 is not repeated after a relative gain below this number
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OptimisedScan:
-    """Optimised scan, with its Dobrushin variation as an upper bound of the sampling error.
+    """Optimised scan, with its Dobrushin variation as an upper bound on the sampling error.
 
     Attributes:
         order: int32[T], the variable of each step.
@@ -76,9 +76,9 @@ def optimise_scan(
         scan: The scan to improve, see `ScanSteps.of`; systematic by default.
         importance: d, see `Importance`.
         n_steps: See `ScanSteps.of`.
-        epsilon: Stop once the bound is at most epsilon; the steps before this one are not changed.
-        iterations: Largest number of runs, each on the result of the previous one, while they improve the bound
-            ("iterated DoGS").
+        epsilon: Stop when the bound is at most ``epsilon``. Earlier steps of the scan then remain unchanged.
+        iterations: Largest number of runs ("iterated DoGS"). Each run improves the result of the previous run. The
+            search ends when a run does not improve the bound.
 
     Returns:
         The improved scan with its bound and the bound of the input.
@@ -106,7 +106,7 @@ def shortest_scan(
     *,
     refine: bool = False,
 ) -> OptimisedScan | None:
-    """Search for a short scan with Dobrushin variation at most ``epsilon``: double its length (DoGS17, Sec. 5.2).
+    """Search for a short scan with Dobrushin variation at most ``epsilon``, by doubling its length (DoGS17, Sec. 5.2).
 
     Algorithm 2 runs on the first 2, 4, 8, .. steps of a scan until the bound of the result is at most ``epsilon``. The
     result omits steps that cannot influence an important variable; this does not change its bound. The search visits
@@ -114,7 +114,7 @@ def shortest_scan(
 
     Args:
         influence: The influence bound.
-        epsilon: The goal.
+        epsilon: Largest Dobrushin variation of the result.
         scan: See `optimise_scan`.
         importance: See `optimise_scan`.
         n_steps: Largest number of steps.
@@ -181,7 +181,7 @@ class ScanSearch:
             epsilon: See `optimise_scan`.
 
         Returns:
-            The new order, the bound of the old order, and the number of first steps that were not changed.
+            The new order, the bound of the old order, and the number of steps at the beginning that were not changed.
         """
         new = np.array(self._check_order(order))
         before, unchanged = self._descent.run(new, *self._important, epsilon, np.empty(len(new)))
@@ -241,14 +241,14 @@ def _iterate(search: ScanSearch, order: Int32s, epsilon: float, iterations: int,
 def _from_random(
     search: ScanSearch, q: Floats, d: Floats, epsilon: float, iterations: int, began: float
 ) -> OptimisedScan:
-    """Improve a scan whose steps draw random variables, by one or more runs of Algorithm 2 of DoGS17."""
+    """Improve a scan that selects the variable of each step at random, by runs of Algorithm 2 of DoGS17."""
     influence = search.influence
     first = dobrushin_variation(influence, q, d)
     order, unchanged = _descend_random(influence, q, d.copy(), epsilon)
     b = coupling_vector(influence, ScanSteps(distributions=q[:unchanged]))
     variation.walk(influence.matrix, order[unchanged:], b)
     once = OptimisedScan(order[unchanged:], unchanged, float(d @ b), first, 1, perf_counter() - began)
-    if once.bound > first:  # by rounding, if the scan cannot be improved
+    if once.bound > first:  # caused by rounding, if the scan cannot be improved
         return OptimisedScan(order[:0], len(q), first, first, 1, perf_counter() - began)
     if unchanged or iterations == 1:
         return once
@@ -263,8 +263,8 @@ def _descend_random(influence: Influence, q: Floats, d: Floats, epsilon: float) 
 
     Returns the scan, and the number of initial steps that remain random. The vector ``d`` is overwritten.
 
-    The descent needs b before each step, from the last step to the first. b is stored at every ``length``-th step and
-    recomputed from there, which needs memory for 2 sqrt(T) vectors instead of T.
+    The descent needs the coupling bounds before each step, from the last step to the first. They are stored at every
+    ``length``-th step and recomputed for the steps between, which needs memory for 2 sqrt(T) vectors instead of T.
     """
     n, n_steps = influence.n_variables, len(q)
     length = max(1, int(np.sqrt(n_steps)))
@@ -315,8 +315,8 @@ class InfluenceEstimate:
     """Estimate of the influence between variables, from sampled states instead of the worst possible states.
 
     Bounds of influence hold for the worst state, which the sampler may never visit. This estimate is at most the exact
-    influence, and it is no upper bound. It yields an order only, and functions that compute bounds refuse it. The
-    guarantee of that order is ``dobrushin_variation(tightest_influence(graph), order)``.
+    influence, and it is no upper bound. It yields only an order, and functions that compute bounds reject it. The
+    guarantee of this order is ``dobrushin_variation(tightest_influence(graph), order)``.
 
     Attributes:
         n_samples: Number of states in the sample.
@@ -331,8 +331,7 @@ class InfluenceEstimate:
 
         For a state and a pair (i, j) that shares a factor, consider the full conditionals of i for all states of j,
         with the other variables as sampled. The influence is the largest total variation distance between two of them.
-        States are skipped if, after a change of j, their neighbours forbid all states of i. Time O(S x entries x
-        states^2).
+        A sampled state is skipped if all states of i are forbidden for some state of j. Time O(S x entries x states^2).
 
         Args:
             graph: The graph.
@@ -348,7 +347,7 @@ class InfluenceEstimate:
             raise ValueError(f"`samples` must have shape [S, {len(compiled.sizes)}], got {states.shape}")
         if states.dtype.kind not in "iu" or not ((states >= 0) & (states < compiled.sizes)).all():
             raise ValueError("`samples` must be states of the graph's variables, 0 to K - 1")
-        pairs, sizes = pairwise_bound(compiled), compiled.sizes.tolist()  # pairs: for the pattern of shared factors
+        pairs, sizes = pairwise_bound(compiled), compiled.sizes.tolist()  # pairs: which variables share factors
         values = np.zeros(len(pairs.values))
         for i in range(len(sizes)):
             local, members = _factors_of(compiled, i)

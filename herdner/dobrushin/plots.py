@@ -13,13 +13,13 @@ from herdner.base.arrays import Floats, Int64s
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_MAX_POINTS = 4000  # of a curve; no screen shows more
+_MAX_POINTS = 4000  # number of points of a curve; more would not be visible
 
 
 def plot_guarantees(ax: Axes, curves: Mapping[str, Floats]) -> Axes:
     """Plot the Dobrushin variation of scans against the number of steps, as in DoGS17, Fig. 1.
 
-    The legend has the smallest value of each scan.
+    The legend shows the smallest value of each curve.
 
     Args:
         ax: Matplotlib axes to draw on.

@@ -1,4 +1,4 @@
-"""Dobrushin variation: a bound of the distance between a scan's sample and its target (DoGS17, Sec. 3, Theorem 8).
+"""Dobrushin variation: a bound on the distance of a Gibbs sample from its target (DoGS17, Sec. 3, Theorem 8).
 
 Let pi_T be the law of a Gibbs sampler's state after T steps, from any initial state. Its d-weighted total variation
 distance from the target pi is at most d^T B(q_T) .. B(q_1) 1. Here B(q) = I - diag(q)(I - C), d are the importances of
@@ -25,8 +25,8 @@ from herdner.graph.scan import Scan
 
 T = TypeVar("T", bound=np.generic)
 
-_LARGEST = 1e300  # the total variation never exceeds the sum of the importances
-_CHUNK = 2**20  # array elements in a chunk of a random scan
+_LARGEST = 1e300  # replaces coupling bounds that overflow; they bound probabilities, so this is valid
+_CHUNK = 2**20  # number of array elements that are computed at a time for a random scan
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -36,7 +36,7 @@ class ScanSteps:
     Attributes:
         order: int32[T], the variable of each step; None if the steps draw their variables.
         distributions: float64[T, V], the distribution from which each step draws its variable; None if ``order`` is
-            set. `numpy.broadcast_to` can repeat one row without memory.
+            set. `numpy.broadcast_to` can repeat one row without copies.
     """
 
     order: Int32s | None = None
@@ -52,11 +52,10 @@ class ScanSteps:
         """Convert a scan to a list of ``n_steps`` steps.
 
         Args:
-            scan: A `Scan`, which takes its order from the graph of ``influence``; the variables of the steps, int[T];
-                or probabilities, float[V] or [T, V], non-negative with sum 1 along the last axis. A scan with fewer
-                steps than ``n_steps`` is repeated.
-            influence: The influence bound, which gives the number of variables.
-            n_steps: Number of steps. The default is one sweep of a `Scan` or of float[V], and the whole list otherwise.
+            scan: A `Scan`; int[T], the variable of each step; or float[V] or float[T, V], distributions over variables
+                (non-negative, with sum 1 along the last axis). A scan with fewer steps than ``n_steps`` is repeated.
+            influence: The influence bound. A checkerboard scan takes its order from the graph of this bound.
+            n_steps: Number of steps. The default is V steps for a `Scan` or float[V], and all T steps otherwise.
 
         Raises:
             ValueError: The scan has none of these forms, or does not fit the influence bound.
@@ -170,7 +169,7 @@ def sparse_importance(n_variables: int, importance: Importance) -> tuple[Int32s,
 
 
 def unit_importance(n_variables: int, variables: Iterable[int | slice]) -> dict[int, float]:
-    """Return a vector with importance 1 for the variables ``variables`` and 0 for all others.
+    """Return a dictionary that gives the variables in ``variables`` importance 1; all others have importance 0.
 
     Args:
         n_variables: Number of variables.
@@ -190,12 +189,11 @@ def unit_importance(n_variables: int, variables: Iterable[int | slice]) -> dict[
 def dobrushin_variation(
     influence: Influence, scan: Scan | ArrayLike, importance: Importance = None, n_steps: int | None = None
 ) -> float:
-    """Return the Dobrushin variation of a scan, an upper bound of the sampling error (DoGS17, Definition 7).
+    """Return the Dobrushin variation of a scan, an upper bound on the sampling error (DoGS17, Definition 7).
 
-    It is V(q_1, .., q_T; d, C) in the paper.
-
-    It bounds the d-weighted total variation after the scan. A value above the sum of d gives no information. Time is
-    O(T x row entries), or O(T x entries) for scans that draw their variables.
+    The paper writes it as V(q_1, .., q_T; d, C). It bounds the d-weighted total variation distance from the target
+    after the scan. A value above the sum of d gives no information. Time is O(T x row entries), or O(T x entries) for
+    scans that draw their variables.
 
     Args:
         influence: The influence bound.
@@ -236,11 +234,10 @@ def variation_curve(
 
 
 def coupling_bounds(influence: Influence, scan: Scan | ArrayLike, n_steps: int | None = None) -> Floats:
-    """Return, for each variable, a bound of the probability that a coupled exact sample differs (DoGS17, Sec. 4).
+    """Return, for each variable, a bound on the probability that two coupled runs differ in it (DoGS17, Sec. 4).
 
-    The sampler is coupled with a run that has the target distribution.
-
-    The bound also holds for the total variation distance of the variable's marginal.
+    One run is the sampler, and the other run has the target distribution. The bound of a variable also bounds the total
+    variation distance of its marginal from the target.
 
     Args:
         influence: The influence bound.
@@ -256,7 +253,7 @@ def coupling_bounds(influence: Influence, scan: Scan | ArrayLike, n_steps: int |
 def marginal_bound(
     influence: Influence, scan: Scan | ArrayLike, variables: Iterable[int], n_steps: int | None = None
 ) -> float:
-    """Return an upper bound of the total variation distance of a joint marginal from the target (DoGS17, Definition 2).
+    """Return a bound on the total variation distance of a joint marginal from the target (DoGS17, Definition 2).
 
     The bound is at most 1.
 
@@ -273,7 +270,7 @@ def marginal_bound(
 def weighted_bound(
     influence: Influence, scan: Scan | ArrayLike, importance: Importance, n_steps: int | None = None
 ) -> float:
-    """Return an upper bound of the total variation distance weighted by the importance d (DoGS17, Definition 4).
+    """Return a bound on the d-weighted total variation distance from the target (DoGS17, Definition 4).
 
     The bound is at most the sum of d.
 
@@ -302,7 +299,7 @@ def coupling_vector(influence: Influence, steps: ScanSteps) -> Floats:
     else:
         for rows in _coupling_rows(influence, steps):
             b = rows[-1]
-    return np.fmin(b, _LARGEST)  # influences of user-supplied matrices can overflow, to inf or NaN
+    return np.fmin(b, _LARGEST)  # products of large user-supplied influences can overflow to inf or NaN
 
 
 def _coupling_rows(influence: Influence, steps: ScanSteps) -> Iterator[Floats]:
@@ -334,17 +331,17 @@ def _repeat_rows(rows: NDArray[T], n: int | None) -> NDArray[T]:
 
 
 def rate_bound(influence: Influence, scan: Scan, n_steps: int, importance: Importance = None) -> float:
-    """Return a closed-form upper bound of the Dobrushin variation of a scan (DoGS17, Proposition 9, after Hayes 2006).
+    """Return a closed-form upper bound on the Dobrushin variation of a scan (DoGS17, Proposition 9, after Hayes 2006).
 
     The bound is at most the sum of the importances d, and tends to 0 if a norm of C is below 1. `dobrushin_variation`
     is never larger and takes O(n_steps); this bound takes O(entries).
 
-    Let b be the bounds of the single variables, initially 1. Let k be the number of whole sweeps of V variables in T
-    steps.
+    Let b be the coupling bounds of the single variables, initially 1. Let k be the number of whole sweeps of V
+    variables in T steps.
 
-    * Infinity norm a: an update of variable i sets b_i to at most a max b, and changes no other. A sweep multiplies max
-      b by at most a. A random step gives (I - (I - C) / V) b, whose maximum is at most (1 - (1 - a) / V) max b. The
-      variation is at most ``|d|_1 a^k``, or ``|d|_1 (1 - (1 - a) / V)^T``.
+    * Infinity norm a: an update of variable i sets b_i to at most a max b, and changes no other bound. A sweep
+      multiplies max b by at most a. A random step gives (I - (I - C) / V) b, whose maximum is at most
+      (1 - (1 - a) / V) max b. The variation is at most ``|d|_1 a^k``, or ``|d|_1 (1 - (1 - a) / V)^T``.
     * 1-norm a: a random step multiplies the sum of b, initially V, by at most 1 - (1 - a) / V. In a sweep, let r_j be
       the part of column j that variables after j use with the new b_j, and s_j the rest. The new b' satisfies sum (1 -
       r_j) b'_j = sum s_j b_j <= sum (a - r_j) b_j <= a sum (1 - r_j) b_j, and 1 - r_j is in [1 - a, 1]. The variation
@@ -429,12 +426,12 @@ class TargetVariables:
 
 
 def all_variables() -> TargetVariables:
-    """Return target variables (whose marginals a scan shall estimate) that include all variables."""
+    """Select all variables as targets, that is, as variables whose marginals a scan shall estimate."""
     return TargetVariables()
 
 
 def selected_variables(*variables: int) -> TargetVariables:
-    """Return the target variables (whose marginals a scan shall estimate) with the indices ``variables``.
+    """Select the given variables as targets, that is, as variables whose marginals a scan shall estimate.
 
     Args:
         variables: Indices of the variables.
@@ -443,10 +440,10 @@ def selected_variables(*variables: int) -> TargetVariables:
 
 
 def uncertain_variables(probability: float = 0.05) -> TargetVariables:
-    """Select the variables whose most probable state is uncertain, as targets.
+    """Select as targets the variables whose most probable state is uncertain.
 
-    The probabilities are the marginals of the chains without links: of unary factors and factors of two consecutive
-    variables.
+    The probabilities are the marginals of the chains without links. Chains consist of the unary factors and the factors
+    of two consecutive variables.
 
     Args:
         probability: Select a variable if its most probable state has a probability below 1 - ``probability``.

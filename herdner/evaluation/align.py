@@ -25,7 +25,8 @@ class AlignedDocuments:
         documents: Gold documents with the predicted entities and without tags.
         n_retokenized: Number of documents whose tokens differed from the gold tokens.
         n_widened: Number of entities that were widened to the boundaries of gold tokens.
-        n_dropped: Number of entities that were left out because they touch no gold token, or only tokens of others.
+        n_dropped: Number of entities that were left out because they touch no gold token, or only gold tokens of other
+            entities.
     """
 
     documents: list[Document]
@@ -40,7 +41,7 @@ class AlignedDocuments:
             (self.n_widened, "entities were widened to the boundaries of gold tokens"),
             (
                 self.n_dropped,
-                "entities were left out, because another entity covers their gold tokens or they have none",
+                "entities were left out, because they touch no gold token or only gold tokens of other entities",
             ),
         )
         return [f"{count:,} {line}" for count, line in lines if count]
@@ -132,7 +133,10 @@ def _match_documents(gold: Sequence[Document], predicted: list[Document], name: 
 def _move_entities(
     entities: Sequence[Entity], guess: Document, reference: Document, name: str
 ) -> tuple[list[Entity], int]:
-    """Return the entities with their positions in the gold text, and the number of blank entities."""
+    """Return the entities with their offsets in the gold text, without those that are white space only.
+
+    Return also the number of entities that are left out.
+    """
     if guess.text == reference.text:
         return list(entities), 0
     source, target = _visible_positions(guess.text), _visible_positions(reference.text)
@@ -147,7 +151,7 @@ def _move_entities(
 
 
 def _visible_positions(text: str) -> NDArray[np.int64]:
-    """Return the indices of all characters of a text that are not white space."""
+    """Return the offsets of all characters of a text that are not white space."""
     return np.flatnonzero([not character.isspace() for character in text])
 
 

@@ -109,7 +109,7 @@ def ece(sample: EntityConfidences, binning: Binning, n_bins: int = N_BINS) -> fl
 
 
 def expected_ece(sample: EntityConfidences, binning: Binning, n_bins: int = N_BINS) -> float:
-    """Return the approximate mean of the expected calibration error (`ece`) of a perfectly calibrated tagger.
+    """Return the approximate mean of `ece` over random samples from a perfectly calibrated tagger.
 
     If each entity is correct with the probability of its confidence p, the gap of a bin is approximately normal with
     variance ``sum of p (1 - p)``. Its mean absolute value is ``sqrt(2 / pi)`` standard deviations.

@@ -132,7 +132,7 @@ def compare(
     swaps the outputs of each unit between the taggers with probability 1/2 (Noreen 1989; Yeh 2000). Its p-value is the
     share of swaps whose absolute difference is at least as large as the observed difference.
 
-    Exchanging A and B only changes signs.
+    Exchanging A and B reverses the sign of the differences and does not change the two-sided p-values.
 
     Args:
         gold: Gold documents.
@@ -142,8 +142,8 @@ def compare(
         n_resamples: Number of bootstrap samples, and of random swaps.
         level: Confidence level of the interval, in (0, 1).
         unit: Unit to resample or swap; None chooses "document" if there are two documents or more, else "sentence".
-            Resampling sentences shows smaller differences, but the sentences of one document are not independent. The
-            p-values are then too small for taggers that use the context of the whole document.
+            Resampling sentences detects smaller differences, but the sentences of one document are not independent.
+            Therefore the p-values are too small for taggers that use the context of the whole document.
         names: Names of A and B.
         tokens_per_second: Speeds of A and B, which are copied into the result.
 
@@ -248,11 +248,9 @@ def swapped_differences(
 ) -> Iterator[NDArray[np.float64]]:
     """Yield the differences in F1 between taggers B and A after random swaps of their outputs.
 
-    Swaps are made unit by unit.
-
-    Each unit is swapped with probability 1/2. Units with equal counts are ignored, because swapping them changes
-    nothing. Units with the same difference in counts, up to its sign, are drawn together: the number of swapped units
-    is binomial.
+    The outputs of each unit are swapped with probability 1/2. Units with equal counts are ignored, because swapping
+    them changes nothing. Units whose differences in counts are equal up to the sign form a group. The number of swapped
+    units of a group is drawn from a binomial distribution.
 
     Args:
         counts_a: int64[n_units, 3], correct, predicted and gold entities of A.

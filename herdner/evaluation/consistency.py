@@ -13,7 +13,7 @@ from herdner.text.document import Document
 from herdner.text.tags import Span
 
 NameTokens = tuple[str, ...]
-"""Tokens of a name as they are written. Upper and lower case differ."""
+"""Tokens of a name. Names that differ only in letter case are different names."""
 
 SHORT_FORM_WORD: Mapping[str, int] = {"ORG": 0, "PER": -1}
 """Index of the word that is the short form of a name, by label: the first of an organisation, the last of a person."""
@@ -57,7 +57,8 @@ class RepeatedNameCounts:
         n_differing: Repeated names whose mentions have different labels.
         n_occurring: Names that are tagged at least once and occur at least twice, tagged or not.
         n_partly_missed: Names that are tagged at one occurrence and untagged at another.
-        n_unlike_reference: Names in ``n_differing`` with a single label in the reference; None without reference.
+        n_unlike_reference: Names in ``n_differing`` that are also repeated in the reference, with a single label; None
+            without reference.
         n_correct: Repeated names whose every mention is in the reference, with the same boundaries and label; None
             without reference.
     """
@@ -100,8 +101,8 @@ def count_repeated_names(
 
     Args:
         documents: Tagged documents.
-        reference: Gold documents with the same tokens. They are needed because one name may correctly have several
-            labels in a document ("Washington"). None omits the counts that need them.
+        reference: Gold documents with the same tokens. They show which names correctly have several labels in a
+            document, such as "Washington". None: the counts that need gold documents are None.
 
     Returns:
         The counts.
@@ -124,7 +125,7 @@ def count_repeated_names(
 
 @dataclass(frozen=True, slots=True)
 class InconsistentName:
-    """Name to which a prediction gives several labels in one document.
+    """Name whose predicted mentions have different labels within one document.
 
     Attributes:
         document: Id of the document.
@@ -147,7 +148,7 @@ class InconsistentName:
 
 
 def find_inconsistent_names(gold: Sequence[Document], predicted: Sequence[Document], n: int) -> list[InconsistentName]:
-    """Find the most frequent names to which a prediction gives several labels in one document.
+    """Find the most frequent names whose predicted mentions have different labels within one document.
 
     Args:
         gold: Gold documents.
@@ -214,9 +215,9 @@ def find_repeated_names(documents: Sequence[Document]) -> list[RepeatedName]:
 def _untagged_occurrences(
     document: Document, names: Mapping[NameTokens, object], spans: Sequence[tuple[int, int]]
 ) -> Iterator[NameTokens]:
-    """Yield the name at each place where one of ``names`` occurs outside all spans.
+    """Yield each of ``names`` once for each of its occurrences outside all spans.
 
-    An occurrence that overlaps an earlier one of the same name is left out.
+    An occurrence that overlaps an earlier occurrence of the same name is left out.
     """
     lengths: dict[str, set[int]] = defaultdict(set)  # lengths of the names that begin with a token
     for name in names:
@@ -233,9 +234,9 @@ def _untagged_occurrences(
 
 
 def _untagged_ends(document: Document, spans: Sequence[tuple[int, int]]) -> list[int]:
-    """Return, for each token, the end of the untagged tokens that begin with this token; its own index if it is tagged.
+    """Return, for each token, the end of the run of untagged tokens that begins at this token.
 
-    Untagged tokens end at the next span or at the end of the sentence.
+    A run ends at the next span or at the end of the sentence. For a tagged token, return the index of the token.
     """
     ends = [0] * document.n_tokens
     for start, end in zip(document.sentence_offsets[:-1].tolist(), document.sentence_offsets[1:].tolist(), strict=True):
@@ -302,7 +303,7 @@ def find_short_forms(document: Document, words: Mapping[str, int] = SHORT_FORM_W
 
     An example is "Winam" after "Winam Ferries".
 
-    Words are separated by white space, so that "Coca-Cola" is one word. Upper and lower case differ.
+    Words are separated by white space, so that "Coca-Cola" is one word. Comparison is case-sensitive.
 
     Args:
         document: Gold document.
@@ -324,10 +325,10 @@ def find_short_forms(document: Document, words: Mapping[str, int] = SHORT_FORM_W
 
 @dataclass(frozen=True, slots=True)
 class InconsistentNames(Tabular):
-    """Table of names to which one prediction gives several labels in a document.
+    """Table of names whose mentions a tagger has labelled differently within one document.
 
     Attributes:
-        prediction: Name of the prediction.
+        prediction: Name of the tagger's output.
         names: The names, those with the most mentions first.
     """
 
@@ -364,7 +365,7 @@ class Consistency(Tabular):
     Attributes:
         repeated_names: Counts of repeated names, of the gold documents ("gold") and of each prediction.
         short_forms: Counts of short forms by prediction and label.
-        inconsistent_names: Names to which the first prediction gives several labels.
+        inconsistent_names: Names whose mentions have different labels in a document, in the first prediction.
     """
 
     header: ClassVar[tuple[str, ...]] = (
@@ -419,7 +420,7 @@ def measure_consistency(
     Args:
         gold: Gold documents.
         predicted: Predicted documents by the name of the prediction, with the gold tokens and in the same order.
-        n_names: Largest number of inconsistent names to list, of the first prediction.
+        n_names: Largest number of inconsistent names of the first prediction to list.
 
     Returns:
         Counts and inconsistent names.

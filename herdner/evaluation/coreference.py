@@ -1,7 +1,8 @@
 """Evaluation of names: MUC, B-cubed, CEAF-e and LEA compare clusters of mentions.
 
-A mention is identified by its offsets. Mentions that only one side has count as errors, except for MUC, which counts
-links only. All counts are summed over documents.
+A cluster contains all mentions of one name. A mention is identified by its offsets. Mentions that occur only in the
+gold clusters or only in the predicted clusters count as errors, except for MUC, which counts links only. All counts are
+summed over documents.
 
 Sources: Vilain et al. 1995 (MUC), Bagga and Baldwin 1998 (B-cubed), Luo 2005 (CEAF with the entity-based similarity
 phi 4), Moosavi and Strube 2016 (LEA).
@@ -44,12 +45,12 @@ class CoreferenceScore(NamedTuple):
 
     @property
     def precision(self) -> float:
-        """Share of the predicted clusters that is right; 0 if nothing is predicted."""
+        """Precision of the measure; 0 if nothing is predicted."""
         return self.precision_sum / self.n_predicted if self.n_predicted else 0.0
 
     @property
     def recall(self) -> float:
-        """Share of the gold clusters that is found; 0 if there are none."""
+        """Recall of the measure; 0 if there is no gold cluster."""
         return self.recall_sum / self.n_gold if self.n_gold else 0.0
 
     @property
@@ -59,7 +60,7 @@ class CoreferenceScore(NamedTuple):
         return 2 * self.precision * self.recall / total if total else 0.0
 
     def plus(self, other: CoreferenceScore) -> CoreferenceScore:
-        """Return the sum of two counts.
+        """Return the sums of the numerators and denominators of two scores.
 
         Args:
             other: Counts of the same measure on other documents.
@@ -68,7 +69,9 @@ class CoreferenceScore(NamedTuple):
 
 
 def muc(gold: Clusters, predicted: Clusters) -> CoreferenceScore:
-    """Return the counts of MUC: the links that gold and predicted clusters share; n mentions have n - 1 links.
+    """Return the counts of MUC, which counts the links that gold and predicted clusters share.
+
+    A cluster of n mentions has n - 1 links.
 
     Args:
         gold: Gold clusters.
@@ -89,7 +92,10 @@ def _muc_links(clusters: Clusters, owners: Mapping[Hashable, int]) -> tuple[int,
 
 
 def b_cubed(gold: Clusters, predicted: Clusters) -> CoreferenceScore:
-    """Return the counts of B-cubed: the sum over mentions of the share of its cluster that the other side agrees on.
+    """Return the counts of B-cubed, which compares the predicted cluster and the gold cluster of each mention.
+
+    For the precision, each predicted mention counts the share of its predicted cluster that is also in its gold
+    cluster. For the recall, each gold mention counts the share of its gold cluster that is also in its predicted one.
 
     Args:
         gold: Gold clusters.
@@ -110,7 +116,7 @@ def _shares(clusters: Clusters, owners: Mapping[Hashable, int]) -> tuple[float, 
 
 
 def ceaf_e(gold: Clusters, predicted: Clusters) -> CoreferenceScore:
-    """Return the counts of CEAF-e: the sum of the similarities phi 4 in the best one-to-one alignment of clusters.
+    """Return the counts of CEAF-e: the total similarity (phi 4) of clusters in their best one-to-one alignment.
 
     Args:
         gold: Gold clusters.
@@ -145,7 +151,8 @@ def ceaf_e(gold: Clusters, predicted: Clusters) -> CoreferenceScore:
 def lea(gold: Clusters, predicted: Clusters) -> CoreferenceScore:
     """Return the counts of LEA: the sum over clusters of the share of resolved links, weighted by cluster size.
 
-    A cluster of one mention has one link, which is resolved if the mention is alone on both sides.
+    Each pair of mentions of a cluster is a link. It is resolved if a cluster of the other side contains both mentions.
+    A cluster of one mention has one link, which is resolved if the other side contains the same cluster.
 
     Args:
         gold: Gold clusters.

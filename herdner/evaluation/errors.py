@@ -20,7 +20,7 @@ MATCH_KINDS: tuple[MatchKind, ...] = get_args(MatchKind)
 
 
 class SpanMatch(NamedTuple):
-    """Pair of a gold span and the matching predicted span; None takes the place of a span without a match.
+    """Pair of a gold span and its matching predicted span; the partner of a span without a match is None.
 
     Attributes:
         gold: Gold span; None if the predicted span is spurious.
@@ -98,7 +98,7 @@ def _overlaps(gold: Sequence[Span], predicted: Sequence[Span]) -> Iterator[tuple
 
 
 def match_documents(gold: Sequence[Document], predicted: Sequence[Document]) -> list[DocumentMatch]:
-    """Match the gold spans with the predicted spans of all documents, for the same spans as in `evaluate`.
+    """Match the gold spans with the predicted spans of all documents. The spans are those that `evaluate` compares.
 
     Args:
         gold: Gold documents.

@@ -22,9 +22,9 @@ class PartialRow:
 
     Attributes:
         matching: Matching scheme.
-        correct: Number of entities that match.
-        incorrect: Number of entities that overlap a gold entity and do not match.
-        partial: Number of entities that match partially. Each counts one half.
+        correct: Number of predicted entities that match a gold entity.
+        incorrect: Number of predicted entities that overlap a gold entity without matching it.
+        partial: Number of predicted entities that match a gold entity partially. Each counts one half.
         missed: Number of gold entities that overlap no predicted entity.
         spurious: Number of predicted entities that overlap no gold entity.
         precision: In [0, 1].
@@ -90,11 +90,9 @@ def partial_scores(gold: Sequence[Document], predicted: Sequence[Document]) -> P
 
 
 def _sentence_groups(pair: DocumentSpans) -> Iterator[tuple[list[Span], list[Span]]]:
-    """Yield the gold and predicted spans of each sentence.
+    """Yield the gold and predicted spans of each sentence, or of several sentences if a span crosses their border.
 
-    Sentences that a span joins stay together.
-
-    nervaluate takes quadratic time in the length of its input. Groups make the time linear and do not change the
+    nervaluate takes quadratic time in the length of its input. These groups make the time linear and do not change the
     result, because only overlapping spans are matched.
     """
     boundaries = [int(boundary) for boundary in pair.sentence_offsets]

@@ -62,8 +62,8 @@ class Scores(Tabular):
 
     Attributes:
         micro: Scores of all entities together.
-        macro: Mean of the scores of the labels that gold entities have. Labels that are only predicted count in
-            ``micro`` only.
+        macro: Mean of the scores of all labels that occur in the gold documents. Labels that occur only in the
+            predicted documents affect only ``micro``.
         per_label: Scores of each label that occurs in the gold or the predicted documents, sorted by label.
         n_documents: Number of documents.
         n_sentences: Number of sentences.
@@ -311,8 +311,8 @@ def bootstrap_sums(
 ) -> Iterator[NDArray[np.int64]]:
     """Draw bootstrap samples of the rows of ``counts`` with replacement, and yield the column sums of each sample.
 
-    The numbers of units with equal counts are drawn from a multinomial distribution. The distribution of the sums is
-    the same, and the computation is fast even for very many units.
+    Units with equal counts form a group, and the number of times that each group is drawn comes from a multinomial
+    distribution. The distribution of the sums is the same, and the computation is fast even for very many units.
 
     Args:
         counts: int64[n_units, n_columns].
@@ -328,7 +328,7 @@ def bootstrap_sums(
 
 
 def distinct_rows(rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the distinct rows of an array in the order of their first occurrence, and how often each row occurs.
+    """Return the distinct rows of an array in the order of their first occurrence, and the count of each row.
 
     Args:
         rows: int64[n, n_columns].

@@ -80,7 +80,7 @@ def markdown_table(header: Sequence[str], rows: Sequence[Sequence[str]], caption
 
 
 def percent(share: float) -> str:
-    """Return a share in [0, 1] as a percentage without sign: 0.5 becomes "50.00".
+    """Return a share in [0, 1] as a percentage without the percent sign: 0.5 becomes "50.00".
 
     Args:
         share: Number in [0, 1].

@@ -27,9 +27,8 @@ def chain_graph(
 ) -> FactorGraph:
     """Build linear chains that share one transition table.
 
-    The graph of a document under a chain CRF has this form.
-
-    Many short documents are decoded fastest as the sequences of one graph.
+    A linear-chain CRF defines such a graph for each document. Many short documents are decoded fastest if one graph
+    contains all of them as sequences.
 
     Args:
         unary: float[N, K], log-potentials of the states of each variable.
@@ -132,7 +131,9 @@ def boltzmann(
 
 
 def complete_graph(J: ArrayLike, h: ArrayLike = 0.0, n_variables: int | None = None) -> FactorGraph:
-    """Build an Ising model with an edge between every two variables, even if its coupling is 0; spins are -1, +1.
+    """Build an Ising model with an edge between every two variables, even if its coupling is 0.
+
+    The spin is -1 in state 0 and +1 in state 1.
 
     Args:
         J: Coupling of all edges, or float[V, V], symmetric with zero diagonal.
@@ -154,7 +155,7 @@ def complete_graph(J: ArrayLike, h: ArrayLike = 0.0, n_variables: int | None = N
         raise ValueError(f"h must be a number or have the shape ({n},), not {fields.shape}")
     if couplings.ndim:
         _check_symmetric(couplings, n, "J")
-    _check_size(n, n * (n - 1) / 2, 3)  # numpy.triu_indices uses integers of 64 bits
+    _check_size(n, n * (n - 1) / 2, 3)  # 3 copies: the indices of numpy.triu_indices have 64 bits
     left, right = np.triu_indices(n, 1)
     return _spins(
         _nodes(n),
@@ -242,7 +243,7 @@ def _spins(
 
 
 def _nodes(n: int, edges_each: int = 0) -> Int32s:
-    """Return the read-only indices 0 to n - 1, int32[n]; check that the indices and the edges fit into memory."""
+    """Return the indices 0 to n - 1 as a read-only int32[n]; check that the indices and the edges fit into memory."""
     if n > np.iinfo(np.int32).max:
         raise ValueError(f"a graph can have {np.iinfo(np.int32).max} variables (indices have 32 bits), not {n}")
     _check_size(n, n * edges_each)

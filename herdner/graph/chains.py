@@ -23,12 +23,12 @@ class ChainForm:
     States that a variable does not have are forbidden by -inf.
 
     Attributes:
-        order: int64[V], the variables path by path; None if that is 0 .. V - 1.
+        order: int64[V], the variables path by path; None if this order is 0 .. V - 1.
         offsets: int64[S + 1]; path s holds the positions ``offsets[s]`` to ``offsets[s + 1] - 1``.
         unary: float64[V, K], the unary log-potentials at each position.
         tables: float64[T, K, K], log-potentials of edges; row = state at the left position.
-        edge_table: int32[V], the table of the edge from the position before; None if all edges use table 0.
-        constant: Sum of the factors of no variables.
+        edge_table: int32[V], index of the table of the edge that ends at each position; None if all edges use table 0.
+        constant: Sum of the factors without variables.
     """
 
     order: Int64s | None
@@ -113,13 +113,14 @@ def constant_term(factors: Sequence[TableFactors]) -> float:
     total = sum((float((g.scale * g.tables[g.table_of_factor]).sum()) for g in factors if g.arity == 0), 0.0)
     if total == -np.inf:
         raise ImpossibleGraph(
-            "a factor with an empty scope is -inf, so every joint state is forbidden; observe other states"
+            "a factor with an empty scope is -inf, so every joint state is forbidden; change this factor or the"
+            " observed states"
         )
     return total
 
 
 def unary_table(sizes: Int32s, factors: Sequence[TableFactors]) -> Floats:
-    """Return the sum of the unary factors of each variable, added in the order of their groups.
+    """Return the sum of the unary factors of each variable. The groups are added in their order.
 
     Args:
         sizes: int32[V], the number of states of each variable.
@@ -143,7 +144,7 @@ def edge_tables(
 ) -> tuple[Floats, Int32s | None]:
     """Return the tables of the edges of paths. Rows are the states of the earlier variable.
 
-    Edges with the same terms share a table. If all edges use one table of the graph, it is not copied.
+    Edges with the same terms share a table. If all edges use one table of the graph, this table is not copied.
 
     Args:
         groups: Groups of factors of two variables.
@@ -153,8 +154,8 @@ def edge_tables(
         n_states: Largest number of states of a variable, K.
 
     Returns:
-        The tables, float64[T, K, K], row = state at the left position; and int32[V], the table of the edge that ends at
-        each position, or None if T is 1.
+        The tables, float64[T, K, K], row = state at the left position; and int32[V], the index of the table of the edge
+        that ends at each position, or None if T is 1.
     """
     if not groups:
         return np.zeros((1, n_states, n_states)), None
@@ -176,13 +177,13 @@ def edge_tables(
 
 
 def _is_tied(group: TableFactors, n_states: int) -> bool:
-    """Return True if all factors share one unscaled table and each lists its smaller variable first."""
+    """Return True if all factors share one unscaled table and each scope lists the lower variable index first."""
     whole = group.tables.shape == (1, n_states, n_states) and group.unscaled
     return whole and bool((group.scopes[:, 0] < group.scopes[:, 1]).all())
 
 
 def _describe_edge(pairs: Sequence[tuple[int, TableFactors]], factor: int) -> str:
-    """Return the words that name a two-variable factor in an error message, such as its index and its variables."""
+    """Return a description of a two-variable factor for an error message; ``factor`` is its index in all groups."""
     for g, group in pairs:
         if factor < len(group):
             return describe_factor(g, group, factor)

@@ -16,7 +16,7 @@ from herdner.graph.edges import MOST_CELLS, scaled_tables
 from herdner.graph.factors import TableFactors
 from herdner.graph.graph import ImpossibleGraph, UnsupportedGraph
 
-_CACHED = 2**17  # number of doubles that fit into a cache, so that their order does not matter
+_CACHED = 2**17  # number of doubles that fit into a cache; their order does not affect the speed
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,13 +39,14 @@ class Conditionals:
         unary_at: int64[V], the position of each variable's unary row in ``unary``.
         unary: float64, the unary rows, concatenated.
         starts: int64[V + 1], the first incidence of each variable.
-        row_at: int32[incidences], the position in ``rows`` of the row for other variables in state 0.
-        others_at: int64[incidences + 1], the first entry of each incidence in ``others`` and ``places``; None if all
-            factors are pairs: entry e then belongs to incidence e, with the place ``widths[i]``.
+        row_at: int32[incidences], the position in ``rows`` of the row for which all other variables are in state 0.
+        others_at: int64[incidences + 1], the first entry of each incidence in ``others`` and ``places``. None if all
+            factors are pairs; entry e then belongs to incidence e, and its place is ``widths[i]``.
         others: int32, the other variables of each incidence.
-        places: int32, the distance in ``rows`` between consecutive states of each entry of ``others``, or None.
+        places: int32, the distance in ``rows`` between the rows for consecutive states of each variable in ``others``.
+            None if all factors are pairs.
         rows: float64, the rows of all factors of two and more variables.
-        spread: float64[V], a bound on the difference between any two allowed states of a variable.
+        spread: float64[V], a bound on the difference between the log-potentials of two allowed states of a variable.
     """
 
     sizes: Int32s
@@ -62,7 +63,7 @@ class Conditionals:
 
     @cached_property
     def compiled(self) -> loops.CompiledConditionals:
-        """The conditionals as the compiled loops read them. Its constructor checks all positions."""
+        """Conditionals in the form that the compiled loops read. Building this form checks all indices."""
         return loops.CompiledConditionals(
             self.sizes, self.widths, self.unary_at, self.unary, self.starts, self.row_at,
             self.others_at, self.others, self.places, self.rows,
@@ -78,11 +79,10 @@ class Conditionals:
 
     @cached_property
     def padded(self) -> Conditionals:
-        """Copy of the conditionals in which each variable has a multiple of 4 factors.
+        """Copy of the conditionals in which the number of factors of each variable is a multiple of 4.
 
-        It exists only for graphs of pairs of two-state variables.
-
-        Factors that do not change the conditionals are added.
+        The added factors do not change the conditionals. The copy is valid only for graphs of pairs of two-state
+        variables.
 
         Loops read four pairs at a time, which saves mispredicted branches. If the rows do not fit into a cache, they
         are copied in the order in which the loops read them.
@@ -141,7 +141,7 @@ def conditionals(sizes: Int32s, factors: Sequence[TableFactors]) -> Conditionals
 
     Raises:
         ImpossibleGraph: The unary factors forbid all states of a variable.
-        UnsupportedGraph: The tables that are not tied need too much memory.
+        UnsupportedGraph: The rows of the distinct tables need too much memory.
         NotEnoughMemory: The conditionals do not fit into memory.
     """
     widths = np.where(sizes == 2, 1, (sizes + 3) // 4 * 4).astype(np.int32)
@@ -190,7 +190,7 @@ def conditionals(sizes: Int32s, factors: Sequence[TableFactors]) -> Conditionals
 
 
 def unary_rows(sizes: Int32s, widths: Int32s, factors: Sequence[TableFactors]) -> tuple[Floats, Int64s, Floats]:
-    """Return the sum of the unary factors of each variable, concatenated to one array.
+    """Return the sums of the unary factors of all variables, concatenated to one array of rows.
 
     Args:
         sizes: int32[V], the number of states of each variable.
@@ -241,10 +241,11 @@ class _FactorRows:
     def place(self, rows: list[Floats], at: int) -> tuple[Int64s, int]:
         """Append the blocks of rows to the list ``rows``, and return the position of each block.
 
-        The list has ``at`` numbers before.
+        Before the call, the arrays in ``rows`` hold ``at`` numbers in total.
 
         Returns:
-            int64[a, 2], the position of each block and the number of doubles of one term; and the next position.
+            int64[a, 2], the position of each block and its number of doubles for one term; and the position after the
+            last block.
         """
         starts: dict[int, int] = {}
         for block in self.blocks:
@@ -255,10 +256,10 @@ class _FactorRows:
         return np.array([[starts[id(block)], block[0].size] for block in self.blocks]), at
 
     def strides(self) -> Int32s:
-        """Return, for scope positions a and b, the stride of b's states in the rows of a's variable, int32[a, b].
+        """Return the distance between rows for consecutive states, int32[arity, arity].
 
-        In the rows of the variable at scope position a, consecutive states of the variable at scope position b are
-        [a, b] numbers apart.
+        Entry [a, b] is the distance in the rows of the variable at scope position a, if only the state of the variable
+        at scope position b changes.
         """
         arity, sizes = self.factors.arity, self.factors.tables.shape[1:]
         strides = np.zeros((arity, arity), np.int32)
@@ -271,7 +272,10 @@ class _FactorRows:
         return strides
 
     def spreads(self) -> Floats:
-        """Return the largest finite difference of two states' log-potentials, float64[scope positions, tables]."""
+        """Return the largest difference between finite log-potentials, float64[scope positions, tables].
+
+        The difference is between two states of the variable at the scope position.
+        """
         finite = [np.where(np.isfinite(block), np.abs(block), 0.0) for block in self.blocks]
         return np.array([block.max(axis=(1, 2), initial=0.0) for block in finite])
 
@@ -279,7 +283,7 @@ class _FactorRows:
 def _rows(values: Floats) -> Floats:
     """Convert log-potentials [tables, others .., K] to rows [tables, joint states of the others, width].
 
-    Rows without an allowed state are NaN.
+    Rows in which every state is forbidden are NaN.
     """
     n_states = values.shape[-1]
     values = values.reshape(len(values), -1, n_states)

@@ -59,7 +59,7 @@ class Reals:
         return points
 
     def select(self, variables: Int64s) -> Reals:
-        """Return the domains of the variables ``variables``.
+        """Return the domains of the variables listed in ``variables``.
 
         Args:
             variables: int64[N], the variables in the order of the result.
@@ -78,7 +78,7 @@ class DensityFactors:
         log_density: Function from float64[P, a] to float64[P], natural logarithms up to a constant.
         grad: Function from float64[P, a] to float64[P, a], the derivatives. None derives it by JAX (package ``jax``),
             which requires that ``log_density`` uses `jax.numpy`.
-        n_terms: Number of terms if the log-density is a sum over observations, else 0. With terms, both functions take
+        n_terms: Number of terms if the log-density is a sum over observations, else 0. Above 0, both functions take
             a second argument for mini-batches: int64[M], the terms to add up, or None for all.
         fixed: float64[F, A], the values that conditioning has fixed, and NaN for the a variables of the scope.
     """
@@ -146,7 +146,7 @@ class DensityFactors:
             terms: int64[M], the terms to add up; None is all.
 
         Raises:
-            ValueError: ``log_density`` returns another shape.
+            ValueError: ``log_density`` returns an array of the wrong shape.
         """
         at = self._arguments(points)
         values = np.asarray(self._call(self.log_density, at, terms), np.float64)
@@ -166,7 +166,7 @@ class DensityFactors:
             by: Multiplier of the gradient.
 
         Raises:
-            ValueError: ``grad`` returns another shape.
+            ValueError: ``grad`` returns an array of the wrong shape.
         """
         at = self._arguments(points)
         values = np.asarray(self._call(self.grad, at, terms), np.float64)
@@ -190,7 +190,7 @@ class DensityFactors:
     ) -> list[DensityFactors]:
         """Fix the observed variables, and return the factors of the remaining variables.
 
-        Factors with the same scope positions observed form one group.
+        Factors whose observed variables are at the same scope positions form one group.
 
         Args:
             values: float[V], the values of the observed variables; other entries are ignored.
@@ -233,7 +233,7 @@ class DensityGraph:
     Attributes:
         graph: The factor graph.
         factors: Groups of factors.
-        n_terms: Number of terms of groups with data, or 0.
+        n_terms: Number of terms of the groups whose log-density is a sum over observations; 0 if there are none.
     """
 
     graph: FactorGraph
@@ -264,9 +264,9 @@ class DensityGraph:
 
         Args:
             x: float[P, d], the points.
-            terms: int64[M], the terms of the data to add up, multiplied by n_terms / M; None is all. Terms drawn
-                uniformly make the estimate unbiased.
-            block: int[b], the variables whose derivatives are wanted; None is all.
+            terms: int64[M], the terms to add up; None means all. The sum is multiplied by n_terms / M, so that the
+                estimate is unbiased if the terms are drawn uniformly.
+            block: int[b], the variables whose derivatives are returned; None means all.
 
         Returns:
             float64[P, d], or float64[P, b] with ``block``.
@@ -339,8 +339,8 @@ def with_gradient(log_density: Callable[..., Any]) -> tuple[Callable[..., Floats
     Raises:
         MissingExtra: JAX is not installed.
     """
-    jax = import_extra("jax", "a density needs its gradient `grad`, or JAX to derive it")
-    # Older versions of JAX have it in jax.experimental.
+    jax = import_extra("jax", "density factors need a gradient function `grad`, or JAX to derive it")
+    # Older versions of JAX define enable_x64 in jax.experimental.
     in_64_bits = jax.enable_x64 if hasattr(jax, "enable_x64") else jax.experimental.enable_x64
 
     def in_numpy(function: Callable[..., Any]) -> Callable[..., Floats]:

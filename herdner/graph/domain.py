@@ -23,7 +23,7 @@ class Domains(Protocol):
         ...
 
     def points(self, x: ArrayLike) -> NDArray[Any]:
-        """Check points, the values of all variables, and return them as rows.
+        """Check points (values of all variables) and return them as rows.
 
         Args:
             x: One point [V], or P points [P, V].
@@ -37,7 +37,7 @@ class Domains(Protocol):
         ...
 
     def select(self, variables: Int64s) -> Domains:
-        """Return the domains of the variables ``variables``.
+        """Return the domains of the variables listed in ``variables``.
 
         Args:
             variables: int64[N], the variables in the order of the result.
@@ -69,7 +69,7 @@ class Discrete:
         sizes = frozen(sizes, np.int32, "sizes")
         if sizes.ndim != 1:
             raise ValueError(
-                f"sizes must be a list of the number of states of each variable, not of shape {sizes.shape}"
+                f"sizes must be a list with the number of states of each variable, got an array of shape {sizes.shape}"
             )
         if sizes.size and sizes.min() < 1:
             raise ValueError(f"variable {int(sizes.argmin())} has {int(sizes.min())} states; each needs at least one")
@@ -104,7 +104,7 @@ class Discrete:
         return points
 
     def select(self, variables: Int64s) -> Discrete:
-        """Return the domains of the variables ``variables``.
+        """Return the domains of the variables listed in ``variables``.
 
         Args:
             variables: int64[N], the variables in the order of the result.

@@ -1,4 +1,4 @@
-"""Edges of a graph: factors of two variables, and the tables that parallel factors add up to."""
+"""Edges of a graph: factors of two variables, and the sums of the tables of parallel factors."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def pair_keys(scopes: Int32s) -> Int64s:
 
 
 def describe_factor(g: int, group: TableFactors, factor: int = 0) -> str:
-    """Return the words that name a factor in error messages.
+    """Return a description of a factor for error messages: its index, its group and its variables.
 
     Args:
         g: Index of the group.
@@ -138,8 +138,8 @@ def merge_parallel_factors(factors: Sequence[TableFactors]) -> Sequence[TableFac
         factors: Groups of factors.
 
     Returns:
-        Groups without parallel factors; the argument itself if it has none. A merged factor lists its variables in the
-        order of the first factor of its pair.
+        Groups without parallel factors; ``factors`` itself if no factors are parallel. A merged factor lists its
+        variables in the order of the first factor of its pair.
     """
     pairs = [group for group in factors if group.arity == 2 and len(group)]
     scopes = np.concatenate([np.empty((0, 2), np.int32), *(group.scopes for group in pairs)])
@@ -171,7 +171,7 @@ def scaled_tables(group: TableFactors) -> tuple[Floats, Int32s]:
         group: A non-empty group of F factors.
 
     Returns:
-        The tables, float64[T, K1, ..]; and the table of each factor, int32[F].
+        The tables, float64[T, K1, ..]; and the index of the table of each factor, int32[F].
     """
     if group.unscaled:
         return group.tables, group.table_of_factor

@@ -93,9 +93,9 @@ class TableFactors:
         Args:
             scopes: int[F, a], the distinct variables of each factor.
             tables: float[T, K1, .., Ka], log-potentials, finite or -inf.
-            table_of_factor: int[F], the table of each factor. None is table 0 for all factors if T is 1, and one
-                table for each factor if T is F.
-            scale: float[F], finite; None is 1 for all factors.
+            table_of_factor: int[F], the table of each factor. None means table 0 for all factors if T is 1, and table
+                f for each factor f if T is F.
+            scale: float[F], finite; None means 1 for all factors.
 
         Raises:
             ValueError: The shapes do not fit, an index is out of range, an entry is NaN or +inf, or the finite
@@ -108,8 +108,8 @@ class TableFactors:
         n, arity = scopes.shape
         if tables.ndim != arity + 1:
             raise ValueError(
-                f"factors of {arity} variables need tables of {arity + 1} axes (the table, then the state of each"
-                f" variable), not of shape {tables.shape}"
+                f"`tables` of factors of {arity} variables must have {arity + 1} axes (table index, then the state of"
+                f" each variable), got shape {tables.shape}"
             )
         tables_used = _default_tables(n, len(tables)) if table_of_factor is None else table_of_factor
         tables_used = frozen_or_constant(tables_used, np.int32, "table_of_factor")
@@ -128,7 +128,7 @@ class TableFactors:
         object.__setattr__(self, "reach", reach)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Make copies by the constructor, which checks them."""
+        """Make `copy` and `pickle` call the constructor, which checks the arrays."""
         return TableFactors, (self.scopes, self.tables, self.table_of_factor, self.scale)
 
     def __len__(self) -> int:
@@ -159,21 +159,21 @@ class TableFactors:
             return f"table {at} holds NaN or +inf; log-potentials must be finite or -inf"
         scope, table, scale = self.scopes[at].tolist(), int(self.table_of_factor[at]), float(self.scale[at])
         messages = {
-            "negative": f"factor {at} has the scope {scope}; variables count from 0",
+            "negative": f"factor {at} has the scope {scope}; variables are numbered from 0",
             "repeated": f"factor {at} has the scope {scope}, which names a variable twice",
             "table": f"factor {at} uses table {table}, but the tables are 0 to {len(self.tables) - 1}",
             "scale": f"factor {at} has scale {scale}, which is not a finite number",
             "scales": f"the scales of factors 0 to {at} add up to more than {LARGEST:g} (factor {at} has scale"
             f" {scale:g}); use smaller scales and larger tables",
             "forbidding": f"factor {at} has scale {scale:g}, but its table {table} holds -inf, which needs a scale"
-            " above 0; keep the constraints in a group of their own",
+            " above 0; put hard constraints into a separate group",
             "reach": f"the log-potentials of factors 0 to {at} could add up to more than {LARGEST:g} (factor {at} has"
             f" the variables {scope}); use smaller log-potentials, or -inf in place of large penalties",
         }
         return messages[kind]
 
     def check(self, domains: Domains) -> None:
-        """Raise ``ValueError`` if a variable does not exist, or has a number of states other than its table axis.
+        """Raise ``ValueError`` if a variable does not exist, or if its table axis differs from its number of states.
 
         Args:
             domains: The domains of the graph's variables, `Discrete`.
@@ -204,9 +204,8 @@ class TableFactors:
     ) -> list[TableFactors]:
         """Fix the observed variables, and return the factors of the remaining variables.
 
-        Factors with the same scope positions observed form one group.
-
-        Equal slices of a table are stored once.
+        Factors whose observed variables are at the same scope positions form one group. Equal slices of a table are
+        stored once.
 
         Args:
             values: int[V], the states of the observed variables; other entries are ignored.
@@ -241,4 +240,7 @@ def _default_tables(n_factors: int, n_tables: int) -> Int32s:
         return constant(0, n_factors, np.int32)
     if n_tables == n_factors:
         return np.arange(n_factors, dtype=np.int32)
-    raise ValueError(f"table_of_factor must name one of the {n_tables} tables for each of the {n_factors} factors")
+    raise ValueError(
+        f"without table_of_factor, `tables` must have 1 table, or one for each of the {n_factors} factors, got"
+        f" {n_tables} tables"
+    )

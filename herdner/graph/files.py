@@ -56,7 +56,7 @@ def save_graph(path: str | os.PathLike[str], graph: FactorGraph) -> None:
 def load_graph(path: str | os.PathLike[str]) -> FactorGraph:
     """Read a graph from a file that `save_graph` has written.
 
-    Only arrays that the file holds in full are read, so that a file cannot claim more memory than its size.
+    An array is read only if the file holds all its elements, so a file cannot request more memory than its size.
 
     Args:
         path: Path of the file.
@@ -72,7 +72,7 @@ def load_graph(path: str | os.PathLike[str]) -> FactorGraph:
         return _graph(read_arrays(path, packed=False))
     except NpzError as error:
         raise GraphFileError(
-            f"{path}: not a graph file: {error}; expected .npz as herdner.save_graph writes it"
+            f"{path}: not a graph file: {error}; expected an .npz file that herdner.save_graph wrote"
         ) from None
     except (ValueError, TypeError, OverflowError) as error:
         raise GraphFileError(f"{path}: not a graph file: {' '.join(str(error).split())}") from None

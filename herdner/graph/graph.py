@@ -70,7 +70,10 @@ class FactorGraph:
         object.__setattr__(self, "names", None if names is None else _check_names(names, self.n_variables))
         object.__setattr__(self, "shape", None if shape is None else tuple(int(side) for side in shape))
         if self.shape is not None and math.prod(self.shape) != self.n_variables:
-            raise ValueError(f"shape {self.shape} does not have {self.n_variables} variables")
+            raise ValueError(
+                f"a grid of shape {self.shape} has {math.prod(self.shape)} variables, but the graph has"
+                f" {self.n_variables}"
+            )
 
     def __repr__(self) -> str:
         """Return the numbers of variables, states and factors in one line."""
@@ -120,7 +123,7 @@ class FactorGraph:
         return together[together != variable]
 
     def index(self, variable: int | str) -> int:
-        """Return the index of a variable.
+        """Return the index of a variable, given its name or its index.
 
         Args:
             variable: Name or index of the variable; an index is returned as it is.
@@ -135,7 +138,7 @@ class FactorGraph:
         return self.names.index(variable)
 
     def by_name(self, values: ArrayLike) -> dict[str, NDArray[Any]]:
-        """Return the values of each variable by its name.
+        """Return a dictionary from the name of each variable to its values.
 
         Args:
             values: One entry or row per variable, such as the marginals [V, K] of a result.
@@ -164,14 +167,17 @@ class FactorGraph:
     def _rows(self, values: ArrayLike) -> NDArray[Any]:
         rows = np.asarray(values)
         if rows.ndim == 0 or len(rows) != self.n_variables:
-            raise ValueError(f"values must have one row for each of {self.n_variables} variables, got {rows.shape}")
+            raise ValueError(
+                f"values must have one row for each of {self.n_variables} variables, got shape {rows.shape}"
+            )
         return rows
 
     def condition(self, observed: Mapping[int, float] | Mapping[str, float]) -> FactorGraph:
         """Fix the observed variables, and return the graph of the remaining variables in their original order.
 
-        Its log-potential at a point equals that of this graph at the point completed by the observed values: factors
-        whose variables are all observed become constants. The remaining variables keep their names.
+        The log-potential of the new graph at a point equals the log-potential of this graph at the same point,
+        completed by the observed values. Factors whose variables are all observed become constants. The remaining
+        variables keep their names.
 
         Args:
             observed: The value of each observed variable, by index or by name.
@@ -195,9 +201,9 @@ class FactorGraph:
 
 
 def _check_names(names: Sequence[str], n_variables: int) -> tuple[str, ...]:
-    """Check that the names of the variables are distinct texts, one for each variable."""
+    """Check that the names are distinct strings, one for each variable, and return them as a tuple."""
     if isinstance(names, str) or not all(isinstance(name, str) for name in names):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise ValueError("names must be a list of texts, one for each variable")
+        raise ValueError("names must be a list of strings, one for each variable")
     if len(names) != n_variables:
         raise ValueError(f"names must have one name for each of {n_variables} variables, got {len(names)}")
     if len(set(names)) < len(names):

@@ -1,4 +1,4 @@
-"""Recognition of grids with equal pairs along each axis, whose neighbours a loop computes without lists."""
+"""Recognition of grids with equal factors along each axis. Loops compute their neighbours, and need no lists."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class GridForm:
         columns: Number of columns.
         wraps: True if the grid wraps around.
         unary: float64[V], log-odds of state 0 against state 1 under the unary factors.
-        sides: float64[4, 2], log-odds that the neighbour above, below, left and right adds in state 0 and 1.
+        sides: float64[4, 2], the log-odds added by the neighbour above, below, left and right, if it has state 0 or 1.
         spread: Bound on the absolute value of finite log-odds.
     """
 

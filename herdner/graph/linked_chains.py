@@ -21,8 +21,8 @@ class LinkedChains:
 
     Attributes:
         form: The chains, runs of consecutive variables.
-        scopes: int32[E, 2], the links, no two of the same variables.
-        table_of_edge: int32[E], the table of each link.
+        scopes: int32[E, 2], the two variables of each link. No two links join the same pair.
+        table_of_edge: int32[E], index of the table of each link.
         tables: float64[T, K, K], log-potentials of links.
     """
 
@@ -82,8 +82,8 @@ def _runs(sizes: Int32s, factors: Sequence[TableFactors], near: Sequence[TableFa
 def _links(groups: Sequence[TableFactors], n_states: int) -> tuple[Int32s, Int32s, Floats]:
     """Return the links [E, 2], the table index of each link, and the tables [T, K, K].
 
-    The links of several groups are sorted by their variables, so that sums over links are added in one order and have
-    the same bits.
+    The links of several groups are sorted by their variables. Sums over links are thus added in the same order, and are
+    bitwise reproducible.
     """
     distinct = merge_parallel_factors(groups)
     scopes, table_of_edge = [np.empty((0, 2), np.int32)], [np.empty(0, np.int32)]

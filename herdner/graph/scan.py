@@ -100,7 +100,7 @@ def random_scan() -> Scan:
 def checkerboard_scan() -> Scan:
     """Return the scan that updates the variables of one colour after another, for a greedy colouring of the graph.
 
-    Variables of one colour share no factor, so several threads can share a sweep. On a grid that does not wrap around
+    Variables of one colour share no factor, so several threads can share a sweep. On a grid that does not wrap around,
     the colours are those of a checkerboard.
     """
     return Scan("checkerboard")

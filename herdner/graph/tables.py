@@ -33,12 +33,12 @@ class TableGraph:
         source: Function that builds the graph.
         links: Function that lays out chains and links without building the graph, or returns None if it cannot. With
             this function, sum-product always passes messages along the links, even if chains and links together form
-            paths. So the result for a part of the graph does not depend on other parts.
+            paths. Therefore the result for one connected component does not depend on the other components.
     """
 
     source: Callable[[], FactorGraph]
     links: Callable[[], LinkedChains | None] | None = None
-    _layouts: dict[type, Any] = field(default_factory=dict[type, Any], init=False, repr=False)  # a form or the obstacle
+    _layouts: dict[type, Any] = field(default_factory=dict[type, Any], init=False, repr=False)  # a form or an error
 
     @cached_property
     def graph(self) -> FactorGraph:
@@ -119,7 +119,7 @@ def compile_tables(graph: Graph) -> TableGraph:
     if isinstance(graph, TableGraph):
         return graph
     if not isinstance(graph, FactorGraph):  # pyright: ignore[reportUnnecessaryIsInstance]  # a public function
-        raise TypeError(f"expected a FactorGraph, such as herdner.ising() makes, not {type(graph).__name__}")
+        raise TypeError(f"expected a FactorGraph, such as the result of herdner.ising(), not {type(graph).__name__}")
     _domains(graph)
     _tables(graph)
     return TableGraph(lambda: graph)
@@ -137,7 +137,7 @@ def _tables(graph: FactorGraph) -> tuple[TableFactors, ...]:
         other = next(group for group in graph.factors if not isinstance(group, TableFactors))
         raise ValueError(f"discrete backends need table factors, not {type(other).__name__}")
     for group in factors:
-        group.check(graph.domains)  # again, because Python can alter a graph and its copies
+        group.check(graph.domains)  # checked again, because callers can alter a graph after its construction
     if not sum(group.reach for group in factors) <= LARGEST:
         g = max(range(len(factors)), key=lambda g: factors[g].reach)
         raise ValueError(

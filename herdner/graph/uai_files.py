@@ -32,7 +32,7 @@ _KINDS = ("MARKOV", "BAYES")
 
 
 class _Tokens:
-    """Tokens (numbers and words) of a file, read one after the other; error messages name the line of the token."""
+    """Tokens (numbers and words) of a file, read in order; error messages name the line of the token."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = str(path)
@@ -137,7 +137,7 @@ def read_uai(path: str | os.PathLike[str]) -> FactorGraph:
     kind = tokens.word("MARKOV or BAYES")
     if kind.upper() not in _KINDS:
         raise tokens.error(f"expected MARKOV or BAYES, got {kind[:40]!r}")
-    room = len(tokens.tokens)  # bounds counts, so that a file cannot claim more memory than its length
+    room = len(tokens.tokens)  # upper limit of all counts: a malformed file cannot request more memory than its length
     n = tokens.integer("the number of variables", 0, room)
     sizes = np.array([tokens.integer("a number of states", 1, 2**31 - 1) for _ in range(n)], np.int32)
     n_factors = tokens.integer("the number of factors", 0, room)
@@ -217,7 +217,7 @@ def read_evidence(path: str | os.PathLike[str], graph: FactorGraph | None = None
         return {}
     sizes = None if graph is None else compile_tables(graph).sizes
     most = 2**31 - 1 if sizes is None else len(sizes) - 1
-    # Files of the competition of 2010 begin with the number of samples, 1, which makes the number of words even.
+    # Files of the 2010 competition begin with the number of samples, 1. Only these have an even number of words.
     if len(tokens.tokens) % 2 == 0 and tokens.tokens[0] == "1":
         tokens.integer("the number of samples", 1, 1)
     count = tokens.integer("the number of observed variables", 0, len(tokens.tokens))
@@ -252,7 +252,7 @@ def format_marginals(marginals: Floats, sizes: Int32s) -> str:
 
     Args:
         marginals: float64[V, K], the probability of each state of each variable.
-        sizes: int32[V], number of states of each variable; further columns of ``marginals`` are left out.
+        sizes: int32[V], number of states of each variable; columns of ``marginals`` beyond this number are omitted.
     """
     parts = [str(len(sizes))]
     for row, size in zip(marginals.tolist(), sizes.tolist(), strict=True):

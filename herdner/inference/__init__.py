@@ -1,4 +1,4 @@
-"""Inference: backends by name, and algorithms for many chains at once (`herdner.inference.linear_chain`)."""
+"""Inference backends, which are built by name, and algorithms for linear chains (`herdner.inference.linear_chain`)."""
 
 from __future__ import annotations
 

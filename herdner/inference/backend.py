@@ -36,7 +36,10 @@ class Interrupted(KeyboardInterrupt):
             result: The result of the updates before the interruption.
         """
         self.result = result
-        super().__init__(f"stopped after {result.n_updates} updates; the attribute result holds what was recorded")
+        super().__init__(
+            f"stopped after {result.n_updates} updates by Ctrl-C; the attribute `result` of this error holds"
+            " the results so far"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +48,7 @@ class Capabilities:
 
     Attributes:
         start: "state" if the backend begins at a joint state and draws one if none is passed; "option" if one of its
-            options chooses the beginning instead; "nothing" if it ignores ``start``.
+            options chooses the start instead; "nothing" if it ignores ``start``.
         record: Fields of `herdner.Record` that it can record besides ``best``.
         linked: True if it supports documents with links, false if only chains or small graphs.
     """
@@ -93,7 +96,7 @@ class Backend(Protocol):
             graph: The graph.
             seed: Source of randomness; the same seed gives the same result. Deterministic backends ignore it.
             start: int[V], the joint state to begin with; ignored if ``capabilities.start`` is "nothing".
-            record: Contents of the result, in place of the backend's option; None is the option.
+            record: Results to record, in place of the backend's option ``record``; None uses this option.
 
         Returns:
             The result.

@@ -26,9 +26,9 @@ class Diagnostics:
     Attributes:
         variables: int64[N], the variables.
         r_hat: float64[N], split R-hat of the indicators [x = state], the maximum over the states. It is near 1 if the
-            halves of all runs agree, and inf if each half is constant and they differ.
-        ess: float64[N], the effective sample size: the number of independent draws with the same error of
-            P(x = state), the minimum over the states. For herded samples it can exceed the number of draws.
+            halves of all runs agree, and inf if each half is constant but the halves differ.
+        ess: float64[N], the effective sample size: the number of independent draws that would estimate P(x = state)
+            with the same error; the minimum over the states. For herded samples it can exceed the number of draws.
         constant: bool[N], true if the variable had one state in all draws. R-hat is then 1 and ess the number of draws,
             which shows agreement of the runs but not mixing.
     """
@@ -94,7 +94,7 @@ def _diagnose_variable(arviz: Any, draws: Int32s) -> tuple[float, float, bool]:
 
 
 def _diagnose_indicator(arviz: Any, draws: Floats) -> tuple[float, float]:
-    """Return R-hat and the effective sample size of a sequence [C, S] of 0 and 1 that is not constant."""
+    """Return R-hat and the effective sample size of an array [C, S] of 0 and 1 that is not constant."""
     half = draws.shape[1] // 2
     # Split here because ArviZ refuses to split a single run.
     halves = np.concatenate([draws[:, :half], draws[:, -half:]])

@@ -28,12 +28,12 @@ from herdner.base.arrays import Floats, Int32s
 from herdner.graph.graph import ImpossibleGraph
 from herdner.inference.elimination_order import EliminationOrder, ReducedGraph
 
-LINEAR_RANGE = 300.0  # a table whose entries span fewer nats is stored as numbers, other tables as logarithms
-BUCKET_RANGE = 600.0  # tables that together span at most this many nats are multiplied as numbers without underflow
-COMBINED_PART = 32  # a table of several factors has at most 1/32 of the rows of its bucket
-COMBINED_ROWS = 64  # or at most 64 rows, where this is more
-DISTRIBUTION_COST = 2.0  # time of a table cell in the second pass, in the time of a cell in the first
-_EARLY_SHARE = 0.05  # part of the time limit before the speed is measured
+LINEAR_RANGE = 300.0  # tables whose log-potentials span fewer nats are stored as potentials, others as logarithms
+BUCKET_RANGE = 600.0  # potentials of tables that together span at most this many nats multiply without underflow
+COMBINED_PART = 32  # a table merged from several factors has at most 1/32 as many cells as its bucket has rows
+COMBINED_ROWS = 64  # or at most this many cells, if that is more
+DISTRIBUTION_COST = 2.0  # time per table cell in the second pass, relative to the first pass
+_EARLY_SHARE = 0.05  # fraction of the time limit after which the measured speed predicts the end
 _SLICE_BLOCKS = 1024  # blocks per call of the C loop, which takes a fraction of a second; Ctrl-C acts between calls
 
 
@@ -43,7 +43,7 @@ class OutOfTime(Exception):
 
 @dataclass(slots=True, eq=False)
 class EliminationClock:
-    """Time limit of an elimination. The measured speed predicts the end, so that hopeless runs stop early.
+    """Time limit of an elimination. The measured speed predicts the end, so that slow runs stop early.
 
     Attributes:
         seconds: Time limit in seconds, from the creation of the clock.
@@ -64,7 +64,8 @@ class EliminationClock:
             n_cells: Number of cells.
 
         Raises:
-            OutOfTime: The time is over, or the remaining cells would take 1.5 times as long as the remaining time.
+            OutOfTime: The time limit has passed, or the remaining cells would take more than 1.5 times the remaining
+                time.
         """
         self.done += n_cells
         elapsed = perf_counter() - self.began
@@ -77,7 +78,7 @@ class EliminationClock:
 
 @dataclass(slots=True, eq=False)
 class BucketTable:
-    """Table of potentials or of their logarithms, scaled to a largest potential of 1.
+    """Table of potentials, or of their logarithms, scaled so that the largest potential is 1.
 
     Attributes:
         values: float64[cells], potentials with maximum 1 or logarithms with maximum 0, as a flat array.
@@ -242,7 +243,7 @@ class BucketTree:
         return tables
 
     def factor_belief(self, tables: Sequence[Floats | None], factor: int, axes: tuple[int, ...]) -> Floats:
-        """Return the joint marginal of some of the variables of a factor of the reduced graph.
+        """Return the joint marginal of the variables at the given axes of a factor of the reduced graph.
 
         Args:
             tables: Beliefs of the tables in ``factors``, as `Messages.distribute` returns them.
@@ -266,7 +267,7 @@ class BucketTree:
         """Eliminate all variables in order, and return the messages of all buckets.
 
         Args:
-            maximise: Take maxima in place of sums, so that the total is the largest log-potential in place of log Z.
+            maximise: Take maxima in place of sums; the total is then the largest log-potential, not log Z.
 
         Returns:
             The messages of all buckets.
@@ -361,11 +362,11 @@ class Messages:
         """Compute the marginals by a second pass over the buckets, in reverse elimination order.
 
         Args:
-            with_factors: Compute the marginals of the tables of factors too.
+            with_factors: Also compute the marginals of the tables in ``BucketTree.factors``.
 
         Returns:
-            float64[K] for each variable of the reduced graph; and the marginal of each table in ``BucketTree.factors``
-            as a flat array, or None for each without ``with_factors``.
+            The marginal float64[K] of each variable of the reduced graph; and the marginal of each table in
+            ``BucketTree.factors`` as a flat array, or a list of None without ``with_factors``.
 
         Raises:
             OutOfTime: The passes would exceed the time limit.
@@ -398,7 +399,7 @@ class Messages:
         """Add the marginals of a bucket's tables to ``beliefs``; return the marginal of the bucket's variable."""
         bucket = _bucket(inputs, in_logs, node, beliefs)
         own = self.tables[place]
-        # The message before scaling: divided by it, each row of the bucket's product adds up to 1.
+        # The unscaled message: each row of the bucket's product, divided by its message entry, adds up to 1.
         message = own.as_logs() + self.offsets[place] if in_logs else own.values * math.exp(self.offsets[place])
         n_slices = bucket.n_slices
         per_slice = bucket.n_blocks // n_slices
@@ -414,7 +415,7 @@ class Messages:
             for number in range(n_slices)
             for first, last in _pieces(per_slice, _SLICE_BLOCKS)
         ]
-        if n_slices == 1 or len(pieces) > n_slices:  # pieces of one slice add to the same cells: no threads
+        if n_slices == 1 or len(pieces) > n_slices:  # pieces of one slice write the same cells
             for piece in pieces:
                 one_slice(piece)
         else:
@@ -445,8 +446,8 @@ class Messages:
 def best_states(messages: Messages, n_best: int) -> Int32s:
     """Search best-first for the ``n_best`` joint states of largest log-potential; return the best state first.
 
-    The search sets the variables in the opposite order of elimination. Messages that are maxima give the exact value of
-    the best completion of each partial state, so the search expands only partial states of results.
+    The search sets the variables in reverse elimination order. Messages that are maxima give the exact value of the
+    best completion of each partial state, so the search expands only partial states that lead to a result.
 
     Args:
         messages: Messages that are maxima. Messages that are sums are allowed if ``n_best`` is 1; the result is then a
@@ -468,7 +469,7 @@ def best_states(messages: Messages, n_best: int) -> Int32s:
         state = np.zeros(n, np.int32)
         for node, x in zip(reversed(tree.nodes[place:]), prefix, strict=True):
             state[node.variable] = x
-        # Complete the state at once; the other states of each variable go to the queue.
+        # Complete the state greedily; the other states of each variable go to the queue.
         while place:
             place -= 1
             row = messages.log_rows(place, state[None])[0]
@@ -485,7 +486,7 @@ def best_states(messages: Messages, n_best: int) -> Int32s:
 
 
 def _best_state(messages: Messages) -> Int32s:
-    """Set the variables in the opposite order of elimination, each to its best state; return the state int32[n]."""
+    """Set the variables in reverse elimination order, each to its best state; return the joint state int32[n]."""
     tree = messages.tree
     state = [0] * len(tree.nodes)
     for node in reversed(tree.nodes):

@@ -18,7 +18,7 @@ from herdner.graph.factors import TableFactors
 from herdner.graph.graph import ImpossibleGraph
 from herdner.graph.tables import TableGraph
 
-_WORDS_PER_SECOND = 5e8  # of the adjacency matrix, at least, that the search for an order reads
+_WORDS_PER_SECOND = 5e8  # lower bound on the speed at which the search reads words of the adjacency matrix
 LARGEST_LOG2_CELLS = 60.0  # log2 of the largest number of cells of a bucket in an order; no machine can store more
 
 
@@ -32,9 +32,10 @@ class ReducedGraph:
         scopes: Variables of each factor of the reduced graph, as indices into ``variables``, in ascending order.
         tables: Log-potentials of each factor of the reduced graph.
         constant: Sum of the log-potentials of all original factors without remaining variables.
-        hosts: Host of each original factor (in the order of groups, then of factors in a group): the index of the
-            reduced factor that contains it, and the axes of the reduced factor that correspond to the remaining
-            variables of the original factor, in the order of its scope. The index is -1 if no variable remains.
+        hosts: Host of each original factor, in the order of groups and of factors in a group. A host is the index of
+            the reduced factor that contains the original factor, and the axes of this reduced factor. The axes belong
+            to the remaining variables of the original factor, in the order of its scope. The index is -1 if no variable
+            remains.
     """
 
     states: list[NDArray[np.int64]]
@@ -97,7 +98,7 @@ _reduced_graphs: WeakKeyDictionary[TableGraph, ReducedGraph] = WeakKeyDictionary
 
 
 def reduce_tables(compiled: TableGraph) -> ReducedGraph:
-    """Reduce a compiled graph by `reduce_graph`. The reduced graph is stored as long as the compiled graph exists.
+    """Reduce a compiled graph by `reduce_graph`, and cache the reduced graph as long as the compiled graph exists.
 
     Args:
         compiled: The graph.
@@ -114,7 +115,7 @@ def reduce_tables(compiled: TableGraph) -> ReducedGraph:
 def reduce_graph(sizes: Int32s, groups: Sequence[TableFactors]) -> ReducedGraph:
     """Remove impossible states and variables with a single possible state, and merge factors into larger factors.
 
-    A state is impossible if some factor has only entries of -inf at that state, among the possible states of its other
+    A state of a variable is impossible if some factor is -inf at this state for all possible states of its other
     variables (generalised arc consistency).
 
     Args:
@@ -274,7 +275,7 @@ def find_elimination_order(
 ) -> EliminationOrder:
     """Search for a cheap elimination order by three greedy rules with random restarts.
 
-    The rules eliminate next the variable with the least fill, the least weighted fill or the smallest bucket. The
+    The three rules choose the next variable by the least fill, the least weighted fill and the smallest bucket. The
     number of restarts grows with the cost of the best order, so the search takes a small part of the time of
     inference. Without a time limit, the result does not depend on the speed of the machine.
 

@@ -1,4 +1,4 @@
-"""Message passing on factor graphs of any arity: the layout for the compiled loops, and the schedules."""
+"""Message passing on graphs with factors of any arity: the layout for the compiled loops, and the schedules."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from herdner.inference.elimination_order import ReducedGraph
 Schedule = Literal["flooding", "residual"]
 """Order of messages: all simultaneously in each sweep, or the message with the largest residual first."""
 
-_BYTES_PER_CELL = 24  # of a table: as logarithms twice, and as numbers
-_BYTES_PER_ENTRY = 64  # of a message, with the positions of its slot
+_BYTES_PER_CELL = 24  # for a table cell, which is stored twice as a logarithm and once as a potential
+_BYTES_PER_ENTRY = 64  # for an entry of a message and the indices of its slot
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -29,7 +29,7 @@ class FactorLayout:
     A slot is one variable of one factor.
 
     Attributes:
-        sizes: int32[V], number of states of each variable. Each variable has a factor.
+        sizes: int32[V], number of states of each variable. Each variable has at least one factor.
         scope: int32[S], the variable of each slot.
         factor_at: int64[F + 1], the first slot of each factor.
         tables: float64, the log-potentials of all factors, one table after the other. The log-potentials of a factor
@@ -89,17 +89,19 @@ class MessagePassing:
 
     Attributes:
         layout: The graph.
-        n_sweeps: Largest number of sweeps. The residual schedule computes as many messages as these sweeps.
-        tolerance: The messages have converged if a sweep changes no message, on a scale from 0 to 1, and no marginal
-            probability by more than this, times ``damping``.
+        n_sweeps: Largest number of sweeps. The residual schedule computes at most as many messages as this number of
+            sweeps.
+        tolerance: The messages have converged if a sweep changes no message (on a scale from 0 to 1) and no marginal
+            probability by more than ``tolerance * damping``.
         damping: Weight of a new message against the previous one, in the log domain; 1 is undamped.
         schedule: Order of the messages.
-        seconds: Time in seconds after which no messages are computed; None is unlimited.
+        seconds: Time limit in seconds; None is unlimited.
         maximise: Take maxima in place of sums.
         loop: The compiled loop with all messages.
         n_messages: Number of messages that were computed.
         converged: True if the messages have converged.
-        residual: Largest change of a message or a marginal probability in the last sweep; infinite before it.
+        residual: Largest change of a message or a marginal probability in the last sweep; infinite before the first
+            sweep.
     """
 
     layout: FactorLayout
@@ -149,7 +151,7 @@ class MessagePassing:
                 self.loop.restart_residuals()
 
     def _sweep(self, until: float) -> None:
-        """Update all messages once; after the time ``until`` the sweep stays incomplete."""
+        """Update all messages once; stop within the sweep if the time ``until`` has passed."""
         at, n_factors = 0, len(self.layout.weights)
         while True:
             at = self.loop.sweep(at)

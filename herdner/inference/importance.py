@@ -1,10 +1,11 @@
 """Estimates of log Z from the weights of annealed importance sampling in both directions.
 
 A forward run starts at a sample of a reference distribution with known log Z and ends at the graph (Neal 2001). The
-mean of its weights estimates the ratio of both partition functions, and its logarithm is too small on average. A
-reverse run starts at a sample of the graph; the mean of its inverse weights gives an estimate that is too large on
-average (Grosse, Ghahramani and Adams 2015). If forward runs can end at impossible states, the reverse estimate is too
-large even for many runs; Bennett's ratio is not affected. Bennett's acceptance ratio combines both (Bennett 1976).
+mean of the forward weights estimates the ratio of the two partition functions; the logarithm of this mean is too small
+on average. A reverse run starts at a sample of the graph; the mean of its inverse weights gives an estimate that is too
+large on average (Grosse, Ghahramani and Adams 2015). Bennett's acceptance ratio combines both directions (Bennett
+1976). If forward runs can end at impossible states, the reverse estimate is too large even for many runs; Bennett's
+estimate is not affected.
 """
 
 from __future__ import annotations
@@ -59,7 +60,8 @@ def importance_interval(forward: Floats, reverse: Floats, rng: np.random.Generat
     """Return an interval that contains log Z with a probability of about 0.95 or more.
 
     The interval is the union of the bootstrap intervals of three estimates: forward runs alone, reverse runs alone, and
-    Bennett's acceptance ratio. If both directions overlap little, the first two are far apart.
+    Bennett's acceptance ratio. If the weights of the two directions overlap little, the first two intervals are far
+    apart.
 
     Args:
         forward: float64[N], log-weights of forward runs.

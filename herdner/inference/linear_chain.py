@@ -3,7 +3,7 @@
 Arguments common to all functions, in natural logarithms:
 
 * ``unary``: float64[N, K], log-potentials of the states of all tokens.
-* ``transition``: float64[K, K], log-potentials of consecutive states (row = left state), tied over all edges; or
+* ``transition``: float64[K, K], log-potentials of consecutive states (row = left state), shared by all edges; or
   float64[T, K, K], tables that ``edge_table`` selects.
 * ``offsets``: int64[S + 1]; sequence s holds the tokens ``offsets[s]`` to ``offsets[s + 1] - 1`` and may be empty.
 * ``edge_table``: int32[N], the table of the edge from token t - 1 to t; ignored at the first token of a sequence.
@@ -25,7 +25,7 @@ from herdner.base.checks import are_offsets
 
 LARGEST = 1e300  # CHAIN_LARGEST of the compiled loops
 _NO_FAULT = -1  # returned by the compiled loops on success
-_OUT_OF_RANGE = f"holds NaN, +inf or numbers beyond {LARGEST:g}; log-potentials must be smaller, or -inf"
+_OUT_OF_RANGE = f"holds NaN, +inf or numbers beyond {LARGEST:g}; log-potentials must be -inf, or at most that large"
 
 
 class ImpossibleChain(ValueError):
@@ -72,8 +72,8 @@ def viterbi(
 ) -> tuple[Int32s, Floats]:
     """Return the best states of all sequences, int32[N], and the log-potential of each sequence, float64[S].
 
-    Among equally good labellings it prefers the smallest state of the last token of a sequence, then of the token
-    before, and so on, as CRFsuite does.
+    Among equally good labellings it prefers the smallest state of the last token of a sequence, then of the preceding
+    token, and so on, as CRFsuite does.
 
     Args:
         unary: float64[N, K], log-potentials of states.
@@ -82,7 +82,7 @@ def viterbi(
         edge_table: int32[N], the table of each edge, if there are several.
 
     Raises:
-        ValueError: An array does not fit.
+        ValueError: An array has a wrong shape or a value out of range.
         ImpossibleChain: Every labelling of a sequence is forbidden.
     """
     return decode(*_convert_chain(unary, transition, offsets, edge_table))
@@ -128,7 +128,7 @@ def forward_backward(
         edges: Compute the marginals of edges.
 
     Raises:
-        ValueError: An array does not fit.
+        ValueError: An array has a wrong shape or a value out of range.
         ImpossibleChain: Every labelling of a sequence is forbidden.
     """
     arrays = _convert_chain(unary, transition, offsets, edge_table)
@@ -187,7 +187,7 @@ def span_log_probability(
 ) -> Floats:
     """Return, for each of M spans, the log-probability that its tokens have the states in ``states``, float64[M].
 
-    For the span of an entity, this is the logarithm of the confidence. Only sequences that hold a span are computed.
+    For the span of an entity, this is the logarithm of the confidence. Sequences without a span are skipped.
 
     Args:
         unary: float64[N, K], log-potentials of states.
@@ -199,7 +199,7 @@ def span_log_probability(
         edge_table: int32[N], the table of each edge, if there are several.
 
     Raises:
-        ValueError: An array does not fit, or a span is empty or not inside one sequence.
+        ValueError: An array has a wrong shape or a value out of range, or a span is empty or not inside one sequence.
         ImpossibleChain: Every labelling of a sequence with a span is forbidden.
     """
     arrays = unary, _, offsets, _ = _convert_chain(unary, transition, offsets, edge_table)
@@ -267,7 +267,9 @@ def _convert_chain(unary: ArrayLike, transition: ArrayLike, offsets: ArrayLike, 
         raise ValueError(f"offsets must rise from 0 to the number of tokens, {n_tokens}")
     if edge_table is None:
         if len(tables) > 1:
-            raise ValueError(f"edge_table must name one of the {len(tables)} transition tables for each edge")
+            raise ValueError(
+                f"edge_table must give the table of each edge if there are several tables, got {len(tables)} tables"
+            )
         return unary, tables, offsets, None
     edges = np.ascontiguousarray(edge_table, np.int32)
     if edges.shape != (n_tokens,) or (n_tokens and not 0 <= edges.min() <= edges.max() < len(tables)):

@@ -14,10 +14,11 @@ class Record:
 
     Attributes:
         best: The joint state of largest log-potential among the start and the ends of all sweeps. States within a sweep
-            are not compared. Without it, the result holds the last state of the first run.
+            are not compared. Without ``best``, the result holds the last state of the first run.
         marginals: Relative frequencies of each variable's states at the ends of sweeps after the burn-in.
-        rao_blackwell: Averages of the conditionals that were sampled from after the burn-in (HGW19 Sec. 6.6).
-        table_counts: Average counts of table cells after the burn-in, the expected statistics of learning.
+        rao_blackwell: Averages of the conditional distributions that the draws after the burn-in used (HGW19 Sec. 6.6).
+        table_counts: Average number of factors in each table cell after the burn-in: the expected statistics that
+            learning needs.
         joint: Relative frequencies of joint states after the burn-in, for graphs of few joint states.
         trace: Log-potential after each sweep.
         every: Number of sweeps between recorded joint states after the burn-in; 0 records none.

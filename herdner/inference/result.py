@@ -30,7 +30,7 @@ class Result:
         state: int32[V], the best joint state: the global optimum for exact backends; for samplers the best of the start
             and the ends of sweeps.
         log_potential: Unnormalised log-probability of ``state``.
-        method: Method that was chosen (``auto``).
+        method: Name of the method that the backend ``auto`` chose.
         best_states: int32[B, V], the B best joint states, best first (``exact``).
         best_log_potentials: float64[B], their log-potentials.
         log_z: Logarithm of the partition function.
@@ -40,10 +40,11 @@ class Result:
             ``tree-reweighted``).
         marginals: float64[V, K], the probability of each state of each variable, 0 for states that a variable does not
             have. Samplers average the visited states.
-        rao_blackwell: float64[V, K], marginals as averages of the conditionals that were sampled from (HGW19 Sec. 6.6).
-        table_counts: An array like the tables of each group of factors: the derivative of log Z by the tables, which is
-            the expected number of factors in each cell, each factor weighted by its scale. For the table of one factor
-            with two variables these are its pairwise marginals.
+        rao_blackwell: float64[V, K], marginals as averages of the conditional distributions that the draws used (HGW19
+            Sec. 6.6).
+        table_counts: One array for each group of factors, in the shape of its tables: the derivative of log Z with
+            respect to the tables. It is the expected number of factors in each cell, each factor weighted by its scale.
+            For the table of one factor with two variables these are its pairwise marginals.
         joint: float64[K1, .., KV], relative frequencies of joint states.
         trace: float64[C, n_sweeps], the log-potential after each sweep.
         samples: int32[C, S, V], recorded joint states.
@@ -98,7 +99,7 @@ class Result:
     def diagnostics(self, variables: ArrayLike | None = None) -> Diagnostics:
         """Return split R-hat and the effective sample size of each variable (extra ``evaluate``).
 
-        It takes about 0.2 ms per variable and state for 2000 draws.
+        The computation takes about 0.2 ms per variable and state for 2000 draws.
 
         Args:
             variables: int[N], the variables; None is all.

@@ -13,11 +13,11 @@ from herdner.base.memory import check_memory
 from herdner.graph.graph import ImpossibleGraph
 from herdner.inference.elimination_order import ReducedGraph
 
-_CONFLICTS = 2_000_000  # largest number of conflicts of a search, about a minute
+_CONFLICTS = 2_000_000  # largest number of conflicts of a search, which takes about a minute
 
 
 def has_solver() -> bool:
-    """Return whether the library python-sat is installed."""
+    """Return True if the library python-sat is installed."""
     return find_spec("pysat") is not None
 
 

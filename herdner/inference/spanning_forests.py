@@ -1,4 +1,4 @@
-"""Spanning forests of factor graphs, with weights that give each factor a positive probability of appearance."""
+"""Distributions over spanning forests of a factor graph in which each factor has a positive probability."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from herdner.base.arrays import Floats, Int32s
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SpanningForest:
-    """Set of factors without a cycle to which no other factor can be added.
+    """Maximal set of factors without a cycle.
 
     Attributes:
         factors: int32[n], the factors.
@@ -25,7 +25,7 @@ class SpanningForest:
 
     @classmethod
     def of(cls, scopes: Sequence[Sequence[int]], n_variables: int, order: Iterable[int]) -> SpanningForest:
-        """Add one factor after the other, unless it would close a cycle (Kruskal's algorithm).
+        """Build a forest of the factors in ``order``; skip factors that would close a cycle (Kruskal's algorithm).
 
         Args:
             scopes: The variables of each factor.
@@ -98,7 +98,7 @@ class ForestDistribution:
     def covering(cls, scopes: Sequence[Sequence[int]], n_variables: int) -> ForestDistribution:
         """Build a uniform distribution over forests that together contain every factor.
 
-        Each forest prefers the factors that the fewest of the earlier forests contain.
+        Each forest first adds the factors that occur in the fewest earlier forests.
 
         Args:
             scopes: The variables of each factor.
@@ -113,14 +113,14 @@ class ForestDistribution:
         return cls(scopes, n_variables, forests, [1 / len(forests)] * len(forests))
 
     def appearance_probabilities(self) -> Floats:
-        """Return the probability that a forest contains a factor, float64[F]."""
+        """Return, for each factor, the probability that a random forest contains it, float64[F]."""
         totals = np.zeros(len(self.scopes))
         for forest, probability in zip(self.forests, self.probabilities, strict=True):
             totals[forest.factors] += probability
         return np.minimum(totals, 1.0)
 
     def heaviest(self, weights: Floats) -> SpanningForest:
-        """Return a forest of large total weight; it is the largest one if factors have at most two variables.
+        """Return a forest of large total weight; the weight is maximal if factors have at most two variables.
 
         Args:
             weights: float64[F], the weight of each factor.

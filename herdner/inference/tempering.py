@@ -32,7 +32,7 @@ LEAST_BLOCKS = 4  # blocks with different outer variables mix better than few bl
 PENALTY = 2.0  # penalty of an entry of -inf at the inverse temperature 1/2, in nats
 MOST_REJECTIONS = 0.6  # largest rejection rate of exchanges that the temperatures are tuned for
 _FIRST_ROUNDS = 16  # rounds before the first change of the temperatures
-_SLICE_SECONDS = 0.1  # approximate time between two looks at the clock; Ctrl-C acts there too
+_SLICE_SECONDS = 0.1  # approximate time between two checks of the clock and of Ctrl-C
 
 
 def find_blocks(
@@ -40,8 +40,9 @@ def find_blocks(
 ) -> list[list[int]]:
     """Search for blocks of variables that together contain all variables.
 
-    A block begins with all variables. Variables are eliminated greedily, the cheapest first; if every elimination would
-    be too expensive, a variable of high degree leaves the block. Variables that no earlier block has leave last.
+    The search for a block eliminates variables greedily, the cheapest first. If every elimination would be too
+    expensive, a variable of high degree is left out of the block. Variables that are in no earlier block are left out
+    last.
 
     Args:
         sizes: Number of states of each variable.
@@ -125,11 +126,11 @@ def penalties_of(betas: Floats) -> Floats:
 
 
 def equalise_rejections(betas: Floats, rejection_rates: Floats) -> Floats:
-    """Place inverse temperatures so that all exchanges are rejected equally often, at a rate of at most 0.6.
+    """Choose inverse temperatures so that all exchanges are rejected equally often, at a rate of at most 0.6.
 
-    The sum of the rejection rates from 1 to an inverse temperature depends little on the placement of the others. It is
-    interpolated linearly (Syed et al. 2022, Algorithm 4). If the temperatures are too few to reach 0 at this rate, the
-    last one is positive.
+    The sum of the rejection rates between the inverse temperatures 1 and beta depends little on the temperatures in
+    between. The sum is interpolated linearly in beta (Syed et al. 2022, Algorithm 4). If the temperatures are too few
+    to reach 0 at this rate, the last one is positive.
 
     Args:
         betas: float64[R], inverse temperatures from 1 down, R >= 2.
@@ -141,7 +142,7 @@ def equalise_rejections(betas: Floats, rejection_rates: Floats) -> Floats:
     n_replicas, target = len(betas), MOST_REJECTIONS * (len(betas) - 1)
     barrier: Floats = np.zeros(n_replicas)
     barrier[1:] = np.cumsum(np.maximum(rejection_rates, 1e-3))
-    if barrier[-1] < target and betas[-1] > 0:  # the rate beyond the last temperature is unknown: move by steps
+    if barrier[-1] < target and betas[-1] > 0:  # the rates below the last one are unknown: extend in steps
         betas, barrier = np.append(betas, betas[-1] / 2 if betas[-1] > 0.01 else 0.0), np.append(barrier, target)
     return np.interp(np.linspace(0, min(float(barrier[-1]), target), n_replicas), barrier, betas)
 
@@ -169,7 +170,7 @@ class Ensemble:
             n_replicas: Number of replicas; a single replica has the inverse temperature 1.
             width: Largest number of variables of a separator in a block.
             rng: Source of randomness.
-            start: int32[n], the state of all replicas; None draws their states.
+            start: int32[n], the initial state of all replicas; None draws their states.
 
         Returns:
             The ensemble.
@@ -193,7 +194,7 @@ class Ensemble:
             n_rounds -= self.replicas.advance(n_rounds, record)
 
     def adapt(self) -> None:
-        """Change the temperatures so that rejection rates become equal. Wait until a possible state was visited."""
+        """Change the temperatures to equalise the rejection rates; do nothing before a possible state was visited."""
         if len(self.betas) > 1 and self.replicas.best_log_potential > -math.inf:
             self.betas = equalise_rejections(self.betas, self.replicas.rejection_rates)
             self.replicas.set_temperatures(self.betas, penalties_of(self.betas))
@@ -220,7 +221,7 @@ class TemperedRun:
         reduced: The graph.
         ensembles: The ensembles.
         n_threads: Number of threads.
-        piece: Number of rounds between two looks at the clock, which adapts to the speed of the rounds.
+        piece: Number of rounds between two checks of the clock; it adapts to the speed of the rounds.
     """
 
     reduced: ReducedGraph
@@ -234,7 +235,7 @@ class TemperedRun:
         Args:
             n_rounds: Total number of rounds.
             until: Reading of `time.perf_counter` at which the tuning ends early.
-            possible: int32[n], a possible state for chains that have not visited one; None searches for a state.
+            possible: int32[n], a possible state for ensembles that have not visited one; None searches for a state.
 
         Raises:
             ImpossibleGraph: No possible state was visited, and a solver proved that there is none.
@@ -274,7 +275,7 @@ class TemperedRun:
         return done
 
     def marginals(self) -> list[Floats] | None:
-        """Return the averages of the recorded conditional marginals, one array per variable; None without a record."""
+        """Return the averages of the recorded conditional marginals, one array per variable; None if there are none."""
         pairs = [each.replicas.marginal_sums for each in self.ensembles]
         sums, counts = sum(pair[0] for pair in pairs), sum(pair[1] for pair in pairs)
         if np.any(counts == 0):

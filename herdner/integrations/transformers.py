@@ -1,4 +1,4 @@
-"""The consistency layer after a Hugging Face token classifier, which runs in PyTorch or ONNX Runtime.
+"""Hugging Face token classifiers, in PyTorch or ONNX Runtime, followed by herdner's consistency layer.
 
     from transformers import pipeline
     from herdner.integrations.transformers import ConsistentClassifier
@@ -33,7 +33,7 @@ ModelInputs = Mapping[str, NDArray[np.int64]]
 ModelFunction = Callable[[ModelInputs], NDArray[np.floating[Any]]]
 """Function from the inputs to logits float[windows, pieces, labels]."""
 
-DEFAULT_LENGTH = 512  # pieces of a window if the tokenizer does not specify the number
+DEFAULT_LENGTH = 512  # number of pieces in a window if the tokenizer does not specify it
 NO_PIECE_SCORE = -20.0  # score of all labels but O for a word without a piece, such as a single control character
 
 
@@ -76,7 +76,8 @@ class ConsistentClassifier:
         length = max_length or (model_length if model_length < 1_000_000 else DEFAULT_LENGTH)
         if not 0 <= stride < length - 2:
             raise ValueError(
-                f"`stride` must be less than {length - 2}, the number of word pieces in a window, got {stride}"
+                f"`stride` must be at least 0 and less than {length - 2}, the number of word pieces in a window, got"
+                f" {stride}"
             )
         if batch_size < 1:
             raise ValueError(f"`batch_size` must be at least 1, got {batch_size}")
@@ -236,7 +237,8 @@ def onnx_function(session: Any) -> ModelFunction:
     """Return a function that computes logits with an ONNX Runtime session.
 
     Args:
-        session: An ``onnxruntime.InferenceSession`` whose first output is the logits. Missing inputs are 0.
+        session: An ``onnxruntime.InferenceSession`` whose first output is the logits. Inputs of the session that the
+            tokenizer does not provide are set to 0.
 
     Returns:
         The function.

@@ -1,9 +1,10 @@
 """Calibration of confidences: a logistic regression that maps a CRF's log-odds to the frequency of correct entities.
 
-A trained CRF is overconfident, and links count the same evidence at both of their ends. A logistic regression on the
-log-odds of entities in held-out documents corrects this (Platt 1999; Guo et al. 2017). Its inputs also include the
-label, the number of tokens and the mean probability of the document's entities. Entities with equal log-odds are more
-often correct if they are persons, if they are short, or if the other entities of the document have high probabilities.
+A trained CRF is overconfident, and a link counts the same evidence twice, once at each of its two tokens. A logistic
+regression on the log-odds of entities in held-out documents corrects this (Platt 1999; Guo et al. 2017). Its other
+inputs are the label of the entity, its number of tokens, and the mean probability of the document's entities. Of
+entities with equal log-odds, persons, short entities, and entities of documents with high probabilities are more often
+correct.
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ from numpy.typing import NDArray
 from herdner._ext.calibration import calibrated_log_odds, means_of_documents
 from herdner.base.arrays import Floats, Int64s
 
-_NEAREST = 1e-12  # smallest distance of clipped probabilities from 0 and 1, where log-odds are infinite
-_PENALTY = 1.0  # weight of the squared distance from the prior's mean; it has an effect if there are few entities
+_NEAREST = 1e-12  # probabilities are clipped to [_NEAREST, 1 - _NEAREST]; log-odds of 0 and 1 would be infinite
+_PENALTY = 1.0  # weight of the squared distance from the prior's mean; it matters only if there are few entities
 _LONGEST = 4  # number of tokens; a longer entity is treated as an entity of this length
 
 
@@ -47,7 +48,7 @@ class CalibrationInputs(NamedTuple):
         """Concatenate several `CalibrationInputs` into one.
 
         Args:
-            parts: Entities. In all parts, ``document`` refers to the same list of documents.
+            parts: Objects to concatenate. Their indices ``document`` must refer to the same list of documents.
         """
         confidence, without, linked, _, length, document = (list(column) for column in zip(*parts, strict=True))
         return cls(
@@ -63,8 +64,8 @@ class CalibrationInputs(NamedTuple):
         """Return the regressors of the calibration, a logistic regression, for M entities; each is float64[M].
 
         Returns:
-            Log-odds with links and without, clipped to finite values; number of tokens after the first, at most three;
-            and the mean probability without links of the entities in the same document.
+            Log-odds with links and log-odds without links, both clipped to finite values; number of tokens after the
+            first, at most 3; and the mean probability without links of all entities in the same document.
         """
         clipped = np.minimum(np.maximum([self.confidence, self.without_links], _NEAREST), 1 - _NEAREST)
         odds, chain_odds = np.log(clipped) - np.log1p(-clipped)
@@ -85,10 +86,10 @@ class Calibration:
         unlinked: For other entities: weight of the log-odds, and a constant.
         labels: Constant added for each label.
         length: Constant added for each token after the first, up to the fourth.
-        document: Weight of the mean probability without links of the document's entities, at least 0.
+        document: Weight, at least 0, of the mean probability without links of all entities in the document.
 
     Raises:
-        ValueError: A weight of log-odds is negative, or a number is not finite.
+        ValueError: A weight is negative, a number is not finite, or `linked` or `unlinked` has the wrong length.
     """
 
     linked: tuple[float, float, float] = (1.0, 0.0, 0.0)
@@ -112,7 +113,7 @@ class Calibration:
     def __call__(self, inputs: CalibrationInputs) -> Floats:
         """Return the calibrated confidence of each entity.
 
-        An entity with probability 1 both with and without links has confidence 1, because a known name fixes its label.
+        An entity whose label is fixed by a known name has probability 1 with and without links, and confidence 1.
 
         Args:
             inputs: The M entities.
@@ -139,8 +140,9 @@ class Calibration:
         Args:
             inputs: M predicted entities of held-out documents.
             is_correct: bool[M], whether each entity is correct.
-            weights: float64[M], weight of each entity in the likelihood; None is 1.
-            origin: Mean of the prior, which dominates if there are few entities; None is the identity.
+            weights: float64[M], weight of each entity in the likelihood; None gives each entity weight 1.
+            origin: Calibration that is the mean of the prior; with few entities, the result is close to it. None is the
+                identity, which leaves the probabilities of the CRF unchanged.
         """
         origin, weights = origin or cls(), np.ones(len(is_correct)) if weights is None else weights
         odds, chain_odds, extra_tokens, document_confidence = inputs.regressors()

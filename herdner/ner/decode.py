@@ -52,18 +52,18 @@ def decode(
 ) -> DecodedTags:
     """Compute the tags and marginals of n tokens with an inference backend.
 
-    Samplers start at the most probable tags of the chain.
+    Backends that start at a joint state, such as samplers, start at the most probable tags of the linear chain.
 
     Args:
         crf: Transition table and tables of links.
         unary: float64[n, K], log-potentials of the tags of each token.
         sentence_offsets: int64[S + 1], first token of each sentence, and n.
-        links: Linked tokens of each table of links.
+        links: For each link table int32[F, 2], the pairs of linked tokens.
         backend: Inference backend. None is Viterbi if no tokens are linked, else sum-product.
         rng: Source of random numbers, for samplers.
 
     Raises:
-        UnsupportedGraph: The backend does not support such a graph.
+        UnsupportedGraph: The backend does not support the graph of chains and links.
     """
     if backend is None and not any(map(len, links)):
         return DecodedTags(crf.best_chain(unary, sentence_offsets))
@@ -88,19 +88,17 @@ def span_confidences(
     ends: NDArray[np.int64],
     overwrite_unary: bool = False,
 ) -> Floats:
-    """Return, for each of M spans, the probability that its tokens form one entity with its label, float64[M].
-
-    An entity with other borders does not count.
+    """Return, for each of M spans, the probability that exactly its tokens form an entity with its label.
 
     The probability is computed under the chain of the sentence. Each link adds to the log-potentials of a token the
-    expectation of its table over the tags of the other token. The distribution of these tags is given by the decoded
-    marginals or, if there are none, by the decoded tags with probability 1.
+    expectation of its table over the tags of the other token. The decoded marginals are the probabilities of these
+    tags. If there are no marginals, the decoded tag of the other token has probability 1.
 
     Args:
         crf: Transition table and tables of links.
         unary: float64[n, K], log-potentials of the tags of each token.
         sentence_offsets: int64[S + 1], first token of each sentence, and n.
-        links: Linked tokens of each table of links.
+        links: For each link table int32[F, 2], the pairs of linked tokens.
         decoded: Decoded tags, which determine the labels of the spans, and marginals.
         starts: int64[M], first token of each span.
         ends: int64[M], index after the last token of each span.
@@ -136,10 +134,10 @@ def span_beliefs(
         crf: Transition table and tables of links.
         unary: float64[n, K], log-potentials of the tags of each token.
         sentence_offsets: int64[S + 1], first token of each sentence, and n.
-        links: Linked tokens of each table of links.
+        links: For each link table int32[F, 2], the pairs of linked tokens.
         decoded: Decoded tags and marginals.
         chunks: Spans of the decoded tags.
-        starts: First token of each document.
+        starts: int64[D + 1], first token of each document, and n; (0,) for a single document.
         overwrite_unary: Allow ``unary`` to be overwritten.
     """
     first, stops, labels = chunks
@@ -179,7 +177,7 @@ def concatenate(
     """Concatenate the sentences of documents and find the links between their tokens.
 
     Args:
-        crf: Tables of links with their rules.
+        crf: Model whose link rules find the links.
         documents: D documents with tokens.
         spellings: Spelling features of all tokens; None computes them.
     """
@@ -274,9 +272,8 @@ class Decoder:
     ) -> list[Document]:
         """Tag tokenized documents.
 
-        They are decoded as one graph, in which no link joins two documents.
-
-        If ``backend`` is None, the result for a document does not depend on the other documents, bit for bit.
+        All documents are decoded as one graph, in which no link joins two documents. If ``backend`` is None, the result
+        for a document does not depend on the other documents, to the last bit.
 
         Args:
             documents: Documents with tokens.
@@ -301,7 +298,8 @@ class Decoder:
             each.add_to(unary[start:end])
         if name_bias:
             unary[:, self.tags.index("O")] -= name_bias
-        # The borders are added once and in place; otherwise each function that needs them would copy ``unary``.
+        # Log-potentials of sentence borders are added once and in place; otherwise each function that needs
+        # them would copy ``unary``.
         unary, crf = self.crf.with_borders(unary, offsets, overwrite_unary=True), self._borderless
         try:
             decoded = decode(crf, unary, offsets, links, backend, rng)

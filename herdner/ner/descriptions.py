@@ -40,9 +40,11 @@ WELL_KNOWN = tuple(_WELL_KNOWN.split())
 def brief(word: str, longest: int) -> str:
     """Return the shape of a word: X for each upper-case letter, x for each lower-case letter, d for each digit.
 
+    Other characters stay unchanged.
+
     Args:
         word: The word.
-        longest: Maximum length of a run of equal characters; longer runs are shortened.
+        longest: Maximum length of a run of equal characters of the shape; longer runs are shortened to it.
     """
     signs = "".join("X" if c.isupper() else "x" if c.islower() else "d" if c.isdigit() else c for c in word)
     return "".join("".join(run)[:longest] for _, run in groupby(signs))
@@ -58,8 +60,8 @@ class Describer:
         spans: Mentions of the document.
         names: Names of the A attributes.
         templates: Templates of the feature plan, in the order of their indices.
-        attributes: uint64[n, A], values of `herdner._ext.features.Extractor.origins`.
-        well_known: uint64[len(WELL_KNOWN), A], the same values for the words `WELL_KNOWN`.
+        attributes: uint64[n, A], attribute values of the tokens (`herdner._ext.features.Extractor.origins`).
+        well_known: uint64[len(WELL_KNOWN), A], attribute values of the words `WELL_KNOWN`.
     """
 
     tokens: Sequence[str]
@@ -78,7 +80,8 @@ class Describer:
         Args:
             template: Index of its template.
             token: Index of the token that has the feature.
-            position: Index of the token that the template reads: ``token``, or the neighbour of another occurrence.
+            position: Index of the token that the template reads: ``token`` itself, or a neighbour of another occurrence
+                of the same word.
         """
         items, side = self.templates[template]
         if side is not None:
@@ -124,11 +127,11 @@ class Describer:
         return f"transition from {pair}"
 
     def border(self, token: int, start: bool) -> str:
-        """Describe in English the start or the end of a sentence.
+        """Describe in English the first or the last token of a sentence.
 
         Args:
             token: Index of the first or last token of the sentence.
-            start: Whether the token is the first one.
+            start: True for the first token of the sentence, False for the last one.
         """
         verb = "begins" if start else "ends"
         return f"the sentence {verb} with '{self.tokens[token]}' ({_label(self.mention_at(token))})"
@@ -152,7 +155,7 @@ class Describer:
         """Describe in English the effect of known names on a token.
 
         Args:
-            is_constraint: Whether a constraint forbids the alternative.
+            is_constraint: True if the known name is a constraint, which forbids the alternative.
         """
         return "known names forbid the alternative" if is_constraint else "known names"
 
@@ -168,7 +171,7 @@ class Describer:
         return np.repeat(np.arange(1, len(lengths) + 1), lengths).tolist()
 
     def borders(self, token: int) -> tuple[int, int]:
-        """Return the token range (first, end) of the sentence that contains a token."""
+        """Return the first token of the sentence that contains a token, and the index after its last token."""
         number = self.sentence(token)
         return self._borders[number - 1], self._borders[number]
 
@@ -185,12 +188,12 @@ class Describer:
         return {token: span for span in self.spans for token in range(span.start, span.end)}
 
     def examples(self, column: int, token: int) -> list[str]:
-        """Return other words that have the same value of the attribute ``column`` as a token, common words first."""
+        """Return up to `MAX_EXAMPLES` other words with the attribute value of a token, well-known words first."""
         value, own = int(self.attributes[token, column]), self.tokens[token].casefold()
         if (column, value) not in self._shared:
             well_known = (WELL_KNOWN[i] for i in np.flatnonzero(self.well_known[:, column] == value).tolist())
             in_text = (self.tokens[i] for i in np.flatnonzero(self.attributes[:, column] == value).tolist())
-            # Of words that differ only in case, the first one is an example.
+            # Of words that differ only in case, only the first one is an example.
             distinct = {word.casefold(): word for word in reversed([*well_known, *in_text])}
             self._shared[column, value] = list(reversed(distinct.values()))[: MAX_EXAMPLES + 1]
         return [word for word in self._shared[column, value] if word.casefold() != own][:MAX_EXAMPLES]
@@ -200,9 +203,9 @@ class Describer:
         return {}
 
     def word_of(self, column: int, token: int) -> str:
-        """Return the word nearest to ``token`` in its sentence from which the attribute was computed, or "".
+        """Return the word of the sentence whose lower-case hash is the value of an attribute of ``token``.
 
-        The attribute is the hash of a lower-case word.
+        If several words have this hash, the one nearest to ``token`` is returned; if no word has it, "" is returned.
         """
         first, end = self.borders(token)
         same = first + np.flatnonzero(self.attributes[first:end, _LOWER] == self.attributes[token, column])
@@ -231,7 +234,10 @@ def _outside(offset: int) -> str:
 # --- predicates of attributes
 
 Predicate = Callable[[Describer, int, int, str], str]
-"""Function of a describer, the index of an attribute, the index of a token, and the name of a gazetteer."""
+"""Function that describes an attribute of a token by an English predicate.
+
+Its arguments are the describer, the index of the attribute, the index of the token, and the name of a gazetteer.
+"""
 
 
 def _unknown(describer: Describer, column: int, token: int, gazetteer: str) -> str:

@@ -1,20 +1,21 @@
 """Explanations of labels: contributions of features, transitions, links and known names to the log-odds of a mention.
 
-A mention is compared with an alternative for its tokens, by default "no name"; the tags of all other tokens stay the
-same. The log-probability of a tag sequence is a sum of factors minus log Z (Lafferty, McCallum and Pereira 2001,
-eq. 1). Therefore the log-odds of the mention against the alternative,
+A mention is compared with an alternative for its tokens, by default "no name" (the tag O); the tags of all other tokens
+stay the same. The log-probability of a tag sequence is the sum of the log-potentials of all factors, minus log Z
+(Lafferty, McCallum and Pereira 2001, eq. 1). Therefore the log-odds of the mention against the alternative,
 
     log p(tags of the mention, other tags) - log p(tags of the alternative, other tags),
 
-are the sum of the differences of all factors that touch the mention: weights of features, entries of the transition
-table and of the tables of links, and the evidence of known names. The parts are exact and add up to the log-odds, up to
-rounding. A part of +0.69 doubles the odds.
+are a sum of contributions, one for each factor that touches the mention. The contribution of a factor is its
+log-potential at the tags of the mention minus its log-potential at the tags of the alternative. Factors are features,
+transitions, links and known names. The contributions are exact: except for rounding, they add up to the log-odds. A
+contribution of +0.69 (log 2) doubles the odds.
 
-The confidence cannot be computed from these log-odds. It takes all alternatives and all tags of linked mentions into
-account, and it is calibrated (`herdner.ner.calibration`). Its own log-odds, log(p / (1 - p)), are the sum of three
-steps: those under the chain, the change by the links, and the change by the calibration. If a full name has decided the
-label of a short form (`herdner.ner.identity.short_forms`), the last step is the change by the full name. An explanation
-contains these steps and the calibrated confidence without links.
+The confidence of the mention cannot be computed from these log-odds. It takes all alternatives and all tags of linked
+mentions into account, and it is calibrated (`herdner.ner.calibration`). The log-odds of a confidence p,
+log(p / (1 - p)), are the sum of three steps: the log-odds under the chain, their change by the links, and their change
+by the calibration. If a full name has decided the label of a short form (`herdner.ner.identity.short_forms`), the last
+step is the change by the full name. An explanation contains these steps and the calibrated confidence without links.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ from herdner.text.tags import Chunks, Span, split_tag, tags_from_spans
 PartKind = Literal["feature", "transition", "link", "name", "rest"]
 PART_KINDS: tuple[PartKind, ...] = ("feature", "transition", "link", "name")
 BEST = "best"
-"""Value of ``against`` for the best other label of a mention."""
+"""Value of ``against`` that selects the most probable other label of each mention as its alternative."""
 _START, _END = 0, 1  # values of `_Term.at` for the transitions at the start and at the end of a sentence
 
 
@@ -52,11 +53,11 @@ class NoSuchName(ValueError):
     """Error: no mention in the text matches the name to explain.
 
     Attributes:
-        is_in_text: Whether the text contains the name outside its mentions.
+        is_in_text: True if the text contains the name, but not as a mention.
     """
 
     def __init__(self, message: str, is_in_text: bool) -> None:
-        """Store the message, and a flag that is True if the text contains the name."""
+        """Store the message, and the flag ``is_in_text``."""
         self.is_in_text = is_in_text
         super().__init__(message)
 
@@ -89,8 +90,8 @@ class ConfidenceStep(NamedTuple):
     """One of the three steps from the model's probability of a mention to its confidence.
 
     Attributes:
-        name: "model", "links", and "calibration" or "full name".
-        log_odds: Change of the log-odds of the probability; for the model the log-odds themselves.
+        name: "model" for the first step, "links" for the second, "calibration" or "full name" for the third.
+        log_odds: Change of the log-odds by the step; for "model", the log-odds under the chain.
         probability: Probability after the step. After the last step, it is the confidence.
     """
 
@@ -134,10 +135,10 @@ class Explanation:
         return math.fsum(part.value for part in self.parts if part.kind == kind)
 
     def top(self, most: int | None = None) -> list[ExplanationPart]:
-        """Return the parts with the largest contributions, followed by one part that sums up all others.
+        """Return the parts with the largest contributions, followed by one part with the sum of all others.
 
         Args:
-            most: Number of parts. None returns all parts.
+            most: Number of parts before the sum of all others. None returns all parts.
         """
         if most is None or len(self.parts) <= most + 1:
             return list(self.parts)
@@ -184,7 +185,7 @@ def explain(
     backend: Backend | None = None,
     rng: np.random.Generator | None = None,
 ) -> list[Explanation]:
-    """Explain the labels of all mentions of a name in a tagged document.
+    """Explain the labels of mentions in a tagged document, by default of all mentions.
 
     Args:
         model: Model of the tagger.
@@ -192,13 +193,14 @@ def explain(
         document: Tagged document.
         name: Explain only mentions that contain these words, ignoring case.
         against: Alternative to compare with: None for "no name", "best" for the best other label, or a label.
-        offsets: Explain only the mention with these start and end characters.
+        offsets: Explain only the mention with these character offsets, (start, end).
         evidence: Evidence of known names, or None.
         backend: Inference backend that tagged the document, or None for the default.
         rng: Source of random numbers of the backend.
 
     Returns:
-        One explanation for each mention.
+        One explanation for each selected mention. Mentions that have the label ``against``, or cannot have it, are left
+        out.
 
     Raises:
         NoSuchName: No mention matches ``name`` or ``offsets``.
@@ -244,16 +246,16 @@ def _labels(tags: Sequence[str]) -> list[str]:
 
 
 def _contains(name: str, text: str) -> bool:
-    """Return True if the words of a name occur in a text one after the other, ignoring case and white space."""
+    """Return True if the words of a name occur consecutively in a text, ignoring case and the kind of white space."""
     pattern = r"\s+".join(map(re.escape, name.split()))
     return re.search(rf"(?<!\w){pattern}(?!\w)", text, re.IGNORECASE) is not None
 
 
 class _Sources(NamedTuple):
-    """Features of some tokens. Each feature has the template and the token from which it was computed.
+    """Features of some tokens, and the origin of each feature.
 
-    Token t has the features ``starts[row[t]]:starts[row[t] + 1]``. Each feature has a key and an origin: the index of
-    its template, and the index of the token that the template reads.
+    The features of token t have the indices from ``starts[row[t]]`` to ``starts[row[t] + 1] - 1``. Each feature has a
+    key and an origin: the index of its template, and the index of the token that the template reads.
     """
 
     row: Mapping[int, int]
@@ -311,26 +313,26 @@ class _Explainer:
         before = 0.0
         for name, probability in zip(names, probabilities, strict=True):
             log_odds = _log_odds(probability)
-            change = 0.0 if log_odds == before else log_odds - before  # the difference of infinities is no number
+            change = 0.0 if log_odds == before else log_odds - before  # the difference of two infinities is NaN
             steps.append(ConfidenceStep(name, change, probability))
             before = log_odds
         return tuple(steps)
 
     @cached_property
     def _backend_tags(self) -> DecodedTags:
-        """Tags that the backend has decoded, before a full name changed the label of a short form."""
+        """Tags that the backend decodes. Afterwards, a full name may change the label of a short form."""
         rng = self.rng or np.random.default_rng(0)
         crf, offsets = self.decoder.crf, self.document.sentence_offsets
         return decode(crf, self._unary, offsets, self._links, self.backend, rng)
 
     @cached_property
     def _beliefs(self) -> CalibrationInputs:
-        """Probabilities of the decoded spans, with and without links."""
+        """Calibration inputs of the document's spans, with the labels that the backend has decoded."""
         return self._span_beliefs(self._backend_tags)
 
     @cached_property
     def _beliefs_of_document(self) -> CalibrationInputs:
-        """Probabilities of the spans of the document, with and without links."""
+        """Calibration inputs of the document's spans, with their final labels."""
         return self._span_beliefs(self._backend_tags._replace(states=self._states))
 
     def _span_beliefs(self, decoded: DecodedTags) -> CalibrationInputs:
@@ -350,11 +352,9 @@ class _Explainer:
     def _alternative(self, i: int, label: str | None) -> dict[int, int] | None:
         """Return the tags that change if span i gets another label, as a dict from token to tag.
 
-        The result is None if the model lacks one of the tags.
-
-        If ``label`` is None, the tokens of the span get the tag O.
-
-        In IOB1, the tags of a span depend on the adjacent span before it. So the next adjacent span may change as well.
+        If ``label`` is None, the tokens of the span get the tag O. In IOB1, the tags of a span depend on the adjacent
+        span before it, so the tags of the span that directly follows span i may change too. The result is None if the
+        model lacks one of the new tags.
         """
         span = self.spans[i]
         group = [span] if self.decoder.scheme is None else self._adjacent(i)
@@ -389,7 +389,7 @@ class _Explainer:
     # --- factors ----------------------------------------------------------------------------------------------------
 
     def _terms(self, other: Mapping[int, int], sources: _Sources) -> Iterator[_Term]:
-        """Yield a `_Term` for each factor whose value changes.
+        """Yield a `_Term` for each factor whose log-potential the alternative tags may change.
 
         ``other`` maps tokens to their alternative tags.
         """
@@ -413,7 +413,7 @@ class _Explainer:
         for t in sorted({t for token in other for t in (token, token + 1)}):
             first, _ = self._sentence(min(t, n - 1))
             before = other.get(t - 1, int(states[t - 1]) if t else 0)
-            if t in (n, first):  # a border of sentences between t - 1 and t
+            if t in (n, first):  # a sentence ends at t - 1, and another one may begin at t
                 if t - 1 in other:
                     yield _Term("transition", t - 1, float(crf.end[states[t - 1]] - crf.end[before]), (_END,))
                 if t in other:

@@ -1,4 +1,4 @@
-"""Feature plans: the features of a tagger as plain values, which model files contain."""
+"""Feature plans: specifications of a tagger's features as plain values, which are stored in model files."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ from herdner.ner.lexicon import Lexicon
 if TYPE_CHECKING:
     from herdner._ext.features import PlanArrays
 
-MAX_TEMPLATES, MAX_ITEMS = 2000, 5000  # of a plan; model files are not trusted, and each item takes time for each token
+MAX_TEMPLATES, MAX_ITEMS = 2000, 5000  # limits of a plan; each item of an untrusted model file costs time per token
 TOPIC_ATTRIBUTES = POSITION_ATTRIBUTES[-3:]
 _ITEM = re.compile(r"([^][|]+)\[(-?\d+)\]")
-_Template = tuple[str, list[tuple[int, int]]]  # text of the template, and its items: attribute and offset
+_Template = tuple[str, list[tuple[int, int]]]  # text of the template; column of the attribute and offset of each item
 
 
 class CompiledTemplate(NamedTuple):
@@ -37,8 +37,8 @@ class CompiledTemplate(NamedTuple):
 
     Attributes:
         items: Column of the attribute and offset of each item.
-        side: "left" or "right" if the item is the neighbour of another occurrence of the token; None if it is the token
-            itself.
+        side: "left" or "right" if the template reads the neighbour on this side of other occurrences of the word; None
+            if it reads tokens near the token itself.
     """
 
     items: tuple[tuple[int, int], ...]
@@ -51,11 +51,12 @@ class FeaturePlan:
 
     Attributes:
         templates: Templates such as ``"lower[-1]|brief_shape[0]"``: items ``attribute[offset]`` joined by ``|``.
-            Attributes are ``TYPE_ATTRIBUTES`` of words, ``POSITION_ATTRIBUTES`` of positions, and ``gazetteer:NAME``
-            for each of ``gazetteers``.
-        elsewhere: Attributes of the neighbours of other occurrences of a capitalised word in the document (context
-            aggregation, Chieu and Ng 2003; Ratinov and Roth 2009).
-        n_occurrences: Largest number of such occurrences before the word, and of those after it; the nearest are used.
+            Attributes are ``TYPE_ATTRIBUTES``, which depend only on the word; ``POSITION_ATTRIBUTES``, which depend
+            also on its context; and ``gazetteer:NAME`` for each of ``gazetteers``.
+        elsewhere: Attributes to read from the neighbours of other occurrences of a capitalised word in the document
+            (context aggregation, Chieu and Ng 2003; Ratinov and Roth 2009).
+        n_occurrences: Largest number of other occurrences to read before the word, and the same number after it. The
+            nearest ones are read.
         gazetteers: Names of the gazetteers that the features read.
         recasing: Restore the usual case of texts that are entirely in lower or upper case, with capitals for names in
             these gazetteers (``herdner.ner.recasing``). None leaves all texts unchanged.
@@ -97,10 +98,13 @@ class FeaturePlan:
         """
         n_occurrences = cast(object, self.n_occurrences)  # a value from a file may have any type
         if not isinstance(n_occurrences, int) or not 0 <= n_occurrences <= MAX_OCCURRENCES:
-            raise ValueError(f"feature plan: n_occurrences must be 0 to {MAX_OCCURRENCES}, got {n_occurrences!r}")
+            raise ValueError(
+                f"feature plan: n_occurrences must be an integer from 0 to {MAX_OCCURRENCES}, got {n_occurrences!r}"
+            )
         if len(self.gazetteers) > MAX_GAZETTEERS or len(set(self.gazetteers)) < len(self.gazetteers):
             raise ValueError(
-                f"feature plan: gazetteers must be at most {MAX_GAZETTEERS} distinct names, got {self.gazetteers!r:.80}"
+                f"feature plan: gazetteers must have at most {MAX_GAZETTEERS} names, all distinct, got"
+                f" {self.gazetteers!r:.80}"
             )
         singles, conjunctions = self._split_templates()
         lengths = [len(items) for _, items in conjunctions]
@@ -139,14 +143,14 @@ class FeaturePlan:
         ]
 
     def _split_templates(self) -> tuple[list[_Template], list[_Template]]:
-        """Return the templates that consist of a single attribute of a word, and the list of all other templates."""
+        """Return two lists: templates with a single item that is an attribute of the word, and all other templates."""
         if len(set(self.elsewhere)) < len(self.elsewhere):
             raise ValueError(f"feature plan: the attributes of elsewhere must be distinct, got {self.elsewhere!r:.80}")
         n_items = len(self.templates) + sum(template.count("|") for template in self.templates)
         if len(self.templates) > MAX_TEMPLATES or n_items > MAX_ITEMS:
             raise ValueError(
-                f"feature plan: there must be at most {MAX_TEMPLATES} templates with {MAX_ITEMS} items, got"
-                f" {len(self.templates)} with {n_items}"
+                f"feature plan: there must be at most {MAX_TEMPLATES} templates and {MAX_ITEMS} items in total, got"
+                f" {len(self.templates)} templates and {n_items} items"
             )
         attributes = {name: i for i, name in enumerate(self.attributes)}
         singles: list[_Template] = []
@@ -178,7 +182,7 @@ def make_extractor(plan: FeaturePlan, lexicon: Lexicon, weights: FeatureWeights 
     Args:
         plan: Feature plan.
         lexicon: Lexical resources that the features read.
-        weights: Weights of the features. None in training, which computes features without scores.
+        weights: Weights of the features. None for training, which needs features but no scores.
 
     Raises:
         ValueError: The plan is invalid.

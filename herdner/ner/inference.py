@@ -1,4 +1,4 @@
-"""Options of tagging that do not belong to a model, as one value."""
+"""Options of tagging that do not depend on the model, collected in one object."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ class Inference:
 
     Attributes:
         backend: Inference backend. None is sum-product for documents with links and Viterbi for documents without.
-        links: Link the mentions of one name. False tags with the linear chain only.
-        names: Known names, which add to the scores of their labels or fix them.
-        min_confidence: Names with a lower confidence are removed with all their mentions. None removes none.
-        min_confidence_of: "name" compares the mean confidence of a name's mentions with ``min_confidence``; "mention"
-            compares each mention and removes only mentions.
-        name_bias: Log-odds of each token to be part of a name that are added to those of the model. Positive values
-            find more names, of which fewer are right. Confidences include them.
+        links: Link the mentions of one name. False omits all links and tags with the linear chain only.
+        names: Known names. Each name adds to the score of its label, or fixes the label.
+        min_confidence: Lowest confidence of names that are kept. None keeps all names.
+        min_confidence_of: "name" removes a name with all its mentions if the mean confidence of the mentions is below
+            ``min_confidence``; "mention" removes each mention whose own confidence is below it.
+        name_bias: Number that is added to the log-odds that a token is part of a name. With positive values, the tagger
+            finds more names, and a smaller share of them is correct. Confidences are computed after this addition.
         collection: Names of the collection to which all tagged documents belong (`Tagger.gather`), or None.
     """
 
@@ -62,8 +62,8 @@ class Inference:
             links: Link the mentions of one name.
             names: Known names, or None.
             min_confidence: Lowest confidence of a name that is kept, between 0 and 1, or None.
-            name_bias: Log-odds of each token to be part of a name that are added to those of the model.
-            min_confidence_of: "name" keeps or removes a name with all its mentions, "mention" each mention by itself.
+            name_bias: Number that is added to the log-odds that a token is part of a name.
+            min_confidence_of: "name" keeps or removes a name with all its mentions; "mention" decides for each mention.
             options: Options of the named backend, or of sum-product if ``backend`` is None.
 
         Raises:

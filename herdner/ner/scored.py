@@ -12,8 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 from herdner.text.tags import Scheme, SentenceOffsets, convert_tags, split_tag
 
 ScoreKind = Literal["log-potentials", "marginals"]
-FLOOR = 1e-10  # smaller probabilities are raised to this, so that links can overrule a tagger that is wrong and certain
-LARGEST = 1e100  # largest magnitude of log-potentials, whose sums cannot overflow; a score that is lower becomes -inf
+FLOOR = 1e-10  # smaller probabilities are raised to this, so that links can overrule a tagger that is certain but wrong
+LARGEST = 1e100  # largest magnitude of log-potentials, so that sums cannot overflow; scores below -LARGEST become -inf
 SUM_TOLERANCE = 0.01  # the probabilities of a token may be half-precision numbers, whose sum differs from 1
 
 
@@ -125,7 +125,7 @@ def as_tags(labels: Sequence[str]) -> list[str]:
 
 
 def check_finite(name: str, value: Any, default: Any = None) -> float:
-    """Return ``value``, or ``default`` if the value is None; raise `ValueError` unless the number is finite."""
+    """Return ``value``, or ``default`` if ``value`` is None; raise `ValueError` unless it is a finite number."""
     value = default if value is None else value
     if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= LARGEST:
         raise ValueError(f"{name} must be a finite number of at most {LARGEST:g}, got {value!r:.80}")

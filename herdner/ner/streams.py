@@ -27,7 +27,7 @@ TextOrDocument = str | Document
 Item = TextOrDocument | Failure
 
 BATCH_CHARACTERS = 80_000  # longer batches are not faster, and need more memory
-BATCHES_WAITING = 3  # for each thread; with two, threads ran idle while the calling thread was busy
+BATCHES_WAITING = 3  # batches that wait for each thread; with two, threads ran idle while the calling thread was busy
 
 
 class Batch(NamedTuple):
@@ -154,7 +154,7 @@ class BatchTagger:
             if self.finder is not None or self.inference.collection is not None:
                 own_tokens = [document is not source for document, source in zip(documents, sources, strict=True)]
                 evidence = self.evidence(documents, own_tokens, first)
-            # The default backends draw no random numbers; other seeds than 0 are checked all the same.
+            # The default backends draw no random numbers, but `child` also checks the seed; only 0 needs no check.
             rng = None if self.inference.backend is None and self.seed == 0 else child(self.seed, first)
             tagged = self.decoder.tag(documents, self.inference.backend, rng, evidence, self.inference.name_bias)
             tagged = identified(tagged, bool(self.decoder.crf.link_tables))
@@ -169,7 +169,9 @@ class BatchTagger:
         return [result for each in singles for result in self(each)]
 
     def evidence(self, documents: Sequence[Document], own_tokens: Sequence[bool], first: int) -> Sequence[Evidence]:
-        """Return the evidence of known names and of the collection for each document; empty if there is neither.
+        """Return the evidence of known names and of the collection for each document.
+
+        The result is empty if there are neither known names nor a collection.
 
         Args:
             documents: Documents with tokens.
@@ -180,7 +182,7 @@ class BatchTagger:
         collection = self.inference.collection
         if collection is None:
             return evidence
-        # Tagged as in the first pass, so that the share of each document in the counts is known.
+        # The documents are tagged as in the first pass, so that their own contributions can be subtracted.
         rng = None if self.inference.backend is None else child(self.seed, first)
         tagged = self.decoder.tag(documents, self.inference.backend, rng, evidence, self.inference.name_bias)
         tagged = identified(tagged, bool(self.decoder.crf.link_tables))
@@ -195,7 +197,8 @@ class BatchTagger:
     ) -> list[Evidence]:
         """Return the evidence of known names for each document.
 
-        If there are constraints, the documents are first tagged without them, so that no constraint cuts a longer name.
+        If there are constraints, the documents are first tagged without them. Constraints inside a longer name that is
+        found in this way have no effect.
         """
         pairs = list(zip(documents, own_tokens, strict=True))
         evidence = [finder(*pair) for pair in pairs]
@@ -236,8 +239,8 @@ def ordered(
     """Yield ``function(item)`` for all items of a stream, in their order; ``n_jobs`` threads compute the results.
 
     Up to `BATCHES_WAITING` items wait for each thread. The calling thread also runs the function, because a thread that
-    only waits contends for the GIL. Near the end of the stream, ``halves`` splits items so that no thread is idle. Such
-    an item has one result for each half.
+    only waits contends for the GIL. Near the end of the stream, ``halves`` splits items so that no thread is idle. For
+    an item that is split, the result of each half is yielded separately.
     """
     if n_jobs == 1:
         yield from map(function, items)
@@ -252,7 +255,7 @@ def ordered(
                 while sum(not future.done() for _, future in waiting) <= most - BATCHES_WAITING:
                     item = next(items)
                     waiting.append((item, pool.submit(function, item)))
-            except Exception as error:  # StopIteration, or an error of the reader, raised after the submitted items
+            except Exception as error:  # StopIteration, or an error of the reader, which is raised after all results
                 end = error
             _run_pending(function, waiting, pool, n_jobs, halves)
             while waiting and (end is not None or waiting[0][1].done() or len(waiting) > most):
@@ -263,8 +266,8 @@ def ordered(
         is_closed = True
         raise
     finally:
-        # The garbage collector may close an abandoned generator in any thread, even in one that already holds the lock
-        # that waiting for a thread acquires. Waiting could therefore deadlock.
+        # The garbage collector may close an abandoned generator in any thread, even in one that holds the lock which
+        # joining a thread needs. Waiting for the pool could then deadlock.
         pool.shutdown(wait=not is_closed, cancel_futures=True)
     if not isinstance(end, StopIteration):
         raise end

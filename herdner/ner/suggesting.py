@@ -1,9 +1,9 @@
 """Active learning: an order in which to annotate documents, the most informative first.
 
 The uncertainty of a token is 1 minus the difference between the probabilities of its two best tags (the margin of
-Scheffer et al. 2001, applied to sequences by Settles and Craven 2008). If the label probabilities of linked mentions
-differ by more than that, the uncertainty is this difference. A word has more weight if more documents contain it (the
-density of Settles and Craven 2008).
+Scheffer et al. 2001, applied to sequences by Settles and Craven 2008). For linked tokens, it is at least the total
+variation distance between their label distributions. A word has more weight if more documents contain it (the density
+of Settles and Craven 2008).
 
 The gain of a set of documents is the sum over distinct words of the largest uncertainty of each word. This function is
 submodular, so a greedy choice is near the optimum (Nemhauser et al. 1978), and lazy evaluation makes it fast (Minoux
@@ -25,8 +25,8 @@ from herdner.ner.tagger import Tagger
 from herdner.text.document import Document
 from herdner.text.tags import split_tag
 
-# Gains are divided by the number of tokens to this power: 0 prefers long documents, 1 short ones. With a value between
-# them, suggestions are better than random documents both per document and per token.
+# The gain of a document is divided by its number of tokens, raised to this power. The power 0 prefers long documents, 1
+# short ones. With a power between 0 and 1, suggestions are better than random documents per document and per token.
 LENGTH_POWER = 0.5
 
 
@@ -35,7 +35,8 @@ class Suggestion(NamedTuple):
 
     Attributes:
         document: The document with predicted entities.
-        gain: Weighted uncertainty that the document adds to that of the documents before it.
+        gain: Sum, over the words of the document, of the amount by which their weighted uncertainty exceeds that of the
+            same word in the documents before it.
         uncertain_words: Words of the document with their uncertainty between 0 and 1, in descending order.
     """
 

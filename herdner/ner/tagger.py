@@ -74,32 +74,32 @@ class Tagger(Estimator):
     """Named-entity tagger: a linear-chain CRF for each sentence, and links between the mentions of one name.
 
     Args:
-        plan: Features (`FeaturePlan`). None selects `default_plan`, with topic features where topics can be learned.
+        plan: Features (`FeaturePlan`). None selects `default_plan`, with topic features if topics can be learned.
         lexicon: Word classes, gazetteers and topics that the features read (`Lexicon`). If it has no topics, training
             learns them (`herdner.ner.training.topics`).
         scheme: Tag scheme of the chain, independent of the scheme of the training data.
         constrained: Forbid tag sequences that are not well formed in the scheme.
         c1: Weight of the L1 norm.
         c2: Weight of the squared L2 norm. None is 0.3. If a base model is adapted, changes of its weights are penalised
-            ten times as strongly. If the documents also have new labels, all weights of its tags are penalised 5,000
-            times as strongly, and its link tables stay unchanged.
+            ten times as strongly. If the documents also have new labels, changes of all weights of the base's tags are
+            penalised 5,000 times as strongly, and the link tables of the base stay unchanged.
         min_freq: Least number of times that a feature must occur with a tag to have a weight. None is 2, or 1 if a base
             model is adapted.
         max_iterations: Largest number of L-BFGS iterations.
-        tolerance: Training stops when five iterations have reduced the loss by less than this share of it. Chains of
-            folds use at least 0.005. CRFsuite ignores this parameter and has its own stopping rule.
+        tolerance: Training stops when five iterations have reduced the loss by less than this fraction of its
+            value. Chains of folds use at least 0.005. CRFsuite ignores this parameter and has its own stopping rule.
         trainer: "herdner" (`herdner.crf.trainer`) or "crfsuite"; both minimise the same objective. CRFsuite is always
             used if ``c1`` is not 0.
         templates: Templates of the transitions and links. None is ``(linear_chain_template(), skip_chain_template())``;
-            ``(linear_chain_template(),)`` has no links.
+            ``(linear_chain_template(),)`` trains a model without links.
         learner: Settings with which the tables of links are learned (`herdner.crf.learning.Learner`).
         n_folds: Number of folds. Links are learned from the scores of chains that were trained on the other folds,
-            because links bring almost no gain on the training documents of a chain.
+            because links hardly improve the tags of documents on which a chain was trained.
         averaged: Average the weights of the chains of all folds and of the chain of all documents. The average is less
             overconfident on the training documents. Needs the trainer "herdner".
         backend: Name of an inference backend (`herdner.BACKENDS`) or a `Backend`. None is sum-product for documents
             with links and Viterbi for documents without.
-        links: Use the links of the model. False tags with the chain only.
+        links: Use the links of the model. False ignores them and tags with the linear chain only.
         calibrated: Learn a calibration of the confidences in `fit` (`herdner.ner.calibration`), if there are at least
             two folds, and apply it when tagging. False reports the probabilities of the CRF.
         tokenizer: Settings of the tokenizer.
@@ -187,11 +187,11 @@ class Tagger(Estimator):
             base: Tagger whose model is adapted. Plan, lexicon, scheme and tokenizer are those of the base, and so are
                 the links unless ``templates`` are given. Learning starts at its weights and tables and is regularised
                 towards them by ``c2`` and ``learner.l2``. The documents may have new labels.
-            start: Tagger with the same features at whose weights the search starts. The optimum is the same.
+            start: Tagger with the same features at whose weights training starts. They do not change the optimum.
             document_weights: float[documents], weight of each document in the loss of the chain. None is 1.
             groups: Name of the source of each document. Each source has the same weight in the calibration.
             guideline: The group whose annotation guideline the model follows (`herdner.ner.training.guidelines`).
-            progress: Called with the index of each iteration and a report: "stage", "loss", "f1" if it is known, and
+            progress: Called after each iteration with its index and a dict: "stage", "loss", "f1" if it is known, and
                 values of the trainer.
             seed: Seed of all random numbers.
 
@@ -286,7 +286,7 @@ class Tagger(Estimator):
         """Build the `Inference` options that the methods `tag` and `pipe` accept.
 
         Args:
-            inference: A complete value, which is returned unchanged and excludes other options.
+            inference: Complete options, which are returned unchanged. They cannot be combined with other arguments.
             backend: Name of a backend or a `Backend`. None is the tagger's own backend.
             links: Link the mentions of one name. None is the tagger's own setting.
             options: ``names``, ``min_confidence`` and options of the backend, as in `Inference.of`.
@@ -319,7 +319,7 @@ class Tagger(Estimator):
         >>> [(entity.text, entity.label) for entity in tagger.tag("Ada Reyes met Bo Lim. Reyes left.").entities]
         [('Ada Reyes', 'PER'), ('Bo Lim', 'PER'), ('Reyes', 'PER')]
 
-        If the text is clearly in another language than that of the model, a `LanguageWarning` says so.
+        If the language of the text is clearly not that of the model, a `LanguageWarning` is issued.
 
         Args:
             source: A text, a `Document` with or without tokens, or a list of tokens.
@@ -376,13 +376,13 @@ class Tagger(Estimator):
     ) -> Iterator[Any]:
         """Tag a stream of texts or documents lazily and in order; the stream may be endless.
 
-        The confidence of an entity is the probability that exactly its tokens have its label. It is computed under the
-        chain of the sentence and the messages of linked tokens, for every backend. A calibrated model maps it to the
-        precision of such entities on held-out documents (`herdner.ner.calibration`). The best tags and
-        `predict_marginals` are not calibrated; whether a short form takes the label of a full name depends on the
-        calibrated confidences.
+        The confidence of an entity is the probability that exactly its tokens form an entity with its label. For every
+        backend, it is computed under the linear chain of the sentence, to which links add their expected
+        log-potentials. A calibrated model maps it to the precision of such entities on held-out documents
+        (`herdner.ner.calibration`). The calibration changes neither the decoded tags nor `predict_marginals`. But
+        calibrated confidences decide whether a short form takes the label of a full name.
 
-        A `LanguageWarning` reports the first document that is clearly in another language than that of the model.
+        A `LanguageWarning` is issued for the first document whose language is clearly not that of the model.
 
         Samplers, ICM and mean field start at the best tags of the chain. From another start they would rarely reach
         these tags, because a tag scheme forbids most changes of a single tag.
@@ -392,9 +392,9 @@ class Tagger(Estimator):
             inference: Options of tagging. None builds them from ``options``, as in `inference`.
             as_tuples: Yield pairs of a tagged document and the context of its source.
             on_error: Called with the `Failure` of each document that cannot be tagged; the document is left out.
-            collection: Tag the documents as a collection, in two passes: what the first pass finds out about a name in
-                some documents is evidence for the others (`gather`). The results do not depend on the order of the
-                documents. Sources that can be read only once, such as a generator, are kept in memory.
+            collection: Tag the documents as a collection, in two passes: the labels that the first pass finds for a
+                name in other documents are evidence in the second pass (`gather`). The results do not depend on the
+                order of the documents. Sources that can be read only once, such as a generator, are kept in memory.
             options: Keyword arguments of `outcomes` and `inference`.
 
         Yields:
@@ -435,12 +435,12 @@ class Tagger(Estimator):
         batch_size: int = 64,
         **options: Any,
     ) -> Iterator[Document | Failure]:
-        """Tag a stream like `pipe`. A document that cannot be read or tagged has a `Failure` as its result.
+        """Tag a stream like `pipe`, but yield a `Failure` for each document that cannot be read or tagged.
 
         The language of the documents is not checked; `language_check` does this.
 
-        Short documents are tagged together, which is faster and gives the same result. Each thread has up to three
-        batches waiting.
+        Short documents are tagged together, which is faster and gives the same result. Up to three batches wait
+        for each thread.
 
         Args:
             items: Texts, documents, and failures of their reader.
@@ -466,10 +466,10 @@ class Tagger(Estimator):
         )
 
     def gather(self, items: Iterable[Item], inference: Inference | None = None, **options: Any) -> CollectionNames:
-        """Tag the documents of a collection, and return how surely each name has which label in them.
+        """Tag the documents of a collection, and return the evidence that they contain for the label of each name.
 
         This is the first pass of `pipe` with ``collection=True``. The second pass tags the same documents with the
-        result as ``Inference.collection``; the contribution of a document is not evidence for the document itself.
+        result as ``Inference.collection``. The evidence for a document excludes its own contribution.
         `CollectionNames.update` joins the results for several parts of a collection.
 
         Args:
@@ -550,7 +550,7 @@ class Tagger(Estimator):
             source: A text or a document.
             inference: Options of tagging. None builds them from ``options``, as in `inference`.
             name: Explain only mentions that contain these words, ignoring case.
-            offsets: Explain only the mention with these start and end characters.
+            offsets: Explain only the mention with these character offsets, (start, end).
             against: Alternative to compare with: None for "no name", "best" for the best other label, or a label.
                 Mentions that have this label, or cannot have it, are left out.
             seed: Seed of the random numbers.
@@ -579,7 +579,8 @@ class Tagger(Estimator):
 
         Args:
             documents: Documents with tokens, or lists of tokens.
-            top: Number of features of each tag, and of transitions, by absolute weight.
+            top: Number of features for each tag, and number of transitions; those with the largest absolute weights are
+                chosen.
 
         Raises:
             NotFittedError: The tagger is not trained.
@@ -591,7 +592,7 @@ class Tagger(Estimator):
         return top_weights(self._model, self._full_decoder, map(as_document, documents), top)
 
     def finder(self, names: NamesLike) -> Finder:
-        """Return a compiled ``Finder`` of known names for this model. It is cached for each `Names` object.
+        """Return a compiled `Finder` of known names for this model. The finder of each `Names` object is cached.
 
         Args:
             names: Known names in any form that `Names.of` accepts.

@@ -1,4 +1,7 @@
-"""Largest weights of a tagger, as a table. Models store hashes of features, so documents provide their descriptions."""
+"""Largest weights of a tagger, as a table.
+
+Models store only hashes of features. The descriptions of features are computed from documents that contain them.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,7 @@ def top_weights(model: TaggerModel, decoder: Decoder, documents: Iterable[Docume
         model: The model.
         decoder: Compiled form of the model.
         documents: Documents with tokens.
-        top: Number of features of each tag, and of transitions, by absolute weight.
+        top: Number of features for each tag, and number of transitions: those with the largest absolute weights.
     """
     names: dict[int, str] = {}
     for document in documents:
@@ -42,7 +45,7 @@ def top_weights(model: TaggerModel, decoder: Decoder, documents: Iterable[Docume
 
 
 def _add_descriptions(names: dict[int, str], model: TaggerModel, decoder: Decoder, document: Document) -> None:
-    """Add a description of each feature of a document that has a weight and is new."""
+    """Add to ``names`` a description of each feature of a document that has a weight and is not yet in ``names``."""
     offsets, plan, extractor = document.sentence_offsets, model.plan, decoder.extractor
     tokens = decoder.read(document).tokens  # recased, as for tagging
     starts, keys, origins, attributes = extractor.origins(tokens, offsets, np.arange(len(tokens), dtype=np.int64))

@@ -1,1 +1,1 @@
-"""Studies on top of inference: herding, Frank-Wolfe Stein sampling, denoising, and convergence of samplers."""
+"""Studies based on the inference algorithms: herding, Frank-Wolfe Stein sampling, denoising, and convergence."""

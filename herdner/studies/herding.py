@@ -13,7 +13,7 @@ from herdner.base.arrays import Floats, Int64s, finite
 from herdner.base.checks import check_integer
 from herdner.base.seeds import Seed, generator
 
-_OPERATIONS = 2**26  # per call of a compiled loop, so that Ctrl-C can interrupt
+_OPERATIONS = 2**26  # number of operations per call of a compiled loop, so that Ctrl-C can interrupt
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -24,7 +24,7 @@ class HerdingResult:
 
     Attributes:
         samples: int64[T], index of the point or state of each sample, in order.
-        weights: float64[d], after the last sample.
+        weights: float64[d], the weights after the last sample.
     """
 
     samples: Int64s
@@ -36,16 +36,17 @@ def herd(
 ) -> HerdingResult:
     """Herd samples from a finite set of points: choose points whose mean features approach ``moments``.
 
-    Sample x maximises <weights, features[x]>; then the weights become weights + moments - features[x]. Among equal
-    maxima, the first point is taken. If the moments lie in the convex hull of the features, the weights stay bounded
-    and the error is O(1 / T). Otherwise no samples have these moments: each sample moves the weights by the distance to
-    the hull, and the means approach the nearest point of the hull. Time O(n_samples n d).
+    Each sample x is a point that maximises <weights, features[x]>; then the weights become weights + moments -
+    features[x]. Among equal maxima, the first point is taken. If the moments lie in the convex hull of the features,
+    the weights stay bounded and the error is O(1 / T). Otherwise no samples have these moments: the weights grow
+    without bound, and the means approach the point of the hull that is nearest to the moments. The time is O(n_samples
+    n d).
 
     Args:
         features: float64[n, d], the features of the n points.
         moments: float64[d], the target means of the features.
         n_samples: Number of samples, T.
-        weights: float64[d], the initial weights, such as those at which another run ended. By default the moments or,
+        weights: float64[d], the initial weights, such as the final weights of another run. By default the moments or,
             with a ``seed``, the moments minus the features of a random point.
         seed: Random seed or generator of the initial weights.
 
@@ -82,9 +83,9 @@ def herd_categorical(
     Args:
         p: float64[K], the probabilities.
         n_samples: Number of samples, T.
-        weights: float64[K], the initial weights, such as those at which another run ended. The default is p.
-        seed: Random seed or generator of initial weights in the set that herding never leaves. For K = 2, the first
-            state then has the probabilities p.
+        weights: float64[K], the initial weights, such as the final weights of another run. The default is p.
+        seed: Random seed or generator of initial weights from the set that herding never leaves. For K = 2, the first
+            sample then has the distribution p.
 
     Returns:
         The samples as states, and the final weights.
@@ -113,7 +114,7 @@ def herd_categorical(
 def _random_weights(shares: Int64s, unit: int, rng: np.random.Generator) -> Int64s:
     """Draw initial herding weights uniformly from their possible values, {w >= p - 1, sum of w = 0}.
 
-    States of probability 0 are left out.
+    States of probability 0 get weight 0.
     """
     possible = np.flatnonzero(shares)
     above = np.rint((len(possible) - 1) * unit * rng.dirichlet(np.ones(len(possible)))).astype(np.int64)

@@ -39,7 +39,7 @@ class Projection(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Document:
-    """Text with its tokens and sentences, and with the names in the text if the document is annotated.
+    """Text with its tokens and sentences, and with its entities if the document is annotated.
 
     The annotation is stored as token spans; `tags` are computed from them. Use `with_tags`, `with_spans` and
     `with_entities` to annotate a document: they keep spans and entities consistent.
@@ -52,7 +52,7 @@ class Document:
         sentence_offsets: int64[S + 1]. Sentence s has the tokens ``sentence_offsets[s]:sentence_offsets[s + 1]``; no
             sentence is empty.
         spans: Labelled token spans in the order of the text; None if there are neither annotations nor proposals.
-        entities: Names with character offsets, in the order of the text. They may begin or end within tokens.
+        entities: Entities with character offsets, in the order of the text. They may begin or end within tokens.
         id: Identifier from the file or the caller.
         fields: Other values from the file or the caller.
         partial: Undecided parts of a partial annotation. Undecided tokens have the tag O.
@@ -253,7 +253,7 @@ class Document:
         return tokens
 
     def with_tags(self, tags: Sequence[str]) -> Document:
-        """Return a copy of the document with the annotation that one tag per token describes.
+        """Return a copy of the document, annotated by one tag for each token.
 
         Args:
             tags: One tag for each token, in any scheme. Malformed sequences are read as conlleval reads them
@@ -321,13 +321,13 @@ class Document:
         confidences: Sequence[float] | NDArray[np.floating[Any]] | None = None,
         source_tags: Sequence[str] | None = None,
     ) -> Document:
-        """Return a copy of the document in which ``spans``, unchecked, replace the spans; `partial` is copied.
+        """Return a copy of the document with new spans, without checking them; `partial` does not change.
 
         Args:
             spans: Spans in the order of the text; no two overlap. They are not checked.
             scheme: Scheme of the tags.
             confidences: [M], probability in [0, 1] that each span is right; None: unknown.
-            source_tags: The possibly malformed tags from which the spans were read, one for each token.
+            source_tags: Tags from which the spans were read, one for each token; they may be malformed.
 
         Returns:
             The document with these spans and their entities.
@@ -362,7 +362,7 @@ class Document:
         """Return a copy of the document in which ``entities`` replace the annotated entities; `partial` is copied.
 
         Args:
-            entities: Names with character offsets, in any order. Spans are computed by `project`.
+            entities: Entities with character offsets, in any order. Spans are computed by `project`.
             scheme: Scheme of the tags.
 
         Returns:
@@ -376,10 +376,11 @@ class Document:
         """Return a copy of the document with ``entities`` as proposals of a model or tool, and without annotation.
 
         Args:
-            entities: Names with character offsets, in any order.
+            entities: Entities with character offsets, in any order.
 
         Returns:
-            The document with these entities and their spans (None without entities); it counts as not annotated.
+            The document with these entities and their spans; the spans are None if there is no entity. The document
+            counts as not annotated.
         """
         document = self.with_entities(entities)
         return replace(document, spans=document.spans if document.entities else None, is_proposal=True)
@@ -533,10 +534,11 @@ def project(entities: Sequence[Entity], document: Document) -> Projection:
     """Convert entities with character offsets to spans of a document's tokens.
 
     An entity that begins or ends within a token is widened to the tokens that it touches. If two entities touch the
-    same token, the earlier one keeps it; the later one keeps its other tokens and is dropped if there are none.
+    same token, it belongs to the earlier entity. The later entity keeps its other tokens, and is dropped if it has
+    none.
 
     Args:
-        entities: Names with character offsets, in any order.
+        entities: Entities with character offsets, in any order.
         document: The document whose tokens are used.
 
     Returns:
@@ -582,7 +584,7 @@ def align_tokens(tokens: Sequence[str], text: str) -> NDArray[np.int64] | None:
 
 
 def offsets_from_lengths(lengths: Iterable[int]) -> NDArray[np.int64]:
-    """Return the start offsets of consecutive pieces, and the end offset of the last piece.
+    """Return the start offset of each of several consecutive pieces, and the end offset of the last piece.
 
     Args:
         lengths: Lengths of n pieces.
@@ -603,7 +605,7 @@ def _flat_tags(sentences: Sequence[Sequence[str]], tags: Sequence[Sequence[str]]
 class Failure(NamedTuple):
     """Record of a document that could not be read or tagged. A stream yields the record in place of the document.
 
-    Each failure takes one document index.
+    A failure counts as one document when documents are numbered.
 
     Attributes:
         error: The exception.
@@ -621,7 +623,7 @@ class Failure(NamedTuple):
     def message(self) -> str:
         """Error message for users. It begins with the name of the document."""
         problem = str(self.error) or type(self.error).__name__
-        if self.document_index is None:  # the message of a reader names the position
+        if self.document_index is None:  # the reader's message names the file and the line
             return problem
         id = self.source.id if isinstance(self.source, Document) else None
         return f"{id or f'document {self.document_index + 1}'}: {problem}"

@@ -37,9 +37,10 @@ class Name:
     Attributes:
         id: The `name_id` of the mentions.
         label: Label with the largest sum of confidences among the mentions in the fullest form.
-        text: Fullest form: the mention with the most words, the longest of these, the first of these.
+        text: Fullest form: the text of the mention with the most words; of several, the longest, then the first.
         mentions: Indices of the mentions among the entities of the document, ascending.
-        confidence: Mean confidence of the mentions, the expected share of right ones; None if one is unknown.
+        confidence: Mean confidence of the mentions, which is the expected share of correct mentions; None if a mention
+            has no confidence.
     """
 
     id: int
@@ -50,7 +51,7 @@ class Name:
 
 
 def names_of(entities: Sequence[Entity]) -> tuple[Name, ...]:
-    """Collect the names of entities by their `name_id`.
+    """Group entities with the same `name_id`, and return a name for each group.
 
     Args:
         entities: Entities of one document, in the order of the text. Those without `name_id` belong to no name.
@@ -121,7 +122,7 @@ def to_frame(documents: Iterable[WithEntities], backend: str = "pandas") -> Any:
         "confidence": nw.Float64, "name_id": nw.Int64,
     }  # fmt: skip
     is_pandas = backend in ("pandas", "modin")
-    types |= {"name_id": nw.Float64} if is_pandas else {}  # NumPy's integers have no null
+    types |= {"name_id": nw.Float64} if is_pandas else {}  # NumPy's integers have no missing value
     rows = [
         (document.id, e.start, e.end, e.label, e.text, e.confidence, e.name_id)
         for document in documents

@@ -37,8 +37,8 @@ def rename_labels(document: Document, names: LabelNames | None, scheme: Scheme =
     Args:
         document: An annotated document, or one with proposed entities.
         names: New name of each label; None changes no label.
-        scheme: Scheme of the new tags. A document with ambiguous tags keeps its prefixes instead, because spans cannot
-            represent a B- or I- beside an ambiguous tag.
+        scheme: Scheme of the new tags. It does not apply to documents with ambiguous tags, which keep their prefixes:
+            spans cannot represent a B- or I- beside an ambiguous tag.
 
     Returns:
         A document with the new labels in its entities, spans, tags and partial annotation.

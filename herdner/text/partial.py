@@ -35,8 +35,8 @@ class PartialAnnotation:
 
     Attributes:
         unannotated: Ranges of undecided tokens; they share no character with the document's entities.
-        annotated_labels: Labels whose names are all marked. A token outside the marked names may belong to a name
-            with any other label. None: all labels are annotated.
+        annotated_labels: Labels of which all entities are annotated. A token outside these entities may belong to an
+            entity with any other label. None: all labels.
 
     Raises:
         ValueError: The tags of a range cannot be parsed, or a label is listed twice.
@@ -51,7 +51,7 @@ class PartialAnnotation:
             alternatives(tags)
         counts = Counter(self.annotated_labels or ())
         if duplicates := sorted(label for label, count in counts.items() if count > 1):
-            raise ValueError(f"the annotated labels name {duplicates[0]} twice; name it once")
+            raise ValueError(f"the annotated labels contain {duplicates[0]} twice; list each label once")
 
     def conflict(self, entities: Iterable[tuple[int, int, str]]) -> str | None:
         """Describe the first entity that contradicts this partial annotation.

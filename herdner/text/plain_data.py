@@ -1,4 +1,4 @@
-"""Checks of documents in the form of plain data, as JSON provides them."""
+"""Checks of documents that are given as plain data, such as the dicts and lists of parsed JSON."""
 
 from __future__ import annotations
 

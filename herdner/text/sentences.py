@@ -45,7 +45,7 @@ class SentenceRules:
 
     @property
     def abbreviations(self) -> tuple[str, ...]:
-        """All words whose full stop is part of the token, also in upper case as in headlines ("INC.")."""
+        """Titles and abbreviations, whose full stop is part of the token; longer ones also in capitals ("INC.")."""
         words = self.titles + self.endings
         return tuple(dict.fromkeys(words + tuple(word.upper() for word in words if len(word) > 3)))
 
@@ -53,9 +53,9 @@ class SentenceRules:
     def loop(self) -> SentenceLoop:
         """Compiled segmenter, which finds the sentence boundaries of a tokenized text.
 
-        Its method ``offsets(text, tokens, starts, ends)`` takes the character offsets of the tokens, int64[n] each,
-        and returns the sentence offsets, int64[S + 1] ([0] without tokens). A sentence begins after a blank line, on
-        a line that does not continue a wrapped one, and possibly after a full stop, question or exclamation mark.
+        Its method ``offsets(text, tokens, starts, ends)`` takes the character offsets of the tokens, int64[n] each, and
+        returns the sentence offsets, int64[S + 1] ([0] without tokens). A sentence begins after a blank line, and at a
+        line that does not continue a wrapped line. It may begin after a full stop, question or exclamation mark.
         """
         titles = {*self.titles, *map(str.upper, self.titles)}
         return SentenceLoop(titles, self.starters, ENDS, CLOSERS, OPENERS)

@@ -19,7 +19,7 @@ def to_html(document: WithEntities) -> str:
     """Return the text of a document as HTML in which its entities are highlighted.
 
     A name with several mentions has an arrow to the next mention; the last mention has an arrow to the first. The
-    tooltip of a name shows its confidence. Of overlapping entities only the first is marked.
+    tooltip of a name shows its confidence. If entities overlap, only the first is marked.
 
     Args:
         document: A document with entities.
@@ -44,9 +44,9 @@ def to_html(document: WithEntities) -> str:
 
 
 def without_overlaps(document: WithEntities) -> Iterator[Entity]:
-    """Return an iterator over the entities of a document in the order of the text.
+    """Return an iterator over the entities of a document, without those that overlap an earlier entity.
 
-    Of entities that overlap, only the first is included.
+    The entities are in the order of the text. If several entities begin at the same character, the longest is kept.
     """
     last = 0
     for entity in sorted(document.entities, key=lambda e: (e.start, -e.end)):

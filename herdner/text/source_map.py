@@ -17,9 +17,9 @@ class SourceRun(NamedTuple):
     each character, as ``&eacute;`` does to ``é``.
 
     Attributes:
-        start: Offset of the first character in the text; the run ends at the next one.
-        source_start: Offset of the range in the source.
-        source_end: Offset behind the range in the source.
+        start: Offset of the first character in the text; the run ends where the next run begins.
+        source_start: Offset of the first character of the range in the source.
+        source_end: Offset behind the last character of the range in the source.
     """
 
     start: int

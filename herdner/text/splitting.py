@@ -30,8 +30,8 @@ class SplitRules:
     Attributes:
         prefixes: Regular expressions of tokens that are split off at the start of a word.
         suffixes: Regular expressions of tokens that are split off at the end of a word.
-        infixes: Regular expressions of tokens that are split off within a word.
-        exceptions: Tokens of each word that has a fixed split.
+        infixes: Regular expressions of tokens at which a word is split in the middle.
+        exceptions: Dict from a word to its tokens, which takes precedence over the other rules.
         is_word: Matches words that are never split.
         is_address: Matches addresses, which are not split at infixes.
     """
@@ -109,7 +109,9 @@ def spacy_rules(language: str) -> SplitRules:
     try:
         nlp: Any = spacy.blank(language)
     except ImportError as error:
-        raise ValueError(f"tokenizer language {language!r} is not one that spaCy knows") from error
+        raise ValueError(
+            f"tokenizer language {language!r}: spaCy does not know it; expected a code such as 'en'"
+        ) from error
     defaults, tokenizer = nlp.Defaults, nlp.tokenizer
     if not isinstance(tokenizer, spacy.tokenizer.Tokenizer):
         raise ValueError(f"tokenizer language {language!r}: herdner has no word segmenter for texts without spaces")
@@ -174,7 +176,8 @@ class Splitter:
     def _split_exceptions(self, token: str) -> Mapping[tuple[str, ...], str]:
         """Return the exceptions that other rules would split into ``token`` and further parts.
 
-        The keys of the result are the parts, its values the exceptions. spaCy also applies them within a longer string.
+        The keys of the result are the parts, its values the exceptions. spaCy also applies exceptions within a longer
+        string.
         """
         first = token[0]
         if first not in self._joined:
@@ -236,7 +239,7 @@ class Splitter:
         yield from reversed(after)
 
     def _middle(self, run: str) -> Iterator[str]:
-        """Split a string at its infixes, unless the string is a word of the rules or a web address."""
+        """Split a string at its infixes, unless it is a web address or the rules never split it."""
         start = 0
         if (
             not is_plain(run)

@@ -43,7 +43,7 @@ class TableColumns:
             The columns.
 
         Raises:
-            ValueError: There is no column of texts or ids, or two columns have one name.
+            ValueError: There is no column of texts or ids, or two columns have the same name.
         """
         fields = [name.strip() for name in names] if strip else list(names)
         for column, option, role in ((text, "--column", "texts"), (id, "--id-column", "ids")):
@@ -71,7 +71,7 @@ class TableRow:
     Attributes:
         columns: Columns of the table.
         values: Value of each column.
-        document_id: Identifier that the document got.
+        document_id: Identifier of the document when it was read.
         arrow: Arrow's record batch of the row and the index of the row in the batch; None for text files.
     """
 

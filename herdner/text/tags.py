@@ -214,7 +214,9 @@ def tags_from_spans(
     for span in sorted(Span(*s) for s in spans):
         start, end, label = span
         if not last.end <= start < end <= n_tokens or not label:
-            raise ValueError(f"{span} overlaps {last}, is empty, has no label or exceeds the {n_tokens} tokens")
+            raise ValueError(
+                f"spans must be disjoint, labelled, not empty and within the {n_tokens} tokens, got {span} after {last}"
+            )
         touches = start == last.end and label == last.label and start not in borders
         tags[start:end] = _tags_of_span(end - start, label, scheme, touches)
         last = span
@@ -275,14 +277,14 @@ def tags_of_label(label: str, scheme: Scheme) -> list[str]:
 
 
 def detect_scheme(sequences: Iterable[Sequence[str]]) -> Scheme:
-    """Guess the tag scheme (such as IOB2 or BILOU) of sentences of tags.
+    """Guess the tag scheme (such as IOB2 or BILOU) of tagged sentences.
 
     E- and S- occur only in IOBES, L- and U- only in BILOU. An I- that begins a span indicates IOB1. A B- that does not
     follow a token with the same label indicates IOB2. The more frequent indication decides, because files and
     predictions contain malformed spans.
 
     Args:
-        sequences: Tags of sentences.
+        sequences: Tags of each sentence.
 
     Returns:
         The scheme; IOB2 if there is no indication.
@@ -305,14 +307,14 @@ def detect_scheme(sequences: Iterable[Sequence[str]]) -> Scheme:
 
 
 def allowed_transitions(tags: Sequence[str], scheme: Scheme) -> Transitions:
-    """Return which tags may follow each other, begin a sentence and end a sentence.
+    """Return the pairs of adjacent tags, the first tags and the last tags that a scheme allows in a sentence.
 
     Args:
         tags: K distinct tags.
         scheme: Their scheme.
 
     Returns:
-        Boolean tables of allowed tag bigrams, first and last tags.
+        Boolean tables of the allowed pairs, first tags and last tags.
 
     Raises:
         ValueError: A tag does not exist in the scheme.

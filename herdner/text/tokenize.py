@@ -1,8 +1,9 @@
 """Tokenization with character offsets by spaCy's rules.
 
-Each string between white space is split on its own. The split is cached, so that a repeated string costs one look-up;
-this takes a tenth of the time that spaCy needs. The rules are those of ``spacy.blank(language)`` with the additions
-below. A full cache is emptied, so that memory does not grow with the number of texts.
+A text is divided at white space, and each string between white space is split separately. The tokens of a string are
+cached, so that a repeated string costs one look-up; tokenization takes a tenth of the time that spaCy needs. The rules
+are those of ``spacy.blank(language)`` with the additions below. A full cache is emptied, so that memory does not grow
+with the number of texts.
 """
 
 from __future__ import annotations
@@ -30,8 +31,8 @@ INVISIBLE = "[\u0000-\u0008\u000e-\u001b\u007f-\u0084\u0086-\u009f\u00ad\u200b\u
 PREFIXES = ("``", r"-+(?=[^\W\d])", r"[|~]", INVISIBLE)
 SUFFIXES = ("``", r"(?<=[\w.])-+", r"[|~]", INVISIBLE)
 INFIXES = (r"(?<=[^\W\d]\.)[-/](?=[^\W\d])", r"(?<=[^\W\d])[)\]]-?(?=[^\W\d])|(?<=[)\]])-(?=[^\W\d])", r"\|", INVISIBLE)
-# Longer strings without white space are cut before the rules are applied, after a punctuation mark if possible: the
-# time of affix rules grows with the square of the length.
+# Strings without white space that are longer than this are split into pieces before the rules are applied, after a
+# punctuation mark if possible, because the time of prefix and suffix rules grows with the square of the length.
 LONGEST_RUN = 128
 PIECE = re.compile(rf"(?s).{{1,{LONGEST_RUN}}}(?<=\W)|.{{1,{LONGEST_RUN}}}")
 
@@ -44,11 +45,11 @@ class TokenizerSettings:
 
     Attributes:
         language: Language code of two or three letters.
-        rules: Number of the rule set of this module.
+        rules: Version of the rules of this module.
         sentences: Rules of sentence segmentation.
 
     Raises:
-        ValueError: The language code or the number of the rule set is invalid.
+        ValueError: The language code or the version of the rules is invalid.
     """
 
     language: str = "en"
@@ -94,13 +95,13 @@ class TokenizerSettings:
 class Tokenizer:
     """Callable that converts a text to a `Document` with tokens and sentences.
 
-    Any text is accepted, including NULs, lone surrogates and millions of characters without white space (cut at
-    ``LONGEST_RUN``). The text itself is not changed. Threads may share a tokenizer. It can be pickled and copied
-    without its cache.
+    Any text is accepted, including NULs, lone surrogates and millions of characters without white space (which are
+    split into pieces of at most ``LONGEST_RUN`` characters). The text itself is not changed. Threads may share a
+    tokenizer. It can be pickled and copied without its cache.
 
     Args:
         settings: The settings; the default is English.
-        cache_characters: Number of characters of cached words.
+        cache_characters: Total length of cached strings at which the cache is emptied, in characters.
     """
 
     def __init__(self, settings: TokenizerSettings | None = None, *, cache_characters: int = 2_000_000) -> None:
@@ -168,7 +169,7 @@ class Tokenizer:
     def _split(self, words: Iterable[str], runs: Runs) -> None:
         """Split words into tokens and add the tokens to the cache.
 
-        A long word is split in pieces first, and its tokens are stored for the current runs only.
+        A long word is split into pieces first, and its tokens are stored for the current texts only.
         """
         parts = runs.splits
         for word in words:

@@ -581,7 +581,7 @@ def test_a_model_is_adapted_to_a_file_with_a_new_label(call: Call, tmp_path: Pat
     outcome = call("train", "--base", "en", "--train", tmp_path / "m.conll", "--weight", 2, "--output", out)
     assert outcome.code == 0
     assert "only VERB is annotated; tokens outside may have any other label" in outcome.err
-    assert "add --dev with documents of the base to see what the model has gained and lost" in outcome.err
+    assert "add --dev with documents like those of the base model to see the change of each F1" in outcome.err
     tagger = herdner.load(out)
     assert tagger.card["options"]["base"] == "en"
     assert [e.label for e in tagger.tag("Ada Lovelace said so in London.").entities] == ["PER", "VERB", "LOC"]

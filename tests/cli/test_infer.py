@@ -75,7 +75,7 @@ def test_samplers_keep_the_time_limit_and_print_intervals(call, files):
     head, value = outcome.out.splitlines()
     assert head == "PR"
     assert float(value) == pytest.approx(Exact().infer(graph).log_z / math.log(10), abs=0.2)
-    assert "the interval of 95 % is" in outcome.err
+    assert "the 95 % interval of log10 Z is" in outcome.err
     head, line = call("infer", uai, "--backend", "tempered", "--seconds", "1").out.splitlines()
     rows = np.array(line.split()[1:], float).reshape(9, 3)
     np.testing.assert_allclose(rows[:, 1:], Exact().infer(graph).marginals, atol=0.03)
@@ -120,7 +120,7 @@ def test_wrong_calls_are_one_line(call, files, tmp_path):
         (["infer", uai, "--backend", "gibs"], 2, "gibs"),
         (["infer", uai, "--variable", "9"], 2, "--variable must be from 0 to 8, got 9"),
         (["infer", uai, "--variable", "1", "--task", "PR"], 2, "--variable requires --task MAR, got PR"),
-        (["infer", uai, "-b", "dogs", "--set", "targets=variables(1)"], 2, "select the variables by --variable"),
+        (["infer", uai, "-b", "dogs", "--set", "targets=variables(1)"], 2, "--set targets: use --variable N instead"),
     ]:
         outcome = call(*arguments)
         assert outcome.code == code, (arguments, outcome.err)

@@ -52,5 +52,5 @@ def test_names_that_end_within_a_token(call: Call, tmp_path: Path, news_model: P
     path.write_text('{"text": "Kenyans sing.", "entities": [{"start": 0, "end": 5, "label": "LOC"}]}\n')
     outcome = call("evaluate", path, "-m", news_model, "--resamples", 0)
     assert outcome.code == 0, outcome.err
-    assert caplog.messages == [f"{path}: an entity that ends within a token is widened to the token"]
+    assert caplog.messages == [f"{path}: an entity that begins or ends within a token is widened to the token"]
     assert "widened to the token; this is an error" in one_line(call("evaluate", path, "-m", news_model, "--strict"), 1)

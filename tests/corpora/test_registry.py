@@ -316,6 +316,6 @@ def test_a_failed_conversion_leaves_the_output_alone(tmp_path: Path) -> None:
     with pytest.raises(FormatError, match=r"bad\.conll:2"):
         reading.convert(str(tmp_path / "bad.conll"), "jsonl", tmp_path / "out.jsonl")
     assert (tmp_path / "out.jsonl").read_text() == "older"
-    with pytest.raises(ValueError, match="no format 'xml'"):
+    with pytest.raises(ValueError, match="the format 'xml'"):
         reading.convert(str(tmp_path / "bad.conll"), "xml", tmp_path / "out.xml")
     assert {path.name for path in tmp_path.iterdir()} == {"bad.conll", "out.jsonl"}

@@ -164,3 +164,12 @@ def test_numbers_that_are_none_are_refused(wrong):
     scores[3, 1] = wrong
     with pytest.raises(ValueError, match="finite"):
         SumProduct().infer(model.compile(scores, OFFSETS, [np.array([[0, 3]], np.int32)]))
+
+
+@pytest.mark.parametrize("wrong", [np.nan, np.inf])
+def test_link_tables_that_are_not_finite_give_no_layout(wrong):
+    table = np.zeros((3, 3))
+    table[1, 2] = wrong
+    links = [np.array([[0, 3]], np.int32)]
+    assert crf().linked_chains(unary(), OFFSETS, links) is not None
+    assert crf(linked=(LinkTable(skip_chain_template(), table),)).linked_chains(unary(), OFFSETS, links) is None

@@ -120,7 +120,9 @@ def test_jax_derives_the_gradient():
 
 def test_without_jax_the_missing_gradient_is_told(monkeypatch):
     monkeypatch.setitem(sys.modules, "jax", None)
-    with pytest.raises(MissingExtra, match=r"needs its gradient `grad`, or JAX to derive it: pip install .\.\[jax\]"):
+    with pytest.raises(
+        MissingExtra, match=r"need a gradient function `grad`, or JAX to derive it: pip install .\.\[jax\]"
+    ):
         DensityFactors([[0]], lambda x: -(x[:, 0] ** 2))
 
 

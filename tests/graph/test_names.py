@@ -41,9 +41,9 @@ def test_grids_know_their_shape():
     [
         ({"names": ["a"]}, "names must have one name for each of 2 variables, got 1"),
         ({"names": ["a", "a"]}, "the name 'a' belongs to two variables"),
-        ({"names": ["a", 2]}, "names must be a list of texts"),
-        ({"names": "ab"}, "names must be a list of texts"),
-        ({"shape": (2, 2)}, r"shape \(2, 2\) does not have 2 variables"),
+        ({"names": ["a", 2]}, "names must be a list of strings"),
+        ({"names": "ab"}, "names must be a list of strings"),
+        ({"shape": (2, 2)}, r"grid of shape \(2, 2\) has 4 variables, but the graph has 2"),
     ],
 )
 def test_names_and_shapes_are_checked(options, message):
@@ -57,7 +57,7 @@ def test_missing_names_and_shapes_are_one_line():
         (lambda: graph.by_name(np.zeros(3)), "have no names"),
         (lambda: graph.on_grid(np.zeros(3)), "is not a grid"),
         (lambda: graph.condition({"a": 1}), "no variable named 'a'"),
-        (lambda: rain().by_name(np.zeros(3)), r"one row for each of 2 variables, got \(3,\)"),
+        (lambda: rain().by_name(np.zeros(3)), r"one row for each of 2 variables, got shape \(3,\)"),
     ]:
         with pytest.raises(ValueError, match=message):
             call()

@@ -68,7 +68,7 @@ def test_a_variable_without_a_label_is_an_impossible_graph():
 
 
 def test_what_is_no_graph():
-    with pytest.raises(TypeError, match=r"expected a FactorGraph, such as herdner.ising\(\) makes, not list"):
+    with pytest.raises(TypeError, match=r"expected a FactorGraph, such as the result of herdner.ising\(\), not list"):
         compile_tables([1, 2])  # type: ignore[arg-type]
 
 

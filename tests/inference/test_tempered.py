@@ -159,7 +159,9 @@ def colouring(n: int) -> FactorGraph:
 @pytest.mark.parametrize("width", [0, 1, 3])
 def test_constraints_without_a_solution_are_reported(width, monkeypatch):
     monkeypatch.setattr("herdner.inference.tempering.has_solver", lambda: False)
-    with pytest.raises(UnsupportedGraph, match="tempered found no joint state that the -inf entries allow; allow more"):
+    with pytest.raises(
+        UnsupportedGraph, match="tempered found no joint state that the -inf entries allow; raise n_rounds"
+    ):
         make_backend("tempered", n_rounds=50, width=width).infer(colouring(4), 0)
 
 

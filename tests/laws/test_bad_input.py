@@ -194,7 +194,7 @@ def test_graphs_that_allow_nothing():
         ),
         (
             boltzmann([1.0, 2.0], [0, 0, 0], edges=[[0, 1], [1, 2]]),
-            r"those of variable 1 differ \(its pair with 2\); use",
+            r"those of variable 1 differ \(see its pair with 2\); use",
         ),
         (FactorGraph([2] * 3, [TableFactors([[0, 1, 2]], np.zeros((1, 2, 2, 2)))]), "needs variables joined in pairs"),
         (FactorGraph([2] * 2, [TableFactors([[0, 1], [1, 0]], np.eye(2)[None])]), "each pair by one factor"),

@@ -182,7 +182,7 @@ def test_values_that_are_no_names(tagger, tmp_path):
 @pytest.mark.parametrize(
     ("pattern", "message"),
     [
-        ([{"POS": "PROPN"}], "name 1: the attribute POS is not available; available are ORTH, TEXT"),
+        ([{"POS": "PROPN"}], "name 1: the attribute POS needs a spaCy pipeline; use one of ORTH, TEXT"),
         ([{"LOWER": 3}], "name 1: spaCy cannot read this pattern"),
         ([{"OP": "often"}], "name 1: spaCy cannot read this pattern"),
         ([{"TEXT": {"REGEX": "("}}], "name 1: spaCy cannot read this pattern"),

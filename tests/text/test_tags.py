@@ -157,9 +157,9 @@ def test_invalid_tags_are_refused(tag):
 def test_refusals():
     with pytest.raises(ValueError, match="does not exist in iob2"):
         convert_tags(["S-PER"], "iob2", "iobes")
-    with pytest.raises(ValueError, match="overlaps"):
+    with pytest.raises(ValueError, match="must be disjoint"):
         tags_from_spans([Span(0, 2, "A"), Span(1, 3, "B")], 3)
-    with pytest.raises(ValueError, match="exceeds the 3 tokens"):
+    with pytest.raises(ValueError, match="within the 3 tokens"):
         tags_from_spans([Span(2, 4, "A")], 3)
     with pytest.raises(ValueError, match="iob1"):
         spans_from_tags(["O"], strict="iob1")

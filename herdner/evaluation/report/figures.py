@@ -72,14 +72,14 @@ def _svg(report: Report, draw: Callable[[Axes, Report], None], height: float, wi
 
 
 def _short(name: str) -> str:
-    """Return a name of a prediction, shortened to leave room for the bars."""
+    """Return the name of a prediction, shortened to leave room for the bars."""
     return name if len(name) <= _MAX_NAME else f"{name[: _MAX_NAME - 1]}\N{HORIZONTAL ELLIPSIS}"
 
 
 def _colour(i: int, report: Report) -> str:
     """Return the colour of the i-th prediction.
 
-    A single prediction has the colour of the second of two.
+    If there is only one prediction, its colour is that of the second of several.
     """
     return SYSTEMS[1] if len(report.systems) == 1 else SYSTEMS[i % len(SYSTEMS)]
 

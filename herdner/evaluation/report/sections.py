@@ -35,7 +35,7 @@ class ReportTable(NamedTuple):
 class ConfusionCell(NamedTuple):
     """Cell of a confusion matrix: numbers of entities with equal and with different predicted boundaries.
 
-    ``share`` is their share of the row, in [0, 1].
+    ``share`` is the share of these entities among all entities of the row, in [0, 1].
     """
 
     same: int
@@ -46,7 +46,7 @@ class ConfusionCell(NamedTuple):
 class ConfusionGrid(NamedTuple):
     """Confusion matrix: numbers of entities by gold label (rows) and predicted label (columns).
 
-    The cell of spurious and missed entities is None.
+    The last row counts spurious entities, and the last column missed entities; the cell in the corner is None.
     """
 
     header: Sequence[str]

@@ -1,4 +1,4 @@
-"""Contents of a report as values: one part for each prediction, and one for each comparison with the first."""
+"""Contents of a report as values: results of each prediction, and comparisons with the first prediction."""
 
 from __future__ import annotations
 
@@ -112,9 +112,9 @@ class SystemResult:
     Attributes:
         name: Name of the prediction.
         source: File of the prediction.
-        scores: Strict scores.
+        scores: Scores of `evaluate`, which count exact matches only.
         partial: Scores of partial matches; None if nervaluate is not installed.
-        confusion: Confusion of labels.
+        confusion: Confusion matrix of labels.
         errors: Most frequent errors.
         consistency: Counts of repeated names.
         inconsistent_names: Names with several labels in one document.

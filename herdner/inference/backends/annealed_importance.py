@@ -1,4 +1,4 @@
-"""Annealed importance sampling of log Z with an interval."""
+"""Annealed importance sampling: an estimate of log Z with an interval."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from herdner.inference.record import Record
 from herdner.inference.result import Result
 from herdner.inference.tempering import Ensemble, TemperedRun, penalties_of
 
-_TUNING_SHARE = 0.2  # part of the time limit for tempered sampling
-_SAMPLING_SHARE = 0.2  # part of the time limit for the samples at which reverse runs start
-_LEAST_PARTICLES = 5  # of each worker, even if the time is short
+_TUNING_SHARE = 0.2  # fraction of the time limit in which tempered sampling tunes the temperatures
+_SAMPLING_SHARE = 0.2  # fraction of the time limit in which the start states of reverse runs are sampled
+_LEAST_PARTICLES = 5  # smallest number of particles of each worker, even if the time limit is short
 _WORKERS = 2  # independent ensembles, a fixed number so that results do not depend on threads
 
 
@@ -39,8 +39,8 @@ class AnnealedImportance:
     about 95 of 100 runs if tempered sampling reaches all modes.
 
     Attributes:
-        n_particles: Number of runs in each direction, at most: fewer if a time limit is short.
-        n_temperatures: Number of temperatures of a run; more give a narrower interval.
+        n_particles: Largest number of runs in each direction; there are fewer if a time limit is short.
+        n_temperatures: Number of temperatures of a run; more temperatures give a narrower interval.
         seconds: Approximate time limit that replaces ``n_temperatures`` and ``n_rounds``; None is no limit. With a
             limit, results depend on the speed of the machine.
         n_rounds: Rounds of tempered sampling that tune the temperatures.
@@ -85,7 +85,7 @@ class AnnealedImportance:
             seed: Source of randomness; the same seed gives the same result unless ``seconds`` is set.
             start: int[V], a joint state of log-potential above -inf, the first state of tempered sampling; None draws
                 states.
-            record: Checked only; the best state and the marginals are always computed.
+            record: Requested results, which are only checked; the best state and the marginals are always computed.
 
         Returns:
             log_z and log_z_interval, the best visited state, and the marginals of tempered sampling.
@@ -141,7 +141,7 @@ class AnnealedImportance:
     def _samples(self, run: TemperedRun, until: float = math.inf) -> list[Int32s]:
         """Return the start states of all reverse runs, by tempered sampling; one array [particles, n] per worker.
 
-        After the time ``until`` there are fewer particles.
+        If the time ``until`` passes, there are fewer particles than ``n_particles``.
         """
         states: list[list[Int32s]] = [[] for _ in run.ensembles]
         for number in range(self.n_particles):
@@ -155,7 +155,7 @@ class AnnealedImportance:
                 run.advance(self.spacing - 1, record=True, until=perf_counter() + share)
             if number == 0 and (run.best() is None or run.marginals() is None):
                 raise UnsupportedGraph(
-                    "annealed-importance found no joint state that the -inf entries allow; allow more rounds or time,"
+                    "annealed-importance found no joint state that the -inf entries allow; raise n_rounds or seconds,"
                     " use exact (for graphs of small treewidth), or pass a start"
                 )
             worker = number % _WORKERS

@@ -29,31 +29,32 @@ logger = logging.getLogger(__name__)
 
 CELL_SECONDS = 1.5e-8  # time of exact inference per table cell, for all passes
 MEMORY_SHARE = 0.8  # largest part of the free memory that exact inference may use
-# Parts of the time limit:
+# Fractions of the time limit for the search for an elimination order, and for exact inference as a whole:
 _ORDER_SHARE = 0.1
 _EXACT_SHARE = 0.85
-# Parts of the time that remains for approximations:
+# Fractions of the time that remains for approximations:
 _PROPAGATION_SHARE = 0.25
 _SHORT_PROPAGATION_SHARE = 0.05  # if only samples are requested
 _SEARCH_SHARE = 0.1
 _LONG_SEARCH_SHARE = 0.5  # if only the best state is requested
 _ESTIMATION_SHARE = 0.2
 _WIDE = 20.0  # width of an interval of log Z above which converged belief propagation is preferred
-_FEW_VARIABLES = 250  # for each second of the time limit: then blocks are wide
-_AGREEMENT = 0.02  # largest difference between chains of which the sampled marginals are preferred
+_FEW_VARIABLES = 250  # number of variables per second of the time limit below which blocks are wide
+_AGREEMENT = 0.02  # largest disagreement of chains at which sampled marginals are preferred to converged propagation
 
 
 @dataclass(frozen=True, slots=True)
 class Auto:
     """Backend that chooses exact inference, tempered sampling or belief propagation, within a time limit.
 
-    Exact inference is chosen if its predicted time and memory suffice; the prediction is the cost from `Exact.plan`. It
-    is stopped if its speed shows that it would not end in time. Otherwise belief propagation takes up to a quarter of
-    the time; it starts again with more damping as long as it does not converge. If it never converges, annealed
-    importance sampling estimates log Z. Annealed Gibbs sampling searches for a state of larger log-potential. Tempered
-    sampling takes the rest of the time. Its marginals are the result if its chains agree, or if belief propagation does
-    not converge. Steps whose results ``record`` does not request are left out. The chosen method and the reason are
-    logged and stored in `Result.method`. Only exact results are independent of the speed of the machine.
+    Exact inference is chosen if its predicted time and memory suffice; the prediction is the cost from `Exact.plan`.
+    Exact inference is stopped if its speed shows that it would not end in time. Otherwise belief propagation takes up
+    to a quarter of the time; it is restarted with more damping until it converges. If it never converges, annealed
+    importance sampling estimates log Z. Annealed Gibbs sampling searches for a state of larger log-potential than that
+    of belief propagation. Tempered sampling takes the rest of the time. Its marginals are the result if its chains
+    agree, or if belief propagation does not converge. Steps whose results ``record`` does not request are left out. The
+    chosen method and the reason are logged and stored in `Result.method`. Only exact results are independent of the
+    speed of the machine.
 
     Attributes:
         seconds: Approximate time limit in seconds.
@@ -86,8 +87,8 @@ class Auto:
             graph: A graph of discrete variables and tables.
             seed: Seed of the samplers.
             start: Ignored.
-            record: Contents of the result; None is the best state and the marginals. Without both, and without
-                samples, most of the time goes to log_z.
+            record: Results to record; None records the best state and the marginals. If these and samples are not
+                requested, most of the time is used for log_z.
 
         Returns:
             The state, log_z, the marginals, and the name of the method with the reason of the choice.
@@ -138,7 +139,7 @@ class Auto:
             propagated, has_converged = self._propagate(compiled, share * seconds)
             if search_share:
                 propagated = self._search(compiled, propagated, rng, perf_counter() + search_share * seconds)
-        except UnsupportedGraph as error:  # no state that the -inf entries allow: tempered sampling may find one
+        except UnsupportedGraph as error:  # no allowed state was found; tempered sampling may find one
             failure = error
         estimated = None
         if not (wanted.best or wanted.marginals or self.n_samples):
@@ -185,14 +186,14 @@ class Auto:
         return replace(estimated, method=f"annealed importance sampling with {width}")
 
     def _estimate(self, compiled: TableGraph, rng: np.random.Generator, seconds: float) -> Result | None:
-        """Estimate log Z by annealed importance sampling; return None if no state was possible."""
+        """Estimate log Z by annealed importance sampling; return None if it visits no possible state."""
         try:
             return AnnealedImportance(seconds=seconds, width=self._width(compiled, 4)).infer(compiled, rng)
         except UnsupportedGraph:
             return None
 
     def _width(self, compiled: TableGraph, width: int) -> int:
-        """Return the width of blocks: ``width``, or 1 if the search for wide blocks would take much of the time."""
+        """Return ``width``, or 1 if the search for blocks of this width would take much of the time limit."""
         return width if len(reduce_tables(compiled).variables) < _FEW_VARIABLES * self.seconds else 1
 
     def _propagate(self, compiled: TableGraph, seconds: float) -> tuple[Result, bool]:

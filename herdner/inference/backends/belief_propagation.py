@@ -32,12 +32,13 @@ class BeliefPropagation:
     whose factors have at most two variables.
 
     Attributes:
-        n_sweeps: Largest number of sweeps. The residual schedule computes as many messages as these sweeps.
+        n_sweeps: Largest number of sweeps. The residual schedule computes at most as many messages as this number of
+            sweeps.
         tolerance: Messages have converged if no message, on a scale from 0 to 1, and no marginal probability changes by
             more than this in an undamped sweep.
         damping: Weight of a new message against the previous one, in the log domain; 1 is undamped.
         schedule: Order of the messages.
-        seconds: Time in seconds after which no messages are computed; None is unlimited.
+        seconds: Time limit in seconds; None is unlimited.
     """
 
     n_sweeps: int = 1000
@@ -64,7 +65,7 @@ class BeliefPropagation:
             graph: A graph of discrete variables and tables.
             seed: Ignored.
             start: Ignored.
-            record: Checked only; the state and the marginals are always computed.
+            record: Requested results, which are only checked; the state and the marginals are always computed.
 
         Returns:
             The approximate marginals, log_z by the Bethe approximation, the most probable state of each variable, and

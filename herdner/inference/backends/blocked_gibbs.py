@@ -22,12 +22,12 @@ from herdner.inference.result import Result
 class BlockedGibbs:
     """Blocked Gibbs sampling for chains with links: each update draws several consecutive variables jointly.
 
-    A block is a run of consecutive variables, each joined to the one before it and to no other variable of the block.
-    If both ends of a link lie in one run, the run is cut before the later end. A sweep draws the blocks from left to
-    right, each from its joint distribution given all variables outside, by forward filtering and backward sampling
-    (Scott 2002, JASA 97, Sec. 2). On a graph that is one chain in the order of its variables, the samples are
-    independent. On a graph without edges between consecutive variables, this is plain Gibbs sampling. Factors have one
-    or two variables of any number of states.
+    A block is a sequence of consecutive variables. Each of them is joined to its predecessor and to no other earlier
+    variable of the block. If a link joins two variables of a sequence, the sequence is divided before the later
+    variable. A sweep draws the blocks from left to right, each from its joint distribution given all variables outside,
+    by forward filtering and backward sampling (Scott 2002, JASA 97, Sec. 2). On a graph that is one chain in the order
+    of its variables, the samples are independent. On a graph without edges between consecutive variables, this is plain
+    Gibbs sampling. Factors have one or two variables of any number of states.
 
     Attributes:
         n_sweeps: Number of sweeps.
@@ -35,7 +35,7 @@ class BlockedGibbs:
         annealing: Inverse temperatures; None is 1 throughout.
         n_chains: Number of independent runs.
         n_threads: Number of threads; None is one for each run, up to the number of processors.
-        record: Contents of the result. ``rao_blackwell`` averages the conditional of each variable given the variables
+        record: Results to record. ``rao_blackwell`` averages the conditional of each variable given the variables
             outside the block and the variable to the right.
         herded: Replace the random numbers of backward sampling by herding weights. This is an extension of HG16, which
             herds single variables. A variable has weights for each state of the variable to its right and each joint
@@ -88,7 +88,7 @@ class BlockedGibbs:
             graph: A graph of factors of at most two variables.
             seed: Source of randomness; the same seed gives the same result.
             start: int[V], a joint state of log-potential above -inf; None draws one.
-            record: Contents of the result; None is the option.
+            record: Results to record; None uses the option ``record``.
 
         Returns:
             The result of all runs.

@@ -48,28 +48,28 @@ class DoGS:
     """Gibbs sampling with a scan that is optimised for target variables, and with a certified error bound (DoGS17).
 
     The certificate is vacuous if the bounds of influence on the targets add up to 1 or more, as they do under most hard
-    constraints without ``blocks``. The scan is then optimised for influences that are all divided by one factor, which
-    is a heuristic. On graphs with factors of three or more variables, and with
-    ``exact_states``, influences are computed after the removal of the states that -inf entries forbid.
-    DoGS17 Algorithm 2 starts from the systematic scan. Without ``blocks`` it also starts from a scan of the targets in
-    turn, and the better of the two results is used.
+    constraints without ``blocks``. The scan is then optimised by a heuristic, for influences that are all divided by
+    one factor. On graphs with factors of three or more variables, and with ``exact_states``, influences are computed
+    after the removal of the states that -inf entries forbid. DoGS17 Algorithm 2 starts from the systematic scan.
+    Without ``blocks`` it also starts from a scan of the targets in turn, and the better of the two results is used.
 
     Attributes:
         n_sweeps: Number of runs of the scan; the certificate holds for the state after each.
         n_steps: Number of updates in one run of the scan; None is ``steps_per_target`` per target variable.
         targets: The variables whose error the scan reduces (`herdner.dobrushin.TargetVariables`). Other variables are
-            updated only if they influence a target, and their records are meaningless.
+            updated only if they influence a target, and the results that are recorded for these variables are
+            meaningless.
         steps_per_target: Updates per target in one run of the scan; with ``blocks``, updates per block that holds a
             target.
-        iterations: Number of runs of Algorithm 2; ignored with ``blocks``, which make one run.
+        iterations: Number of runs of Algorithm 2; ignored with ``blocks``, for which it runs once.
         blocks: Update blocks as `BlockedGibbs` does (in documents, sentences). ``n_steps`` then counts blocks. The
             certificate can then be useful despite forbidden states (`herdner.dobrushin.block_influence`).
         exact_states: Largest number of joint states of a blanket that is enumerated for sharper bounds of influence.
-        annealing: Inverse temperatures for a search of the best state, without a guarantee; None is 1.
+        annealing: Inverse temperatures for a search for the best state, without a guarantee; None is 1 throughout.
         burn_in: Number of sweeps at the start that are not recorded.
         n_chains: Number of independent runs.
         n_threads: Number of threads; None is one for each run, up to the number of processors.
-        record: Contents of the result.
+        record: Results to record.
     """
 
     n_sweeps: int = 100
@@ -98,7 +98,8 @@ class DoGS:
             object.__setattr__(self, "targets", TargetVariables.from_text(self.targets))
         if not isinstance(self.targets, TargetVariables):  # pyright: ignore[reportUnnecessaryIsInstance]  # a public class
             raise ValueError(
-                f"targets must be {TargetVariables.SYNTAX}, not {self.targets!r}; pass arrays as importance to infer"
+                f"targets must be {TargetVariables.SYNTAX}, not {self.targets!r}; pass arrays as the argument"
+                " `importance` of infer"
             )
         if self.annealing is not None:
             object.__setattr__(self, "annealing", as_annealing(self.annealing))
@@ -125,7 +126,7 @@ class DoGS:
             graph: A graph of discrete variables.
             seed: Source of randomness; the same seed gives the same result.
             start: int[V], a joint state of log-potential above -inf; None draws one.
-            record: Contents of the result; None is the option.
+            record: Results to record; None uses the option ``record``.
             importance: Weights of the errors of the variables, at least 0, in place of ``targets``: float[V], or a
                 mapping from variables to weights; other variables have weight 0.
 
@@ -191,7 +192,7 @@ class DoGS:
             return min(scans, key=lambda scan: scan.bound)
 
         found = search(influence) if total.smallest < 1 or has_targets else None
-        if found is None or (total.smallest >= 1 and found.bound >= weights.sum()):  # no certificate: a heuristic
+        if found is None or (total.smallest >= 1 and found.bound >= weights.sum()):  # certificate would be vacuous
             found = search(influence.scaled(WORKING_TOTAL / total.infinity))
         order = found.order
         certificate = Certificate(
@@ -216,7 +217,7 @@ class DoGS:
 
 
 def allowed_influence(compiled: TableGraph, exact_states: int = 0) -> Influence:
-    """Return a bound of the influences, without the states that -inf entries forbid if that is cheap.
+    """Return a bound on the influences; in the cases below, remove the states that -inf entries forbid first.
 
     A Gibbs sampler never visits these states, because it starts at an allowed joint state. They are left out if a
     factor has three or more variables or ``exact_states`` is positive; otherwise the bound is `tightest_influence`.

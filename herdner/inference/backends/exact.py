@@ -36,7 +36,7 @@ from herdner.inference.result import Result
 
 logger = logging.getLogger(__name__)
 
-_LARGE = 30.0  # log2 of the number of cells above which the cost is logged: they take about half a minute
+_LARGE = 30.0  # log2 of the number of cells above which the cost is logged; 2^30 cells take about half a minute
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,8 @@ class Exact:
         n_best: Number of states of largest log-potential in the result.
         n_samples: Number of exact, independent samples in the result.
         n_threads: Number of threads for large tables; None is one for each processor. Results do not depend on it.
-        seconds: Time limit in seconds; None is unlimited. A run that would exceed it, by its speed, ends early.
+        seconds: Time limit in seconds; None is unlimited. A run ends early if its measured speed predicts that it would
+            exceed the limit.
     """
 
     max_log2_cells: float = 33.0
@@ -112,7 +113,7 @@ class Exact:
             graph: A graph of discrete variables and tables.
             seed: Seed of the samples.
             start: Ignored.
-            record: Contents of the result; None is the best states, the marginals and the expected counts.
+            record: Results to record; None records the best states, the marginals and the expected counts.
 
         Returns:
             The best states and their log-potentials, log_z, marginals, table counts and samples, as requested. Without
@@ -144,7 +145,7 @@ class Exact:
         Args:
             run: The graph with an elimination order of finite cost.
             seed: Seed of the samples.
-            record: Contents of the result, as in `infer`.
+            record: Results to record, as in `infer`.
             seconds: Time limit in seconds; None is unlimited.
 
         Raises:

@@ -90,9 +90,9 @@ def dhg(
 ) -> Gibbs:
     """Return discretized herded Gibbs (HGW19, Algorithm 5): one herding weight for each bin of probabilities.
 
-    The state is 1 if the weight of the bin is positive. The probability is then added to the weight, so within a bin it
-    affects later states only. With one bin this is HG-1bin (HGW19 Sec. 7). In `circular_dhg` the exact probability also
-    affects the present state.
+    The state is 1 if the weight of the bin is positive. The probability is then added to the weight, so its exact value
+    affects only later states of the same bin. In `circular_dhg` the exact value also affects the present state. With
+    one bin this is HG-1bin (HGW19 Sec. 7).
 
     Probabilities are rounded to multiples of 2^-32, and a state whose probability becomes 0 is never drawn. Algorithm 5
     may draw states with probabilities below 2^-33 (about 1.2e-10), if their bin has a positive weight.
@@ -113,9 +113,9 @@ def dhg(
 def circular_dhg(n_sweeps: int = 1000, burn_in: int = 0, n_bins: int = 16, **options: Unpack[GibbsOptions]) -> Gibbs:
     """Return circular discretized herded Gibbs, which has less bias than `dhg` for few bins.
 
-    This is an extension of HGW19 Algorithm 5 by systematic sampling: the state is 1 at update t if the sum
-    w + p_1 + .. + p_t passes an integer. So the choice depends on the exact probability, and the count of state 1 stays
-    within 1 of the sum of the probabilities (page "The Gibbs family").
+    This is an extension of HGW19 Algorithm 5 by systematic sampling. Let w be the initial weight of a bin. The state is
+    1 at update t if the term p_t lifts the sum w + p_1 + .. + p_t past an integer. So the choice depends on the exact
+    probability, and the count of state 1 stays within 1 of the sum of the probabilities (page "The Gibbs family").
 
     Args:
         n_sweeps: Number of sweeps.
@@ -160,7 +160,7 @@ def bounded_error_gibbs(
     Args:
         n_sweeps: Number of sweeps.
         burn_in: Number of sweeps at the start that are not recorded.
-        error_bound: Largest weight that leads to a random draw, c.
+        error_bound: Constant c, the largest weight at which the state is drawn at random.
         sharing: Rule that selects the herding weight of an update.
         weight_memory: Bytes of memory for herding weights.
         **options: Other options of `Gibbs`.

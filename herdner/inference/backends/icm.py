@@ -33,7 +33,7 @@ class ICM:
 
     Attributes:
         n_sweeps: Largest number of sweeps of each run.
-        n_starts: Number of runs; the result holds the best state of all.
+        n_starts: Number of runs; the result holds the best state of all runs.
         start: Start of the first run: "unary" is each variable's best state under its unary factors; "random" draws
             each state uniformly from those that the unary factors allow. Further runs always start at random states.
     """
@@ -58,8 +58,8 @@ class ICM:
         Args:
             graph: A graph of discrete variables.
             seed: Source of randomness of random starts.
-            start: int[V], the start of the first run, of log-potential above -inf; None is the option.
-            record: Contents of the result; a trace is always recorded.
+            start: int[V], the start of the first run, of log-potential above -inf; None uses the option ``start``.
+            record: Requested results, which are only checked; a trace is always recorded.
 
         Returns:
             The best state, and as trace [n_starts, number of sweeps of the longest run] the log-potential after each

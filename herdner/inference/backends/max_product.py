@@ -33,7 +33,7 @@ class MaxProduct:
     See Pearl 1988; Wainwright and Jordan 2008, Sec. 8.2. Factors have any number of variables and states. A sweep
     updates the messages variable by variable: towards the variable of largest index in each component in one sweep, and
     away from it in the next. On trees two sweeps give the exact max-marginals. Inference ends when a sweep forbids no
-    further state and changes no message by more than ``tolerance``, up to a constant, or after ``n_sweeps``.
+    further state and changes no message by more than ``tolerance`` (up to an additive constant), or after ``n_sweeps``.
 
     At the end the variables are decoded one by one, starting at the variable of largest index: each takes the state of
     largest belief given the variables decoded before, the smallest one among ties. On trees this joint state is a best
@@ -65,7 +65,7 @@ class MaxProduct:
             graph: A graph of discrete variables.
             seed: Ignored.
             start: Ignored.
-            record: Contents of the result; a trace is always recorded.
+            record: Requested results, which are only checked; a trace is always recorded.
 
         Returns:
             The state, its log-potential, whether the messages have converged, and as trace [1, number of sweeps] the

@@ -34,9 +34,9 @@ class MeanField:
     The bound never decreases, with or without damping. It is -inf while q gives a forbidden joint state a positive
     probability (0 * -inf counts as 0). An update sets the probability of states with an expected log-potential of -inf
     to 0, whatever the damping. If that removes all states of a variable, each entry of -inf is treated as the limit of
-    one large penalty: only the states with the smallest probability of forbidden entries keep a probability, which
-    their finite log-potentials determine. Under hard constraints a product distribution covers few joint states, so
-    samplers are better.
+    one large penalty. Then only the states with the smallest probability of forbidden entries keep a positive
+    probability, which their finite log-potentials determine. Under hard constraints a product distribution covers few
+    joint states, so samplers are better.
 
     Attributes:
         damping: Weight of the best distribution in an update; 1 is undamped.
@@ -44,7 +44,7 @@ class MeanField:
         tolerance: Largest distance of a probability from its best value that counts as convergence.
         start: Initial distributions. "unary": those under the unary factors. "uniform": uniform over the states that
             the unary factors allow. "random": drawn at random over the same states, which breaks symmetries.
-        trace: Record the bound after each sweep, which takes a third to a half of the time.
+        trace: Record the bound after each sweep, which takes a third to a half of the run time.
     """
 
     damping: float = 1.0
@@ -69,9 +69,9 @@ class MeanField:
         Args:
             graph: A graph of discrete variables.
             seed: Source of randomness of the random start.
-            start: int[V], a joint state of log-potential above -inf that has probability 1 at first; None is the
-                option.
-            record: Contents of the result; None is the option ``trace``. Marginals are always recorded.
+            start: int[V], a joint state of log-potential above -inf that initially has probability 1; None uses the
+                option ``start``.
+            record: Results to record; None uses the option ``trace``. Marginals are always recorded.
 
         Returns:
             q as marginals, the bound as log_z, and the bound after each sweep as trace [1, number of sweeps]. The state
@@ -142,9 +142,9 @@ def _point_mass(compiled: TableGraph, start: ArrayLike) -> Floats:
 
 
 def lower_bound(compiled: TableGraph, q: Floats) -> float:
-    """Return a lower bound of log Z: the mean log-potential under q plus the entropy of q (Murphy 2012, eq. 21.24).
+    """Return a lower bound on log Z: the mean log-potential under q plus the entropy of q (Murphy 2012, eq. 21.24).
 
-    Factors of no variables are left out.
+    Factors without variables are left out.
 
     Args:
         compiled: The graph.

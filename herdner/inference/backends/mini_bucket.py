@@ -31,8 +31,8 @@ class MiniBucket:
     """Mini-bucket elimination: a lower and an upper bound on log Z for factors of any arity (Dechter and Rish 2003).
 
     Variables are eliminated one after the other. If the product of a bucket is larger than the limit, its tables are
-    divided into smaller groups: one group is summed, and the largest entries of the others replace their sums, which
-    gives an upper bound. The smallest entries give a lower bound. Without a division both bounds equal log Z.
+    divided into smaller groups. For the upper bound, the variable is summed out of one group and maximised out of the
+    others; for the lower bound, it is minimised out of the others. Without a division both bounds equal log Z.
 
     Attributes:
         max_log2_cells: Largest size of a product, as log2 of the number of table cells. More cells give closer bounds.
@@ -56,11 +56,11 @@ class MiniBucket:
             graph: A graph of discrete variables and tables.
             seed: Ignored.
             start: Ignored.
-            record: Checked only.
+            record: Requested results, which are only checked.
 
         Returns:
-            log_z_bounds, and a probable state by choosing the variables in the opposite order of elimination. If -inf
-            entries forbid the state, it is repaired. The log-potential of the state is also a lower bound.
+            log_z_bounds, and a probable state, whose variables are set in reverse elimination order. If -inf entries
+            forbid the state, it is repaired. The log-potential of the state is also a lower bound.
 
         Raises:
             ImpossibleGraph: The upper bound shows that -inf entries forbid every joint state.
@@ -147,7 +147,7 @@ def _multiply(tables: Sequence[Table]) -> Table:
 
 
 def _choose(order: Sequence[int], buckets: Sequence[Sequence[Table]]) -> Int32s:
-    """Choose the best state of each variable in the opposite order of elimination, given the states chosen before."""
+    """Choose the best state of each variable in reverse elimination order, given the states chosen before."""
     state = np.zeros(len(order), np.int32)
     for v, tables in zip(reversed(order), reversed(buckets), strict=True):
         rows = [table[tuple(slice(None) if u == v else int(state[u]) for u in scope)] for scope, table in tables]

@@ -27,7 +27,7 @@ from herdner.inference.linear_chain import decode, smooth
 from herdner.inference.record import Record
 from herdner.inference.result import Result
 
-BLOCK = 1 << 16  # variables decoded at a time
+BLOCK = 1 << 16  # number of variables that are decoded at a time
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +47,9 @@ class SumProduct:
         n_sweeps: Largest number of sweeps.
         tolerance: Largest change of a probability that counts as convergence.
         damping: Weight of a new message: message <- message^(1 - damping) * new message^damping; 1 is undamped.
-        table_counts: Compute expected counts of table cells too.
-        error_bounds: Compute bounds on the error of each marginal too, valid on any graph, converged or not
-            (`herdner.dobrushin.marginal_bounds`). This takes longer than the marginals.
+        table_counts: Also compute the expected counts of table cells.
+        error_bounds: Also compute bounds on the error of each marginal, which hold on any graph, even if the messages
+            have not converged (`herdner.dobrushin.marginal_bounds`). This takes longer than the marginals.
     """
 
     n_sweeps: int = 30
@@ -76,7 +76,8 @@ class SumProduct:
             graph: A graph of discrete variables and tables. Table counts need factors of at most two variables.
             seed: Ignored.
             start: Ignored.
-            record: Contents of the result; None is the options.
+            record: Results to record; None records the marginals, and table counts if the option ``table_counts`` is
+                set.
 
         Returns:
             The approximate marginals; log_z by the Bethe approximation (Wainwright and Jordan 2008, Sec. 4.1.4); and

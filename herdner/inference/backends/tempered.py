@@ -22,7 +22,7 @@ from herdner.inference.record import Record
 from herdner.inference.result import Result
 from herdner.inference.tempering import Ensemble, TemperedRun
 
-_TUNING_SHARE = 0.25  # part of the time limit that tunes the temperatures
+_TUNING_SHARE = 0.25  # fraction of the time limit in which the temperatures are tuned
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class Tempered:
 
     Attributes:
         n_rounds: Number of recorded rounds.
-        burn_in: Number of rounds before them, in which the temperatures are tuned.
+        burn_in: Number of unrecorded rounds at the start, in which the temperatures are tuned.
         seconds: Time limit that replaces ``n_rounds`` and ``burn_in``; None is no limit. With a limit, results depend
             on the speed of the machine.
         n_replicas: Number of temperatures of each chain; 1 is sampling without tempering.
@@ -84,7 +84,7 @@ class Tempered:
             seed: Source of randomness; the same seed gives the same result unless ``seconds`` is set.
             start: int[V], a joint state of log-potential above -inf, the first state of all replicas; None draws the
                 states.
-            record: Checked only; the best state and the marginals are always computed.
+            record: Requested results, which are only checked; the best state and the marginals are always computed.
 
         Returns:
             The best visited state, the marginals as averages of the blocks' marginals given all other variables, and
@@ -130,7 +130,7 @@ class Tempered:
         best, marginals = run.best(), run.marginals()
         if best is None or marginals is None:
             raise UnsupportedGraph(
-                "tempered found no joint state that the -inf entries allow; allow more rounds or time, use exact (for"
+                "tempered found no joint state that the -inf entries allow; raise n_rounds or seconds, use exact (for"
                 " graphs of small treewidth), or pass a start"
             )
         state = reduced.original_states(best[None])[0]

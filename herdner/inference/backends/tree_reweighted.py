@@ -29,8 +29,8 @@ class TreeReweighted:
     """Tree-reweighted belief propagation: an upper bound on log Z for factors of any arity (Wainwright et al. 2005).
 
     The graph is written as a mean of spanning forests, each with log-potentials of its own. Since log Z is convex, it
-    is at most the mean of the forests' log Z. Message passing minimises this mean. The bound is the mean itself, which
-    is computed exactly on every forest; so it holds for messages that have not converged too, but is then larger.
+    is at most the mean of the forests' log Z. Message passing minimises this mean. The bound is this mean, with log Z
+    computed exactly on every forest. So it also holds for messages that have not converged, but is then larger.
 
     The first forests contain every factor once or more often. Then each update adds the forest with the largest mutual
     information, which lowers the bound further (Wainwright, Jaakkola and Willsky 2005, Sec. V). The best bound is kept.
@@ -40,8 +40,8 @@ class TreeReweighted:
         tolerance: Messages have converged if no message, on a scale from 0 to 1, and no marginal probability changes by
             more than this in an undamped sweep.
         damping: Weight of a new message against the previous one, in the log domain; 1 is undamped.
-        n_forests: Number of forests that are added.
-        seconds: Time in seconds after which no messages are computed; None is unlimited.
+        n_forests: Number of forests that are added to the first ones.
+        seconds: Time limit in seconds; None is unlimited.
     """
 
     n_sweeps: int = 1000
@@ -68,7 +68,7 @@ class TreeReweighted:
             graph: A graph of discrete variables and tables.
             seed: Ignored.
             start: Ignored.
-            record: Checked only; the state and the marginals are always computed.
+            record: Requested results, which are only checked; the state and the marginals are always computed.
 
         Returns:
             log_z_bounds, whose lower bound is the log-potential of the state; the marginals that belong to the upper

@@ -28,11 +28,11 @@ class Viterbi:
     """Viterbi decoding for the exact best state of chains, with marginals by forward-backward.
 
     It supports discrete graphs whose components are paths, with the variables in any order and any number of factors
-    per edge. Among equally good states it prefers the smallest state of the last variable of a path, then of the one
-    before, and so on. The first variable of a path is the smaller of its two ends.
+    per edge. Among equally good states it prefers the smallest state of the last variable of a path, then of the
+    preceding variable, and so on. A path begins at its end with the lower index.
 
     Attributes:
-        marginals: Compute log_z, marginals and table_counts too.
+        marginals: Also compute log_z, marginals and table_counts.
     """
 
     marginals: bool = False
@@ -44,13 +44,14 @@ class Viterbi:
     ) -> Result:
         """Run Viterbi decoding on the chains of one graph.
 
-        It takes time O(V K^2) and memory O(V K), or O(V K^2) for marginals of edges whose tables are not tied.
+        It takes time O(V K^2) and memory O(V K), or memory O(V K^2) for table counts if the edges do not share one
+        table.
 
         Args:
             graph: A graph whose components are paths.
             seed: Ignored.
             start: Ignored.
-            record: Contents of the result; None is the option ``marginals``.
+            record: Results to record; None uses the option ``marginals``.
 
         Returns:
             The best state and, on request, exact log_z, marginals and table_counts.
@@ -65,8 +66,8 @@ class Viterbi:
         compiled = compile_tables(graph)
         form = compiled.require(
             ChainForm,
-            "viterbi needs a chain, variables in a row joined by pairs; use sum-product, max-product or gibbs, or exact"
-            " if the treewidth is small",
+            "viterbi needs a chain, in which factors of two variables join each variable to at most two others, without"
+            " cycles; use sum-product, max-product or gibbs, or exact if the treewidth is small",
         )
         try:
             states, scores = decode(form.unary, form.tables, form.offsets, form.edge_table)
@@ -87,7 +88,7 @@ def add_marginals(result: Result, compiled: TableGraph, form: ChainForm, table_c
         result: Result without these fields.
         compiled: The graph.
         form: Chain form of the graph.
-        table_counts: Compute the expected counts of table cells too.
+        table_counts: Also compute the expected counts of table cells.
     """
     # The loop itself can sum the counts of a single group of pairs whose one table it reads.
     pairs = [group for group in compiled.factors if group.arity == 2 and len(group)]

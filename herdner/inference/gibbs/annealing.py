@@ -31,7 +31,7 @@ class Annealing(ABC):
             n_sweeps: Number of sweeps.
 
         Raises:
-            ValueError: The schedule has another number of sweeps.
+            ValueError: The schedule lists a number of inverse temperatures other than ``n_sweeps``.
         """
 
     @classmethod
@@ -39,10 +39,10 @@ class Annealing(ABC):
         """Parse an annealing schedule such as ``linear(0.1, 1)`` or ``geometric``.
 
         Args:
-            text: Kind of the schedule, with start and end in parentheses unless the defaults are wanted.
+            text: Kind of the schedule, optionally followed by start and end in parentheses.
 
         Raises:
-            ValueError: The text is not an annealing.
+            ValueError: The text is not an annealing schedule.
         """
         return parse_call(text, {"linear": linear_annealing, "geometric": geometric_annealing}, "annealing", cls.SYNTAX)
 
@@ -155,10 +155,10 @@ def as_annealing(value: Annealing | ArrayLike | str | None) -> Annealing:
     """Convert a text, a list of inverse temperatures or an annealing schedule to an `Annealing`.
 
     Args:
-        value: An annealing, its text, one constant beta, a list of betas [n_sweeps], or None for beta = 1.
+        value: An annealing schedule, its text, one constant beta, a list of betas [n_sweeps], or None for beta = 1.
 
     Raises:
-        ValueError: A value is out of range, or the text is not an annealing.
+        ValueError: A value is out of range, or the text is not an annealing schedule.
     """
     if isinstance(value, Annealing):
         return value

@@ -1,4 +1,4 @@
-"""The blocks of blocked Gibbs sampling: runs of variables that are chains by themselves."""
+"""The blocks of blocked Gibbs sampling: sequences of consecutive variables that form chains."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ class Blocks:
     Attributes:
         first: int32[n_steps], the first variable of the block of each step; a step updates one variable.
         last: int32[n_steps], the last variable of the block of each step.
-        edge_table: int32[V], the table of the edge to the variable before, within a block.
-        tables: float64[T, K, width], log-potentials minus their maximum; row = state of the variable before, padded
+        edge_table: int32[V], the index of the table of the edge from the preceding variable, within a block.
+        tables: float64[T, K, width], log-potentials minus their maximum; row = state of the preceding variable, padded
             with -inf.
-        range: Largest difference of two finite entries of a table.
+        range: Largest difference between two finite entries of the same table.
         longest: Number of variables of the longest block.
     """
 
@@ -55,7 +55,8 @@ class Blocks:
         Args:
             compiled: A graph of factors of at most two variables.
             ranges: int32[B, 2], the first and the last variable of each block; None is `block_ranges`.
-            order: int[n], the blocks in the order of their updates; None is each once.
+            order: int[n], the indices of the blocks in the order of their updates; None updates each block once, in
+                ascending order.
 
         Raises:
             UnsupportedGraph: A factor joins more than two variables.
@@ -69,7 +70,7 @@ class Blocks:
         depth = np.zeros(len(compiled.sizes) + 1, np.int64)
         np.add.at(depth, ranges[:, 0] + 1, 1)
         np.add.at(depth, ranges[:, 1] + 1, -1)
-        is_inner = np.cumsum(depth)[:-1] > 0  # true if the edge to the variable before lies in a block
+        is_inner = np.cumsum(depth)[:-1] > 0  # true if the edge from the preceding variable lies in a block
         inner = [group.part(is_near(group) & is_inner[group.scopes.max(axis=1)]) for group in pairs]
         inner = [group for group in inner if len(group)]
         edge_table, values = np.zeros(len(is_inner), np.int32), []

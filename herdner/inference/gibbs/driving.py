@@ -47,7 +47,7 @@ class DrivingSequence(ABC):
         """Start a run, and return the function that computes its driving numbers.
 
         Update g of the run is step g % n_steps of sweep g // n_steps. The same state of ``rng`` gives the same
-        numbers, in whatever pieces they are requested.
+        numbers, regardless of the ranges in which they are requested.
 
         Args:
             n_steps: Number of updates in a sweep, at least 1.
@@ -63,10 +63,10 @@ class DrivingSequence(ABC):
         """Parse a driving sequence such as ``sobol``, ``lfsr`` or ``lfsr(10)``.
 
         Args:
-            text: Name of the sequence, with the register in parentheses.
+            text: Name of the sequence, for ``lfsr`` optionally followed by a register in parentheses.
 
         Raises:
-            ValueError: The text is not a sequence.
+            ValueError: The text is not a driving sequence.
         """
 
         def lfsr(register: int | str | None = None) -> LFSR:
@@ -82,14 +82,14 @@ class LFSR(DrivingSequence):
 
     A register of degree m has the period N = 2^m - 1. Sweep t uses the numbers t n_steps, t n_steps + 1, .. modulo N.
     If n_steps and N have a common factor c, one number is skipped after every N / c sweeps (Tribble 2007; Chen et al.
-    2012), so that N sweeps use every number of the period at every step. The initial point of zeros of Chen et al. is
-    omitted.
+    2012), so that in N sweeps, every step uses each number of the period once. The initial point of zeros of Chen et
+    al. is omitted.
 
     Attributes:
-        register: Degree of the register, 2 to 32, or "hgw19" for the one of HGW19 Fig. 11. None takes the degree whose
-            period is nearest to the number of sweeps; 2^m - 1 sweeps then use one whole period, as in HG16.
-        rotate: Shift the numbers of each step modulo 1 by a uniform random number (Cranley-Patterson), so that each is
-            uniform and another seed gives another run.
+        register: Degree of the register, 2 to 32, or "hgw19" for the register of HGW19 Fig. 11. None takes the degree
+            whose period is nearest to the number of sweeps; 2^m - 1 sweeps then use one whole period, as in HG16.
+        rotate: Shift the numbers of each step modulo 1 by a uniform random number (Cranley-Patterson), so that each
+            number is uniform and different seeds give different runs.
     """
 
     register: int | str | None = None
@@ -143,9 +143,10 @@ class Sobol(DrivingSequence):
 
     Each sweep uses one point, and each update one dimension of it; 21201 dimensions are available.
 
-    The points are shuffled (Liao 1998), as a Markov chain requires (Tribble & Owen 2008): in their own order every
-    second point is in the same half, and the chain converges to a wrong distribution. All points of a run are shuffled
-    together, or in parts of 2^22 numbers. They are most even if the number of sweeps is a power of 2.
+    The points are shuffled (Liao 1998), as a Markov chain requires (Tribble & Owen 2008). In the original order, every
+    second number of a dimension is in the same half of [0, 1), and the chain would converge to a wrong distribution.
+    All points of a run are shuffled together; runs of more than 2^22 numbers are shuffled in parts. The points fill the
+    cube most evenly if the number of sweeps is a power of 2.
     """
 
     def __str__(self) -> str:

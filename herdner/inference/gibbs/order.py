@@ -15,16 +15,16 @@ from herdner.inference.gibbs.plan import Plan
 def sampling_order(plan: Plan, compiled: TableGraph) -> tuple[Int32s | None, Int64s]:
     """Return the variables that one sweep of a plan updates, in the order of the updates.
 
-    For a plan that draws at random this is `herdner.graph.order.sweep_order`. Herding weights can make more variables
-    dependent than the graph does, which changes the colours of a checkerboard.
+    Without herding weights, `herdner.graph.order.sweep_order` returns the same order for scans that are not random.
+    Herding weights can make more variables dependent than the graph does, which changes the colours of a checkerboard.
 
     Args:
         plan: The plan.
         compiled: The graph.
 
     Returns:
-        The variables in their order, int32[n], or None for 0, 1, ..; and int64[C + 1], the borders of the parts of the
-        sweep. Threads can share the updates of one part.
+        The variables in the order of their updates, int32[n], or None for the order 0, 1, ..; and int64[C + 1], the
+        borders of the parts of the sweep. Threads can share the updates of one part.
     """
     n = len(compiled.sizes)
     if plan.scan.kind != "checkerboard":

@@ -1,6 +1,6 @@
 """The plan of a sampler of the Gibbs family: scan, sharing, error bound, annealing and other options as one value.
 
-The division into sharing, which selects a weight, and the draw of the state is that of HGW19 Algorithm 6.
+As in HGW19 Algorithm 6, an update has two parts: sharing selects a weight, then the state is drawn.
 """
 
 from __future__ import annotations
@@ -38,15 +38,16 @@ class Plan:
         sharing: Rule that selects the herding weight of an update; None draws at random (Gibbs sampling).
         error_bound: Constant c of HGW19 Algorithms 7 and 8: herd if the largest weight exceeds c, else draw at random.
             0 always herds, infinity never does.
-        scan: Order of a sweep.
+        scan: Order of the updates in a sweep.
         annealing: Inverse temperatures; None is 1 throughout.
         dummy_edges: int[D, 2], additional pairs of neighbours in the keys of ``blanket`` sharing, which have the effect
             of pairs with coupling zero. With all pairs, blanket sharing becomes complete sharing (HGW19 Sec. 3.2).
         form: Herding update. "threshold" draws by the sign of the weight and then adds the probability (HG16 Algorithm
             1, HGW19 Algorithm 5); "circular" adds the probability first and draws by the carry. With one probability
-            per weight, the forms differ only in the initial weights (HG16 eq. 9). If a weight has several probabilities
-            (bins), the draw of the circular form depends on the present one. Its error is then smaller for few bins,
-            but not for one bin in long runs (scripts/papers/herding_forms.py).
+            per weight, the forms differ only in the initial weights (HG16 eq. 9). If several probabilities share a
+            weight (bins), the draw of the circular form depends on the probability of the current update. The error of
+            the circular form is then smaller for few bins, but not for one bin in long runs
+            (scripts/papers/herding_forms.py).
         driving: Sequence of uniform numbers for quasi-Monte Carlo Gibbs, `LFSR` or `Sobol`; None is a random generator.
         n_chains: Number of independent runs; the result holds the average of their marginals and their best state.
         n_threads: Number of threads. None is one for each run, up to the number of processors. In a single run, several
@@ -54,7 +55,7 @@ class Plan:
             on the number of threads.
         weight_memory: Largest number of bytes for herding weights. They are stored in a dense table or, if it would be
             too large, in a hash table of the keys that occur.
-        record: Contents of the result.
+        record: Results to record.
         loop: "general" uses the loop for arbitrary graphs, for comparison; it gives the same states as "auto".
     """
 

@@ -113,7 +113,7 @@ class RegisterNumbers:
 
     Number i consists of 32 consecutive bits of the register's sequence b, from bit b_{gi} on, where g is the offset.
 
-    The highest bit comes first. The first bits of the sequence, as many as the degree, are 0, .., 0, 1.
+    The highest bit comes first. The sequence of a register of degree m starts with the m bits 0, .., 0, 1.
     """
 
     def __init__(self, polynomial: Polynomial, offset: int) -> None:
@@ -131,11 +131,11 @@ class RegisterNumbers:
         self._jumps: list[NDArray[np.uint32]] = []
 
     def between(self, begin: int, end: int) -> NDArray[np.uint32]:
-        """Return the numbers ``begin`` to ``end - 1`` of the register, uint32[end - begin].
+        """Return the outputs of the register with indices from ``begin`` to ``end - 1``, uint32[end - begin].
 
         Args:
-            begin: Index of the first number.
-            end: Index after the last number, above ``begin``.
+            begin: Index of the first output.
+            end: Index after the last output, above ``begin``.
         """
         numbers = np.empty(end - begin, np.uint32)
         numbers[0] = self._images(begin)[-1]
@@ -156,7 +156,7 @@ class RegisterNumbers:
 
         In start state j, bit j is 1 and all other bits are 0.
 
-        For any other first bits, the number is the exclusive or of the entries j with b_j = 1.
+        For any other start state b, the output is the exclusive or of the entries j with b_j = 1.
         """
         power, degree = power_of_x(number * self.offset % self.period, self.polynomial), self.polynomial[-1]
         images = [0] * degree

@@ -30,7 +30,7 @@ from herdner.inference.record import Record
 from herdner.inference.result import Result
 
 _PIECE_SECONDS = 0.1  # time between checks for Ctrl-C
-_SHARED_PIECE_SECONDS = 0.02  # the same if threads share a sweep: their waits for each other grow on a busy machine
+_SHARED_PIECE_SECONDS = 0.02  # if threads share a sweep, as they wait longer for each other on a busy machine
 _MOST_JOINT = 2**24  # largest number of joint states that can be counted
 
 
@@ -55,13 +55,14 @@ class Gibbs(Plan):
         """Sample from one graph, in time O(n_sweeps x factors).
 
         Entries of -inf, such as those of tag schemes, can divide the joint states into parts that no change of a single
-        variable connects. A run then visits only the part of its start, and its marginals are those of this part.
+        variable connects. A run then visits only the part that contains its start, and its marginals are those of this
+        part.
 
         Args:
             graph: A graph of discrete variables.
             seed: Source of randomness; the same seed gives the same result.
             start: int[V], a joint state of log-potential above -inf; None draws one and repairs it if necessary.
-            record: Contents of the result; None is the option.
+            record: Results to record; None uses the option ``record``.
             blocks: Blocks of variables that are drawn jointly, as `BlockedGibbs` passes them; None draws single
                 variables.
 
@@ -90,7 +91,7 @@ class Gibbs(Plan):
 
 
 def _allocate(setup: Setup, rng: np.random.Generator, start: ArrayLike | None) -> list[Run]:
-    """Check the memory and the start of all runs, and allocate the runs; raise `NotEnoughMemory` if it fails."""
+    """Check the start state, and allocate all runs; raise `NotEnoughMemory` if they do not fit into memory."""
     plan, compiled = setup.plan, setup.compiled
     first = None if start is None else check_start(compiled, start)
     amount = f"n_chains={plan.n_chains}, n_sweeps={plan.n_sweeps}, record={plan.record}"
@@ -183,7 +184,7 @@ class Arrays:
 
     The compiled engine reads the fields by name (engine/fields.h).
 
-    An array that the plan does not need is None. Arrays of records are initially 0.
+    An array that the plan does not need is None. Counts and sums are initially 0.
 
     Attributes:
         keys: uint64[4], the keys of the streams of draws, scan, weights and start.
@@ -196,8 +197,9 @@ class Arrays:
         fractions: uint32, dense herding weights of two-state variables.
         dense: float64, dense herding weights.
         counts: uint32, visits of each state, in the layout of the unary rows.
-        conditional_sums: float64, sums of the conditionals that were sampled from, in the layout of the unary rows.
-        conditional_counts: uint32[V], number of conditionals in each sum.
+        conditional_sums: float64, sums of the conditional distributions that the draws used, in the layout of the unary
+            rows.
+        conditional_counts: uint32[V], number of conditional distributions in each sum.
         joint: uint32, visits of each joint state.
         joint_multipliers: int64[V], the multiplier of each variable in the index of a joint state.
         trace: float64[n_sweeps], the log-potential after each sweep.
@@ -260,7 +262,7 @@ class Arrays:
 class Run:
     """One run of a sampler (a Markov chain).
 
-    The caller advances it by a number of updates at a time.
+    The caller advances the run by one piece, a number of updates, at a time.
 
     Attributes:
         setup: The setup that all runs share.

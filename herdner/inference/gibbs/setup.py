@@ -20,7 +20,7 @@ from herdner.inference.gibbs.order import sampling_order
 from herdner.inference.gibbs.plan import Plan
 from herdner.inference.gibbs.weights import Weights, block_weights, lay_out
 
-# Largest spread in nats: the product of a variable's rows, and 2^32 divided by it, are then normal doubles.
+# Largest spread in nats for which the product of a variable's rows, and 2^32 divided by it, are normal doubles.
 _MOST_SPREAD = 680.0
 Loop = Literal["general", "binary", "categorical", "grid"]
 
@@ -35,14 +35,15 @@ class Setup:
         plan: The plan.
         compiled: The graph.
         form: The form of the graph that the loop reads.
-        loop: The fastest loop that supports ``form``.
+        loop: The fastest compiled loop that supports ``form``, or "general" if the plan requests it.
         weights: Layout of the herding weights.
         order: int32[n_steps], the variables of a sweep; None for 0, 1, ...
-        colour_starts: int64[C + 1], the steps between which threads can share the work.
+        colour_starts: int64[C + 1], the borders of the parts of a sweep; threads can share the updates of one part.
         betas: float64[n_sweeps], inverse temperatures; None for 1.
         log_domain: uint8[V], 1 for variables whose rows can exceed the range of doubles as a product of exponentials;
-            None if there are none.
-        independent: uint8[V // BATCH], 1 for batches of variables that are not joined; for the loop "binary" only.
+            None if there is no such variable.
+        independent: uint8[V // BATCH], 1 for batches of variables of which no two share a factor; for the loop "binary"
+            only.
         max_factors: Number of odds of a two-state variable whose product is always a normal double.
         blocks: Blocks of variables that are drawn jointly, or None.
     """

@@ -1,4 +1,4 @@
-"""Sharing of herding weights (HGW19 Sec. 3, Y of Algorithm 6)."""
+"""Rules that select the herding weight of an update (HGW19 Sec. 3; the statistic Y of Algorithm 6)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Sharing:
     The functions of this module build rules.
 
     Attributes:
-        kind: Quantity that two updates of a variable must agree on to use the same weight.
+        kind: Quantity that selects the weight; updates of a variable for which this quantity is equal share a weight.
         n_bins: Number of bins of the interval [0, 1], for the kinds "bins" and "random-bins".
     """
 
@@ -42,7 +42,7 @@ class Sharing:
             text: Kind of the sharing, with the number of bins in parentheses.
 
         Raises:
-            ValueError: The text is not a sharing.
+            ValueError: The text is not a sharing rule.
         """
         functions = {
             "complete": complete_sharing, "blanket": blanket_sharing, "neighbour-sum": neighbour_sum_sharing,
@@ -71,8 +71,8 @@ def blanket_sharing() -> Sharing:
 def neighbour_sum_sharing() -> Sharing:
     """Return neighbour-sum sharing: one weight for each sum of the neighbours' states ("shared" in HG16, Sec. 4.3).
 
-    With more than two states, the key is the number of neighbours in each state. All pairs of a variable must have the
-    same table, which is checked when the sampler starts.
+    With more than two states, the key is the number of neighbours in each state. The factors that join a variable to
+    its neighbours must all have the same table; this is checked when the sampler starts.
     """
     return Sharing("neighbour-sum")
 
@@ -98,8 +98,8 @@ def random_bin_sharing(n_bins: int) -> Sharing:
 
     Probabilities are rounded at random to multiples of 1 / ``n_bins``, and each multiple has one weight.
 
-    The mean of the rounded probability is the probability. For K > 2 states, which the paper does not define, the K
-    probabilities are rounded together by systematic sampling; for two states this equals the algorithm.
+    The expectation of a rounded probability equals the probability. For K > 2 states, which the paper does not define,
+    the K probabilities are rounded together by systematic sampling; for two states this equals the algorithm.
 
     Args:
         n_bins: Number of intervals of the grid on [0, 1].

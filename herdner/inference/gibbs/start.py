@@ -117,7 +117,7 @@ def repair(compiled: TableGraph, state: Int32s, key: int, backend: str) -> Int32
             return loop.state
     if compiled.find(ChainForm) is not None:
         return Viterbi().infer(compiled).state
-    with suppress(ImpossibleGraph):  # proven by the solver: the same error as without the solver
+    with suppress(ImpossibleGraph):  # the solver's proof raises the same error as a search without a solver
         reduced = reduce_tables(compiled)
         possible = find_possible_state(reduced) if has_solver() else None
         if possible is not None:

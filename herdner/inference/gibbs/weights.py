@@ -20,7 +20,7 @@ from herdner.inference.gibbs.plan import Plan
 
 _LONG = 62.0  # largest number of bits of a key that is stored as an integer; longer keys are hashed
 _PACKED_ROW = 66  # bytes of a packed row: a cache line and, for bins, two bytes that name its blanket state
-_PLACES = 10.0  # blankets of fewer bits (log2 of their joint states) have packed rows without hashing
+_PLACES = 10.0  # packed rows of blankets with fewer than 2^10 joint states are not hashed
 _DENSE_SHARE = 8  # signed weights use a dense table up to 1/8 of the memory; beyond, a hash table touches fewer pages
 
 
@@ -35,19 +35,19 @@ class Weights:
     - With blanket and neighbour-sum sharing and with packed bins: an encoding of the states of
       ``key_members[key_starts[i]:key_starts[i + 1]]``, in ascending order of the variables.
     - With complete sharing: the sum of ``multipliers * state`` over all other variables.
-    - With bins of more than two states: the sum of ``bin_multipliers * bin`` over the states.
+    - With bins, for variables of more than two states: the sum of ``bin_multipliers * bin`` over the states.
 
     In a dense table, the keys of variable i start at ``weight_starts[i]`` or, if that is None, at ``i * n_keys``.
 
     Attributes:
-        draw: The specialised update of a loop; "general" supports all cases.
+        draw: Name of the specialised update of a loop; "general" supports all cases.
         sharing: Kind of the sharing.
         n_bins: Number of bins.
         key_starts: int64[V + 1], the first key member of each variable.
         key_members: int32, the variables that each key encodes.
         hashed_keys: uint8[V], 1 if the key of a variable exceeds 64 bits and is hashed; None if all fit.
-        multipliers: uint64[V], for complete sharing.
-        bin_multipliers: uint64[K], for bins of more than two states.
+        multipliers: uint64[V], the multipliers of the states in the keys of complete sharing.
+        bin_multipliers: uint64[K], the multipliers of the bins in the keys of variables with more than two states.
         fractions: True if the weights are a dense table of 32-bit fractions.
         dense: True if the weights are a dense table of ``n_dense`` rows of ``row_length`` doubles.
         weight_starts: int64[V + 1], the first key of each variable; -1 if its weights are in the hash table.
@@ -164,7 +164,8 @@ def _is_packed(plan: Plan, keys: Weights, sizes: Int32s) -> bool:
 def block_weights(plan: Plan, sizes: Int32s) -> Weights:
     """Return the layout of the herding weights for blocked Gibbs sampling: a hash table of rows.
 
-    A variable has a row for each pair of a state to its right and a joint state outside its block that occurs.
+    A variable has a row for each pair of a state of the next variable in its block and a joint state of the block's
+    neighbours, if this pair occurs.
 
     Args:
         plan: The plan.
@@ -205,7 +206,7 @@ def _slots(bits: Floats, n_variables: int, most: int, some: bool = False) -> tup
 def _grid_bits(kind: str, form: GridForm) -> Floats:
     """Return log2 of the number of weight keys of a grid variable.
 
-    Its 4 neighbours have 16 joint states and 5 sums; ``kind`` says which of them are keys.
+    Its 4 neighbours have 16 joint states and 5 sums; ``kind`` determines which of them are keys.
     """
     if kind == "blanket":
         return np.array([4.0])
@@ -256,8 +257,8 @@ def _check_equal_couplings(form: Conditionals, n_neighbours: int) -> None:
         compared.add((a, b, length))
         if not np.array_equal(form.rows[a : a + length], form.rows[b : b + length]):
             raise ValueError(
-                f"sharing=neighbour-sum needs equal couplings, but those of variable {i} differ (its pair with {j});"
-                f" {advice}"
+                f"sharing=neighbour-sum needs equal couplings, but those of variable {i} differ (see its pair with"
+                f" {j}); {advice}"
             )
 
 

@@ -30,7 +30,7 @@ class RunSettings:
         format: Format of the parts.
         encoding: Encoding of text files.
         column: Column of Parquet files that contains the texts.
-        part_bytes: Size of input of each part, in bytes.
+        part_bytes: Approximate size of the input of each part, in bytes.
     """
 
     herdner: str
@@ -46,7 +46,7 @@ class RunSettings:
 
 @dataclass(frozen=True)
 class InputSlice:
-    """Consecutive documents of an input file.
+    """Range of an input file that contains consecutive documents.
 
     Attributes:
         path: Path or URL of the file.
@@ -238,18 +238,18 @@ def check_same_run(manifest: Manifest, settings: RunSettings, inputs: Sequence[R
     old_files, new_files = ({file.path: file for file in files} for files in (manifest.inputs, inputs))
     for path in [*old_files, *new_files]:
         if path not in new_files:
-            raise different(f"{path} was an input of the other run, but is not an input now")
+            raise different(f"{path} was an input of the earlier run that wrote this folder, but is not one now")
         if path not in old_files:
-            raise different(f"{path} is an input now, but was not an input of the other run")
+            raise different(f"{path} was not an input of the earlier run that wrote this folder")
         if old_files[path] != new_files[path]:
             raise ValueError(f"{path} has changed since the run in {folder.url} began; use another folder")
     if manifest.inputs != list(inputs):
-        raise different("the inputs of the other run were in another order")
+        raise different("the earlier run that wrote this folder had these inputs in another order or number")
 
 
 def _setting_difference(name: str, old: RunSettings, new: RunSettings) -> str:
     if name == "sha256":
-        return f"the model of that run was another file ({old.model}, now {new.model})"
+        return f"the earlier run used another model file ({old.model}, now {new.model})"
     if name == "herdner":
         return f"the version of herdner was {old.herdner}, now it is {new.herdner}"
     return f"{name.replace('_', ' ')} was {json.dumps(getattr(old, name))}, now it is {json.dumps(getattr(new, name))}"

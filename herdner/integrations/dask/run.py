@@ -174,7 +174,11 @@ def _run(
 
 
 def _earlier_run(folder: OutputFolder, settings: RunSettings, files: Sequence[RunInput]) -> Manifest | None:
-    """Return the manifest in the folder, if any; mark parts whose file is missing or has another size as unwritten."""
+    """Return the manifest of the earlier run that wrote the output folder, or None if the folder is empty.
+
+    In the manifest, a part counts as not written if its file is missing or has another size. Raise `ValueError` if the
+    folder contains other files or the run had other settings or inputs.
+    """
     sizes = folder.sizes()
     if NAME not in sizes:
         if sizes:
@@ -219,13 +223,15 @@ def _plan(client: Client, job: TagJob, files: Sequence[RunInput]) -> list[Output
 
 
 def _gather(client: Client, job: TagJob, manifest: Manifest) -> CollectionNames:
-    """Return the names of all documents of a run: the first pass over a collection."""
+    """Run the first pass over a collection: collect the names of all documents of a run."""
     tasks = [(job.name, *each) for each in _inputs_of(manifest, list(enumerate(manifest.parts)))]
     names: CollectionNames | None = None
     with closing(_results(client, job, gather_part, tasks)) as results:
         for task, result in results:
             if isinstance(result, Exception):
-                raise ValueError(f"{part_name(task, job.settings.format)} cannot be read: {_one_line(result)}")
+                raise ValueError(
+                    f"the input of {part_name(task, job.settings.format)} cannot be read: {_one_line(result)}"
+                )
             if names is None:
                 names = result
             else:
@@ -255,14 +261,14 @@ def _tag_missing(client: Client, job: TagJob, manifest: Manifest, folder: Output
                 if isinstance(result, OutputError):
                     raise result
                 if isinstance(result, Exception):
-                    callbacks.fail(f"{part_name(index, job.settings.format)} is missing: {_one_line(result)}")
+                    callbacks.fail(f"{part_name(index, job.settings.format)} was not written: {_one_line(result)}")
                     continue
                 part.output = result
                 callbacks.failures(result)
                 callbacks.progress(manifest)
                 if (start := time.monotonic()) > next_save:
                     manifest.save(folder)
-                    # Saving a large manifest is slow. The interval limits it to 5 % of the time.
+                    # Saving a large manifest is slow. The interval limits saving to 5 % of the run time.
                     next_save = time.monotonic() + max(SAVE_SECONDS, 20 * (time.monotonic() - start))
     finally:
         manifest.save(folder)

@@ -37,9 +37,7 @@ FILES_PER_SCAN = 200
 
 
 class ReadOptions(NamedTuple):
-    """Options for reading the input files of a run.
-
-    They apply to all files.
+    """Options for reading the input files of a run, which apply to all files.
 
     Attributes:
         encoding: Encoding of text files.
@@ -100,13 +98,14 @@ def scan_slices(batch: Sequence[FileScan], options: ReadOptions) -> list[InputSl
         options: Options of reading.
 
     Returns:
-        The slices. For JSON lines, ``first`` is the number of lines of the scan (`locate_slices` computes positions).
+        The slices. In slices of JSON lines, ``first`` contains the number of lines of the scan, and the offsets are 0,
+        until `locate_slices` computes them.
     """
     return [piece for scan in batch for piece in _scan(scan, options)]
 
 
 def locate_slices(slices: Iterable[InputSlice]) -> Iterator[InputSlice]:
-    """Compute the position of each slice in its file from the numbers of lines and bytes of the slices before.
+    """Compute the position of each slice in its file from the numbers of lines and bytes of the preceding slices.
 
     Args:
         slices: Slices of `scan_slices`, in the order of the files.
@@ -127,7 +126,7 @@ def locate_slices(slices: Iterable[InputSlice]) -> Iterator[InputSlice]:
 
 
 def join_slices(slices: Iterable[InputSlice], part_bytes: int) -> list[OutputPart]:
-    """Join consecutive slices to parts of at most ``part_bytes``; a larger slice is a part of its own.
+    """Join consecutive slices into parts of at most ``part_bytes``; a larger slice is a part of its own.
 
     Args:
         slices: The slices.
@@ -172,7 +171,7 @@ def _scan(scan: FileScan, options: ReadOptions) -> list[InputSlice]:
 def _text_pieces(file: RunInput, options: ReadOptions) -> list[InputSlice]:
     """Divide a long text file into pieces, and return a slice for each piece.
 
-    The list is empty if the file is one document or cannot be divided at bytes.
+    The list is empty if the file is one document, or if compression or encoding prevent reading from a byte offset.
     """
     if file.size <= PIECE_CHARACTERS or not by_line(options.encoding):
         return []

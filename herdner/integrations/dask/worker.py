@@ -50,7 +50,7 @@ def model_bytes(model: str | os.PathLike[str]) -> ModelBytes:
         model: Name of a shipped model, or path of a file.
 
     Returns:
-        Its content.
+        The content of the file.
 
     Raises:
         ModelError: The model does not exist or is invalid.
@@ -65,10 +65,7 @@ _loading = Lock()
 
 
 def tagger_of(model: ModelBytes) -> Tagger:
-    """Return the tagger of a model.
-
-    All threads of the process share it.
-    """
+    """Return the tagger of a model, which all threads of the process share."""
     with _loading:
         return _load_tagger(model)
 

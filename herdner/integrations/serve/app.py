@@ -110,7 +110,7 @@ def create_app(
 
     Args:
         model: Name of a shipped model, a model file, or a trained tagger.
-        backends: Backends that the page selects at first.
+        backends: Backends that are selected when the page opens.
         names: Known names, as in `Tagger.pipe`.
         limits: Limits of requests; None: the defaults.
         hosts: Accepted host names besides localhost. IP addresses are always accepted.
@@ -299,7 +299,7 @@ def _service_info(pool: Pool, default_backends: list[str]) -> ServiceInfo:
 async def _validation_error(_: Request, error: Exception) -> JSONResponse:
     """Return a response with a one-line description of an invalid request.
 
-    It does not repeat the content of the request.
+    The description does not repeat the content of the request.
     """
     assert isinstance(error, RequestValidationError)
     first = error.errors()[0]

@@ -72,7 +72,7 @@ class Connection(H11Protocol):
     def _update_timer(self) -> None:
         """Start the timer if the connection is idle, and stop the timer otherwise.
 
-        Further bytes of a request's headers do not restart it.
+        Further bytes of a request's headers do not restart the timer.
         """
         if not self.is_idle:
             self._stop_timer()

@@ -5,9 +5,9 @@ The pool of workers uses the estimates to leave workers and places in the queue 
 
 from __future__ import annotations
 
-# Seconds for a text of 10,000 characters that consists of linked names, with the model `en`, the default number of
-# sweeps, and one thread of a server of 2023. Texts of 100,000 characters take up to twice as long per character, which
-# these numbers include. The largest number stands for backends without a bound on the time.
+# Seconds that each backend takes for a text of 10,000 characters that consists of linked names, with the model `en`,
+# the default number of sweeps, and one thread of a server of 2023. The numbers include a reserve, because texts of
+# 100,000 characters take up to twice as long per character. Backends whose time has no bound have the largest number.
 # `python scripts/benchmarks/bench_service.py` measures them.
 SECONDS = {
     "annealed-gibbs": 0.2, "annealed-importance": 20.0, "auto": 20.0, "belief-propagation": 2.5, "blocked-gibbs": 0.9,
@@ -16,12 +16,12 @@ SECONDS = {
     "rdhg": 0.6, "sum-product": 0.03, "tempered": 20.0, "tree-reweighted": 20.0, "viterbi": 0.02,
 }  # fmt: skip
 SLOWEST = max(SECONDS.values())
-TEXT_SECONDS = 0.001  # tokens, features and the response of a short text
-RESPONSE_SECONDS = 0.06  # entities and links of 10,000 characters in the response, for each backend
+TEXT_SECONDS = 0.001  # tokenization, features and response for a short text
+RESPONSE_SECONDS = 0.06  # writing the entities and links of 10,000 characters into the response, for each backend
 FILE_SECONDS = 0.1  # writing a file of 10,000 characters in the slowest format
 START_SECONDS = {"html": 0.5, "parquet": 0.5, "spacy": 0.5}  # formats that import a library when they are first used
-N_LABELS = 3  # of the model `en`
-# Requests with a higher cost share at most this part of the queue with each other.
+N_LABELS = 3  # number of labels of the model `en`
+# Pairs (cost, share): all requests that cost more than this take at most this share of the places in the queue.
 QUEUE_PARTS = ((0.01, 0.875), (0.05, 0.75), (0.25, 0.5))
 LONG_SECONDS = QUEUE_PARTS[-1][0]  # requests with a higher cost never occupy all workers
 

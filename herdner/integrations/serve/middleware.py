@@ -112,7 +112,9 @@ class RequestGuard:
         try:
             ipaddress.ip_address(name)
         except ValueError:
-            raise HTTPException(400, "this host name is not accepted (herdner serve --allow-host NAME)") from None
+            raise HTTPException(
+                400, "this host name is not accepted; start the server by herdner serve --allow-host NAME"
+            ) from None
 
     async def _read_body(self, headers: Headers, receive: Receive) -> bytes:
         too_large = HTTPException(413, f"the request's body is too large; the limit is {self.body_bytes} bytes")

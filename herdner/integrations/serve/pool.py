@@ -30,7 +30,8 @@ _BYTES_PER_CHARACTER = 12  # JSON may write a character as two escapes, "\\ud83d
 _BYTES_BESIDE_TEXT = 64 * 1024
 _LOADING_SECONDS = 120.0  # time limit for loading the model
 _POLL_SECONDS = 0.1  # interval between two checks of whether the client has disconnected
-_GRACE_SECONDS = 1.0  # time that a request of a disconnected client may take to finish; a new process takes longer
+# Time that a request of a disconnected client may take to finish; starting a new process would take longer.
+_GRACE_SECONDS = 1.0
 
 T = TypeVar("T")
 
@@ -195,7 +196,7 @@ class IdleWorkers:
 
     @contextmanager
     def place(self, cost: float) -> Generator[tuple[float, int]]:
-        """Keep a place in the queue for a request with this cost, behind those of equal cost.
+        """Keep a place in the queue for a request with this cost, behind earlier requests of equal cost.
 
         Args:
             cost: Estimated seconds.
@@ -215,7 +216,7 @@ class IdleWorkers:
                 self._changed.notify_all()
 
     def turn_away(self, cost: float) -> bool:
-        """Turn away the dearest waiting request, and return whether there was one that costs more than ``cost``."""
+        """Turn away the waiting request with the highest cost if it costs more than ``cost``; return whether it did."""
         with self._changed:
             worst = max((each for each in self._places if each not in self._turned_away), default=(0.0, 0))
             if worst[0] <= cost:
@@ -225,11 +226,14 @@ class IdleWorkers:
             return True
 
     def get(self, place: tuple[float, int], seconds: float) -> Worker | None:
-        """Return an idle worker when the place is the first of the queue, or None after a time.
+        """Wait until the place is the first of the queue and a worker is idle; return the worker.
 
         Args:
             place: Place of the request.
             seconds: Time limit.
+
+        Returns:
+            The worker, which is idle no longer; None if the time limit was reached.
 
         Raises:
             PoolBusy: The request was turned away.
@@ -248,9 +252,8 @@ class IdleWorkers:
 class Pool:
     """Pool of worker processes that have loaded the same model.
 
-    All methods are thread-safe.
-
-    The constructor waits until the first worker has loaded the model; the others start in the background.
+    All methods are thread-safe. The constructor waits until the first worker has loaded the model; the others start in
+    the background.
 
     Args:
         source: The model.
@@ -268,7 +271,7 @@ class Pool:
     def __init__(self, source: ModelSource, limits: Limits, names: Names | None = None) -> None:
         """Start the workers and wait until the first one has loaded the model."""
         self._source, self.limits, self._names = source, limits, names
-        # Long requests leave one worker to others, and slow requests a part of the queue to quicker ones.
+        # Long requests never occupy the last worker, and slow requests leave a part of the queue to quicker requests.
         n_long = max(limits.n_workers - 1, 1)
         self.slots = threading.Semaphore(limits.n_workers + limits.n_waiting)
         self.shares = [
@@ -317,7 +320,7 @@ class Pool:
                 if not semaphore.acquire(blocking=False):
                     raise PoolBusy
                 slots.callback(semaphore.release)
-            # In a full queue a request takes the place of a dearer one, which is turned away.
+            # In a full queue a request takes the place of a request with a higher cost, which is turned away.
             while not self.slots.acquire(blocking=False):
                 if not self.idle.turn_away(cost):
                     raise PoolBusy
@@ -327,7 +330,7 @@ class Pool:
             if cost > LONG_SECONDS:
                 _wait(deadline, client_gone, lambda seconds: self._long_workers.acquire(timeout=seconds))
                 until_replaced.callback(self._long_workers.release)
-                # Now it is entitled to a worker if there are several: quicker requests cannot delay it forever.
+                # If there are several workers, the request now waits with cost 0: others cannot delay it forever.
                 cost = 0.0 if self.limits.n_workers > 1 else cost
             with self.idle.place(cost) as place:
                 worker = _wait(deadline, client_gone, lambda seconds: self.idle.get(place, seconds))

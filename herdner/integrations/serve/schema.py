@@ -36,10 +36,10 @@ class BackendOptions(RequestModel):
     n_sweeps: int | None = Field(None, ge=1, le=MAX_SWEEPS, description="Number of sweeps over the document.")
     burn_in: int | None = Field(None, ge=0, le=MAX_SWEEPS, description="Number of first sweeps that are discarded.")
     n_bins: int | None = Field(
-        None, ge=1, le=65_536, description="Bins of conditional probability (dhg, circular-dhg, rdhg)."
+        None, ge=1, le=65_536, description="Number of bins of conditional probabilities (dhg, circular-dhg, rdhg)."
     )
     error_bound: float | None = Field(
-        None, ge=0, description="Herd only if the largest weight exceeds this (bounded-error)."
+        None, ge=0, description="Herd if the largest weight exceeds this value, else draw at random (bounded-error)."
     )
     sharing: str | None = Field(None, max_length=64, description='Sharing of herding weights, as in "bins(64)".')
     scan: str | None = Field(None, max_length=64, description='Order of updates, as in "checkerboard".')
@@ -167,7 +167,7 @@ class ExplainRequest(_OneText):
         default_factory=lambda: BackendChoice.model_validate({}), description="As in `POST /api/tag`."
     )
     against: str | None = Field(
-        None, max_length=64, description='Label to compare with; "best": the best other label; null: no name.'
+        None, max_length=64, description='Label to compare with; "best": the best other label; null: not an entity.'
     )
     seed: _Seed = 0
 
@@ -178,7 +178,7 @@ class ExplainRequest(_OneText):
 
 
 class RequestEntity(BaseModel):
-    """An entity in the form that `POST /api/tag` returns."""
+    """Entity in the form that `POST /api/tag` returns."""
 
     model_config = ConfigDict(extra="ignore", strict=True)
 
@@ -273,16 +273,18 @@ class ExplainedPart(BaseModel):
     """Term of the log-odds of an entity, such as the weight of a feature or a link."""
 
     kind: str = Field(description="feature, transition, link or name (a known name).", examples=["link"])
-    value: float | None = Field(description="The term; positive values support the label. null is infinite.")
-    words: str = Field(description="Description.", examples=["the word before is 'at'"])
-    token: str = Field(description="The token of the entity to which it applies; empty if the entity has only one.")
+    value: float | None = Field(description="The term; positive values support the label. null: infinite.")
+    words: str = Field(description="Description of the term in words.", examples=["the word before is 'at'"])
+    token: str = Field(
+        description="The token of the entity to which the term applies; empty if the entity has only one token."
+    )
 
 
 class ConfidenceStepResponse(BaseModel):
     """Step from the model's probability of an entity to its confidence."""
 
     name: str = Field(description="model, links, calibration or full name.", examples=["links"])
-    log_odds: float | None = Field(description="Change of the log-odds of the probability. null is infinite.")
+    log_odds: float | None = Field(description="Change of the log-odds of the probability. null: infinite.")
     probability: float = Field(description="The probability after the step.")
 
 
@@ -292,8 +294,8 @@ class ExplainResponse(CharacterSpan):
     text: str = Field(description="The characters.")
     label: str = Field(description="The label.")
     sentence: int = Field(description="Number of the sentence, from 1.")
-    against: str | None = Field(description="The other label; null is no name.")
-    log_odds: float | None = Field(description="Natural logarithm of the odds: the sum of all parts. null is infinite.")
+    against: str | None = Field(description="The other label; null: not an entity.")
+    log_odds: float | None = Field(description="Natural logarithm of the odds: the sum of all parts. null: infinite.")
     confidence: float = Field(description="Probability from 0 to 1 that span and label are right.")
     confidence_without_links: float = Field(description="The confidence if mentions were not linked.")
     confidence_steps: list[ConfidenceStepResponse] = Field(
@@ -330,7 +332,7 @@ class ServiceInfo(BaseModel):
     model: str = Field(description="Name of the model.")
     labels: list[str] = Field(description="Labels of the model.")
     rules: list[str] = Field(description="Rules by which the model links mentions.")
-    default_backends: list[str] = Field(description="Backends that the page selects at first.")
+    default_backends: list[str] = Field(description="Backends that are selected when the page opens.")
     backends: list[BackendInfo]
     formats: list[str] = Field(description="File formats of `POST /api/file`.")
     limits: LimitsInfo

@@ -97,10 +97,9 @@ class _TrainingPair(NamedTuple):
 class HerdnerConsistency(EntityPipe):
     """Component that makes the entities of a ``Doc`` consistent by linking the mentions of each name.
 
-    Any component may have predicted the entities.
-
-    It adds missed mentions and changes labels where the links to other mentions outweigh the entity's own score
-    (`herdner.SkipChainLayer`). A mention without links does not change.
+    Any earlier component may have predicted the entities. This component adds missed mentions, and changes labels where
+    the links to other mentions outweigh the entity's own score (`herdner.SkipChainLayer`). A mention without links does
+    not change.
 
     Args:
         nlp: The pipeline.
@@ -219,7 +218,7 @@ class HerdnerConsistency(EntityPipe):
         return read_group(doc, self.spans_key, self.scores_key, self.overlaps)
 
     def _parser_probabilities(self, doc: Doc) -> ParserProbabilities | None:
-        """Return a function that computes the probabilities of the preceding entity parser, or None."""
+        """Return a function that computes the probabilities of the preceding parser; None if there is no parser."""
         use_parser = self.use_ner_scores and self.spans_key is None
         parser = preceding_parser(self.nlp, self) if use_parser else None
         return None if parser is None else partial(begin_probabilities, parser, doc)
@@ -365,7 +364,7 @@ class HerdnerConsistency(EntityPipe):
     def update(
         self, examples: Iterable[Example], *, drop: float = 0.0, sgd: Any = None, losses: dict[str, float] | None = None
     ) -> dict[str, float]:
-        """Warn that `initialize` learns the link tables, unless it has learned them.
+        """Warn that only `initialize` learns the link tables, unless it has already learned them.
 
         Args:
             examples: Ignored.

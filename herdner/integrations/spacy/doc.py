@@ -27,7 +27,7 @@ from herdner.text.tags import Span
 BEGIN = 3  # ENT_IOB of the first token of an entity; a token with this value and no ENT_TYPE is blocked
 EXTENSION = "confidence"
 NAME_EXTENSION = "name_id"
-NAMES_KEY = "names"  # the group of spans with a name
+NAMES_KEY = "names"  # name of the group of all spans that have a `name_id`
 Existing = Literal["keep", "overwrite", "replace"]
 
 
@@ -106,9 +106,9 @@ def _sentence_starts(doc: Doc, starts_sentence: NDArray[np.uint64]) -> NDArray[n
 def register_extension(name: str = EXTENSION) -> bool:
     """Register an attribute such as ``span._.confidence`` if it does not exist, and return whether it can be set.
 
-    The value belongs to the label of the span for which it was set: a span with the same tokens and another label,
-    which another component has written, has the value None. It cannot be set if another library has registered an
-    extension of this name with a getter.
+    The value is stored with the label of the span. If another component replaces the span by one with the same tokens
+    and another label, the new span has the value None. The attribute cannot be set if another library has registered
+    an extension of this name with a getter.
 
     Args:
         name: Name of the attribute.
@@ -120,7 +120,7 @@ def register_extension(name: str = EXTENSION) -> bool:
 
 
 def _extension_key(name: str, span: DocSpan) -> tuple[str, str, int, int]:
-    """Return the key of an attribute in ``doc.user_data``, which spaCy adapts in copies of parts of a ``Doc``."""
+    """Return the key of an attribute in ``doc.user_data``; spaCy shifts its offsets in copies of parts of a ``Doc``."""
     return "._.", name, span.start_char, span.end_char
 
 
@@ -154,10 +154,10 @@ def set_entities(
         doc: The ``Doc`` to change.
         spans: Spans of the ``Doc``'s tokens in the order of the text; no two overlap.
         confidences: [M], probability in [0, 1] of each span. It becomes ``ent._.confidence``.
-        name_ids: [M], name of each span. It becomes ``span._.name_id``, and all spans become the group
-            ``doc.spans["names"]``, unless ``spans_key`` has this value.
+        name_ids: [M], identifier of the name of each span. It becomes ``span._.name_id``, and all spans become the
+            group ``doc.spans["names"]``, unless ``spans_key`` is "names".
         spans_key: If set, all spans also become the group ``doc.spans[spans_key]``, with their confidences in its
-            ``attrs["scores"]`` as `spancat` writes them. A group of this name is replaced.
+            ``attrs["scores"]`` as `spancat` writes them. An existing group of this name is replaced.
         annotate_ents: Whether to write the spans into ``doc.ents``.
         existing: Treatment of earlier entities in ``doc.ents``. "keep" keeps them and, like spaCy's ``ner``, drops new
             entities that overlap them or a blocked token; "overwrite" removes earlier entities that overlap a new one;
@@ -206,7 +206,7 @@ def set_names(doc: Doc, spans: Sequence[DocSpan], name_ids: Sequence[int | None]
     Args:
         doc: The ``Doc`` to change.
         spans: M spans of the ``Doc``.
-        name_ids: [M], name of each span.
+        name_ids: [M], identifier of the name of each span.
         has_group: Whether the spans become the group ``doc.spans["names"]``.
     """
     if register_extension(NAME_EXTENSION):

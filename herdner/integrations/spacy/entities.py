@@ -101,7 +101,7 @@ def read_group(doc: Doc, key: str, scores_key: str, overlaps: str) -> DocEntitie
 def _best_spans(spans: Sequence[DocSpan], confidences: Sequence[float | None]) -> list[int]:
     """Return the indices of disjoint spans: the most probable span of each group of overlapping spans.
 
-    If a confidence is unknown, the longest one is selected.
+    If the confidence of any span is unknown, the longest spans are selected instead.
     """
     if any(confidence is None for confidence in confidences):
         kept = {id(span) for span in filter_spans(spans)}
@@ -150,7 +150,7 @@ def begin_probabilities(parser: Any, doc: Doc, labels: Sequence[str], tokens: ND
 
     Returns:
         float64[C, K + 1]: for each token, the probabilities that an entity of each label begins there; the last column
-        is the probability that no entity begins. A row is 0 if the parser did not decide this at the token.
+        is the probability that no entity begins. A row is 0 if the parser stops before the token.
     """
     columns = _action_columns(parser, labels)
     probabilities = np.zeros((len(tokens), len(labels) + 1))
@@ -171,8 +171,8 @@ def begin_probabilities(parser: Any, doc: Doc, labels: Sequence[str], tokens: ND
 def _action_columns(parser: Any, labels: Sequence[str]) -> NDArray[np.int64]:
     """Return, for each action of the parser, the index of the probability to which the action contributes.
 
-    It is the index of the label that the action begins, K for no entity, K + 1 for a label not in ``labels``,
-    and -1 for actions that do not begin an entity.
+    An action that begins an entity has the index of its label, or K + 1 if the label is not in ``labels``. The action O
+    (outside) has the index K. Actions inside an entity have the index -1.
     """
     index = {label: k for k, label in enumerate(labels)}
 
@@ -187,9 +187,9 @@ def _action_columns(parser: Any, labels: Sequence[str]) -> NDArray[np.int64]:
 
 
 def _begin_probabilities(scores: NDArray[np.float32], columns: NDArray[np.int64], n_labels: int) -> Floats:
-    """Return the probability of each of K labels and of no entity, [K + 1], from the scores of the parser's actions.
+    """Convert the scores of the parser's actions to probabilities [K + 1] of K labels and of "not an entity".
 
-    It is the softmax of the scores, summed over the actions of each column.
+    Each probability is the softmax of the scores, summed over the actions of its column.
     """
     actions = columns >= 0
     odds = np.exp(scores[actions].astype(np.float64) - float(scores[actions].max()))

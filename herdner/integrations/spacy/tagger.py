@@ -63,7 +63,7 @@ class TaggedSpans(NamedTuple):
     Attributes:
         spans: The spans.
         confidences: Probability of each span.
-        name_ids: Name of each span.
+        name_ids: Identifier of the name of each span; None if unknown.
         sentence_starts: Indices of the tokens that begin a sentence.
     """
 
@@ -78,7 +78,9 @@ def _label_names(labels: str | dict[str, str | None] | None) -> dict[str, str | 
     if not isinstance(labels, str):
         return labels
     if labels not in LABEL_PRESETS:
-        raise ValueError(f"labels must be new names of labels or {' or '.join(LABEL_PRESETS)}, got {labels!r}")
+        raise ValueError(
+            f"labels must be a dict from labels to their new names, or {' or '.join(LABEL_PRESETS)}, got {labels!r}"
+        )
     return LABEL_PRESETS[labels]
 
 
@@ -268,7 +270,7 @@ class HerdnerTagger(EntityPipe):
         min_freq: int | None = None,
         max_iterations: int = 80,
     ) -> None:
-        """Train the chain and the links of the model on examples.
+        """Train a model on examples: its linear-chain CRF and its links.
 
         The training is complete: ``spacy train`` does not update the component later. The entities are
         ``reference.ents``, or ``reference.spans[spans_key]`` if only this group is written. They are projected to the
@@ -284,7 +286,7 @@ class HerdnerTagger(EntityPipe):
             lexicon: Model whose word classes and gazetteers are used, or "none". Default: the configured model, or
                 else "en" for English and none for other languages.
             rules: Rules that link mentions, as in `herdner.crf.link_rules.rule_from_text`. Default:
-                those of the base, or ``["same-word"]``; ``[]`` trains the chain alone.
+                those of the base, or ``["same-word"]``; ``[]`` trains a model without links.
             c1: See `herdner.Tagger`.
             c2: See `herdner.Tagger`.
             min_freq: See `herdner.Tagger`.
@@ -329,7 +331,7 @@ class HerdnerTagger(EntityPipe):
             self._trained_texts = {example.reference.text for example in get_examples()}
 
     def _model_labels(self, base: Tagger) -> dict[str, str | None] | None:
-        """Return the label of the base model for each new name of a label; None if no label is renamed."""
+        """Return a dict from the new names of labels to the labels of the base model; None if no label is renamed."""
         names: dict[str, str | None] = {
             new: label
             for label in base.labels

@@ -27,10 +27,12 @@ from herdner.integrations.spacy.entities import DocEntities
 from herdner.ner.layer import SkipChainLayer
 from herdner.text.tags import Span
 
-MIN_PROBABILITY = 1e-4  # lower probabilities are raised to this one, so that links can correct certain errors
+MIN_PROBABILITY = 1e-4  # lower probabilities are raised to this value, so that links can overrule a confident tagger
 BOUNDARY_CHANGE = float(np.log(0.02))  # log-potential of a span boundary that the tagger has not predicted
 HIDDEN = "0"  # replaces the text of tokens that must not be linked
-UNCHANGED = -20.0  # log-potential of tags that cannot change while tables are learned; finite, as they may be wrong
+# Log-potential, while tables are learned, of all other tags at tokens that keep their tag. It is finite because the tag
+# may be wrong.
+UNCHANGED = -20.0
 
 ParserProbabilities = Callable[[Sequence[str], NDArray[np.int64]], Floats]
 """Function from K labels and the indices of C tokens of the ``Doc`` to float64[C, K + 1], as `begin_probabilities`."""
@@ -45,10 +47,10 @@ class NoiseModel:
 
     Attributes:
         correct: Share of spans whose label is correct.
-        spurious: Share of spans that are not names. The others have a wrong label.
-        missed: Share of linked tokens outside all spans that belong to a name.
+        spurious: Share of spans that are not entities. The remaining spans are entities with a wrong label.
+        missed: Share of linked tokens outside all spans that belong to an entity.
         power: Exponent of the tagger's own probabilities; below 1, because they are overconfident.
-        outside_bias: Log-potential that is added to "no name" if the tagger provides probabilities.
+        outside_bias: Log-potential that is added to the outcome "not an entity" if the tagger provides probabilities.
     """
 
     correct: float = 0.8
@@ -58,7 +60,7 @@ class NoiseModel:
     outside_bias: float = 1.5
 
     def span_scores(self, n_labels: int, label: int, confidence: float | None = None) -> Floats:
-        """Return the log-potential of each label, and of no name, for a predicted span.
+        """Return the log-potentials of the labels, and of the outcome "not an entity", for a predicted span.
 
         Args:
             n_labels: Number of labels K.
@@ -66,7 +68,7 @@ class NoiseModel:
             confidence: Probability of the span; None if the tagger provides none.
 
         Returns:
-            float64[K + 1]: one for each label and, last, one for no name.
+            float64[K + 1]: one for each label, and the last one for "not an entity".
         """
         correct = self.correct if confidence is None else min(max(confidence, MIN_PROBABILITY), 1 - MIN_PROBABILITY)
         spurious = self.spurious / (1 - self.correct) * (1 - correct)
@@ -75,11 +77,11 @@ class NoiseModel:
         return np.log(probabilities)
 
     def outside_scores(self, n_labels: int) -> Floats:
-        """Return log-potentials [n_labels + 1] of a token outside all spans: one per label and one for "no name"."""
+        """Return log-potentials of a token outside all spans: one per label, and the last one for "not an entity"."""
         return np.log(np.append(np.full(n_labels, self.missed / n_labels), 1 - self.missed))
 
     def parser_scores(self, probabilities: Floats) -> Floats:
-        """Return the log-potentials [..., K + 1] for the tagger's probabilities, whose last column is "no name"."""
+        """Convert probabilities [..., K + 1] to log-potentials; the last column is the outcome "not an entity"."""
         scores = self.power * np.log(np.maximum(probabilities, MIN_PROBABILITY))
         scores[..., -1] += self.outside_bias
         return scores
@@ -116,8 +118,8 @@ def token_scores(
         labels: K labels.
         spans: Disjoint spans with these labels.
         span_scores: float64[K + 1] of each span.
-        outside: int64[C], tokens outside all spans that may belong to a name.
-        outside_scores: float64[C, K + 1], their scores.
+        outside: int64[C], tokens outside all spans that may belong to an entity.
+        outside_scores: float64[C, K + 1], scores of the tokens in ``outside``.
         linked: bool[n], whether each token is linked to another one.
         unchanged: Log-potential of all other tags at tokens that keep their tag.
 
@@ -283,13 +285,13 @@ class ConsistencyTask(NamedTuple):
         return scores, confidences
 
     def agreed_names(self, links: Iterable[NDArray[np.int32]]) -> NDArray[np.bool_]:
-        """Return which names have only linked mentions with their own label, so that no link contradicts them.
+        """Return a mask of the names that are linked, directly or indirectly, to tokens with the same label only.
 
         Args:
             links: int32[F, 2], linked tokens of each rule.
 
         Returns:
-            bool[names]; False for names without links.
+            bool[names]; True if links support the name and no link contradicts it. False for names without links.
         """
         labels = {label: k for k, label in enumerate(sorted({name.label for name in self.names}), 1)}
         label_of = np.zeros(len(self.tokens), np.int64)  # 0 is outside
@@ -318,11 +320,11 @@ class ConsistencyTask(NamedTuple):
 
         Args:
             entities: The entities before the layer.
-            spans: Names of the layer, as spans of the document's tokens.
+            spans: Names that the layer has predicted, as spans of the document's tokens.
             confidences: Probabilities of these names under the layer; None if unknown.
             linked: bool[n], whether each token is linked to another one.
             tagger_confidences: The tagger's confidence in each name of the task. A name without links keeps it.
-            agreed: Result of `agreed_names`. Such a name is kept even if the layer has removed it.
+            agreed: Result of `agreed_names`. A name of this mask is kept even if the layer has removed it.
 
         Returns:
             All entities in the order of the text.

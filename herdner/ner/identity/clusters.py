@@ -2,11 +2,12 @@
 
 Mentions of several words come first, then mentions of one word, each in the order of the text. A short form such as
 "Reyes" is thus compared with all full names of the document. Names are found by their words in an index, and a mention
-is compared with at most eight names for each of its words. Time and memory are linear in the document. The loops are
-compiled (``herdner._ext.identity``).
+is compared with at most eight names for each of its words. Time and memory are linear in the length of the document.
+The loops are compiled (``herdner._ext.identity``).
 
 All features are binary; each has a name and a weight. They compare the words, labels, titles, first names, numbers and
-genders of a mention with those of a name, and count positions and rival names.
+genders of a mention with those of a name. Other features give the distance to the last mention of the name ("near",
+"far") and the number of rival names ("one rival").
 """
 
 from __future__ import annotations
@@ -21,8 +22,10 @@ from herdner.ner.identity.forms import TITLES, parse_form
 from herdner.text.document import Document
 
 Choose = Callable[[int, list[NameCluster], list[list[str]]], NameCluster]
-"""Function of the index of a mention, the names to which it may belong, and the features of a new name and of each of
-these names; there are no features without such names. It returns the name of the mention, possibly a new one."""
+"""Function that selects the name of a mention, possibly a new name.
+
+Its arguments are the index of the mention, the candidate names, and a list of features. The list begins with the
+features of a new name, followed by those of each candidate; it is empty if there are no candidates."""
 
 
 @cache
@@ -40,7 +43,7 @@ def with_names(document: Document, choose: NameWeights | Choose | None = None) -
 
     Args:
         document: Document with entities, in the order of the text.
-        choose: Weights of the features, or a function that decides to which name a mention belongs. None is `weights`.
+        choose: Weights of the features, or a function that selects the name of a mention. None: the learned `weights`.
 
     Returns:
         The document, whose `Document.names` lists the names.

@@ -31,7 +31,7 @@ OTHER_TITLES = frozenset(
 )
 ADJECTIVES = frozenset("dear little old poor young".split())  # noqa: SIM905
 TITLES = MALE_TITLES | FEMALE_TITLES | OTHER_TITLES | ADJECTIVES
-# Form of address of each title. A person is rarely called by two of them.
+# Form of address of each title. Texts rarely use two of them for one person.
 _ADDRESSES = {
     title: address
     for address, titles in {
@@ -41,7 +41,7 @@ _ADDRESSES = {
     }.items()
     for title in titles.split()
 }
-# Abbreviations that are written out, so that "U.S. Congress" is the "United States Congress".
+# Abbreviations and their full forms, so that "U.S. Congress" equals "United States Congress".
 _WRITTEN_OUT = {
     abbreviation: full.split()
     for full, abbreviations in {"United States": "US U.S U.S.A USA", "United Kingdom": "UK U.K"}.items()
@@ -53,19 +53,19 @@ ARTICLES = frozenset(("a", "an", "the"))
 SMALL_WORDS = ARTICLES | frozenset(
     "& al and at bin da das de del della der des di do dos du el et for ibn in la las le los of on to und van von y zu".split()  # noqa: SIM905, E501
 )
-# Words after which nothing belongs to the name of a person.
+# Words that end the name of a person: a clause or phrase begins there.
 _CLAUSE_WORDS = frozenset("as at by for from in of on that to which who whom whose with".split())  # noqa: SIM905
 _DESIGNATORS = frozenset(word.rstrip(".").casefold() for word in DESIGNATORS) - {"group"}
 _POSSESSIVES = ("'s", "’s", "'", "’")
 _NUMBER = re.compile(r"\d+")
 MOST_WORDS = 12  # longer names are compared by their first words, so that the time stays linear
 LONGEST_ACRONYM = 8
-N_CACHED = 10_000  # names repeat between documents
+N_CACHED = 10_000  # forms in the cache, because names recur in later documents
 
 
 @cache
 def nicknames() -> Mapping[str, frozenset[str]]:
-    """Return the nicknames of each first name and the first names of each nickname, in lower case."""
+    """Return a dict from first names to their nicknames and from nicknames to their first names, in lower case."""
     path = importlib.resources.files("herdner") / "data" / "nicknames.json"
     table: dict[str, set[str]] = {}
     for name, short_names in json.loads(path.read_text(encoding="utf-8"))["nicknames"].items():
@@ -77,7 +77,7 @@ def nicknames() -> Mapping[str, frozenset[str]]:
 
 @cache
 def genders() -> Mapping[str, str]:
-    """Return the gender, "m" or "f", of each first name that mostly one gender has, in lower case."""
+    """Return a dict from first names in lower case to the gender of most of their bearers, "m" or "f"."""
     path = importlib.resources.files("herdner") / "data" / "genders.json"
     values = json.loads(path.read_text(encoding="utf-8"))
     return {name: gender for gender in ("m", "f") for name in values[gender].split()}
@@ -90,7 +90,7 @@ def bare_word(token: str) -> str:
 
 
 def fold(word: str) -> str:
-    """Return a word without case and accents."""
+    """Return a word case-folded and without accents."""
     word = word.casefold()
     if word.isascii():
         return word
@@ -104,10 +104,10 @@ def parse_form(text: str, label: str, word_before: str = "") -> MentionForm:
     Args:
         text: Text of the mention. It may contain articles, titles and relative clauses.
         label: Label of the mention.
-        word_before: Word in front of the mention, which is used if it is a title.
+        word_before: Word before the mention. If it is a title, a person without another title gets it.
 
     Returns:
-        The form. It has at least one word, which is empty if the text is.
+        The form. It has at least one word, an empty string if the text contains none.
     """
     before = bare_word(word_before).casefold() if word_before else ""
     return _simple_names().parse(text, label, before) or parse_any_form(text, label, before)
@@ -123,12 +123,12 @@ def _simple_names() -> SimpleNames:
 
 
 def parse_any_form(text: str, label: str, before: str) -> MentionForm:
-    """Split the text of any mention into titles and the words of the name.
+    """Split the text of a mention into titles and words, without the fast path of `parse_form` for simple names.
 
     Args:
         text: Text of the mention.
         label: Label of the mention.
-        before: Word in front of the mention in lower case, which is used if it is a title.
+        before: Word before the mention, in lower case. If it is a title, a person without another title gets it.
     """
     is_person = is_person_label(label)
     tokens = text.split()
@@ -162,9 +162,9 @@ def _keys(words: Sequence[str], acronym: str, initials: str, first_names: Sequen
 
     Args:
         words: Words of the name.
-        acronym: The only word in lower case if it is an acronym, else empty.
+        acronym: Lower-case acronym if the name consists of one acronym, else an empty string.
         initials: Initials of the capitalised words.
-        first_names: First word of a person and similar names, else empty.
+        first_names: First word of a person's name, and its nicknames; empty for other labels.
     """
     keys = [word for word in words if word not in SMALL_WORDS]
     if acronym:
@@ -188,7 +188,7 @@ def _acronym(words: Sequence[str]) -> str:
 
 
 def _split(tokens: list[str], is_person: bool) -> tuple[list[str], list[str], bool]:
-    """Return the titles and the words of a name, and True if they name several persons."""
+    """Return the titles and the words of a name, and whether it names several persons."""
     if is_person:  # "Tom's Aunt Polly" is a name of the aunt
         owners = [i for i, token in enumerate(tokens[:-1]) if token.endswith(("'s", "’s")) or token in _POSSESSIVES]
         tokens = tokens[owners[-1] + 1 :] if owners else tokens
@@ -212,9 +212,10 @@ def _may_begin(token: str) -> bool:
 
 
 def _scan(tokens: Sequence[str], is_person: bool) -> tuple[list[str], list[str], bool]:
-    """Return the titles and words before the first comma, bracket or clause, and True if they name several persons.
+    """Return the titles and words before the first comma, bracket or clause, and whether they name several persons.
 
-    If lower-case words follow the name of a person, the name is behind them: "activist and philosopher Noam Chomsky".
+    A person's name that follows lower-case words replaces the words before them: "American philosopher Noam Chomsky"
+    gives "Noam Chomsky".
     """
     titles: list[str] = []
     words: list[str] = []

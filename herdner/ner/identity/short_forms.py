@@ -2,11 +2,11 @@
 
 In "a firm called Mayfield Consulting ... why Mayfield had grown", the context of "Mayfield" fits a person, and two such
 mentions support each other by their links. The full name decides: the last word of a person's full name is this person,
-and the first word of an organisation's full name is this organisation. There are these exceptions, which are rare in
-the development corpora: the document has a full name for the label of the short form as well, a title precedes the
-short form, the organisation is a body of a person ("Kishida Cabinet"), or the short form is more certain than the full
-name. The label LOC changes only if it is uncertain, and never to ORG, because organisations are often named after the
-place in which they are. A surname that is not tagged becomes a mention of the person.
+and the first word of an organisation's full name is this organisation. A short form keeps its label in these cases,
+which are rare in the development corpora: another full name of the document supports its label, a title precedes it,
+the organisation is a body named after a person ("Kishida Cabinet"), or the short form has a higher confidence than the
+full name. The label LOC changes only if its confidence is low, and never to ORG, because organisations are often named
+after the place in which they are. An untagged surname becomes a mention of the person.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from herdner.text.tags import Span
 
 PERSON, ORGANISATION, PLACE = "PER", "ORG", "LOC"
 MOST_CERTAIN_PLACE = 0.8  # places with a higher confidence keep their label
-LEAST_FULL = 0.5  # confidence of a full name that changes a label
-# A changed label is about as often right as its full name. All 38 changes in the development corpora are right; the
-# factor is lower because most of them are in few documents.
+LEAST_FULL = 0.5  # least confidence of a full name that changes a label
+# Confidence of a changed label, relative to that of its full name. All 38 changes in the development corpora are right;
+# the factor is below 1 because most of these changes are in few documents.
 SHARE_RIGHT = 0.9
 MIN_LETTERS = 3
 BODIES = frozenset(
@@ -52,7 +52,7 @@ def identified(documents: Iterable[Document], has_links: bool) -> list[Document]
 
     Args:
         documents: Documents with entities.
-        has_links: Give short forms the label of their full name first.
+        has_links: Apply `relabel_short_forms` first.
     """
     if has_links:
         documents = map(relabel_short_forms, documents)
@@ -92,9 +92,10 @@ def relabel_short_forms(document: Document) -> Document:
 
 
 def _missed_surnames(document: Document, full: Mapping[str, Mapping[str, FullName]]) -> list[tuple[Span, Entity]]:
-    """Return the untagged words that are the last word of a person's earlier full name.
+    """Return the untagged words that repeat the last word of a person's earlier full name.
 
-    Such a word must be capitalised between words that are not, and must not occur in lower case or begin a sentence.
+    Such a word must be capitalised, but not the words beside it. It must not begin a sentence, and the document must
+    not contain it in lower case.
     """
     surnames = {names[PERSON].last_word: names[PERSON].entity for names in full.values() if PERSON in names}
     if not surnames:

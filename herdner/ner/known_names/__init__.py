@@ -1,7 +1,7 @@
-"""Known names: lists of names and token patterns with labels, which add to the scores of their labels or fix them.
+"""Known names: lists of labelled names and token patterns that raise the scores of their labels or fix the labels.
 
 `Names` is such a list, `Finder` its compiled form for one model, and `Evidence` its effect on the scores of a document.
-`CollectionNames` are the names of a collection of documents.
+`CollectionNames` counts the names of a collection of documents.
 """
 
 from herdner.ner.known_names.collection import CollectionNames as CollectionNames

@@ -1,8 +1,8 @@
-"""Names of a collection: how surely each name has which label in how many documents, as evidence for all documents.
+"""Names of a collection: in how many documents a name occurs and has each label, as evidence for all documents.
 
-A first pass over the documents adds their tagged names to `CollectionNames`; a second pass tags them with the evidence
-of the other documents. All counts are integers, so that neither the order of the documents nor the number of threads or
-machines has an effect on a result.
+A first pass over the documents adds their tagged names to `CollectionNames`; a second pass tags each document with the
+evidence of the others. All counts are integers, so the results do not depend on the order of the documents or on the
+number of threads and machines.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ class PooledEvidence(NamedTuple):
     """Parameters of the evidence that the documents of a collection give each other.
 
     Attributes:
-        strength: Factor of the log-odds of the pooled labels.
-        prior_of_no_name: Prior probability that an occurrence of a name is no name; all labels share the rest. The
-            prior is worth as much as one document.
+        strength: Factor by which the log-odds of the labels are multiplied.
+        prior_of_no_name: Prior probability of the outcome "not an entity" for the text of a name; the labels share the
+            rest equally. The prior has the weight of one document.
         repetition: The evidence of a name that occurs n times in a document is divided by n to the power of this
-            number, because the other occurrences in the document are evidence, too.
+            number, because each of the n occurrences gets the evidence.
     """
 
     strength: float = 0.5
@@ -41,10 +41,10 @@ class PooledEvidence(NamedTuple):
     repetition: float = 0.5
 
     def log_odds(self, n_documents: float, n_labels: Sequence[float]) -> list[float]:
-        """Return the evidence for each label of a name that occurs once: scaled log-odds against no name.
+        """Return the scaled log-odds of each label against "not an entity", for a name that occurs once in a document.
 
         The labels have a Dirichlet prior, so that few documents give little evidence. The log-odds of the prior are
-        subtracted: a name that is in no other document has the evidence 0.
+        subtracted, so a name that occurs in no document gets 0.
 
         Args:
             n_documents: Number of documents with the name.
@@ -66,10 +66,10 @@ _N_FIRST = 1 << 20
 
 
 class CollectionNames:
-    """Counts of the names of a collection: for each name, its documents and its expected labels there.
+    """Counts for each name of a collection: the documents that contain it, and the expected number with each label.
 
-    A document counts once for each of its names. Its share of a label is the sum of the confidences of the mentions
-    with this label, divided by the number of all mentions that have the spelling of the name.
+    A document adds 1 to the first count of each of its names, and at most 1 to the counts of the labels: the sum of the
+    confidences of the mentions with a label, divided by the number of all mentions that have the spelling of the name.
 
     Up to ``max_names`` names are counted exactly, under 64-bit hashes. If there are more, all counts move to a count
     sketch of constant size (count-mean-min, Deng and Rafiei 2007), which adds noise to the counts of rare names.
@@ -97,7 +97,7 @@ class CollectionNames:
 
     @property
     def is_exact(self) -> bool:
-        """True as long as each name has counts of its own."""
+        """True unless there are more than ``max_names`` names, so that the counts are in a sketch."""
         return self._sketch is None
 
     def __len__(self) -> int:
@@ -140,9 +140,9 @@ class CollectionNames:
             self._add(np.array(list(other._row_of), np.uint64), other._counts[: len(other._row_of)])
 
     def _shares(self, document: Document) -> dict[int, list[int]]:
-        """Return what a document adds to the counts of its names, by the hashes of their tokens.
+        """Return a dict from the hash of each name of a document to the numbers that the document adds to its counts.
 
-        A row has the count of the document and its shares of the labels, in units of 1 / 65,536 document.
+        The numbers are 1 for the document, then its share of each label, both in units of 1 / 65,536.
         """
         sums: dict[int, list[float]] = {}
         mentions: dict[int, int] = {}
@@ -180,7 +180,7 @@ class CollectionNames:
         return self._sketch
 
     def counts(self, tokens: Sequence[str]) -> list[float]:
-        """Return the number of documents with a name, and the expected number with each label.
+        """Return the number of documents that contain a name, then the expected number in which it has each label.
 
         Args:
             tokens: Tokens of the name.
@@ -202,10 +202,11 @@ class CollectionNames:
         """Yield the evidence of the other documents for the names that occur in a document of the collection.
 
         Names inside a longer name of the document get no evidence: "Ontario" in "United Farmers of Ontario". Of other
-        overlapping names, the longest counts, then the first. The counts of the document itself are subtracted.
+        overlapping names, only the longest gets evidence; of equally long ones, the first. The counts of the document
+        itself are subtracted.
 
         Args:
-            document: Tagged document, as it was added.
+            document: Tagged document, the same as in the call of `add`.
             excluded: Tokens that get no evidence.
         """
         own, covered = self._shares(document), set(excluded)
@@ -229,9 +230,9 @@ class CollectionNames:
                 yield SpanEvidence(Span(start, end, label), strength / divisor)
 
     def _candidates(self, document: Document, excluded: set[int]) -> Iterator[tuple[int, int]]:
-        """Yield the first and last token of the phrases in one sentence that may be names of the collection.
+        """Yield (start, end) for each phrase within a sentence that may be a name of the collection.
 
-        Phrases inside a longer name of the document are left out.
+        Both are token indices; ``end`` is exclusive. Phrases inside a longer name of the document are left out.
         """
         if not document.n_tokens:
             return
@@ -262,7 +263,7 @@ class CollectionNames:
 
 
 def _columns(keys: NDArray[np.uint64]) -> list[Int64s]:
-    """Return the column of each key in each row of the sketch: independent bits of the hash."""
+    """Return the column of each key in each row of the sketch. Each row uses other bits of the hash."""
     bits = _SKETCH_WIDTH.bit_length() - 1
     return [
         ((keys >> np.uint64(bits * row)) % np.uint64(_SKETCH_WIDTH)).astype(np.int64) for row in range(_SKETCH_ROWS)

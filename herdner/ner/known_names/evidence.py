@@ -44,7 +44,7 @@ class Evidence:
     forbidden: Sequence[tuple[int, int]] = ()
 
     def plus(self, other: Evidence) -> Evidence:
-        """Return this evidence and that of ``other`` together.
+        """Return evidence that combines this evidence and ``other``.
 
         Args:
             other: Evidence for other tokens of the same document.
@@ -89,8 +89,8 @@ class SpanEncoder:
         """Convert the evidence for spans of a document to changes of the document's log-potentials.
 
         Args:
-            spans: Disjoint spans with their evidence; equal spans may have different labels. Evidence for a span that
-                the tags of the model cannot encode has no effect.
+            spans: Spans with their evidence. Two spans must be disjoint, or equal with different labels. Evidence for a
+                span that the tags of the model cannot encode has no effect.
             sentence_offsets: First token of each sentence, and the number of tokens.
 
         Raises:

@@ -31,9 +31,9 @@ class Finder:
         names: The known names.
         tags: Tags of the model, in the order of its tables.
         scheme: Scheme of the tags.
-        split: Tokenizer of the model, which tokenizes names for documents with its own tokens. In documents with other
-            tokens, each name is searched in several tokenizations (`tokenizations`).
-        language: Language of spaCy's word attributes, for token patterns.
+        split: Tokenizer of the model. It splits the names that are searched in documents with tokens of this
+            tokenizer. In other documents, each name is searched in several tokenizations (`tokenizations`).
+        language: Language code of spaCy's word attributes, for token patterns.
 
     Raises:
         ValueError: The model lacks the label of a name, or spaCy cannot read a pattern.
@@ -65,8 +65,8 @@ class Finder:
         Args:
             document: Document with tokens.
             own_tokens: True if the tokens come from the tokenizer of the model.
-            spans: Names that the model finds without constraints. A constraint inside a longer one of them has no
-                effect. None: all constraints are left out.
+            spans: Spans of the names that the model finds without constraints. A constraint that is only a
+                part of one of these spans has no effect. None: all constraints are left out.
 
         Raises:
             ValueError: The tags of the model cannot encode the span of a constraint.
@@ -135,7 +135,7 @@ class Finder:
     def _tokenizations(self, name: str, own_tokens: bool) -> Iterable[Sequence[str]]:
         """Return the possible tokenizations of a name.
 
-        If case is ignored, they include the tokenizations of its lower, upper and title case.
+        If case is ignored, they include those of the name in lower, upper and title case.
         """
         if not self._fold_case:
             return [self._split(name)] if own_tokens else tokenizations(name)
@@ -145,7 +145,7 @@ class Finder:
 
 
 def _inside_longer(constraints: set[tuple[int, int]], spans: Iterable[Span]) -> set[tuple[int, int]]:
-    """Return the constraints inside a longer span, unless another constraint cuts this span."""
+    """Return the constraints inside a longer span, unless a constraint equals this span or crosses its border."""
     inside: set[tuple[int, int]] = set()
     for start, end, _ in spans:
         touching = {each for each in constraints if each[0] < end and start < each[1]}

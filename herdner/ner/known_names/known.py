@@ -28,9 +28,9 @@ class Names:
     mentions. A strength of ``inf`` is a constraint: the span always gets this label, unless the model finds a longer
     name there, such as "John Said" for the constraint "John".
 
-    If occurrences overlap, one of them has an effect: constraints take precedence over evidence, then longer
-    occurrences, then earlier ones. Evidence may give one span several labels ("Washington"); of two constraints on one
-    span the first in the list has an effect.
+    If occurrences overlap, only one of them has an effect: constraints take precedence over evidence, then longer
+    occurrences, then earlier ones. A span may have evidence for several labels ("Washington"). If it has several
+    constraints, only the first in the list has an effect.
 
     Attributes:
         entries: The known names.
@@ -64,8 +64,8 @@ class Names:
     def read(path: str | os.PathLike[str] | IO[Any], *, encoding: str = "utf-8", **choices: Any) -> Names:
         """Read a file of known names.
 
-        The file has JSON lines like those of spaCy's entity ruler, or columns ``name TAB label``. A line ``name,LABEL``
-        is read too, and lines with a name only if the file is named after the label, such as ``ORG.txt``.
+        The file has JSON lines like those of spaCy's entity ruler, or columns ``name TAB label``. Lines ``name,LABEL``
+        are accepted too. In a file that is named after a label, such as ``ORG.txt``, a line may consist of a name only.
 
         A JSON line is ``{"label": "ORG", "pattern": "Winam Ferries"}`` or has a token pattern, which needs spaCy:
         ``{"label": "ORG", "pattern": [{"LOWER": "winam"}, {"IS_TITLE": true, "OP": "?"}]}``. The optional key
@@ -100,7 +100,9 @@ class Names:
             return Names.read(names, **choices)
         values = cast(object, names)
         if isinstance(values, Mapping | bytes) or not isinstance(values, Iterable):
-            raise ValueError(f"names must be a file, or a list of (name, label) and spaCy patterns, got {values!r:.80}")
+            raise ValueError(
+                f"names must be a file, or a list of (name, label) pairs and spaCy patterns, got {values!r:.80}"
+            )
         entries = enumerate(cast("Iterable[object]", values), 1)
         return Names(tuple(parse_known_name(each, f"name {i}") for i, each in entries), **choices)
 
@@ -141,7 +143,7 @@ class Names:
             owner: Name of the model in the error message.
 
         Raises:
-            ValueError: A name has another label.
+            ValueError: A name has a label that the model lacks.
         """
         valid = sorted(set(labels) - {""})
         for entry in self.entries:

@@ -14,7 +14,7 @@ from herdner.text.io.source import FormatError, Source, read_lines, sources, str
 from herdner.text.plain_data import describe_json_error
 
 KEYS = ("label", "pattern", "id", "strength")
-_LABEL = re.compile(r"[A-Z][A-Z0-9_-]*")  # label in a line without tab, and name of a file of bare names
+_LABEL = re.compile(r"[A-Z][A-Z0-9_-]*")  # label in a line without tab, or in a file name such as ORG.txt
 FORMS = 'expected a name, a tab and a label, or JSON lines such as {"label": "ORG", "pattern": "Winam Ferries"}'
 HARD = "hard"
 
@@ -27,7 +27,7 @@ class KnownName(NamedTuple):
     Attributes:
         pattern: The name, or a token pattern of spaCy's ``Matcher``.
         label: Label of the name.
-        strength: Strength in log-odds, ``inf`` for a constraint. None is the strength of the list.
+        strength: Strength in log-odds, ``inf`` for a constraint. None: the strength of the list.
         place: Place of the name in its list or file, for error messages.
     """
 
@@ -49,7 +49,7 @@ def read_known_names(path: Path | IO[Any], encoding: str = "utf-8") -> Iterator[
         encoding: Encoding of the file.
 
     Raises:
-        FormatError: A line cannot be parsed, or the file has no name.
+        FormatError: A line cannot be parsed, or the file contains no known name.
     """
     if isinstance(path, Path):
         try:
@@ -152,7 +152,7 @@ def _columns(line: str, place: str, default_label: str | None) -> tuple[str, ...
 def _split_cells(line: str, default_label: str | None) -> tuple[str, ...] | None:
     """Return the cells of a line with commas or semicolons, or None unless the second of 2 or 3 cells is a label.
 
-    In a file of bare names, only the label of the file is a label there: "Acme, LLC" is a name.
+    In a file that is named after a label, such as ORG.txt, only this label is accepted: "Acme, LLC" is a name there.
     """
     for delimiter in ",;":
         try:

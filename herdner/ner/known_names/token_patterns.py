@@ -17,7 +17,7 @@ from herdner.base.locks import ForkLock
 if TYPE_CHECKING:
     from herdner.text.document import Document
 
-# Attributes of the word itself. Other attributes are set by components of a pipeline, which do not run here.
+# Attributes of single words. Other attributes need the components of a spaCy pipeline, which do not run here.
 ATTRIBUTES = (
     "ORTH", "TEXT", "NORM", "LOWER", "SHAPE", "LENGTH", "IS_ALPHA", "IS_ASCII", "IS_DIGIT", "IS_LOWER", "IS_UPPER",
     "IS_TITLE", "IS_PUNCT", "IS_SPACE", "IS_STOP", "IS_QUOTE", "IS_BRACKET", "IS_LEFT_PUNCT", "IS_RIGHT_PUNCT",
@@ -27,11 +27,11 @@ ATTRIBUTES = (
 
 
 class TokenPatterns:
-    """Compiled spaCy token patterns for the search in documents.
+    """spaCy token patterns, compiled to search documents.
 
     Args:
-        patterns: For each pattern an index, the pattern, and its place for error messages.
-        language: Language of the word attributes.
+        patterns: Tuples (index, pattern, place); the place is for error messages.
+        language: Language code of the word attributes, such as "en".
 
     Raises:
         ValueError: A pattern is invalid.
@@ -75,4 +75,4 @@ def _check(pattern: Sequence[Mapping[str, Any]], place: str) -> None:
         for key in token:
             if str(key).upper() not in ATTRIBUTES:
                 names = ", ".join(name for name in ATTRIBUTES[:24] if not name.startswith("IS_"))
-                raise ValueError(f"{place}: the attribute {key} is not available; available are {names} and IS_...")
+                raise ValueError(f"{place}: the attribute {key} needs a spaCy pipeline; use one of {names} and IS_...")

@@ -8,7 +8,7 @@ from itertools import product
 
 # Tokens of most corpora: the 's of a possessive, words, and single punctuation marks.
 _PIECES = re.compile(r"['\u2019]s?(?!\w)|\w+|[^\w\s]")
-_MAX_DIVIDED = 4  # a name with more words that can be split is not tried in all combinations
+_MAX_DIVIDED = 4  # if more words of a name can be split, only two tokenizations are tried: all whole, all split
 
 
 class Trie:
@@ -17,9 +17,9 @@ class Trie:
     def __init__(self) -> None:
         """Create an empty prefix tree."""
         self._first: dict[str, int] = {}  # node after the first token of a phrase
-        self._next: dict[tuple[int, str], int] = {}  # node after a node and a token
+        self._next: dict[tuple[int, str], int] = {}  # next node, by node and token
         self._values: dict[int, list[int]] = {}  # values of the phrases that end at a node
-        self._inner: set[int] = set()  # nodes where phrases continue
+        self._inner: set[int] = set()  # nodes with a next node
         self._n_nodes = 0
 
     def add(self, tokens: Sequence[str], value: int) -> None:

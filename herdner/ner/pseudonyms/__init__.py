@@ -1,1 +1,1 @@
-"""Pseudonyms: consistent replacement of names and structured identifiers, and their restoring."""
+"""Pseudonyms: consistent replacement of names and structured identifiers, and restoration of the originals."""

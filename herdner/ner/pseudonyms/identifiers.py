@@ -21,14 +21,14 @@ REGIONS = (
     "US", "GB", "DE", "FR", "ES", "IT", "NL", "BE", "CH", "AT", "SE", "NO", "DK", "FI", "PL", "CZ", "HU", "PT", "IE",
     "IS", "EE", "SI", "HR", "GR", "CY", "BR", "IN", "IL", "AU", "NZ", "ZA", "UY", "TN",
 )  # fmt: skip
-"""Regions whose national phone numbers are found."""
+"""Regions whose phone numbers are found without a country code, too."""
 
 _PHONE_WORDS = re.compile(
     r"\b(?:(?:tele|cell)?phones?|tel|mobile|cell|fax|call(?:s|ed|ing)?|dial|ring|whatsapp|text|sms|reach|contact|numbers?"
     r"|hotline|answer(?:s|ed|ing)?|messages?|office|desk)\b",
     re.IGNORECASE,
 )
-PHONE_CONTEXT = 60  # characters before and behind a phone number in which a word such as "call" is searched
+PHONE_CONTEXT = 60  # characters before and after a phone number that are searched for a word such as "call"
 
 
 class Identifier(NamedTuple):
@@ -134,7 +134,7 @@ def _phone_words(text: str) -> list[int]:
 def _parsed_phone(phonenumbers: Any, candidate: str, is_possible_enough: bool) -> str | None:
     """Return the international form of a phone number that is valid in a region, or None.
 
-    ``is_possible_enough`` also accepts numbers whose length is possible.
+    With ``is_possible_enough``, the digits of a number are returned if only its length is possible.
     """
     possible: str | None = None
     regions = (None,) if candidate.startswith("+") else REGIONS
@@ -157,7 +157,7 @@ def _iban(text: str, match: re.Match[str]) -> tuple[int, str] | None:
     for length in reversed(borders):
         compact = re.sub("[ -]", "", match[0][:length]).upper()
         checksum = int("".join(str(int(character, 36)) for character in compact[4:] + compact[:4])) % 97
-        if checksum == 1 and iban.is_valid(compact):  # the library is slow
+        if checksum == 1 and iban.is_valid(compact):  # the quick check is first, because the library is slow
             return match.start() + length, compact
     return None
 
@@ -202,7 +202,7 @@ _DATE = re.compile(
     r"(?:\d{4}([-/.])\d{1,2}\1\d{1,2}|\d{1,2}([-/.])\d{1,2}\2\d{2,4}|(?:1[5-9]|20)\d\d ?[-/] ?(?:1[5-9]|20)\d\d)"
     r"(?![-/.]?\d)"
 )
-# Numbers that are phone numbers without a word such as "call": an international or trunk prefix, or three groups.
+# Forms of phone numbers that need no word such as "call" near them: an international or trunk prefix, or three groups.
 _PHONE_FORM = re.compile(r"\+|\(?0[1-9]|\([1-9]\d{2}\) ?\d{3}|\d{3}[-. ]\d{3}[-. ]\d{4}$")
 _LETTERS = r"[^\W\d_]"
 
@@ -240,4 +240,4 @@ KINDS = (
         _phone,
     ),
 )
-"""Kinds of structured identifiers, the first preferred."""
+"""Kinds of structured identifiers, in order of precedence."""

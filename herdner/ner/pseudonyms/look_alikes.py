@@ -12,14 +12,14 @@ StyleName = Literal["numbered", "realistic", "hash"]
 STYLES: tuple[StyleName, ...] = get_args(StyleName)
 
 TERM = "TERM"
-"""Label of text that looks like a pseudonym. It is replaced, so that restoring leaves it as it was."""
+"""Label of text that looks like a pseudonym. Such text is replaced, so that restoring brings it back unchanged."""
 
 NOUNS: Mapping[str, str] = {
     "PER": "Person", "PERSON": "Person", "LOC": "Place", "GPE": "Place", "LOCATION": "Place", "ORG": "Organisation",
     "ORGANIZATION": "Organisation", "EMAIL": "Email", "PHONE": "Phone", "IBAN": "IBAN", "CARD": "Card", "URL": "URL",
     "IP": "IP", "SSN": "SSN", TERM: "Term",
 }  # fmt: skip
-"""First word of the numbered pseudonyms of each label. Other labels are written as "Misc 3"."""
+"""First word of the numbered pseudonyms of each label. For another label such as "MISC" it is "Misc"."""
 
 
 def noun(label: str) -> str:
@@ -32,7 +32,7 @@ def noun(label: str) -> str:
 
 
 def prefix(label: str) -> str:
-    """Return the beginning of the hash pseudonyms of a label, such as "PER_".
+    """Return the text before the underscore in the hash pseudonyms of a label, such as "PER".
 
     Args:
         label: Entity type or kind of identifier.
@@ -48,7 +48,7 @@ def look_alikes(style: StyleName, labels: Iterable[str]) -> re.Pattern[str]:
     """Return the pattern of all text that looks like a pseudonym of a style.
 
     Args:
-        style: Style of the pseudonyms. Realistic pseudonyms of identifiers are numbered; invented names match nothing.
+        style: Style of the pseudonyms. For "realistic", only numbered pseudonyms match; invented names have no pattern.
         labels: Labels in addition to those of ``NOUNS``.
     """
     labels = {*NOUNS, *labels}

@@ -49,11 +49,11 @@ class Proposals(Protocol):
     """Protocol of an object that proposes pseudonyms."""
 
     def propose_name(self, label: str, text: str) -> Iterator[str]:
-        """Yield pseudonyms for the fullest form of a new name."""
+        """Yield candidate pseudonyms for the fullest form of a new name. The first unused candidate is taken."""
         ...
 
     def propose_form(self, name: MappedName, form: str) -> Iterator[str]:
-        """Yield pseudonyms for another form of a name."""
+        """Yield candidate pseudonyms for another form of a name. The first unused candidate is taken."""
         ...
 
 
@@ -221,7 +221,9 @@ class PseudonymMap:
         if values.get("format") != FORMAT:
             raise MapError("is not a map of pseudonyms; expected a file that `herdner pseudonymise --map` has written")
         if values.get("version") != VERSION:
-            raise MapError(f"`version` must be {VERSION}, got {values.get('version')!r}; use the herdner that wrote it")
+            raise MapError(
+                f"`version` must be {VERSION}, got {values.get('version')!r}; use the version of herdner that wrote it"
+            )
         style, id, names, reserved = map(values.get, ("style", "id", "names", "reserved"))
         if style not in STYLES or not isinstance(id, str) or not isinstance(names, list):
             raise MapError(f"`style` must be one of {', '.join(STYLES)}, `id` a string and `names` a list")
@@ -278,11 +280,11 @@ class PseudonymMap:
     def open(cls, path: str | os.PathLike[str], style: StyleName | None = None) -> Generator[PseudonymMap]:
         """Open a map file for a run that may extend it, and save the map at the end, also after an error.
 
-        A new map is written at once. No other process can open the map in the same way meanwhile.
+        A new map is written at once. Until the end, no other process can open the map by this method.
 
         Args:
             path: The file; it is created if it does not exist.
-            style: Style of a new map; an existing map must have this style. None: "numbered", or the style of the map.
+            style: Style of a new map; an existing map must have this style. None: "numbered" for a new map.
 
         Yields:
             The map.

@@ -11,7 +11,7 @@ from herdner.ner.tagger import Tagger, load
 from herdner.text.document import Document
 
 RECALL_BIAS = 2.0
-"""`Inference.name_bias` of ``recall=True``."""
+"""Value of `Inference.name_bias` with ``recall=True``."""
 
 
 def pseudonymise(
@@ -37,9 +37,9 @@ def pseudonymise(
         source: A text, or a document whose entities are replaced.
         names: Map that the text extends. Use one map for all documents that shall have the same pseudonyms. None
             creates a map with numbered pseudonyms; ``PseudonymMap("realistic")`` has another style.
-        model: A shipped model, a model file or a `Tagger`. It finds the names of texts and knows common words.
+        model: A shipped model, a model file or a `Tagger`. It finds names, and its lexicon contains the common words.
         key: Secret key of at least 16 bytes, for the style "hash".
-        recall: Find more names, of which fewer are right (`RECALL_BIAS`). It has no effect on documents.
+        recall: Raise the recall at the cost of precision (`RECALL_BIAS`). It has no effect on a `Document`.
         identifiers: Also replace e-mail addresses, URLs, IBANs, payment cards, IP addresses and phone numbers.
         seed: Seed of the choice of realistic names.
 

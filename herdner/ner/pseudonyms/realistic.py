@@ -1,4 +1,4 @@
-"""Style of realistic pseudonyms: invented names of the same gender and script, word by word."""
+"""Style of realistic pseudonyms: names invented word by word, with the gender and script of the original."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ class Realistic:
     numbered pseudonyms.
 
     Args:
-        names: Map whose invented words are known.
+        names: Map to which new names are added. Its invented words are not used again.
         labels: Labels of the texts.
-        common_words: Words that no name invents and that names of places and organisations keep.
+        common_words: Words that are never invented, and that remain in names of places and organisations.
         seed: Seed of the order in which names are taken from the lists.
 
     Raises:
@@ -53,7 +53,7 @@ class Realistic:
     def __init__(
         self, names: PseudonymMap, labels: Iterable[str] = (), common_words: CommonWords | None = None, seed: int = 0
     ) -> None:
-        """Store the parts."""
+        """Store the arguments, and collect the invented words of the map."""
         import_extra("faker", "realistic pseudonyms need Faker")
         self._names = names
         self._numbered = NumberedStyle(names, labels)
@@ -63,9 +63,9 @@ class Realistic:
         self._pools: dict[tuple[Kind, str], Iterator[str]] = {}
 
     def find(self, text: str) -> Iterator[tuple[int, int]]:
-        """Return an iterator over the start and the end of each string that looks like a pseudonym of the map.
+        """Yield the start and end offsets of each string that looks like a pseudonym of the map.
 
-        Words of the text that the lists contain are reserved: they will not be invented.
+        Words of the text that Faker's lists contain are reserved, so that they are not invented later.
 
         Args:
             text: The text.
@@ -165,7 +165,7 @@ def _case(token: str) -> Any:
 
 
 def _gender(form: str, context: str) -> Literal["female", "male", "given"]:
-    """Return the gender of a person by the title before the name or by its first word, if one is clear."""
+    """Return the gender of a person from the title before the name or the first word; "given" if it is not clear."""
     if FEMALE_TITLES.search(context):
         return "female"
     if MALE_TITLES.search(context):
@@ -190,7 +190,7 @@ def script_of(word: str) -> str:
 
 @cache
 def _names(kind: Kind, script: str) -> tuple[str, ...]:
-    """Return Faker's names of one kind for a script, in one word each."""
+    """Return Faker's single-word names of one kind for a script."""
     if script not in LOCALES:
         return ()
     locale = LOCALES[script]
@@ -225,7 +225,7 @@ def _listed_words(script: str) -> frozenset[str]:
 
 
 def _shuffle_names(kind: Kind, script: str, seed: int) -> Iterator[str]:
-    """Yield the names of a kind in random order, then endlessly many words that consist of two or more names."""
+    """Yield the names of a kind in random order, then without end words that join two or more of these names."""
     words = list(_names(kind, script))
     rng = random.Random(f"{seed} {kind} {script}")
     rng.shuffle(words)

@@ -44,7 +44,8 @@ class Piece(NamedTuple):
     Attributes:
         start: Offset of the first character.
         end: Offset behind the last character.
-        rank: 0 for an identifier, 1 for a mention, 2 for a repeat that no mention covers, 3 for other text.
+        rank: 0 for an identifier, 1 for a mention, 2 for a repeated name that is no mention, 3 for text that looks
+            like a pseudonym.
         owner: Name or identifier to which the text belongs.
     """
 
@@ -96,7 +97,7 @@ class RemainingWord:
 
 @dataclass(frozen=True)
 class PseudonymisedDocument:
-    """Document with pseudonyms.
+    """Document in which names and identifiers are replaced by pseudonyms.
 
     Attributes:
         document: The new text. Its entities are the replaced names and identifiers.
@@ -117,14 +118,14 @@ class PseudonymisedDocument:
 
 
 class PseudonymStyle(Protocol):
-    """Protocol of a style of pseudonyms."""
+    """Protocol of a style of pseudonyms, such as `NumberedStyle`."""
 
     def pseudonym_of(self, label: str, text: str, key: str, form: str, context: str) -> str:
-        """Return the pseudonym of a form of a name, which is added to the map of the style if it is new."""
+        """Return the pseudonym of a form of a name. A new form is added to the map of the style."""
         ...
 
     def find(self, text: str) -> Iterator[tuple[int, int]]:
-        """Return an iterator over the start and the end of each string that looks like a pseudonym."""
+        """Return an iterator over the start and end offsets of each string that looks like a pseudonym."""
         ...
 
 
@@ -132,7 +133,7 @@ class Pseudonymiser:
     """Replacement of names and identifiers by pseudonyms, consistent over all documents.
 
     Args:
-        names: Map that the documents extend.
+        names: Map to which new names of the documents are added.
         style: Style of new pseudonyms.
         common_words: Words that may remain in the text, such as "bank"; None: no words.
         has_identifiers: Also replace structured identifiers, such as e-mail addresses.
@@ -145,7 +146,7 @@ class Pseudonymiser:
         common_words: CommonWords | None = None,
         has_identifiers: bool = True,
     ) -> None:
-        """Store the parts."""
+        """Store the arguments."""
         self.names = names
         self.style = style
         self.common_words = common_words or CommonWords()
@@ -156,7 +157,8 @@ class Pseudonymiser:
 
         All entities of the document are replaced, then every other occurrence of a form or a word of their names.
         Common words are replaced only where they are capitalised within a sentence and belong to a person. Ranges are
-        widened to whole words. Text that looks like a pseudonym is replaced, so that restoring leaves it as it was.
+        widened to whole words. Text that looks like a pseudonym is replaced, so that restoring brings it back
+        unchanged.
 
         Args:
             document: Document with entities. Without `name_id`, entities with equal label and text are one name.
@@ -184,7 +186,7 @@ class Pseudonymiser:
     def _replace(
         self, document: Document, pieces: Sequence[Piece], remaining: dict[str, tuple[int, list[Owner]]]
     ) -> PseudonymisedDocument:
-        """Build the new document from disjoint pieces."""
+        """Replace disjoint pieces of a document by pseudonyms, and return the new document."""
         text, parts_of_text = document.text, list[str]()
         replacements: list[Replacement] = []
         last = length = 0
@@ -216,7 +218,7 @@ class Pseudonymiser:
         )
 
     def _pseudonym(self, owner: Owner) -> str:
-        """Return the pseudonym of the fullest form of a name; an empty string if nothing of it was replaced."""
+        """Return the pseudonym of the fullest form of a name; an empty string if the map lacks the name."""
         name = self.names.find(owner.label, owner.key)
         return "" if name is None else name.pseudonym
 
@@ -242,7 +244,7 @@ def _mention_pieces(document: Document) -> list[Piece]:
 def disjoint(text: str, pieces: Iterable[Piece]) -> list[Piece]:
     """Widen pieces until no word touches them (``widen``), and join pieces that then overlap or touch.
 
-    A joined piece belongs to the owner of an identifier in it, else of its longest mention or repeat.
+    A joined piece has the owner of the identifier in it or, without identifier, of its longest mention or repeat.
 
     Args:
         text: The text.
@@ -322,7 +324,7 @@ class _Repeats:
         return len(self.owners) > n_words
 
     def forms(self) -> Iterator[Piece]:
-        """Return an iterator over the occurrences of all forms of several tokens, and of their parts without spaces."""
+        """Return an iterator over the occurrences of all forms with two or more tokens, and of their unspaced runs."""
         text = self.document.text
         owners: dict[str, Owner] = {}
         for start, end, _, owner in self.mentions:
@@ -337,9 +339,10 @@ class _Repeats:
         return (Piece(each.start, each.end, REPEAT, ordered[int(each.original)]) for each in found)
 
     def words(self, pieces: Sequence[Piece]) -> tuple[list[Piece], dict[str, tuple[int, list[Owner]]]]:
-        """Find the words outside of the pieces that repeat or contain a word of a name.
+        """Find the words that repeat or contain a word of a name and lie outside of ``pieces``.
 
-        Return those to replace; and for each common word that remains, the number of its occurrences and its names.
+        Return a piece for each word to replace, and a dict from each common word that remains to the number of its
+        occurrences and the names that contain it.
         """
         text = self.document.text
         while True:
@@ -372,7 +375,7 @@ class _Repeats:
         return repeats, remaining
 
     def _name_word(self, token: str) -> str | None:
-        """Return the word of a name that a token repeats, also in the plural or within a longer word."""
+        """Return the word of a name that a token equals, has as singular or contains; None if there is none."""
         if token not in self._decisions:
             self._decisions[token] = self._find_name_word(token)
         return self._decisions[token]
@@ -406,7 +409,7 @@ class _Repeats:
 
     @cached_property
     def _first_words(self) -> set[int]:
-        """Offset of the first word of each sentence of the document."""
+        """Offsets of the first words of all sentences of the document."""
         tokens, starts = self.document.tokens, self.document.token_starts.tolist()
         firsts: set[int] = set()
         for begin, end in pairwise(self.document.sentence_offsets.tolist()):

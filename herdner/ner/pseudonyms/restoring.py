@@ -1,4 +1,4 @@
-"""Restoring of original names in texts with pseudonyms, also in streams."""
+"""Restoration of the original names in texts with pseudonyms, also in streams."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from typing import Any, NamedTuple
 
 from herdner.ner.pseudonyms.tokens import TOKEN_OR_SPACE, is_joined
 
-MAX_SPACES = 8  # white space characters between the words of one pseudonym, for example after a line break
+MAX_SPACES = 8  # most white space characters between two words of one pseudonym, for example after a line break
 CHUNK = 1 << 16  # characters that are processed at a time
-MAX_UNKNOWN = 1000  # distinct unknown pseudonyms that are counted
+MAX_UNKNOWN = 1000  # largest number of distinct unknown pseudonyms to count
 
 _SPACES = re.compile(r"\s+")
 _LEAF = ""  # key of the originals in a node; no token is empty
 
 
 class Restoration(NamedTuple):
-    """Piece of a text with a restored original.
+    """Pseudonym in a text, with its original.
 
     Attributes:
         start: Offset of the pseudonym in the text with pseudonyms.
@@ -78,7 +78,8 @@ class Restorer:
             chunks: Consecutive pieces of one text, of any length.
 
         Yields:
-            Consecutive pieces of the text with originals. Each ends as late as the chunks up to there allow.
+            Consecutive pieces of the text with originals. Each piece contains all text that the chunks so far
+            determine.
         """
         rest = before = ""  # undecided text, and the character before it
         for chunk in chunks:
@@ -103,9 +104,9 @@ class Restorer:
     def _restore(
         self, text: str, before: str, is_end: bool, found: list[Restoration] | None = None
     ) -> tuple[list[str], int]:
-        """Restore the decided part of a text that follows the character ``before``.
+        """Restore a text up to the first pseudonym that further text could still change.
 
-        Return its pieces and its length.
+        ``before`` is the character before the text. Return the restored pieces, and the length of the restored part.
         """
         matches = list(TOKEN_OR_SPACE.finditer(text))
         pieces: list[str] = []
@@ -134,8 +135,8 @@ class Restorer:
     def _match(self, text: str, matches: list[re.Match[str]], first: int, is_end: bool) -> tuple[int, str]:
         """Find the longest pseudonym that begins at the token ``first``.
 
-        Return the index of the token behind it, 0 if there is none, or -1 if the end of the text is too near to decide;
-        and the original.
+        Return the index of the token after the pseudonym, and the original. The index is 0 if there is no pseudonym,
+        and -1 if further text could change the result.
         """
         node: dict[str, Any] | None = self._root
         best, originals = 0, dict[str, str]()
@@ -173,9 +174,9 @@ class Restorer:
 
 
 def _copy_spacing(match: str, pseudonym: str, original: str) -> str:
-    """Return an original with the white space of a match that differs from the pseudonym in white space only.
+    """Return ``original`` with the white space of ``match``, the text that stands for ``pseudonym``.
 
-    The white space of the original is kept if it consists of another number of gaps.
+    The original is returned unchanged if it has another number of gaps between words than the match or the pseudonym.
     """
     gaps = _SPACES.findall(match)
     words = original.split(" ")

@@ -1,4 +1,4 @@
-"""Styles of pseudonyms: numbers and keyed hash values."""
+"""Styles of pseudonyms with a number or with a keyed hash value."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def letters(n: int) -> str:
     """Return the n-th of the strings "b", "c", ..., "z", "aa", "ab", ...
 
     Args:
-        n: Index from 1.
+        n: Index, counted from 1.
     """
     result = ""
     n += 1
@@ -32,7 +32,7 @@ class NumberedStyle:
     """Style of pseudonyms such as "Person 12". Other forms of the name get a letter: "Person 12b".
 
     Args:
-        names: Map whose numbers are continued.
+        names: Map to which new names are added. New numbers follow the highest number of the map.
         labels: Labels of the texts, in addition to those of the map and of ``NOUNS``.
     """
 
@@ -79,7 +79,7 @@ class NumberedStyle:
             yield f"{first} {self._last[first]}"
 
     def propose_form(self, name: MappedName, form: str) -> Iterator[str]:
-        """Yield the pseudonym of the name with letters.
+        """Yield the pseudonym of the name with a letter or letters appended, such as "Person 12b".
 
         Args:
             name: The name.
@@ -97,7 +97,7 @@ class KeyedHash:
     Equal keys give equal pseudonyms for equal names, also without a common map.
 
     Args:
-        names: Map whose labels are known.
+        names: Map to which new names are added.
         key: Secret key of at least 16 bytes.
         labels: Labels of the texts, in addition to those of the map and of ``NOUNS``.
 
@@ -134,7 +134,7 @@ class KeyedHash:
         return self._names.pseudonym_of(label, text, key, form, self)
 
     def propose_name(self, label: str, text: str) -> Iterator[str]:
-        """Yield pseudonyms with hash values of growing length.
+        """Yield pseudonyms with longer and longer prefixes of one hash value.
 
         Args:
             label: Entity type or kind of identifier.
@@ -145,7 +145,7 @@ class KeyedHash:
             yield f"{prefix(label)}_{digest[:length]}"
 
     def propose_form(self, name: MappedName, form: str) -> Iterator[str]:
-        """Yield the pseudonym of the name with hash values of the form, of growing length.
+        """Yield the pseudonym of the name with longer and longer prefixes of a hash value of the form.
 
         Args:
             name: The name.

@@ -1,4 +1,4 @@
-"""Tokens of texts for the replacement of names: their borders, and forms in which words are compared."""
+"""Tokenization of texts for the replacement of names, and normal forms in which words are compared."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ TOKEN = re.compile(rf"{_WORD}|[{_UNSPACED}]|[^\w\s]")
 TOKEN_OR_SPACE = re.compile(rf"{TOKEN.pattern}|\s+")
 """Token or run of white space. The matches of a text cover it completely."""
 
-_JOINING = re.compile(rf"{LETTER}|[{_MARKS}]")  # characters that a pseudonym beside them would continue
+_JOINING = re.compile(rf"{LETTER}|[{_MARKS}]")  # characters that would form one word with an adjacent pseudonym
 _PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[^\W\d_A-Z]+")  # parts of words such as AnaRivera and ana_rivera2
 
 
 def fold(text: str) -> str:
-    """Return a text without differences of case, compatibility forms, accents and vowel signs.
+    """Return a text NFKD-normalised, case-folded, and without combining marks such as accents and vowel signs.
 
     Args:
         text: The text.
@@ -45,16 +45,18 @@ def fold(text: str) -> str:
 
 
 def name_key(text: str) -> str:
-    """Return the key of a name. Two names of one label in different documents are the same if their keys are equal.
+    """Return the key of a name. Names in different documents are one name if their labels and keys are equal.
+
+    The key is the NFKC-normalised and case-folded text, with single spaces between its words.
 
     Args:
-        text: The name. Case, white space and compatibility forms make no difference.
+        text: The name.
     """
     return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
 
 
 def words(text: str) -> Iterator[str]:
-    """Return an iterator over the folded words of a text that have at least two letters.
+    """Yield the folded words of a text that have at least two characters and are not numbers.
 
     Args:
         text: The text.
@@ -66,7 +68,7 @@ def words(text: str) -> Iterator[str]:
 
 
 def parts(word: str) -> Iterator[str]:
-    """Return an iterator over the folded parts of a word: "AnaRivera" has "ana" and "rivera".
+    """Return an iterator over the folded parts of a word. "AnaRivera" has the parts "ana" and "rivera".
 
     Args:
         word: A word with capitals, digits or underscores within it.
@@ -91,7 +93,9 @@ def widen(text: str, start: int, end: int) -> tuple[int, int]:
         ValueError: The range is empty or not within the text.
     """
     if not 0 <= start < end <= len(text):
-        raise ValueError(f"a range must have a character of the text, of length {len(text)}, got {start} to {end}")
+        raise ValueError(
+            f"a range must not be empty and must lie within the text of length {len(text)}, got {start} to {end}"
+        )
     while start > 0 and _JOINING.match(text, start - 1):
         start -= 1
     while end < len(text) and _JOINING.match(text, end):

@@ -1,4 +1,4 @@
-"""Adapting a base model to other documents: learning starts at the base, which is the mean of the prior.
+"""Adaptation of a base model to other documents: training starts at its weights, which are the mean of the prior.
 
 Source: Chelba and Acero 2004.
 """
@@ -22,7 +22,7 @@ from herdner.text.tokenize import TokenizerSettings
 
 logger = logging.getLogger(__name__)
 
-# Names that corpora give to the same label, in lower case.
+# Names that different corpora use for the same label, in lower case.
 _SYNONYMS = (
     {"per", "pers", "person", "people"},
     {"loc", "location", "place", "gpe"},
@@ -50,7 +50,8 @@ def without_weights(
         tokenizer: Tokenizer settings of the tagger. They must be None or have the language of the base.
 
     Raises:
-        ValueError: The tagger has another plan, lexicon, scheme or language, to which the weights do not apply.
+        ValueError: The plan, lexicon, scheme or language of the tagger differs from that of the base, so the weights of
+            the base cannot be used.
     """
     if plan is not None and plan != base.plan:
         raise ValueError(
@@ -73,10 +74,10 @@ def without_weights(
 def similar_labels(labels: Collection[str], base_labels: Collection[str]) -> dict[str, str]:
     """Map each label of the documents that the base model lacks to a label of the base model with a similar name.
 
-    Labels without a similar one are left out.
+    Labels without a similar label are left out.
 
-    Names are similar if they differ only in case, punctuation or number, or are synonyms. A label of the base that the
-    documents also have is not a candidate.
+    Names are similar if they differ only in case, a final "s" or characters that are not letters, or are synonyms. A
+    label of the base that the documents also have is not a candidate.
 
     Args:
         labels: Labels of the documents.
@@ -125,8 +126,8 @@ def check_start(start: TaggerModel, plan: FeaturePlan, lexicon: Lexicon, tags: S
         raise ValueError("`start` must be a model with the same feature plan and gazetteers as the new model")
     if unknown := sorted(set(start.weights.labels) - set(tags)):
         raise ValueError(
-            f"the model to start from has the tag {unknown[0]!r}, which the documents lack; give another model, or give"
-            " it as `base`"
+            f"the model to start from has the tag {unknown[0]!r}, which the documents lack; pass another model as"
+            " `start`, or pass this one as `base`"
         )
     return start.weights
 
@@ -146,7 +147,7 @@ def initial_link_tables(
         tags: Tags of the tables.
 
     Returns:
-        Tables of the base for its templates and tags, and 0 elsewhere.
+        One table for each template. Entries for templates and tags of the base equal those of the base; others are 0.
     """
     base_tables = {} if base is None else {each.template: each.table for each in base.link_tables}
     base_tags = () if base is None else base.weights.labels
@@ -161,7 +162,7 @@ def initial_link_tables(
 
 
 def with_base_links(model: TaggerModel, base: TaggerModel) -> TaggerModel:
-    """Return the model with the link tables of the base between tags of the base.
+    """Return a copy of the model whose link tables equal those of the base for all pairs of tags of the base.
 
     Args:
         model: Model that was adapted to documents with new labels.

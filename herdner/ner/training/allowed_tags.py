@@ -38,9 +38,9 @@ def allowed_tags_of_partial(
 ) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
     """Return two masks of tags for each token of a partially annotated document: allowed tags, and counted tags.
 
-    A feature gets a weight for each tag with which it is counted often enough (`ChainData.of`). The two differ for
-    tokens outside all entities: they are counted with the tag O only, but may belong to an entity whose label was not
-    annotated.
+    A feature gets a weight for each tag with which it is counted often enough (`ChainData.of`). The two masks differ
+    for tokens outside all entities: only the tag O is counted for them, but tags of labels that were not annotated are
+    allowed too.
 
     Args:
         document: Annotated document.
@@ -58,7 +58,7 @@ def allowed_tags_of_partial(
     own_tags = document.tags or ()
     marks_ends = any(split_tag(tag)[0] in "ES" for tag in own_tags)
     spans = spans_from_tags(gold, document.sentence_offsets)
-    # IOB1 begins entities with I.
+    # In IOB1, entities begin with I.
     begins_with_i = any(own_tags[span.start].startswith("I") and span.start - 1 not in undecided for span in spans)
     for span in spans:
         for token, choices in _boundary_tags(span, document, undecided, scheme, marks_ends, begins_with_i).items():
@@ -82,8 +82,8 @@ def mark_unannotated_labels(
 ) -> list[list[Document]]:
     """Store in each document the labels that its corpus annotates, if the corpora annotate different labels.
 
-    A label that occurs in another corpus or in the base model, but never in this corpus, is taken as not annotated
-    here. Documents that already list their annotated labels stay unchanged.
+    A label that occurs in another corpus or in the base model, but never in this corpus, is treated as not
+    annotated in this corpus. Documents that already list their annotated labels stay unchanged.
 
     Args:
         corpora: Annotated documents of each corpus.
@@ -109,9 +109,9 @@ def _with_annotated_labels(document: Document, labels: tuple[str, ...]) -> Docum
 
 
 def _tags_of(prefix: str, label: str, scheme: Scheme, marks_ends: bool) -> list[str]:
-    """Return the tags of the model that a tag of an annotated file may stand for.
+    """Return the tags of the model that a tag in an annotated file may represent.
 
-    B may mark the only token of an entity, and I the last one, unless the file has S and E for them (``marks_ends``).
+    B may mark the only token of an entity, and I the last one, unless the file uses S and E for these (``marks_ends``).
     """
     if prefix == "O":
         return ["O"]
@@ -127,7 +127,8 @@ def _tag(label: str, begins: bool, ends: bool, scheme: Scheme) -> str:
 
     ``begins`` and ``ends`` are True if the token is the first or the last of the entity.
 
-    In IOB1 the tag is I. Only an entity directly after another one would begin with B, and this is not known here.
+    In IOB1 the prefix is always I: only an entity directly after another one begins with B, and whether another one
+    precedes is not known here.
     """
     prefix = _PREFIX_OF[begins, ends]
     if scheme in ("iob1", "iob2"):
@@ -140,10 +141,8 @@ def _boundary_tags(
 ) -> dict[int, list[str]]:
     """Return the possible tags of the first and the last token of an entity next to unannotated tokens.
 
-    Such an entity may be longer than its span.
-
-    The entity may begin earlier if its first tag is I or E. It must do so unless entities of the document begin with I.
-    It may end later if its last tag is B or I.
+    Such an entity may be longer than its span. It may begin earlier if its first tag is I or E; it must begin earlier
+    unless entities of the document begin with I. It may end later if its last tag is B or I.
     """
     first, last, label = span.start, span.end - 1, span.label
     tags, borders = document.tags or (), set(document.sentence_offsets.tolist())

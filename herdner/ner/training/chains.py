@@ -1,4 +1,4 @@
-"""Trainers of linear chains: on all documents, and for each fold on the documents outside the fold."""
+"""Trainers of linear chains, both on all documents and on the documents outside each fold."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class HerdnerTrainer:
         if base is not None and self.origin is not None:
             is_base, factor = self.origin != 0, regularisation.base_factor
             if labels_of(self.data.labels) - labels_of(base.labels):
-                # Otherwise the base's labels lose more than 0.5 F1 on text unlike the documents (bench_adapting.py).
+                # Otherwise the base's labels lose more than 0.5 F1 on texts unlike the documents (bench_adapting.py).
                 is_base[: self.data.n_features] = np.isin(np.array(self.data.labels)[self.data.entries[1]], base.labels)
                 factor = regularisation.new_label_factor
             self.c2 = regularisation.c2 * np.where(is_base, factor, 1.0)
@@ -81,7 +81,7 @@ class HerdnerTrainer:
         if indices is not None:
             weights = np.zeros(len(weights))
             weights[list(indices)] = self.corpus.weights[list(indices)]
-            # Chains of folds serve links and calibration only, which need less precision.
+            # Chains of folds are used only to learn links and the calibration, which need less precision.
             rule = replace(rule, min_decrease=max(rule.min_decrease, StoppingRule.min_decrease))
             if start is not None:
                 start = np.where(

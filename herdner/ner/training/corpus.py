@@ -36,14 +36,14 @@ class TrainingCorpus:
         tags: The K tags of the model.
         gold: Tags of each document in the model's scheme; O for undecided tokens.
         allowed: uint8[tokens, K] for each document, 1 for the tags that a token may have.
-        counted: uint8[tokens, K] for each document, 1 for the tags with which a token's features occur. Features and
-            tags that never occur together have no weight.
-        borders: Log-potentials of -inf that forbid tag sequences; None if every token has a single tag.
+        counted: uint8[tokens, K] for each document, 1 for the tags with which a token's features are counted. A feature
+            has no weight for tags with which it is never counted.
+        borders: Log-potentials of -inf that forbid tag sequences; None if all documents are fully annotated.
         weights: float64[D], weight of each document in the likelihood of the chain.
         sources: Index of the source of each document, or None. Sources have equal weight in the calibration.
         groups: Name of the source of each document, or None.
         guideline: Group whose annotation guideline the model follows, or None.
-        development: Annotated documents on which iterations are scored.
+        development: Annotated documents on which the iterations of link learning are scored.
     """
 
     documents: list[Document]
@@ -99,11 +99,11 @@ def prepare_corpus(
         tags: Tags of each document, in any scheme; None uses the documents' own tags.
         scheme: Tag scheme of the model.
         base_tags: Tags of the base model, which precede the other tags in `TrainingCorpus.tags`.
-        read: Function that prepares a document for features (`herdner.ner.recasing.reader`); None changes nothing.
+        read: Function that prepares a document for features (`herdner.ner.recasing.reader`); None is the identity.
         weights: Weight of each document in the likelihood; None is 1.
         groups: Name of the source of each document.
         guideline: Group whose annotation guideline the model follows.
-        development: Annotated documents on which iterations are scored.
+        development: Annotated documents on which the iterations of link learning are scored.
 
     Raises:
         ValueError: The arguments contradict each other, tags contradict partial annotation, or nothing is annotated.
@@ -134,14 +134,18 @@ def prepare_corpus(
 def _tags_and_borders(
     documents: Sequence[Document], gold: Sequence[Sequence[str]], scheme: Scheme, base_tags: Sequence[str]
 ) -> tuple[tuple[str, ...], Borders | None]:
-    """Return the tags of the model, and log-potentials that forbid tag sequences (None without partial annotation)."""
+    """Return the tags of the model, and log-potentials of -inf that forbid tag sequences which are not well formed.
+
+    The log-potentials are None if all documents are fully annotated, because each token then has a single
+    allowed tag. They are also None if there are more than `MOST_TAGS` tags, which `prepare_corpus` rejects.
+    """
     tags = tuple(dict.fromkeys([*base_tags, *(tag for sequence in gold for tag in sequence)]))
     partials = [document.partial for document in documents if document.partial is not None]
     if not partials:
         _check_entities(gold)
         return tags, None
     _check_partial(documents, gold)
-    # Dictionaries keep the order of the text; the order of a set differs from process to process.
+    # Dictionaries keep the order of insertion; the order of a set differs from process to process.
     labels = dict.fromkeys(split_tag(tag)[1] for tag in tags)
     ranges = [each for partial in partials for each in partial.unannotated]
     labels |= dict.fromkeys(label for each in ranges for _, label in alternatives(each.tags) or ())

@@ -1,8 +1,9 @@
 """Training on corpora with different annotation guidelines, by corpus-specific copies of features.
 
-Source: Daumé III 2007. In training, a token has its features and copies of some of them that occur only in its own
-corpus. The weights of copies learn the rules of that corpus. A model follows the guideline of one corpus: the weights
-of its copies are added to those of the original features, and all copies are removed. Tagging is as fast as before.
+Source: Daumé III 2007. In training, each token has its original features, and copies of some of them that occur only
+in its corpus. The weights of the copies represent the guideline of this corpus. The finished model follows the
+guideline of one corpus: the weights of its copies are added to those of the original features, and the copies of all
+corpora are removed. Tagging takes no longer than with a model that was trained without copies.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from herdner.ner.features import FeaturePlan, make_extractor
 from herdner.ner.lexicon import Lexicon
 from herdner.text.document import Document
 
-# Guidelines depend on the word, its shape, the gazetteers that contain it, and the adjacent words.
+# Guidelines refer to the word, its shape, the gazetteers that contain it, and the adjacent words.
 _COPIED = ("word", "lower", "shape", "brief_shape", "class6", "class10", "casing", "run", "headline", "bias")
 _COPIED_OF_NEIGHBOURS = ("lower", "brief_shape")
 _ODD = np.uint64(0x9E3779B97F4A7C15)  # factor that mixes the bits of a key: 2^64 divided by the golden ratio
@@ -33,7 +34,7 @@ class FeatureCopies:
         features: Features and copies of each document.
         originals: uint64[n], features that have a copy in the corpus whose guideline is followed.
         copies: uint64[n], the copies of ``originals`` in this corpus.
-        all_copies: uint64, copies of all corpora.
+        all_copies: uint64[m], the copies of all corpora.
     """
 
     features: list[Keys]
@@ -53,7 +54,7 @@ class FeatureCopies:
         """Extend the features of documents by copies for each corpus.
 
         Args:
-            documents: Documents as features see them.
+            documents: Documents from which features are computed (truecased if the plan has `recasing`).
             features: Features of each document by ``plan`` and ``lexicon``.
             groups: Corpus of each document.
             guideline: Corpus whose guideline the model follows.
@@ -74,7 +75,7 @@ class FeatureCopies:
     def merge_weights(self, weights: ChainWeights) -> ChainWeights:
         """Add the weights of feature copies to the weights of the original features, and remove the copies.
 
-        Only copies for the chosen corpus are added.
+        Only the weights of copies for the corpus whose guideline is followed are added.
 
         Args:
             weights: Weights of features and copies.

@@ -20,7 +20,7 @@ from herdner.text.document import Document
 from herdner.text.tags import chunks_from_states, spans_from_tags
 
 TrainChain = Callable[[Sequence[int] | None, str], TaggerModel]
-"""Function that trains a chain on the documents with the given indices; the second argument is the stage's name."""
+"""Function that trains a chain. Its arguments are the indices of the documents (None is all) and the stage's name."""
 
 
 def held_out_unaries(
@@ -28,9 +28,9 @@ def held_out_unaries(
 ) -> tuple[list[Floats], list[ChainWeights]]:
     """Compute log-potentials of each document with a linear chain that was trained on other documents only.
 
-    Document i belongs to fold i modulo ``n_folds``. On its own training documents a chain is overconfident and gains
-    nothing from links, so log-potentials of links learned there would be too small. If there is only one document or
-    one fold, the chain that scores a document was trained on it too.
+    Document i belongs to fold i modulo ``n_folds``. A chain is overconfident on its own training documents, and
+    links hardly improve its tags there, so log-potentials of links that were learned there would be too small. If there
+    is only one document or one fold, each document is scored by a chain that was also trained on it.
 
     Args:
         documents: The training documents.
@@ -58,7 +58,7 @@ def held_out_unaries(
 def _reorder(scores: Floats, columns: Sequence[str], tags: Sequence[str]) -> Floats:
     """Reorder the columns of scores to the order of ``tags``.
 
-    The column of a missing tag has the lowest score of each token.
+    A tag that ``columns`` lacks gets the lowest score of each token.
     """
     index = {tag: k for k, tag in enumerate(columns)}
     lowest = scores.min(axis=1)
@@ -88,7 +88,7 @@ def predict_held_out(
         model: Transition table and learned tables of links.
         tags: The K tags, in the order of the tables.
         corpus: Annotated documents.
-        unaries: float64[tokens, K] for each document, log-potentials by a chain trained without it.
+        unaries: float64[tokens, K] for each document, log-potentials by a chain that was not trained on the document.
     """
     parts: list[CalibrationInputs] = []
     is_correct, is_decidable = [np.empty(0, np.bool_)], [np.empty(0, np.bool_)]
@@ -119,7 +119,7 @@ def fit_calibration(
     Args:
         predictions: Entities of held-out documents.
         sources: Index of the source of each document. All sources have equal weight; None weights entities equally.
-        origin: Mean of the prior; None is the identity.
+        origin: Calibration that is the mean of the prior; None is the identity.
     """
     inputs, is_correct, is_decidable = predictions
     weights = is_decidable.astype(np.float64)

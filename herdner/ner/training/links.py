@@ -36,17 +36,17 @@ def learn_link_tables(
     """Learn the link tables of a model from held-out log-potentials and gold tags.
 
     Args:
-        model: Model with a trained chain. If it has tables of links, these are the mean of the prior.
+        model: Model with a trained chain. If the model has link tables, they are the mean of the prior.
         link_tables: Tables at which learning starts.
         corpus: Training documents, and development documents if there are any.
-        unaries: float64[tokens, K] for each document, log-potentials by a chain trained without it.
+        unaries: float64[tokens, K] for each document, log-potentials by a chain that was not trained on the document.
         states: int32[tokens] for each document, gold tags as indices.
         learner: Settings of learning; None is `Learner()`.
         progress: Function called after each iteration.
         seed: Seed of samplers.
 
     Returns:
-        The model with learned tables, and the course of learning.
+        The model with learned tables, and the learning curve.
     """
     skip_chain = replace(model.crf(), link_tables=link_tables)
     score = None
@@ -72,7 +72,7 @@ def learn_link_tables(
 def gold_states(model: TaggerModel, corpus: TrainingCorpus) -> list[NDArray[np.int32]]:
     """Return the gold tags of each document, as indices into the tags of the model.
 
-    Undecided tokens get the most probable allowed tags.
+    Tokens whose tag is not annotated get their most probable allowed tag.
 
     Args:
         model: Model with a trained chain.

@@ -57,7 +57,7 @@ def regularisation(
 
 @dataclass(frozen=True)
 class TrainingOptions:
-    """Training options of `herdner.Tagger`. Its documentation describes them.
+    """Training options of `herdner.Tagger`, whose documentation describes each option.
 
     Raises:
         ValueError: A parameter is unknown, or two parameters contradict each other.
@@ -103,7 +103,8 @@ class TrainingOptions:
             base: Model that is adapted, whose templates are the default.
 
         Raises:
-            ValueError: The templates do not include the linear chain once, or include an unknown template.
+            ValueError: The templates do not include the linear chain exactly once, a template is unknown, or
+                ``n_folds`` is below 1.
         """
         if self.n_folds < 1:
             raise ValueError(f"`n_folds` must be at least 1, got {self.n_folds}")

@@ -35,8 +35,8 @@ def with_topics(
     Args:
         model: Model without weights.
         documents: Training documents.
-        start: Model whose topics are used; None learns topics.
-        seed: Seed of the clusters.
+        start: Model whose topics are taken; None learns topics from the documents.
+        seed: Seed of the starting points of k-means.
 
     Returns:
         The model with topics. It is unchanged if it already has topics, if its lexicon has no vector classes, or if

@@ -1,4 +1,4 @@
-"""Convergence of samplers of the Gibbs family: parts of their error, measured and bounded on small graphs.
+"""Convergence of samplers of the Gibbs family: measures and bounds of the parts of their error on small graphs.
 
 The page "Which backend when" of the documentation recommends samplers by graph and number of sweeps.
 """

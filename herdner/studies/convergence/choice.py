@@ -17,7 +17,7 @@ from herdner.inference.record import Record
 
 _RECORD = Record(best=False)
 _HALVINGS = 3  # the decrease is fitted to T, T / 2, T / 4 and T / 8 sweeps
-_MIN_FALL = 0.25  # exponent of 1 / T; Gibbs sampling has 1 / 2, a bias has 0
+_MIN_FALL = 0.25  # smallest exponent a of a decrease T^-a; Gibbs sampling has 1 / 2, a constant bias has 0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -28,7 +28,7 @@ class ErrorBoundChoice:
         error_bound: The smallest candidate c whose difference from Gibbs sampling still decreases at the end of the
             run. None if there is no such c; only Gibbs sampling has no bias then.
         tried: The candidates for c, in increasing order.
-        lengths: int64[4], an eighth, a quarter, half, and all of the sweeps.
+        lengths: int64[4], the numbers of sweeps: an eighth, a quarter, half, and all.
         differences: float64[candidates, 4], the mean over runs and variables of ``|marginal - marginal of Gibbs
             sampling|``.
         falls: float64[candidates], the exponent a of the fitted decrease T^-a of each difference.
@@ -53,9 +53,10 @@ def choose_error_bound(
     """Choose the error bound c of bounded-error Gibbs for a run of ``n_sweeps`` sweeps (HGW19, Sec. 5.4).
 
     Each candidate is compared with Gibbs sampling. The difference of their marginals decreases like 1 / sqrt(T) until
-    it is about as large as the bias of c; then it stops decreasing (HGW19, Sec. 5.4: "then we have to increase c"). The
-    paper does not define the stop; here it is a decrease slower than T^-1/4. This is a heuristic, not a bound. It takes
-    twice the time of ``runs`` (1 + candidates) runs.
+    it is about as large as the bias of c; then the difference stops decreasing (HGW19, Sec. 5.4: "then we have to
+    increase c"). The paper does not define when it stops; here a decrease slower than T^-1/4 counts as a stop. This
+    criterion is a heuristic, not a bound. The choice takes about twice the time of ``runs * (1 + candidates)`` runs of
+    ``n_sweeps`` sweeps.
 
     Args:
         graph: The graph.

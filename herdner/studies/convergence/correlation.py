@@ -21,18 +21,18 @@ class CorrelationEstimate:
 
     Each herding weight y has one row.
 
-    D^cor_y = 2 t^2 D^depend_y times pi(y) is the contribution of weight y. The paper assumes that Gibbs sampling draws
-    the other variables, and that each weight is used with one probability, so that it depends on one earlier state of X
-    only. A weight of a bin is used with several probabilities. It depends on these, and through them on the states z,
-    which the estimate ignores. The estimate would then be several times too small, so such weights are refused. On
-    rings like those of the paper, the estimate is accurate to some percent if D^cor is above 0.003. If D^cor is
-    smaller, the estimate can be as low as half of it.
+    The contribution of weight y is D^cor_y pi(y), with D^cor_y = 2 t^2 D^depend_y. The paper assumes that Gibbs
+    sampling draws the other variables, and that each weight is used with a single probability; the weight then depends
+    on only one earlier state of X. A weight of a bin is used with several probabilities, so it also depends on the
+    states z. The estimate ignores this dependence and would be several times too small, so weights of bins raise an
+    error. On rings like those of the paper, the estimate is accurate to some percent if D^cor is above 0.003. If D^cor
+    is smaller, the estimate can be as low as half of it.
 
     Attributes:
         chances: float64[Y], pi(y).
         t: float64[Y], the smaller of pi(0 | y) and pi(1 | y).
-        depend: float64[Y], the sum over z of ``|T_y(0 -> z) - T_y(1 -> z)|``: how much the z at the next use of y
-            depends on the last state of X. 0 if y never returned after one of the states.
+        depend: float64[Y], the sum over z of ``|T_y(0 -> z) - T_y(1 -> z)|``: the dependence of the z at the next use
+            of y on the state of X at the last use. It is 0 if y was never used again after one of the states.
     """
 
     chances: Floats
@@ -58,15 +58,17 @@ class CorrelationEstimate:
 
         The counts are ``returns`` of `VisitCounts`.
 
-        HGW19 counts the returns of a long Gibbs run, 2^32 samples. Noise makes ``depend`` too large.
+        HGW19 counts the returns of a long Gibbs run, 2^32 samples. With fewer samples, noise makes ``depend`` too
+        large.
 
         Args:
-            returns: [2, Z], counts or probabilities of the next z of the same weight, by the last state of X.
+            returns: [2, Z], counts or probabilities of the z at the next use of the same weight, by the state of X at
+                its last use.
             focus: The variable X and its weights.
 
         Raises:
-            ValueError: X is not binary, a weight is drawn at random or sees several probabilities, or ``returns`` are
-                no counts of this shape.
+            ValueError: X is not binary, a weight is drawn at random or used with several probabilities, or ``returns``
+                are not counts of this shape.
         """
         _check(focus)
         y, observed = focus.keys[0], finite(returns, "`returns`")
@@ -96,7 +98,7 @@ class CorrelationEstimate:
             order: The variables of a sweep; by default those of `count_visits`.
 
         Raises:
-            ValueError: There are too many states, X is not binary, or a weight is drawn at random or sees several
+            ValueError: There are too many states, X is not binary, a weight is drawn at random or used with several
                 probabilities, or the chain hardly ever returns to a weight.
         """
         _check(focus)

@@ -1,4 +1,4 @@
-"""Counts of visited states on small graphs: by a compiled loop for binary variables, else from records."""
+"""Counts of visited states on small graphs, by a compiled loop for binary variables and else from recorded samples."""
 
 from __future__ import annotations
 
@@ -33,14 +33,15 @@ _NOTHING = Record(best=False, marginals=False)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class VisitCounts:
-    """Numbers of visits of each joint state by one run of a sampler.
+    """Number of visits of each joint state in one run of a sampler.
 
     Attributes:
         focus: The variable X, the states z of the others, and the herding weights.
         lengths: [N], the numbers of sweeps after which the counts were taken.
-        visits: uint64[N, L, Z, K], number of samples by weight, z, and state of X.
-        returns: uint64[K, Z], at the end of the run, number of samples by the state of X at the previous use of the
-            same weight y, and by the new z.
+        visits: uint64[N, L, Z, K], number of samples by the weight they used (see `Focus.keys`), by z, and by state of
+            X.
+        returns: uint64[K, Z], number of samples of the whole run by the state of X at the previous use of the same
+            weight y, and by z.
     """
 
     focus: Focus
@@ -60,7 +61,7 @@ class VisitCounts:
         The run must be a long run of Gibbs sampling.
 
         Raises:
-            ValueError: The weights see several probabilities (bins), or a variable is not binary.
+            ValueError: The weights are used with several probabilities (bins), or a variable is not binary.
         """
         return CorrelationEstimate.of_returns(self.returns, self.focus)
 
@@ -74,15 +75,17 @@ class CountingTables:
     Tables have a cell for each joint state of all n variables.
 
     Attributes:
-        odds: [n, 2^n], the odds of state 0 against state 1 of each variable; its own state is ignored.
-        p: [n, 2^n], the probability of state 1, times 2^32.
-        keys: [n, 2^n], the key of its herding weight; with random bins the lower of two keys.
+        odds: [n, 2^n], the odds of state 0 against state 1 of each variable; the variable's state in the joint state is
+            ignored.
+        p: [n, 2^n], the probability of state 1 of each variable, times 2^32.
+        keys: [n, 2^n], the key of each variable's herding weight; with random bins the lower of two keys.
         upper: With random bins: [n, 2^n], the probability of the upper key, times 2^32.
-        aims: With random bins: [bins + 1], p of each key.
-        focus: The variable whose update ends a sweep; states are counted after it.
-        visits: [2, 2^n], number of samples of a joint state; row 1 holds samples that used the upper of two keys.
-        returns: [2, 2^n], number of samples of a joint state by the state of the focus when its group last occurred.
-        groups: int32[2^n], the group of a joint state, the same for both states of the focus.
+        aims: With random bins: [bins + 1], the value of ``p`` that belongs to each key.
+        focus: The variable whose update ends a sweep; states are counted after this update.
+        visits: [2, 2^n], number of samples of each joint state; row 1 counts samples that used the upper of two keys.
+        returns: [2, 2^n], number of samples of each joint state, by the state of the focus when the group of the joint
+            state last occurred.
+        groups: int32[2^n], the group of each joint state, which is the same for both states of the focus.
         last: int8[groups], the state of the focus when each group last occurred, or -1.
     """
 
@@ -136,15 +139,15 @@ def count_visits(
 
     Each sweep updates all variables in order, starting after ``variable``, so that states are counted right after the
     update of ``variable``. The scan, number of sweeps, record, and number of chains of the plan are ignored. Binary
-    graphs of 8 variables take about 5 ns per update. For other graphs, which HGW19, Sec. 4.3 covers too, all states are
-    recorded (at most 2^27 values).
+    graphs of 8 variables take about 5 ns per update. For graphs with other variables, all states are recorded (at most
+    2^27 values).
 
     Args:
         graph: A small graph.
         plan: The sampler, without annealing.
         lengths: Increasing numbers of sweeps after which to count. The last is the length of the run.
-        variable: X; -1 is the last variable.
-        seed: As in `Gibbs.infer`, with the same samples.
+        variable: Index of X; -1 is the last variable.
+        seed: As in `Gibbs.infer`, which draws the same samples for the same seed.
         sharing: Weight sharing that groups the samples; by default the sharing of the plan, or `blanket_sharing` if the
             plan does not herd.
         start: As in `Gibbs.infer`.

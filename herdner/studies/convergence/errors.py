@@ -20,7 +20,7 @@ class ErrorParts:
     Each sample is recorded right after an update of X.
 
     ``all`` is at most the sum of the other parts. ``bin`` weighs each z by its frequency P(z), as eq. 5 and the
-    authors' program do. With pi(z) instead, as Sec. 6.5 prints it, the sum of the parts would be no bound.
+    authors' program do. With pi(z) as weight, as printed in Sec. 6.5, the sum of the parts would not be a bound.
 
     Attributes:
         cor: Dependence of X and Z given the weight Y.
@@ -43,11 +43,12 @@ class ErrorParts:
         """Compute the parts of the error from visit counts.
 
         Args:
-            visits: [L, Z, K], the number of samples of x and z by weight of z; L = 1 may be omitted.
+            visits: [L, Z, K], the number of samples by weight (see `Focus.keys`), z and x; the axis L may be omitted if
+                L = 1.
             focus: The variable X and its weights.
 
         Raises:
-            ValueError: There are no samples, a count is negative or no number, or the shape does not fit.
+            ValueError: There are no samples, a count is negative or not a number, or the shape does not fit.
         """
         counts = _counts(visits, focus)
         p = counts / counts.sum()
@@ -77,7 +78,7 @@ class ErrorParts:
 
 @dataclass(frozen=True, slots=True)
 class Lambdas:
-    """Coefficients of `ErrorParts` in an upper bound of the error of the mean of f(x, z) (HGW19, eq. 8).
+    """Coefficients of `ErrorParts` in an upper bound on the error of the mean of f(x, z) (HGW19, eq. 8).
 
     Attributes:
         cor: Coefficient of ``ErrorParts.cor``.
@@ -99,8 +100,9 @@ class Lambdas:
 
         The function f is split into a function of x, a function of z, a constant, and a rest.
 
-        A norm is half a range if a constant does not matter. P(z | y) is not known in advance, so the norm of the rest
-        replaces the norm of its conditional expectation; the bound then holds for any samples.
+        The norm of a function is half its range where an added constant does not matter, else its largest absolute
+        value. P(z | y) is not known in advance, so the norm of the rest replaces the norm of the rest's conditional
+        expectation; the bound then holds for any samples.
 
         Args:
             f: The function, float64[Z, K].
@@ -114,7 +116,7 @@ class Lambdas:
         return cls(residual, residual + own, residual + own, residual + own, float(np.ptp(over_x)) / 2)
 
     def bound(self, errors: ErrorParts) -> float:
-        """Return an upper bound of the absolute error of the sample mean of f (HGW19, eq. 8).
+        """Return an upper bound on the absolute error of the sample mean of f (HGW19, eq. 8).
 
         Args:
             errors: The parts of the error.
@@ -156,7 +158,7 @@ def expectation_error(f: ArrayLike, visits: ArrayLike, focus: Focus) -> float:
 
 
 def rao_blackwell_error(f: ArrayLike, visits: ArrayLike, focus: Focus) -> float:
-    """Return the error of a Rao-Blackwellised mean: the sample mean of E[f | z] minus the exact one (HGW19, eq. 12).
+    """Return the error of a Rao-Blackwellised mean: the sample mean of E[f | z] minus E[f] (HGW19, eq. 12).
 
     Args:
         f: The function, float64[Z, K].
@@ -168,12 +170,12 @@ def rao_blackwell_error(f: ArrayLike, visits: ArrayLike, focus: Focus) -> float:
 
 
 def rao_blackwell_bound(f: ArrayLike, visits: ArrayLike, focus: Focus) -> float:
-    """Return an upper bound of the absolute value of `rao_blackwell_error` (HGW19, eq. 13).
+    """Return an upper bound on the absolute value of `rao_blackwell_error` (HGW19, eq. 13).
 
     E[f | z] is split into one function per other variable and a rest. The function of a variable is the mean over the
     states of the others, minus the overall mean. The bound is the sum of two terms: the marginal errors of the
-    variables, weighted by the norms of their functions; and D^z, weighted by the norm of the rest. A norm is half a
-    range if a constant does not matter.
+    variables, weighted by the norms of their functions; and D^z, weighted by the norm of the rest. The norm of a
+    function is half its range.
 
     Args:
         f: The function, float64[Z, K].
@@ -201,29 +203,29 @@ def _integrate(f: ArrayLike, visits: ArrayLike, focus: Focus) -> tuple[Floats, F
 
 
 def herding_bound(n_sweeps: ArrayLike, n_weights: int, error_bound: float = 0.0, width: float | None = None) -> Floats:
-    """Return an upper bound of D^herding, the herding part of the error of a binary variable (HGW19, eq. 10).
+    """Return an upper bound on D^herding, the herding part of the error of a binary variable (HGW19, eq. 10).
 
     The bound is 2 c B / T.
 
     B is the number of weights, T the number of sweeps, and c = 1 + error bound + width.
 
     c bounds ``|w_T - w_0|``, the difference between N(1, y) and the sum of the probabilities p with which the weight y
-    was updated. HGW19 do not specify it (c = 1 for one p). Let the p of a weight lie in [l, h], and let c0 be the error
-    bound of the plan.
+    was updated. HGW19 do not specify c if a weight has several p (for one p, c = 1). Let the p of a weight lie in [l,
+    h], and let c0 be the error bound of the plan.
 
     * If ``|w| <= c0``, both states are possible, and w + p - x lies in [l - 1 - c0, h + c0].
     * If w > c0, the state is 1, and w + p - 1 lies in (l - 1 + c0, w].
     * If w < -c0, the state is 0, and w + p lies in [w, h - c0).
 
-    Therefore w stays in [l - 1 - c0, h + c0] once it is there. If c0 = 0, where w = 0 counts as negative, it stays in
+    Therefore w never leaves [l - 1 - c0, h + c0]. If c0 = 0, where w = 0 counts as negative, it stays in
     (l - 1, h]. It starts at 0 or in (p - 1, p], where p is its first probability. The distance between any such start
-    and end is at most 1 + c0 + h - l. A circular weight is a fraction in [0, 1) and its state is the carry, so that c =
-    1 for any p.
+    and end is at most 1 + c0 + h - l = c. A circular weight is a fraction in [0, 1) and its state is the carry, so that
+    c = 1 for any p.
 
     Args:
-        n_sweeps: T, a number or an array.
-        n_weights: B.
-        error_bound: The error bound of the plan.
+        n_sweeps: Number of sweeps T, or an array of such numbers.
+        n_weights: Number of weights B.
+        error_bound: The error bound c0 of the plan.
         width: Range of the probabilities of one weight. It is 0 if the weight has a single probability (blanket,
             complete and shared herding, random bins) and in the circular form; it is 1 / B in bins of the threshold
             form. None means 1 / B, which is valid in all these cases.
@@ -240,10 +242,10 @@ def herding_bound(n_sweeps: ArrayLike, n_weights: int, error_bound: float = 0.0,
 
 
 def approx_bound(n_bins: int) -> float:
-    """Return 2 / ``n_bins``, an upper bound of D^approx, the approximation part of the error of DHG (HGW19, eq. 11).
+    """Return 2 / ``n_bins``, an upper bound on D^approx, the approximation part of the error of DHG (HGW19, eq. 11).
 
     Args:
-        n_bins: B.
+        n_bins: Number of bins B.
 
     Raises:
         ValueError: ``n_bins`` is not a whole number of at least 1.
@@ -257,7 +259,7 @@ def best_bins(n_sweeps: float, error_bound: float = 0.0, ratio: float = 1.0) -> 
     B = sqrt(T ratio / c), where c = 1 + error bound.
 
     Args:
-        n_sweeps: T.
+        n_sweeps: Number of sweeps T.
         error_bound: The error bound of the plan.
         ratio: lambda_approx / lambda_herding of the function whose expectation is estimated; 1 for functions of one
             variable, such as marginals.
@@ -273,11 +275,11 @@ def best_bins(n_sweeps: float, error_bound: float = 0.0, ratio: float = 1.0) -> 
 def choose_bins(n_sweeps: int, error_bound: float = 0.0, ratio: float = 1.0, most: int = 2**16) -> int:
     """Return the number of bins that `best_bins` computes, as an integer from 1 to ``most``.
 
-    The two bounds cover only two parts of the error. If full conditionals hardly vary, fewer bins are better. On a
-    graph of degree d, more than 2^d bins do not reduce the error further.
+    The two error bounds of `best_bins` cover only two parts of the error. If full conditionals hardly vary, fewer bins
+    are better. On a graph of degree d, more than 2^d bins do not reduce the error further.
 
     Args:
-        n_sweeps: T.
+        n_sweeps: Number of sweeps T.
         error_bound: The error bound of the plan.
         ratio: See `best_bins`.
         most: Largest number of bins.

@@ -1,4 +1,4 @@
-"""Exact quantities of small graphs: joint distribution, full conditionals, Gibbs kernel, focus on a variable."""
+"""Exact quantities of small graphs: joint distribution, full conditionals, Gibbs kernel, weights of one variable."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from herdner.graph.tables import Graph, TableGraph, compile_tables
 from herdner.inference.gibbs.sharing import Sharing
 
 MAX_STATES = 2**16
-MAX_KERNEL = 2**11  # joint states of a kernel matrix
+MAX_KERNEL = 2**11  # largest number of joint states of a kernel matrix
 _MAX_SPAN = 650.0  # e^-650 is a normal double, and so are its products with the number of joint states
-_MAX_ROUNDING = 1e-10  # of the log-potential of a joint state
+_MAX_ROUNDING = 1e-10  # largest accepted rounding error of the log-potential of a joint state
 
 
 def joint_distribution(graph: Graph) -> Floats:
@@ -53,7 +53,7 @@ def joint_distribution(graph: Graph) -> Floats:
 
 
 def rounding_error(compiled: TableGraph) -> float:
-    """Return a bound of the rounding error of the log-potential of a joint state.
+    """Return a bound on the rounding error of the log-potential of a joint state.
 
     Args:
         compiled: The graph.
@@ -67,8 +67,8 @@ def _check_span(compiled: TableGraph, log_potentials: Floats) -> None:
     span = float(np.ptp(log_potentials))
     if span > _MAX_SPAN:
         raise ValueError(
-            f"the log-potentials of the joint states differ by {span:.4g}, and e^-{_MAX_SPAN:g} is the smallest"
-            " probability that can be compared; use smaller penalties, or -inf for impossible states"
+            f"the log-potentials of the joint states differ by {span:.4g}, but at most {_MAX_SPAN:g} is supported;"
+            " use smaller penalties, or -inf for impossible states"
         )
     error = rounding_error(compiled)
     if error > _MAX_ROUNDING:
@@ -79,11 +79,11 @@ def _check_span(compiled: TableGraph, log_potentials: Floats) -> None:
 
 
 def full_conditional(joint: Floats, variable: int) -> Floats:
-    """Return the full conditional distribution of a variable; it is uniform if the states of the others are impossible.
+    """Return the full conditional distribution of a variable; it is uniform where the other states are impossible.
 
     Args:
         joint: The joint distribution, float64[K1, .., KV].
-        variable: i.
+        variable: Index of the variable.
 
     Returns:
         float64[K1, .., KV].
@@ -102,7 +102,7 @@ def gibbs_kernel(graph: Graph, order: Sequence[int] | None = None) -> Floats:
         order: The variables of a sweep; by default all, in order.
 
     Returns:
-        float64[S, S], with the last variable fastest.
+        float64[S, S], joint states in row-major order (the state of the last variable changes fastest).
 
     Raises:
         ValueError: The graph has more joint states.
@@ -171,16 +171,16 @@ class Focus:
 
     The notation is that of HGW19, Sec. 4.1. X has K states, and z is a joint state of the other variables.
 
-    The last of the other variables is the fastest in z. An update of X in z uses one weight (L = 1), or draws one of up
-    to K (L > 1, `random_bin_sharing`). There are Y weights in all.
+    In the index of z, the state of the last of the other variables changes fastest. An update of X in z uses one weight
+    (L = 1), or draws one of up to K weights (L > 1, `random_bin_sharing`). There are Y weights in all.
 
     Attributes:
-        variable: X.
+        variable: Index of X.
         target: float64[Z, K], pi(x, z).
         keys: int64[L, Z], the weights y that z can use, 0 to Y - 1.
-        chances: float64[L, Z], pi(y | z) of each.
-        aims: float64[Y, K], q(x | y) if the weight herds probabilities of its own (RDHG). None for the mean of pi(x |
-            z) over the samples of y (HGW19, eq. 1).
+        chances: float64[L, Z], pi(y | z) of each weight in ``keys``.
+        aims: float64[Y, K], the target q(x | y) of each weight if it is fixed (RDHG). If None, the target is the mean
+            of pi(x | z) over the samples that used y (HGW19, eq. 1).
         sizes: Numbers of states of the other variables.
     """
 
@@ -197,8 +197,8 @@ class Focus:
 
         Args:
             joint: The joint distribution, float64[K1, .., KV].
-            variable: X.
-            keys: int64[Z], the keys of the sampler; with random bins the lower of two.
+            variable: Index of X.
+            keys: int64[Z], the sampler's weight key for each z; with random bins the lower of two keys.
             sharing: The weight sharing of the sampler.
         """
         target = by_other_states(joint, variable)

@@ -1,4 +1,4 @@
-"""Counts of visited states from recorded samples, for variables of any numbers of states."""
+"""Counts of visited states from recorded samples, for variables with any number of states."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from herdner.studies.convergence.exact import Focus, by_other_states, conditiona
 
 _EVERY = Record(best=False, marginals=False, every=1)
 _BLOCK = 1024  # random numbers per call of `loops.uniform_block`
-_ROUNDED = 2.0**-33  # half of 2^-32, the unit of herded probabilities, so that multiples of 1 / B stay multiples
-_MAX_RECORDED = 2**27  # values, half a gigabyte
+_ROUNDED = 2.0**-33  # half of 2^-32, the unit of herded probabilities; keeps multiples of 1 / B from being rounded down
+_MAX_RECORDED = 2**27  # largest number of recorded values, half a gigabyte
 
 
 def count_recorded(
@@ -47,7 +47,7 @@ def count_recorded(
     n_values = ends[-1] * len(compiled.sizes)
     if n_values > _MAX_RECORDED:
         raise ValueError(
-            f"on graphs with variables that are not binary, all states are recorded: {n_values} values, at most"
+            f"counting on a graph with non-binary variables records all states, here {n_values} values; at most"
             f" {_MAX_RECORDED} are supported; use fewer sweeps"
         )
     rng = generator(seed)
@@ -73,7 +73,7 @@ def count_recorded(
 def focus_of_recorded(compiled: TableGraph, plan: Gibbs, sharing: Sharing, variable: int) -> Focus:
     """Return the `Focus` of a variable: its distribution and herding weights.
 
-    It is for graphs that the compiled counting loop does not support.
+    The function is for graphs that the compiled counting loop does not support.
 
     Args:
         compiled: The graph.
@@ -138,7 +138,7 @@ def _uniforms(stream: int, n_steps: int, n_sweeps: int) -> Floats:
 
 
 def _layer(u: Floats, chances: Floats) -> Int64s:
-    """Return which of the L possible herding weights each random number u selects, int64[T].
+    """Return the index of the herding weight (0 to L - 1) that each random number u selects, int64[T].
 
     Weight l of sample t has probability ``chances[l, t]``.
     """

@@ -19,7 +19,7 @@ from herdner.studies.convergence.exact import (
     sweep_kernel,
 )
 
-_ROUNDING = 1e-15  # error of an element of the kernel
+_ROUNDING = 1e-15  # bound on the rounding error of an element of the kernel
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,15 +27,15 @@ class Convergence:
     """Constants and error bounds of complete herded Gibbs with a fixed scan (HG16, Theorem 3).
 
     Complete herded Gibbs has one weight for each joint state of all other variables. The error d_v is half the L1
-    distance.
+    distance between two distributions.
 
     The paths of HG16, Proposition 5 have t* = N tau* steps.
 
     Attributes:
         n_variables: N.
         p_min: pi_min, the smallest positive full conditional probability.
-        eta: Dobrushin coefficient of the kernel of a Gibbs sweep between the possible joint states, or slightly more.
-            Rounding makes neither p_min too large nor eta too small.
+        eta: Dobrushin coefficient of the kernel of a Gibbs sweep between the possible joint states, or slightly more. A
+            margin for rounding errors is subtracted from p_min and added to eta.
         n_sweeps: tau*, the number of sweeps, starting at any variable, that lead from any possible joint state to any
             other; 1 if all joint states are possible.
     """
@@ -72,7 +72,7 @@ class Convergence:
 
     @property
     def l(self) -> float:  # noqa: E743 - the paper's letter
-        """Constant l of HG16, eq. 34, a lower bound of the long-run frequency of each possible joint state.
+        """Constant l of HG16, eq. 34, a lower bound on the long-run frequency of each possible joint state.
 
         T sweeps visit each possible joint state at least l T - B times, where l = p_min^t*.
 
@@ -109,16 +109,15 @@ class Convergence:
     def shortest(self) -> float:
         """Smallest number of sweeps for which the error bounds hold (HG16, Theorem 3).
 
-        It is T* = 2 B / l.
-
-        It is infinite if l is 0.
+        It is T* = 2 B / l, or infinite if l is 0.
         """
         return _ratio(2 * self.b, self.l)
 
     def burn_in(self, n_sweeps: float) -> float:
         """Return the number of burn-in sweeps after which the error bound lambda / T holds, tau*(T) (HG16, Theorem 3).
 
-        tau*(T) is the logarithm of (1 - eta) l T / (4 N) to the base 2 / (1 + eta).
+        tau*(T) is the logarithm of (1 - eta) l T / (4 N) to the base 2 / (1 + eta); it is infinite if eta is 1 or l is
+        0.
 
         Args:
             n_sweeps: T.
@@ -130,9 +129,9 @@ class Convergence:
         return math.log(ratio) / math.log(2 / (1 + self.eta)) if self.eta < 1 and ratio > 0 else math.inf
 
     def bound(self, n_sweeps: float) -> float:
-        """Return an upper bound of the error of T sweeps after the burn-in; it is at most 1 (HG16, Theorem 3).
+        """Return an upper bound, at most 1, on the error of T sweeps after the burn-in (HG16, Theorem 3).
 
-        It is lambda / T, and 1 if T is below T*.
+        It is lambda / T, or 1 if T is below T*.
 
         Args:
             n_sweeps: T, without the burn-in.
@@ -143,9 +142,9 @@ class Convergence:
         return min(1.0, self.rate / n_sweeps) if _check_length(n_sweeps) >= self.shortest else 1.0
 
     def bound_from_start(self, n_sweeps: float) -> float:
-        """Return an upper bound of the error of T sweeps without burn-in; it is at most 1 (HG16, Corollary 4).
+        """Return an upper bound, at most 1, on the error of T sweeps without burn-in (HG16, Corollary 4).
 
-        It is (lambda + tau*(T)) / T, and 1 if T is below T* + tau*(T*).
+        It is (lambda + tau*(T)) / T, or 1 if T is below T* + tau*(T*).
 
         Args:
             n_sweeps: T.

@@ -42,13 +42,13 @@ class ComparisonTile:
 def comparison_methods(n_sweeps: int) -> dict[str, tuple[Backend, str]]:
     """Return the denoising methods to compare: those of HG16, Table 2 and HGW19, Fig. 11, and ICM.
 
-    Each method has the name of the estimate that it computes.
+    Each method is a backend and the name of the estimate that it computes.
 
     Args:
         n_sweeps: Number of sweeps of the samplers.
 
     Returns:
-        For each name, the backend and "mean" or "map".
+        A dict from the name of each method to its backend and "mean" or "map".
     """
     record = Record(best=False)
     herded = {"HG": "blanket", "HG-shared": "neighbour-sum", "HG-1bin": "bins(1)"}
@@ -69,7 +69,7 @@ def compare_methods(
 ) -> list[ComparisonTile]:
     """Denoise a picture with every method, and mark the wrong pixels, or the changed pixels if the truth is unknown.
 
-    Pixels are wrong if they differ from ``truth``, and changed if the method changed them. Methods that
+    Pixels are wrong if they differ from ``truth``, and changed if they differ from the observed labels. Methods that
     raise `ValueError` are skipped with a warning in the log.
 
     Args:
@@ -96,7 +96,7 @@ def compare_methods(
     for title, (backend, estimate) in comparison_methods(n_sweeps).items():
         try:
             denoised: DenoisedPicture = denoise(observed.y, noise, coupling, backend, estimate, seed)  # type: ignore[arg-type]
-        except ValueError as error:  # the weights for many labels may exceed the memory
+        except ValueError as error:  # with many labels, the herding weights may exceed the memory limit
             logging.getLogger(__name__).warning("%s is omitted from the comparison: %s", title, error)
             continue
         marked = denoised.labels != against

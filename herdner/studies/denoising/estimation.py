@@ -15,8 +15,8 @@ from herdner.studies.denoising.model import check_observation, posterior_graph
 from herdner.studies.denoising.noise import Noise
 
 MAX_COUPLING = 1.0
-_PIXELS = 2**17  # largest number of pixels for the pseudo-likelihood
-_SIDE = 512  # side of the central square for the estimate of parameters
+_PIXELS = 2**17  # the pseudo-likelihood uses fewer than twice as many pixels
+_SIDE = 512  # side of the central square from which parameters are estimated
 _FIRST, _ROUNDS, _SWEEPS, _BURN_IN = 0.8, 10, 20, 10
 
 
@@ -25,15 +25,16 @@ def pseudo_likelihood_coupling(labels: ArrayLike, n_labels: int, most: float = M
 
     The coupling is the parameter of the Potts prior of `posterior_graph`.
 
-    It maximises the probability of each pixel's label given its neighbours, by Newton's method on at most 2^17 pixels.
+    It maximises the probability of each pixel's label given its neighbours, by Newton's method on fewer than 2^18
+    evenly spaced pixels.
 
     Args:
         labels: int[rows, columns], a picture without noise.
         n_labels: Number of labels.
-        most: The coupling is between -most and most.
+        most: Largest absolute value of the coupling.
 
     Raises:
-        ValueError: The labels are not integers of this range, or another argument is out of range.
+        ValueError: The labels are not integers from 0 to ``n_labels - 1``, or another argument is out of range.
     """
     check_integer(n_labels, "n_labels", 2)
     check_real(most, "most", 0)
@@ -75,15 +76,15 @@ def estimate_parameters(
     """Estimate the noise model and the coupling between neighbouring pixels from a noisy picture.
 
     The method is Monte Carlo EM on the central 512 x 512 pixels. A few sweeps of herded Gibbs give marginals, to which
-    the noise is fitted, and a sample, whose pseudo-likelihood gives the coupling. The coupling stays at most 1: smooth
-    pictures would let it grow without bound, and samplers would then hardly change any pixel.
+    the noise is fitted, and a sample, whose pseudo-likelihood gives the coupling. The coupling is limited to 1, because
+    it would grow without bound on smooth pictures, and samplers would then hardly change any pixel.
 
     Args:
         observed: [rows, columns], the noisy picture.
         noise: Initial noise, such as from `estimate_flip_noise`.
         coupling: A fixed coupling, or None to estimate it.
-        refit_noise: False to keep the noise.
-        refit_levels: True to fit the levels of Gaussian noise too.
+        refit_noise: False to keep the initial noise.
+        refit_levels: True to also fit the levels of Gaussian noise.
         seed: Random seed or generator.
 
     Returns:

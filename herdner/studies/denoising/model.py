@@ -24,7 +24,7 @@ from herdner.studies.denoising.noise import FlipNoise, GaussianNoise, Noise
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DenoisedPicture:
-    """Denoised picture, with the noise model and the coupling that were used.
+    """Denoised picture, with the noise model and the coupling with which it was computed.
 
     Attributes:
         labels: int32[rows, columns], the label of each pixel.
@@ -97,8 +97,8 @@ def check_observation(observed: ArrayLike, noise: Noise) -> NDArray[Any]:
 def default_backend(estimate: Literal["mean", "map"] = "mean", n_sweeps: int = 30) -> Backend:
     """Return the default backend of an estimate: herded Gibbs sampling for "mean", annealed Gibbs sampling for "map".
 
-    One weight per pixel is the best choice in HGW19, Fig. 11. The circular form of weights is that of the authors'
-    program.
+    Herded Gibbs uses one weight per pixel, the best choice in HGW19, Fig. 11, and the circular form of weights, as the
+    authors' program does.
 
     Args:
         estimate: The estimate, see `denoise`.
@@ -125,7 +125,7 @@ def denoise(
 ) -> DenoisedPicture:
     """Denoise one picture.
 
-    Samplers start at the most likely label of each pixel on its own.
+    Samplers start at the labels that are most likely without the neighbouring pixels.
 
     Args:
         observed: [rows, columns], numbers for Gaussian noise, labels for flip noise.

@@ -90,7 +90,7 @@ class GaussianNoise:
         Args:
             y: float64[P], the observations.
             q: float64[P, K], the probability of each label.
-            levels_too: True to fit the levels too.
+            levels_too: True to also fit the levels.
         """
         levels = np.array(self.levels)
         if levels_too:
@@ -178,7 +178,7 @@ Noise = GaussianNoise | FlipNoise
 def estimate_gaussian_noise(y: ArrayLike, n_labels: int, levels: tuple[float, ...] | None) -> GaussianNoise:
     """Fit Gaussian noise to a picture by EM for a mixture of normal distributions. Pixels are treated as independent.
 
-    At most 2^16 evenly spaced pixels are used.
+    Fewer than 2^17 evenly spaced pixels are used.
 
     Args:
         y: Observed numbers.
@@ -214,7 +214,7 @@ def estimate_gaussian_noise(y: ArrayLike, n_labels: int, levels: tuple[float, ..
 
 
 def estimate_flip_noise(y: NDArray[np.integer], n_labels: int) -> FlipNoise:
-    """Estimate flip noise from the share of neighbouring pixels that differ.
+    """Estimate the probability of flip noise from the share of pairs of neighbouring pixels that differ.
 
     The estimate assumes that neighbours differ only because of noise.
 

@@ -1,4 +1,4 @@
-"""Conversion between picture files and arrays by Pillow (extra ``files``); sizes of files are checked first."""
+"""Conversion between picture files and arrays by Pillow (extra ``files``), with a limit on the number of pixels."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 MAX_PIXELS = 2**26
 MAX_CELLS = 2**28  # pixels times labels
-_GREY_TOLERANCE = 24  # largest difference of channels (of 255) in a grey pixel; lossy formats tint greys
+_GREY_TOLERANCE = 24  # largest difference of channels (of 255) in a pixel that counts as grey; lossy formats tint greys
 
 
 class PictureError(ValueError):
@@ -33,8 +33,8 @@ class Picture:
     """Picture in black and white, in grey values, or in the colours of a palette.
 
     Attributes:
-        values: float64[rows, columns], greys from 0 (black) to 1 (white); floating-point files may exceed this range.
-            With a palette, indices of colours.
+        values: float64[rows, columns], greys from 0 (black) to 1 (white), beyond this range in some floating-point
+            files. With a palette, the indices of the colours.
         palette: Red, green and blue byte of each colour, or None.
     """
 
@@ -68,7 +68,8 @@ class Observation:
 
     Attributes:
         y: [rows, columns], numbers (black -1, white +1) for Gaussian noise, else labels.
-        appearance: float64[K], the value of each label in a picture. None for the levels of Gaussian noise.
+        appearance: float64[K], the value of each label in a picture. None for Gaussian noise, whose levels are the
+            values.
         n_labels: Number of labels, K.
         palette: See `Picture`.
     """
@@ -79,7 +80,7 @@ class Observation:
     palette: bytes | None
 
     def first_noise(self) -> Noise:
-        """Return an initial noise model, estimated from neighbouring pixels or from the distribution of grey values."""
+        """Return an initial noise model, estimated from neighbouring pixels or from the grey values."""
         if self.appearance is None:
             return estimate_gaussian_noise(self.y, self.n_labels, (-1.0, 1.0) if self.n_labels == 2 else None)
         return estimate_flip_noise(self.y, self.n_labels)
@@ -119,8 +120,8 @@ def read_picture(path: str | os.PathLike[str]) -> Picture:
 
     The picture is rotated according to its EXIF data.
 
-    Greys of any depth and palettes are read. Colours are accepted if all channels are equal, and alpha if all pixels
-    are opaque.
+    Greys of 1 to 16 bits or floating-point numbers are supported, and palettes. Colours are accepted if the channels of
+    each pixel are almost equal, and an alpha channel if all pixels are opaque.
 
     Args:
         path: The file.
@@ -136,14 +137,14 @@ def read_picture(path: str | os.PathLike[str]) -> Picture:
     from PIL import ImageOps, UnidentifiedImageError
 
     name = os.fspath(path)
-    Path(path).open("rb").close()  # raises the OSError that Pillow would hide
+    Path(path).open("rb").close()  # raises OSError, which the code below would convert to a PictureError
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             with image_module.open(path) as image:
                 if image.width * image.height > MAX_PIXELS:
                     raise PictureError(
-                        f"{name}: has {image.width} x {image.height} pixels, more than {MAX_PIXELS}; split it"
+                        f"{name}: has {image.width} x {image.height} pixels, more than {MAX_PIXELS}; split the picture"
                     )
                 if getattr(image, "n_frames", 1) > 1:
                     raise PictureError(f"{name}: has several pictures (frames or pages); extract one of them first")
@@ -163,11 +164,12 @@ def read_picture(path: str | os.PathLike[str]) -> Picture:
 def make_observation(picture: Picture, flips: bool | None, n_labels: int, name: str) -> Observation:
     """Convert a picture to an observation with Gaussian noise, or with flip noise if ``flips`` is True.
 
-    With two labels and more than two values, greys are split in the middle between black and white.
+    With flip noise, two labels and more than two values, greys are divided at the middle between black and white.
 
     Args:
         picture: The picture.
-        flips: True for flip noise, False for Gaussian noise. None selects flip noise if the picture has few values.
+        flips: True for flip noise, False for Gaussian noise. None selects flip noise if the picture has at most
+            ``n_labels`` values, or two labels and few pixels between black and white.
         n_labels: Number of labels.
         name: Name of the picture in error messages.
 
@@ -181,7 +183,10 @@ def make_observation(picture: Picture, flips: bool | None, n_labels: int, name: 
     if not 2 <= n_labels <= 256:
         raise ValueError(f"--levels must be between 2 and 256, got {n_labels}")
     if picture.values.size * n_labels > MAX_CELLS:
-        raise PictureError(f"{name}: {picture.values.size} pixels with {n_labels} labels are too many; split it")
+        raise PictureError(
+            f"{name}: {picture.values.size} pixels times {n_labels} labels exceed {MAX_CELLS}; split the picture,"
+            " or use fewer labels"
+        )
     distinct_values = picture.distinct_values
     if flips is None:
         flips = len(distinct_values) <= n_labels or (n_labels == 2 and _two_sided(picture.grey))
@@ -220,7 +225,7 @@ def picture_format(path: str | os.PathLike[str]) -> str:
     """
     image_module = _pillow()
     suffix = Path(path).suffix.lower()
-    image_module.preinit()  # the common formats alone are quicker to load
+    image_module.preinit()  # loads the common formats only, which is quicker
     suffix_format = image_module.EXTENSION.get(suffix) or image_module.registered_extensions().get(suffix)
     if suffix_format is None or suffix_format not in image_module.SAVE:
         raise PictureError(

@@ -1,4 +1,4 @@
-"""Markov chains for comparison and for reference samples: SGLD (Welling and Teh 2011) and HMC (Neal 2011)."""
+"""Markov chain samplers for comparison and reference samples: SGLD (Welling and Teh 2011) and HMC (Neal 2011)."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ def sgld(
 ) -> Points:
     """Sample from a target by stochastic gradient Langevin dynamics (SGLD).
 
-    A step is x += e_t / 2 grad + N(0, e_t) with e_t = step_size (1 + t)^-decay. Samples of the chains alternate in the
-    result. Its history holds step_size and t.
+    A step is x += e_t / 2 grad + N(0, e_t) with e_t = step_size (1 + t)^-decay. In the result, samples of the chains
+    alternate. The history holds step_size and t.
 
     Args:
         target: A `Target`, or a factor graph over `Reals`.
@@ -48,7 +48,7 @@ def sgld(
         n_chains: Number of chains.
         init: Initial points, float64[n_chains, d], or "prior" for draws of the prior.
         batch_size: Number of data terms per gradient; None for all.
-        start: Result of an earlier run, whose chains and t continue.
+        start: Result of an earlier run; its chains and its t are continued.
         seed: Random seed or generator.
 
     Returns:
@@ -56,7 +56,7 @@ def sgld(
 
     Raises:
         ValueError: An argument is out of range.
-        DivergenceError: A chain leaves the finite numbers.
+        DivergenceError: A coordinate of a chain is not finite.
     """
     target, rng = as_target(target), generator(seed)
     n, chains, every = (
@@ -105,20 +105,21 @@ def hmc(
 ) -> Points:
     """Sample from a target by Hamiltonian Monte Carlo (HMC).
 
-    During the warm-up, dual averaging fits the step size to an acceptance of 0.8, unless the step size is given. After
-    the first half of the warm-up, the scales of the variables are those of the states so far. Samples of the chains
-    alternate in the result. Its history holds step_size, scale [d], and the acceptance of each chain after the warm-up.
+    During the warm-up, dual averaging adapts the step size to an acceptance rate of 0.8, unless the step size is given.
+    After the first half of the warm-up, the scale of each variable is set to its standard deviation in the later states
+    of that half. In the result, samples of the chains alternate. The history holds step_size, scale [d], and the
+    acceptance of each chain after the warm-up.
 
     Args:
         target: A `Target`, or a factor graph over `Reals`.
         n_samples: Number of samples, including those of ``start``.
-        n_leapfrog: Mean number of leapfrog steps; each trajectory varies it by up to a fifth.
-        step_size: A fixed step size, or None to fit it.
+        n_leapfrog: Mean number of leapfrog steps; the number varies between trajectories by up to a fifth.
+        step_size: A fixed step size, or None to adapt it.
         n_warmup: Number of iterations of the warm-up.
         thin: Number of iterations of each chain per sample.
         n_chains: Number of chains.
         init: Initial points, float64[n_chains, d], or "prior" for draws of the prior.
-        start: Result of an earlier run, whose chains continue without a warm-up.
+        start: Result of an earlier run; its chains are continued without a warm-up.
         seed: Random seed or generator.
 
     Returns:
@@ -190,7 +191,7 @@ class _Dynamics:
         return chance
 
     def warm_up(self, n: int, step_size: float | None) -> None:
-        """Adapt the step size with equal scales; then adapt the scales to sampled states, and the step size again."""
+        """Adapt the step size with equal scales; then estimate the scales, and adapt the step size again."""
         if step_size is not None:
             self.size = step_size
         seen: list[Floats] = []
@@ -226,7 +227,7 @@ def _states(
     if len(previous):
         if len(previous) < n:
             raise ValueError(f"`start` must have at least {n} samples, one per chain, got {len(previous)}")
-        # Samples of the chains alternate, so that the chain of a sample is its index modulo n.
+        # Samples of the chains alternate, so the chain of a sample is the sample's index modulo n.
         last = np.arange(len(previous) - n, len(previous))
         return previous.x[last[np.argsort(last % n)]], True
     if not isinstance(init, str) and np.shape(init)[:1] != (n,):

@@ -32,7 +32,7 @@ class DivergenceError(ArithmeticError):
     """
 
     def __init__(self, sampler: str, particle: int, step: int) -> None:
-        """Build the error message from the names of the sampler, the particle and the step.
+        """Build the error message from the name of the sampler, the particle and the step.
 
         Args:
             sampler: Name of the sampler.
@@ -83,9 +83,9 @@ class Adam:
     Attributes:
         rate: Learning rate.
         final: If set, the rate decreases geometrically to this value over the steps of a run.
-        beta1: Decay of the mean of the directions.
-        beta2: Decay of the mean of their squares.
-        epsilon: Added to the denominator.
+        beta1: Decay rate of the running mean of the directions.
+        beta2: Decay rate of the running mean of the squared directions.
+        epsilon: Number that is added to the denominator.
     """
 
     rate: float = 0.05
@@ -195,7 +195,7 @@ class GradientBatches:
     def grad(self, x: Floats, block: NDArray[np.integer] | None = None) -> Floats:
         """Return the gradients of the log-density at points.
 
-        They are unbiased estimates from a mini-batch if the batch size is set.
+        If the batch size is set, the gradients are unbiased estimates from a mini-batch.
 
         Args:
             x: float64[P, d].
@@ -281,16 +281,16 @@ def first_points(init: ArrayLike, target: Target, n: int, rng: np.random.Generat
 
 
 def resume_points(start: Points | None, target: Target, n: int, name: str = "n_particles") -> Points:
-    """Return the points and scores from which a run continues; without an earlier run, return no points.
+    """Return the points and scores of an earlier run that a run continues; return no points if ``start`` is None.
 
     Args:
         start: Result of an earlier run.
         target: The target.
         n: Number of points at the end of the run.
-        name: Name of that number in error messages.
+        name: Name of the argument ``n`` in error messages.
 
     Raises:
-        ValueError: The points do not fit the target, or are more than n.
+        ValueError: The points do not fit the target, or there are more than n.
     """
     if start is None:
         return Points(np.empty((0, target.dim)), np.empty(0), np.empty((0, target.dim)))
@@ -321,7 +321,7 @@ def resolve_bandwidth(rule: float | str, x: Floats, scores: Floats) -> float:
 def resolve_kernel_mean(kernel_mean: KernelMean | ArrayLike | str | None, target: Target) -> KernelMean | None:
     """Convert samples to their kernel mean; a kernel mean is returned unchanged.
 
-    The result None means that the kernel mean is to be estimated from scores.
+    The result is None if the kernel mean must be estimated from scores.
 
     Args:
         kernel_mean: A kernel mean, samples, None for the kernel mean of the target, or "stein" to estimate it.

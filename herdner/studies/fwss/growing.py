@@ -1,4 +1,4 @@
-"""The loop of Frank-Wolfe Stein sampling: start, move, weight, and store each particle (FWSS18, Alg. 2, 3, 5)."""
+"""The loop of Frank-Wolfe Stein sampling, which starts, moves, stores and weights particles (FWSS18, Alg. 2, 3, 5)."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ class ParticleRun:
         self.history = {name: [*start.history.get(name, np.full(self.n, np.nan))] for name in _HISTORY}
         fixed = None if isinstance(plan.bandwidth, str) else plan.bandwidth
         self.bandwidth = float(fixed or (self.history["bandwidth"][-1] if self.n else 1.0))
-        if not self.bandwidth > 0:  # points of another sampler
+        if not self.bandwidth > 0:  # the points come from another sampler
             self.bandwidth = resolve_bandwidth(plan.bandwidth, self.x, self.scores)
         if self.n:
             self.weights = self.rule.restart(self.x, self.scores, self.bandwidth, self.weights)
@@ -176,10 +176,10 @@ class ParticleRun:
         return find_mode(self.target, self._starting_point(0), self.batches, self.plan.mode_steps)
 
     def refresh_bandwidth(self, x: Floats) -> None:
-        """Compute the bandwidth by its rule again, each time the number of particles has grown by a quarter.
+        """Recompute the bandwidth by its rule if the number of particles has grown by a quarter since the last time.
 
         Args:
-            x: The initial positions of new particles, float64[B, d], which the rule uses too.
+            x: The initial positions of new particles, float64[B, d], which the rule "median" includes.
         """
         n, rule = self.n, self.plan.bandwidth
         if not isinstance(rule, str) or not n or not (n < 4 or _growth_steps(n) > _growth_steps(n - 1)):
@@ -187,7 +187,7 @@ class ParticleRun:
         if rule == "ksd" and n > 1:
             self.bandwidth = ksd_bandwidth(self.x, self.scores)
         else:
-            self.bandwidth = median_bandwidth(np.concatenate([self.x, x]))  # KSD needs points with scores
+            self.bandwidth = median_bandwidth(np.concatenate([self.x, x]))  # new points have no scores, which KSD needs
         self.weights = self.rule.restart(self.x, self.scores, self.bandwidth, self.weights)
 
     def keep(self, x: Floats) -> None:
@@ -232,7 +232,8 @@ def add_particles(
         run: The run.
         n: Number of particles at the end.
         oracle: Function (run, initial positions, seed of mini-batches) that moves the particles.
-        start_at: Function (run, number) that returns initial positions; by default `ParticleRun.starting_points`.
+        start_at: Function (run, number of new particles) that returns initial positions; by default
+            `ParticleRun.starting_points`.
     """
     if not run.n and start_at is None and isinstance(run.plan.init, str) and run.plan.init == "map":
         run.keep(run.mode())
@@ -277,10 +278,7 @@ def move_along_field(run: ParticleRun, x: Floats, field: Callable[[Floats], Floa
 
 
 class Ascent:
-    """Optimiser for the positions of new particles.
-
-    It moves all variables, or one block of variables.
-    """
+    """Optimiser for the positions of new particles, in all variables or in one block of variables."""
 
     def __init__(self, run: ParticleRun, seed: int, block: NDArray[np.intp] | None = None) -> None:
         """Set up the optimiser for the new particles of a run.
@@ -297,8 +295,8 @@ class Ascent:
     def move(self, x: Floats, field: Callable[[Floats], Floats] | None, n_steps: int) -> Floats:
         """Move particles ``n_steps`` times along a Stein field; return their new coordinates in the block of variables.
 
-        Each of the B moving particles has the weight 1 / (n + B). With B = 1, it is moved by its own score and the
-        field.
+        Each of the B moving particles has the weight 1 / (n + B). A single particle (B = 1) is moved by its own score
+        and the field.
 
         Args:
             x: float64[B, d].

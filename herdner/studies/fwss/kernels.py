@@ -11,14 +11,14 @@ from numpy.typing import ArrayLike
 
 from herdner.base.arrays import Floats, Int64s, finite
 
-_CELLS = 2**20  # elements per block of a Gram matrix, so that memory stays O(N)
+_CELLS = 2**20  # number of elements per block of a Gram matrix; blocks keep the memory O(N)
 _MEDIAN_POINTS = 512
 
 
 class KernelMean(Protocol):
     """Mean mu_p of the kernel k under a distribution p: mu_p(x) is the mean of k(x, y) for y from p.
 
-    MMD and quadrature weights depend on it.
+    MMD and quadrature weights are computed from kernel means.
     """
 
     def at(self, x: Floats, bandwidth: float) -> Floats:
@@ -126,8 +126,8 @@ class MixtureMean:
         Args:
             bandwidth: h.
         """
-        # The mean of mu_p over component c is the value, at the centre of c, of the kernel mean of a mixture to whose
-        # covariances that of c is added.
+        # The mean of mu_p over component c equals another kernel mean at the centre of c: the kernel mean of the
+        # mixture in which the covariance of c is added to every covariance.
         each = [
             MixtureMean(self.weights, self.means, self.covariances + covariance).at(mean[None], bandwidth)[0]
             for mean, covariance in zip(self.means, self.covariances, strict=True)
@@ -158,7 +158,7 @@ def as_kernel_mean(truth: KernelMean | ArrayLike) -> KernelMean:
 def squared_distances(x: Floats, y: Floats) -> Floats:
     """Return the squared distance of each point of x from each point of y, computed from one matrix product.
 
-    Points are taken relative to the mean of ``y``, which reduces cancellation.
+    The mean of ``y`` is subtracted from all points first, which reduces cancellation.
 
     Args:
         x: float64[N, d].
@@ -234,7 +234,7 @@ def check_bandwidth(bandwidth: float | str, rules: Sequence[str] = ("median", "k
         rules: Names of the rules.
 
     Raises:
-        ValueError: It is neither.
+        ValueError: ``bandwidth`` is neither a positive number nor the name of a rule.
     """
     if isinstance(bandwidth, str):
         if bandwidth not in rules:
@@ -254,7 +254,7 @@ def fixed_bandwidth(bandwidth: float) -> float:
         bandwidth: The bandwidth.
 
     Raises:
-        ValueError: It is not a positive number.
+        ValueError: ``bandwidth`` is not a positive number.
     """
     if isinstance(bandwidth, str):  # pyright: ignore[reportUnnecessaryIsInstance]  # a public function
         raise ValueError(f"`bandwidth` must be a number, got {bandwidth!r}; median_bandwidth(x) computes one")

@@ -1,4 +1,4 @@
-"""Lazy Frank-Wolfe Stein sampling: it takes points of a cache while their gaps suffice (FWSS18, Alg. 9 and 10)."""
+"""Lazy Frank-Wolfe Stein sampling, which uses cached points whose duality gaps suffice (FWSS18, Alg. 9 and 10)."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ def lazy_fwss(
     """Sample from a target by lazy Frank-Wolfe Stein sampling (FWSS18, Algorithms 9 and 10).
 
     A point of the cache becomes a particle unchanged if its duality gap is at least Phi / ``accuracy``. If there is no
-    such point, the cached LMO (Alg. 7) moves a point. If the gap of the moved point is too small as well, Phi is
-    halved. The gap (eq. 31; Alg. 9 prints it with the opposite sign) needs mu_p, which the authors could not estimate
-    (App. J). Here mu_p is ``kernel_mean``, the target's own kernel mean, or the kernel mean of the cache with the
-    weights of least KSD. The bandwidth is computed once, for the cache.
+    such point, the cached linear minimisation oracle (LMO, Alg. 7) moves a point. If the gap of the moved point is too
+    small as well, Phi is halved. The gap (eq. 31; Alg. 9 prints it with the opposite sign) needs mu_p, which the
+    authors could not estimate (App. J). Here mu_p is ``kernel_mean``, the target's own kernel mean, or the kernel mean
+    of the cache with the weights of least KSD. The bandwidth is computed once, for the cache.
 
-    If no point improves the result any further, it has fewer particles. This can happen if the cache is the estimate of
-    mu_p. The history is that of `fwss`, and phi: the Phi with which each particle was taken, NaN for the first particle
-    and for those of ``start`` (see `MarginalPolytope.lazy_bound`).
+    The result has fewer particles if no point improves it any further. This can happen if mu_p is estimated from the
+    cache. The history is that of `fwss` with an additional entry phi: the Phi at which each particle was added, NaN for
+    the first particle and for those of ``start`` (see `MarginalPolytope.lazy_bound`).
 
     Args:
         target: A `Target`, or a factor graph over `Reals`.
@@ -53,14 +53,14 @@ def lazy_fwss(
         accuracy: K of Alg. 9, at least 1.
         start: Result of an earlier run to continue.
         seed: Random seed or generator.
-        options: Options of `fwss`, with any step but "constant"; ``n_steps`` is 10 by default.
+        options: Options of `fwss`, with any step rule but "constant"; ``n_steps`` is 10 by default.
 
     Returns:
         The particles with their weights.
 
     Raises:
         ValueError: An argument is out of range.
-        DivergenceError: A particle leaves the finite numbers.
+        DivergenceError: A coordinate of a particle is not finite.
     """
     target = as_target(target)
     points = check_points(cache, target, "cache")
@@ -147,7 +147,7 @@ class _LazySampler:
     def improve(self, phi: float) -> bool:
         """Move the candidate with the smallest Stein field, and add it as a particle.
 
-        The result is False, and nothing is added, if its duality gap is too small after the move.
+        If the duality gap of the moved point is too small, add nothing and return False.
         """
         run = self.run
         free = np.flatnonzero(self.particle < 0)

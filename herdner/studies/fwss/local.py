@@ -1,4 +1,4 @@
-"""Sampling in many dimensions: the Laplace approximation, and Frank-Wolfe Stein sampling by a kernel per variable."""
+"""Sampling in many dimensions: Laplace approximation, and Frank-Wolfe Stein sampling with a kernel per variable."""
 
 from __future__ import annotations
 
@@ -46,10 +46,8 @@ class LaplaceApproximation:
     def whitened(self, target: Target) -> Target:
         """Return the target's density as a function of whitened points.
 
-        `points` converts whitened points to points of the target.
-
-        It is close to a standard normal distribution: all directions have equal scales, and no variables correlate to
-        second order.
+        `points` converts whitened points to points of the target. The whitened density is close to a standard normal
+        distribution: all directions have about equal scales, and the variables are almost uncorrelated.
 
         Args:
             target: The target.
@@ -70,12 +68,12 @@ def fit_laplace(
 ) -> LaplaceApproximation:
     """Fit a Laplace approximation to a target's density.
 
-    The mode is found by L-BFGS, and the curvature by d differences of the gradient.
+    The mode is found by L-BFGS, and the curvature by finite differences of the gradient in d directions.
 
     Args:
         target: The target.
         start: Initial point, float64[d].
-        step: Distance of the gradients.
+        step: Distance of the points in a finite difference.
         mode_steps: Largest number of iterations of L-BFGS.
 
     Raises:
@@ -84,7 +82,7 @@ def fit_laplace(
     if check_real(step, "step", 0) == 0:
         raise ValueError(f"`step` must be above 0, got {step}")
     x = check_points(np.atleast_2d(start), target, "start")
-    batches = GradientBatches(target.density, None, np.random.default_rng(0))  # unused, as no mini-batch is drawn
+    batches = GradientBatches(target.density, None, np.random.default_rng(0))  # no mini-batches, so the seed is unused
     mode = find_mode(target, x[:1], batches, check_integer(mode_steps, "mode_steps"))
     change = target.density.grad(mode) - target.density.grad(mode + step * np.eye(target.dim))
     curvatures, directions = np.linalg.eigh((change + change.T) / (2 * step))
@@ -111,12 +109,12 @@ def local_fwss(
 ) -> Points:
     """Sample by `fwss` with equal weights, and with a kernel for each variable that depends on this variable only.
 
-    It suits many variables with little dependence, such as those of `LaplaceApproximation.whitened`. One kernel over
-    all variables fails there: its particles lie too close together, especially with few particles per variable (Ba et
-    al. 2022). Kernels over few variables repel as strongly as in few dimensions (Zhuo et al. 2018; Wang, Zeng and Liu
-    2018). They shape each variable's marginal, up to a shrinkage that decreases with the number of particles. The
-    dependence between variables comes from the scores and from the initial positions. For one variable, the result
-    equals that of `fwss`. The history holds seconds.
+    The method suits targets with many, almost independent variables, such as those of `LaplaceApproximation.whitened`.
+    A single kernel over all variables fails on such targets: the particles lie too close together, especially with few
+    particles per variable (Ba et al. 2022). Kernels over few variables repel as strongly as in few dimensions (Zhuo et
+    al. 2018; Wang, Zeng and Liu 2018). They reproduce each variable's marginal, up to a shrinkage that decreases with
+    the number of particles. The dependence between variables comes from the scores and from the initial positions. For
+    one variable, the result equals that of `fwss`. The history holds seconds.
 
     Args:
         target: A `Target`, or a factor graph over `Reals`.
@@ -133,7 +131,7 @@ def local_fwss(
 
     Raises:
         ValueError: An argument is out of range.
-        DivergenceError: A particle leaves the finite numbers.
+        DivergenceError: A coordinate of a particle is not finite.
     """
     rule = check_bandwidth(bandwidth, ["median"])
     if isinstance(init, str) and init != "prior":

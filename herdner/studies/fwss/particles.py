@@ -50,28 +50,29 @@ def svgd(
 ) -> Points:
     """Sample from a target by Stein variational gradient descent (SVGD).
 
-    Each iteration moves all particles along the field of all, in O(N^2 d). With one particle, this is gradient ascent
-    on the log-density. A bandwidth rule is applied every 10 iterations. The history holds the bandwidth of each
-    iteration.
+    Each iteration moves all particles along the Stein field of all particles, in time O(N^2 d). With one particle, this
+    is gradient ascent on the log-density. A bandwidth rule is applied every 10 iterations. The history holds the
+    bandwidth of each iteration.
 
     Args:
         target: A `Target`, or a factor graph over `Reals`.
         n_particles: Number of particles, including those of ``start``.
         n_iterations: Number of iterations.
         init: Initial points, float64[M, d], or "prior" for draws of the prior.
-        optimiser: The optimiser, which always starts anew.
+        optimiser: The optimiser; its state is not continued from ``start``.
         bandwidth: A number, or the rule "median" or "ksd".
         batch_size: Number of data terms per gradient; None for all.
-        start: Result of an earlier run, whose particles continue.
+        start: Result of an earlier run; its particles are moved further.
         seed: Random seed or generator.
-        watch: Called with the iteration and the particles [N, d] after each iteration; its time is not counted.
+        watch: Function that is called with the iteration and the particles [N, d] after each iteration; its time is not
+            counted.
 
     Returns:
         The particles, with equal weights.
 
     Raises:
         ValueError: An argument is out of range.
-        DivergenceError: A particle leaves the finite numbers.
+        DivergenceError: A coordinate of a particle is not finite.
     """
     target, rng = as_target(target), generator(seed)
     n, rule = check_integer(n_particles, "n_particles"), check_bandwidth(bandwidth)
@@ -130,15 +131,16 @@ def stein_points(
         target: A `Target`, or a factor graph over `Reals`.
         n_particles: Number of points, including those of ``start``.
         search: "monte-carlo" takes the best of ``n_candidates``, each an earlier point moved by N(0, scale^2);
-            "nelder-mead" applies the simplex method to the best of these; "grid" takes the best node of a grid over
+            "nelder-mead" starts the simplex method at the best of these; "grid" takes the best node of a grid over
             ``box``.
         objective: "greedy" or "herding".
         n_candidates: Number of candidates.
         scale: Standard deviation of the moves.
-        box: Lower and upper ends, float64[d, 2]. Candidates are drawn inside the box, as in the authors' program.
+        box: Lower and upper end of each variable, float64[d, 2]. Candidates are drawn inside the box, as in the
+            authors' program.
         resolution: Number of grid nodes per axis.
         bandwidth: Bandwidth of the kernel.
-        start: Result of an earlier run, whose points stay.
+        start: Result of an earlier run; its points are kept.
         seed: Random seed or generator.
 
     Returns:
@@ -203,7 +205,7 @@ class _GreedyObjective:
 class _GridSearch:
     """Grid search for Stein points.
 
-    The current objective is stored at each of M nodes, so that a new point costs O(M d).
+    The current objective at each of the M nodes is stored, so a new point takes time O(M d).
     """
 
     def __init__(self, objective: _GreedyObjective, nodes: Floats) -> None:
@@ -216,7 +218,8 @@ class _GridSearch:
             x, scores = objective.x[j : j + 1], objective.scores[j : j + 1]
             self._values = self._values + stein_kernel(self._nodes, self._scores, x, scores, objective.bandwidth)[:, 0]
         self._counted = len(objective.x)
-        # The first point has the least k_s(x, x), and therefore the smallest score; "herding" has no rule for it.
+        # The first point has the least k_s(x, x), and therefore the smallest score; "herding" has no rule for the first
+        # point.
         values = self._values if self._counted else (self._scores * self._scores).sum(axis=1)
         return self._nodes[[int(np.argmin(values))]]
 

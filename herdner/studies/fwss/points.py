@@ -1,4 +1,4 @@
-"""Weighted points, as samplers of continuous distributions return them; their MMD^2 and effective sample size."""
+"""Weighted points, the results of samplers of continuous distributions; their MMD^2 and effective sample size."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Points:
 def mmd2(x: ArrayLike, truth: KernelMean | ArrayLike, bandwidth: float, weights: ArrayLike | None = None) -> float:
     """Return the squared MMD (maximum mean discrepancy) between weighted points and a distribution (FWSS18, Sec. 2.1).
 
-    The computation is in blocks, with O(N + M) memory. Rounding can cause tiny negative values.
+    The kernel matrix is computed in blocks, in memory O(N + M). Rounding can cause tiny negative values.
 
     Args:
         x: float64[N, d].

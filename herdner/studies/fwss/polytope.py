@@ -1,4 +1,4 @@
-"""Constants and bounds of FWSS18's theorems, for a distribution on finitely many points."""
+"""Constants and error bounds of the theorems of FWSS18, for distributions on finitely many points."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from herdner.studies.fwss.quadrature import refuse_duplicates
 class MarginalPolytope:
     """Convex hull of the kernels k(x_i, .) of the points x_i of a discrete distribution p (FWSS18).
 
-    The hull contains mu_p, the kernel mean of p. The bound of the kernel, also called R in the paper (Sec. 3.1), is 1.
-    Under a density, the hull has infinitely many dimensions and contains no ball (App. E); then R is 0 and the theorems
-    give no information.
+    The hull contains mu_p, the kernel mean of p. The paper (Sec. 3.1) also uses the name R for the bound of the kernel,
+    which is 1 here. For a density, the hull has infinitely many dimensions and contains no ball (App. E); then R is 0
+    and the theorems give no information.
 
     Attributes:
         diameter: D, the largest distance between two of the kernels.
@@ -42,7 +42,7 @@ class MarginalPolytope:
         The time is O(M^4) for M points.
 
         The kernels of M points are the corners of a simplex. The distance of mu_p from the side opposite corner i is
-        probability i times the distance of that corner.
+        p_i times the distance of corner i from this side.
 
         Args:
             x: Points, float64[M, d].
@@ -65,12 +65,12 @@ class MarginalPolytope:
         return cls(float(np.sqrt(2 - 2 * matrix.min())), float((p * heights).min()))
 
     def bound(self, n_particles: int, step: str = "line-search", accuracy: float = 1.0) -> float:
-        """Return an upper bound of the MMD of FWSS after N particles (FWSS18, Theorems 1 and 3).
+        """Return an upper bound on the MMD of FWSS after N particles (FWSS18, Theorems 1 and 3).
 
         The bound is 2 d^2 / (R delta N) for "constant". It is sqrt(2) d exp(-R^2 delta^2 N / (2 d^2)) for
         "line-search", "away" and "fully-corrective". The weights of "away" and "fully-corrective" steps may leave the
-        hull, but a step on the line through the new particle gains as much from any point. The theorem does not cover
-        "pairwise" steps, which may have too little weight to move.
+        hull, but a step along the line through the new particle's kernel decreases the MMD as much from there. The
+        theorem does not cover "pairwise" steps, because there may be too little weight to move.
 
         Args:
             n_particles: N.
@@ -95,10 +95,11 @@ class MarginalPolytope:
     def contraction(self, n_particles: int, gamma: float, step: str = "line-search", accuracy: float = 1.0) -> float:
         """Bound the posterior probability that an integral differs from its estimate by more than ``gamma``.
 
-        This applies to the integral of f with ``|f| <= 1``, if Bayesian quadrature weights the particles (FWSS18,
-        Theorems 2 and 4; the exponent of Theorem 4 lacks delta). The bound is sqrt(2 / pi) s / gamma exp(-gamma^2 / (2
-        s^2)), where s is the bound of MMD. The theorem omits that the posterior mean itself differs from the truth by
-        up to MMD. The bound still holds, since s is more than sqrt(2) times the largest possible MMD.
+        This bound holds for integrals of f with ``|f| <= 1``, if the particles have Bayesian quadrature weights
+        (FWSS18, Theorems 2 and 4; the exponent printed in Theorem 4 lacks delta). The bound is sqrt(2 / pi) s / gamma
+        exp(-gamma^2 / (2 s^2)), where s is the bound on the MMD. The theorem neglects that the posterior mean differs
+        from the true integral by up to the MMD. The bound still holds, since s is more than sqrt(2) times the largest
+        possible MMD.
 
         Args:
             n_particles: N.
@@ -112,16 +113,16 @@ class MarginalPolytope:
         return _tail(self.bound(n_particles, step, accuracy), gamma)
 
     def lazy_bound(self, n_particles: int, phi: float, accuracy: float = 2.0) -> float:
-        """Return an upper bound of the MMD of `lazy_fwss` after N particles (FWSS18, Theorem 5).
+        """Return an upper bound on the MMD of `lazy_fwss` after N particles (FWSS18, Theorem 5).
 
         It applies to "line-search" and "fully-corrective" steps: sqrt(2) d exp(-(phi / (K d L))^2 N / 2), with L = d,
-        since no norm of mu - mu_p is larger. The paper has R phi in place of phi, but its proof has no R, and R < 1
-        makes the bound larger. The L of eq. 38 is the largest <mu - mu_p, g>, which can be below that norm. No ball is
-        needed, so the bound also holds for densities (d = sqrt(2)).
+        since no norm of mu - mu_p is larger. The paper prints R phi in place of phi, but its proof contains no R, and R
+        < 1 makes the bound larger. The L of eq. 38 is the largest <mu - mu_p, g>, which can be smaller than the norm.
+        The proof needs no ball in the hull, so the bound also holds for densities (d = sqrt(2)).
 
         Args:
             n_particles: N.
-            phi: The smallest Phi with which a particle of the run was taken (``history["phi"]``), available after the
+            phi: The smallest Phi at which a particle of the run was added (``history["phi"]``), available after the
                 run.
             accuracy: K of Alg. 9 and 10.
 
@@ -150,9 +151,9 @@ class MarginalPolytope:
 
 
 def _tail(spread: float, gamma: float) -> float:
-    """Return an upper bound of the probability that a normal variable is more than ``gamma`` from its mean.
+    """Return an upper bound on the probability that a normal variable is more than ``gamma`` from its mean.
 
-    ``spread`` is its standard deviation.
+    ``spread`` is the standard deviation of the variable.
     """
     if check_real(gamma, "gamma", 0) == 0:
         raise ValueError(f"`gamma` must be above 0, got {gamma}")

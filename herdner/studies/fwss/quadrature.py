@@ -24,7 +24,8 @@ class GramSystem:
     """Gram matrix of a growing set of points, with its Cholesky factor; adding a point costs O(N^2).
 
     Attributes:
-        jitter: The number added to the diagonal; it grows tenfold if rounding makes the root fail.
+        jitter: The number that is added to the diagonal. It grows tenfold if rounding errors make the factorisation
+            fail.
     """
 
     def __init__(self, matrix: Floats) -> None:
@@ -49,7 +50,8 @@ class GramSystem:
         """Append the row and the column of a new point to the Gram matrix.
 
         Args:
-            row: float64[N + 1], the kernel between the new point and the others and, last, itself.
+            row: float64[N + 1], the kernel between the new point and each earlier point and, as last element, between
+                the new point and itself.
         """
         n = self._n
         if n == len(self._matrix):
@@ -58,9 +60,10 @@ class GramSystem:
         self._n = n + 1
 
     def solve(self, right: Floats) -> Floats:
-        """Solve matrix @ w = ``right`` for w; refine w until the residual is below 1e-9 if possible.
+        """Solve K w = ``right`` for w, where K is the Gram matrix.
 
-        Each refinement decreases w' K w - 2 w' right, so that MMD^2 never increases.
+        The solution is refined until the residual is below 1e-9, but at most 20 times. Each refinement decreases
+        w' K w - 2 w' right, so that MMD^2 never increases.
 
         Args:
             right: float64[N].
@@ -163,10 +166,10 @@ def quadrature_weights(x: ArrayLike, truth: KernelMean | ArrayLike, bandwidth: f
 def quadrature_variance(x: ArrayLike, truth: KernelMean | ArrayLike, bandwidth: float) -> float:
     """Return the posterior variance of an integral in Bayesian quadrature (FWSS18, eq. 46).
 
-    The variance is ``|mu_p|^2 - z' K^-1 z``. The integral is that of f under p, where f is from a Gaussian process
-    with the kernel and its values at the points are given. The paper prints the first term, the double integral of k,
-    without p. The variance equals the MMD^2 of `quadrature_weights`, the least of all weights (eq. 47). Negative values
-    by rounding become 0.
+    The variance is ``|mu_p|^2 - z' K^-1 z``. The integral is that of f under p, where f is drawn from a Gaussian
+    process with the kernel, given its values at the points. The paper prints the first term, the double integral of k,
+    without p. The variance equals the MMD^2 of `quadrature_weights`, which is the smallest of all weights (eq. 47).
+    Negative values by rounding become 0.
 
     Args:
         x: Points, float64[N, d].
@@ -192,7 +195,7 @@ def stein_weights(x: ArrayLike, scores: ArrayLike, bandwidth: float) -> Floats:
 
     Weights may be negative.
 
-    They need no integral of p: sum_j w_j k(x_j, .) estimates mu_p by control functionals.
+    The weights need no integral under p: sum_j w_j k(x_j, .) estimates mu_p by control functionals.
 
     Args:
         x: Points, float64[N, d].

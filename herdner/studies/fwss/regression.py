@@ -20,7 +20,7 @@ log_expit = _special.log_expit
 logsumexp = _special.logsumexp
 
 Terms = Int64s | None
-_CHUNK = 2**18  # hidden-unit values per piece, which fit a cache
+_CHUNK = 2**18  # number of hidden-unit values per piece; a piece fits into a cache
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -132,7 +132,7 @@ class NeuralRegression:
         x, y = check_data(self.inputs, self.outputs)
         check_integer(self.units, "units")
         GammaOfExp(self.shape, self.rate)  # checks both
-        # A constant column has no information; it becomes 0.
+        # A constant column holds no information; it is scaled to 0.
         spread, width = x.std(axis=0), float(y.std()) or 1.0
         spread = np.where(spread > 1e-12 * np.abs(x).max(axis=0), spread, np.inf)
         object.__setattr__(self, "scaling", (x.mean(axis=0), spread, float(y.mean()), width))
@@ -161,7 +161,7 @@ class NeuralRegression:
         """Draw initial points of the network's weights and precisions.
 
         Weights are drawn as usual for networks from N(0, 1 / (inputs + 1)), with offsets 0, and lambda is drawn from
-        its prior. gamma fits the residuals of these weights, as in the program of SVGD's authors.
+        its prior. gamma is fitted to the residuals of these weights, as in the program of SVGD's authors.
 
         Args:
             rng: Random generator.

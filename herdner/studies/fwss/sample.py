@@ -46,9 +46,9 @@ def fwss(
     """Sample by Frank-Wolfe Stein sampling: each new particle moves along a `SteinField`, and earlier ones stay.
 
     The new particle's own score has the weight 1 / (n + 1). With quadrature weights, the field still has equal weights:
-    the field of well-weighted particles is almost 0 near any of them, and every new particle would go to a mode. The
-    history holds one entry per particle: seconds, bandwidth, step, gap (the duality gap at the particle before it was
-    added, NaN for equal weights), and jitter (added to the diagonal of the Gram matrix).
+    under quadrature weights, the field of the particles is almost 0 near them, and every new particle would move to a
+    mode. The history holds one entry per particle: seconds, bandwidth, step, gap (the duality gap at the particle
+    before it was added, NaN for equal weights), and jitter (added to the diagonal of the Gram matrix).
 
     Args:
         target: A `Target`, or a factor graph over `Reals`.
@@ -56,20 +56,20 @@ def fwss(
         step: Step rule. "constant": equal weights. "line-search": eq. 10. "away" and "pairwise": line search that also
             removes weight from the worst particle, which may end without weight (Lacoste-Julien and Jaggi 2015).
             "fully-corrective": Bayesian quadrature weights (eq. 11).
-        init: Initial positions. "prior": draws of the prior. "map": the mode first, then a random particle moved by
-            about h / 10. Points [M, d]: these first, then draws of the prior.
+        init: Initial positions. "prior": draws of the prior. "map": the first particle starts at the mode, later ones
+            at a random particle, displaced by about h / 10. Points [M, d]: these in order, then draws of the prior.
         n_steps: L, number of moves of each particle.
         optimiser: Optimiser of the moves.
         bandwidth: h, or a rule, "median" or "ksd". A rule is applied whenever the number of particles has grown by a
             quarter (in the paper: for each particle).
-        kernel_mean: mu_p for line search and correction: a kernel mean, samples [M, d], or "stein" to estimate it from
+        kernel_mean: mu_p for the weights: a kernel mean, samples [M, d], or "stein" to estimate it from
             the scores of the particles. The default is the target's own kernel mean if it has one, else "stein".
         batch_size: Number of data terms per gradient while a particle moves; None for all. The stored score always uses
             all data.
         at_once: B, number of new particles that move together, each also along the field of the others. They are added
-            one after the other. 1 is the paper's algorithm, and ``n_particles`` is SVGD. Values between them need fewer
-            and larger matrix products for almost the same points.
-        mode_steps: Largest number of iterations of L-BFGS, with all data, for the mode.
+            one after the other. 1 is the paper's algorithm, and ``n_particles`` is SVGD. Values in between give almost
+            the same points with fewer and larger matrix products.
+        mode_steps: Largest number of iterations of L-BFGS in the search for the mode, which uses all data.
         start: Result of an earlier run to continue.
         seed: Random seed or generator. A run that continues with the same generator equals an uninterrupted run.
 
@@ -78,7 +78,7 @@ def fwss(
 
     Raises:
         ValueError: An argument is out of range.
-        DivergenceError: A particle leaves the finite numbers.
+        DivergenceError: A coordinate of a particle is not finite.
     """
     plan = FwssOptions(
         step=step, init=init, n_steps=n_steps, optimiser=optimiser, bandwidth=bandwidth, kernel_mean=kernel_mean,
@@ -107,10 +107,11 @@ def block_fwss(
         n_particles: Number of particles, including those of ``start``.
         blocks: A number of blocks of neighbouring variables, or lists of variables that cover all variables once.
         workers: Number of threads.
-        moves_per_join: Number of moves between two joins. While a block moves, the other variables keep their values,
-            in the kernel (App. F) and in the gradient, which is computed only for factors that touch the block. The
-            paper joins once, after all ``n_steps``. If blocks depend on each other, such as the layers of a network,
-            each block then uses outdated values of the others, and the particle ends far from the density.
+        moves_per_join: Number of moves between two joins. A join copies the new values of all blocks into the particle.
+            Between joins, each block moves with the old values of the other variables, in the kernel (App. F) and in
+            the gradient, which is computed only for factors that contain variables of the block. The paper joins once,
+            after all ``n_steps``. If blocks depend on each other, such as the layers of a network, each block then uses
+            outdated values of the others, and the particle ends where the density is low.
         start: Result of an earlier run to continue.
         seed: Random seed or generator.
         options: Options of `fwss`, without ``at_once``.
@@ -120,7 +121,7 @@ def block_fwss(
 
     Raises:
         ValueError: An argument is out of range.
-        DivergenceError: A particle leaves the finite numbers.
+        DivergenceError: A coordinate of a particle is not finite.
     """
     if "at_once" in options:
         raise ValueError("block_fwss does not support `at_once`, as it moves one particle at a time; use fwss")
@@ -161,12 +162,13 @@ def cached_fwss(
 
     Each new particle starts at the cached point where the Stein field is smallest.
 
-    From there, a few moves suffice (``n_steps`` is 10 by default, as in the paper).
+    After this start, a few moves suffice (``n_steps`` is 10 by default, as in the paper).
 
     Args:
         target: A `Target`, or a factor graph over `Reals`.
         n_particles: Number of particles, including those of ``start``.
-        cache: float64[M, d], points of another sampler, such as `svgd`. Each is used once; then ``init`` applies.
+        cache: float64[M, d], points of another sampler, such as `svgd`. Each point is used once; further particles
+            start as ``init`` says.
         start: Result of an earlier run to continue.
         seed: Random seed or generator.
         options: Options of `fwss`.
@@ -176,7 +178,7 @@ def cached_fwss(
 
     Raises:
         ValueError: An argument is out of range.
-        DivergenceError: A particle leaves the finite numbers.
+        DivergenceError: A coordinate of a particle is not finite.
     """
     options.setdefault("n_steps", 10)
     run = ParticleRun(target, FwssOptions(**options), start, n_particles, seed)
@@ -194,7 +196,7 @@ def cached_fwss(
 
 
 def field_norms(run: ParticleRun, x: Floats, scores: Floats) -> Floats:
-    """Return, for each of M points, the squared norm of the direction in which a new particle there would move.
+    """Return, for each of M points, the squared norm of the direction in which a new particle at this point would move.
 
     Args:
         run: The run.

@@ -28,9 +28,9 @@ class SteinField:
 
     Let mu be the mean of the kernel at the points. The field is minus the gradient of the MMD objective <mu - mu_p,
     k(., x)> at x. By Stein's identity, grad mu_p(x) = E_p[k(., x) grad log p], which is estimated at the same points.
-    Density attracts, and particles repel. FWSS18, eq. 4 and 9 print both terms with a plus, and the gradient of k at x;
-    eq. 7 lacks a sign. The field is also the direction of SVGD. A call costs O(N d) per point, by matrix products; no
-    array of size N x N x d exists.
+    The density attracts particles, and particles repel each other. FWSS18, eq. 4 and 9 print both terms with a plus
+    sign and the gradient of k with respect to x; eq. 7 lacks a sign. The field is also the direction of SVGD. A call
+    costs O(N d) per point, by matrix products; no array of size N x N x d exists.
     """
 
     def __init__(self, points: Floats, weights: Floats, scores: Floats, bandwidth: float) -> None:
@@ -53,7 +53,7 @@ class SteinField:
         self._doubled = -2 * shifted.T
         self._scale = -0.5 / bandwidth**2
         spread = weights[:, None] / bandwidth**2
-        # k @ self._right gives both sums over l that depend on x through k only.
+        # k @ self._right gives both sums over l, which depend on x only through k.
         self._right = np.hstack([weights[:, None] * scores - spread * shifted, spread])
 
     def kernel(self, x: Floats) -> Floats:
@@ -171,11 +171,9 @@ def _ksd_squared(
 def ksd_bandwidth(x: ArrayLike, scores: ArrayLike, n_steps: int = 30, rate: float = 0.1) -> float:
     """Optimise the bandwidth by gradient descent on log KSD^2 (FWSS18, App. G.2).
 
-    The start is the median heuristic.
-
-    The bandwidth stays within a factor of 4 of the median bandwidth. As h grows, KSD tends to ``|mean score|``, which
-    is almost 0 for points near balance, so that the minimum alone has no meaning. Beyond 512 points, 512 of them are
-    used.
+    The descent starts at the median bandwidth and stays within a factor of 4 of it. Without this limit the
+    minimum could have no meaning: as h grows, KSD tends to ``|mean score|``, which can be almost 0. Beyond 512 points,
+    512 evenly spaced points are used.
 
     Args:
         x: float64[N, d].

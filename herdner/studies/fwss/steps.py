@@ -31,13 +31,13 @@ class StepRule(Protocol):
     """Frank-Wolfe step rule, which computes the weights of all particles when new particles are added.
 
     Attributes:
-        jitter: The number that the last solve added to the diagonal.
+        jitter: The number that was added to the diagonal of the Gram matrix in the last solution of a linear system.
     """
 
     jitter: float
 
     def restart(self, x: Floats, scores: Floats, bandwidth: float, weights: Floats) -> Floats:
-        """Set the existing particles, or a new bandwidth for them; return the weights of the particles.
+        """Replace the particles and the bandwidth; return the weights of the particles.
 
         Args:
             x: float64[N, d].
@@ -68,11 +68,11 @@ class StepRule(Protocol):
 
 
 class Embedding:
-    """Gram matrix of the particles, and the kernel mean mu_p at each particle. Particles can be added.
+    """Gram matrix of a growing set of particles, and the kernel mean mu_p at each particle.
 
     If mu_p is unknown, it is estimated from the particles and their scores by control functionals: z = K w with the
-    weights w of least KSD. FWSS18 (App. B) estimates it by the particles with their current weights. Then K^-1 z equals
-    these weights, and neither line search nor full correction would ever change a weight.
+    weights w of least KSD. FWSS18 (App. B) estimates mu_p by the particles with their current weights; then K^-1 z
+    would equal these weights, and neither line search nor full correction would ever change a weight.
     """
 
     def __init__(self, mean: KernelMean | None) -> None:
@@ -84,7 +84,7 @@ class Embedding:
         self._mean = mean
 
     def restart(self, x: Floats, scores: Floats, bandwidth: float) -> None:
-        """Set the existing particles, or a new bandwidth for them.
+        """Replace the particles and the bandwidth.
 
         Args:
             x: float64[N, d].
@@ -121,7 +121,7 @@ class Embedding:
     def at_particles(self) -> tuple[Floats, Floats | None, float]:
         """Return the kernel mean z [N] at the particles, the optimal weights or None, and the jitter of the matrix.
 
-        The optimal weights K^-1 z are None if they have to be solved for.
+        The optimal weights are K^-1 z. They are None if mu_p is known; the caller must then solve for them.
         """
         if self._mean is not None:
             return self._z, None, self.system.jitter
@@ -170,7 +170,7 @@ class LineSearch:
         self._weights = np.empty(0)
 
     def restart(self, x: Floats, scores: Floats, bandwidth: float, weights: Floats) -> Floats:
-        """Set the existing particles; see `StepRule.restart`."""
+        """Replace the particles; see `StepRule.restart`."""
         self.embedding.restart(x, scores, bandwidth)
         self._weights = weights
         return weights
@@ -217,14 +217,15 @@ class LineSearch:
 
 
 class AwaySteps(LineSearch):
-    """Line search that also steps away from the worst particle if this improves more.
+    """Line search that also steps away from the worst particle if such a step has a larger duality gap.
 
     The source is Lacoste-Julien and Jaggi (2015), Algorithm 1.
 
-    FWSS18 names the variants of its reference [20] as future work. The rate is geometric even if mu_p is on the
-    boundary of the hull of the particles' kernels, where line search zigzags. Before the step towards a new particle,
-    steps away are taken as long as their gap is larger, at most as many as there are particles. The step towards the
-    new particle follows in any case, so that it receives a weight, which it may lose later.
+    FWSS18 names the variants of its reference [20] as future work. The convergence rate is geometric even if mu_p is on
+    the boundary of the hull of the particles' kernels, where line search zigzags. Before the step towards a new
+    particle, steps away are taken as long as their gap is larger than that of the step towards it, but at most as many
+    as there are particles. The step towards the new particle follows in any case, so that it receives a weight, which
+    it may lose later.
     """
 
     def _add_weight(self, particle: int, z: Floats) -> tuple[float, float]:
@@ -251,7 +252,7 @@ class PairwiseSteps(LineSearch):
 
     The source is Lacoste-Julien and Jaggi (2015), Algorithm 2.
 
-    The rate is geometric in the same cases as for `AwaySteps`.
+    The convergence rate is geometric in the same cases as for `AwaySteps`.
     """
 
     def _towards(self, particle: int, z: Floats) -> tuple[float, float]:
@@ -277,7 +278,7 @@ class FullyCorrective:
         self._weights = np.empty(0)
 
     def restart(self, x: Floats, scores: Floats, bandwidth: float, weights: Floats) -> Floats:
-        """Set the existing particles, and compute their weights; see `StepRule.restart`."""
+        """Replace the particles, and compute their weights; see `StepRule.restart`."""
         refuse_duplicates(x, "particles")
         self.embedding.restart(x, scores, bandwidth)
         self._weights = self._solve()[0]

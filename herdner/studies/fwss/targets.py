@@ -68,8 +68,8 @@ def density_target(
     Args:
         log_density: Maps points [P, d] to log-densities [P]. With ``n_terms``, the indices of data terms are its second
             argument (see `DensityFactors`).
-        grad: Maps points [P, d] to gradients [P, d]; the same second argument. By default JAX derives it (extra
-            ``jax``).
+        grad: Maps points [P, d] to gradients [P, d], with the same second argument as ``log_density``. By default JAX
+            derives it (extra ``jax``).
         dim: Number of variables, d.
         prior: See `Target`.
         n_terms: Number of data terms; 0 for none.
@@ -92,7 +92,7 @@ def as_target(target: Target | FactorGraph | DensityGraph) -> Target:
         target: A target or a graph.
 
     Raises:
-        TypeError: It is neither.
+        TypeError: ``target`` is neither a target nor a graph.
     """
     if isinstance(target, Target):
         return target
@@ -148,8 +148,8 @@ def gaussian_mixture(weights: ArrayLike, means: ArrayLike, covariances: ArrayLik
 def eleven_gaussians() -> Target:
     """Build the mixture of 11 normal distributions in the plane of FWSS18, App. G.2 (Fig. 3 to 5, 10, 11).
 
-    The paper specifies only their number. Here they have equal weights and standard deviation 0.35, and lie on a
-    spiral.
+    The paper specifies only the number of components. Here they have equal weights and standard deviation 0.35, and
+    their means lie on a spiral.
     """
     i = np.arange(11)
     radius, angle = 0.75 * np.sqrt(i), i * np.pi * (3 - np.sqrt(5))

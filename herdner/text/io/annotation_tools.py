@@ -1,4 +1,4 @@
-"""Shared parts of the readers of annotation tools."""
+"""Functions that the readers of annotation tools' files share."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Warn = Callable[[str], None]
 
 
 class MarkedSpan(NamedTuple):
-    """Span of an annotation tool's file, before its offsets and label are checked.
+    """Span in a file of an annotation tool, before its offsets and label are checked.
 
     Attributes:
         start: Offset of the first character.
@@ -33,7 +33,7 @@ class MarkedSpan(NamedTuple):
         label: The label.
         text: Text of the span according to the file, if it contains one.
         confidence: Confidence, if the file contains one.
-        name: Key of the name to which the span belongs, if the file says so.
+        name: Key that all mentions of a name have in common; None if the file contains none.
     """
 
     start: Any
@@ -101,7 +101,7 @@ def catch_failure(position: str) -> Generator[list[Failure]]:
         position: File and line, for the message.
 
     Yields:
-        A list that contains the failure after the context, if there was one.
+        A list, which contains the failure, if any, after the ``with`` block.
     """
     failures: list[Failure] = []
     try:
@@ -133,7 +133,7 @@ def with_marked_spans(
 ) -> Document:
     """Return the document with marked spans as its entities. Spans are checked, and overlapping spans are omitted.
 
-    If one span has a name, each span without a name is the only mention of its name.
+    If at least one span has the key of a name, each span without such a key becomes the only mention of its name.
 
     Args:
         document: A document without tokens.
@@ -156,11 +156,14 @@ def with_marked_spans(
 
 
 def with_numbered_names(entities: list[Entity], names: Sequence[object]) -> list[Entity]:
-    """Return entities with a `name_id`, numbered in the order of the text, or unchanged if no name is known.
+    """Set the `name_id` of each entity to the number of its name in the order of the text.
+
+    Return the entities unchanged if no name is known.
 
     Args:
         entities: M entities.
-        names: [M], name of each entity in a file. An entity without a name (None) is the only mention of its name.
+        names: [M], key of the name of each entity in a file. An entity whose key is None becomes the only mention of
+            a name.
     """
     if not any(name is not None for name in names):
         return entities
@@ -171,7 +174,7 @@ def with_numbered_names(entities: list[Entity], names: Sequence[object]) -> list
 
 
 def join_pairs(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """Join keys that are connected by pairs; return one key of its group for each key.
+    """Group keys that pairs connect directly or indirectly, and map each key to one key of its group.
 
     Args:
         pairs: Pairs of keys that belong together.
@@ -204,10 +207,11 @@ def _entity(i: int, span: MarkedSpan, text: str, units: _Utf16Units) -> Entity:
 
 
 def _is_same(file_text: object, start: int, end: int, text: str) -> bool:
-    """Return whether ``text[start:end]`` equals ``file_text``, apart from different forms of line breaks.
+    """Return whether ``text[start:end]`` equals ``file_text``, ignoring differences in white space.
 
-    These are a backslash and an n, or a space. Much longer texts are not compared, so that the time for many spans of
-    one long text remains in proportion to the file.
+    A backslash and an n count as white space, because some files contain line breaks in this form. A range that is much
+    longer than ``file_text`` is not compared, so that the time for many spans of a long text grows linearly with the
+    size of the file.
     """
     if not isinstance(file_text, str) or end - start > 4 * len(file_text) + 1000:
         return False

@@ -136,7 +136,7 @@ def _spans(pair: _Pair, warnings: ParseWarnings) -> list[MarkedSpan]:
         except ValueError as error:
             raise FormatError(f"{pair.name}:{number}: {error}") from None
         if span is None:
-            warnings.add("a span of several pieces is left out", number)
+            warnings.add("a span of several pieces with words between them is left out", number)
         else:
             key = line.partition("\t")[0]
             spans.append(span._replace(confidence=confidences.get(key), name=names.get(key)))
@@ -144,7 +144,7 @@ def _spans(pair: _Pair, warnings: ParseWarnings) -> list[MarkedSpan]:
 
 
 class _Words:
-    """Positions of the words of a text."""
+    """Character ranges of the words of a text."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -187,10 +187,10 @@ def write_brat(documents: Iterable[Document], stream: IO[Any], *, compress: bool
 
     Unpack it in brat's data folder.
 
-    NAME is the id of the document, with "_" for all characters but letters, digits and ".#-". A number is added if a
-    file system may confuse the name with an earlier one. White space in labels is replaced by "_", because brat does
-    not allow it. A span over several lines is written in pieces, as brat does. Confidences become notes, and the
-    mentions of a name an equivalence (``Equiv``). Equal documents give equal bytes.
+    NAME is the id of the document, in which "_" replaces all characters but letters, digits and ".#-". A number is
+    added if a file system may confuse the name with an earlier one. White space in labels is replaced by "_", because
+    brat does not allow it. A span over several lines is written in pieces, as brat does. Confidences become notes, and
+    the mentions of a name an equivalence (``Equiv``). Equal documents give equal bytes.
 
     Args:
         documents: The documents.
@@ -209,7 +209,7 @@ def write_brat(documents: Iterable[Document], stream: IO[Any], *, compress: bool
     ):
         for number, document in enumerate(documents, 1):
             name = _file_name(document.id, number, names)
-            # The reader removes one byte order mark, which offsets do not count.
+            # The reader removes one byte order mark. A second one keeps the first character of the text.
             text = f"\ufeff{document.text}" if document.text.startswith("\ufeff") else document.text
             for extension, content in ((".txt", text), (".ann", "".join(_lines(document, labels)))):
                 data = content.encode("utf-8", "replace")
@@ -227,7 +227,7 @@ def _file_name(id: str | None, number: int, names: set[str]) -> str:
 
 
 def _file_name_key(name: str) -> str:
-    """Return a file name without differences of case and Unicode normal form, which some file systems ignore."""
+    """Return the case-folded and NFC-normalised file name, because some file systems ignore these differences."""
     return unicodedata.normalize("NFC", unicodedata.normalize("NFC", name).casefold())
 
 

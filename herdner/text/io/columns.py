@@ -23,7 +23,7 @@ class Layout:
 
     Attributes:
         token: Index of the column of tokens.
-        tag: Index of the column of tags; None reads no tags.
+        tag: Index of the column of tags; None: no tags are read.
         documents: Separation of documents: "docstart" (by ``-DOCSTART-`` lines or ``# newdoc`` comments; without them
             a file is one document), "sentence" (each sentence is a document) or "file".
         comments: Lines that begin with ``#`` are comments ``# key = value``.

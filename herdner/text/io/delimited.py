@@ -19,7 +19,9 @@ from herdner.text.table_row import TableColumns, TableRow
 
 DELIMITERS = (",", ";", "\t", "|")
 """Separators of columns that are detected."""
-MAX_HEADER_CHARS = 10_000  # of the first line, for the detection; its time grows with the square of the length
+# Number of characters of the first line in which the separator is detected. The time of detection grows with its
+# square.
+MAX_HEADER_CHARS = 10_000
 
 
 def read_table(
@@ -28,10 +30,9 @@ def read_table(
 ) -> Iterator[Document | Failure]:  # fmt: skip
     """Read documents from CSV or TSV tables. The first row of each table contains the column names.
 
-    The column ``entities`` contains names as JSON:
-    ``[{"start", "end", "label"}, ...]``; a row with an empty field is not annotated. All other columns become
-    `Document.fields`, as strings. Quotes follow RFC 4180: a quoted field may contain delimiters, line breaks and
-    doubled quotes.
+    The column ``entities`` contains entities as JSON: ``[{"start", "end", "label"}, ...]``; a row in which this column
+    is empty is not annotated. All other columns become `Document.fields`, as strings. Quotes follow RFC 4180: a quoted
+    field may contain delimiters, line breaks and doubled quotes.
 
     Args:
         where: A file, folder, glob pattern, ``"-"`` or stream (`sources`).
@@ -70,7 +71,7 @@ def detect_delimiter(header: str, column: str) -> str:
         column: Name of a column that the table should have.
 
     Returns:
-        One of `DELIMITERS`: the one that `csv.Sniffer` finds, unless only another one separates such a column.
+        The separator that `csv.Sniffer` finds, unless only another one of `DELIMITERS` yields a column of this name.
     """
     header = header[:MAX_HEADER_CHARS]
     try:
@@ -137,7 +138,7 @@ def _document(row: list[str], columns: TableColumns, line: int, id: str, warning
             except (ValueError, RecursionError):
                 is_list = False
             if not is_list:
-                problem = f"the column {ENTITIES} contains {cell[:40]!r}; expected names as JSON"
+                problem = f"the column {ENTITIES} contains {cell[:40]!r}; expected a JSON list of entities"
                 return Failure(
                     FormatError(f"{warnings.name}:{line}: {problem}; rename the column if it has other content")
                 )
@@ -177,7 +178,8 @@ def write_table(
             line.writerow(header)
         if unknown := [name for name in cells if name not in header]:
             raise ValueError(
-                f"{document.id}: has the key {unknown[0]!r}, which the first document lacks; write JSON lines"
+                f"document {document.id!r} has the field {unknown[0]!r}, but the first document, which determines the"
+                " columns, does not; write JSON lines"
             )
         line.writerow([_field(cells.get(name)) for name in header])
     if line is None:
@@ -204,7 +206,7 @@ class _Lines:
 
 
 def _field(value: object) -> str:
-    """Return a value as text: numbers and lists as JSON, dates and other values as Python shows them."""
+    """Convert a value to text: numbers, lists and dicts to JSON, dates and other values by `str`."""
     if value is None or isinstance(value, str):
         return value or ""
     is_json = isinstance(value, bool | int | float | list | tuple | dict)

@@ -109,9 +109,9 @@ def _inconsistencies(columns: _Columns) -> Iterator[str]:
     last = ""
     for iob, label in zip(columns.ent_iob.tolist(), columns.ent_type, strict=True):
         if iob in (1, 3) and not label:
-            yield "a token in a name without a label is read as outside"
+            yield "an entity token without a label is read as a token outside entities"
         elif iob == 1 and label != last:
-            yield "a token that continues no name begins one"
+            yield "a token marked as inside an entity follows no entity with its label; it begins an entity"
         last = label if iob in (1, 3) else ""
 
 
@@ -174,7 +174,7 @@ def _document(columns: _Columns, id: str) -> Document:
 def _entities(columns: _Columns, text: str, starts: list[int], ends: list[int]) -> list[Entity] | None:
     """Return the entities of a DocBin document, or None if the file has no entity annotation for any token.
 
-    spaCy's codes are 3 for the first token of an entity, 1 for a further one, 2 outside, 0 unknown.
+    spaCy's codes are 3 for the first token of an entity, 1 for a further token, 2 outside, 0 unknown.
     """
     if columns.ent_iob is None or (len(columns.words) and not columns.ent_iob.any()):
         return None

@@ -18,14 +18,14 @@ from herdner.text.io.write import utf8
 from herdner.text.show import escape_html, name_key, without_overlaps
 
 MAX_MENTIONS = 50  # mentions of a name to which the list of names has hyperlinks
-# Colours of common labels; all other labels share the remaining colours. The page of `herdner serve` has the same.
+# Colours of common labels; all other labels share the remaining colours. `herdner serve` uses the same colours.
 _COLORS = {"PER": 0, "PERSON": 0, "LOC": 1, "GPE": 1, "LOCATION": 1, "ORG": 2, "ORGANIZATION": 2, "MISC": 3}
 _N_COLORS = 8
 _TITLE = "Names"
 
 
 class _ShownName(NamedTuple):
-    """Name in a page.
+    """Name that a page shows, with its mentions.
 
     Attributes:
         text: Fullest form.
@@ -41,11 +41,11 @@ class _ShownName(NamedTuple):
 
 
 def write_html(documents: Iterable[Document], stream: IO[Any]) -> None:
-    """Write an HTML page that shows the names of each document in colour, and a table of these names.
+    """Write an HTML page with the text of each document, its entities in colour, and a table of its names.
 
-    Clicking a mention shows its confidence, and leads to the other mentions of its name. The page needs neither a
-    network nor other files. Everything but the drawn links and the tips also works without JavaScript. Of overlapping
-    entities only the first is shown.
+    A click on a mention opens a tip with its confidence, and with buttons that lead to the previous and the next
+    mention of its name. The page needs neither a network nor other files. Without JavaScript, the page has no tips and
+    no curves between mentions, and a click leads to the next mention. If entities overlap, only the first is shown.
 
     Args:
         documents: The documents.
@@ -105,14 +105,14 @@ def _script() -> str:
 
 
 def _color(label: str) -> str:
-    """Return the class of a label's colour. It depends on the label only, so that documents and pages agree."""
+    """Return the CSS class of a label's colour, which is the same in all documents and pages."""
     n_common = max(_COLORS.values()) + 1
     index = n_common + zlib.crc32(label.encode("utf-8", "replace")) % (_N_COLORS - n_common)
     return f"c{_COLORS.get(label, index)}"
 
 
 def _article(document: Document, number: int) -> Iterator[str]:
-    """Yield the HTML of one document. The ids of its mentions begin with ``d`` and the number of the document."""
+    """Yield the HTML of one document. The ids of its elements begin with ``d`` and the number of the document."""
     entities = list(without_overlaps(document))
     names = _shown_names(document, entities)
     counts = sorted(Counter(entity.label for entity in entities).items())

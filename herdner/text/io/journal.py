@@ -20,7 +20,7 @@ _MAX_HEADER = 1 << 16
 
 
 class Journal:
-    """Results of an unfinished run in a file: a header, then a JSON line for each document or failure.
+    """File with the results of an unfinished run: a header, then a JSON line for each document or failure.
 
     Each line is written at once, so that a killed process loses only the documents that it was tagging. An incomplete
     last line is removed when the journal is opened again.
@@ -29,7 +29,7 @@ class Journal:
         path: Path of the file.
         n_documents: Number of documents in the file.
         n_failures: Number of failures in the file.
-        is_truncated: Whether a failure means that a file ended too early.
+        is_truncated: Whether, according to a failure, reading stopped within a file.
     """
 
     def __init__(self, path: Path, stream: IO[bytes]) -> None:
@@ -81,7 +81,7 @@ class Journal:
         """Write each result to the file, and yield it unchanged.
 
         Args:
-            results: Results of the documents behind those in the file.
+            results: Results of the documents that follow the documents in the file.
         """
         for result in results:
             line = _line(result)
@@ -113,7 +113,7 @@ class Journal:
             self.n_documents += 1
 
     def _lines(self) -> Iterator[bytes]:
-        """Yield the complete lines behind the header, and leave the stream at their end."""
+        """Yield the complete lines after the header, and leave the stream at their end."""
         self._stream.seek(self._start)
         end = self._start
         for line in iter(self._stream.readline, b""):
@@ -129,7 +129,7 @@ def _digest(value: object) -> str:
 
 
 def _check_header(path: Path, line: bytes, digests: Mapping[str, str]) -> None:
-    """Raise `ValueError` unless the first line of a journal has the same settings."""
+    """Raise `ValueError` unless the first line of a journal contains the digests of the given settings."""
     try:
         earlier: Any = json.loads(line)[_HEADER_KEY]
         names = [name for name in {**earlier, **digests} if earlier.get(name) != digests.get(name)]

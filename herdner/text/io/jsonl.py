@@ -40,7 +40,7 @@ ANNOTATION_KEYS = ("entities", "annotated_labels", "unannotated")
 """Keys of a JSON record that contain the annotation."""
 
 LARGEST_CONFIDENCE = 1e6  # some files have percentages or scores
-LARGEST_NAME_ID = 2**63 - 1  # of Arrow and data frames
+LARGEST_NAME_ID = 2**63 - 1  # largest integer of Arrow and data frames
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -52,8 +52,8 @@ def read_jsonl(where: Input, *, encoding: str = "utf-8", strict: bool = False) -
     annotated.
 
     A partial annotation (`Document.partial`) has two more keys: ``"annotated_labels": ["PER", "LOC"]`` lists the labels
-    whose names are all marked, and ``"unannotated": [{"start", "end", "tags": "?"}]`` lists the undecided ranges. All
-    other keys become `Document.fields`, as do the tokens and an id that is not a string.
+    of which all entities are annotated, and ``"unannotated": [{"start", "end", "tags": "?"}]`` lists the undecided
+    ranges. All other keys become `Document.fields`, as do the tokens and an id that is not a string.
 
     Three problems are logged as warnings: lone surrogates are replaced by U+FFFD; of nested entities only the outermost
     are read; and if the value of ``entities`` is not a list, it becomes a field.
@@ -106,7 +106,7 @@ def records_of(
 def _lines_of(
     stream: IO[bytes], source: Source, encoding: str, first: int, warnings: ParseWarnings
 ) -> Iterator[Document | Failure]:
-    is_logged = False  # the replacement of bytes
+    is_logged = False  # whether the replacement of invalid bytes has been logged
     for number in count(first):
         line = stream.readline(MAX_LINE_CHARS)
         place = f"{source.name}:{number}"
@@ -127,7 +127,7 @@ def _lines_of(
                 yield Failure(FormatError(f"{place}: {what}; {remedy}"))
                 continue
             if not is_logged:
-                logger.warning("%s: %s; it and all further ones are replaced by U+FFFD", place, what)
+                logger.warning("%s: %s; all invalid bytes of the file are replaced by U+FFFD", place, what)
             text, is_logged = line.decode(encoding, "replace").rstrip("\r\n"), True
         text = text.removeprefix("\ufeff") if number == 1 else text
         yield _record(text, number, f"{source.id}#{number}", warnings)
@@ -296,9 +296,9 @@ def _sentences(tokens: Any) -> list[list[str]]:
 
 
 def _entities(items: list[Any], text: str) -> tuple[list[Entity], list[str]]:
-    """Check the entities of a JSON record, and return the entities that are not inside another entity.
+    """Check the entities of a JSON record, and leave out entities that lie inside another entity.
 
-    Return the remaining entities and a list of warnings.
+    Return the remaining entities, and a list of warnings.
     """
     unsorted = [_entity(i, item, text) for i, item in enumerate(items)]
     entities: list[Entity] = []

@@ -1,4 +1,4 @@
-"""Label Studio's JSON: tasks with annotations of people and predictions of models.
+"""Label Studio's JSON: tasks with annotations by people and predictions by models.
 
 Format: https://labelstud.io/guide/task_format; predictions to import: https://labelstud.io/guide/predictions; JSON_MIN,
 the flat export: https://labelstud.io/guide/export.
@@ -30,8 +30,8 @@ def read_label_studio(where: Input, *, encoding: str = "utf-8", strict: bool = F
     The text is ``data["text"]`` or the only string in ``data``; the rest of ``data`` becomes `Document.fields`. The id
     is ``data["id"]`` or the id of the task. If a task has several annotations, the ground truth is read, or the last
     annotation that was not cancelled; an empty result means that there is no name. In a task without annotation the
-    last prediction is read as a proposal. Regions that are not labels are omitted. Offsets count characters, or UTF-16
-    units if only these match the text of a region.
+    last prediction is read as a proposal. Regions that do not label text are omitted. Offsets count characters, or
+    UTF-16 units if only these match the text of a region.
 
     Args:
         where: A file, folder, glob pattern, ``"-"`` or stream (`sources`). A file is one list and is held in memory.
@@ -194,7 +194,7 @@ def write_label_studio(
         annotations: Write the entities of annotated documents as finished annotations instead of predictions.
         from_name: Name of the project's Labels control.
         to_name: Name of the project's Text control.
-        model: Name of the model of predictions.
+        model: Name of the model that made the predictions.
     """
     put, before = utf8(stream), "[\n"
     for document in documents:

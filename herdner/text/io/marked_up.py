@@ -13,7 +13,7 @@ from herdner.text.document import Document
 from herdner.text.io.pages import html_text
 from herdner.text.io.source import FormatError, Input, Source, open_bytes, read_chunks, sources
 
-MAX_MARKDOWN_CHARACTERS = 1 << 24  # the parser takes about a hundred times as many bytes
+MAX_MARKDOWN_CHARACTERS = 1 << 24  # the parser needs about 100 bytes of memory for each character
 MAX_DOCX_BYTES = 1 << 27
 MAX_DOCX_MEMBERS = 10_000
 MAX_XML_BYTES = 1 << 24

@@ -44,7 +44,7 @@ def read_html(where: Input, *, encoding: str = "utf-8") -> Iterator[Document]:
         encoding: Encoding of the files.
 
     Yields:
-        A document for each page with text; `Document.source_map` maps it to characters of the page.
+        A document for each page with text; `Document.source_map` maps the characters of the text to those of the page.
 
     Raises:
         FormatError: A page cannot be read or is too long.

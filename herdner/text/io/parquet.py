@@ -94,15 +94,15 @@ def read_rows(
 ) -> Iterator[Document | Failure]:  # fmt: skip
     """Read the documents in some row groups of a Parquet file.
 
-    The column ``entities``, if it is a list, contains names; other columns become `Document.fields`. The text of a row
-    whose text is null is empty.
+    The column ``entities`` contains the entities, if its values are lists; other columns become `Document.fields`. A
+    null text becomes an empty text.
 
     Args:
         stream: A Parquet file.
         source: The file, for messages and ids.
         column: Name of the column of texts.
         groups: Indices of the row groups.
-        first: Number of their first row in the file.
+        first: Number of the first row of these row groups in the file, from 1.
         strict: Raise an error instead of logging a warning.
         id_column: Name of the column of ids; None: ``id``, if there is such a column.
 
@@ -223,7 +223,8 @@ def _write(
 ) -> None:
     """Write documents to a Parquet file in row groups of about `GROUP_CHARACTERS`.
 
-    The function ``table_of`` converts the documents of a row group, and gets the schema of the first one.
+    The function ``table_of`` converts the documents of a row group to a table. Its second argument is the schema of the
+    first row group, or None for the first row group itself.
     """
     writer: pq.ParquetWriter | None = None
     try:
@@ -255,7 +256,7 @@ def _groups(documents: Iterable[Document]) -> Iterator[list[Document]]:
 
 
 def _table(group: Sequence[Document], schema: pa.Schema | None, column: str) -> pa.Table:
-    """Convert documents to a table with the schema, or with a schema of their own if there is none yet."""
+    """Convert documents to a table with the given schema, or with a schema for these documents if it is None."""
     rows = [table_cells(document, column) for document in group]
     names = list(dict.fromkeys(name for row in rows for name in row)) or ["id", column, ENTITIES_COLUMN]
     if schema is not None and (unknown := [name for name in names if name not in schema.names]):
@@ -299,9 +300,10 @@ def _original_column(name: str, values: Sequence[object], group: Sequence[Docume
 def _new_column(
     name: str, values: Sequence[object], group: Sequence[Document], type: pa.DataType | None, column: str
 ) -> pa.Array:
-    """Return a column of values, whose type is the first of these that is known: ``type``, the original one, their own.
+    """Return a column of values with the type ``type``.
 
-    Raise `ValueError` if the values have several types.
+    If ``type`` is None, use the type of the original column or, if there is none, the type of the values. Raise
+    `ValueError` if the values have several types.
     """
     if name == ENTITIES_COLUMN:
         has_source = any(document.source_map is not None for document in group)

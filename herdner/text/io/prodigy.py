@@ -40,8 +40,8 @@ def read_prodigy(where: Input, *, encoding: str = "utf-8", strict: bool = False)
     A task that was accepted, or that has "spans" but no "answer", is annotated. A task that was rejected, ignored or
     not yet seen is not annotated. Accepted answers about single spans ("_view_id": "ner", written by ``ner.teach``)
     annotate only these spans; all other tokens are unannotated (`Document.partial`). Spans that a relation "COREF"
-    joins are mentions of one name. The id is ``meta["id"]``, or the line number. Other relations, and other keys except
-    hashes and names of sessions, become `Document.fields`. Tokens are not read.
+    joins are mentions of one name. The id is ``meta["id"]``, or the file and line number. Other relations, and other
+    keys except hashes and names of sessions, become `Document.fields`. Tokens are not read.
 
     Args:
         where: A file, folder, glob pattern, ``"-"`` or stream (`sources`).
@@ -76,7 +76,7 @@ def _document(record: ToolRecord) -> Document:
 
 
 def _names_of(relations: object) -> tuple[dict[str, str], object]:
-    """Return a key of the name of each span that has a relation "COREF", and all other relations."""
+    """Return a dict from the key of each span with a relation "COREF" to the key of its name, and other relations."""
     if not isinstance(relations, list):
         return {}, relations
     pairs: list[tuple[str, str]] = []
@@ -110,10 +110,7 @@ def _spans_of(items: list[Any], names: dict[str, str], warn: Warn) -> Iterator[M
 
 
 def _with_unannotated_rest(document: Document) -> Document:
-    """Mark the text outside entities as unannotated.
-
-    Characters that may share a token with an entity are excepted.
-    """
+    """Mark the text outside entities as unannotated, except characters that may share a token with an entity."""
     ranges, last, text = list[UnannotatedRange](), 0, document.text
     for start, end in [*((e.start, e.end) for e in document.entities), (len(text),) * 2]:
         while last and last < start and not text[last].isspace():

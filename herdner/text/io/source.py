@@ -144,7 +144,7 @@ _MAGIC = {
     "xz": re.compile(rb"\xfd7zXZ\x00"),
     "zstd": re.compile(rb"[\x28\x22-\x28]\xb5\x2f\xfd"),
 }
-HEAD_BYTES = 10  # longest magic number
+HEAD_BYTES = 10  # length of the longest magic number
 
 
 def strip_compression_suffix(name: str) -> str:
@@ -194,7 +194,7 @@ def create_file(path: str | os.PathLike[str]) -> Generator[Any, None, None]:
     """Open a file for writing by `atomic_write`, so that the file appears only when it is complete.
 
     Args:
-        path: Path of the file. An extension of compression such as ".gz" compresses it.
+        path: Path of the file. The file is compressed if the path has an extension such as ".gz".
 
     Yields:
         A binary stream.
@@ -278,7 +278,7 @@ def open_bytes(source: Source) -> Generator[Any, None, None]:
 
 
 def _is_damage(kind: str, error: Exception) -> bool:
-    """Return whether an exception means that a compressed file is damaged or truncated."""
+    """Return whether an exception shows that a compressed file is damaged or truncated."""
     if isinstance(error, EOFError | zlib.error | lzma.LZMAError):
         return True
     return isinstance(error, _zstd().ZstdError if kind == "zstd" else OSError) and getattr(error, "errno", None) is None
@@ -314,7 +314,7 @@ def read_chunks(source: Source, encoding: str = "utf-8") -> Iterator[str]:
     n_bytes, n_lines, first = 0, 0, True
     with open_bytes(source) as stream:
         while True:
-            data = stream.read1(CHUNK_BYTES)  # what is there: a pipe need not fill a chunk
+            data = stream.read1(CHUNK_BYTES)  # the available bytes, without waiting until a pipe fills a chunk
             if not n_bytes:
                 check_text(source, data)
             try:
@@ -325,7 +325,7 @@ def read_chunks(source: Source, encoding: str = "utf-8") -> Iterator[str]:
                     yield valid.removeprefix("\ufeff") if first else valid
                     remedy = f"name the encoding of the file, as in --encoding {_guess(error, encoding, n_bytes)}"
                     raise FormatError(f"{source.name}:{message}; expected {encoding}, or {remedy}") from error
-                logger.warning("%s:%s; it and all further ones are replaced by U+FFFD", source.name, message)
+                logger.warning("%s:%s; all invalid bytes of the file are replaced by U+FFFD", source.name, message)
                 decoder.errors = "replace"
                 text = decoder.decode(data, final=not data)
             n_bytes += len(data)

@@ -33,9 +33,9 @@ CONTROLS = re.compile(r"\r(?!\n)|[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")  # char
 def write_conll(documents: Iterable[Document], stream: IO[Any], *, scheme: Scheme = "iob2") -> None:
     """Write documents in CoNLL columns: a token, a TAB and a tag on each line.
 
-    A blank line follows each sentence, and ``-DOCSTART-`` separates documents. A document without annotation is written
-    with the tag O, and a document without words is left out. Entities that begin or end within tokens, or continue in
-    the next sentence, are logged as a warning, because they change.
+    A blank line follows each sentence, and ``-DOCSTART-`` separates documents. All tokens of a document without
+    annotation get the tag O, and a document without tokens is left out. A warning reports entities that tags cannot
+    represent exactly: those that begin or end within a token, or that cross a sentence border.
 
     Args:
         documents: The documents; proposals are written like annotations.
@@ -184,7 +184,7 @@ def original_id(document: Document) -> object:
 def entity_record(entity: Entity) -> dict[str, Any]:
     """Return an entity as a dict for JSON and Arrow. The confidence is rounded to six decimals.
 
-    The key "name_id" is left out if the entity belongs to no name.
+    The key "name_id" is left out if the `name_id` is None.
     """
     confidence = None if entity.confidence is None else round(float(entity.confidence), 6)
     record = {
@@ -246,8 +246,8 @@ def write_spacy(documents: Iterable[Document], stream: IO[Any]) -> None:
 
     ``doc.text`` equals the document's text.
 
-    White space between tokens other than one space becomes a white space token, as in spaCy's tokenizer. The number of
-    an entity's name becomes ``ent.ent_id_``.
+    White space between tokens other than one space becomes a white space token, as in spaCy's tokenizer. The `name_id`
+    of an entity becomes ``ent.ent_id_``.
 
     Args:
         documents: The documents; all are held in memory.
@@ -374,20 +374,23 @@ def _check_tokens(document: Document) -> None:
 
 
 def _warn_of_borders(document: Document, *, within_sentences: bool) -> None:
-    """Log the number of entities that change because tags cannot split tokens (and, if required, cross sentences)."""
+    """Log a warning with the number of entities that do not begin and end at token borders.
+
+    If ``within_sentences`` is set, log also the number of entities that cross a sentence border.
+    """
     starts, ends = document.token_starts, document.token_ends
     spans = document.spans or ()
     exact = {(int(starts[span.start]), int(ends[span.end - 1])) for span in spans}
     if n_changed := sum((entity.start, entity.end) not in exact for entity in document.entities):
         logger.warning(
-            "document %r: entities whose borders are not borders of tokens: %d; they are widened to whole tokens, or"
-            " left out if they share all tokens with others", document.id, n_changed,
+            "document %r: entities that begin or end within a token: %d; they are widened to whole tokens, or left out"
+            " if other entities cover all their tokens", document.id, n_changed,
         )  # fmt: skip
     offsets = document.sentence_offsets
     sentences = [np.searchsorted(offsets, [span.start, span.end - 1], side="right") for span in spans]
     if within_sentences and (n_split := sum(int(first) != int(last) for first, last in sentences)):
         logger.warning(
-            "document %r: entities that continue in the next sentence: %d; each sentence contains one part",
+            "document %r: entities that cross a sentence border: %d; they are split at the border",
             document.id, n_split,
         )  # fmt: skip
 

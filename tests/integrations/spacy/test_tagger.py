@@ -429,7 +429,9 @@ def test_labels_of_ontonotes(nlp):
     component = spacy.blank("en").add_pipe("herdner", config={"model": "en_core7", "labels": "ontonotes"})
     ontonotes = {"GPE", "LOC", "NORP", "ORG", "PERSON", "DATE", "MONEY"}
     assert set(component.labels) <= ontonotes
-    with pytest.raises(ComponentError, match="labels must be new names of labels or ontonotes, got 'onto'"):
+    with pytest.raises(
+        ComponentError, match="labels must be a dict from labels to their new names, or ontonotes, got 'onto'"
+    ):
         pipeline(labels="onto")
 
 

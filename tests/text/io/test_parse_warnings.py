@@ -31,7 +31,7 @@ def jsonl(*entities: tuple[int, int, str]) -> str:
 DOUBTS = [
     ("ieer", ieer(f"a\n{PER}{PER}Ada<e_enamex> Lee<e_enamex>"), 4, "a span marked inside another", 1, ["PER Ada Lee"]),
     ("ieer", ieer(f"{PER} <e_enamex>{PER}Ada<e_enamex>"), 3, "a span without text", 1, ["PER Ada"]),
-    ("ieer", ieer("<b_enamex>Ada<e_enamex>"), 3, "a span without a type, read as ENAMEX", 1, ["ENAMEX Ada"]),
+    ("ieer", ieer("<b_enamex>Ada<e_enamex>"), 3, "a span without a type is read as ENAMEX", 1, ["ENAMEX Ada"]),
     ("ieer", ieer("<b_enamex type=PERSON>Ada\n<e_"), 3, "mark-up that IE-ER does not define", 2, []),
     ("ieer", "<DOC>\n<TEXT>\na\n</TEXT>\n<TEXT>\nb\n</TEXT>\n</DOC>\n", 5, "a second <TEXT> is not read", 1, []),
     ("conll", "a\tI-X\nb\tO\nc\tB-X\nd\tB-X\n", 1, "a name begins with I-", 1, ["X a", "X c", "X d"]),
@@ -108,8 +108,12 @@ def docbin(*tokens: tuple[int, str]) -> bytes:
 @pytest.mark.parametrize(
     ("tokens", "what", "found"),
     [
-        ([(2, ""), (1, "PER")], "a token that continues no name begins one", ["PER Ada"]),
-        ([(3, ""), (3, "PER")], "a token in a name without a label is read as outside", ["PER Ada"]),
+        (
+            [(2, ""), (1, "PER")],
+            "a token marked as inside an entity follows no entity with its label; it begins an entity",
+            ["PER Ada"],
+        ),
+        ([(3, ""), (3, "PER")], "an entity token without a label is read as a token outside entities", ["PER Ada"]),
     ],
 )
 def test_a_dubious_docbin_gives_a_warning(tokens, what, found, caplog):

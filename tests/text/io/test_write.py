@@ -128,7 +128,7 @@ def test_spacy_keeps_text_and_entities(document):
 def test_every_format_writes_what_the_registry_says():
     for name, entry in FORMATS.items():
         if entry.write is None:
-            with pytest.raises(ValueError, match=f"no format '{name}' to write; expected one of conll, "):
+            with pytest.raises(ValueError, match=f"cannot write the format '{name}'; expected one of conll, "):
                 written([RAIN], name)
         else:
             stream = io.BytesIO()

@@ -27,7 +27,7 @@ export function drawLinks(column, resting) {
   }
 }
 
-/** Joins links between tokens to links between names: those of one pair of names and one rule become one, with the sum of their log-potentials. */
+/** Merges links between tokens into links between names: all links of one rule between two names become one link, whose log-potential is their sum. */
 function joinLinks(column) {
   const owner = new Map();
   for (const mark of column.marks) for (let i = mark.span.start; i < mark.span.end; i++) owner.set(i, mark);
@@ -52,7 +52,7 @@ function joinLinks(column) {
   return [...joined.values()];
 }
 
-/** Moves the curves to the present positions of the names. */
+/** Moves the curves to the current positions of the names. */
 export function placeLinks(column, links) {
   const origin = column.svg.getBoundingClientRect();
   const boxes = new Map();

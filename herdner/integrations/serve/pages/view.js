@@ -9,7 +9,7 @@ export const percent = (value) => `${(100 * value).toFixed(value > 0.9995 || val
 export const signed = (value) => `${value < 0 ? "−" : "+"}${Math.abs(value).toFixed(2)}`;
 const same = (a, b) => a.start === b.start && a.end === b.end && a.label === b.label;
 
-/** Returns a function from the offset of a code point, as the service counts, to that of a UTF-16 unit. */
+/** Returns a function that converts offsets in code points, as the service counts, to offsets in UTF-16 units. */
 function units(text) {
   if (!/[\ud800-\udfff]/.test(text)) return (i) => i;
   const starts = [0];

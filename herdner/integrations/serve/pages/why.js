@@ -27,7 +27,7 @@ export function why(mark, ask, labels) {
   fill();
 }
 
-/** Fills in the position among the mentions of the name, and buttons that go to the mentions before and behind. */
+/** Shows the number of the mention among the mentions of its name, with buttons that go to the previous and the next mention. */
 function fillMentions(mark, go) {
   const place = document.getElementById("mentions");
   const same = mentions(mark);

@@ -55,7 +55,7 @@ function addLink(svg, a, b) {
   return { path, a, b };
 }
 
-/** Moves the curves to the present positions of the mentions. */
+/** Moves the curves to the current positions of the mentions. */
 function placeLinks(text, links = text.links) {
   const origin = text.svg.getBoundingClientRect();
   const shapes = links.map(({ a, b }) => curve(a.getClientRects()[0], b.getClientRects()[0], origin));
