@@ -21,6 +21,7 @@ from rich.console import Console
 from train_en import NAMES, card, fit, measured_documents, shipped_lexicon, training_documents
 
 from herdner.corpora.formats import read_documents
+from herdner.crf.link_rules import Company
 from herdner.crf.templates import linear_chain_template, skip_chain_template
 from herdner.evaluation.scores import evaluate
 from herdner.ner.features import default_plan
@@ -84,7 +85,7 @@ def main(
     # IOB2 has 15 tags and IOBES 29, with which tagging is several times slower.
     tagger = Tagger(
         plan, lexicon, scheme="iob2", c2=c2, max_iterations=iterations, n_folds=folds,
-        templates=(linear_chain_template(), skip_chain_template()),
+        templates=(linear_chain_template(), skip_chain_template(), skip_chain_template(Company())),
     )  # fmt: skip
     fit(tagger, found, console)
     model = of_size(tagger.model_, largest)

@@ -193,7 +193,7 @@ def test_maps_that_are_none_are_refused(numbers):
 
 def test_tags_are_the_same_bit_for_bit_and_confidences_are_not(tagger, raw, monkeypatch):
     # Short forms take the label of a full name by its confidence, which is calibrated.
-    monkeypatch.setattr("herdner.ner.streams.relabel_short_forms", lambda document: document)
+    monkeypatch.setattr("herdner.ner.identity.short_forms.relabel_short_forms", lambda document: document)
     for document in news("dev"):
         one, other = tagger.tag(document), raw.tag(document)
         assert one.tags == other.tags
