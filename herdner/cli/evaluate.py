@@ -114,12 +114,12 @@ _NOT_WITH = {
 
 def _check_no_model_options(context: typer.Context, option: str) -> None:
     """Raise a usage error if an option is set that cannot be combined with --predictions or --compare."""
-    advice = (
-        "; write MODEL@BACKEND:KEY=VALUE" if option == "compare" else ", which scores a file; leave out one of them"
-    )
+    advice = ", which scores a file; leave out one of them" if option == "predictions" else "; leave out one of them"
     for name in _NOT_WITH[option]:
         if is_set(context, name):
-            raise UsageError(f"--{name.strip('_')}: cannot be combined with --{option}{advice}")
+            described = option == "compare" and name in ("model", "backend", "set_")
+            remedy = "; write MODEL@BACKEND:KEY=VALUE" if described else advice
+            raise UsageError(f"--{name.strip('_')}: cannot be combined with --{option}{remedy}")
 
 
 def _score_predictions(

@@ -134,11 +134,12 @@ def _check_counts(plan: Plan) -> None:
         check_integer(getattr(plan, name), name, least)
     if plan.n_sweeps > MOST_SWEEPS:
         raise ValueError(f"n_sweeps must be at most {MOST_SWEEPS}, not {plan.n_sweeps}; use several runs (n_chains)")
-    for name, most in (("n_chains", MOST_CHAINS), ("n_threads", MOST_THREADS)):
+    for name, most, advice in (
+        ("n_chains", MOST_CHAINS, "run the plan with several seeds"),
+        ("n_threads", MOST_THREADS, "None uses all processors"),
+    ):
         if (getattr(plan, name) or 0) > most:
-            raise ValueError(
-                f"{name} must be at most {most}, not {getattr(plan, name)}; run the plan with several seeds"
-            )
+            raise ValueError(f"{name} must be at most {most}, not {getattr(plan, name)}; {advice}")
     if plan.burn_in and plan.burn_in >= plan.n_sweeps:
         raise ValueError(
             f"burn_in must be below n_sweeps, {plan.n_sweeps}, not {plan.burn_in}; raise n_sweeps or lower burn_in"

@@ -116,7 +116,7 @@ class PseudonymMap:
                 f"{name.text!r} ({name.label}) has the entries `{earlier.pseudonym}` and `{name.pseudonym}`; remove one"
             )
         self.names.append(name)
-        for form, pseudonym in (*name.forms.items(), *name.words.items()):
+        for form, pseudonym in ((name.text, name.pseudonym), *name.forms.items(), *name.words.items()):
             self.connect(pseudonym, form)
 
     def pseudonym_of(self, label: str, text: str, key: str, form: str, proposals: Proposals) -> str:

@@ -335,7 +335,9 @@ def _entity(i: int, item: Any, text: str) -> Entity:
     if type(start) is not int or type(end) is not int or not 0 <= start < end <= len(text):
         raise ValueError(f"entity {i} is {start}..{end}; expected 0 <= start < end <= {len(text)}, the text's length")
     if confidence is not None and (type(confidence) not in (int, float) or not abs(confidence) <= LARGEST_CONFIDENCE):
-        raise ValueError(f"the confidence of entity {i} is {confidence!r:.40}; expected a number from 0 to 1")
+        raise ValueError(
+            f"the confidence of entity {i} is {confidence!r:.40}; expected a number of at most {LARGEST_CONFIDENCE:g}"
+        )
     if name_id is not None and (type(name_id) is not int or not 0 <= name_id <= LARGEST_NAME_ID):
         raise ValueError(f"the name_id of entity {i} is {name_id!r:.40}; expected an integer from 0")
     confidence = None if confidence is None else float(confidence)

@@ -53,6 +53,7 @@ def form(pseudonym: str, original: str) -> dict[str, str]:
     ("change", "message"),
     [
         (lambda d: d["names"][1]["forms"].append(form("Person 1", "Bo")), "stands for 'Ana Rivera' and for 'Bo'"),
+        (lambda d: d["names"][1].update(pseudonym="Person 1"), "`Person 1` stands for 'Ana Rivera' and for "),
         (lambda d: d["names"].append({**d["names"][0], "pseudonym": "X 9"}), "has the entries `Person 1` and `X 9`"),
         (lambda d: d["names"][0]["forms"].append(form("X 7", "Rivera")), "has the pseudonyms `Person 1b` and `X 7`"),
         (lambda d: d["names"][0]["forms"].append(form(" ", "X")), "name 0"),
