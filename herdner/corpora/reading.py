@@ -116,7 +116,7 @@ def convert(
     core_labels: bool = False,
     **options: Any,
 ) -> int:
-    """Convert the documents of the file and format in ``source`` to another format.
+    """Convert the documents in ``source``, a pair of a file and its format, to another format.
 
     Args:
         source: The file and its format.

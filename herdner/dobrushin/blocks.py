@@ -322,7 +322,7 @@ def query_answers(questions: Sequence[InfluenceQuery]) -> Floats:
 
 
 def _exceeds_doubles(low: Floats, high: Floats, tables: Floats, possible: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Return a mask bool[N] of the queries whose range of log-potentials exceeds the precision of doubles.
+    """Return a mask bool[N] of the queries whose log-potentials span too wide a range for double precision.
 
     In queries with a large range, states with a negligible weight everywhere in the box are first removed in place.
     """

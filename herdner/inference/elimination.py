@@ -209,7 +209,7 @@ class BucketTree:
                 waiting[position[separator[-1]]].append((-1 - place, separator))
 
     def _combined_factors(self, numbers: list[int], most_rows: int) -> list[tuple[int, tuple[int, ...]]]:
-        """Merge the factors of a bucket into few tables; each merged table has at most ``most_rows`` cells.
+        """Merge the factors of a bucket into few tables of at most ``most_rows`` rows.
 
         Returns:
             Index in ``factors`` and scope of each new table; the scope is sorted like the separator of a bucket.

@@ -117,7 +117,7 @@ def remove_shared_arrays(
     theirs = _shipped_arrays(model, names)
     shared = {name: array for name, array in theirs.items() if name in arrays and np.array_equal(arrays[name], array)}
     if not shared:
-        raise ValueError(f"no array of the lexicon equals that of the model {model!r}; omit `shared_lexicon`")
+        raise ValueError(f"the lexicon and the model {model!r} have no array in common; omit `shared_lexicon`")
     value = {"model": model, "arrays": sorted(shared), "checksum": checksum({}, shared)}
     return value, {name: array for name, array in arrays.items() if name not in shared}
 

@@ -81,7 +81,7 @@ class Recaser:
         return replace(document, tokens=tokens)
 
     def _words(self, tokens: Sequence[str]) -> tuple[list[str], set[str]]:
-        """Return each token in its most frequent case, and the set of unknown words, converted to lower case."""
+        """Return the tokens, each in its most frequent case, and the set of lower-cased unknown words."""
         lower = list(dict.fromkeys(token.lower() for token in tokens))
         forms = lower, [_capitalise(word) for word in lower], [word.upper() for word in lower]
         is_usual = [self._is_usual(words) for words in forms]

@@ -55,7 +55,7 @@ def test_only_equal_arrays_are_shared(model: TaggerModel) -> None:
     other = replace(model, lexicon=replace(model.lexicon, vectors=None))
     header = read_model(io.BytesIO(saved(other, shared_lexicon="en"))).header
     assert header["shared_lexicon"]["arrays"] == ["word_classes_keys", "word_classes_values"]
-    with pytest.raises(ValueError, match="no array of the lexicon equals that of the model 'en'"):
+    with pytest.raises(ValueError, match="the lexicon and the model 'en' have no array in common"):
         saved(replace(model, lexicon=Lexicon()), shared_lexicon="en")
     with pytest.raises(ValueError, match=r"must be one of .*, got 'none'"):
         saved(model, shared_lexicon="none")

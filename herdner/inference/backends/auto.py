@@ -176,7 +176,7 @@ class Auto:
         )
 
     def _better_log_z(self, propagated: Result | None, has_converged: bool, estimated: Result) -> Result:
-        """Return the estimate of annealed importance sampling, unless its interval is wide and messages converged."""
+        """Return log Z of belief propagation if it converged and the interval is wide, else the sampled log Z."""
         assert estimated.log_z_interval is not None
         low, high = estimated.log_z_interval
         width = f"an interval of width {high - low:.2g}"

@@ -242,7 +242,7 @@ def _gather(client: Client, job: TagJob, manifest: Manifest) -> CollectionNames:
 def _inputs_of(
     manifest: Manifest, parts: Iterable[tuple[int, OutputPart]]
 ) -> list[tuple[int, OutputPart, dict[str, str]]]:
-    """Return the index of each part, the part, and the format of each of its input files."""
+    """Return a tuple for each part: its index, the part itself, and the formats of its input files."""
     formats = {file.path: file.format for file in manifest.inputs}
     return [(index, part, {piece.path: formats[piece.path] for piece in part.slices}) for index, part in parts]
 

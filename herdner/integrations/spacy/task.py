@@ -77,7 +77,7 @@ class NoiseModel:
         return np.log(probabilities)
 
     def outside_scores(self, n_labels: int) -> Floats:
-        """Return log-potentials of a token outside all spans: one per label, and the last one for "not an entity"."""
+        """Return the log-potentials of tokens outside all spans; the last entry is for the outcome "not an entity"."""
         return np.log(np.append(np.full(n_labels, self.missed / n_labels), 1 - self.missed))
 
     def parser_scores(self, probabilities: Floats) -> Floats:

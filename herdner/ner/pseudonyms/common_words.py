@@ -37,7 +37,7 @@ class CommonWords:
         return cls(_LowerWords(lexicon), _CalendarWords(lexicon))
 
     def __contains__(self, word: str) -> bool:
-        """Return whether a word in lower case is common.
+        """Return whether ``word``, which must be in lower case, is a common word.
 
         Args:
             word: The word.

@@ -23,7 +23,7 @@ NOUNS: Mapping[str, str] = {
 
 
 def noun(label: str) -> str:
-    """Return the first word of the numbered pseudonyms of a label, such as "Person".
+    """Return the noun of the numbered pseudonyms of a label: "Person" for PER, as in "Person 3".
 
     Args:
         label: Entity type or kind of identifier.

@@ -354,7 +354,7 @@ def _check_name(i: int, item: Any) -> MappedName:
 
 
 def _form(pair: Any) -> tuple[str, str] | None:
-    """Return the form and the pseudonym in an entry of a map file, or None if the entry is invalid."""
+    """Return a form of a name and its pseudonym from an entry of a map file, or None if the entry is invalid."""
     values = cast(dict[str, Any], pair) if isinstance(pair, dict) else {}
     form, pseudonym = values.get("original"), values.get("pseudonym")
     return (form, pseudonym) if _is_text(form) and _is_text(pseudonym) else None  # pyright: ignore[reportReturnType]

@@ -161,7 +161,7 @@ class Restorer:
         return best, originals[match] if match in originals else _copy_spacing(match, *next(iter(originals.items())))
 
     def _may_grow(self, token: str, node: dict[str, Any], is_first: bool) -> bool:
-        """Return True if the next chunk may extend the last token of a text to a token that ``node`` contains."""
+        """Return True if the next chunk could lengthen the last token, ``token``, to one that ``node`` contains."""
         if token.isspace():
             return not is_first and " " in node and len(token) <= MAX_SPACES
         return len(token) <= self._longest and is_joined(token + "a", len(token))

@@ -53,7 +53,8 @@ def write_conll(documents: Iterable[Document], stream: IO[Any], *, scheme: Schem
             continue
         if document.partial is not None and document.partial.annotated_labels is not None:
             raise ValueError(
-                f"document {document.id!r}: columns cannot represent which labels are annotated; write JSON lines"
+                f"document {document.id!r}: the column format cannot represent which labels are annotated;"
+                " write JSON lines"
             )
         _check_tokens(document)
         _warn_of_borders(document, within_sentences=True)
