@@ -67,10 +67,12 @@ class Inference:
             options: Options of the named backend, or of sum-product if ``backend`` is None.
 
         Raises:
-            ValueError: The backend, one of its options, a known name or the bias is invalid.
+            ValueError: The backend, one of its options, a known name, the bias or the confidence is invalid.
         """
         if not isfinite(name_bias):
             raise ValueError(f"`name_bias` must be a finite number, got {name_bias}")
+        if min_confidence is not None and not 0 <= min_confidence <= 1:
+            raise ValueError(f"`min_confidence` must be between 0 and 1, or None, got {min_confidence!r}")
         if min_confidence_of not in get_args(ConfidenceOf):
             raise ValueError(f"`min_confidence_of` must be 'name' or 'mention', got {min_confidence_of!r}")
         if backend is not None or options:

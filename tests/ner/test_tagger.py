@@ -344,6 +344,9 @@ def test_a_name_is_kept_or_removed_with_all_its_mentions(tagger):
     assert len(kept.entities) == sum(len(name.mentions) for name in expected)
     with pytest.raises(ValueError, match="`min_confidence_of` must be 'name' or 'mention', got 'word'"):
         tagger.tag(text, min_confidence=middle, min_confidence_of="word")
+    for wrong in (5, -0.1, float("nan")):
+        with pytest.raises(ValueError, match="`min_confidence` must be between 0 and 1, or None, got"):
+            tagger.tag(text, min_confidence=wrong)
 
 
 def test_lists_of_tokens_are_documents(tagger):

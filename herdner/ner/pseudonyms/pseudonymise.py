@@ -49,12 +49,15 @@ def pseudonymise(
     Raises:
         ModelError: The model does not exist or is invalid.
         MissingExtra: A library is not installed (extra ``pseudonyms``).
+        TypeError: ``source`` is neither a text nor a document, or ``names`` is not a map.
         ValueError: The style needs a key, or the key is too short.
     """
-    tagger = model if isinstance(model, Tagger) else load(model)
     names = PseudonymMap() if names is None else names
+    if not isinstance(names, PseudonymMap):  # pyright: ignore[reportUnnecessaryIsInstance]  # a public function
+        raise TypeError(f"`names` must be a PseudonymMap or None, got {type(names).__name__}")
+    tagger = model if isinstance(model, Tagger) else load(model)
     work = make_pseudonymiser(names, tagger, key=key, identifiers=identifiers, seed=seed)
-    document = tagger.tag(source, name_bias=RECALL_BIAS * recall) if isinstance(source, str) else source
+    document = source if isinstance(source, Document) else tagger.tag(source, name_bias=RECALL_BIAS * recall)
     return work(document)
 
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from herdner.ner.pseudonyms.common_words import CommonWords
 from herdner.ner.pseudonyms.look_alikes import StyleName
 from herdner.ner.pseudonyms.pseudonym_map import PseudonymMap
+from herdner.ner.pseudonyms.pseudonymise import pseudonymise
 from herdner.ner.pseudonyms.realistic import Realistic
 from herdner.ner.pseudonyms.replacing import PseudonymisedDocument, Pseudonymiser
 from herdner.ner.pseudonyms.styles import KeyedHash, NumberedStyle
@@ -213,3 +214,14 @@ def test_ranges_outside_a_text_are_not_widened(start, end):
     assert widen("an Ada", 4, 5) == (3, 6)
     with pytest.raises(ValueError, match=f"of length 5, got {start} to {end}"):
         widen("a b c", start, end)
+
+
+@pytest.mark.parametrize("wrong", [None, 3, b"Ada Lovelace"])
+def test_other_values_than_texts_and_documents_are_refused(wrong) -> None:
+    with pytest.raises(TypeError, match="expected a text, a herdner Document"):
+        pseudonymise(wrong)
+
+
+def test_a_dict_is_no_map() -> None:
+    with pytest.raises(TypeError, match="`names` must be a PseudonymMap or None, got dict"):
+        pseudonymise("Ada", {"Ada": "Bob"})
