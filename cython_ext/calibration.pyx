@@ -41,9 +41,10 @@ def calibrated_log_odds(const double[::1] odds not None, const double[::1] chain
 
     The other arguments are the regressors and coefficients of `herdner.ner.calibration.Calibration`.
     """
-    cdef double with_links = linked[0], without_links = linked[1], constant = linked[2]
-    cdef double weight = unlinked[0], other_constant = unlinked[1], total
+    cdef double with_links, without_links, constant, weight, other_constant, total
     cdef Py_ssize_t i, n = odds.shape[0]
+    with_links, without_links, constant = tuple(linked)  # raises ValueError unless there are three
+    weight, other_constant = tuple(unlinked)
     require(chain_odds.shape[0] == n == extra_tokens.shape[0] == document_means.shape[0] == is_linked.shape[0]
             and is_certain.shape[0] == n == label_constants.shape[0], "each entity needs a value of each regressor")
     log_odds = np.empty(n)

@@ -592,7 +592,7 @@ class Tagger(Estimator):
         return top_weights(self._model, self._full_decoder, map(as_document, documents), top)
 
     def finder(self, names: NamesLike) -> Finder:
-        """Return a compiled `Finder` of known names for this model. The finder of each `Names` object is cached.
+        """Return a compiled ``Finder`` of known names for this model. The finder of each `Names` object is cached.
 
         Args:
             names: Known names in any form that `Names.of` accepts.

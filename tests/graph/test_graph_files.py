@@ -82,7 +82,7 @@ def test_what_is_wrong_is_told_in_one_line(tmp_path, changes, words) -> None:
 def test_other_files_are_refused(tmp_path) -> None:
     path = tmp_path / "g.npz"
     path.write_bytes(b"no archive")
-    with pytest.raises(GraphFileError, match=r"expected \.npz"):
+    with pytest.raises(GraphFileError, match=r"expected an \.npz file"):
         load_graph(path)
     np.savez_compressed(path, **GOOD)
     with pytest.raises(GraphFileError, match="compressed"):
