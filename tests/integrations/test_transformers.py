@@ -131,7 +131,10 @@ def test_wrong_use_is_one_clear_line():
     slow.is_fast = False
     for make, message in (
         (lambda: ConsistentClassifier(slow, look_up, LABELS), "must be a fast tokenizer"),
-        (lambda: ConsistentClassifier(Pieces(3, 20), look_up, LABELS, stride=18), "`stride` must be at least 0 and less than 18"),
+        (
+            lambda: ConsistentClassifier(Pieces(3, 20), look_up, LABELS, stride=18),
+            "`stride` must be at least 0 and less than 18",
+        ),
         (
             lambda: ConsistentClassifier(Pieces(), look_up, LABELS[:3], layer=SkipChainLayer(LABELS)),
             "the layer has the",

@@ -144,7 +144,7 @@ def test_a_table_takes_the_same_keys_as_the_check() -> None:
     ("hostile", "message"),
     [
         (replace(model(), plan=FeaturePlan(("word[0]",) * (MAX_TEMPLATES + 1))), "at most 2000 templates"),
-        (replace(model(), plan=FeaturePlan(("|".join(["word[0]"] * (MAX_ITEMS + 1)),))), "got 1 templates and 5001 items"),
+        (replace(model(), plan=FeaturePlan(("|".join(["word[0]"] * (MAX_ITEMS + 1)),))), "and 5001 items"),
         (model(n_entries=6), "a feature must have at most 5 weights, one for each tag, got 6"),
         (model(n_tables=21), "at most 20 link tables, got 21"),
         (model(n_tags=253, n_tables=1), "3 links of a mention"),
