@@ -11,7 +11,6 @@ are not stored again in the file.
 
 from __future__ import annotations
 
-import io
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
@@ -19,13 +18,13 @@ from typing import Annotated
 import typer
 from rich.console import Console
 from train_en import NAMES, card, fit, measured_documents, shipped_lexicon, training_documents
+from train_languages import of_size
 
 from herdner.corpora.formats import read_documents
 from herdner.crf.link_rules import Company
 from herdner.crf.templates import linear_chain_template, skip_chain_template
 from herdner.evaluation.scores import evaluate
 from herdner.ner.features import default_plan
-from herdner.ner.model import TaggerModel
 from herdner.ner.tagger import Tagger
 from herdner.text.document import Document
 from herdner.text.labels import rename_labels
@@ -43,17 +42,6 @@ AS_EN = {**{label: label for label in THREE}, "*": None}  # labels of `en`
 def three_of_seven(document: Document) -> Document:
     """Mark the other labels as not annotated in a document of a corpus with three labels."""
     return replace(document, partial=PartialAnnotation((), THREE))
-
-
-def of_size(model: TaggerModel, largest: float) -> TaggerModel:
-    """Remove the smallest weights, so that the file of the model has at most this number of megabytes."""
-    smallest = 0.01
-    while True:
-        pruned, file = replace(model, weights=model.weights.prune(smallest)), io.BytesIO()
-        pruned.save(file, weight_type="float16", shared_lexicon="en")
-        if len(file.getvalue()) <= 1e6 * largest:
-            return pruned
-        smallest *= 1.2
 
 
 def measure(tagger: Tagger, data: Path, tokenizer: Tokenizer) -> dict[str, object]:
@@ -88,7 +76,7 @@ def main(
         templates=(linear_chain_template(), skip_chain_template(), skip_chain_template(Company())),
     )  # fmt: skip
     fit(tagger, found, console)
-    model = of_size(tagger.model_, largest)
+    model = of_size(tagger.model_, largest, 1.2)
     scores = measure(Tagger.from_model(model), data, Tokenizer())
     console.print(scores)
     about = {

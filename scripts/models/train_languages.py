@@ -210,15 +210,18 @@ def settings(code: str) -> TokenizerSettings:
     return TokenizerSettings(code, sentences=SentenceRules())
 
 
-def of_size(model: TaggerModel, largest: float) -> TaggerModel:
-    """Remove the smallest weights, so that the file of the model has at most this number of megabytes."""
+def of_size(model: TaggerModel, largest: float, factor: float = 1.25) -> TaggerModel:
+    """Remove the smallest weights, so that the file of the model has at most this number of megabytes.
+
+    The threshold begins at 0.01, and is multiplied by ``factor`` until the file is small enough.
+    """
     smallest = 0.01
     while True:
         pruned, file = replace(model, weights=model.weights.prune(smallest)), io.BytesIO()
         pruned.save(file, weight_type="float16", shared_lexicon="en")
         if len(file.getvalue()) <= 1e6 * largest:
             return pruned
-        smallest *= 1.25
+        smallest *= factor
 
 
 def measure(tagger: Tagger, recipe: Recipe, data: Path) -> dict[str, Scores]:
