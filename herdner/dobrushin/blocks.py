@@ -108,9 +108,9 @@ class BlockInfluence:
         return at
 
     def step(self, p: Floats, block: int) -> Floats:
-        """Return the new bounds of the spans of ``block`` after a step that draws this block anew.
+        """Return the bounds of the spans of ``block`` after a step that redraws all variables of this block.
 
-        A bound limits the probability that two coupled runs differ at the span.
+        The bound of a span limits the probability that two coupled runs differ at the span.
 
         Args:
             p: float64[spans], bounds on the probability that the runs differ at each span.
@@ -125,7 +125,7 @@ class BlockInfluence:
         return np.minimum(np.bincount(row, self.values[at:end] * p[self.sources[at:end]], last - first), 1.0)
 
     def coupling_bounds(self, order: Iterable[int]) -> Floats:
-        """Return, for each span, an upper bound of its total variation distance from the target after a scan of blocks.
+        """Return an upper bound on the total variation distance of each span from the target after a scan of blocks.
 
         The distance is between the law of the span's joint state after the scan and its law under the target. The bound
         holds for every possible initial state.
@@ -190,7 +190,7 @@ def block_influence(graph: Graph, spans: Sequence[VariableSpan] = ()) -> BlockIn
 
 
 class _Block:
-    """One block of variables with its links, and bounds of its forward and backward sums.
+    """One block of variables with its links, and bounds on its forward and backward sums.
 
     The block tracks the variables that other blocks or spans depend on.
     """
@@ -299,7 +299,7 @@ class InfluenceQuery(NamedTuple):
 
 
 def query_answers(questions: Sequence[InfluenceQuery]) -> Floats:
-    """Return the answers to N queries, upper bounds on influences.
+    """Return the upper bound on the influence that each of N queries asks for.
 
     Args:
         questions: N queries.
@@ -341,7 +341,7 @@ def _exceeds_doubles(low: Floats, high: Floats, tables: Floats, possible: NDArra
 
 
 def _span(x: Floats) -> Floats:
-    """Return, for each query, the largest difference of finite numbers within one row of x [N, U, K], float64[N]."""
+    """Return, for each of N queries, the largest difference of finite numbers within a row of x [N, U, K]."""
     lowest = np.where(np.isneginf(x), np.inf, x).min(axis=2)
     return np.maximum(x.max(axis=2) - lowest, 0.0).max(axis=1)
 
@@ -396,7 +396,7 @@ def _assemble(blocks: Sequence[_Block], spans: Sequence[VariableSpan]) -> BlockI
 
 
 def _reach(block: _Block, distance_pairs: Sequence[tuple[float, float]]) -> Callable[[int, int, int], float]:
-    """Return a function f(entry, v, w), a bound on the probability that a difference at ``entry`` reaches v .. w.
+    """Return a function f(entry, v, w) that bounds the probability that a difference spreads from ``entry`` to v .. w.
 
     The difference is between the states of two coupled runs, and ``entry`` is the variable of the block where they
     differ first. The range v .. w includes both of its ends.

@@ -24,7 +24,7 @@ from herdner.graph.tables import TableGraph
 
 
 class Box(NamedTuple):
-    """Elementwise lower and upper bounds of an array of logarithms.
+    """Elementwise lower and upper bounds on an array of logarithms.
 
     Both are float64[.., K], with -inf <= low <= high < inf.
     """
@@ -292,11 +292,14 @@ def log_sums(x: Floats) -> Floats:
 
 
 def bounding_box(sums: Floats, reference: Int64s) -> Box:
-    """Return bounds on the log-sums of n variables for every state outside the range of variables, [n, K].
+    """Merge the bounds on log-sums for several states outside a range of variables; the result holds for all of them.
 
     Args:
         sums: float64[n, U, 2, K], from `chain_sums`. The upper log-sum of the reference state is shifted to 0.
         reference: int64[n], the reference state of each variable.
+
+    Returns:
+        Boxes [n, K].
     """
     high = sums[:, :, 1]
     scale = np.take_along_axis(high, reference[:, None, None], axis=2)

@@ -120,7 +120,7 @@ class Influence:
         return replace(self, values=values, theorem=f"{self.theorem}, {other.theorem}")
 
     def embedded(self, variables: Int64s, graph: TableGraph) -> Influence:
-        """Return the bound for a larger graph whose other variables have no influence and are not influenced.
+        """Return the bound for a larger graph; its additional variables have no influence and are not influenced.
 
         Args:
             variables: int64[V], the index of each variable of this graph in the larger graph, ascending.
@@ -382,7 +382,7 @@ def _check_binary(compiled: TableGraph) -> None:
 
 
 def _rows(n: int, pairs: Int32s, strength: Floats) -> tuple[Int64s, Int32s, Floats]:
-    """Return a symmetric matrix as sparse rows. The value of a pair is the sum of the strengths of its repetitions."""
+    """Return a symmetric matrix as sparse rows; the entry of a pair is the sum of ``strength`` over its copies."""
     starts = np.zeros(n + 1, np.int64)
     loops.count_pairs(pairs, starts)
     np.cumsum(starts, out=starts)
@@ -486,10 +486,14 @@ def _local_factors(compiled: TableGraph, variables: Sequence[int]) -> list[_Loca
 def _conditional(
     n_states: int, sizes: list[int], blanket: list[int], factors: _Local
 ) -> tuple[Floats, NDArray[np.bool_], float]:
-    """Return the full conditionals [blanket states .., K], the blanket states that allow a state, and a rounding error.
+    """Return a variable's full conditionals for all states of its Markov blanket, and a bound on their rounding error.
 
     Log-potentials are added in twice the precision of doubles, so that penalties of any size that cancel leave exact
-    differences. The last result bounds the error of the total variation distance between two of the conditionals.
+    differences.
+
+    Returns:
+        The conditionals, float64[blanket states .., K]; bool[blanket states ..], True if the blanket states allow a
+        state of the variable; and a bound on the error of the total variation distance between two conditionals.
     """
     total, rest, size = np.zeros((*sizes, n_states)), np.zeros((*sizes, n_states)), 0.0
     place = {j: a for a, j in enumerate(blanket)}

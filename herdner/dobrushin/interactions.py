@@ -208,15 +208,15 @@ def _ranges(tables: Floats) -> Floats:
 
 
 def _allowance(size: Floats) -> Floats:
-    """Return a bound on the rounding error of each sum, given the sum of its absolute terms; 0 if negligible."""
+    """Return a bound on the rounding error of each sum, or 0 if negligible; ``size`` is the sum of absolute terms."""
     errors = 2 * _EPSILON * size
     return np.where(errors > _NEGLIGIBLE, errors, 0.0)
 
 
 def _merge_repeated(groups: Sequence[TableFactors], pairs: Int32s, ranges: Floats) -> None:
-    """Merge the ranges R of repeated pairs, in place.
+    """Merge the log-ranges R of all factors that join the same pair of variables, in place.
 
-    The first range of a repeated pair becomes the range of the sum of its tables, and the others become 0.
+    The first range of such a pair becomes the range of the sum of its tables, and its other ranges become 0.
     """
     keys = pair_keys(pairs)
     order = np.argsort(keys, kind="stable")

@@ -102,7 +102,7 @@ def _worst_messages(linked: LinkedBoxes, inside: NDArray[np.bool_]) -> Box:
 
 
 def _laws(linked: LinkedBoxes, total: Box, first: int, last: int) -> Box:
-    """Return bounds of the unnormalised log-marginals of the variables ``first`` to ``last`` of a chain, [n, K]."""
+    """Return bounds on the unnormalised log-marginals of the variables ``first`` to ``last`` of a chain, [n, K]."""
     reference = linked.reference[first : last + 1]
     before = bounding_box(chain_sums(linked.form, first, last, total, True), reference)
     behind = bounding_box(chain_sums(linked.form, first, last, total, False), reference)
@@ -188,9 +188,9 @@ def _mean_range(values: Floats, weights: Box) -> tuple[float, float]:
 
 
 def _threshold_means(v: Floats, front: Floats, back: Floats) -> Floats:
-    """Return the log of the weighted mean of exp(v), for each split of the elements of v into front and back.
+    """Return log weighted means of exp(v), one for each position at which the weights change from front to back.
 
-    Elements before the split have the log-weights ``front``, and elements after it have ``back``.
+    Elements of v before the position have the log-weights ``front``, and elements after it have ``back``.
     """
     up = np.logaddexp(_sums_before(front + v), _sums_before((back + v)[::-1])[::-1])
     down = np.logaddexp(_sums_before(front), _sums_before(back[::-1])[::-1])

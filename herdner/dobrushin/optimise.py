@@ -380,7 +380,7 @@ class InfluenceEstimate:
 
 
 def _factors_of(compiled: TableGraph, variable: int) -> tuple[FactorGraph, Int32s]:
-    """Return the graph of a variable, its factors and its Markov blanket; and the indices of these variables."""
+    """Return the subgraph of a variable, its Markov blanket and its factors; and the indices of these variables."""
     members = np.union1d(compiled.graph.blanket(variable), np.array([variable], np.int32)).astype(np.int32)
     local: list[TableFactors] = []
     for group in compiled.factors:

@@ -103,13 +103,13 @@ class ScanSteps:
 
 
 def require_influence(influence: Influence) -> Influence:
-    """Return ``influence`` if it is an upper bound.
+    """Raise `ValueError` unless ``influence`` is an `Influence`, which is an upper bound; return it unchanged.
 
     Args:
         influence: The object to check.
 
     Raises:
-        ValueError: It is not an `Influence`. An `InfluenceEstimate`, for example, is no upper bound.
+        ValueError: The object is not an `Influence`. An `InfluenceEstimate`, for example, is no upper bound.
     """
     if not isinstance(influence, Influence):  # pyright: ignore[reportUnnecessaryIsInstance]  # a public function
         raise ValueError(f"bounds need an Influence, got {type(influence).__name__}; call tightest_influence(graph)")
@@ -253,7 +253,7 @@ def coupling_bounds(influence: Influence, scan: Scan | ArrayLike, n_steps: int |
 def marginal_bound(
     influence: Influence, scan: Scan | ArrayLike, variables: Iterable[int], n_steps: int | None = None
 ) -> float:
-    """Return a bound on the total variation distance of a joint marginal from the target (DoGS17, Definition 2).
+    """Bound the total variation error of the joint marginal of ``variables`` after a scan (DoGS17, Definition 2).
 
     The bound is at most 1.
 
@@ -270,11 +270,10 @@ def marginal_bound(
 def weighted_bound(
     influence: Influence, scan: Scan | ArrayLike, importance: Importance, n_steps: int | None = None
 ) -> float:
-    """Return a bound on the d-weighted total variation distance from the target (DoGS17, Definition 4).
+    """Bound the total variation error after a scan, weighted by the importances d (DoGS17, Definition 4).
 
-    The bound is at most the sum of d.
-
-    It bounds the error in the mean of any function that changes by at most d_i when variable i changes.
+    The bound is at most the sum of d. It also bounds the error in the mean of any function that changes by at most d_i
+    when variable i changes.
 
     Args:
         influence: The influence bound.
@@ -379,7 +378,7 @@ def rate_bound(influence: Influence, scan: Scan, n_steps: int, importance: Impor
 
 @dataclass(frozen=True, slots=True)
 class TargetVariables:
-    """Variables for which a scan is optimised.
+    """Rule that selects the variables for which a scan is optimised.
 
     Attributes:
         kind: "all" variables, listed "variables", or "uncertain" variables.

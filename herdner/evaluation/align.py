@@ -133,9 +133,9 @@ def _match_documents(gold: Sequence[Document], predicted: list[Document], name: 
 def _move_entities(
     entities: Sequence[Entity], guess: Document, reference: Document, name: str
 ) -> tuple[list[Entity], int]:
-    """Return the entities with their offsets in the gold text, without those that are white space only.
+    """Move the offsets of entities to the gold text; drop entities that consist of white space only.
 
-    Return also the number of entities that are left out.
+    Return the moved entities and the number of dropped entities.
     """
     if guess.text == reference.text:
         return list(entities), 0
@@ -224,7 +224,7 @@ def _labels(documents: Iterable[Document]) -> set[str]:
 
 
 def _unknown_labels(unknown: set[str], gold_labels: set[str]) -> str:
-    """Return a warning about predicted labels that no gold entity has, and the options that rename or drop them."""
+    """Return a warning that names the labels without a gold entity, and options that rename or drop these labels."""
     hints = "".join(f"--rename {old}={new} " for old, new in similar_labels(unknown, gold_labels).items())
     return (
         f"the gold documents ({', '.join(sorted(gold_labels)[:8])}) have no {', '.join(sorted(unknown)[:8])}; add "

@@ -199,7 +199,7 @@ def _compare_labels(
     labels: Sequence[str], counts_a: NDArray[np.int64], counts_b: NDArray[np.int64], pairs_a: Sequence[DocumentSpans],
     pairs_b: Sequence[DocumentSpans],
 ) -> tuple[LabelComparison, tuple[LabelComparison, ...]]:  # fmt: skip
-    """Return the comparison for all labels together ("micro"), and the comparison for each label.
+    """Compare two taggers on the entities of all labels together ("micro"), and on the entities of each label.
 
     The counts are ``int64[n_units, n_labels, 3]``.
     """

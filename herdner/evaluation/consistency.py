@@ -48,7 +48,7 @@ class RepeatedName(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class RepeatedNameCounts:
-    """Counts of repeated names.
+    """Counts of the names that are repeated in a document, by the consistency of their tags.
 
     A name is counted once for each document in which it is repeated.
 
@@ -97,7 +97,7 @@ class RepeatedNameCounts:
 def count_repeated_names(
     documents: Sequence[Document], reference: Sequence[Document] | None = None
 ) -> RepeatedNameCounts:
-    """Count the repeated names of documents, and the repeated names that are tagged consistently.
+    """Count the names that are repeated in a document, and the inconsistently tagged names among them.
 
     Args:
         documents: Tagged documents.
@@ -215,7 +215,7 @@ def find_repeated_names(documents: Sequence[Document]) -> list[RepeatedName]:
 def _untagged_occurrences(
     document: Document, names: Mapping[NameTokens, object], spans: Sequence[tuple[int, int]]
 ) -> Iterator[NameTokens]:
-    """Yield each of ``names`` once for each of its occurrences outside all spans.
+    """Yield the name at each occurrence of one of ``names`` outside all spans.
 
     An occurrence that overlaps an earlier occurrence of the same name is left out.
     """

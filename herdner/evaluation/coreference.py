@@ -29,7 +29,7 @@ Clusters = Sequence[frozenset[Hashable]]
 
 
 class CoreferenceScore(NamedTuple):
-    """Numerators and denominators of the precision and the recall of one measure.
+    """Score under one coreference measure: the numerators and denominators of its precision and recall.
 
     Attributes:
         precision_sum: Numerator of the precision.
@@ -60,7 +60,7 @@ class CoreferenceScore(NamedTuple):
         return 2 * self.precision * self.recall / total if total else 0.0
 
     def plus(self, other: CoreferenceScore) -> CoreferenceScore:
-        """Return the sums of the numerators and denominators of two scores.
+        """Return the score with the summed numerators and denominators of this score and ``other``.
 
         Args:
             other: Counts of the same measure on other documents.
@@ -69,7 +69,7 @@ class CoreferenceScore(NamedTuple):
 
 
 def muc(gold: Clusters, predicted: Clusters) -> CoreferenceScore:
-    """Return the counts of MUC, which counts the links that gold and predicted clusters share.
+    """Return the MUC score, which counts the links that gold and predicted clusters share.
 
     A cluster of n mentions has n - 1 links.
 
@@ -77,9 +77,9 @@ def muc(gold: Clusters, predicted: Clusters) -> CoreferenceScore:
         gold: Gold clusters.
         predicted: Predicted clusters.
     """
-    right, n_predicted = _muc_links(predicted, _owners(gold))
-    found, n_gold = _muc_links(gold, _owners(predicted))
-    return CoreferenceScore(right, n_predicted, found, n_gold)
+    precision_sum, n_predicted = _muc_links(predicted, _owners(gold))
+    recall_sum, n_gold = _muc_links(gold, _owners(predicted))
+    return CoreferenceScore(precision_sum, n_predicted, recall_sum, n_gold)
 
 
 def _muc_links(clusters: Clusters, owners: Mapping[Hashable, int]) -> tuple[int, int]:
@@ -92,18 +92,19 @@ def _muc_links(clusters: Clusters, owners: Mapping[Hashable, int]) -> tuple[int,
 
 
 def b_cubed(gold: Clusters, predicted: Clusters) -> CoreferenceScore:
-    """Return the counts of B-cubed, which compares the predicted cluster and the gold cluster of each mention.
+    """Return the B-cubed score, which compares the predicted cluster and the gold cluster of each mention.
 
-    For the precision, each predicted mention counts the share of its predicted cluster that is also in its gold
-    cluster. For the recall, each gold mention counts the share of its gold cluster that is also in its predicted one.
+    The precision is the mean, over predicted mentions, of the share of the predicted cluster that is also in the gold
+    cluster. The recall is the mean, over gold mentions, of the share of the gold cluster that is also in the predicted
+    cluster.
 
     Args:
         gold: Gold clusters.
         predicted: Predicted clusters.
     """
-    right, n_predicted = _shares(predicted, _owners(gold))
-    found, n_gold = _shares(gold, _owners(predicted))
-    return CoreferenceScore(right, n_predicted, found, n_gold)
+    precision_sum, n_predicted = _shares(predicted, _owners(gold))
+    recall_sum, n_gold = _shares(gold, _owners(predicted))
+    return CoreferenceScore(precision_sum, n_predicted, recall_sum, n_gold)
 
 
 def _shares(clusters: Clusters, owners: Mapping[Hashable, int]) -> tuple[float, int]:
@@ -116,7 +117,7 @@ def _shares(clusters: Clusters, owners: Mapping[Hashable, int]) -> tuple[float, 
 
 
 def ceaf_e(gold: Clusters, predicted: Clusters) -> CoreferenceScore:
-    """Return the counts of CEAF-e: the total similarity (phi 4) of clusters in their best one-to-one alignment.
+    """Return the CEAF-e score, the total similarity (phi 4) of gold and predicted clusters in the best alignment.
 
     Args:
         gold: Gold clusters.
@@ -149,18 +150,19 @@ def ceaf_e(gold: Clusters, predicted: Clusters) -> CoreferenceScore:
 
 
 def lea(gold: Clusters, predicted: Clusters) -> CoreferenceScore:
-    """Return the counts of LEA: the sum over clusters of the share of resolved links, weighted by cluster size.
+    """Return the LEA score, which sums the share of resolved links over clusters, weighted by cluster size.
 
-    Each pair of mentions of a cluster is a link. It is resolved if a cluster of the other side contains both mentions.
-    A cluster of one mention has one link, which is resolved if the other side contains the same cluster.
+    Each pair of mentions of a gold cluster is a link; it is resolved if a predicted cluster contains both mentions. A
+    cluster of one mention has one link, which is resolved if the same cluster is predicted. The links of predicted
+    clusters are resolved by gold clusters.
 
     Args:
         gold: Gold clusters.
         predicted: Predicted clusters.
     """
-    right, n_predicted = _resolved(predicted, _owners(gold), gold)
-    found, n_gold = _resolved(gold, _owners(predicted), predicted)
-    return CoreferenceScore(right, n_predicted, found, n_gold)
+    precision_sum, n_predicted = _resolved(predicted, _owners(gold), gold)
+    recall_sum, n_gold = _resolved(gold, _owners(predicted), predicted)
+    return CoreferenceScore(precision_sum, n_predicted, recall_sum, n_gold)
 
 
 def _resolved(clusters: Clusters, owners: Mapping[Hashable, int], others: Clusters) -> tuple[float, int]:
@@ -210,7 +212,7 @@ class NameScores(Tabular):
         return sum(self.scores[name].f1 for name in AVERAGED) / len(AVERAGED)
 
     def rows(self) -> list[tuple[str, ...]]:
-        """Return one row for each measure, and the mean F1."""
+        """Return the rows of the table: one for each measure, and one for the mean F1."""
         rows: list[tuple[str, ...]] = [
             (name, f"{100 * score.precision:.2f}", f"{100 * score.recall:.2f}", f"{100 * score.f1:.2f}")
             for name, score in self.scores.items()

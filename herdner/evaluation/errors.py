@@ -158,7 +158,11 @@ class Confusion:
 
     @property
     def counts(self) -> NDArray[np.int64]:
-        """Number of matches by gold and predicted label, with equal or different boundaries, int64[L + 1, L + 1]."""
+        """Number of matches by gold label (row) and predicted label (column), int64[L + 1, L + 1].
+
+        Matches with equal and with different boundaries are counted. The last row counts spurious entities, the last
+        column missed entities.
+        """
         total = np.array(self.same_boundaries)
         total[:-1, :-1] += self.other_boundaries
         return total

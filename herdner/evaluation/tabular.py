@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 class Tabular(ABC):
     """Base class of frozen dataclasses that can be shown as a table.
 
-    The last row of the table is a total.
+    A console separates the last row, which is usually a total, from the rows above it.
 
     Attributes:
         header: Titles of the columns.

@@ -243,9 +243,13 @@ def _spins(
 
 
 def _nodes(n: int, edges_each: int = 0) -> Int32s:
-    """Return the indices 0 to n - 1 as a read-only int32[n]; check that the indices and the edges fit into memory."""
+    """Return the indices 0 to n - 1, read-only; check that they and ``edges_each`` edges per variable fit into memory.
+
+    Returns:
+        int32[n].
+    """
     if n > np.iinfo(np.int32).max:
-        raise ValueError(f"a graph can have {np.iinfo(np.int32).max} variables (indices have 32 bits), not {n}")
+        raise ValueError(f"a graph can have at most {np.iinfo(np.int32).max} variables (32-bit indices), not {n}")
     _check_size(n, n * edges_each)
     return sealed([np.arange(n, dtype=np.int32)])
 

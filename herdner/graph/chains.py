@@ -96,8 +96,8 @@ def check_width(sizes: Int32s, needs_table: bool) -> None:
     most_cells = max(MOST_CELLS, 2 * int(sizes.sum(dtype=np.int64)))
     if (needs_table and n_states**2 > MOST_CELLS) or len(sizes) * n_states > most_cells:
         raise UnsupportedGraph(
-            f"variable {int(sizes.argmax())} has {n_states} states; arrays of this width for all"
-            " variables are too large"
+            f"variable {int(sizes.argmax())} has {n_states} states; arrays with so many columns for all"
+            f" {len(sizes)} variables are too large"
         )
 
 
@@ -142,7 +142,7 @@ def unary_table(sizes: Int32s, factors: Sequence[TableFactors]) -> Floats:
 def edge_tables(
     groups: Sequence[TableFactors], order: Int64s | None, n_edges: int, n_variables: int, n_states: int
 ) -> tuple[Floats, Int32s | None]:
-    """Return the tables of the edges of paths. Rows are the states of the earlier variable.
+    """Build the tables of the edges of paths; the rows of a table are the states of the variable earlier on the path.
 
     Edges with the same terms share a table. If all edges use one table of the graph, this table is not copied.
 
@@ -188,4 +188,4 @@ def _describe_edge(pairs: Sequence[tuple[int, TableFactors]], factor: int) -> st
         if factor < len(group):
             return describe_factor(g, group, factor)
         factor -= len(group)
-    raise AssertionError("every edge belongs to a factor")
+    raise AssertionError(f"no group contains factor {factor}")

@@ -81,10 +81,10 @@ class Conditionals:
     def padded(self) -> Conditionals:
         """Copy of the conditionals in which the number of factors of each variable is a multiple of 4.
 
-        The added factors do not change the conditionals. The copy is valid only for graphs of pairs of two-state
-        variables.
+        The added factors do not change the conditionals. The copy is valid only for graphs whose variables have two
+        states and whose factors join two variables.
 
-        Loops read four pairs at a time, which saves mispredicted branches. If the rows do not fit into a cache, they
+        Loops read four factors at a time, which saves mispredicted branches. If the rows do not fit into a cache, they
         are copied in the order in which the loops read them.
         """
         lengths = (np.diff(self.starts) + 3) // 4 * 4
@@ -119,7 +119,7 @@ def add_edges(blankets: tuple[Int64s, Int32s], edges: Int32s) -> tuple[Int64s, I
 
 
 def greedy_colouring(blankets: tuple[Int64s, Int32s]) -> Int32s:
-    """Return a colour for each variable, different from the colours of its neighbours.
+    """Return a greedy colouring of the variables: no two neighbours have the same colour.
 
     Args:
         blankets: (starts int64[V + 1], members int32), the neighbours of each variable.
@@ -190,7 +190,7 @@ def conditionals(sizes: Int32s, factors: Sequence[TableFactors]) -> Conditionals
 
 
 def unary_rows(sizes: Int32s, widths: Int32s, factors: Sequence[TableFactors]) -> tuple[Floats, Int64s, Floats]:
-    """Return the sums of the unary factors of all variables, concatenated to one array of rows.
+    """Return the sum of the unary factors of each variable as a row of log-potentials, with all rows concatenated.
 
     Args:
         sizes: int32[V], the number of states of each variable.
@@ -239,9 +239,9 @@ class _FactorRows:
         return cls(group, term_of_factor, tuple(blocks))
 
     def place(self, rows: list[Floats], at: int) -> tuple[Int64s, int]:
-        """Append the blocks of rows to the list ``rows``, and return the position of each block.
+        """Append the flattened blocks to the list ``rows``, and return the position of the first number of each block.
 
-        Before the call, the arrays in ``rows`` hold ``at`` numbers in total.
+        Positions count the numbers of all arrays in ``rows``; before the call, there are ``at``.
 
         Returns:
             int64[a, 2], the position of each block and its number of doubles for one term; and the position after the
@@ -256,10 +256,10 @@ class _FactorRows:
         return np.array([[starts[id(block)], block[0].size] for block in self.blocks]), at
 
     def strides(self) -> Int32s:
-        """Return the distance between rows for consecutive states, int32[arity, arity].
+        """Return the distance between the rows of one variable for consecutive states of another, int32[arity, arity].
 
         Entry [a, b] is the distance in the rows of the variable at scope position a, if only the state of the variable
-        at scope position b changes.
+        at scope position b increases by 1.
         """
         arity, sizes = self.factors.arity, self.factors.tables.shape[1:]
         strides = np.zeros((arity, arity), np.int32)
@@ -272,9 +272,10 @@ class _FactorRows:
         return strides
 
     def spreads(self) -> Floats:
-        """Return the largest difference between finite log-potentials, float64[scope positions, tables].
+        """Return bounds on the difference between the log-potentials of two states of a variable.
 
-        The difference is between two states of the variable at the scope position.
+        Returns:
+            float64[arity, tables], the bound for the variable at each scope position and for each table.
         """
         finite = [np.where(np.isfinite(block), np.abs(block), 0.0) for block in self.blocks]
         return np.array([block.max(axis=(1, 2), initial=0.0) for block in finite])

@@ -108,7 +108,7 @@ class DensityFactors:
         ordered = np.sort(scopes, axis=1)
         repeated = (ordered[:, 1:] == ordered[:, :-1]).any(axis=1)
         if repeated.any():
-            raise ValueError(f"factor {int(repeated.argmax())} names a variable twice")
+            raise ValueError(f"factor {int(repeated.argmax())} names a variable twice; name each variable once")
         if not callable(self.log_density):
             raise ValueError("log_density must be a function of points [P, a]")
         object.__setattr__(self, "scopes", scopes)
@@ -228,7 +228,7 @@ class DensityFactors:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DensityGraph:
-    """Graph of real variables with a log-density and a gradient for batches of points, as samplers need them.
+    """Graph of real variables whose log-density and gradient can be evaluated for batches of points.
 
     Attributes:
         graph: The factor graph.
@@ -325,7 +325,8 @@ def compile_density(graph: FactorGraph | DensityGraph) -> DensityGraph:
     sizes = sorted({group.n_terms for group in factors} - {0})
     if len(sizes) > 1:
         raise ValueError(
-            f"factor groups with data terms must have equal numbers of terms, not {sizes[0]} and {sizes[-1]}"
+            "all groups of density factors with observations must have the same number of terms (n_terms), not"
+            f" {sizes[0]} and {sizes[-1]}"
         )
     return DensityGraph(graph, factors, sizes[0] if sizes else 0)
 

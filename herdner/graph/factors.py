@@ -188,7 +188,9 @@ class TableFactors:
         i, width = int(self.scopes[f, a]), self.tables.shape[a + 1]
         if i >= len(domains):
             raise ValueError(f"factor {f} names variable {i}, but the graph's variables are 0 to {len(domains) - 1}")
-        raise ValueError(f"factor {f}: variable {i} has {sizes[i]} states, but axis {a + 1} of its table has {width}")
+        raise ValueError(
+            f"factor {f}: variable {i} has {sizes[i]} states, but axis {a + 1} of its table has size {width}"
+        )
 
     def log_potential(self, points: NDArray[np.integer]) -> Floats:
         """Return the sum of the group's factors at each of P joint states, float64[P].

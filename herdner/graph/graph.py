@@ -138,7 +138,7 @@ class FactorGraph:
         return self.names.index(variable)
 
     def by_name(self, values: ArrayLike) -> dict[str, NDArray[Any]]:
-        """Return a dictionary from the name of each variable to its values.
+        """Return a dictionary that maps the name of each variable to its entry or row of ``values``.
 
         Args:
             values: One entry or row per variable, such as the marginals [V, K] of a result.

@@ -50,15 +50,15 @@ def grid_form(sizes: Int32s, factors: Sequence[TableFactors]) -> GridForm:
     """
     pairs = [group for group in factors if group.arity == 2 and len(group)]
     if len(pairs) != 1 or any(group.arity > 2 and len(group) for group in factors) or not (sizes == 2).all():
-        raise UnsupportedGraph("a grid needs variables of two states and one group of factors of two variables")
+        raise UnsupportedGraph("a grid needs variables of two states, and all two-variable factors in one group")
     (group,) = pairs
     columns, wraps = loops.grid_columns(group.scopes, len(sizes))
     if not columns:
-        raise UnsupportedGraph("the factors of two variables do not join the neighbours of a grid")
+        raise UnsupportedGraph("the two-variable factors do not join each variable of a grid to its neighbours")
     n_vertical = len(sizes) - (0 if wraps else columns)
     along = [group.scale[:n_vertical], group.scale[n_vertical:]]
     if len(group.tables) > 1 or any(scale.min() != scale.max() for scale in along):
-        raise UnsupportedGraph("the factors along one axis of the grid differ")
+        raise UnsupportedGraph("the two-variable factors along one axis of the grid are not equal")
     sides = np.empty((4, 2))
     for axis, scale in enumerate(along):
         table = scale[0] * group.tables[0]

@@ -17,7 +17,7 @@ from herdner.graph.factors import TableFactors
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LinkedChains:
-    """Graph with factors of one and two variables, divided into chains and E links between their variables.
+    """Graph with factors of one and two variables, divided into chains and E links between variables of the chains.
 
     Attributes:
         form: The chains, runs of consecutive variables.
@@ -61,10 +61,7 @@ def _part(group: TableFactors, mask: NDArray[np.bool_]) -> list[TableFactors]:
 
 
 def _runs(sizes: Int32s, factors: Sequence[TableFactors], near: Sequence[TableFactors], n_states: int) -> ChainForm:
-    """Return the chains of a graph.
-
-    Each chain is a run of consecutive variables, each joined to its predecessor.
-    """
+    """Return the chains of a graph, which are runs of consecutive variables joined by the factors ``near``."""
     n = len(sizes)
     offsets = np.empty(n + 1, np.int64)
     n_runs = layout.forward_paths(near[0].scopes, n, offsets) if len(near) == 1 else -1

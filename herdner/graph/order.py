@@ -39,7 +39,7 @@ def sweep_order(scan: Scan, graph: Graph) -> Int32s:
 
 
 def checkerboard_colours(compiled: TableGraph, neighbours: tuple[Int64s, Int32s] | None = None) -> Int32s:
-    """Return a colour for each variable so that dependent variables have different colours.
+    """Return a colouring of the variables: variables that depend on each other have different colours.
 
     Args:
         compiled: The graph.
@@ -71,10 +71,10 @@ def order_by_colour(colours: Int32s) -> tuple[Int32s, Int64s]:
 
 
 def block_ranges(compiled: TableGraph, overlapping: bool = False) -> Int32s:
-    """Divide the variables of a graph of pairs into blocks, and return the first and the last variable of each block.
+    """Divide the variables of a pairwise graph into blocks, and return the first and the last variable of each block.
 
-    A block is a run of consecutive variables, each joined to the one before it and to no other variable of the block.
-    If both variables of another pair lie in one run, the run is cut before the later one.
+    A block is a run of consecutive variables. Factors join each variable of a block to the variable before it, and no
+    other pair in the block. If another factor joins two variables of one run, the run is cut before the later variable.
 
     Args:
         compiled: A graph of factors of at most two variables.

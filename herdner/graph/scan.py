@@ -98,7 +98,7 @@ def random_scan() -> Scan:
 
 
 def checkerboard_scan() -> Scan:
-    """Return the scan that updates the variables of one colour after another, for a greedy colouring of the graph.
+    """Return the scan that updates the variables colour by colour, for a greedy colouring of the graph.
 
     Variables of one colour share no factor, so several threads can share a sweep. On a grid that does not wrap around,
     the colours are those of a checkerboard.
@@ -107,7 +107,7 @@ def checkerboard_scan() -> Scan:
 
 
 def jacobi_scan() -> Scan:
-    """Return the scan that updates all variables simultaneously, each given the states before the sweep.
+    """Return the scan that updates all variables simultaneously, each conditional on the states before the sweep.
 
     For study only: where variables share factors, its stationary distribution is not that of the graph (conclusions of
     HG13 and HG16).
