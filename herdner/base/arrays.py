@@ -21,7 +21,7 @@ Int64s = NDArray[np.int64]  # offsets, counts
 
 
 def frozen(values: ArrayLike, dtype: type[T], name: str) -> NDArray[T]:
-    """Return the values as a C-contiguous array that nobody can write to ("sealed").
+    """Return the values as a C-contiguous array that can never become writable again ("sealed").
 
     Args:
         values: The values; they are copied unless they are a sealed array of this type.
@@ -53,7 +53,7 @@ def constant(value: ArrayLike, n: int, dtype: type[T]) -> NDArray[T]:
 
 
 def frozen_or_constant(values: ArrayLike, dtype: type[T], name: str) -> NDArray[T]:
-    """Return the values as a read-only array like `frozen`. An array of one repeated value keeps its stride 0."""
+    """Return the values as a sealed array, as `frozen` does; an array that repeats one value is stored as one value."""
     array = np.asarray(values)
     if array.ndim == 1 and array.size and array.strides == (0,):
         return constant(frozen(array[0], dtype, name), len(array), dtype)

@@ -56,7 +56,7 @@ def _checksum_of(path: Path) -> tuple[int, str]:
 
 
 def verify(corpus: Corpus, folder: str | os.PathLike[str]) -> Iterator[str]:
-    """Check that a corpus folder contains the files of the registry with their sizes and checksums.
+    """Check that a corpus folder contains the files that the registry lists, with equal sizes and checksums.
 
     Args:
         corpus: The corpus.

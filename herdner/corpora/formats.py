@@ -300,7 +300,9 @@ def split_format(argument: str) -> tuple[str, str | None]:
 
 
 def file_options(format: str, path: str | os.PathLike[str]) -> dict[str, Any]:
-    """Return the options of a writer for a file that ``herdner.text.io.source.create_file`` opens.
+    """Return the options that `write_documents` needs to write a file that ``create_file`` has opened.
+
+    ``herdner.text.io.source.create_file`` compresses a file if its extension selects a compression.
 
     Args:
         format: Name of a format (`WRITABLE`).
@@ -416,7 +418,7 @@ def write_documents(documents: Iterable[Document], stream: IO[Any], format: str,
 
 
 def _check_annotation(entry: Format, document: Document) -> Document:
-    """Return the document, or raise `ValueError` if the format's reader could not read its annotation."""
+    """Return the document; raise `ValueError` if its annotation could not be read back from a file of the format."""
     if document.partial is not None and "partial" not in entry.carries:
         raise ValueError(
             f"document {document.id!r}: {entry.name} cannot represent a partial annotation; write JSON lines"

@@ -495,7 +495,7 @@ def certify_block_order(
 
 
 def _best(influence: BlockInfluence, owners: Int64s, p: Floats, weight: Floats) -> int:
-    """Return the block whose update most reduces the sum of the bounds p, weighted by ``weight``."""
+    """Return the block whose update most reduces the weighted sum of the bounds p."""
     after = np.bincount(owners, influence.values * p[influence.sources], len(influence.targets))
     gain = weight[influence.targets] * (np.minimum(after, 1.0) - p[influence.targets])
     totals = np.concatenate([[0.0], np.cumsum(gain)])[influence.rows]
@@ -503,5 +503,5 @@ def _best(influence: BlockInfluence, owners: Int64s, p: Floats, weight: Floats) 
 
 
 def _rows(influence: BlockInfluence, block: int) -> slice:
-    """Return the matrix rows that belong to a block, as a slice."""
+    """Return the rows of the influence matrix that belong to a block, as a slice."""
     return slice(int(influence.rows[block]), int(influence.rows[block + 1]))

@@ -241,7 +241,7 @@ def _iterate(search: ScanSearch, order: Int32s, epsilon: float, iterations: int,
 def _from_random(
     search: ScanSearch, q: Floats, d: Floats, epsilon: float, iterations: int, began: float
 ) -> OptimisedScan:
-    """Improve a scan that selects the variable of each step at random, by runs of Algorithm 2 of DoGS17."""
+    """Improve a random scan by runs of Algorithm 2 of DoGS17; step t draws its variable from the distribution q[t]."""
     influence = search.influence
     first = dobrushin_variation(influence, q, d)
     order, unchanged = _descend_random(influence, q, d.copy(), epsilon)

@@ -439,12 +439,12 @@ def selected_variables(*variables: int) -> TargetVariables:
 
 
 def uncertain_variables(probability: float = 0.05) -> TargetVariables:
-    """Select as targets the variables whose most probable state is uncertain.
+    """Select as targets the variables whose most probable state has a probability below 1 - ``probability``.
 
     The probabilities are the marginals of the chains without links. Chains consist of the unary factors and the factors
     of two consecutive variables.
 
     Args:
-        probability: Select a variable if its most probable state has a probability below 1 - ``probability``.
+        probability: Largest probability of an error of the most probable state of a variable that is not selected.
     """
     return TargetVariables("uncertain", probability=probability)

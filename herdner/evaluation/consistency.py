@@ -254,7 +254,7 @@ def _untagged_ends(document: Document, spans: Sequence[tuple[int, int]]) -> list
 
 @dataclass(frozen=True, slots=True)
 class ShortFormCounts:
-    """Counts of the short forms of names with one label, such as "Winam" for "Winam Ferries".
+    """Counts, for one entity label, of the short forms of names, such as "Winam" for "Winam Ferries".
 
     Attributes:
         label: Entity label.

@@ -236,7 +236,7 @@ class NameScores(Tabular):
 
 
 def clusters_of(document: Document) -> list[frozenset[Hashable]]:
-    """Return the names of a document as sets of the offsets of their mentions.
+    """Return, for each name in a document, the set of the offsets (start, end) of its mentions.
 
     Args:
         document: Document whose entities have a `name_id`. Other entities are left out.

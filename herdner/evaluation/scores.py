@@ -231,7 +231,10 @@ def pair_documents(
 def _label_scores(
     labels: Sequence[str], totals: NDArray[np.int64]
 ) -> tuple[LabelScores, LabelScores, tuple[LabelScores, ...]]:
-    """Return the micro average, the macro average and the scores of each label, from counts ``int64[n_labels, 3]``."""
+    """Return the micro average, the macro average and the scores of each label.
+
+    ``totals`` has the numbers of correct, predicted and gold entities of each label, int64[n_labels, 3].
+    """
 
     def scores(label: str, counts: NDArray[np.int64]) -> LabelScores:
         n_correct, n_predicted, n_gold = counts.tolist()

@@ -16,9 +16,9 @@ from herdner.graph.graph import ImpossibleGraph, UnsupportedGraph
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ChainForm:
-    """Graph in which every connected component is a path of variables.
+    """Array layout of a graph in which every connected component is a path of variables.
 
-    The arrays have the layout of ``herdner.inference.linear_chain``.
+    The layout is that of ``herdner.inference.linear_chain``.
 
     States that a variable does not have are forbidden by -inf.
 
@@ -71,7 +71,7 @@ def chain_form(sizes: Int32s, factors: Sequence[TableFactors]) -> ChainForm:
 
 
 def edge_groups(factors: Sequence[TableFactors]) -> list[tuple[int, TableFactors]]:
-    """Return the non-empty groups of two-variable factors, with the index of each of these groups among all groups.
+    """Return the non-empty groups of two-variable factors, each with the index of the group in ``factors``.
 
     Args:
         factors: Groups of factors.
@@ -120,7 +120,9 @@ def constant_term(factors: Sequence[TableFactors]) -> float:
 
 
 def unary_table(sizes: Int32s, factors: Sequence[TableFactors]) -> Floats:
-    """Return the sum of the unary factors of each variable. The groups are added in their order.
+    """Return the sum of the unary factors of each variable.
+
+    The groups of factors are added in the order of ``factors``.
 
     Args:
         sizes: int32[V], the number of states of each variable.
@@ -183,7 +185,10 @@ def _is_tied(group: TableFactors, n_states: int) -> bool:
 
 
 def _describe_edge(pairs: Sequence[tuple[int, TableFactors]], factor: int) -> str:
-    """Return a description of a two-variable factor for an error message; ``factor`` is its index in all groups."""
+    """Return a description of a two-variable factor for an error message.
+
+    ``factor`` is the index of the factor if the factors of all groups in ``pairs`` are concatenated.
+    """
     for g, group in pairs:
         if factor < len(group):
             return describe_factor(g, group, factor)

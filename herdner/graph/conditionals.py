@@ -217,12 +217,13 @@ def unary_rows(sizes: Int32s, widths: Int32s, factors: Sequence[TableFactors]) -
 
 @dataclass(frozen=True)
 class _FactorRows:
-    """Log-potentials of one group of factors, stored as one row per joint state of the other variables.
+    """Rows of a group of factors: log-potentials of one variable of a factor, given a joint state of its others.
 
     Attributes:
         factors: The group.
         term_of_factor: int32[F], the distinct scaled table of each factor.
-        blocks: float64[terms, joint states of the other variables, width] for each position of the scope.
+        blocks: For each position of the scope, the rows of the variable at this position, float64[terms, joint states
+            of the other variables, width].
     """
 
     factors: TableFactors
@@ -282,9 +283,15 @@ class _FactorRows:
 
 
 def _rows(values: Floats) -> Floats:
-    """Convert log-potentials [tables, others .., K] to rows [tables, joint states of the others, width].
+    """Convert tables of log-potentials to rows of the variable of the last axis, as `Conditionals` stores them.
 
     Rows in which every state is forbidden are NaN.
+
+    Args:
+        values: float64[tables, states of the other variables .., K].
+
+    Returns:
+        float64[tables, joint states of the other variables, width].
     """
     n_states = values.shape[-1]
     values = values.reshape(len(values), -1, n_states)

@@ -16,7 +16,7 @@ from herdner.graph.graph import ImpossibleGraph, UnsupportedGraph
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GridForm:
-    """Grid of two-state variables in row-major order.
+    """Array layout of a graph that is a grid of two-state variables in row-major order.
 
     The compiled engine reads the fields by name (engine/fields.h).
 

@@ -17,7 +17,7 @@ from herdner.graph.factors import TableFactors
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LinkedChains:
-    """Graph with factors of one and two variables, divided into chains and E links between variables of the chains.
+    """Array layout of a graph with factors of one and two variables, divided into chains and E links between variables.
 
     Attributes:
         form: The chains, runs of consecutive variables.

@@ -172,7 +172,7 @@ def tag_part(job_name: str, index: int, part: OutputPart, formats: Mapping[str, 
 
 
 def gather_part(job_name: str, index: int, part: OutputPart, formats: Mapping[str, str]) -> CollectionNames:
-    """Return the names of one part of a run.
+    """Collect the names in the documents of one part of a run.
 
     Args:
         job_name: Name of a registered job.

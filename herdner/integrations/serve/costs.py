@@ -29,7 +29,7 @@ LONG_SECONDS = QUEUE_PARTS[-1][0]  # requests with a higher cost never occupy al
 def tagging_seconds(
     n_characters: int, backend: str | None, n_sweeps: int | None, default_sweeps: int | None, *, has_options: bool
 ) -> float:
-    """Estimate the seconds in which a backend tags a text and the response is built.
+    """Estimate the time in seconds to tag a text with a backend and to build the response.
 
     Args:
         n_characters: Length of the text.
@@ -48,7 +48,7 @@ def tagging_seconds(
 
 
 def file_seconds(n_characters: int, format: str) -> float:
-    """Estimate the seconds in which a file is written.
+    """Estimate the time in seconds to write a text with its entities as a file.
 
     Args:
         n_characters: Length of the text.
@@ -58,5 +58,5 @@ def file_seconds(n_characters: int, format: str) -> float:
 
 
 def label_factor(n_labels: int) -> float:
-    """Return the run time of a model with ``n_labels`` labels, divided by the run time of the model `en`."""
+    """Return the estimated run time of a model with ``n_labels`` labels, divided by the run time of the model `en`."""
     return max(n_labels / N_LABELS, 1.0) ** 2

@@ -153,7 +153,7 @@ class Metrics:
     """Prometheus metrics of the service: numbers and durations of requests, and numbers of tagged characters."""
 
     def __init__(self) -> None:
-        """Create the metrics in a registry of their own."""
+        """Create the metrics in a new Prometheus registry."""
         self.registry = CollectorRegistry()
         self.requests = Counter("herdner_requests", "Requests answered.", ["path", "status"], registry=self.registry)
         self.seconds = Histogram(

@@ -174,7 +174,10 @@ class Worker:
 
 
 class IdleWorkers:
-    """Idle workers, and the places of the requests that wait for them, ordered by cost. All methods are thread-safe."""
+    """Idle workers, and the queue of requests that wait for a worker, ordered by cost.
+
+    All methods are thread-safe.
+    """
 
     def __init__(self) -> None:
         """Create a queue without workers and requests."""
@@ -196,10 +199,10 @@ class IdleWorkers:
 
     @contextmanager
     def place(self, cost: float) -> Generator[tuple[float, int]]:
-        """Keep a place in the queue for a request with this cost, behind earlier requests of equal cost.
+        """Hold a place in the queue for a request during a ``with`` block, behind earlier requests of equal cost.
 
         Args:
-            cost: Estimated seconds.
+            cost: Estimated processing time of the request, in seconds.
 
         Yields:
             The place, for `get`.
@@ -216,7 +219,10 @@ class IdleWorkers:
                 self._changed.notify_all()
 
     def turn_away(self, cost: float) -> bool:
-        """Turn away the waiting request with the highest cost if it costs more than ``cost``; return whether it did."""
+        """Turn away the waiting request with the highest cost if its cost exceeds ``cost``.
+
+        Return True if a request was turned away.
+        """
         with self._changed:
             worst = max((each for each in self._places if each not in self._turned_away), default=(0.0, 0))
             if worst[0] <= cost:

@@ -66,13 +66,13 @@ class BackendChoice(RequestModel):
     )
 
     def seconds(self, n_characters: int) -> float:
-        """Estimated seconds in which the backend tags a text of this length."""
+        """Estimate the time in seconds in which the backend tags a text of ``n_characters`` characters."""
         known = self.backend is None or self.backend in BACKENDS
         default = make_backend(self.backend or DEFAULT_BACKEND) if known else None
-        given = {name for name, value in self.options if value is not None}
+        set_options = {name for name, value in self.options if value is not None}
         return tagging_seconds(
             n_characters, self.backend, self.options.n_sweeps, getattr(default, "n_sweeps", None),
-            has_options=bool(given - {"n_sweeps", "damping", "tolerance"}),
+            has_options=bool(set_options - {"n_sweeps", "damping", "tolerance"}),
         )  # fmt: skip
 
 
@@ -142,7 +142,7 @@ class TagRequest(RequestModel):
 
     @property
     def cost(self) -> float:
-        """Estimated seconds of the request (`herdner.integrations.serve.costs`)."""
+        """Estimated processing time of the request in seconds (`herdner.integrations.serve.costs`)."""
         n_texts = len(self.texts or [self.text])
         return sum(n_texts * TEXT_SECONDS + choice.seconds(self.characters) for choice in self.backends)
 
@@ -173,7 +173,7 @@ class ExplainRequest(_OneText):
 
     @property
     def cost(self) -> float:
-        """Estimated seconds of the request. An explanation takes about twice as long as tagging."""
+        """Estimated processing time of the request in seconds, about twice the time of tagging."""
         return TEXT_SECONDS + 2 * self.backend.seconds(self.characters)
 
 
@@ -205,7 +205,7 @@ class FileRequest(_OneText):
 
     @property
     def cost(self) -> float:
-        """Estimated seconds of the request."""
+        """Estimated processing time of the request in seconds."""
         return TEXT_SECONDS + file_seconds(self.characters, self.format)
 
 
@@ -281,7 +281,7 @@ class ExplainedPart(BaseModel):
 
 
 class ConfidenceStepResponse(BaseModel):
-    """Step from the model's probability of an entity to its confidence."""
+    """Step of the computation that turns the model's probability of an entity into its confidence."""
 
     name: str = Field(description="model, links, calibration or full name.", examples=["links"])
     log_odds: float | None = Field(description="Change of the log-odds of the probability. null: infinite.")
@@ -315,7 +315,7 @@ class BackendInfo(BaseModel):
 
 
 class LimitsInfo(BaseModel):
-    """Limits that the service sets to a request."""
+    """Limits that the service sets for a request."""
 
     characters: int = Field(description="Characters of a text.")
     body_bytes: int = Field(description="Bytes of a body.")

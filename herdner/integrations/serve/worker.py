@@ -138,7 +138,7 @@ class RequestHandler:
         return {"base64": base64.b64encode(stream.getvalue()).decode()}
 
     def tag(self, text: str, backends: Sequence[Mapping[str, Any]], seed: int) -> dict[str, Any]:
-        """Return a `TagResponse` for a text.
+        """Tag a text with each backend, and return a `TagResponse` as a dict.
 
         Args:
             text: The text.
@@ -172,7 +172,7 @@ class RequestHandler:
     def explain(
         self, text: str, start: int, end: int, backend: Mapping[str, Any], seed: int, against: str | None = None
     ) -> dict[str, Any]:
-        """Return an `ExplainResponse` for the entity at ``text[start:end]``.
+        """Explain the label of the entity at ``text[start:end]``, and return an `ExplainResponse` as a dict.
 
         Args:
             text: The text.
@@ -200,7 +200,7 @@ class RequestHandler:
         )
 
     def links(self, document: Document) -> list[dict[str, Any]]:
-        """Return a `TaggedLink` for each link of a tagged document.
+        """Return a `TaggedLink`, as a dict, for each link of a tagged document.
 
         Args:
             document: The document.

@@ -71,7 +71,7 @@ class Savable(Protocol):
 
 
 class SavedPart(NamedTuple):
-    """Value that is saved with a component: a pair of functions, one to return the value and one to read it.
+    """Value that is saved with a component, represented by a function that returns it and a function that reads it.
 
     Attributes:
         value: Function that returns the value, or None if there is nothing to save.

@@ -120,7 +120,10 @@ def register_extension(name: str = EXTENSION) -> bool:
 
 
 def _extension_key(name: str, span: DocSpan) -> tuple[str, str, int, int]:
-    """Return the key of an attribute in ``doc.user_data``; spaCy shifts its offsets in copies of parts of a ``Doc``."""
+    """Return the key of a span attribute in ``doc.user_data``.
+
+    spaCy adapts the offsets in keys of this form when it copies a part of a ``Doc``.
+    """
     return "._.", name, span.start_char, span.end_char
 
 
@@ -130,7 +133,7 @@ def _set_extension_value(name: str, span: DocSpan, value: Any) -> None:
 
 
 def _extension_value(name: str, span: DocSpan) -> Any:
-    """Return the value that was set for a span, or None if it was set for a span with another label."""
+    """Return the value of a span attribute, or None if the value was set for a span with another label."""
     stored = cast("dict[object, Any]", span.doc.user_data).get(_extension_key(name, span))
     if not isinstance(stored, dict):  # None, or set before the attribute was registered
         return stored

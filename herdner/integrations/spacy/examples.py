@@ -28,7 +28,7 @@ from herdner.text.tags import tags_from_spans
 
 @dataclass
 class _Losses:
-    """Numbers of annotations that were changed or left out."""
+    """Numbers of annotations that the conversion of training examples has changed or left out."""
 
     widened: int = 0
     dropped: int = 0

@@ -54,9 +54,7 @@ class CorrelationEstimate:
 
     @classmethod
     def of_returns(cls, returns: ArrayLike, focus: Focus) -> CorrelationEstimate:
-        """Estimate D^cor, the correlation part of the error, from counts of a Gibbs chain.
-
-        The counts are ``returns`` of `VisitCounts`.
+        """Estimate D^cor, the correlation part of the error, from the counts `VisitCounts.returns` of a Gibbs run.
 
         HGW19 counts the returns of a long Gibbs run, 2^32 samples. With fewer samples, noise makes ``depend`` too
         large.
@@ -123,7 +121,7 @@ class CorrelationEstimate:
 
 
 def _solve(matrix: Floats, right: Floats) -> Floats:
-    """Solve a linear system; raise `ValueError` if the Gibbs chain hardly ever returns to a weight."""
+    """Solve a linear system; raise `ValueError` if it is singular because returns to a herding weight are too rare."""
     try:
         return cast(Floats, np.linalg.solve(matrix, right))
     except np.linalg.LinAlgError:

@@ -167,7 +167,9 @@ def count_visits(
             "the samples of a plan with random bins can be grouped only by the sharing of the plan; omit `sharing`"
         )
     if not is_random and sharing is not None and sharing.kind == "random-bins":
-        raise ValueError("samples can be grouped by random bins only if the plan uses them; pass another `sharing`")
+        raise ValueError(
+            "samples can be grouped by random bins only if the plan uses random bins; pass another `sharing`"
+        )
     if (compiled.sizes != 2).any():
         focus = focus_of_recorded(compiled, plan, sharing or own or blanket_sharing(), focus_of)
         result = count_recorded(compiled, _plan_for_counting(plan, ends[-1], focus_of, n), ends, focus, seed, start)

@@ -71,9 +71,7 @@ def count_recorded(
 
 
 def focus_of_recorded(compiled: TableGraph, plan: Gibbs, sharing: Sharing, variable: int) -> Focus:
-    """Return the `Focus` of a variable: its distribution and herding weights.
-
-    The function is for graphs that the compiled counting loop does not support.
+    """Return the `Focus` of a variable (joint distribution and herding weights) in a graph without compiled counting.
 
     Args:
         compiled: The graph.

@@ -95,7 +95,7 @@ def check_observation(observed: ArrayLike, noise: Noise) -> NDArray[Any]:
 
 
 def default_backend(estimate: Literal["mean", "map"] = "mean", n_sweeps: int = 30) -> Backend:
-    """Return the default backend of an estimate: herded Gibbs sampling for "mean", annealed Gibbs sampling for "map".
+    """Return the default backend for an estimate: herded Gibbs sampling for "mean", annealed Gibbs sampling for "map".
 
     Herded Gibbs uses one weight per pixel, the best choice in HGW19, Fig. 11, and the circular form of weights, as the
     authors' program does.

@@ -76,7 +76,7 @@ class GaussianNoise:
         return order[np.searchsorted((levels[order][1:] + levels[order][:-1]) / 2, y)].astype(np.int32)
 
     def observe(self, labels: NDArray[np.integer], rng: np.random.Generator) -> Floats:
-        """Draw a noisy observation of the labels ``labels``.
+        """Draw a noisy observation of pixels with the true labels ``labels``.
 
         Args:
             labels: The true labels.
@@ -150,7 +150,7 @@ class FlipNoise:
         return np.asarray(y, np.int32)
 
     def observe(self, labels: NDArray[np.integer], rng: np.random.Generator) -> Int32s:
-        """Draw a noisy observation of the labels ``labels``.
+        """Draw a noisy observation of pixels with the true labels ``labels``.
 
         Args:
             labels: The true labels.

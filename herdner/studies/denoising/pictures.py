@@ -207,7 +207,7 @@ def make_observation(picture: Picture, flips: bool | None, n_labels: int, name: 
 
 
 def _two_sided(grey: Floats) -> bool:
-    """Return True if few pixels lie between black and white.
+    """Return True if few pixels have a grey value between black and white.
 
     This is typical of two-level pictures that lossy formats have blurred.
     """

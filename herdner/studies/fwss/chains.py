@@ -169,7 +169,7 @@ class _Dynamics:
         self._values, self._slopes = density.log_density(x), self._grad(x)
 
     def step(self) -> Floats:
-        """Run one trajectory of each chain, and accept or reject its end; return the acceptance probabilities [C]."""
+        """Run one trajectory of each chain, and accept or reject its end point; return acceptance probabilities [C]."""
         momentum = self._rng.normal(size=self.x.shape)
         n = max(1, round(self._n_leapfrog * self._rng.uniform(0.8, 1.2)))
         x, slopes, p, size = self.x, self._slopes, momentum, self.size * self.scale
@@ -191,7 +191,11 @@ class _Dynamics:
         return chance
 
     def warm_up(self, n: int, step_size: float | None) -> None:
-        """Adapt the step size with equal scales; then estimate the scales, and adapt the step size again."""
+        """Run n warm-up steps that adapt the step size and the scale of each variable.
+
+        In the first half, all variables have scale 1. Then their scales are estimated, and the step size is adapted
+        again.
+        """
         if step_size is not None:
             self.size = step_size
         seen: list[Floats] = []

@@ -37,7 +37,7 @@ _HISTORY = ("seconds", "bandwidth", "step", "gap", "jitter")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FwssOptions:
-    """Options of the sampler `herdner.studies.fwss.fwss`. Its documentation describes them.
+    """Options of the sampler `herdner.studies.fwss.fwss`, described in the documentation of that function.
 
     Attributes:
         step: See `fwss`.
@@ -341,5 +341,5 @@ def block_field(run: ParticleRun, x: Floats, block: NDArray[np.intp]) -> SteinFi
 
 
 def _growth_steps(n: int) -> int:
-    """Return the number of times that a count grows by a quarter from 1 to ``n``."""
+    """Return the number of increases by a quarter that take a count from 1 to ``n``, rounded down."""
     return int(np.log(n) / np.log(1.25) + 1e-9)

@@ -243,7 +243,7 @@ def check_bandwidth(bandwidth: float | str, rules: Sequence[str] = ("median", "k
         return bandwidth
     if not (1e-150 <= bandwidth <= 1e150):  # its square must be a normal double
         limits = "above 0" if not bandwidth > 0 else "from 1e-150 to 1e150"
-        raise ValueError(f"`bandwidth` must be {limits}, got {bandwidth}; median_bandwidth(x) computes one")
+        raise ValueError(f"`bandwidth` must be {limits}, got {bandwidth}; median_bandwidth(x) computes a bandwidth")
     return float(bandwidth)
 
 
@@ -257,7 +257,7 @@ def fixed_bandwidth(bandwidth: float) -> float:
         ValueError: ``bandwidth`` is not a positive number.
     """
     if isinstance(bandwidth, str):  # pyright: ignore[reportUnnecessaryIsInstance]  # a public function
-        raise ValueError(f"`bandwidth` must be a number, got {bandwidth!r}; median_bandwidth(x) computes one")
+        raise ValueError(f"`bandwidth` must be a number, got {bandwidth!r}; median_bandwidth(x) computes a bandwidth")
     return float(check_bandwidth(bandwidth))
 
 

@@ -81,7 +81,10 @@ def lazy_fwss(
 
 
 class _LazySampler:
-    """State of one run of lazy FWSS: the candidate points, their kernel means, and the particles that they became."""
+    """State of one run of lazy FWSS: the candidate points with their kernel means, and the particle of each candidate.
+
+    Candidates that are not particles yet have the particle index -1.
+    """
 
     def __init__(self, run: ParticleRun, points: Floats, scores: Floats, accuracy: float) -> None:
         assert run.mean is not None
@@ -145,9 +148,9 @@ class _LazySampler:
         self.particle[candidate] = run.n - 1
 
     def improve(self, phi: float) -> bool:
-        """Move the candidate with the smallest Stein field, and add it as a particle.
+        """Move the candidate with the smallest Stein field, and add the moved point as a particle and a candidate.
 
-        If the duality gap of the moved point is too small, add nothing and return False.
+        If the duality gap of the moved point is below ``phi / accuracy``, add nothing and return False.
         """
         run = self.run
         free = np.flatnonzero(self.particle < 0)

@@ -107,7 +107,7 @@ def local_fwss(
     start: Points | None = None,
     seed: Seed = None,
 ) -> Points:
-    """Sample by `fwss` with equal weights, and with a kernel for each variable that depends on this variable only.
+    """Sample by `fwss` with equal weights and with a separate kernel for each variable.
 
     The method suits targets with many, almost independent variables, such as those of `LaplaceApproximation.whitened`.
     A single kernel over all variables fails on such targets: the particles lie too close together, especially with few

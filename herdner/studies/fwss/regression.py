@@ -180,9 +180,7 @@ class NeuralRegression:
         return x
 
     def fit_noise(self, x: Floats, inputs: ArrayLike, outputs: ArrayLike) -> Floats:
-        """Fit the noise precision of each point to held-out residuals.
-
-        The fitted value is kept only if the held-out likelihood increases.
+        """Fit the noise precision of each point (network) to held-out residuals; keep it if their likelihood increases.
 
         This is the last step of the program of SVGD's authors. Each point is fitted separately.
 
@@ -239,7 +237,7 @@ class NeuralRegression:
         return (inputs - middle) / spread
 
     def _parts(self, x: Floats) -> tuple[Floats, Floats, Floats, Floats]:
-        """Return the first layer's weights [D, P * H] and offsets, and the second layer's weights and offsets."""
+        """Split P points (networks) into weights [D, P * H] and offsets of the first layer, and those of the second."""
         inputs, units = self.inputs.shape[1], self.units
         first = x[:, : inputs * units].reshape(len(x), inputs, units)
         at = inputs * units

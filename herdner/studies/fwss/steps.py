@@ -119,9 +119,9 @@ class Embedding:
             self._stein.append(stein[i, : first + i + 1])
 
     def at_particles(self) -> tuple[Floats, Floats | None, float]:
-        """Return the kernel mean z [N] at the particles, the optimal weights or None, and the jitter of the matrix.
+        """Return the kernel mean z [N] at the particles, the optimal weights K^-1 z or None, and the matrix's jitter.
 
-        The optimal weights are K^-1 z. They are None if mu_p is known; the caller must then solve for them.
+        The optimal weights are None if mu_p is known; the caller must then solve K w = z for them.
         """
         if self._mean is not None:
             return self._z, None, self.system.jitter
