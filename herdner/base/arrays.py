@@ -21,7 +21,7 @@ Int64s = NDArray[np.int64]  # offsets, counts
 
 
 def frozen(values: ArrayLike, dtype: type[T], name: str) -> NDArray[T]:
-    """Return the values as a C-contiguous array that can never become writable again ("sealed").
+    """Return the values as a C-contiguous array that is permanently read-only ("sealed").
 
     Args:
         values: The values; they are copied unless they are a sealed array of this type.

@@ -38,7 +38,7 @@ def raise_on_interrupt() -> None:
 
 
 def record_interrupts() -> None:
-    """Record Ctrl-C for `was_interrupted` and raise no error; do nothing unless `raise_on_interrupt` is active."""
+    """Make Ctrl-C raise no error, so that only `was_interrupted` reports it, if `raise_on_interrupt` is active."""
     if signal.getsignal(signal.SIGINT) is _raise:
         signal.signal(signal.SIGINT, _record)
 

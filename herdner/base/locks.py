@@ -13,7 +13,7 @@ _locks: WeakSet[ForkLock] = WeakSet()
 
 
 class ForkLock:
-    """Holder of a reentrant lock that is free in a forked child process.
+    """Holder of a reentrant lock; a forked child process gets a new, free lock.
 
     The data that the lock protects are consistent in the child.
 

@@ -150,7 +150,7 @@ def _bytes(archive: zipfile.ZipFile, member: zipfile.ZipInfo, packed: bool) -> b
     """
     if not packed and member.compress_type != zipfile.ZIP_STORED:
         raise NpzError(
-            f"the member {member.filename} of the archive is compressed; store it plain, as numpy.savez does"
+            f"the member {member.filename} of the archive is compressed; store it uncompressed, as numpy.savez does"
         )
     if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) or member.flag_bits & 0x1:
         raise NpzError(f"the member {member.filename} has an unknown compression method, or is encrypted")

@@ -9,7 +9,7 @@ Seed = int | np.random.Generator | None
 
 
 def generator(seed: Seed) -> np.random.Generator:
-    """Return the random number generator of a seed.
+    """Convert a seed to a NumPy random number generator.
 
     Args:
         seed: A seed, or a generator that is returned as it is.

@@ -106,7 +106,7 @@ def _bodies(source: Source, encoding: str) -> Iterator[tuple[int, int, str]]:
 
 
 def _element(name: str, body: str) -> tuple[str | None, int]:
-    """Return the content of the element ``name`` in a document, and the index of its first line.
+    """Return the content of the element ``name`` in a document, and the index of the line of its opening tag.
 
     The content is None if the element is missing.
     """

@@ -82,7 +82,7 @@ class Corpus:
 
     @property
     def all_label_names(self) -> dict[str, str | None]:
-        """New names of all labels, for `herdner.text.labels.rename_labels`.
+        """New name of each label of the corpus, as a dict for `herdner.text.labels.rename_labels`.
 
         Labels that are not in ``label_names`` are removed.
         """
@@ -112,10 +112,11 @@ def load_registry(path: str | os.PathLike[str] | None = None) -> dict[str, Corpu
         raise CorpusError(f"{source}: not a registry of corpora: its lists are nested too deeply") from None
     if data.get("version") != REGISTRY_VERSION:
         raise CorpusError(
-            f"{source}: registry version {data.get('version')!r}; herdner reads version {REGISTRY_VERSION}"
+            f"{source}: the registry has version {data.get('version')!r}, but this version of herdner reads version"
+            f" {REGISTRY_VERSION}"
         )
     if not isinstance(data.get("corpus"), dict) or not data["corpus"]:
-        raise CorpusError(f"{source}: no entry [corpus.NAME]")
+        raise CorpusError(f"{source}: the registry has no entry; expected at least one table [corpus.NAME]")
     try:
         return {name: _corpus(name, entry) for name, entry in _table(data["corpus"], "corpus").items()}
     except ValueError as problem:

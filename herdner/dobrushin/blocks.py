@@ -240,7 +240,7 @@ class _Block:
         return self.beta.at(v - self.first)
 
     def from_here(self, v: int) -> Box:
-        """Return bounds on the backward log-sums at variable v, plus the unary factor and the links of v."""
+        """Return bounds on the backward log-sums at variable v, including the unary factor and the links of v."""
         own = self.linked.form.unary[v]
         return self.behind(v) + self.messages.at(v) + Box(own, own)
 
@@ -252,7 +252,7 @@ class _Block:
         return sums
 
     def entries(self) -> Iterator[tuple[int, int, InfluenceQuery]]:
-        """Yield v, w and the query for the influence of w on v, for each v in the block and neighbour w outside."""
+        """Yield v, w and the query for the influence of w on v, for each v in the block and each outer neighbour w."""
         ends, possible = self.linked.ends, self.linked.possible
         for slot in self.slots.tolist():
             v, other = int(ends.variable[slot]), int(ends.other[slot])
@@ -360,10 +360,7 @@ def _blocks(linked: LinkedBoxes, ranges: Int32s, spans: Sequence[VariableSpan]) 
 
 
 def _assemble(blocks: Sequence[_Block], spans: Sequence[VariableSpan]) -> BlockInfluence:
-    """Build the matrix of block influences.
-
-    The queries of all blocks are answered in one call.
-    """
+    """Answer the queries of all blocks, and build the matrix of block influences from the answers."""
     entries = [list(block.entries()) for block in blocks]
     passages = [list(block.passages()) for block in blocks]
     asked = [q for own in entries for _, _, q in own] + [q for own in passages for both in own for q in both]

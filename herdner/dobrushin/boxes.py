@@ -37,7 +37,7 @@ class Box(NamedTuple):
         return Box(self.low + other.low, self.high + other.high)
 
     def at(self, where: int | slice | Int64s) -> Box:
-        """Return the bounds of the rows ``where``, which is an index, a slice or an array of indices.
+        """Return the box of the rows ``where``, which is an index, a slice or an array of indices.
 
         Args:
             where: Index, slice or indices of the first axis.
@@ -122,7 +122,7 @@ class LinkedBoxes:
 
     @classmethod
     def of(cls, compiled: TableGraph, chains: LinkedChains) -> LinkedBoxes:
-        """Build the message bounds of linked chains.
+        """Compute bounds on the messages along all links of a graph of chains and links.
 
         Args:
             compiled: The graph.
@@ -188,9 +188,7 @@ def _rounding_errors(compiled: TableGraph, offsets: Int64s) -> Floats:
 
 
 def _possible_states(form: ChainForm) -> NDArray[np.bool_]:
-    """Return a mask bool[V, K] of the possible states.
-
-    A state is possible if some allowed joint state of its chain contains it.
+    """Return a mask bool[V, K] of the possible states, those that occur in an allowed joint state of their chain.
 
     Marginals do not show this, because the probability of a possible state can underflow to 0.
     """

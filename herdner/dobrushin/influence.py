@@ -196,7 +196,7 @@ class Influence:
 
 
 def check_entries(starts: Int64s, sources: Int32s | Int64s, values: Floats, what: str) -> None:
-    """Raise `ValueError` unless the arrays are sparse rows of finite, non-negative numbers.
+    """Raise `ValueError` unless the arrays are the rows of a sparse matrix of finite, non-negative numbers.
 
     Args:
         starts: int64[R + 1], first entry of each row.
@@ -517,7 +517,7 @@ def _conditional(
 
 
 def _influence(p: Floats, possible: NDArray[np.bool_]) -> float:
-    """Return the influence of the variable of axis 0 on the variable of the last axis of p.
+    """Return the influence of the variable on axis 0 of the conditionals p on the variable on the last axis of p.
 
     The array p holds full conditionals [states of the blanket .., K]. The influence is the largest total variation
     distance between two conditionals whose condition differs on axis 0 only.

@@ -177,7 +177,7 @@ def interactions(compiled: TableGraph) -> tuple[list[tuple[Int32s, Floats]], Flo
 
 
 def _products(tables: Floats) -> Floats:
-    """Return the coefficients of all products of spins, float64[T, 2, ..].
+    """Expand each of T tables into products of spins; return the coefficients of the products, float64[T, 2, ..].
 
     Cell (s_1, .., s_a) is the coefficient of the product of the spins with s = 1.
     """

@@ -111,9 +111,9 @@ def _laws(linked: LinkedBoxes, total: Box, first: int, last: int) -> Box:
 
 
 def _shares(box: Box) -> tuple[Floats, Floats]:
-    """Return the smallest and the largest possible probability of each state.
+    """Return the smallest and the largest probability of each state over all log-potentials in a box.
 
-    ``box`` has bounds on the log-potentials of n variables, [n, K].
+    ``box`` has bounds on the unnormalised log-marginals of n variables, [n, K].
     """
     with np.errstate(over="ignore", invalid="ignore"):
         least = 1 / (1 + np.exp(_of_others(box.high) - box.low))

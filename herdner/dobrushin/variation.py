@@ -234,7 +234,7 @@ def variation_curve(
 
 
 def coupling_bounds(influence: Influence, scan: Scan | ArrayLike, n_steps: int | None = None) -> Floats:
-    """Return, for each variable, a bound on the probability that two coupled runs differ in it (DoGS17, Sec. 4).
+    """Return, for each variable, a bound on the probability that it differs in two coupled runs (DoGS17, Sec. 4).
 
     One run is the sampler, and the other run has the target distribution. The bound of a variable also bounds the total
     variation distance of its marginal from the target.
@@ -445,6 +445,6 @@ def uncertain_variables(probability: float = 0.05) -> TargetVariables:
     of two consecutive variables.
 
     Args:
-        probability: Largest probability of an error of the most probable state of a variable that is not selected.
+        probability: A variable is selected if its less probable states together have more than this probability.
     """
     return TargetVariables("uncertain", probability=probability)

@@ -54,7 +54,10 @@ def entity_confidences(gold: Sequence[Document], predicted: Sequence[Document]) 
     for i, (reference, guess) in enumerate(zip(gold, predicted, strict=True)):
         gold_spans, spans = set(reference.spans or []), guess.spans or []
         if len(spans) != len(guess.entities):
-            raise ValueError(f"document {guess.id!r} has {len(spans)} spans but {len(guess.entities)} entities")
+            raise ValueError(
+                f"document {guess.id!r} has {len(spans)} tagged spans but {len(guess.entities)} entities; make its tags"
+                " agree with its entities"
+            )
         for entity, span in zip(guess.entities, spans, strict=True):
             if entity.confidence is None:
                 raise ValueError(

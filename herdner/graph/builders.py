@@ -25,7 +25,7 @@ def chain_graph(
     start: ArrayLike | None = None,
     end: ArrayLike | None = None,
 ) -> FactorGraph:
-    """Build linear chains that share one transition table.
+    """Build a graph of linear chains that share one transition table.
 
     A linear-chain CRF defines such a graph for each document. Many short documents are decoded fastest if one graph
     contains all of them as sequences.

@@ -217,7 +217,7 @@ def unary_rows(sizes: Int32s, widths: Int32s, factors: Sequence[TableFactors]) -
 
 @dataclass(frozen=True)
 class _FactorRows:
-    """Rows of a group of factors: log-potentials of one variable of a factor, given a joint state of its others.
+    """Rows of a group of factors: log-potentials of one variable of a factor, for each joint state of its other ones.
 
     Attributes:
         factors: The group.
@@ -273,7 +273,7 @@ class _FactorRows:
         return strides
 
     def spreads(self) -> Floats:
-        """Return bounds on the difference between the log-potentials of two states of a variable.
+        """Return bounds on the difference between the log-potentials of two allowed states of a variable of a factor.
 
         Returns:
             float64[arity, tables], the bound for the variable at each scope position and for each table.

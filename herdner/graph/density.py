@@ -110,7 +110,7 @@ class DensityFactors:
         if repeated.any():
             raise ValueError(f"factor {int(repeated.argmax())} names a variable twice; name each variable once")
         if not callable(self.log_density):
-            raise ValueError("log_density must be a function of points [P, a]")
+            raise ValueError("log_density must be a function that maps points [P, a] to log-densities [P]")
         object.__setattr__(self, "scopes", scopes)
         first = np.arange(scopes.shape[1], dtype=np.int32)
         plain = len(scopes) == 1 and self.fixed is None and np.array_equal(scopes[0], first)
@@ -152,7 +152,8 @@ class DensityFactors:
         values = np.asarray(self._call(self.log_density, at, terms), np.float64)
         if values.shape != (len(at),):
             raise ValueError(
-                f"log_density must return shape ({len(at)},) for points of shape {at.shape}, not {values.shape}"
+                f"log_density must return an array of shape ({len(at)},) for points of shape {at.shape}, not of shape"
+                f" {values.shape}"
             )
         return values.reshape(len(points), len(self)).sum(axis=1)
 
@@ -171,7 +172,7 @@ class DensityFactors:
         at = self._arguments(points)
         values = np.asarray(self._call(self.grad, at, terms), np.float64)
         if values.shape != at.shape:
-            raise ValueError(f"grad must return the shape of its points, {at.shape}, not {values.shape}")
+            raise ValueError(f"grad must return an array of the shape of its points, {at.shape}, not {values.shape}")
         values = values if by == 1 else by * values
         if self._plain:
             out[:, : values.shape[1]] += values

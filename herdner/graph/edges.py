@@ -102,7 +102,7 @@ def edge_terms(
 
 
 def sum_terms(groups: Sequence[TableFactors], terms: Sequence[Term]) -> Floats:
-    """Return the table of log-potentials of an edge, the sum of ``terms``.
+    """Return an edge's table of log-potentials, which is the sum of its terms (factors).
 
     Args:
         groups: The groups that the terms refer to.
@@ -116,7 +116,7 @@ def sum_terms(groups: Sequence[TableFactors], terms: Sequence[Term]) -> Floats:
 
 
 def _distinct_lists(n_edges: int, edge: NDArray[np.integer], term: Int64s) -> tuple[Int32s, list[tuple[int, ...]]]:
-    """Return the distinct lists of terms, and for each edge the index of its list."""
+    """Return, for each edge, the index of its list of terms; and return the distinct lists."""
     by_edge = np.argsort(edge, kind="stable")
     edge, term = edge[by_edge], term[by_edge]
     starts = np.flatnonzero(np.r_[True, edge[1:] != edge[:-1]])

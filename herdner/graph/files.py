@@ -92,7 +92,7 @@ def _graph(arrays: dict[str, NDArray[Any]]) -> FactorGraph:
         _check_type(name, array)
     if "format" not in arrays or arrays["format"].tolist() != [VERSION]:
         raise GraphFileError(
-            f"array format must hold the version {VERSION}; a later version of herdner may read this file"
+            f"array 'format' must hold the version {VERSION}; a later version of herdner may read this file"
         )
     if "sizes" not in arrays:
         raise GraphFileError("array sizes is missing")

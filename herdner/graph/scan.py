@@ -38,11 +38,13 @@ class Scan:
         if self.kind not in ENUMERATIONS["scan"]:
             raise ValueError(f"scan must be {self.SYNTAX}, not {self.kind!r}")
         if (self.kind == "fixed") != (self.order is not None):
-            raise ValueError("only a fixed scan has an order: use fixed_scan(order)")
+            raise ValueError("a fixed scan needs an order, and other scans must have none; use fixed_scan(order)")
         if self.order is not None:
             order = frozen(self.order, np.int32, "a scan")
             if order.ndim != 1 or not len(order):
-                raise ValueError(f"a fixed scan must be a list of at least one variable, not of shape {order.shape}")
+                raise ValueError(
+                    f"a fixed scan must be a list of at least one variable, got an array of shape {order.shape}"
+                )
             object.__setattr__(self, "order", order)
 
     @classmethod

@@ -137,7 +137,7 @@ def test_a_registry_file_of_the_user(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "expected"),
     [
-        ("version = 1", "version = 2", "registry version 2; herdner reads version 1"),
+        ("version = 1", "version = 2", "the registry has version 2, but this version of herdner reads version 1"),
         ("version = 1", "version = ", "not a registry"),
         ("version = 1", "version = " + "[" * 50_000, "not a registry of corpora: its lists are nested too deeply"),
         ('licence = "CC0-1.0"', "", "corpus toy: licence is missing"),

@@ -152,8 +152,10 @@ def test_what_is_wrong_is_said(make, message):
 def test_functions_of_the_wrong_shape_are_told():
     density = compile_density(FactorGraph(Reals(2), [DensityFactors([[0, 1]], lambda x: x, lambda x: x[:, :1])]))
     with pytest.raises(
-        ValueError, match=r"log_density must return shape \(3,\) for points of shape \(3, 2\), not \(3, 2\)"
+        ValueError, match=r"log_density must return an array of shape \(3,\) for points of shape \(3, 2\), not of"
     ):
         density.log_density(np.zeros((3, 2)))
-    with pytest.raises(ValueError, match=r"grad must return the shape of its points, \(3, 2\), not \(3, 1\)"):
+    with pytest.raises(
+        ValueError, match=r"grad must return an array of the shape of its points, \(3, 2\), not \(3, 1\)"
+    ):
         density.grad(np.zeros((3, 2)))

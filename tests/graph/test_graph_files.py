@@ -56,8 +56,8 @@ GOOD = {"format": [1], "sizes": [2, 3], "scopes_0": [[0, 1]], "tables_0": np.one
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"format": [2]}, "format must hold the version 1"),
-        ({"format": None}, "format must hold the version 1"),
+        ({"format": [2]}, "array 'format' must hold the version 1"),
+        ({"format": None}, "array 'format' must hold the version 1"),
         ({"sizes": None}, "array sizes is missing"),
         ({"sizes": [2, 2]}, "variable 1 has 2 states"),
         ({"sizes": [2.0, 3.0]}, "sizes must hold int32, not float64"),

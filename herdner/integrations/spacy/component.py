@@ -297,7 +297,7 @@ def configured_backend(backend: str | Mapping[str, Any] | None) -> Backend | Non
     options = dict(backend)
     name = options.pop("name", None)
     if not isinstance(name, str):
-        raise ValueError('the option backend needs a name, as in {"name": "herded-gibbs", "n_sweeps": 400}')
+        raise ValueError('the option "backend" needs a name, as in {"name": "herded-gibbs", "n_sweeps": 400}')
     return make_backend(name, **options)
 
 
@@ -321,12 +321,12 @@ def configured_names(
     sources = [options.pop(key) for key in ("file", "patterns") if key in options] if options else [names]
     if unknown := sorted(set(options) - {"strength", "hard", "fold_case"}):
         raise ValueError(
-            f"the option names has no key {unknown[0]!r}; its keys are file, patterns, strength, hard, fold_case"
+            f'the option "names" has no key {unknown[0]!r}; its keys are file, patterns, strength, hard, fold_case'
         )
     if saved is not None:
         return Names.read(saved, **options)
     if len(sources) != 1:
-        raise ValueError('the option names needs either "file" or "patterns"')
+        raise ValueError('the option "names" needs either the key "file" or the key "patterns"')
     (source,) = sources
     # os.path.exists returns False for strings that cannot be paths, such as a name of 1000 characters.
     if source is None or (missing_ok and isinstance(source, str) and not os.path.exists(source)):  # noqa: PTH110

@@ -126,18 +126,18 @@ class Lambdas:
 
 
 def _counts(visits: ArrayLike, focus: Focus) -> Floats:
-    """Return the visit counts as float64[L, Z, K]; raise `ValueError` unless they are counts of at least one sample."""
+    """Convert visit counts to float64[L, Z, K]; raise `ValueError` unless they contain at least one sample."""
     counts = finite(visits, "`visits`")
     shape = (*focus.keys.shape, focus.target.shape[1])
     if counts.size != math.prod(shape):
         raise ValueError(f"`visits` must have shape {list(shape)}, got {list(counts.shape)}")
     if not (counts.min() >= 0 and counts.sum() > 0):
-        raise ValueError("`visits` must be counts of at least one sample, none of them negative")
+        raise ValueError("`visits` must contain at least one sample and no negative count")
     return counts.reshape(shape)
 
 
 def _values(f: ArrayLike, focus: Focus) -> Floats:
-    """Return the function f as float64[Z, K]; raise `ValueError` for other shapes and numbers that are not finite."""
+    """Convert the values f(x, z) to float64[Z, K]; raise `ValueError` if the shape is wrong or a value not finite."""
     values = finite(f, "`f`")
     if values.size != focus.target.size:
         raise ValueError(f"`f` must have shape {list(focus.target.shape)}, got {list(values.shape)}")

@@ -158,11 +158,10 @@ def cached_fwss(
     seed: Seed = None,
     **options: Any,
 ) -> Points:
-    """Sample by Cache-FWSS (FWSS18, Algorithms 7 and 8).
+    """Sample by Cache-FWSS, which starts each new particle at a cached point (FWSS18, Algorithms 7 and 8).
 
-    Each new particle starts at the cached point where the Stein field is smallest.
-
-    After this start, a few moves suffice (``n_steps`` is 10 by default, as in the paper).
+    This is the cached point where the Stein field is smallest. After this start, a few moves suffice (``n_steps`` is 10
+    by default, as in the paper).
 
     Args:
         target: A `Target`, or a factor graph over `Reals`.

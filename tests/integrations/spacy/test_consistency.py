@@ -147,7 +147,7 @@ def test_bad_input_is_one_line_with_the_name() -> None:
     [
         ({"rules": ["same-wort"]}, "unknown link rule 'same-wort'"),
         ({"backend": "gibs"}, "gibs"),
-        ({"backend": {"n_sweeps": 3}}, "the option backend needs a name"),
+        ({"backend": {"n_sweeps": 3}}, 'the option "backend" needs a name'),
         ({"overlaps": "all"}, "overlaps must be one of error, best"),
     ],
 )

@@ -109,9 +109,9 @@ def test_known_names(tagger, tmp_path, of):
         ([{"pattern": "Ada"}], "name 1: no label"),
         (
             {"patterns": PATTERNS, "strong": 3},
-            "the option names has no key 'strong'; its keys are file, patterns, strength",
+            "the option \"names\" has no key 'strong'; its keys are file, patterns, strength",
         ),
-        ({"hard": True}, 'the option names needs either "file" or "patterns"'),
+        ({"hard": True}, 'the option "names" needs either the key "file" or the key "patterns"'),
         ([], "a list of known names needs at least one name with its label"),
     ],
 )
@@ -321,7 +321,7 @@ def test_a_doc_of_many_tokens(nlp):
             {"backend": "gibs"},
             r"^my_ner: there is no backend 'gibs'; did you mean 'gibbs'\? Backends: annealed-gibbs, .*$",
         ),
-        ({"backend": {"n_sweeps": 4}}, r"^my_ner: the option backend needs a name, as in .*$"),
+        ({"backend": {"n_sweeps": 4}}, r'^my_ner: the option "backend" needs a name, as in .*$'),
         ({"backend": {"name": "gibbs", "sweeps": 4}}, r"^my_ner: backend gibbs has no option 'sweeps'; it has .*$"),
         ({"backend": {"name": "gibbs", "n_sweeps": "x"}}, r"^my_ner: backend gibbs: n_sweeps must be a whole number"),
         (

@@ -312,7 +312,9 @@ def test_divergence_is_told_with_particle_and_step(run, who):
 
 def test_a_gradient_of_the_wrong_shape_is_told():
     wrong = density_target(lambda x: -(x**2).sum(axis=1), lambda x: -2 * x[:, :1], dim=2)
-    with pytest.raises(ValueError, match=r"grad must return the shape of its points, \(1, 2\), not \(1, 1\)"):
+    with pytest.raises(
+        ValueError, match=r"grad must return an array of the shape of its points, \(1, 2\), not \(1, 1\)"
+    ):
         fwss(wrong, 2, seed=1)
 
 
