@@ -77,7 +77,7 @@ class NoiseModel:
         return np.log(probabilities)
 
     def outside_scores(self, n_labels: int) -> Floats:
-        """Return the log-potentials of tokens outside all spans; the last entry is for the outcome "not an entity"."""
+        """Return the log-potentials of the labels, and of "not an entity" (last), for a token outside all spans."""
         return np.log(np.append(np.full(n_labels, self.missed / n_labels), 1 - self.missed))
 
     def parser_scores(self, probabilities: Floats) -> Floats:

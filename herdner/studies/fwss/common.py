@@ -24,7 +24,7 @@ Mover = Callable[[Floats], Floats]
 
 
 class DivergenceError(ArithmeticError):
-    """Error: a point of a sampler is not finite.
+    """Error: a coordinate or gradient of a sampler's particle is not finite.
 
     Attributes:
         particle: Index of the first such particle.

@@ -219,7 +219,8 @@ class LineSearch:
 class AwaySteps(LineSearch):
     """Line search that also steps away from the worst particle if such a step has a larger duality gap.
 
-    The source is Lacoste-Julien and Jaggi (2015), Algorithm 1.
+    The worst particle is the one whose weight has the largest derivative of MMD^2. The source is Lacoste-Julien and
+    Jaggi (2015), Algorithm 1.
 
     FWSS18 names the variants of its reference [20] as future work. The convergence rate is geometric even if mu_p is on
     the boundary of the hull of the particles' kernels, where line search zigzags. Before the step towards a new
@@ -248,7 +249,7 @@ class AwaySteps(LineSearch):
 
 
 class PairwiseSteps(LineSearch):
-    """Line search that moves weight from the worst particle to the new particle.
+    """Line search that moves weight to the new particle from the worst particle (largest derivative of MMD^2).
 
     The source is Lacoste-Julien and Jaggi (2015), Algorithm 2.
 
