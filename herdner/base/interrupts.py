@@ -38,7 +38,7 @@ def raise_on_interrupt() -> None:
 
 
 def record_interrupts() -> None:
-    """Make Ctrl-C raise no error, so that only `was_interrupted` reports it, if `raise_on_interrupt` is active."""
+    """Make Ctrl-C only change the result of `was_interrupted`; do nothing unless `raise_on_interrupt` is active."""
     if signal.getsignal(signal.SIGINT) is _raise:
         signal.signal(signal.SIGINT, _record)
 

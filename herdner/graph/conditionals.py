@@ -217,7 +217,7 @@ def unary_rows(sizes: Int32s, widths: Int32s, factors: Sequence[TableFactors]) -
 
 @dataclass(frozen=True)
 class _FactorRows:
-    """Rows of a group of factors: log-potentials of one variable of a factor, for each joint state of its other ones.
+    """Rows of a group of factors: log-potentials of a variable, for each joint state of the factor's other variables.
 
     Attributes:
         factors: The group.
