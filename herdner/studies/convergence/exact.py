@@ -79,7 +79,7 @@ def _check_span(compiled: TableGraph, log_potentials: Floats) -> None:
 
 
 def full_conditional(joint: Floats, variable: int) -> Floats:
-    """Return the full conditionals of a variable; they are uniform if the states of all other variables are impossible.
+    """Return the full conditionals of a variable; they are uniform for impossible states of the other variables.
 
     Args:
         joint: The joint distribution, float64[K1, .., KV].
