@@ -103,7 +103,7 @@ def herd_categorical(
     if weights is not None:
         start = _row(weights, n_states, "weights")
         if np.abs(start).max() > n_states:
-            raise ValueError(f"`weights` must be between -1 and {n_states - 1}, got {start.tolist()}")
+            raise ValueError(f"`weights` must be between -{n_states} and {n_states}, got {start.tolist()}")
         state = np.rint(start * unit).astype(np.int64)
     else:
         state = shares.copy() if seed is None else _random_weights(shares, unit, generator(seed))

@@ -136,7 +136,7 @@ def test_the_module_is_at_hand():
         (lambda: herd_categorical([0.5, 0.6], 5), "non-negative with sum 1; divide it by its sum"),
         (lambda: herd_categorical([1.5, -0.5], 5), "non-negative with sum 1"),
         (lambda: herd_categorical([], 5), "non-negative with sum 1"),
-        (lambda: herd_categorical([0.5, 0.5], 5, weights=[1e9, 0]), "`weights` must be between -1 and 1"),
+        (lambda: herd_categorical([0.5, 0.5], 5, weights=[1e9, 0]), "`weights` must be between -2 and 2"),
     ],
 )
 def test_faults_are_one_line(call, message):
