@@ -58,7 +58,7 @@ class EliminationClock:
     done: float = field(init=False, default=0.0)
 
     def advance(self, n_cells: float) -> None:
-        """Add computed cells, in any thread.
+        """Count computed cells, and stop an elimination that is too slow; any thread may call this method.
 
         Args:
             n_cells: Number of cells.
@@ -534,7 +534,7 @@ def _need_logs(inputs: Sequence[BucketTable]) -> bool:
 def _bucket(
     inputs: Sequence[BucketTable], in_logs: bool, node: BucketNode, beliefs: list[Floats | None] | None = None
 ) -> loops.Bucket:
-    """Convert a bucket to its compiled form. A bucket without tables gets a table of ones."""
+    """Build the bucket object that the compiled loops read; a bucket without tables gets a table of ones."""
     tables = [table.as_logs() if in_logs else table.values for table in inputs]
     if not tables:
         tables, strides = [np.full(node.n_states, 0.0 if in_logs else 1.0)], np.zeros((1, 0), np.int64)

@@ -202,7 +202,7 @@ def _possible_states(sizes: Int32s, scopes: list[tuple[int, ...]], tables: list[
 
 
 def _absorb(merged: dict[tuple[int, ...], Floats], n_variables: int) -> dict[tuple[int, ...], tuple[int, ...]]:
-    """Add each table to a table with a larger scope, if one exists; return the larger scope for each removed scope."""
+    """Add each table to a table with a larger scope, if one exists; map each removed scope to the larger scope."""
     containing: list[list[tuple[int, ...]]] = [[] for _ in range(n_variables)]
     hosts: dict[tuple[int, ...], tuple[int, ...]] = {}
     for scope in sorted(merged, key=lambda key: (-len(key), key)):

@@ -189,7 +189,7 @@ class Ensemble:
         return cls(replicas, betas)
 
     def advance(self, n_rounds: int, record: bool) -> None:
-        """Run a number of rounds; with ``record``, add the conditional marginals of replica 0 to its sums."""
+        """Run a number of rounds; with ``record``, add up the conditional marginals of replica 0."""
         while n_rounds > 0:
             n_rounds -= self.replicas.advance(n_rounds, record)
 
@@ -253,7 +253,7 @@ class TemperedRun:
             ensemble.make_possible(possible)
 
     def advance(self, n_rounds: int, *, record: bool = False, until: float = math.inf) -> int:
-        """Run all ensembles for a number of rounds or until a time, and return the number of rounds.
+        """Run all ensembles for a number of rounds or until a time; return the number of completed rounds.
 
         Args:
             n_rounds: Largest number of rounds.

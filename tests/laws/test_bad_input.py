@@ -65,7 +65,7 @@ def test_options_of_every_preset(name, options, message):
         (
             "gibbs",
             {"burn_in": 10, "n_sweeps": 10},
-            "burn_in must be below n_sweeps, 10, not 10; raise n_sweeps or lower",
+            "burn_in must be below n_sweeps=10, got 10; raise n_sweeps or lower",
         ),
         ("gibbs", {"burn_in": -3}, "burn_in must be a whole number of at least 0, not -3"),
         ("dhg", {"n_bins": 0}, "number of bins must be a whole number from 1 to 1073741824, not 0"),
@@ -194,9 +194,9 @@ def test_graphs_that_allow_nothing():
         ),
         (
             boltzmann([1.0, 2.0], [0, 0, 0], edges=[[0, 1], [1, 2]]),
-            r"those of variable 1 differ \(see its pair with 2\); use",
+            r"those of variable 1 differ \(see the factor with variable 2\); use",
         ),
-        (FactorGraph([2] * 3, [TableFactors([[0, 1, 2]], np.zeros((1, 2, 2, 2)))]), "needs variables joined in pairs"),
+        (FactorGraph([2] * 3, [TableFactors([[0, 1, 2]], np.zeros((1, 2, 2, 2)))]), "needs factors of 1 or 2"),
         (FactorGraph([2] * 2, [TableFactors([[0, 1], [1, 0]], np.eye(2)[None])]), "each pair by one factor"),
         (
             FactorGraph([2] * 3, [TableFactors([[0, 1], [1, 2]], [[[0.0, 1.0], [2.0, 5.0]]])]),

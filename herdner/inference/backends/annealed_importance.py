@@ -32,7 +32,7 @@ _WORKERS = 2  # independent ensembles, a fixed number so that results do not dep
 
 @dataclass(frozen=True, slots=True)
 class AnnealedImportance:
-    """Annealed importance sampling for log Z with an interval, by runs in both directions.
+    """Estimation of log Z and its interval by annealed importance sampling in both directions.
 
     Forward runs start at uniform states, and reverse runs at samples of `Tempered`. Both pass through the same
     temperatures with blocked updates. Bennett's acceptance ratio combines their weights. The interval contains log Z in
@@ -139,7 +139,7 @@ class AnnealedImportance:
         )
 
     def _samples(self, run: TemperedRun, until: float = math.inf) -> list[Int32s]:
-        """Return the start states of all reverse runs, by tempered sampling; one array [particles, n] per worker.
+        """Draw the start states of all reverse runs by tempered sampling: one array int32[particles, n] per worker.
 
         If the time ``until`` passes, there are fewer particles than ``n_particles``.
         """
@@ -166,7 +166,7 @@ class AnnealedImportance:
     def _weights(
         self, reduced: ReducedGraph, run: TemperedRun, states: list[Int32s], rng: np.random.Generator, began: float
     ) -> tuple[Floats, Floats]:
-        """Return the log-weights of all forward runs, and the negative log-weights of all reverse runs."""
+        """Run all forward and reverse runs; return the forward log-weights and the negative reverse log-weights."""
         tuned = np.mean([ensemble.betas for ensemble in run.ensembles], axis=0)
         workers = [Ensemble.of(reduced, 1, self.width, r) for r in rng.spawn(_WORKERS)]
         n_temperatures = self.n_temperatures

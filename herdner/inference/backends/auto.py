@@ -109,7 +109,7 @@ class Auto:
         return replace(result, seconds=perf_counter() - began)
 
     def _exact(self, compiled: TableGraph, seed: Seed, wanted: Record, began: float) -> Result | None:
-        """Run exact inference, and return its result; return None if its time or memory does not suffice."""
+        """Run exact inference, and return its result; return None if the time limit or the memory does not suffice."""
         exact = Exact(n_samples=self.n_samples)
         try:
             run = EliminationRun.prepare(compiled, _ORDER_SHARE * self.seconds if self.max_log2_cells else 0.0)
@@ -127,7 +127,7 @@ class Auto:
         return None
 
     def _approximate(self, compiled: TableGraph, rng: np.random.Generator, wanted: Record, until: float) -> Result:
-        """Run belief propagation, a search for a better state, and tempered sampling; return the better result."""
+        """Run belief propagation, a search for a better state, and tempered sampling; combine the results."""
         began = perf_counter()
         seconds = max(until - began, 0.1 * self.seconds)
         until = began + seconds
@@ -176,7 +176,7 @@ class Auto:
         )
 
     def _better_log_z(self, propagated: Result | None, has_converged: bool, estimated: Result) -> Result:
-        """Return log Z of belief propagation if it converged and the interval is wide, else the sampled log Z."""
+        """Return the sampled log Z, or that of converged belief propagation if the sampled interval is wide."""
         assert estimated.log_z_interval is not None
         low, high = estimated.log_z_interval
         width = f"an interval of width {high - low:.2g}"
@@ -186,18 +186,18 @@ class Auto:
         return replace(estimated, method=f"annealed importance sampling with {width}")
 
     def _estimate(self, compiled: TableGraph, rng: np.random.Generator, seconds: float) -> Result | None:
-        """Estimate log Z by annealed importance sampling; return None if it visits no possible state."""
+        """Estimate log Z by annealed importance sampling; return None if no visited state is possible."""
         try:
             return AnnealedImportance(seconds=seconds, width=self._width(compiled, 4)).infer(compiled, rng)
         except UnsupportedGraph:
             return None
 
     def _width(self, compiled: TableGraph, width: int) -> int:
-        """Return ``width``, or 1 if the search for blocks of this width would take much of the time limit."""
+        """Return the width of blocks: ``width``, or 1 if finding such blocks would take much of the time limit."""
         return width if len(reduce_tables(compiled).variables) < _FEW_VARIABLES * self.seconds else 1
 
     def _propagate(self, compiled: TableGraph, seconds: float) -> tuple[Result, bool]:
-        """Run belief propagation with increasing damping until it converges or its time has passed.
+        """Run belief propagation with increasing damping until it converges or ``seconds`` have passed.
 
         Returns:
             The result of the last run, and whether its messages converged.
@@ -213,7 +213,7 @@ class Auto:
         return result, has_converged
 
     def _search(self, compiled: TableGraph, result: Result, rng: np.random.Generator, until: float) -> Result:
-        """Search for a state of larger log-potential by annealed Gibbs sampling; double the sweeps after each round."""
+        """Search for a state of larger log-potential by annealed Gibbs runs, each twice as long as the one before."""
         n_sweeps = 100
         while n_sweeps < 2**24:
             began = perf_counter()

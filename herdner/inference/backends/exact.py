@@ -234,7 +234,7 @@ class EliminationRun:
         )
 
     def best(self, messages: Messages, n_best: int) -> tuple[Int32s, list[float]]:
-        """Return the ``n_best`` states of largest log-potential [N, V], and their log-potentials.
+        """Return the ``n_best`` joint states of largest log-potential, int32[N, V], and their log-potentials.
 
         Args:
             messages: Messages that are maxima. If they are sums, the result is a probable state, not always the best.

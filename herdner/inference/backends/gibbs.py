@@ -67,7 +67,7 @@ def annealed_gibbs(n_sweeps: int = 1000, annealing: Annealing = _RISING, **optio
 def herded_gibbs(
     n_sweeps: int = 1000, burn_in: int = 0, sharing: Sharing = _BLANKET, **options: Unpack[HerdingOptions]
 ) -> Gibbs:
-    """Return herded Gibbs (HG16), which selects states by herding weights: one for each state of the Markov blanket.
+    """Return herded Gibbs (HG16): each variable has one herding weight per joint state of its Markov blanket.
 
     Args:
         n_sweeps: Number of sweeps.
@@ -174,7 +174,7 @@ def bounded_error_gibbs(
 def qmc_gibbs(
     n_sweeps: int = 1000, burn_in: int = 0, driving: DrivingSequence = _REGISTER, **options: Unpack[GibbsOptions]
 ) -> Gibbs:
-    """Return quasi-Monte Carlo Gibbs, with a driving sequence as random numbers (HG16, Sec. 4.1; HGW19, Sec. 7).
+    """Return quasi-Monte Carlo Gibbs: a driving sequence replaces the random numbers (HG16, Sec. 4.1; HGW19, Sec. 7).
 
     A driving sequence is, for example, a sequence of Sobol' points.
 

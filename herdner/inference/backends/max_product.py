@@ -122,9 +122,9 @@ class MaxProduct:
 
 
 def _check_variable(variable: int) -> None:
-    """Raise `ImpossibleGraph`, with the name of ``variable`` in the message, unless ``variable`` is -1.
+    """Raise `ImpossibleGraph` for the index of a variable without allowed states; accept -1, which means none.
 
-    The compiled loop returns the index of a variable without allowed states, or -1.
+    The compiled loop returns this value.
     """
     if variable >= 0:
         raise ImpossibleGraph(
@@ -135,9 +135,9 @@ def _check_variable(variable: int) -> None:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Slots:
-    """Arrays of all factors of two or more variables, for the compiled loop.
+    """Arrays of the compiled loop with one entry per slot; a slot is one variable of one factor.
 
-    A slot is one variable of one factor.
+    Factors of one variable have no slots.
 
     Attributes:
         sizes: int32[V], the number of states of each variable.
@@ -206,7 +206,7 @@ class Slots:
 
 
 def _tables(group: TableFactors) -> tuple[Floats, Int64s]:
-    """Return the tables of a group as one array, and the position of each slot's table in the array.
+    """Concatenate the tables of a group; return them, and the position of the table of each variable of each factor.
 
     The tables of pairs are followed by their transposes.
     """

@@ -118,7 +118,7 @@ class SumProduct:
         return result
 
     def _pass_messages(self, compiled: TableGraph, chains: LinkedChains, table_counts: bool, began: float) -> Result:
-        """Run all sweeps, and return the result."""
+        """Run all sweeps of message passing, and return the result."""
         constant = chains.form.constant
         loop, interrupted = loops.SumProduct(chains, self.damping, self.tolerance), False
         try:

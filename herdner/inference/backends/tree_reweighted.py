@@ -103,7 +103,7 @@ class TreeReweighted:
         return result
 
     def _minimise(self, reduced: ReducedGraph, began: float) -> tuple[_ForestBound, bool]:
-        """Pass messages for one distribution over forests after the other.
+        """Minimise the bound over distributions of spanning forests; pass messages for each distribution.
 
         Returns:
             The best bound, and True if Ctrl-C was pressed.
@@ -149,7 +149,7 @@ class _ForestBound:
 
     @classmethod
     def of(cls, run: MessagePassing, forests: ForestDistribution, constant: float) -> _ForestBound:
-        """Compute the mean of the log Z of all forests.
+        """Compute the upper bound: the mean of log Z over a distribution of spanning forests.
 
         Args:
             run: The messages.

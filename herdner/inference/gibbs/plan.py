@@ -142,5 +142,5 @@ def _check_counts(plan: Plan) -> None:
             raise ValueError(f"{name} must be at most {most}, not {getattr(plan, name)}; {advice}")
     if plan.burn_in and plan.burn_in >= plan.n_sweeps:
         raise ValueError(
-            f"burn_in must be below n_sweeps, {plan.n_sweeps}, not {plan.burn_in}; raise n_sweeps or lower burn_in"
+            f"burn_in must be below n_sweeps={plan.n_sweeps}, got {plan.burn_in}; raise n_sweeps or lower burn_in"
         )

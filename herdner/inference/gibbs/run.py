@@ -476,7 +476,7 @@ def _total(parts: Sequence[Floats | NDArray[np.uint32] | None]) -> Floats:
 
 
 def _by_state(sizes: Int32s, form: Conditionals | GridForm, rows: Floats) -> Floats:
-    """Convert concatenated rows of the variables to probabilities [V, K].
+    """Convert the concatenated state probabilities of all variables to an array [V, K].
 
     The row of a two-state variable has only the probability of state 1.
     """

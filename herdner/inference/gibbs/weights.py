@@ -245,7 +245,7 @@ def _check_equal_couplings(form: Conditionals, n_neighbours: int) -> None:
     """Raise ``ValueError`` unless each full conditional depends only on the sum of the neighbours' states."""
     advice = "use sharing=blanket or bins(B)"
     if form.others_at is not None or n_neighbours < len(form.others):
-        raise ValueError(f"sharing=neighbour-sum needs variables joined in pairs, each pair by one factor; {advice}")
+        raise ValueError(f"sharing=neighbour-sum needs factors of 1 or 2 variables, at most one per pair; {advice}")
     owners = np.repeat(np.arange(len(form.sizes)), np.diff(form.starts))
     first = form.row_at[form.starts[owners]]
     compared: set[tuple[int, int, int]] = set()
@@ -257,8 +257,8 @@ def _check_equal_couplings(form: Conditionals, n_neighbours: int) -> None:
         compared.add((a, b, length))
         if not np.array_equal(form.rows[a : a + length], form.rows[b : b + length]):
             raise ValueError(
-                f"sharing=neighbour-sum needs equal couplings, but those of variable {i} differ (see its pair with"
-                f" {j}); {advice}"
+                f"sharing=neighbour-sum needs equal couplings, but those of variable {i} differ (see the"
+                f" factor with variable {j}); {advice}"
             )
 
 
