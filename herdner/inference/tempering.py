@@ -230,7 +230,7 @@ class TemperedRun:
     piece: int = field(default=1, init=False)
 
     def tune(self, n_rounds: int, until: float = math.inf, possible: Int32s | None = None) -> None:
-        """Run all ensembles and adapt their temperatures after 16, 32, 64 and further doubled numbers of rounds.
+        """Run all ensembles in stages of 16, 32, 64, ... rounds, and adapt the temperatures after each stage.
 
         Args:
             n_rounds: Total number of rounds.

@@ -281,7 +281,7 @@ class EliminationRun:
     def _add_counts(
         self, tree: BucketTree, tables: Sequence[Floats | None], number: int, group: TableFactors, f: int, total: Floats
     ) -> None:
-        """Add the marginal of factor ``f`` of a group to ``total``.
+        """Add the joint marginal of factor ``f`` of a group to ``total``, the expected counts of the group.
 
         ``number`` is the index of the factor among all factors of the graph.
         """

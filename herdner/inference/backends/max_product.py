@@ -135,9 +135,7 @@ def _check_variable(variable: int) -> None:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Slots:
-    """Arrays of the compiled loop with one entry per slot; a slot is one variable of one factor.
-
-    Factors of one variable have no slots.
+    """Arrays of all factors of two or more variables, for the compiled loop; a slot is a variable of a factor.
 
     Attributes:
         sizes: int32[V], the number of states of each variable.

@@ -145,7 +145,7 @@ class Tempered:
         return result, run.disagreement()
 
     def _sample(self, run: TemperedRun, began: float, possible: Int32s | None) -> tuple[int, list[Int32s]]:
-        """Tune and run the chains; return the number of recorded rounds, and one array int32[C, n] per sampling time."""
+        """Tune and run the chains; return the number of recorded rounds and, per sampling time, states int32[C, n]."""
         if self.seconds is None:
             run.tune(self.burn_in, possible=possible)
         else:

@@ -159,7 +159,7 @@ def group_counts(
 
 
 def _by_variable(form: ChainForm, rows: NDArray[T]) -> NDArray[T]:
-    """Convert rows in the order of the chains to rows in the order of the variables."""
+    """Reorder rows from the order of the chains to the order of the variables."""
     if form.order is None:
         return rows
     result = np.empty_like(rows)
