@@ -60,7 +60,7 @@ class AttributeWeights:
 
     @staticmethod
     def of(weights: ChainWeights, names: list[str], transition: Floats, keep_zeros: bool = False) -> AttributeWeights:
-        """Convert the weights of a chain whose feature keys are indices of attributes plus 1.
+        """Build attribute weights from the weights of a chain whose feature keys are attribute indices plus 1.
 
         Args:
             weights: Weights of the chain.
@@ -112,7 +112,7 @@ class AttributeWeights:
 
     @cached_property
     def _entries(self) -> tuple[NDArray[np.int64], NDArray[np.uint8], Floats]:
-        """Weights in sparse rows: start of the entries of each attribute, int64[A + 1]; labels; weights."""
+        """Sparse matrix of weights, one row per attribute: row starts int64[A + 1], label indices and weights."""
         weights = self.chain_weights
         borders = np.arange(1, len(self.attribute_names) + 2, dtype=np.uint64)
         starts = weights.starts.astype(np.int64)

@@ -157,7 +157,7 @@ def sample_tables(
     n_steps: int = 20,
     seed: Seed = None,
 ) -> TableParticles:
-    """Approximate the posterior of `table_posterior` by particles of equal weight; the first particle is the mode.
+    """Approximate the density of `table_posterior` by particles of equal weight; the first particle is the mode.
 
     The posterior has more variables than there are particles. Their scales differ by orders of magnitude, because some
     table entries occur in every sentence and others never. The posterior is therefore whitened by its Laplace

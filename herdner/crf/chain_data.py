@@ -294,7 +294,7 @@ def _without_zeros(
 def _use_values(
     values: NDArray[np.float64], columns: NDArray[np.int32], entry_starts: NDArray[np.int64]
 ) -> NDArray[np.float64]:
-    """Repeat the value of each feature once for each weight of its column; features of column -1 have no weights."""
+    """Repeat each feature value for each weight in the column of the feature; column -1 has no weights."""
     n_entries = np.append(np.diff(entry_starts), 0)
     return np.repeat(values, n_entries[columns])
 

@@ -65,7 +65,7 @@ def parse_crfsuite(data: bytes, name: str) -> AttributeWeights:
         if header["magic"] != b"lCRF" or header["type"] != b"FOMC":
             raise ValueError("wrong magic number")
         if header["n_labels"] > MOST_TAGS:
-            raise ValueError(f"it has {header['n_labels']} labels, expected at most {MOST_TAGS}")
+            raise ValueError(f"the file has {header['n_labels']} labels, expected at most {MOST_TAGS}")
         # The chunk of features begins with "FEAT", its size and the number of features. The header has another count.
         start = int(header["features"])
         features = np.frombuffer(data, _FEATURE, int.from_bytes(data[start + 8 : start + 12], "little"), start + 12)
@@ -166,7 +166,7 @@ def _chunk(magic: bytes, count: int, content: bytes) -> bytes:
 
 
 def _references(magic: bytes, counts: NDArray[np.int64], n_empty: int, first: int, start: int) -> bytes:
-    """Return the chunk that lists the feature indices of each attribute or label; they count up from ``first``."""
+    """Return the chunk that lists the feature indices of each attribute or label; the first index is ``first``."""
     ends = np.cumsum(counts)
     lists = np.insert(np.arange(first, first + int(counts.sum())), ends - counts, counts)
     offsets = start + 12 + 4 * (len(counts) + n_empty) + 4 * (ends - counts + np.arange(len(counts)))

@@ -654,7 +654,7 @@ class CRF(BaseEstimator):
         generator(self.random_state)
 
     def _value(self, name: str, default: Any) -> Any:
-        """Return a parameter, or CRFsuite's default for the algorithm if it is None."""
+        """Return a parameter or, if the parameter is None, CRFsuite's default for the algorithm."""
         value = getattr(self, name)
         return _DEFAULTS[self._algorithm].get(name, default) if value is None else value
 
@@ -664,7 +664,7 @@ class CRF(BaseEstimator):
         return OnlineSettings(self._algorithm, **{name: self._value(name, getattr(defaults, name)) for name in names})
 
     def _sequences(self, X: Iterable[Any]) -> list[Any]:
-        """Return sequences of items that have a length."""
+        """Convert ``X`` to a list of sequences: apply ``features``, and convert iterators to lists."""
         sequences = _list_of(X) if self.features is None else [self.features(each) for each in _list_of(X)]
         for s, sequence in enumerate(sequences):
             if hasattr(sequence, "columns"):
@@ -727,7 +727,7 @@ class CRF(BaseEstimator):
     def _train(
         self, data: ChainData, borders: Borders, sample_weights: Floats, start: Floats | None, report: _Report
     ) -> Floats:
-        """Return the weights float64[d] that the algorithm learns."""
+        """Train the chain by ``algorithm``, and return the weights float64[d]."""
         if self._algorithm != "lbfgs":
             learner = OnlineLearner(data, self._online_settings(), borders, sample_weights)
             start = np.zeros(data.n_features + int(data.transitions.sum())) if start is None else start
@@ -791,7 +791,7 @@ class CRF(BaseEstimator):
 
     @property
     def _is_linked(self) -> bool:
-        """True if sequences have links."""
+        """True if the estimator has ``links`` and has learned the table of the links."""
         return self.links is not None and self._link_table is not None
 
     @property

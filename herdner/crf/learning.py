@@ -238,7 +238,7 @@ def _ascend(
     rng: np.random.Generator,
     best: _BestModel,
 ) -> None:
-    """Maximise the likelihood by Adam with sampled gradients, and average the last half of the iterations."""
+    """Maximise the likelihood by Adam with sampled gradients, and average the last half of the parameter vectors."""
     backend, start = likelihood.backend, examples.states
     vector, mean = parameters.start, parameters.start
     first, second = np.zeros_like(vector), np.zeros_like(vector)

@@ -49,7 +49,7 @@ class Borders:
 
     @staticmethod
     def free(n_labels: int) -> Borders:
-        """Return log-potentials of 0, which allow every tag sequence.
+        """Return borders that allow every tag sequence: all log-potentials are 0.
 
         Args:
             n_labels: Number of tags.

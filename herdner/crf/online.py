@@ -88,7 +88,7 @@ class OnlineState:
 
     @staticmethod
     def start(weights: Floats, algorithm: str) -> OnlineState:
-        """Return the state before the first step.
+        """Return the state of an online algorithm before the first step.
 
         Args:
             weights: float64[d], weights at which learning starts.

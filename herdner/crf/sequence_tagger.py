@@ -173,7 +173,7 @@ class WeightTable:
 
     @staticmethod
     def of(weights: AttributeWeights, top: int) -> WeightTable:
-        """Select the largest weights.
+        """Build a table of the ``top`` largest weights of each label and of the transitions.
 
         Args:
             weights: Weights of the chain.
