@@ -117,7 +117,7 @@ class LanguageCheck:
         return None
 
     def _other_language(self, document: Document) -> str | None:
-        """Return the language whose function words are frequent in a document that has few of the model's, or None."""
+        """Return another language whose function words prevail over those of the model's language, or None."""
         table = _function_words()
         codes = list(table.words)
         tokens = document.tokens[:: max(1, document.n_tokens // _LARGE_SAMPLE)]

@@ -142,7 +142,7 @@ class Gazetteers:
         return Gazetteers(tuple(lists), WordValues.of(keys, np.fromiter(values.values(), np.uint32, len(values))))
 
     def union(self, other: Gazetteers) -> Gazetteers:
-        """Return the lists of this object and of another object together.
+        """Return gazetteers with the lists of this object and of ``other``.
 
         Args:
             other: Gazetteers whose lists have other names.

@@ -141,8 +141,8 @@ def add_shared_arrays(file: ModelFile, names: Sequence[str]) -> dict[str, NDArra
     shared = _shipped_arrays(str(value["model"]), cast(list[str], listed))
     if checksum({}, shared) != value["checksum"]:
         raise ValueError(
-            f"it needs the lexicon of another version of the model {value['model']}; install the release of herdner"
-            " with which it was saved"
+            f"the file needs the lexicon of another version of the model {value['model']}; install the release of"
+            " herdner that saved the file"
         )
     return {**file.arrays, **shared}
 

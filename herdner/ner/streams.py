@@ -277,7 +277,7 @@ def _run_pending(
     function: Callable[[T], U], waiting: deque[tuple[T, Future[U]]], pool: ThreadPoolExecutor, n_jobs: int,
     halves: Callable[[T], list[T]],
 ) -> bool:  # fmt: skip
-    """Process the first waiting item in this thread.
+    """Process the first item that no thread has started, in this thread.
 
     If the other threads have too few items, this thread processes only the first half of the item.
 

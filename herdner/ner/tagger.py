@@ -495,7 +495,7 @@ class Tagger(Estimator):
     def _with_collection(
         self, sources: Iterable[Item], inference: Inference | None, options: dict[str, Any]
     ) -> tuple[Inference, dict[str, Any]]:
-        """Return the options of the second pass over a collection: `Inference` with its names, and other options."""
+        """Gather the names of a collection in a first pass; return an `Inference` that uses them, and other options."""
         stream = {name: options.pop(name) for name in ("seed", "first", "n_jobs", "batch_size") if name in options}
         inference = self.inference(inference, **options)
         return replace(inference, collection=self.gather(sources, inference, **stream)), stream
@@ -638,7 +638,7 @@ class Tagger(Estimator):
 
     @cached_property
     def language_check(self) -> LanguageCheck:
-        """Function of a document that returns its language if it is clearly not that of the model, else None."""
+        """Function that returns a document's language if it clearly differs from the model's language, else None."""
         return LanguageCheck(self._model.tokenizer.language)
 
     @cached_property

@@ -30,7 +30,7 @@ features of a new name, followed by those of each candidate; it is empty if ther
 
 @cache
 def weights() -> NameWeights:
-    """Return the weight of each feature, learned by ``scripts/models/train_identity.py``."""
+    """Return the feature weights for grouping mentions by name, learned by ``scripts/models/train_identity.py``."""
     path = importlib.resources.files("herdner") / "data" / "identity.json"
     values: Mapping[str, float] = json.loads(path.read_text(encoding="utf-8"))["weights"]
     return NameWeights(values)

@@ -124,7 +124,7 @@ def _missed_surnames(document: Document, full: Mapping[str, Mapping[str, FullNam
 
 
 def _relabel(document: Document, i: int, full: Mapping[str, Mapping[str, FullName]]) -> Entity | None:
-    """Return a short form with the label of its only full name, or None if its label does not change."""
+    """Return a short form with the label of its full name, or None if the label does not change."""
     entity, start = document.entities[i], (document.spans or ())[i].start
     names = full.get(document.tokens[start].casefold())
     if names is None or entity.label in names or len(names) != 1 or len(entity.text) < MIN_LETTERS:

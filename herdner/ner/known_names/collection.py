@@ -26,7 +26,7 @@ from herdner.text.tags import Span
 
 
 class PooledEvidence(NamedTuple):
-    """Parameters of the evidence that the documents of a collection give each other.
+    """Parameters of the evidence that a document of a collection gives for names in the other documents.
 
     Attributes:
         strength: Factor by which the log-odds of the labels are multiplied.
@@ -66,7 +66,7 @@ _N_FIRST = 1 << 20
 
 
 class CollectionNames:
-    """Counts for each name of a collection: the documents that contain it, and the expected number with each label.
+    """Numbers of documents that contain each name of a collection: in total, and the expected number per label.
 
     A document adds 1 to the first count of each of its names, and at most 1 to the counts of the labels: the sum of the
     confidences of the mentions with a label, divided by the number of all mentions that have the spelling of the name.
@@ -140,7 +140,7 @@ class CollectionNames:
             self._add(np.array(list(other._row_of), np.uint64), other._counts[: len(other._row_of)])
 
     def _shares(self, document: Document) -> dict[int, list[int]]:
-        """Return a dict from the hash of each name of a document to the numbers that the document adds to its counts.
+        """Return, by hash of each name of a document, the numbers that the document adds to the counts of the name.
 
         The numbers are 1 for the document, then its share of each label, both in units of 1 / 65,536.
         """

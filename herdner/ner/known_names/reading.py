@@ -150,7 +150,7 @@ def _columns(line: str, place: str, default_label: str | None) -> tuple[str, ...
 
 
 def _split_cells(line: str, default_label: str | None) -> tuple[str, ...] | None:
-    """Return the cells of a line with commas or semicolons, or None unless the second of 2 or 3 cells is a label.
+    """Split a line at commas or semicolons; return None unless it has 2 or 3 cells and the second is a label.
 
     In a file that is named after a label, such as ORG.txt, only this label is accepted: "Acme, LLC" is a name there.
     """

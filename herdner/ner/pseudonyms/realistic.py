@@ -34,7 +34,7 @@ MIN_LETTERS = 3
 
 
 class Realistic:
-    """Style of invented names, made of Faker's lists of names.
+    """Style of pseudonyms that are invented names, taken from the name lists of the library Faker.
 
     Each word of a name gets an invented word, which no other word of the map has. Initials, particles in lower case,
     and the common words of places and organisations remain. Identifiers, and names in scripts without a list, get
@@ -165,7 +165,7 @@ def _case(token: str) -> Any:
 
 
 def _gender(form: str, context: str) -> Literal["female", "male", "given"]:
-    """Return the gender of a person from the title before the name or the first word; "given" if it is not clear."""
+    """Infer a person's gender from the title before the name or from the first name; return "given" if unclear."""
     if FEMALE_TITLES.search(context):
         return "female"
     if MALE_TITLES.search(context):

@@ -272,7 +272,7 @@ def _precedence(piece: Piece) -> tuple[int, int, int]:
 
 
 def _join_repeats(text: str, pieces: Sequence[Piece]) -> list[Piece]:
-    """Join a repeat with an adjacent piece of the same name, as in "Ana" and "Rivera"."""
+    """Join adjacent pieces of one name, such as "Ana" and "Rivera", if one of them is a repeat of the name."""
     result: list[Piece] = []
     for piece in pieces:
         last = result[-1] if result else None
@@ -295,7 +295,7 @@ def _offset(pair: tuple[int, Owner]) -> int:
 
 
 class _Repeats:
-    """Search for repeats of names in a document: their forms and words outside of the mentions that were found.
+    """Search for repeats of names in a document: forms and words of names outside of the tagged mentions.
 
     Args:
         document: The document.
@@ -324,7 +324,7 @@ class _Repeats:
         return len(self.owners) > n_words
 
     def forms(self) -> Iterator[Piece]:
-        """Return an iterator over the occurrences of all forms with two or more tokens, and of their unspaced runs."""
+        """Find each occurrence of a form of two or more tokens, or of a part of a form in a script without spaces."""
         text = self.document.text
         owners: dict[str, Owner] = {}
         for start, end, _, owner in self.mentions:
@@ -375,7 +375,7 @@ class _Repeats:
         return repeats, remaining
 
     def _name_word(self, token: str) -> str | None:
-        """Return the word of a name that a token equals, has as singular or contains; None if there is none."""
+        """Return the word of a name that equals a token, is its singular or is a part of it; None if there is none."""
         if token not in self._decisions:
             self._decisions[token] = self._find_name_word(token)
         return self._decisions[token]

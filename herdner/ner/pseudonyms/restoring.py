@@ -104,7 +104,7 @@ class Restorer:
     def _restore(
         self, text: str, before: str, is_end: bool, found: list[Restoration] | None = None
     ) -> tuple[list[str], int]:
-        """Restore a text up to the first pseudonym that further text could still change.
+        """Restore a text up to the first pseudonym that the next chunk of text could still lengthen.
 
         ``before`` is the character before the text. Return the restored pieces, and the length of the restored part.
         """
@@ -174,7 +174,7 @@ class Restorer:
 
 
 def _copy_spacing(match: str, pseudonym: str, original: str) -> str:
-    """Return ``original`` with the white space of ``match``, the text that stands for ``pseudonym``.
+    """Return ``original`` with the white space of ``match``, the occurrence of ``pseudonym`` in the text.
 
     The original is returned unchanged if it has another number of gaps between words than the match or the pseudonym.
     """

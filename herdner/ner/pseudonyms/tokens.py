@@ -35,7 +35,7 @@ _PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[^\W\d_A-Z]+")  # parts of words such
 
 
 def fold(text: str) -> str:
-    """Return a text NFKD-normalised, case-folded, and without combining marks such as accents and vowel signs.
+    """Normalise a text (NFKD), fold its case, and remove combining marks such as accents and vowel signs.
 
     Args:
         text: The text.
