@@ -219,7 +219,7 @@ def _is_same(file_text: object, start: int, end: int, text: str) -> bool:
 
 
 class _Utf16Units:
-    """Conversion of offsets in UTF-16 units, as browsers count, to offsets in the characters of a text."""
+    """Conversion of offsets in UTF-16 units, which browsers count, to character offsets in a text."""
 
     def __init__(self, text: str) -> None:
         self.text = text

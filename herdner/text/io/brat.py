@@ -46,7 +46,7 @@ class _Pair(NamedTuple):
 
 
 def read_brat(where: Input, *, encoding: str = "utf-8", strict: bool = False) -> Iterator[Document]:
-    """Read brat documents from a folder, from one .ann or .txt file with its partner, or from a tar archive.
+    """Read brat documents from a folder, a tar archive, or a pair of a .txt and an .ann file.
 
     A document with an empty .ann file counts as not annotated, because brat requires this file before annotation
     begins. Relations, events and attributes are ignored. A span of several pieces is omitted if there are words between

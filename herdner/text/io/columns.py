@@ -145,7 +145,7 @@ def _build(sentences: list[ColumnSentence], id: str, fields: dict[str, object], 
 
 
 def _text(sentence: ColumnSentence, warnings: ParseWarnings) -> str:
-    """Return the text of a sentence: the file's comment if it fits the tokens, otherwise the joined tokens."""
+    """Return the text of a sentence: the text in the comment line if it fits the tokens, else the joined tokens."""
     fits = sentence.text is not None and align_tokens(sentence.tokens, sentence.text) is not None
     if sentence.text is not None and not fits:
         warnings.add("the text of a sentence differs from its tokens; the tokens are read", sentence.line)

@@ -187,7 +187,7 @@ def write_table(
 
 
 def _check_names(names: list[str]) -> None:
-    """Raise `ValueError` if the reader would change the name of a column."""
+    """Raise `ValueError` if a column name is empty, or has white space at an end, which readers remove."""
     for name in names:
         if name != name.strip() or not name:
             raise ValueError(

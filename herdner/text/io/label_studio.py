@@ -90,7 +90,7 @@ def _document(task: object, id: str, warn: Warn) -> Document:
 
 
 def _flat(values: dict[str, Any], id: str, warn: Warn) -> Document:
-    """Convert a task in Label Studio's JSON_MIN format.
+    """Convert a task in Label Studio's JSON_MIN format to a document.
 
     The regions of the task are listed under the name of the labelling control, such as "label".
     """

@@ -105,7 +105,7 @@ def _extract_text(page: str, tokens: Any) -> tuple[str, list[SourceRun]]:
 
 
 def html_text(page: str) -> str:
-    """Return the visible text of a page that another library has written, without positions in the page.
+    """Return the visible text of HTML that another library generated, without a source map.
 
     Python's parser suffices for such pages. Paragraphs and white space are those of `read_html`.
 

@@ -308,7 +308,9 @@ def _new_column(
     if name == ENTITIES_COLUMN:
         has_source = any(document.source_map is not None for document in group)
         if has_source and type == ENTITIES:
-            raise ValueError("only some documents have positions in their source; write JSON lines")
+            raise ValueError(
+                "only some documents have a source map, so their entities do not fit one column; write JSON lines"
+            )
         return pa.array(values, type or (ENTITIES_WITH_SOURCE if has_source else ENTITIES))
     if type is None and name == column:
         type = TEXT

@@ -76,7 +76,7 @@ def _document(record: ToolRecord) -> Document:
 
 
 def _names_of(relations: object) -> tuple[dict[str, str], object]:
-    """Return a dict from the key of each span with a relation "COREF" to the key of its name, and other relations."""
+    """Divide relations: return a dict from span to name for "COREF" relations, and a list of all others."""
     if not isinstance(relations, list):
         return {}, relations
     pairs: list[tuple[str, str]] = []

@@ -132,7 +132,7 @@ ENTITIES = "entities"
 
 
 def table_cells(document: Document, column: str = "text") -> dict[str, object]:
-    """Return the values of a document in a table, by column.
+    """Return the cells of a document's row in a table, as a dict from column to value.
 
     If the document was read from a table, its columns come first, in their order; the column ``entities`` keeps its
     place if it contains entities. Otherwise the first columns are id and text.
