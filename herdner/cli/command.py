@@ -52,7 +52,7 @@ def command(function: Callable[..., T]) -> Callable[..., T]:
 
 
 def _expanded_parameters(function: Callable[..., object]) -> tuple[list[inspect.Parameter], dict[str, Any]]:
-    """Return the parameters of a command, with those of its groups, and the class of each group."""
+    """Return the parameters of a command, including those of its option groups, and the class of each group."""
     hints = get_type_hints(function, include_extras=True)
     groups: dict[str, Any] = {}
     parameters: list[inspect.Parameter] = []

@@ -133,7 +133,7 @@ def _check_options(
 
 
 def _make_backend(name: str | None, pairs: list[str] | None, sweeps: int, estimate: Literal["mean", "map"]) -> Backend:
-    """Create the backend with the number of sweeps, which records the results that the estimate requires."""
+    """Create a backend that runs ``sweeps`` sweeps and records the results that the estimate requires."""
     from herdner.inference.record import Record
     from herdner.inference.registry import describe_backend
     from herdner.studies.denoising.model import default_backend

@@ -183,7 +183,7 @@ def parse_renames(pairs: Sequence[str] | None) -> LabelNames | None:
 
 
 def encoding_option(source: FileAndFormat, encoding: str | None) -> dict[str, str]:
-    """Return a dict with the encoding as a reader option, if the format of the file has this option.
+    """Return the encoding as a keyword argument of the reader, or no argument if the reader has no such option.
 
     Args:
         source: File and format.

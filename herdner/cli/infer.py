@@ -93,7 +93,7 @@ def infer(
 def _run(
     engine: Backend, whole: FactorGraph, observed: dict[int, int], evidence: Path | None, task: InferenceTask, seed: int
 ) -> Result:
-    """Run a backend on a graph after evidence, and return its result.
+    """Condition a graph on the observed variables, run a backend on the graph, and return the result.
 
     Raises:
         GraphFileError: The evidence has probability 0.
@@ -128,7 +128,7 @@ def _print_notes(result: Result, task: InferenceTask, backend: str, n_samples: i
 
 
 def _check_variables(variables: list[int] | None, task: InferenceTask, n_variables: int) -> None:
-    """Check the option ``--variable``.
+    """Raise a usage error if ``--variable`` does not fit the task or the graph.
 
     Raises:
         UsageError: The task does not print single variables, or a variable does not exist.

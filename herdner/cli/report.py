@@ -162,7 +162,9 @@ def _predictions(
         raise UsageError("the file of predictions is missing; expected GOLD:FORMAT PREDICTED:FORMAT...")
     if names:
         if len(names) != len(sources) - 1:
-            raise UsageError(f"--name: expected {len(sources) - 1}, one for each file of predictions, got {len(names)}")
+            raise UsageError(
+                f"--name: expected one name for each file of predictions ({len(sources) - 1}), got {len(names)}"
+            )
         if len(set(names)) < len(names):
             raise UsageError("--name: the names of the files of predictions must differ")
         return sources, list(names)

@@ -262,7 +262,7 @@ def _gather(
     read: Callable[..., Iterator[Document | Failure]], n_inputs: int, tagger: Tagger, inference: Inference, seed: int,
     jobs: int,
 ) -> CollectionNames:  # fmt: skip
-    """Return the names of all input files, by the first pass over a collection. The second pass reports failures."""
+    """Collect the names in all input files, in the first pass over a collection; the second pass reports failures."""
     with show_progress("{task.completed} of {task.total} files") as display, _no_parse_warnings():
         task = display.add_task("gathering names", total=n_inputs)
         documents = read(on_file_end=lambda: display.advance(task))

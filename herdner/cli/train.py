@@ -299,7 +299,7 @@ def _read_training(
 
 
 def _warn_about_training_texts(training: list[Document], development: list[Document]) -> None:
-    """Print a warning if training documents are also development documents, whose scores are then too high."""
+    """Print a warning if training documents are also development documents, which makes the scores too high."""
     seen = set(text_keys(training))
     count = sum(text in seen for text in text_keys(development))
     if count:
@@ -348,7 +348,7 @@ def _draw_learning_curve(tagger: Tagger, path: Path | None) -> None:
 
 
 def _lexicon(options: LexiconOptions, language: str, tokenizer: Tokenizer) -> Lexicon:
-    """Return the lexicon of a model: its word classes and gazetteers, Brown classes, and the gazetteers of the user."""
+    """Build the lexicon of the new model from the lexicon of another model, Brown classes and the user's gazetteers."""
     import herdner
     from herdner.ner.lexicon import Gazetteers, Lexicon, brown_classes, word_classes
 

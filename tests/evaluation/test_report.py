@@ -176,7 +176,7 @@ BAD = {
     "names": (
         ["{0}/after.jsonl", "--name", "a", "--name", "b"],
         2,
-        "--name: expected 1, one for each file of predictions, got 2",
+        "--name: expected one name for each file of predictions (1), got 2",
     ),
     "map": (["{0}/after.jsonl", "--rename", "PER"], 2, "--rename 'PER': expected OLD=NEW"),
     "format": (["{0}/after.jsonl", "--format", "pdf"], 2, "'pdf' is not one of 'md', 'html', 'json'"),
