@@ -23,7 +23,7 @@ class UnsupportedRecord(ValueError):
 
 
 class Interrupted(KeyboardInterrupt):
-    """Error: Ctrl-C stopped a run. The attribute ``result`` has the result before the interruption.
+    """Error: Ctrl-C stopped a run. ``result`` is the result of the updates before the interruption.
 
     Attributes:
         result: The result of the updates before the interruption.

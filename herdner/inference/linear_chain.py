@@ -256,7 +256,7 @@ def score_spans(
 
 
 def _convert_chain(unary: ArrayLike, transition: ArrayLike, offsets: ArrayLike, edge_table: ArrayLike | None):
-    """Convert the arrays of a chain to the types of the compiled loops; raise ``ValueError`` if they do not fit."""
+    """Convert the arrays of a chain to the types of the compiled loops; raise ``ValueError`` if one is invalid."""
     unary = np.ascontiguousarray(unary, np.float64)
     offsets = np.ascontiguousarray(offsets, np.int64)
     if unary.ndim != 2 or not unary.shape[1]:

@@ -217,7 +217,7 @@ class DoGS:
 
 
 def allowed_influence(compiled: TableGraph, exact_states: int = 0) -> Influence:
-    """Return a bound on the influences, without the states that -inf entries forbid if factors are large.
+    """Return a bound on the Dobrushin influences; in some cases, ignore states that -inf entries forbid.
 
     A Gibbs sampler never visits these states, because it starts at an allowed joint state. They are left out if a
     factor has three or more variables or ``exact_states`` is positive; otherwise the bound is `tightest_influence`.

@@ -120,7 +120,7 @@ def _eliminate(
 
 
 def _divide(tables: Sequence[Table], most_cells: float) -> list[list[Table]]:
-    """Divide the tables of a bucket into groups whose products have at most ``most_cells`` cells, largest first."""
+    """Group the tables of a bucket, largest tables first, so that each product has at most ``most_cells`` cells."""
     groups: list[tuple[dict[int, int], list[Table]]] = []
     for scope, table in sorted(tables, key=lambda pair: -pair[1].size):
         sizes = dict(zip(scope, table.shape, strict=True))

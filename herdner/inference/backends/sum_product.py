@@ -166,7 +166,7 @@ def _advance(loop: loops.SumProduct, chains: LinkedChains, n_sweeps: int, send: 
 
 
 def _best_state(form: ChainForm, loop: loops.SumProduct) -> Int32s:
-    """Return the best state of the chains with the link messages added.
+    """Return the best state of the chains, with the link messages added to the unary log-potentials.
 
     Parts of the chains are decoded one after the other, to save memory.
     """

@@ -124,6 +124,6 @@ def repair(compiled: TableGraph, state: Int32s, key: int, backend: str) -> Int32
             return reduced.original_states(possible[None])[0]
     solver = "" if has_solver() else f" a solver ({install_advice('pysat')}),"
     raise UnsupportedGraph(
-        f"{backend} found no joint state that the -inf entries allow in {_SWEEPS} repair sweeps; use exact (for"
+        f"in {_SWEEPS} repair sweeps, {backend} found no joint state that the -inf entries allow; use exact (for"
         f" graphs of small treewidth), tempered,{solver} or large finite penalties in place of some -inf entries"
     )
