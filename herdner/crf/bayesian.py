@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def table_parameters(model: SkipChainModel) -> Parameters:
-    """Return the parameters of the posterior of a skip-chain model: its allowed transitions and its link tables.
+    """Return the parameters of the posterior of a skip-chain model: allowed transitions and link tables.
 
     Args:
         model: Model whose tables are the mean of the prior.

@@ -874,7 +874,7 @@ class _Report:
 
     @contextmanager
     def show(self, visible: bool, max_iterations: int) -> Generator[None]:
-        """Show a progress bar in the ``with`` block."""
+        """Show a progress bar during the ``with`` block."""
         with show_progress(
             "iteration {task.completed:.0f}", "loss {task.fields[loss]:.1f}", visible=visible
         ) as display:

@@ -116,7 +116,7 @@ def minimise_l1(
 
 
 def _pseudo_gradient(point: Floats, gradient: Floats, l1: Floats) -> Floats:
-    """Return the gradient of a function plus an L1 norm.
+    """Return the pseudo-gradient of a smooth function plus a weighted L1 norm, which OWL-QN needs.
 
     For coordinates of 0, it is the one-sided derivative in the direction of descent, or 0 if there is none.
     """

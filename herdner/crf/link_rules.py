@@ -98,7 +98,7 @@ class Rule(Protocol):
 
 @dataclass(frozen=True)
 class _NameRule:
-    """Base of the rules of this module: it checks the options, and prepares the tokens of a document.
+    """Base class of the rules of this module: it checks the options, and prepares the tokens of a document.
 
     Raises:
         ValueError: An option is invalid.
@@ -327,7 +327,7 @@ class LastName(_NameRule):
 
 @dataclass(frozen=True)
 class Company(_NameRule):
-    """Rule that links the short form of a company name to the equal words of the full name.
+    """Rule that links the words of a shortened company name to the equal words of the full name.
 
     "Winam" is linked to "Winam Ferries Ltd." and to "Winam Foods". A full name is a run of capitalised words before one
     of ``DESIGNATORS``, optionally separated by "," or "&". The first run of several words that ends in one of

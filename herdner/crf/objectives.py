@@ -198,7 +198,7 @@ def _subtract_gold_tags(probabilities: Floats, y: NDArray[np.int32]) -> Floats:
 
 
 def _table_gradient(links: _TiedLinks, y: NDArray[np.int32], excess: Floats) -> Floats:
-    """Return the gradient of the loss with respect to a table [K, K].
+    """Return the gradient of the loss with respect to the table of the links, float64[K, K].
 
     ``excess`` is the gradient with respect to the unary log-potentials.
     """
