@@ -127,7 +127,7 @@ class Describer:
         return f"transition from {pair}"
 
     def border(self, token: int, start: bool) -> str:
-        """Describe in English the first or the last token of a sentence.
+        """Describe in English that a sentence begins or ends with a token.
 
         Args:
             token: Index of the first or last token of the sentence.

@@ -86,7 +86,7 @@ def language_name(code: str) -> str:
 
 
 class LanguageCheck:
-    """Callable that returns the language of a text if it is not the language of a model.
+    """Callable that returns the language of a text, or None if a model has the same language.
 
     Args:
         language: Code of the model's language. If it is not in the table of function words, all texts pass the check.

@@ -101,7 +101,7 @@ def read_model(where: Where, format: str = FORMAT) -> ModelFile:
 def remove_shared_arrays(
     arrays: Mapping[str, NDArray[Any]], model: str, names: Sequence[str]
 ) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """Remove the arrays that a shipped model also contains from the arrays of a model.
+    """Remove from ``arrays`` all arrays that a shipped model also contains.
 
     Args:
         arrays: Arrays by name.

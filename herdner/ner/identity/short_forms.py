@@ -60,7 +60,7 @@ def identified(documents: Iterable[Document], has_links: bool) -> list[Document]
 
 
 def relabel_short_forms(document: Document) -> Document:
-    """Correct the labels of short forms by their full names, and add surnames that the tagger missed.
+    """Change the labels of short forms to those of their full names, and add surnames that the tagger missed.
 
     Args:
         document: Tagged document with confidences. A document with malformed tags is returned unchanged.

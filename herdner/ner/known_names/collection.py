@@ -171,7 +171,7 @@ class CollectionNames:
             np.add.at(self._sketch[row], columns, counts)
 
     def _to_sketch(self) -> Int64s:
-        """Move all counts to the sketch, and return it."""
+        """Move all counts to the sketch, and return the sketch."""
         if self._sketch is None:
             keys, counts = np.array(list(self._row_of), np.uint64), self._counts[: len(self._row_of)]
             self._row_of, self._counts = {}, self._counts[:0]

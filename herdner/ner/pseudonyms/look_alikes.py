@@ -45,7 +45,7 @@ def _letters(label: str) -> str:
 
 
 def look_alikes(style: StyleName, labels: Iterable[str]) -> re.Pattern[str]:
-    """Return the pattern of all text that looks like a pseudonym of a style.
+    """Return a regular expression that matches all text that looks like a pseudonym of a style.
 
     Args:
         style: Style of the pseudonyms. For "realistic", only numbered pseudonyms match; invented names have no pattern.

@@ -107,7 +107,7 @@ class Realistic:
         return "".join(name.words.get(match[0], match[0]) for match in TOKEN_OR_SPACE.finditer(form))
 
     def _invent(self, name: MappedName, form: str, context: str) -> None:
-        """Invent a word for each word of a form that has no invented word yet, and add it to the name."""
+        """Invent a word for each word of a form without an invented word, and add the new words to the name."""
         tokens: list[str] = TOKEN.findall(form)
         selected = [token for token in tokens if self._is_name_word(token)]
         if name.label not in ("PER", "PERSON"):
