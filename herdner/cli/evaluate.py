@@ -125,7 +125,7 @@ def _check_no_model_options(context: typer.Context, option: str) -> None:
 def _score_predictions(
     gold_files: GoldFiles, file: str, seed: int, resamples: int, consistency: bool, names: bool
 ) -> list[Tabular]:
-    """Return the scores of a file of predictions and, if requested, their consistency and the scores of names."""
+    """Return the scores of a file of predictions and, if requested, the consistency and the scores of names."""
     import numpy as np
 
     from herdner.corpora.reading import read

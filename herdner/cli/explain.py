@@ -35,7 +35,7 @@ def explain(
     all_: Annotated[bool, typer.Option("--all", help="Print all contributions, not only the largest.")] = False,
     json_: Annotated[bool, typer.Option("--json", help="Print one JSON object for each document.")] = False,
 ) -> None:  # fmt: skip
-    """Explain the labels of names by the contributions of features, transitions and links to their log-odds.
+    """Explain the labels of names: show what features, transitions and links contribute to the log-odds.
 
     The label of each mention is compared with the outcome "no name" (or another label), while all other tags stay the
     same. The contributions add up to the log-odds exactly. A contribution of +0.69 doubles the odds of the label.

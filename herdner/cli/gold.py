@@ -74,7 +74,7 @@ class GoldFiles:
 def tag_timed(
     tagger: Tagger, gold: list[Document], inference: Inference | None, seed: int, title: str = "tagging"
 ) -> tuple[list[Document], float | None]:
-    """Tag gold documents, whose annotation is removed first, and measure the speed.
+    """Remove the annotation of gold documents, tag the documents, and measure the speed.
 
     Args:
         tagger: The tagger.

@@ -110,7 +110,7 @@ def _read_and_align(
     sources: Sequence[FileAndFormat], names: Sequence[str], warnings: list[str], *, core_labels: bool, encoding: str,
     renames: LabelNames | None, gold_labels_only: bool, strict: bool,
 ) -> tuple[list[Document], list[Prediction]]:  # fmt: skip
-    """Return the gold documents, and the predictions aligned with their tokens; append warnings to ``warnings``."""
+    """Return the gold documents, and the predictions aligned with the gold tokens; append to ``warnings``."""
     from herdner.corpora.reading import read
     from herdner.evaluation.align import align_predictions
     from herdner.evaluation.report import Prediction
