@@ -229,7 +229,7 @@ _NOT_TEXT = {
 
 
 def check_text(source: Source, head: bytes) -> None:
-    """Raise `FormatError` if the first bytes of a file show a binary format such as PDF."""
+    """Raise `FormatError` if the first bytes of a file show a format other than plain text, such as PDF."""
     for magic, what in _NOT_TEXT.items():
         if head.startswith(magic):
             raise FormatError(f"{source.name}: the file is {what}")
