@@ -852,7 +852,8 @@ def cluster_mentions(str text not None, tuple entities not None, list forms not 
     mention, possibly a new `NameCluster`. Its arguments are the index of the mention, the names to which it may belong,
     and the names of the features of a new name and of each of these names; no features without such names.
     """
-    cdef Py_ssize_t n = len(forms), i, position, before = 0
+    cdef list own_forms = list(forms)  # attributes of the entities may run any code
+    cdef Py_ssize_t n = len(own_forms), i, position, before = 0
     cdef list names = [None] * n, starts = [], ends = [], mentions
     cdef dict full = {}, ids = {}
     cdef MentionForm form
@@ -860,7 +861,7 @@ def cluster_mentions(str text not None, tuple entities not None, list forms not 
     if len(entities) != n:
         raise ValueError(f"there are {n} forms and {len(entities)} entities; the numbers must agree")
     for i in range(n):
-        form, position = as_form(forms[i]), entities[i].start
+        form, position = as_form(own_forms[i]), entities[i].start
         if position < before:
             raise ValueError(f"entities must be in the order of the text, but {position} follows {before}")
         before = position
@@ -872,7 +873,7 @@ def cluster_mentions(str text not None, tuple entities not None, list forms not 
                 full[form] = [i]
             else:
                 mentions.append(i)
-    cdef Clustering clustering = Clustering(text, list(forms), ends, choose)
+    cdef Clustering clustering = Clustering(text, own_forms, ends, choose)
     for form, mentions in full.items():
         name = clustering.assign(form, mentions, starts)
         for i in mentions:

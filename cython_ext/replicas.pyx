@@ -116,12 +116,14 @@ cdef class Replicas:
         """
         cdef Py_ssize_t r
         self.sizes = np.array(sizes, np.int32)
+        # Converted once: an object could be converted to another number the next time.
+        scopes = [[int(v) for v in scope] for scope in scopes]
         self.n_variables, self.n_factors, self.n_blocks = self.sizes.shape[0], len(scopes), len(blocks)
         if self.n_variables and min(self.sizes) < 1:
             raise ValueError("sizes must be at least 1")
         # Not methods of a subclass, which would get an incomplete object.
         Replicas._copy_factors(self, scopes, tables)
-        Replicas._lay_out(self, blocks, [list(scope) for scope in scopes])
+        Replicas._lay_out(self, blocks, scopes)
         self.n_replicas = len(betas)
         self.betas, self.penalties = np.zeros(self.n_replicas), np.zeros(self.n_replicas)
         self.scaled = np.empty((self.n_replicas, self.tables.shape[0]))
@@ -147,7 +149,6 @@ cdef class Replicas:
         scope_at, table_at, flat_scopes, strides, flat = [0], [0], [], [], [np.zeros(0)]
         for scope, table in zip(scopes, tables):
             table = np.ascontiguousarray(table, np.float64)
-            scope = [int(v) for v in scope]
             if len(set(scope)) < len(scope) or not all(0 <= v < self.n_variables for v in scope):
                 raise ValueError("a scope must name distinct variables of the graph")
             if table.shape != tuple(self.sizes[v] for v in scope):

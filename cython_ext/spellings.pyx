@@ -69,6 +69,7 @@ def spell_tokens(list tokens not None):
     cdef dict first = {}
     cdef Py_ssize_t token, earlier
     cdef str word
+    tokens = list(tokens)  # a copy, which no other thread can alter
     said.make_room(len(tokens))
     for token in range(len(tokens)):
         if type(tokens[token]) is not str:

@@ -65,6 +65,7 @@ def make_spans(type kind not None, const int64_t[::1] starts not None, const int
     """
     cdef Py_ssize_t i
     cdef list spans = []
+    labels = list(labels)
     if kind.__base__ is not tuple or not starts.shape[0] == ends.shape[0] == len(labels):
         raise ValueError("spans must be made of as many starts as ends and labels, by a class of tuples")
     for i in range(starts.shape[0]):
@@ -109,6 +110,7 @@ def make_entities(type kind not None, list spans not None, str text not None, co
     cdef list entities = []
     cdef object span, entity
     check_class(kind)
+    spans = list(spans)  # setters of the attributes may run any code
     if token_ends.shape[0] != n or confidences is not None and confidences.shape[0] != len(spans):
         raise ValueError(
             f"there are {n} token starts and {token_ends.shape[0]} token ends, {len(spans)} spans and"
@@ -141,6 +143,7 @@ def with_name_ids(tuple entities not None, list ids not None):
     cdef Py_ssize_t i
     cdef list copies = []
     cdef object entity, copy
+    ids = list(ids)  # attributes of the entities may run any code
     if len(entities) != len(ids):
         raise ValueError(f"there are {len(entities)} entities and {len(ids)} ids; the numbers must agree")
     for i in range(len(entities)):

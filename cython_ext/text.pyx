@@ -197,12 +197,13 @@ cdef class SentenceLoop:
     def offsets(self, str text not None, list tokens not None, const int64_t[::1] starts not None,
                 const int64_t[::1] ends not None):
         """Return the sentence offsets, as `herdner.text.sentences.sentence_offsets` describes: int64[S + 1]."""
-        cdef Py_ssize_t n = len(tokens), token, n_offsets = 0
+        cdef list words = list(tokens)  # a copy, which neither other threads nor the word lists can alter
+        cdef Py_ssize_t n = len(words), token, n_offsets = 0
         cdef uint8_t[::1] begins = np.zeros(n + 1, np.uint8)
         check_places(text, n, starts, ends)
         begins[0] = begins[n] = 1
         if n:
-            self.mark_after_punctuation(text, tokens, starts, ends, begins)
+            self.mark_after_punctuation(text, words, starts, ends, begins)
             self.mark_blocks(text, starts, ends, begins)
         for token in range(n + 1):
             n_offsets += begins[token]

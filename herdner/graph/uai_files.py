@@ -21,6 +21,7 @@ import numpy as np
 
 from herdner.base.arrays import Floats, Int32s
 from herdner.base.files import atomic_write
+from herdner.base.memory import check_memory
 from herdner.graph.factors import TableFactors
 from herdner.graph.files import GraphFileError
 from herdner.graph.graph import FactorGraph
@@ -28,11 +29,17 @@ from herdner.graph.tables import compile_tables
 from herdner.text.io.source import Source, read_chunks
 
 MAX_CHARACTERS = 2**29  # largest length of an unpacked file
+_BLOCK_CHARACTERS = 2**20
+_BYTES_PER_CHARACTER = 24  # memory of the graph of a file of many small factors
+_SPACE, _WORD = re.compile(r"\s"), re.compile(r"\S+")
 _KINDS = ("MARKOV", "BAYES")
 
 
 class _Tokens:
-    """Tokens (numbers and words) of a file, read in order; error messages name the line of the token."""
+    """Tokens (numbers and words) of a file, read in order; error messages name the line of the token.
+
+    The text is split block by block, because a list of all tokens would need ten times the memory of the text.
+    """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = str(path)
@@ -44,26 +51,43 @@ class _Tokens:
             if length > MAX_CHARACTERS:
                 raise GraphFileError(f"{self.path}: the file has more than {MAX_CHARACTERS} characters")
             pieces.append(piece)
-        self.text = re.sub(r"#[^\n]*", "", "".join(pieces))  # comments, such as pyAgrum writes
-        self.tokens = self.text.split()
-        self.place = 0
+        what = f"{self.path}, a text of {length:,} characters,"
+        check_memory(_BYTES_PER_CHARACTER * length, what, "use a machine with more memory")
+        self.text = "".join(pieces)
+        del pieces
+        if "#" in self.text:
+            self.text = re.sub(r"#[^\n]*", "", self.text)  # comments, such as pyAgrum writes
+        self.most = len(self.text) // 2 + 1  # at least the number of tokens
+        self.block: list[str] = []
+        self.begin = self.end = 0  # characters of the block
+        self.place = 0  # index of the next token in the block
+        self.fill()
+
+    def fill(self) -> bool:
+        """Split the next block of the text if all tokens of the current block are read; return whether one is left."""
+        while self.place == len(self.block) and self.end < len(self.text):
+            space = _SPACE.search(self.text, self.end + _BLOCK_CHARACTERS)
+            self.begin, self.end = self.end, space.start() if space else len(self.text)
+            self.block, self.place = self.text[self.begin : self.end].split(), 0
+        return self.place < len(self.block)
 
     def error(self, message: str, place: int | None = None) -> GraphFileError:
         """Return an error that names the line of a token.
 
-        ``place`` is the index of the token; the default is the latest token that was read.
+        ``place`` is the index of the token in the block; the default is the latest token that was read.
         """
         index = self.place - 1 if place is None else place
-        match = next(islice(re.finditer(r"\S+", self.text), index, None), None) if index >= 0 else None
+        words = _WORD.finditer(self.text, self.begin, self.end)
+        match = next(islice(words, index, None), None) if index >= 0 else None
         line = self.text.count("\n", 0, match.start() if match else None) + 1
         return GraphFileError(f"{self.path}:{line}: {message}")
 
     def word(self, what: str) -> str:
         """Return the next token of the file as text."""
-        if self.place >= len(self.tokens):
+        if not self.fill():
             raise self.error(f"the file ends where {what} should be")
         self.place += 1
-        return self.tokens[self.place - 1]
+        return self.block[self.place - 1]
 
     def integer(self, what: str, least: int, most: int) -> int:
         """Return the next token of the file as an integer from ``least`` to ``most``."""
@@ -74,24 +98,27 @@ class _Tokens:
 
     def numbers(self, count: int, what: str) -> Floats:
         """Return the next ``count`` tokens of the file as numbers; each must be at least 0."""
-        first, self.place = self.place, self.place + count
-        if self.place > len(self.tokens):
-            self.place = len(self.tokens)
-            raise self.error(f"the file ends where {what} should be")
-        try:
-            values = np.array(self.tokens[first : self.place], np.float64)
-        except ValueError:
-            values = np.array([_number(word) for word in self.tokens[first : self.place]])
-        invalid = np.flatnonzero(~(np.isfinite(values) & (values >= 0)))
-        if len(invalid):
-            place = first + int(invalid[0])
-            raise self.error(f"{what} must be finite numbers of at least 0, got {self.tokens[place][:40]!r}", place)
-        return values
+        parts = [np.empty(0)]
+        while count:
+            if not self.fill():
+                raise self.error(f"the file ends where {what} should be")
+            words = self.block[self.place : self.place + count]
+            try:
+                values = np.array(words, np.float64)
+            except ValueError:
+                values = np.array([_number(word) for word in words])
+            invalid = np.flatnonzero(~(np.isfinite(values) & (values >= 0)))
+            if len(invalid):
+                word, place = words[int(invalid[0])], self.place + int(invalid[0])
+                raise self.error(f"{what} must be finite numbers of at least 0, got {word[:40]!r}", place)
+            self.place, count = self.place + len(words), count - len(words)
+            parts.append(values)
+        return np.concatenate(parts)
 
-    def end(self) -> None:
+    def end_of_file(self) -> None:
         """Raise an error if the file has more tokens."""
-        if self.place < len(self.tokens):
-            raise self.error(f"expected the end of the file, got {self.tokens[self.place][:40]!r}", self.place)
+        if self.fill():
+            raise self.error(f"expected the end of the file, got {self.block[self.place][:40]!r}", self.place)
 
 
 def _unzip(path: str) -> Generator[str]:
@@ -131,13 +158,14 @@ def read_uai(path: str | os.PathLike[str]) -> FactorGraph:
     Raises:
         GraphFileError: The file is malformed. The message is one line that names the file and the line number.
         FormatError: The file cannot be read.
+        NotEnoughMemory: The graph of a file of this length may not fit into memory.
         ValueError: The log-potentials could add up to more than 1e300.
     """
     tokens = _Tokens(path)
     kind = tokens.word("MARKOV or BAYES")
     if kind.upper() not in _KINDS:
         raise tokens.error(f"expected MARKOV or BAYES, got {kind[:40]!r}")
-    room = len(tokens.tokens)  # upper limit of all counts: a malformed file cannot request more memory than its length
+    room = tokens.most  # upper limit of all counts: a malformed file cannot request more memory than its length
     n = tokens.integer("the number of variables", 0, room)
     sizes = np.array([tokens.integer("a number of states", 1, 2**31 - 1) for _ in range(n)], np.int32)
     n_factors = tokens.integer("the number of factors", 0, room)
@@ -151,7 +179,7 @@ def read_uai(path: str | os.PathLike[str]) -> FactorGraph:
         group_scopes, tables = groups.setdefault(shape, ([], []))
         group_scopes.append(scope)
         tables.append(tokens.numbers(count, "table entries").reshape(shape))
-    tokens.end()
+    tokens.end_of_file()
     with np.errstate(divide="ignore"):
         factors = [
             TableFactors(np.array(group_scopes, np.int32).reshape(len(tables), len(shape)), np.log(tables))
@@ -213,14 +241,15 @@ def read_evidence(path: str | os.PathLike[str], graph: FactorGraph | None = None
         FormatError: The file cannot be read.
     """
     tokens = _Tokens(path)
-    if not tokens.tokens:
+    n_words = sum(1 for _ in _WORD.finditer(tokens.text))
+    if not n_words:
         return {}
     sizes = None if graph is None else compile_tables(graph).sizes
     most = 2**31 - 1 if sizes is None else len(sizes) - 1
     # Files of the 2010 competition begin with the number of samples, 1. Only these have an even number of words.
-    if len(tokens.tokens) % 2 == 0 and tokens.tokens[0] == "1":
+    if n_words % 2 == 0 and tokens.block[0] == "1":
         tokens.integer("the number of samples", 1, 1)
-    count = tokens.integer("the number of observed variables", 0, len(tokens.tokens))
+    count = tokens.integer("the number of observed variables", 0, n_words)
     evidence: dict[int, int] = {}
     for _ in range(count):
         variable = tokens.integer("a variable", 0, most)
@@ -228,7 +257,7 @@ def read_evidence(path: str | os.PathLike[str], graph: FactorGraph | None = None
             raise tokens.error(f"variable {variable} is observed twice")
         largest = 2**31 - 1 if sizes is None else int(sizes[variable]) - 1
         evidence[variable] = tokens.integer(f"the state of variable {variable}", 0, largest)
-    tokens.end()
+    tokens.end_of_file()
     return evidence
 
 
@@ -293,11 +322,11 @@ def read_marginals(path: str | os.PathLike[str]) -> list[Floats]:
     """
     tokens = _Tokens(path)
     if tokens.word("MAR") != "MAR":
-        raise tokens.error(f"expected MAR, got {tokens.tokens[0][:40]!r}")
-    n = tokens.integer("the number of variables", 0, len(tokens.tokens))
+        raise tokens.error(f"expected MAR, got {tokens.block[0][:40]!r}")
+    n = tokens.integer("the number of variables", 0, tokens.most)
     marginals: list[Floats] = []
     for _ in range(n):
-        size = tokens.integer("a number of states", 1, len(tokens.tokens))
+        size = tokens.integer("a number of states", 1, tokens.most)
         marginals.append(tokens.numbers(size, "probabilities"))
-    tokens.end()
+    tokens.end_of_file()
     return marginals

@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 
 import herdner._ext
+from faults.reentrant import Meddler, arm
 
 CALLS = 6  # recorded calls of each entry point
 LARGEST = 20_000  # array elements of a recorded call; larger calls are not recorded
@@ -225,6 +226,8 @@ def alterations(value: Any, depth: int = 0) -> Iterator[tuple[str, Any]]:
     """Yield hostile versions of an argument, each with its description."""
     yield "None", None
     yield "object", object()
+    yield "empties lists", Meddler(value)
+    yield "extends lists", Meddler(value, grows=True)
     if isinstance(value, np.ndarray):
         yield from array_alterations(value)
     elif isinstance(value, bool | int | np.integer):
@@ -274,8 +277,10 @@ def copied(copier: Callable[[Any], Any], value: Any) -> Any:
 def attempt(text: str, function: Callable[..., Any], arguments: Any, options: dict[str, Any]) -> Any:
     """Call a function; a Python exception is acceptable."""
     os.pwrite(3, f"{text:<300.300}\n".encode(), 0)
+    arguments, options = duplicate(list(arguments)), duplicate(options)
+    arm([arguments, options])
     try:
-        return function(*duplicate(arguments), **duplicate(options))
+        return function(*arguments, **options)
     except BaseException as error:
         if isinstance(error, KeyboardInterrupt):
             raise

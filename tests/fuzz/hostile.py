@@ -15,6 +15,7 @@ from threading import Event, Thread
 from typing import Any
 
 import numpy as np
+from faults.reentrant import Meddler
 
 from fuzz.calls import Changing, Longer, Odd
 from fuzz.files import VALUES
@@ -160,6 +161,8 @@ def hostile(rng: Rng, value: Any, name: str = "", depth: int = 0) -> Any:
     """Return a hostile version of a valid value of a parameter or field."""
     if rng.random() < 0.06 or depth > 4:
         return anything(rng, name)
+    if rng.random() < 0.05:
+        return Meddler(value, bool(rng.random() < 0.5))
     if isinstance(value, np.ndarray):
         return array_changed(rng, value)
     if isinstance(value, bool) or value is None:

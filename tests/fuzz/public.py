@@ -25,6 +25,7 @@ from typing import Any
 
 import numpy as np
 from faults import entry_points
+from faults.reentrant import arm
 
 import herdner
 from fuzz import calls, session
@@ -201,6 +202,7 @@ def show(name: str, arguments: list[Any], options: dict[str, Any]) -> None:
 
 def call(rng: Rng, function: Callable[..., Any], arguments: list[Any], options: dict[str, Any]) -> None:
     """Call a function, sometimes while another thread writes to the arrays that it reads."""
+    arm([arguments, options])
     writer = Writer(rng, [arguments, options]) if rng.random() < 0.2 else contextlib.nullcontext()
     with contextlib.redirect_stdout(io.StringIO()), np.errstate(all="ignore"), writer:
         made = function(*arguments, **options)

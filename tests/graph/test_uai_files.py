@@ -8,7 +8,9 @@ import zipfile
 import numpy as np
 import pytest
 
-from herdner.graph import FactorGraph, GraphFileError, TableFactors
+from herdner.base import memory
+from herdner.base.memory import NotEnoughMemory
+from herdner.graph import FactorGraph, GraphFileError, TableFactors, uai_files
 from herdner.graph.uai_files import (
     format_marginals,
     read_evidence,
@@ -123,6 +125,30 @@ def test_malformed_files_are_refused_with_their_position(tmp_path, old, new, mes
     with pytest.raises(GraphFileError, match=message) as error:
         read_uai(path)
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("n_characters", [1, 7, 40])
+def test_files_are_split_into_blocks(tmp_path, monkeypatch, n_characters):
+    path = tmp_path / "graph.uai"
+    path.write_text(EXAMPLE)
+    expected = read_uai(path)
+    monkeypatch.setattr(uai_files, "_BLOCK_CHARACTERS", n_characters)
+    found = read_uai(path)
+    assert found.domains.sizes.tolist() == expected.domains.sizes.tolist()
+    for ours, theirs in zip(found.factors, expected.factors, strict=True):
+        assert ours.scopes.tolist() == theirs.scopes.tolist()
+        assert ours.tables.tolist() == theirs.tables.tolist()
+    path.write_text(EXAMPLE.replace("0.811", "0.8x1"))
+    with pytest.raises(GraphFileError, match=r":18: table entries must be finite numbers of at least 0, got '0.8x1'"):
+        read_uai(path)
+
+
+def test_a_file_whose_graph_may_not_fit_into_memory_is_refused(tmp_path, monkeypatch):
+    """A packed file of half a megabyte may have 2^29 characters."""
+    (tmp_path / "graph.uai.gz").write_bytes(gzip.compress(b"MARKOV " + b"1 " * 10**7))
+    monkeypatch.setattr(memory, "free_memory", lambda: 10**8)
+    with pytest.raises(NotEnoughMemory, match=r"graph.uai.gz, a text of 20,000,007 characters, takes about 0.5 GB"):
+        read_uai(tmp_path / "graph.uai.gz")
 
 
 @pytest.mark.parametrize(

@@ -326,6 +326,56 @@ edges, tables = np.zeros(n, np.int32), rng.normal(size=(2, 3, 3))
 for function in (lambda: viterbi(unary, tables, offsets, edges), lambda: forward_backward(unary, tables, offsets, edges, edges=True)):
     while_another_thread_writes(function, edges, (-1, 2, 2**31 - 1, -2**31))
 """,
+    "lists that change while a call reads them": """
+from herdner._ext.identity import MentionForm, cluster_mentions
+from herdner._ext.replicas import Replicas
+from herdner._ext.tags import make_entities, with_name_ids
+from herdner._ext.text import SentenceLoop
+
+class Set:
+    "Entity whose attribute empties a list when it is set."
+    start = property(lambda self: 0, lambda self, value: items.clear())
+
+class Read:
+    "Entity whose attribute empties a list when it is read."
+    start = property(lambda self: items.clear() or 0)
+    end, label, text, confidence = 3, "PER", "Ada", None
+
+class Title:
+    "Title whose comparison empties a list."
+    def __hash__(self):
+        return hash("Mr.")
+    def __eq__(self, other):
+        items.clear()
+        return False
+
+class Scope(list):
+    "Scope that is valid when it is read for the first time."
+    n_reads = 0
+    def __iter__(self):
+        self.n_reads += 1
+        return iter([0, 1] if self.n_reads < 2 else [-1, -2])
+
+form = MentionForm(("Ada",), "PER", True, "", "", frozenset(), False, "a", "", frozenset(), ("Ada",), frozenset(), "", "", False)
+starts = np.arange(0, 20_000, 4)
+for _ in range(20):
+    items = [(0, 1, "PER")] * 5000
+    with suppress(Exception):
+        make_entities(Set, items, "Ada", np.array([0]), np.array([3]))
+    items = list(range(5000))
+    with suppress(Exception):
+        with_name_ids((Read(),) * 5000, items)
+    items = [form] * 5000
+    with suppress(Exception):
+        cluster_mentions("Ada", (Read(),) * 5000, items, lambda *_: None)
+    items = ["Mr."] * 5000
+    with suppress(Exception):
+        SentenceLoop([Title()], [], ".", "", "").offsets("Mr. " * 5000, items, starts, starts + 3)
+    with suppress(Exception):
+        made = Replicas([2] * 3, [Scope([0, 1])], [rng.normal(size=(2, 2))], [[0], [1], [2]], np.ones(2), np.ones(2), 0)
+        made.advance(50)
+        assert (made.states >= 0).all()
+""",
     "documents that another thread changes": """
 tagger = herdner.load("en")
 tagged = tagger.tag("Ada Lovelace met Charles Babbage in London. Lovelace wrote to Babbage. " * 20)

@@ -172,6 +172,10 @@ def carried(document: Document, part: str, format: str) -> Any:
                 for name, value in values.items()
             }
         return values
+    if part == "id" and document.row is not None and document.row.document_id == document.id:
+        cells = dict(zip(document.row.columns.names, document.row.values, strict=True))
+        if cells.get(document.row.columns.id or "", True) in (None, ""):
+            return None  # the cell stays empty; the reader names such rows by their number in the table
     return getattr(document, part)
 
 
