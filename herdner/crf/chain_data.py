@@ -96,8 +96,8 @@ class ChainData:
                 are 0 or 1.
             merge: Merge features that occur at the same tokens into one column, and store columns with many weights
                 densely.
-            all_states: Give each feature a weight for each tag.
-            all_transitions: Give each pair of tags a weight.
+            all_states: Give each feature a weight for each tag, unless ``min_freq`` is above 0.
+            all_transitions: Give each pair of tags a weight, unless ``min_freq`` is above 0.
         """
         distinct, key_indices = loops.number_keys(
             np.concatenate([*(keys for _, keys in features), np.empty(0, np.uint64)])
@@ -145,14 +145,14 @@ class ChainData:
             counted: uint8[n, K], 1 for the tags with which the features of a token are counted; None is ``allowed``.
             values: float64, value of each of ``indices``, or uint8 if all are 0 or 1; None is 1.
             merge: Merge features that occur at the same tokens into one column.
-            all_states: Give each feature a weight for each tag.
-            all_transitions: Give each pair of tags a weight.
+            all_states: Give each feature a weight for each tag, unless ``min_freq`` is above 0.
+            all_transitions: Give each pair of tags a weight, unless ``min_freq`` is above 0.
         """
         labels = tuple(labels)
         states = np.where(allowed.sum(axis=1) == 1, allowed.argmax(axis=1), -1).astype(np.int32)
         counted = allowed if counted is None else counted
-        weighted = _frequent_pairs(keys, indices, starts, counted, min_freq) | all_states
-        transitions = _neighbours(states, allowed, sentence_offsets, min_freq) | all_transitions
+        weighted = _frequent_pairs(keys, indices, starts, counted, min_freq) | (all_states and min_freq <= 0)
+        transitions = _neighbours(states, allowed, sentence_offsets, min_freq) | (all_transitions and min_freq <= 0)
         if base is not None:
             _include(base, labels, keys, weighted, transitions)
         with_weights = np.flatnonzero(weighted.any(axis=1))

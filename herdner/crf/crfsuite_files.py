@@ -97,12 +97,18 @@ def _strings(data: bytes, start: int, count: int) -> list[str]:
         raise ValueError("the table of strings is damaged")
     names: list[str] = []
     n_bytes = 0
-    for link in np.frombuffer(data, "<u4", count, start + links_at).tolist():
-        length = int.from_bytes(data[start + link + 4 : start + link + 8], "little")
+    for number, link in enumerate(np.frombuffer(data, "<u4", count, start + links_at).tolist()):
+        begin = start + link + 8
+        length = int.from_bytes(data[begin - 4 : begin], "little")
         n_bytes += length
         if n_bytes > len(data):  # many entries may share one long string
             raise ValueError("the strings overlap")
-        names.append(data[start + link + 8 : start + link + 7 + length].decode())
+        if (
+            int.from_bytes(data[begin - 8 : begin - 4], "little") != number
+            or data[begin + length - 1 : begin + length] != b"\0"
+        ):
+            raise ValueError("the table of strings is damaged")
+        names.append(data[begin : begin + length - 1].decode())
     return names
 
 

@@ -29,7 +29,7 @@ from herdner.crf.crfsuite_files import crfsuite_bytes, read_crfsuite, write_crfs
 from herdner.crf.likelihood import Borders
 from herdner.crf.model import Links, SkipChainModel
 from herdner.crf.online import ALGORITHMS, OnlineLearner, OnlineSettings, OnlineState, train_online
-from herdner.crf.sequence_labels import decode_states, encode_labels
+from herdner.crf.sequence_labels import Labellings, decode_states, encode_labels
 from herdner.crf.sequence_links import (
     ItemLinks,
     infer_sequence,
@@ -81,8 +81,10 @@ class CRF(BaseEstimator):
         algorithm: "lbfgs" (L-BFGS with L1 and L2 regularisation), "l2sgd" (stochastic gradient descent), "ap" (averaged
             perceptron), "pa" (passive aggressive) or "arow". None is "lbfgs".
         min_freq: Number of times that an attribute must occur with a label to have a weight.
-        all_possible_states: Give each attribute a weight for each label, even if they never occur together.
-        all_possible_transitions: Give each pair of labels a weight, even if the pair never occurs.
+        all_possible_states: Give each attribute a weight for each label, even if they never occur together. As in
+            CRFsuite, this has no effect if ``min_freq`` is above 0.
+        all_possible_transitions: Give each pair of labels a weight, even if the pair never occurs. As in CRFsuite, this
+            has no effect if ``min_freq`` is above 0.
         c1: Weight of the L1 norm ("lbfgs"), 0 by default.
         c2: Weight of the squared L2 norm ("lbfgs", "l2sgd"), 1 by default.
         max_iterations: Maximum number of iterations: unlimited for "lbfgs", 1000 for "l2sgd", else 100.
@@ -307,7 +309,7 @@ class CRF(BaseEstimator):
         state = replace(OnlineState.start(np.empty(0), settings.algorithm), rate=settings.calibration_eta)
         return weights, sums, state, names
 
-    def predict(self, X: Iterable[Any] | EncodedSequences, allowed: Iterable[Any] | None = None) -> NDArray[Any]:
+    def predict(self, X: Iterable[Any] | EncodedSequences, allowed: Iterable[Any] | None = None) -> Labellings:
         """Return the most probable labels of sequences: by Viterbi, or by ``backend`` if it is set or there are links.
 
         Args:
@@ -316,8 +318,7 @@ class CRF(BaseEstimator):
                 labels.
 
         Returns:
-            Object array of the labels of each sequence. It has two dimensions if all sequences have equal lengths, as
-            ``sklearn_crfsuite.CRF.predict`` returns it.
+            One-dimensional array of the lists of labels of the sequences. ``tolist`` converts it to a list of lists.
 
         Raises:
             ImpossibleChain: ``allowed`` and the forbidden transitions leave no labelling of a sequence.
@@ -328,11 +329,11 @@ class CRF(BaseEstimator):
         if self._needs_backend:
             states = [result.state for result in self._infer(X, allowed, None)]
             predictions = [[weights.labels[k] for k in each.tolist()] for each in states]
-            return np.array(predictions, dtype=object)
+            return Labellings.of(predictions)
         for batch, unary in self._batches(weights, X, allowed):
             states, _ = decode(unary, weights.transition[None], batch.offsets, None)
             predictions += decode_states(states, batch.offsets, weights.labels)
-        return np.array(predictions, dtype=object)
+        return Labellings.of(predictions)
 
     def encode(self, X: Iterable[Any]) -> EncodedSequences:
         """Encode sequences once, so that repeated calls of `predict` and `predict_marginals` do not encode them again.
@@ -358,20 +359,20 @@ class CRF(BaseEstimator):
         """
         weights = self._fitted()
         if self._needs_backend:
-            return list(self.predict([xseq])[0])
+            return self.predict([xseq])[0]
         ((batch, unary),) = self._batches(weights, [xseq])
         states, _ = decode(unary, weights.transition[None], batch.offsets, None)
         return [weights.labels[k] for k in states.tolist()]
 
-    def predict_marginals(self, X: Iterable[Any] | EncodedSequences) -> NDArray[Any]:
+    def predict_marginals(self, X: Iterable[Any] | EncodedSequences) -> Labellings:
         """Return the probability of each label of each item.
 
         Args:
             X: Sequences, or the result of `encode`.
 
         Returns:
-            Object array with a list for each sequence. The list has a dictionary from labels to probabilities for each
-            item.
+            One-dimensional array with a list for each sequence. The list has a dictionary from labels to probabilities
+            for each item.
 
         Raises:
             NotFittedError: The estimator is not fitted.
@@ -382,13 +383,13 @@ class CRF(BaseEstimator):
             for result in self._infer(X, None, Record(best=False, marginals=True)):
                 assert result.marginals is not None
                 marginals.append([dict(zip(weights.labels, row, strict=True)) for row in result.marginals.tolist()])
-            return np.array(marginals, dtype=object)
+            return Labellings.of(marginals)
         for batch, unary in self._batches(weights, X):
             nodes = smooth(unary, weights.transition[None], batch.offsets, None).nodes
             assert nodes is not None
             rows = [dict(zip(weights.labels, row, strict=True)) for row in nodes.tolist()]
             marginals += [rows[begin:end] for begin, end in pairwise(batch.offsets.tolist())]
-        return np.array(marginals, dtype=object)
+        return Labellings.of(marginals)
 
     def predict_marginals_single(self, xseq: Items) -> list[dict[str, float]]:
         """Return the probability of each label of each item of one sequence.
@@ -399,7 +400,7 @@ class CRF(BaseEstimator):
         Raises:
             NotFittedError: The estimator is not fitted.
         """
-        return list(self.predict_marginals([xseq])[0])
+        return self.predict_marginals([xseq])[0]
 
     def log_probability(self, X: Iterable[Any], y: Iterable[Any]) -> Floats:
         """Return the log-probability of the labelling of each sequence.

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 from typing import Any, cast
 
 import numpy as np
 
+from herdner._ext import quasi_newton as loops
 from herdner.base.arrays import Floats
 from herdner.base.extras import check_extra
 
 MEMORY = 6  # number of pairs of differences (points and gradients) that a search keeps, as in CRFsuite
 _SUFFICIENT_DECREASE, _CURVATURE, _FLAT = 1e-4, 1e-10, 1e-7
 _MOST_HALVINGS = 60  # maximum number of times that a step is halved
-_Difference = tuple[Floats, Floats, float]  # difference of points, difference of gradients, and their product
 
 
 def minimise(
@@ -65,6 +67,7 @@ def minimise_l1(
     *,
     on_iteration: Callable[[Floats, float], bool],
     max_iterations: int,
+    n_threads: int = 1,
 ) -> Floats:
     """Minimise a smooth function plus a weighted L1 norm by OWL-QN (Andrew and Gao 2007).
 
@@ -77,65 +80,121 @@ def minimise_l1(
         on_iteration: Function called after each iteration with the point and the value, including the norm. The search
             ends if it returns True.
         max_iterations: Maximum number of iterations.
+        n_threads: Number of threads of the search itself; the result does not depend on it.
 
     Returns:
         float64[d], the last point.
     """
     from threadpoolctl import threadpool_limits  # pyright: ignore[reportMissingTypeStubs]
 
-    point, pairs = start, deque[_Difference](maxlen=MEMORY)
-    with threadpool_limits(1, "blas"):  # see `minimise`
+    point = np.array(start)
+    with threadpool_limits(1, "blas"), ThreadPoolExecutor(n_threads) as threads:  # see `minimise`
         smooth, gradient = function(point)
         value = smooth + float(l1 @ np.abs(point))
+        search = _OrthantSearch(l1, threads, n_threads)
+        search.measure(point, point, gradient, gradient)
         for _ in range(max_iterations):
-            slope = _pseudo_gradient(point, gradient, l1)
-            if np.abs(slope).max(initial=0.0) <= _FLAT:
+            if search.steepest <= _FLAT:
                 break
-            direction = _quasi_newton_direction(slope, pairs)
-            direction[direction * slope >= 0] = 0.0  # only coordinates that lower the value along the axis
-            orthant = np.where(point != 0, np.sign(point), -np.sign(slope))
-            step = 1.0 if pairs else 1.0 / float(np.linalg.norm(slope))
+            length = 1.0 if search.pairs else 1.0 / search.slope_norm
+            coefficients = search.quasi_newton_coefficients()
             for _ in range(_MOST_HALVINGS):
-                trial = point + step * direction
-                trial[trial * orthant <= 0] = 0.0
+                trial, norm, product = search.step(point, coefficients, length)
                 smooth, trial_gradient = function(trial)
-                trial_value, shift = smooth + float(l1 @ np.abs(trial)), trial - point
-                if trial_value <= value + _SUFFICIENT_DECREASE * float(slope @ shift):
+                if smooth + norm <= value + _SUFFICIENT_DECREASE * product:
                     break
-                step /= 2
+                length, coefficients = length / 2, np.empty(0)
             else:
                 break
-            change = trial_gradient - gradient
-            product = float(shift @ change)
-            if product > _CURVATURE * float(change @ change):
-                pairs.append((shift, change, product))
-            point, value, gradient = trial, trial_value, trial_gradient
+            search.measure(point, trial, gradient, trial_gradient)
+            point, value, gradient = trial, smooth + norm, trial_gradient
             if on_iteration(point, value):
                 break
     return point
 
 
-def _pseudo_gradient(point: Floats, gradient: Floats, l1: Floats) -> Floats:
-    """Return the pseudo-gradient of a smooth function plus a weighted L1 norm, which OWL-QN needs.
+class _OrthantSearch:
+    """Memory of an OWL-QN search: differences of points and gradients, and the products of any two of them.
 
-    For coordinates of 0, it is the one-sided derivative in the direction of descent, or 0 if there is none.
+    The direction is a sum of differences (Chen et al. 2014, "Large-scale L-BFGS using MapReduce"), so that two passes
+    over the memory are enough for an iteration.
+
+    Args:
+        l1: float64[d], weight of the absolute value of each coordinate.
+        threads: Threads that process ranges of blocks.
+        n_threads: Number of these threads.
     """
-    slope = l1 * np.sign(point)
-    at_zero = np.flatnonzero(point == 0)
-    slope[at_zero] = -gradient[at_zero].clip(-l1[at_zero], l1[at_zero])
-    slope += gradient
-    return slope
 
+    def __init__(self, l1: Floats, threads: ThreadPoolExecutor, n_threads: int) -> None:
+        d, n_rows = len(l1), 2 * (MEMORY + 1)
+        self.l1, self.threads = l1, threads
+        self.rows = np.empty((n_rows, d))  # row 2 k has a difference of points, row 2 k + 1 that of the gradients
+        self.products = np.zeros((n_rows, n_rows))
+        self.slope_products = np.zeros(n_rows)
+        self.slope, self.direction = np.empty(d), np.empty(d)
+        self.pairs = deque[int]()  # differences in use, oldest first
+        self.free = list(range(MEMORY + 1))
+        self.steepest, self.slope_norm = 0.0, 0.0
+        self.n_blocks = -(-d // loops.BLOCK)
+        self.ranges = list(pairwise([self.n_blocks * k // n_threads for k in range(n_threads + 1)]))
 
-def _quasi_newton_direction(slope: Floats, pairs: Iterable[_Difference]) -> Floats:
-    """Return minus the inverse Hessian, approximated from ``pairs``, times ``slope`` (Nocedal 1980)."""
-    direction, coefficients, work = -slope, list[float](), np.empty_like(slope)
-    newest_first = list(pairs)[::-1]
-    for shift, change, product in newest_first:
-        coefficients.append(float(shift @ direction) / product)
-        direction -= np.multiply(change, coefficients[-1], out=work)
-    for _, change, product in newest_first[:1]:
-        direction *= product / float(change @ change)
-    for (shift, change, product), coefficient in zip(newest_first[::-1], coefficients[::-1], strict=True):
-        direction += np.multiply(shift, coefficient - float(change @ direction) / product, out=work)
-    return direction
+    def run(self, loop: Callable[..., None], *arguments: Any) -> None:
+        """Run a loop on all blocks."""
+        list(self.threads.map(lambda blocks: loop(*arguments, *blocks), self.ranges))
+
+    def measure(self, point: Floats, trial: Floats, gradient: Floats, trial_gradient: Floats) -> None:
+        """Compute the gradient at a new point, and remember the differences from the point before."""
+        slot = self.free[-1]
+        used = np.array([2 * k + part for k in (*self.pairs, slot) for part in (0, 1)], np.int32)
+        sums = np.empty((self.n_blocks, 2 + 3 * len(used)))
+        self.run(
+            loops.measure, point, trial, gradient, trial_gradient, self.l1, self.rows, slot, used, self.slope, sums
+        )
+        self.slope_norm, self.steepest = float(np.sqrt(sums[:, 0].sum())), float(sums[:, 1].max(initial=0.0))
+        by_row = sums[:, 2:].sum(axis=0).reshape(len(used), 3)
+        for part in (0, 1):
+            self.products[used, 2 * slot + part] = self.products[2 * slot + part, used] = by_row[:, part]
+        self.slope_products[used] = by_row[:, 2]
+        if self.products[2 * slot, 2 * slot + 1] > _CURVATURE * self.products[2 * slot + 1, 2 * slot + 1]:
+            self.pairs.append(self.free.pop())
+            if len(self.pairs) > MEMORY:
+                self.free.append(self.pairs.popleft())
+
+    def quasi_newton_coefficients(self) -> Floats:
+        """Return the coefficients of minus the inverse Hessian times the gradient (Nocedal 1980).
+
+        The Hessian is approximated from the differences.
+
+        Returns:
+            float64[2 * len(pairs) + 1], coefficient of each difference, and of the gradient.
+        """
+        used = [2 * k + part for k in self.pairs for part in (0, 1)]
+        products, n = self.products[np.ix_(used, used)], len(used)
+        result, steps = np.zeros(n + 1), np.zeros(n)
+        result[n] = -1.0
+
+        def product(row: int) -> float:
+            return float(products[row] @ result[:n] + self.slope_products[used[row]] * result[n])
+
+        for row in range(n - 2, -1, -2):
+            steps[row] = product(row) / products[row, row + 1]
+            result[row + 1] -= steps[row]
+        if n:
+            result *= products[n - 2, n - 1] / products[n - 1, n - 1]
+        for row in range(0, n, 2):
+            result[row] += steps[row] - product(row + 1) / products[row, row + 1]
+        return result
+
+    def step(self, point: Floats, coefficients: Floats, length: float) -> tuple[Floats, float, float]:
+        """Take a step; without coefficients, its direction is that of the step before.
+
+        Returns:
+            The new point, its L1 norm, and the product of the gradient and the step.
+        """
+        used = np.array([2 * k + part for k in self.pairs for part in (0, 1)], np.int32)
+        trial, sums = np.empty_like(point), np.empty((self.n_blocks, 2))
+        self.run(
+            loops.step, point, self.slope, self.l1, self.rows, used, coefficients, length, self.direction, trial, sums
+        )
+        norm, product = sums.sum(axis=0).tolist()
+        return trial, norm, product

@@ -84,6 +84,36 @@ def _options(label: object, index: dict[str, int]) -> list[int] | None:
     return [index.setdefault(each, len(index)) for each in sorted(label)]  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
 
 
+class Labellings(np.ndarray):
+    """One-dimensional array with a list for each sequence: its labels, or its dictionaries of probabilities.
+
+    ``==`` compares like the array that ``sklearn_crfsuite.CRF.predict`` returns, which has two dimensions if all
+    sequences have equal lengths.
+    """
+
+    @staticmethod
+    def of(sequences: Sequence[list[Any]]) -> Labellings:
+        """Store lists in an array, whatever their lengths.
+
+        Args:
+            sequences: List of each sequence.
+        """
+        return np.fromiter(sequences, dtype=object, count=len(sequences)).view(Labellings)
+
+    def __eq__(self, other: object) -> Any:
+        """Compare label by label if all sequences have equal lengths, else sequence by sequence."""
+        return _as_table(self) == _as_table(other)
+
+    def __ne__(self, other: object) -> Any:
+        """Negate ``==``."""
+        return _as_table(self) != _as_table(other)
+
+
+def _as_table(sequences: object) -> NDArray[Any]:
+    """Return sequences as an object array, which has two dimensions if all sequences have equal lengths."""
+    return np.array(sequences.tolist() if isinstance(sequences, Labellings) else sequences, dtype=object)
+
+
 def decode_states(states: NDArray[np.int32], offsets: NDArray[np.int64], labels: Sequence[str]) -> list[list[str]]:
     """Convert indices of labels to one list of labels for each sequence.
 

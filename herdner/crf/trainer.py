@@ -139,7 +139,8 @@ class _Search:
         """Search until the stopping rule is met."""
         begin, n = self.weights / self.scales, self.rule.max_iterations
         if self.c1:
-            minimise_l1(self._loss, begin, self.c1 * self.scales, on_iteration=self._on_iteration, max_iterations=n)
+            minimise_l1(self._loss, begin, self.c1 * self.scales, on_iteration=self._on_iteration, max_iterations=n,
+                        n_threads=self.likelihood.n_threads)  # fmt: skip
         else:
             minimise(self._loss, begin, on_iteration=self._on_iteration, maxiter=n, maxcor=MEMORY, ftol=0.0, gtol=1e-7,
                      maxfun=10**9)  # fmt: skip

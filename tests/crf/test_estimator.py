@@ -16,89 +16,16 @@ import pytest
 pytest.importorskip("sklearn_crfsuite", reason="needs the extra train")
 
 import pycrfsuite
-import sklearn_crfsuite
+from labelled_sequences import generate
 from scipy.special import logsumexp
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, cross_val_predict
 
 from herdner import CRF
-from herdner.crf.crfsuite_files import crfsuite_bytes, parse_crfsuite
 from herdner.crf.likelihood import ImpossibleTags
 from herdner.inference import UnsupportedRecord
 from herdner.inference.backends.exact import Exact
-
-Sequences = list[list[dict[str, Any]]]
-WORDS = [f"w{k}" for k in range(40)]
-
-
-def generate(seed: int, n: int, real: bool = True) -> tuple[Sequences, list[list[str]]]:
-    """Return random sequences whose labels depend on the words and on the labels before."""
-    rng = random.Random(seed)
-    items: Sequences = []
-    tags: list[list[str]] = []
-    for _ in range(n):
-        length = rng.randint(1, 8)
-        words = [rng.choice(WORDS) for _ in range(length)]
-        row = [
-            {"word": word, "even": int(word[1:]) % 2 == 0, "shape": ["p" + word[-1]]}
-            | ({"length": rng.random() - 0.3, "nested": {"value": 2.0, "text": "x"}} if real else {})
-            for word in words
-        ]
-        items.append(row)
-        tags.append(["ABC"[(int(word[1:]) + (rng.random() < 0.2)) % 3] for word in words])
-    return items, tags
-
-
-def objective(info: Any, items: Sequences, tags: list[list[str]], c1: float, c2: float) -> float:
-    """Return the penalised negative log-likelihood by a plain loop over the attributes of python-crfsuite."""
-    labels = list(info.labels)
-    table = np.zeros((len(labels),) * 2)
-    for (left, right), weight in info.transitions.items():
-        table[labels.index(left), labels.index(right)] = weight
-    loss = 0.0
-    for row, gold in zip(items, tags, strict=True):
-        unary = np.zeros((len(row), len(labels)))
-        for t, attributes in enumerate(pycrfsuite.ItemSequence(row).items()):
-            for (name, value), (k, label) in itertools.product(attributes.items(), enumerate(labels)):
-                unary[t, k] += value * info.state_features.get((name, label), 0.0)
-        forward = unary[0]
-        for t in range(1, len(row)):
-            forward = logsumexp(forward[:, None] + table, axis=0) + unary[t]
-        states = [labels.index(label) for label in gold]
-        score = sum(unary[t, k] for t, k in enumerate(states)) + sum(table[pair] for pair in itertools.pairwise(states))
-        loss += float(logsumexp(forward) - score)
-    weights = np.array([*info.transitions.values(), *info.state_features.values()])
-    return loss + c1 * np.abs(weights).sum() + c2 * (weights**2).sum()
-
-
-@pytest.mark.parametrize("real", [False, True])
-@pytest.mark.parametrize(("c1", "c2"), [(0.0, 0.1), (0.1, 0.0), (1.0, 0.1)])
-def test_the_optimum_is_that_of_crfsuite(c1: float, c2: float, real: bool) -> None:
-    items, tags = generate(0, 80, real)
-    options = {"c1": c1, "c2": c2, "max_iterations": 2000, "epsilon": 1e-9, "delta": 1e-12}
-    losses = [
-        objective(crf.fit(items, tags).tagger_.info(), items, tags, c1, c2)
-        for crf in (CRF(**options), sklearn_crfsuite.CRF(**options))
-    ]
-    assert losses[0] <= losses[1] * (1 + 1e-6)
-
-
-@pytest.mark.parametrize("all_states", [False, True])
-def test_weights_exist_where_crfsuite_has_them(all_states: bool) -> None:
-    items, tags = generate(1, 30)
-    options = {"min_freq": 3, "all_possible_states": all_states, "all_possible_transitions": True, "c2": 0.01}
-    ours, theirs = (kind(**options).fit(items, tags).tagger_.info() for kind in (CRF, sklearn_crfsuite.CRF))
-    booleans = {key for key in theirs.state_features if not key[0].startswith(("length", "nested:value"))}
-    assert {key for key in ours.state_features if key in booleans} == booleans
-    assert set(ours.transitions) == set(theirs.transitions)
-
-
-@pytest.mark.parametrize("algorithm", ["l2sgd", "ap", "pa", "arow"])
-def test_online_algorithms_learn_as_well_as_crfsuite(algorithm: str) -> None:
-    (items, tags), (test, gold) = generate(2, 300), generate(3, 200)
-    scores = [kind(algorithm).fit(items, tags).score(test, gold) for kind in (CRF, sklearn_crfsuite.CRF)]
-    assert scores[0] > scores[1] - 0.03
 
 
 def test_sgd_comes_near_the_optimum() -> None:
@@ -108,49 +35,6 @@ def test_sgd_comes_near_the_optimum() -> None:
     assert best is not None
     assert near is not None
     assert min(line["loss"] for line in near) < best[-1]["loss"] * 1.01
-
-
-def test_predictions_of_crfsuites_models_are_equal(tmp_path: Path) -> None:
-    (items, tags), (test, _) = generate(4, 200), generate(5, 1000)
-    path = tmp_path / "model.crfsuite"
-    theirs = sklearn_crfsuite.CRF(c1=0.01, c2=0.01, model_filename=str(path)).fit(items, tags)
-    ours = CRF.from_crfsuite(path)
-    assert list(map(list, ours.predict(test))) == list(map(list, theirs.predict(test)))
-    for mine, other in zip(ours.predict_marginals(test), theirs.predict_marginals(test), strict=True):
-        for a, b in zip(mine, other, strict=True):
-            assert a == pytest.approx(b, abs=1e-9)
-    assert ours.size_ == path.stat().st_size
-
-
-def test_crfsuite_runs_our_models(tmp_path: Path) -> None:
-    (items, tags), (test, _) = generate(4, 200), generate(5, 300)
-    items[0][0]["солнце " + "x" * 300] = True
-    crf = CRF(c1=0.01, c2=0.01).fit(items, tags)
-    crf.to_crfsuite(tmp_path / "model")
-    tagger = pycrfsuite.Tagger()
-    tagger.open(str(tmp_path / "model"))
-    assert [tagger.tag(row) for row in test] == list(map(list, crf.predict(test)))
-    info = tagger.info()
-    assert info.transitions.keys() == crf.transition_features_.keys()
-    assert info.state_features.keys() == crf.state_features_.keys()
-
-
-def test_damaged_model_files_are_refused() -> None:
-    content = crfsuite_bytes(CRF().fit(*generate(4, 20))._weights)
-    rng, n_refused, messages = random.Random(0), 0, set[str]()
-    for _ in range(500):
-        damaged = bytearray(content)
-        for _ in range(rng.randint(1, 4)):
-            damaged[rng.randrange(len(damaged))] = rng.randrange(256)
-        try:
-            weights = parse_crfsuite(bytes(damaged[: rng.randint(40, len(damaged))]), "model")
-        except ValueError as error:
-            n_refused += 1
-            messages.add(str(error).partition("(")[0])
-        else:
-            weights.unary(weights.encode([[{"word": "w1"}]]))
-    assert messages == {"model: not a linear-chain model of CRFsuite "}
-    assert 0 < n_refused < 500
 
 
 def enumerate_chain(crf: CRF, row: list[dict[str, Any]]) -> dict[tuple[str, ...], float]:
