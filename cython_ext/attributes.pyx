@@ -21,21 +21,17 @@ from libc.string cimport memcpy
 from hashing cimport hash_char, hash_start, mix
 from prefetch cimport prefetch
 
-from herdner._ext.strings cimport Strings, data_of, kind_of, length_of, read
+from herdner._ext.strings cimport Slot, Strings, data_of, kind_of, length_of, read
 
 cdef extern from "allocation.h":
     bint is_addressable(int64_t n, size_t size)
-
-cdef extern from "Python.h":
-    void write "PyUnicode_WRITE"(int, void*, Py_ssize_t, Py_UCS4) nogil
-    str PyUnicode_FromKindAndData(int, void*, Py_ssize_t)
 
 cdef enum:
     AHEAD = 16       # attributes whose weights are prefetched
     DEEPEST = 64     # levels of nested dictionaries and lists
     MOST = 0x7fffffff
     N_COLUMNS = 64   # positions in an item whose key is remembered
-    ROOM = 256       # characters of a name KEY:TEXT that is looked up without a Python string
+    GROUP = 32       # attributes of an item whose look-ups overlap
     ABSENT = -1
 
 
@@ -56,8 +52,17 @@ cdef struct Buffer:
 cdef struct Column:
     # The key at a position of an item. Most items have the same keys.
     PyObject* key      # NULL before the first item; ``column_keys`` holds a reference
-    uint64_t hash      # unfinished hash of the key
+    uint64_t hash      # unfinished hash of the key and a colon
     int32_t index      # of the attribute KEY, ABSENT if it was not looked up yet
+
+
+cdef struct Entry:
+    # A key of an item with its value.
+    PyObject* key
+    PyObject* value
+    uint64_t hash      # of KEY:VALUE, if the value is a text
+    double number      # the value, if it is no text
+    bint is_text
 
 
 cdef void* enlarged(void* memory, int64_t n, size_t size) except NULL:
@@ -77,7 +82,6 @@ cdef class AttributeIndex:
     cdef Strings by_name     # name -> index; the pointer is the index plus 1
     cdef list ordered, column_keys
     cdef Column[N_COLUMNS] columns
-    cdef uint32_t[ROOM] name
 
     def __cinit__(self, names=()):
         self.by_name, self.ordered, self.column_keys = Strings(), [], [None] * N_COLUMNS
@@ -151,57 +155,78 @@ cdef class AttributeIndex:
 
         Nothing here runs Python code that could change the dictionary.
         """
-        cdef Py_ssize_t position = 0
-        cdef int place = -1
-        cdef double number
-        cdef PyObject* key
-        cdef PyObject* value
-        cdef Column other
-        cdef Column* column
-        while PyDict_Next(item, &position, &key, &value):
-            place += 1
-            if not PyUnicode_CheckExact(<object> key):
+        cdef Py_ssize_t position = 0, place = 0, n
+        cdef Entry[GROUP] entries
+        while True:
+            n = 0
+            while n < GROUP and PyDict_Next(item, &position, &entries[n].key, &entries[n].value):
+                prefetch(entries[n].value)
+                n += 1
+            if n == 0:
+                return True
+            if not self.read_entries(entries, n, place):
                 return False
-            column = &self.columns[place] if place < N_COLUMNS else &other
-            if place >= N_COLUMNS or column.key != key:
-                fill_column(column, key)
-                if place < N_COLUMNS:
-                    self.column_keys[place] = <object> key
-            if PyUnicode_CheckExact(<object> value):
-                append(b, self.text_index(column, value, b.grow), 1.0)
-                continue
-            if <object> value is True or <object> value is False:
-                number = 1.0 if <object> value is True else 0.0
-            elif PyFloat_CheckExact(<object> value) and isfinite(PyFloat_AS_DOUBLE(<object> value)):
-                number = PyFloat_AS_DOUBLE(<object> value)
+            self.add_entries(b, entries, n, place)
+            place += n
+
+    cdef bint read_entries(self, Entry* entries, Py_ssize_t n, Py_ssize_t place) except -1:
+        """Read the values of entries, of which the first has the position ``place``, and prefetch their look-ups.
+
+        Returns False if a key is no text, or a value neither a text nor a finite float.
+        """
+        cdef Py_ssize_t i
+        cdef const Slot* slot
+        for i in range(n):
+            if not PyUnicode_CheckExact(<object> entries[i].key):
+                return False
+            if place + i < N_COLUMNS and self.columns[place + i].key != entries[i].key:
+                fill_column(&self.columns[place + i], entries[i].key)
+                self.column_keys[place + i] = <object> entries[i].key
+            entries[i].is_text = PyUnicode_CheckExact(<object> entries[i].value)
+            if entries[i].is_text:
+                entries[i].hash = mix(hash_text(
+                    self.columns[place + i].hash if place + i < N_COLUMNS else hash_key(entries[i].key), entries[i].value
+                ))
+                prefetch(self.by_name.first_slot(entries[i].hash))
+            elif <object> entries[i].value is True or <object> entries[i].value is False:
+                entries[i].number = 1.0 if <object> entries[i].value is True else 0.0
+            elif PyFloat_CheckExact(<object> entries[i].value):
+                entries[i].number = PyFloat_AS_DOUBLE(<object> entries[i].value)
+                if not isfinite(entries[i].number):
+                    return False
             else:
                 return False
-            if number != 0.0 or b.grow:
-                if column.index == ABSENT:
-                    column.index = self.index(<str> key, b.grow)
-                append(b, column.index, number)
+        for i in range(n):
+            if entries[i].is_text:
+                slot = self.by_name.first_slot(entries[i].hash)
+                if slot.hash == entries[i].hash:
+                    prefetch(slot.word)
         return True
 
-    cdef int32_t text_index(self, const Column* column, PyObject* text, bint grow) except -2:
+    cdef int add_entries(self, Buffer* b, const Entry* entries, Py_ssize_t n, Py_ssize_t place) except -1:
+        """Add the attributes of entries, of which the first has the position ``place``."""
+        cdef Py_ssize_t i
+        for i in range(n):
+            if entries[i].is_text:
+                append(b, self.pair_index(&entries[i], b.grow), 1.0)
+            elif entries[i].number != 0.0 or b.grow:
+                append(b, self.key_index(entries[i].key, place + i, b.grow), entries[i].number)
+        return 0
+
+    cdef int32_t pair_index(self, const Entry* entry, bint grow) except -2:
         """Return the index of the attribute KEY:TEXT, or ABSENT."""
-        cdef Py_ssize_t n_key = length_of(column.key), n_text = length_of(text), i
-        cdef int kind = max(kind_of(column.key), kind_of(text)), own = kind_of(text)
-        cdef uint64_t hash = hash_char(column.hash, u":")
-        cdef void* data = data_of(text)
-        cdef void* found
-        cdef Py_UCS4 char
-        if n_key + 1 + n_text > ROOM:
-            return self.index(f"{<str> column.key}:{<str> text}", grow)
-        copy(kind, self.name, column.key)
-        write(kind, self.name, n_key, u":")
-        for i in range(n_text):
-            char = read(own, data, i)
-            hash = hash_char(hash, char)
-            write(kind, self.name, n_key + 1 + i, char)
-        found = self.by_name.find(kind, self.name, 0, n_key + 1 + n_text, mix(hash))
+        cdef void* found = self.by_name.find_pair(entry.key, entry.value, entry.hash)
         if found == NULL and (grow or not self.by_name.is_complete):
-            return self.index(PyUnicode_FromKindAndData(kind, self.name, n_key + 1 + n_text), grow)
+            return self.index(f"{<str> entry.key}:{<str> entry.value}", grow)
         return <int32_t> <size_t> found - 1   # NULL is ABSENT
+
+    cdef int32_t key_index(self, PyObject* key, Py_ssize_t place, bint grow) except -2:
+        """Return the index of the attribute KEY at a position of an item, or ABSENT."""
+        if place >= N_COLUMNS:
+            return self.index(<str> key, grow)
+        if self.columns[place].index == ABSENT:
+            self.columns[place].index = self.index(<str> key, grow)
+        return self.columns[place].index
 
     cdef int add_all(self, Buffer* b, prefix, item, int depth) except -1:
         """Add the attributes of a dictionary, list, tuple or set, whose names begin with a prefix if it is not None."""
@@ -235,6 +260,8 @@ cdef class AttributeIndex:
                 number = value
             except TypeError:
                 raise TypeError(f"attribute {name!r} must have a text or a number, got {shown(value)}") from None
+            except OverflowError:
+                raise ValueError(f"attribute {name!r} must have a number below 1e308, got {shown(value)}") from None
             if not isfinite(number):
                 raise ValueError(f"attribute {name!r} must have a finite number, got {number}")
             if number != 0.0 or b.grow:
@@ -257,24 +284,22 @@ cdef class AttributeIndex:
 
 cdef inline void fill_column(Column* column, PyObject* key) noexcept:
     """Store a key and its hash in a column."""
-    cdef int kind = kind_of(key)
-    cdef void* data = data_of(key)
-    cdef Py_ssize_t i
-    column.key, column.hash, column.index = key, hash_start(), ABSENT
-    for i in range(length_of(key)):
-        column.hash = hash_char(column.hash, read(kind, data, i))
+    column.key, column.hash, column.index = key, hash_key(key), ABSENT
 
 
-cdef inline void copy(int kind, void* target, PyObject* text) noexcept:
-    """Copy the characters of a string to memory for characters of a kind (1, 2 or 4 bytes)."""
-    cdef int own = kind_of(text)
+cdef inline uint64_t hash_key(PyObject* key) noexcept nogil:
+    """Return the unfinished hash of a key and a colon."""
+    return hash_char(hash_text(hash_start(), key), u":")
+
+
+cdef inline uint64_t hash_text(uint64_t hash, PyObject* text) noexcept nogil:
+    """Continue a hash by the characters of a text."""
+    cdef int kind = kind_of(text)
     cdef void* data = data_of(text)
     cdef Py_ssize_t i
-    if own == kind:
-        memcpy(target, data, length_of(text) * kind)
-    else:
-        for i in range(length_of(text)):
-            write(kind, target, i, read(own, data, i))
+    for i in range(length_of(text)):
+        hash = hash_char(hash, read(kind, data, i))
+    return hash
 
 
 cdef inline int append(Buffer* b, int32_t index, double value) except -1:
@@ -328,7 +353,10 @@ cdef values_of(Buffer* b):
 
 cdef text_of(value, str what):
     if isinstance(value, bytes):
-        return (<bytes> value).decode("utf-8")
+        try:
+            return (<bytes> value).decode("utf-8")
+        except UnicodeDecodeError:
+            raise ValueError(f"{what} must be text in UTF-8, got {shown(value)}") from None
     if isinstance(value, str):
         return str(value)
     raise TypeError(f"{what} must be a string, got {shown(value)}")

@@ -362,7 +362,7 @@ def add_gradient(TrainingData data not None, const double[::1] sentence_weights 
                  const double[:, :, ::1] transition not None, const double[::1] start not None,
                  const double[::1] end not None, double[:, ::1] dense_slope not None,
                  double[::1] entry_slope not None, double[:, ::1] transition_slope not None):
-    """Compute the negative log-likelihood of the sentences of ``data`` and add its derivatives to the slopes.
+    """Compute the negative log-likelihood of the sentences of ``data``, and store its derivatives in the slopes.
 
     ``sentence_weights`` are the weights of all sentences; those of weight 0 are skipped. ``start`` and ``end`` [K] are
     log-potentials of the first and the last token of a sentence. Returns (value, fault); fault is a sentence whose tags
@@ -400,6 +400,11 @@ def add_gradient(TrainingData data not None, const double[::1] sentence_weights 
     if dense.shape[0]:
         rows, row_slopes = &dense[0, 0], &dense_slope[0, 0]
     with nogil:
+        if dense.shape[0]:
+            memset(row_slopes, 0, dense_slope.shape[0] * dense_slope.shape[1] * sizeof(double))
+        if entries.shape[0]:
+            memset(slopes, 0, entry_slope.shape[0] * sizeof(double))
+        memset(&transition_slope[0, 0], 0, n_states * n_states * sizeof(double))
         chain_score_rows(&bundles, 0, bundles.n_rows, rows, weights, &sums[0, 0], stride)
         memset(&slope_sums[0, 0], 0, bundles.n_rows * stride * sizeof(double))
         while s < n_sentences and fault == -1:
@@ -436,3 +441,39 @@ def add_gradient(TrainingData data not None, const double[::1] sentence_weights 
         chain_spread_rows(&bundles, 0, bundles.n_rows, &slope_sums[0, 0], stride, 1.0, row_slopes, slopes)
     np.asarray(transition_slope)[:] += batch.pairs.total(space) - partial.pairs.total(partial.space)
     return value, fault
+
+
+def fill_dense(const double[::1] vector not None, const int64_t[::1] places not None, double[:, ::1] dense not None):
+    """Store the first numbers of ``vector`` in the cells ``places`` of ``dense``, counted row by row."""
+    cdef int64_t n_cells = dense.shape[0] * dense.shape[1], i
+    cdef double* cells = &dense[0, 0] if n_cells else NULL
+    require(vector.shape[0] >= places.shape[0], "each place needs a number")
+    for i in range(places.shape[0]):
+        require(0 <= places[i] < n_cells, "the places must exist")
+        cells[places[i]] = vector[i]
+
+
+@cython.boundscheck(False)
+def add_slopes(const double[:, :, ::1] dense not None, const double[:, ::1] entries not None,
+               const int64_t[::1] places not None, double[::1] total not None, int64_t first, int64_t last):
+    """Add the derivatives of all parts to the coordinates ``first`` to ``last`` - 1 of ``total``.
+
+    The first coordinates are the cells ``places`` of the tables ``dense`` [parts, D, stride], counted row by row; the
+    others are ``entries`` [parts, E].
+    """
+    cdef int64_t n_dense = places.shape[0], n_cells = dense.shape[1] * dense.shape[2], i, p, place
+    cdef bint fits = True
+    require(0 <= first <= last <= n_dense + entries.shape[1] <= total.shape[0], "the coordinates must exist")
+    require(dense.shape[0] == entries.shape[0], "each part needs derivatives")
+    with nogil:
+        for i in range(first, min(last, n_dense)):
+            place = places[i]
+            if not 0 <= place < n_cells:
+                fits = False
+                break
+            for p in range(dense.shape[0]):
+                total[i] += (&dense[p, 0, 0])[place]
+        for i in range(max(first, n_dense), last):
+            for p in range(entries.shape[0]):
+                total[i] += entries[p, i - n_dense]
+    require(fits, "the places must exist")

@@ -8,58 +8,42 @@ thread processes a block. All vectors have length d. Block b has the coordinates
 import numpy as np
 
 cimport cython
-from libc.math cimport copysign, fabs
 from libc.stdint cimport int32_t, int64_t
+from libc.string cimport memset
 
 from herdner._ext.memory cimport own, require
 
+cdef extern from "quasi_newton.h" nogil:
+    void differences(const double* point, const double* trial, const double* gradient, const double* trial_gradient,
+                     const double* l1, int64_t n, float* shift, float* change, double* slope, double* sums)
+    void products(const float* row, const float* shift, const float* change, const double* slope, int64_t n,
+                  double* sums)
+    void add_row(const float* row, double coefficient, int64_t n, double* direction)
+    void keep_descent(const double* slope, double coefficient, int64_t n, double* direction)
+    void advance(const double* point, const double* slope, const double* l1, const double* direction, double length,
+                 int64_t n, double* trial, double* sums)
+
 cdef enum:
-    BLOCK_SIZE = 2048   # two blocks of each of three vectors fit into the first-level cache
-    LANES = 8           # sums side by side, which compilers keep in vector registers
+    BLOCK_SIZE = 1024   # the blocks of three vectors fit into the first-level cache
 
 BLOCK = BLOCK_SIZE
 
 
-cdef inline void add_products(const double* row, const double* shift, const double* change, const double* slope,
-                              int64_t n, double* sums) noexcept nogil:
-    """Store the products of a row with three vectors."""
-    cdef double[LANES] of_shift, of_change, of_slope
-    cdef int64_t i = 0
-    cdef int lane
-    for lane in range(LANES):
-        of_shift[lane] = of_change[lane] = of_slope[lane] = 0.0
-    while i + LANES <= n:
-        for lane in range(LANES):
-            of_shift[lane] += row[i + lane] * shift[i + lane]
-            of_change[lane] += row[i + lane] * change[i + lane]
-            of_slope[lane] += row[i + lane] * slope[i + lane]
-        i += LANES
-    for lane in range(<int> (n - i)):
-        of_shift[lane] += row[i + lane] * shift[i + lane]
-        of_change[lane] += row[i + lane] * change[i + lane]
-        of_slope[lane] += row[i + lane] * slope[i + lane]
-    sums[0] = sums[1] = sums[2] = 0.0
-    for lane in range(LANES):
-        sums[0] += of_shift[lane]
-        sums[1] += of_change[lane]
-        sums[2] += of_slope[lane]
-
-
 def measure(const double[::1] point not None, const double[::1] trial not None, const double[::1] gradient not None,
-            const double[::1] trial_gradient not None, const double[::1] l1 not None, double[:, ::1] rows not None,
-            int slot, used_rows, double[::1] slope not None, double[:, ::1] sums not None,
-            int64_t first, int64_t last):
+            const double[::1] trial_gradient not None, const double[::1] l1 not None, float[:, ::1] rows not None,
+            int slot, used_rows, double[::1] slope not None, double[:, ::1] sums not None, int64_t first,
+            int64_t last):
     """Measure a step from ``point`` to ``trial``, in the blocks ``first`` to ``last`` - 1.
 
     Stores the differences of the points and of the gradients in the rows ``2 * slot`` and ``2 * slot + 1``, and in
     ``slope`` the gradient of the function plus the L1 norm at ``trial``: at coordinates of 0, the one-sided derivative
-    in the direction of descent, or 0. ``sums`` [blocks, 2 + 3 * len(used_rows)] gets the sum of the squares and the largest
-    absolute value of ``slope``, and the products of each row in ``used_rows`` with the two differences and with ``slope``.
+    in the direction of descent, or 0. ``sums`` [blocks, 2 + 3 * len(used_rows)] gets the sum of the squares and the
+    largest absolute value of ``slope``, and the products of each row in ``used_rows`` with the two differences and with
+    ``slope``.
     """
-    cdef int64_t d = point.shape[0], b, i, begin, n
-    cdef double square, largest, value, weight
-    cdef double* shift
-    cdef double* change
+    cdef int64_t d = point.shape[0], b, begin, n
+    cdef float* shift
+    cdef float* change
     cdef Py_ssize_t r
     cdef const int32_t[::1] used = rows_of(used_rows, rows.shape[0])
     check_blocks(d, first, last, sums.shape[0])
@@ -72,25 +56,14 @@ def measure(const double[::1] point not None, const double[::1] trial not None, 
             begin = b * BLOCK_SIZE
             n = min(BLOCK_SIZE, d - begin)
             shift, change = &rows[2 * slot, begin], &rows[2 * slot + 1, begin]
-            square = largest = 0.0
-            for i in range(begin, begin + n):
-                shift[i - begin] = trial[i] - point[i]
-                change[i - begin] = trial_gradient[i] - gradient[i]
-                value, weight = trial_gradient[i], l1[i]
-                if trial[i] == 0.0:
-                    value -= min(max(value, -weight), weight)
-                else:
-                    value += weight if trial[i] > 0.0 else -weight
-                slope[i] = value
-                square += value * value
-                largest = max(largest, fabs(value))
-            sums[b, 0], sums[b, 1] = square, largest
+            differences(&point[begin], &trial[begin], &gradient[begin], &trial_gradient[begin], &l1[begin], n, shift,
+                        change, &slope[begin], &sums[b, 0])
             for r in range(used.shape[0]):
-                add_products(&rows[used[r], begin], shift, change, &slope[begin], n, &sums[b, 2 + 3 * r])
+                products(&rows[used[r], begin], shift, change, &slope[begin], n, &sums[b, 2 + 3 * r])
 
 
 def step(const double[::1] point not None, const double[::1] slope not None, const double[::1] l1 not None,
-         const double[:, ::1] rows not None, used_rows, const double[::1] coefficients not None, double length,
+         const float[:, ::1] rows not None, used_rows, const double[::1] coefficients not None, double length,
          double[::1] direction not None, double[::1] trial not None, double[:, ::1] sums not None,
          int64_t first, int64_t last):
     """Take a step of a length from ``point`` to ``trial``, in the blocks ``first`` to ``last`` - 1.
@@ -100,8 +73,7 @@ def step(const double[::1] point not None, const double[::1] slope not None, con
     stays in one orthant: coordinates that would leave it become 0. ``sums`` [blocks, 2] gets the L1 norm of ``trial``
     and the product of ``slope`` and the step.
     """
-    cdef int64_t d = point.shape[0], b, i, begin, n
-    cdef double norm, product, side, value, coefficient
+    cdef int64_t d = point.shape[0], b, begin, n
     cdef Py_ssize_t r
     cdef const int32_t[::1] used = rows_of(used_rows, rows.shape[0])
     check_blocks(d, first, last, sums.shape[0])
@@ -111,26 +83,13 @@ def step(const double[::1] point not None, const double[::1] slope not None, con
     with nogil, cython.boundscheck(False), cython.wraparound(False):
         for b in range(first, last):
             begin = b * BLOCK_SIZE
-            n = begin + min(BLOCK_SIZE, d - begin)
+            n = min(BLOCK_SIZE, d - begin)
             if coefficients.shape[0]:
-                coefficient = coefficients[used.shape[0]]
-                for i in range(begin, n):
-                    direction[i] = coefficient * slope[i]
+                memset(&direction[begin], 0, n * sizeof(double))
                 for r in range(used.shape[0]):
-                    coefficient = coefficients[r]
-                    for i in range(begin, n):
-                        direction[i] += coefficient * rows[used[r], i]
-                for i in range(begin, n):
-                    direction[i] = direction[i] if direction[i] * slope[i] < 0.0 else 0.0
-            norm = product = 0.0
-            for i in range(begin, n):
-                side = point[i] if point[i] != 0.0 else -slope[i]
-                value = point[i] + length * direction[i]
-                value = value if value * copysign(1.0, side) > 0.0 else 0.0
-                trial[i] = value
-                norm += l1[i] * fabs(value)
-                product += slope[i] * (value - point[i])
-            sums[b, 0], sums[b, 1] = norm, product
+                    add_row(&rows[used[r], begin], coefficients[r], n, &direction[begin])
+                keep_descent(&slope[begin], coefficients[used.shape[0]], n, &direction[begin])
+            advance(&point[begin], &slope[begin], &l1[begin], &direction[begin], length, n, &trial[begin], &sums[b, 0])
 
 
 cdef const int32_t[::1] rows_of(used_rows, Py_ssize_t n_rows):

@@ -78,6 +78,41 @@ cdef class Strings:
     cdef void* find_word(self, PyObject* word) noexcept nogil:
         return self.find(kind_of(word), data_of(word), 0, length_of(word), hash_of(word))
 
+    cdef void* find_pair(self, PyObject* first, PyObject* second, uint64_t hash) noexcept nogil:
+        """Return the pointer of the string FIRST:SECOND with this hash, as `find` does."""
+        cdef const Slot* slot
+        cdef uint64_t i
+        for i in range(MAX_PROBES):
+            slot = &self.slots[(hash + i) & self.mask]
+            if slot.word == NULL:
+                break
+            if slot.hash == hash and is_pair(slot.word, first, second):
+                return slot.value
+        return NULL
+
+    cdef const Slot* first_slot(self, uint64_t hash) noexcept nogil:
+        """Return the slot that a look-up of a hash reads first, so that callers can prefetch it."""
+        return &self.slots[hash & self.mask]
+
+
+cdef bint is_pair(PyObject* word, PyObject* first, PyObject* second) noexcept nogil:
+    """Return True if a string is FIRST:SECOND."""
+    cdef Py_ssize_t n = length_of(first)
+    return (length_of(word) == n + 1 + length_of(second) and read(kind_of(word), data_of(word), n) == u":"
+            and has_at(word, 0, first) and has_at(word, n + 1, second))
+
+
+cdef bint has_at(PyObject* word, Py_ssize_t begin, PyObject* part) noexcept nogil:
+    """Return True if the characters of a string from ``begin`` on are those of a shorter string."""
+    cdef int kind = kind_of(word), own = kind_of(part)
+    cdef Py_ssize_t i, n = length_of(part)
+    if kind == own:
+        return memcmp(<char*> data_of(word) + begin * kind, data_of(part), n * kind) == 0
+    for i in range(n):
+        if read(kind, data_of(word), begin + i) != read(own, data_of(part), i):
+            return False
+    return True
+
 
 cdef bint is_word(PyObject* word, int kind, void* data, Py_ssize_t begin, Py_ssize_t end) noexcept nogil:
     cdef Py_ssize_t i

@@ -24,8 +24,8 @@ static ALWAYS_INLINE TARGET void NAME(score_rows_of)(const int stride, const cha
             const double weight = weights[f->entries[i]];
             sum[f->entry_labels[f->entries[i]]] += f->values ? f->values[i] * weight : weight;
         }
-        if (r + 1 < first + n) {
-            for (int j = 0; j < stride; j += LANES) STORE(out + j, LOAD(sum + j)); /* the next row overwrites the excess */
+        if ((first + n - r) * width >= stride) {
+            for (int j = 0; j < stride; j += LANES) STORE(out + j, LOAD(sum + j)); /* later rows overwrite the excess */
         } else {
             memcpy(out, sum, width * sizeof(double));
         }

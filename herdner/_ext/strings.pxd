@@ -33,3 +33,5 @@ cdef class Strings:
     cdef void fill(self, Slot entry) noexcept nogil
     cdef void* find(self, int kind, void* data, Py_ssize_t begin, Py_ssize_t end, uint64_t hash) noexcept nogil
     cdef void* find_word(self, PyObject* word) noexcept nogil
+    cdef void* find_pair(self, PyObject* first, PyObject* second, uint64_t hash) noexcept nogil
+    cdef const Slot* first_slot(self, uint64_t hash) noexcept nogil

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from herdner._ext import likelihood as loops
 from herdner.crf.weights import ChainWeights, Keys
 
+_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)  # odd, so that multiplication maps different hashes to different hashes
 _DENSE = 4  # columns with at least this many weights are rows of the dense table
 
 
@@ -315,10 +316,12 @@ def _columns(
     columns of a token are close in memory.
     """
     hashes = loops.column_hashes(key_indices, starts, n_features)[with_weights]
-    packed = np.packbits(weighted[with_weights], axis=1)
-    column_keys = np.empty(len(with_weights), [("tokens", "u8"), ("tags", f"V{packed.shape[1]}")])
-    column_keys["tokens"], column_keys["tags"] = hashes, packed.view(f"V{packed.shape[1]}")[:, 0]
-    _, first, columns = np.unique(column_keys, return_index=True, return_inverse=True)
+    tags = np.packbits(weighted[with_weights], axis=1)
+    for word in np.pad(tags, ((0, 0), (0, -tags.shape[1] % 8))).view(np.uint64).T:
+        hashes = (hashes ^ word) * _MULTIPLIER
+    distinct, columns = loops.number_keys(np.maximum(hashes, 1))
+    first = np.empty(len(distinct), np.int64)
+    first[columns[::-1]] = np.arange(len(columns))[::-1]  # the last assignment to an element counts
     occurrences = np.bincount(key_indices, minlength=n_features)[with_weights[first]]
     order = np.lexsort((first, -occurrences, weighted[with_weights[first]].sum(axis=1) < _DENSE))
     place = np.empty(len(order), np.int32)

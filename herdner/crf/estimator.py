@@ -27,9 +27,10 @@ from herdner.crf.attribute_weights import AttributeWeights, EncodedSequences
 from herdner.crf.chain_data import ChainData
 from herdner.crf.crfsuite_files import crfsuite_bytes, read_crfsuite, write_crfsuite
 from herdner.crf.likelihood import Borders
+from herdner.crf.link_rules import Rule
 from herdner.crf.model import Links, SkipChainModel
 from herdner.crf.online import ALGORITHMS, OnlineLearner, OnlineSettings, OnlineState, train_online
-from herdner.crf.sequence_labels import Labellings, decode_states, encode_labels
+from herdner.crf.sequence_labels import Labellings, decode_states, encode_labels, iterable_as_list
 from herdner.crf.sequence_links import (
     ItemLinks,
     infer_sequence,
@@ -210,7 +211,7 @@ class CRF(BaseEstimator):
         if (X_dev is None) != (y_dev is None):
             raise ValueError("pass both `X_dev` and `y_dev`, or neither")
         base = self._weights if self.warm_start else None
-        sequences, labels = _list_of(X), list(y)
+        sequences, labels = _list_of(X), iterable_as_list(y, "`y` must be a list of lists of labels")
         self._link_table = None
         names, data, borders = self._training_data(sequences, labels, base, self._algorithm != "lbfgs")
         weights = _sample_weights(sample_weight, len(data.sentence_offsets) - 1)
@@ -646,6 +647,12 @@ class CRF(BaseEstimator):
                 raise ValueError(f"`{name}` must be True, False or None, got {getattr(self, name)!r}")
         if self.features is not None and not callable(self.features):
             raise ValueError(f"`features` must be a function or None, got {self.features!r}")
+        if self.links is not None and not isinstance(self.links, str | Rule) and not callable(self.links):
+            raise ValueError(f"`links` must be the name of a rule, a rule, a function or None, got {self.links!r}")
+        if not isinstance(self.model_filename, str | Path | None):
+            raise ValueError(f"`model_filename` must be a path or None, got {self.model_filename!r}")
+        if not isinstance(self.transitions, Mapping | None):
+            raise ValueError(f"`transitions` must be a dictionary or None, got {self.transitions!r}")
         for pair in self.transitions or {}:
             labels = cast("tuple[object, ...]", pair if isinstance(pair, tuple) else ())
             if len(labels) != 2 or not all(isinstance(label, str) for label in labels):
@@ -672,7 +679,7 @@ class CRF(BaseEstimator):
                 raise TypeError(f"sequence {s} must be a list of items, got a data frame; pass"
                                 " `frame.to_dict('records')`")  # fmt: skip
             if not hasattr(sequence, "__len__"):
-                sequences[s] = list(sequence)
+                sequences[s] = iterable_as_list(sequence, f"sequence {s} must be a list of items")
         return sequences
 
     def _training_data(
@@ -900,18 +907,21 @@ class _Report:
 
 
 def _list_of(X: Iterable[Any]) -> list[Any]:
-    """Return the sequences as a list, or raise `TypeError` for a data frame, whose elements are its columns."""
+    """Return the sequences as a list; raise `TypeError` for other values and for data frames, which iterate columns."""
     if hasattr(X, "columns"):
         raise TypeError("`X` must be a list of sequences, got a data frame; pass the rows of each sequence, such as"
                         " `[rows.to_dict('records') for _, rows in frame.groupby('sentence')]`")  # fmt: skip
-    return list(X)
+    return iterable_as_list(X, "`X` must be a list of sequences")
 
 
 def _sample_weights(weights: Sequence[float] | None, n_sequences: int) -> Floats:
     """Return the weight of each sequence, float64[S]."""
     if weights is None:
         return np.ones(n_sequences)
-    checked = np.array(weights, np.float64)
+    try:
+        checked = np.array(weights, np.float64)
+    except (TypeError, ValueError):
+        checked = np.empty(0)
     if checked.shape != (n_sequences,) or not np.isfinite(checked).all() or (checked < 0).any():
         raise ValueError(f"`sample_weight` must have a finite number of at least 0 for each of {n_sequences} sequences")
     if n_sequences and not checked.any():

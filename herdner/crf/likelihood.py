@@ -90,16 +90,20 @@ class ChainLikelihood:
         # The m features of a column have equal weights w / m, so the sum of their squares is w^2 / m.
         self.penalty = np.array(np.broadcast_to(c2, self.n_weights), np.float64)
         self.penalty[: len(columns)] /= data.sizes[columns]
-        self.origin = np.zeros(self.n_weights) if origin is None else origin
+        self.origin, self.has_origin = np.zeros(self.n_weights) if origin is None else origin, origin is not None
         n_documents = int(data.documents.max()) + 1 if len(data.documents) else 0
         weights = np.ones(n_documents) if document_weights is None else document_weights
         self.sentence_weights = weights[data.documents]
         self.borders = borders or Borders.free(len(data.labels))
         self.n_threads = n_threads or min(os.cpu_count() or 1, _PARTS)
         self.parts = [loops.TrainingData(data, *part) for part in _parts(data.sentence_offsets, self.sentence_weights)]
-        n_labels = len(data.labels)
+        n_labels, n_parts = len(data.labels), len(self.parts)
         padded = np.pad(data.dense, ((0, 0), (0, -n_labels % 4)))
-        self.dense_shape, self.dense_places = padded.shape, np.flatnonzero(padded)
+        self.dense, self.dense_places = np.zeros(padded.shape), np.flatnonzero(padded)
+        # Derivatives of each part; the memory is used again in each call.
+        self.dense_slopes = np.empty((n_parts, *padded.shape))
+        self.entry_slopes = np.empty((n_parts, data.n_features - len(self.dense_places)))
+        self.transition_slopes = np.empty((n_parts, n_labels, n_labels))
 
     def __call__(self, vector: Floats) -> tuple[float, Floats]:
         """Return the training loss for a weight vector, and the gradient of the loss.
@@ -115,31 +119,38 @@ class ChainLikelihood:
         """
         data, n_labels = self.data, len(self.data.labels)
         n_dense, n_features = len(self.dense_places), data.n_features
-        dense = np.zeros(self.dense_shape)
-        dense.ravel()[self.dense_places] = vector[:n_dense]
+        loops.fill_dense(vector, self.dense_places, self.dense)
         transition = np.zeros((n_labels, n_labels))
         transition[data.transitions] = vector[n_features:]
         transition += self.borders.transition
-        slopes = [(np.zeros_like(dense), np.zeros(n_features - n_dense), np.zeros_like(transition)) for _ in self.parts]
 
         def part(k: int) -> tuple[float, int]:
             return loops.add_gradient(
-                self.parts[k], self.sentence_weights, dense, vector[n_dense:n_features],
-                transition[None], self.borders.start, self.borders.end, *slopes[k],
+                self.parts[k], self.sentence_weights, self.dense, vector[n_dense:n_features],
+                transition[None], self.borders.start, self.borders.end,
+                self.dense_slopes[k], self.entry_slopes[k], self.transition_slopes[k],
             )  # fmt: skip
+
+        def add_slopes(first: int, last: int) -> None:
+            loops.add_slopes(self.dense_slopes, self.entry_slopes, self.dense_places, slope, first, last)
 
         with ThreadPoolExecutor(self.n_threads) as threads:
             results = list(threads.map(part, range(len(self.parts))))
-        for _, impossible in results:  # index of a sentence, or -1
-            if impossible >= 0:
-                raise ImpossibleTags(int(data.documents[impossible]))
-        shift = vector - self.origin
-        slope = 2 * self.penalty * shift
-        for rows, entries, pairs in slopes:
-            slope[:n_dense] += rows.ravel()[self.dense_places]
-            slope[n_dense:n_features] += entries
+            for _, impossible in results:  # index of a sentence, or -1
+                if impossible >= 0:
+                    raise ImpossibleTags(int(data.documents[impossible]))
+            shift = vector - self.origin if self.has_origin else vector
+            penalised = self.penalty * shift
+            slope = 2 * penalised
+            list(threads.map(add_slopes, *zip(*_ranges(n_features, self.n_threads), strict=True)))
+        for pairs in self.transition_slopes:
             slope[n_features:] += pairs[data.transitions]
-        return sum(value for value, _ in results) + float((self.penalty * shift) @ shift), slope
+        return sum(value for value, _ in results) + float(penalised @ shift), slope
+
+
+def _ranges(n: int, n_parts: int) -> list[tuple[int, int]]:
+    """Divide n numbers into ranges of similar sizes."""
+    return list(pairwise([n * k // n_parts for k in range(n_parts + 1)]))
 
 
 def _parts(offsets: NDArray[np.int64], weights: Floats) -> Sequence[tuple[int, int]]:

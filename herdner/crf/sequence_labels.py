@@ -41,7 +41,7 @@ def encode_labels(y: Iterable[Any], offsets: NDArray[np.int64], known: Sequence[
         TypeError: A label is neither a string, a set of strings nor None.
         ValueError: ``y`` does not fit the sequences, or there are no or more than 256 labels.
     """
-    sequences = list(y)
+    sequences = iterable_as_list(y, "`y` must be a list of lists of labels")
     if len(sequences) != len(offsets) - 1:
         raise ValueError(f"`X` and `y` must have equal lengths, got {len(offsets) - 1} and {len(sequences)}")
     index = {label: k for k, label in enumerate(known)}
@@ -51,12 +51,17 @@ def encode_labels(y: Iterable[Any], offsets: NDArray[np.int64], known: Sequence[
         if isinstance(sequence, str):
             raise TypeError(f"`y` must be a list of lists of labels, got the string {sequence!r:.60} at index {s}")
         begin = len(states)
-        for label in sequence:
-            if isinstance(label, str):
-                states.append(index.setdefault(label, len(index)))
-            else:
-                partial[len(states)] = _options(label, index)
-                states.append(-1)
+        sequence = iterable_as_list(sequence, f"sequence {s} of `y` must be a list of labels")
+        try:
+            states.extend(map(index.__getitem__, sequence))
+        except (KeyError, TypeError):  # new or partial labels
+            del states[begin:]
+            for label in sequence:
+                if isinstance(label, str):
+                    states.append(index.setdefault(label, len(index)))
+                else:
+                    partial[len(states)] = _options(label, index)
+                    states.append(-1)
         if len(states) - begin != n_items:
             raise ValueError(f"sequence {s} must have a label for each item, got {n_items} items and "
                              f"{len(states) - begin} labels")  # fmt: skip
@@ -71,6 +76,21 @@ def encode_labels(y: Iterable[Any], offsets: NDArray[np.int64], known: Sequence[
         if options is not None and len(options) == 1:
             numbers[item] = options[0]
     return EncodedLabels(tuple(str(label) for label in index), numbers, allowed)
+
+
+def iterable_as_list(values: Any, requirement: str) -> list[Any]:
+    """Return an iterable as a list.
+
+    Args:
+        values: The iterable; a list is returned as it is.
+        requirement: Beginning of the error message.
+
+    Raises:
+        TypeError: ``values`` is not iterable.
+    """
+    if not isinstance(values, Iterable) and not hasattr(values, "__getitem__"):
+        raise TypeError(f"{requirement}, got {values!r:.60}")
+    return values if isinstance(values, list) else list(values)  # pyright: ignore[reportUnknownArgumentType]
 
 
 def _options(label: object, index: dict[str, int]) -> list[int] | None:

@@ -134,6 +134,7 @@ class _Search:
         self.scales = _scales(likelihood.data, likelihood.penalty)
         self.losses: list[float] = []
         self.gradient_norm, self.weights_norm = np.inf, 0.0
+        self.evaluated = start, start  # last point and its weights
 
     def run(self) -> None:
         """Search until the stopping rule is met."""
@@ -147,12 +148,16 @@ class _Search:
 
     def _loss(self, scaled: Floats) -> tuple[float, Floats]:
         vector = scaled * self.scales
+        self.evaluated = scaled, vector
         value, gradient = self.likelihood(vector)
-        self.gradient_norm, self.weights_norm = float(np.linalg.norm(gradient)), float(np.linalg.norm(vector))
-        return value, gradient * self.scales
+        if not self.c1:
+            self.gradient_norm, self.weights_norm = float(np.linalg.norm(gradient)), float(np.linalg.norm(vector))
+        gradient *= self.scales
+        return value, gradient
 
     def _on_iteration(self, point: Floats, value: float) -> bool:
-        self.weights = point * self.scales
+        evaluated, vector = self.evaluated
+        self.weights = vector if evaluated is point else point * self.scales
         self.losses.append(value)
         if self.progress is not None:
             self.progress(len(self.losses), {"loss": value, "weights": self.weights})

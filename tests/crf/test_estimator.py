@@ -20,7 +20,7 @@ from labelled_sequences import generate
 from scipy.special import logsumexp
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
-from sklearn.model_selection import GridSearchCV, cross_val_predict
+from sklearn.model_selection import GridSearchCV, LeaveOneOut, cross_val_predict
 
 from herdner import CRF
 from herdner.crf.likelihood import ImpossibleTags
@@ -108,6 +108,23 @@ def test_weights_of_sequences_count_like_repetitions() -> None:
     repeated = CRF(c2=0.3, epsilon=1e-9, delta=1e-12).fit(items + items[:10] * 2, tags + tags[:10] * 2)
     weighted = CRF(c2=0.3, epsilon=1e-9, delta=1e-12).fit(items, tags, sample_weight=[3.0] * 10 + [1.0] * 30)
     assert weighted.state_features_ == pytest.approx(repeated.state_features_, abs=1e-4)
+
+
+@pytest.mark.parametrize("weights", [[1.0], [1.0, -1.0], [1.0, np.nan], ["a", 1.0], [None, 1.0]])
+def test_weights_of_sequences_must_be_numbers(weights: Any) -> None:
+    with pytest.raises(ValueError, match="`sample_weight` must have a finite number of at least 0 for each of 2 seq"):
+        CRF().fit([[{"a": 1}]] * 2, [["A"]] * 2, sample_weight=weights)
+
+
+@pytest.mark.parametrize("n_labels", [1, 2, 3, 4, 5, 9])
+def test_any_number_of_labels(n_labels: int) -> None:
+    """With one label, the rows of a sequence are narrower than the vectors of the loops."""
+    items = [[{"word": str((s + t) % n_labels)} for t in range(1 + s % 40)] for s in range(80)]
+    tags = [[f"L{item['word']}" for item in row] for row in items]
+    for algorithm in ("lbfgs", "ap"):
+        crf = CRF(algorithm, c2=0.1, max_iterations=20).fit(items, tags)
+        assert crf.score(items, tags) == 1.0
+        assert len(crf.predict_marginals_single(items[-1])[0]) == n_labels
 
 
 def test_warm_start_needs_fewer_iterations() -> None:
@@ -231,11 +248,28 @@ def test_conventions_of_scikit_learn() -> None:
         CRF().predict(items)
 
 
+def test_predictions_are_lists_whatever_the_lengths_of_the_sequences() -> None:
+    items, tags = generate(15, 60)
+    crf = CRF(c2=0.1).fit(items, tags)
+    equal = [row[:3] for row in items if len(row) > 2]
+    for X in (items, equal, equal[:1], []):
+        labels, marginals = crf.predict(X), crf.predict_marginals(X)
+        assert labels.shape == marginals.shape == (len(X),)
+        assert labels.tolist() == [crf.predict_single(row) for row in X]
+        assert all(isinstance(row, list) for row in (*labels, *marginals))
+    predicted = crf.predict(equal)
+    assert (predicted == predicted.tolist()).all()
+    assert (predicted == predicted.tolist()).shape == (len(equal), 3)
+    assert not (predicted != np.array(predicted.tolist())).any()
+    assert (crf.predict(items) == crf.predict(items)).shape == (60,)
+    assert len(cross_val_predict(CRF(max_iterations=3), items[:8], tags[:8], cv=LeaveOneOut())) == 8
+
+
 def test_features_of_token_lists_and_plain_strings() -> None:
     tokens = [["Ada", "met", "Bob"], ["Bob", "left"]]
     tags = [["N", "V", "N"], ["N", "V"]]
     crf = CRF(features=lambda words: [{"word": word, "first": word[0]} for word in words]).fit(tokens, tags)
-    assert list(map(list, crf.predict([["Bob", "met", "Ada"]]))) == [["N", "V", "N"]]
+    assert crf.predict([["Bob", "met", "Ada"]]).tolist() == [["N", "V", "N"]]
     assert CRF().fit(tokens, tags).score(tokens, tags) == 1.0
 
 
@@ -274,6 +308,12 @@ def test_tables_of_weights() -> None:
         ([[{3: 1}]], [["A"]], "a name of an attribute must be a string, got 3"),
         (["abc"], [["A"]], "a sequence must be a list of items, got 'abc'"),
         ([[{"a": 1}]], ["A"], "must be a list of lists of labels"),
+        (None, [["A"]], "`X` must be a list of sequences, got None"),
+        ([[{"a": 1}]], None, "`y` must be a list of lists of labels, got None"),
+        ([None], [["A"]], "sequence 0 must be a list of items, got None"),
+        ([[{"a": 1}]], [None], "sequence 0 of `y` must be a list of labels, got None"),
+        ([[{"a": 10**400}]], [["A"]], "attribute 'a' must have a number below 1e308, got 1000"),
+        ([[{"a": b"\xff"}]], [["A"]], r"a value must be text in UTF-8, got b'\\xff'"),
         ([[{"a": 1}]], [[3]], "a label must be a string, a set of strings or None, got 3"),
         ([[{"a": 1}]], [[set()]], "a set of labels must not be empty"),
         ([], [], "must have at least one item"),
@@ -305,6 +345,9 @@ def test_data_frames_are_refused_with_advice() -> None:
         ({"max_iterations": 0}, "max_iterations must be a whole number of at least 1"),
         ({"transitions": {("A", "B"): np.nan}}, "`transitions` must be a finite number"),
         ({"transitions": {"AB": -np.inf}}, "the keys of `transitions` must be pairs of labels, got 'AB'"),
+        ({"transitions": [("A", "B")]}, "`transitions` must be a dictionary or None, got "),
+        ({"links": 3}, "`links` must be the name of a rule, a rule, a function or None, got 3"),
+        ({"model_filename": 3}, "`model_filename` must be a path or None, got 3"),
         ({"features": 3}, "`features` must be a function or None, got 3"),
         ({"averaging": "no"}, "`averaging` must be True, False or None, got 'no'"),
         ({"random_state": "a"}, "seed must be a whole number"),
