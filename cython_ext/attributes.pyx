@@ -175,6 +175,7 @@ cdef class AttributeIndex:
         Returns False if a key is no text, or a value neither a text nor a finite float.
         """
         cdef Py_ssize_t i
+        cdef uint64_t start
         cdef const Slot* slot
         for i in range(n):
             if not PyUnicode_CheckExact(<object> entries[i].key):
@@ -184,9 +185,8 @@ cdef class AttributeIndex:
                 self.column_keys[place + i] = <object> entries[i].key
             entries[i].is_text = PyUnicode_CheckExact(<object> entries[i].value)
             if entries[i].is_text:
-                entries[i].hash = mix(hash_text(
-                    self.columns[place + i].hash if place + i < N_COLUMNS else hash_key(entries[i].key), entries[i].value
-                ))
+                start = self.columns[place + i].hash if place + i < N_COLUMNS else hash_key(entries[i].key)
+                entries[i].hash = mix(hash_text(start, entries[i].value))
                 prefetch(self.by_name.first_slot(entries[i].hash))
             elif <object> entries[i].value is True or <object> entries[i].value is False:
                 entries[i].number = 1.0 if <object> entries[i].value is True else 0.0

@@ -2,7 +2,7 @@
 """Loops over the vectors of a quasi-Newton search with an L1 norm. Called by ``herdner.crf.lbfgs``.
 
 The loops process blocks of `BLOCK` coordinates and store the sums of each block, so that results do not depend on which
-thread processes a block. All vectors have length d. Block b has the coordinates ``BLOCK * b`` to ``BLOCK * (b + 1) - 1``.
+thread processes a block. All vectors have length d. Block b begins at coordinate ``BLOCK * b``.
 """
 
 import numpy as np
@@ -68,7 +68,7 @@ def step(const double[::1] point not None, const double[::1] slope not None, con
          int64_t first, int64_t last):
     """Take a step of a length from ``point`` to ``trial``, in the blocks ``first`` to ``last`` - 1.
 
-    Fills ``direction`` with the sum of the rows in ``used_rows`` times their ``coefficients``, plus the last coefficient
+    Fills ``direction`` with the rows in ``used_rows`` times their ``coefficients``, added up, plus the last coefficient
     times ``slope``; coordinates that would raise the value are 0. Without coefficients, ``direction`` is read. The step
     stays in one orthant: coordinates that would leave it become 0. ``sums`` [blocks, 2] gets the L1 norm of ``trial``
     and the product of ``slope`` and the step.
