@@ -142,7 +142,11 @@ class _OrthantSearch:
 
     def run(self, loop: Callable[..., None], *arguments: Any) -> None:
         """Run a loop on all blocks."""
-        list(self.threads.map(lambda blocks: loop(*arguments, *blocks), self.ranges))
+
+        def process(blocks: tuple[int, int]) -> None:
+            loop(*arguments, *blocks)
+
+        list(self.threads.map(process, self.ranges))
 
     def measure(self, point: Floats, trial: Floats, gradient: Floats, trial_gradient: Floats) -> None:
         """Compute the gradient at a new point, and remember the differences from the point before."""

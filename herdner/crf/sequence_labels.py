@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -90,7 +90,7 @@ def iterable_as_list(values: Any, requirement: str) -> list[Any]:
     """
     if not isinstance(values, Iterable) and not hasattr(values, "__getitem__"):
         raise TypeError(f"{requirement}, got {values!r:.60}")
-    return values if isinstance(values, list) else list(values)  # pyright: ignore[reportUnknownArgumentType]
+    return cast("list[Any]", values) if isinstance(values, list) else list(cast("Iterable[Any]", values))
 
 
 def _options(label: object, index: dict[str, int]) -> list[int] | None:
