@@ -277,7 +277,7 @@ def table_options(column: str, id_column: str | None, delimiter: str | None) -> 
         delimiter: Value of ``--delimiter``.
 
     Returns:
-        Keyword arguments for `read_inputs`, without those that have no value.
+        Keyword arguments for `read_inputs`; options without a value are omitted.
 
     Raises:
         UsageError: The delimiter cannot separate columns.

@@ -213,7 +213,7 @@ class TagRun(NamedTuple):
         Args:
             status: Counts of the run, which the progress bar shows.
             visible: False hides the progress bar.
-            first: Index of the first document or failure; those before it are not tagged.
+            first: Index of the first document or failure to process; earlier documents are not tagged.
         """
         with show_progress("{task.fields[tokens]:,} tokens", visible=visible) as display:
             task = display.add_task("tagging", total=self.n_inputs, tokens=0)

@@ -56,8 +56,8 @@ LinkOption = Annotated[list[str] | None, typer.Option(
     "--link", metavar="RULE", help="Rule that links mentions: same-word, same-stem, acronym, last-name, company, with "
     "options as in same-word:nearest=5; may be repeated; none: a linear chain without links [default: same-word].")]
 ObjectiveOption = Annotated[Literal["pseudo-likelihood", "token-pseudo-likelihood", "piecewise", "mcmc"], typer.Option(
-    "--objective", help="Objective by which the tables of the links are learned.")]
-L2Option = Annotated[float, typer.Option("--l2", min=0, help="L2 penalty of the tables of the links.")]
+    "--objective", help="Objective for learning the link tables.")]
+L2Option = Annotated[float, typer.Option("--l2", min=0, help="L2 penalty on the link tables.")]
 JointOption = Annotated[bool, typer.Option("--joint", help="Learn the transitions of the chain together with links.")]
 FoldsOption = Annotated[int, typer.Option(
     "--folds", min=1, help="Number of folds. The links are learned from predictions on held-out folds.")]
@@ -200,7 +200,7 @@ def _links(options: LinkOptions, language: str) -> tuple[list[Template], Learner
 
     rules = options.link or ["same-word"]
     if "none" in rules and len(rules) > 1:
-        raise UsageError("--link none cannot be combined with other --link options; leave out the others")
+        raise UsageError("--link none cannot be combined with other --link options; leave out the other options")
     with usage_errors("--link"):
         links = [skip_chain_template(parse_rule(rule, language)) for rule in rules if rule != "none"]
     objective = MCMCLikelihood() if options.objective == "mcmc" else options.objective
@@ -375,7 +375,7 @@ def _lexicon(options: LexiconOptions, language: str, tokenizer: Tokenizer) -> Le
 
 
 def _print_changes(base: Tagger, tagger: Tagger, development: list[Document]) -> None:
-    """Print the change of the F1 of each label on the development files against the base model."""
+    """Print, for each label, the change in F1 on the development files compared with the base model."""
     from herdner.evaluation.scores import evaluate
 
     if not development:

@@ -381,7 +381,7 @@ def read_items(where: Input, format: str, encoding: str, **options: Any) -> Iter
         where: As in `read_documents`.
         format: Name of a format.
         encoding: Encoding of text files.
-        **options: Options as in `read_documents`; those that the format does not have are ignored.
+        **options: Options as in `read_documents`; options that the format does not have are ignored.
 
     Yields:
         Documents and failures, in the order of the file.

@@ -95,9 +95,9 @@ class SkipChainModel:
 
     @cached_property
     def _largest_addend(self) -> float:
-        """Larger of the largest transition entry and the sum of the largest positive entries of all link tables.
+        """Larger of two numbers: the largest transition entry, and the sum of the largest entries of all link tables.
 
-        NaN if a table contains NaN.
+        A link table without positive entries counts as 0. The result is NaN if a table contains NaN.
         """
         links = sum(np.maximum(each.table.max(), 0.0) for each in self.link_tables)  # np.maximum keeps NaN
         return float(np.maximum(self.transition.max(), links))

@@ -25,7 +25,7 @@ class Examples:
     """Concatenated documents with gold tags, the training data for transition and link tables.
 
     Attributes:
-        unary: float64[n, K], log-potentials of tags, including those of sentence borders.
+        unary: float64[n, K], log-potentials of tags, including the log-potentials of sentence borders.
         sentence_offsets: int64[S + 1], first token of each sentence, and n.
         states: int32[n], gold tags as indices.
         links: One int32[F, 2] for each link table of the model, the earlier token of each link first.
@@ -40,7 +40,10 @@ class Examples:
 
     @property
     def neighbours(self) -> NDArray[np.int64]:
-        """Indices of all pairs of adjacent tokens in a sentence, int64[T, 2]."""
+        """Pairs of adjacent tokens, int64[P, 2]: the indices of the left and the right token of each pair.
+
+        The tokens of a pair belong to the same sentence.
+        """
         right = np.delete(np.arange(len(self.unary)), self.sentence_offsets[:-1])
         return np.stack([right - 1, right], axis=1)
 

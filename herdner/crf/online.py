@@ -26,7 +26,7 @@ EpochProgress = Callable[[int, float, Floats], None]
 
 @dataclass(frozen=True)
 class OnlineSettings:
-    """Settings of online learning; the names and defaults are those of CRFsuite.
+    """Settings of online learning, with the names and defaults of CRFsuite.
 
     Attributes:
         algorithm: "l2sgd", "ap" (averaged perceptron), "pa" (passive aggressive) or "arow".

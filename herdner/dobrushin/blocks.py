@@ -85,7 +85,7 @@ class BlockInfluence:
     def total(self) -> float:
         """Largest row sum of the influence matrix.
 
-        If it is below 1, the bounds of longer scans over all blocks tend to 0.
+        If it is below 1, the bounds for longer scans over all blocks tend to 0.
         """
         sums = np.add.reduceat(np.append(self.values, 0.0), self.starts[:-1]) * (np.diff(self.starts) > 0)
         return float(sums.max(initial=0.0))

@@ -19,7 +19,7 @@ class Certificate:
         trivial: The sum of all d_i. The distance never exceeds this number, even without sampling.
         n_steps: Number of single-variable updates of the scan.
         theorem: Source of the influence bounds.
-        total_influence: The smallest norm of the influence matrix. Below 1, the bounds of longer scans tend to 0.
+        total_influence: The smallest norm of the influence matrix. Below 1, the bounds for longer scans tend to 0.
         systematic: The Dobrushin variation of the systematic scan with the same number of steps.
         broken: Assumptions of the theorem that the run violates.
     """

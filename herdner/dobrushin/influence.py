@@ -314,7 +314,7 @@ def exact_influence(graph: Graph, max_states: int = 2**16) -> Influence:
     """Return the exact influence matrix (DoGS17, Definition 6), by enumeration of each variable's Markov blanket.
 
     A condition that forbids all states of a variable counts as different from every other condition (influence 1). With
-    hard constraints, this is necessary for bounds of scans, because their proof uses such conditions.
+    hard constraints, this is necessary for bounds on the errors of scans, because their proof uses such conditions.
 
     Args:
         graph: Any graph of table factors.

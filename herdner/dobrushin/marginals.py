@@ -86,7 +86,7 @@ def marginal_bounds(graph: Graph) -> MarginalBounds:
 
 
 def _worst_messages(linked: LinkedBoxes, inside: NDArray[np.bool_]) -> Box:
-    """Return bounds on the message to each link end that hold for all states of the sending variable.
+    """Return bounds on the message to each link end. The bounds hold for all states of the sending variable.
 
     A link within a chain sends its table, divided by the row of the reference state at its first end, to the first end.
     It sends that row to the second end.

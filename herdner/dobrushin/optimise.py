@@ -35,8 +35,9 @@ class OptimisedScan:
 
     Attributes:
         order: int32[T], the variable of each step.
-        n_random: Number of steps before ``order`` that draw their variables as the input scan does. It is positive if
-            the input draws its variables and Algorithm 2 reached the goal before it changed the first steps.
+        n_random: Number of steps before ``order`` that draw their variables from the distributions of the input scan.
+            It is positive if the input draws its variables and Algorithm 2 reached the goal before it changed the first
+            steps.
         bound: Dobrushin variation of the scan.
         input_bound: Dobrushin variation of the input scan with the same number of steps.
         n_runs: Number of runs of Algorithm 2.
@@ -314,7 +315,7 @@ def _check_goal(epsilon: float) -> None:
 class InfluenceEstimate:
     """Estimate of the influence between variables, from sampled states instead of the worst possible states.
 
-    Bounds of influence hold for the worst state, which the sampler may never visit. This estimate is at most the exact
+    Bounds on influence hold for the worst state, which the sampler may never visit. This estimate is at most the exact
     influence, and it is no upper bound. It yields only an order, and functions that compute bounds reject it. The
     guarantee of this order is ``dobrushin_variation(tightest_influence(graph), order)``.
 
@@ -365,7 +366,7 @@ class InfluenceEstimate:
         n_steps: int | None = None,
         iterations: int = 1,
     ) -> Int32s:
-        """Improve a scan by Algorithm 2 of DoGS17 with the estimated influence, and return it, int32[T].
+        """Improve a scan by Algorithm 2 of DoGS17 with the estimated influence; return the new order, int32[T].
 
         Args:
             scan: See `optimise_scan`.

@@ -89,7 +89,7 @@ class ScanSteps:
             return cls(distributions=np.broadcast_to(np.full(n, 1 / n), (n_steps, n)))
         if scan.kind == "jacobi":
             raise ValueError(
-                "a jacobi scan has no Dobrushin variation, as it updates all variables at once; use checkerboard"
+                "a jacobi scan has no Dobrushin variation, because it updates all variables at once; use checkerboard"
             )
         order = np.arange(min(n, n_steps), dtype=np.int32) if scan.order is None else scan.order
         if scan.kind == "checkerboard":

@@ -98,7 +98,7 @@ def _overlaps(gold: Sequence[Span], predicted: Sequence[Span]) -> Iterator[tuple
 
 
 def match_documents(gold: Sequence[Document], predicted: Sequence[Document]) -> list[DocumentMatch]:
-    """Match the gold spans with the predicted spans of all documents. The spans are those that `evaluate` compares.
+    """Match the gold spans with the predicted spans of all documents. `evaluate` compares the same spans.
 
     Args:
         gold: Gold documents.

@@ -326,5 +326,5 @@ def _check_edges(edges: ArrayLike) -> Int32s:
     if pairs.ndim != 2 or pairs.shape[1] != 2:
         raise ValueError(f"edges must have shape [E, 2], not {pairs.shape}")
     if len(np.unique(np.sort(pairs, axis=1), axis=0)) < len(pairs):
-        raise ValueError("edges names a pair of variables twice; list each undirected edge once")
+        raise ValueError("edges contains a pair of variables twice; list each undirected edge once")
     return pairs

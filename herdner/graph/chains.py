@@ -90,7 +90,7 @@ def check_width(sizes: Int32s, needs_table: bool) -> None:
 
     Args:
         sizes: int32[V], the number of states of each variable.
-        needs_table: True if a table [K, K] is needed in addition to those of the factors.
+        needs_table: True if a table [K, K] is needed in addition to the tables of the factors.
     """
     n_states = int(sizes.max(initial=1))
     most_cells = max(MOST_CELLS, 2 * int(sizes.sum(dtype=np.int64)))

@@ -30,8 +30,8 @@ class Conditionals:
 
     An incidence is a variable together with one of its larger factors. Variable i has the incidences ``starts[i]`` to
     ``starts[i + 1] - 1``. They are in the order of groups and factors. If all factors are pairs, lists of up to 64
-    incidences are sorted by the other variable: first the variables before i, then those after i, each in descending
-    order.
+    incidences are sorted by the other variable: first the variables before i in descending order, then the variables
+    after i in descending order.
 
     Attributes:
         sizes: int32[V], the number of states of each variable.
@@ -211,7 +211,7 @@ def unary_rows(sizes: Int32s, widths: Int32s, factors: Sequence[TableFactors]) -
             loops.add_unary(unary, unary_at, group.scopes, group.table_of_factor, group.scale, group.tables)
     row = loops.normalise(unary, unary_at[:-1], sizes, widths, spread)
     if row >= 0:
-        raise ImpossibleGraph(f"variable {row}: its unary factors forbid every state by -inf; allow at least one")
+        raise ImpossibleGraph(f"variable {row}: its unary factors forbid every state by -inf; allow at least one state")
     return unary, unary_at[:-1], spread
 
 

@@ -234,7 +234,8 @@ class DensityGraph:
     Attributes:
         graph: The factor graph.
         factors: Groups of factors.
-        n_terms: Number of terms of the groups whose log-density is a sum over observations; 0 if there are none.
+        n_terms: Number of terms of the groups whose log-density is a sum over observations; 0 if the density has no
+            factors.
     """
 
     graph: FactorGraph

@@ -71,7 +71,9 @@ def grid_form(sizes: Int32s, factors: Sequence[TableFactors]) -> GridForm:
             loops.add_unary(unary, None, part.scopes, part.table_of_factor, part.scale, part.tables)
     largest, fault = loops.largest_odds(unary)
     if fault >= 0:
-        raise ImpossibleGraph(f"variable {fault}: its unary factors forbid every state by -inf; allow at least one")
+        raise ImpossibleGraph(
+            f"variable {fault}: its unary factors forbid every state by -inf; allow at least one state"
+        )
     finite = np.abs(np.where(np.isfinite(sides), sides, 0.0))
     return GridForm(
         len(sizes) // columns,

@@ -103,7 +103,7 @@ def checkerboard_scan() -> Scan:
     """Return the scan that updates the variables colour by colour, for a greedy colouring of the graph.
 
     Variables of one colour share no factor, so several threads can share a sweep. On a grid that does not wrap around,
-    the colours are those of a checkerboard.
+    the colours form a checkerboard.
     """
     return Scan("checkerboard")
 

@@ -110,7 +110,7 @@ class BucketTable:
         """
         top = float(values.max())
         if top == (-math.inf if in_logs else 0.0):
-            raise ImpossibleGraph("-inf entries forbid every joint state; allow at least one")
+            raise ImpossibleGraph("-inf entries forbid every joint state; allow at least one joint state")
         if in_logs:
             values = values - top
             span = -float(values.min(where=np.isfinite(values), initial=0.0))

@@ -191,7 +191,7 @@ def _possible_states(sizes: Int32s, scopes: list[tuple[int, ...]], tables: list[
         if possible.shape != tuple(len(states[v]) for v in scope):
             possible = possible[np.ix_(*(states[v] for v in scope))]
         if not possible.any():
-            raise ImpossibleGraph("-inf entries forbid every joint state; allow at least one")
+            raise ImpossibleGraph("-inf entries forbid every joint state; allow at least one joint state")
         for axis, v in enumerate(scope):
             supported = possible.any(axis=tuple(a for a in range(len(scope)) if a != axis))
             if not supported.all():
@@ -329,7 +329,8 @@ def _eliminate_leaves(n: int, scopes: Sequence[tuple[int, ...]]) -> tuple[list[i
     This is always optimal.
 
     Returns:
-        The eliminated variables in order, and the pairs of neighbours among the others, each pair in both directions.
+        The eliminated variables in order, and the pairs of neighbours among the remaining variables, each pair in both
+        directions.
     """
     neighbours: list[set[int]] = [set() for _ in range(n)]
     for scope in scopes:

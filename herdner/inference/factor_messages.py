@@ -167,4 +167,4 @@ class MessagePassing:
     def _check_states(self) -> None:
         """Raise `ImpossibleGraph` if the loop has found a variable without a possible state."""
         if self.loop.fault >= 0:
-            raise ImpossibleGraph("-inf entries forbid every joint state; allow at least one")
+            raise ImpossibleGraph("-inf entries forbid every joint state; allow at least one joint state")

@@ -294,7 +294,8 @@ def check_tables(transition: ArrayLike, n_states: int) -> Floats:
     tables = tables[None] if tables.ndim == 2 else tables
     if tables.ndim != 3 or tables.shape[1:] != (n_states, n_states) or not len(tables):
         raise ValueError(
-            f"transition must have shape [{n_states}, {n_states}] as unary has {n_states} states, not {tables.shape}"
+            f"transition must have shape [{n_states}, {n_states}], because unary has {n_states} states, not"
+            f" {tables.shape}"
         )
     if not ((np.abs(tables) <= LARGEST) | (tables == -np.inf)).all():
         raise ValueError(f"transition {_OUT_OF_RANGE}")

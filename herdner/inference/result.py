@@ -139,8 +139,9 @@ class Result:
             ax: Axes to draw on; None creates a figure.
             variables: int[N], the variables to draw as stacked bars; None is the first 50.
             shape: (rows, columns) of an image of all variables in row-major order, in place of bars.
-            state: The state whose probability is drawn. None draws all states as bars; in an image, state 1 of
-                two-state variables and the most probable state of others.
+            state: The state whose probability is drawn. None draws all states as bars. In an image, None draws the
+                probability of state 1 of variables with two states, and the most probable state of variables with more
+                states.
 
         Returns:
             The axes.

@@ -22,7 +22,7 @@ def has_solver() -> bool:
 
 
 def find_possible_state(reduced: ReducedGraph) -> Int32s | None:
-    """Search for a joint state of log-potential above -inf by a solver for Boolean satisfiability (SAT).
+    """Search for a joint state with a log-potential above -inf by a solver for Boolean satisfiability (SAT).
 
     Each state of each variable is a Boolean variable. Clauses state that each variable has exactly one state, and that
     no entry of -inf is selected.
@@ -57,7 +57,7 @@ def find_possible_state(reduced: ReducedGraph) -> Int32s | None:
         if is_possible is None:
             return None
         if not is_possible:
-            raise ImpossibleGraph("-inf entries forbid every joint state; allow at least one")
+            raise ImpossibleGraph("-inf entries forbid every joint state; allow at least one joint state")
         chosen = {number for number in solver.get_model() if number > 0}
     state = [next(x for x in range(size) if first[v] + x in chosen) for v, size in enumerate(sizes)]
     return np.array(state, np.int32)

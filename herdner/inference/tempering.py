@@ -130,7 +130,7 @@ def equalise_rejections(betas: Floats, rejection_rates: Floats) -> Floats:
 
     The sum of the rejection rates between the inverse temperatures 1 and beta depends little on the temperatures in
     between. The sum is interpolated linearly in beta (Syed et al. 2022, Algorithm 4). If the temperatures are too few
-    to reach 0 at this rate, the last one is positive.
+    to reach 0 at this rate, the last inverse temperature is positive.
 
     Args:
         betas: float64[R], inverse temperatures from 1 down, R >= 2.

@@ -115,7 +115,8 @@ class Explanation:
         log_odds: Log-odds of the label against the alternative, the sum of all parts.
         parts: Contributions, largest magnitude first.
         confidence_without_links: Confidence without links between mentions.
-        steps: Steps from the model's probability to the confidence; their log-odds add up to those of the confidence.
+        steps: Steps from the model's probability to the confidence. The log-odds of the steps add up to the log-odds of
+            the confidence.
     """
 
     mention: Entity
@@ -135,10 +136,10 @@ class Explanation:
         return math.fsum(part.value for part in self.parts if part.kind == kind)
 
     def top(self, most: int | None = None) -> list[ExplanationPart]:
-        """Return the parts with the largest contributions, followed by one part with the sum of all others.
+        """Return the parts with the largest contributions, and one part with the sum of all other contributions.
 
         Args:
-            most: Number of parts before the sum of all others. None returns all parts.
+            most: Number of parts before the sum of all other parts. None returns all parts.
         """
         if most is None or len(self.parts) <= most + 1:
             return list(self.parts)

@@ -202,7 +202,8 @@ class SkipChainLayer(Estimator):
             seed: Seed of samplers, which start at the best tags of the chain.
 
         Returns:
-            Tags, spans, marginals and links. If no tokens are linked, tags and marginals are those of the linear chain.
+            Tags, spans, marginals and links. If no tokens are linked, the tags and marginals equal the tags and
+            marginals of the linear chain.
 
         Raises:
             ValueError: A parameter or an argument is invalid.
@@ -320,9 +321,10 @@ class SkipChainLayer(Estimator):
     ) -> SkipChainLayer:
         """Learn the link tables from annotated documents; also learn the transition table if ``learner.joint`` is True.
 
-        The tagger must not have been trained on these documents: use scores on held-out documents, such as those of a
-        cross-validation. A tagger is more confident and more accurate on its training documents than on others. Links
-        hardly improve the tags of training documents, so the learned log-potentials would be too small.
+        The tagger must not have been trained on these documents: use scores on held-out documents, such as scores from
+        a cross-validation. A tagger is more confident and more accurate on its training documents than on other
+        documents. Links hardly improve the tags of training documents, so the learned log-potentials would be too
+        small.
 
         Labels that do not occur in the documents become unlikely at linked tokens. The table of a rule that finds no
         link in the documents becomes 0.
@@ -333,7 +335,7 @@ class SkipChainLayer(Estimator):
             tags: Gold labels of each document: ``labels`` or, if constrained, tags of any scheme.
             sentence_offsets: Sentence offsets of each document. None: each document is one sentence.
             development: Other documents as ``(scores, tokens, tags)`` or ``(scores, tokens, tags, sentence_offsets)``.
-                The learned tables are then those of the iteration with the best F1 on these documents.
+                The result is then the tables of the iteration with the best F1 on these documents.
             progress: Called after each iteration.
             seed: Seed of the random numbers.
 

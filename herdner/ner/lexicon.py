@@ -234,7 +234,7 @@ def read_vector_classes(where: Where) -> WordValues:
 
     Raises:
         NpzError: The file is not an archive of arrays.
-        ValueError: The arrays are not those of vector classes.
+        ValueError: The arrays do not describe vector classes.
     """
     arrays = read_arrays(where)
     if {name: (array.dtype.str, array.ndim) for name, array in arrays.items()} != _VECTOR_ARRAYS:

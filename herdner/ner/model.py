@@ -80,8 +80,8 @@ class TaggerModel:
         Args:
             where: Path or binary stream.
             weight_type: Type of the stored feature weights: "float64", or "float32" or "float16", which round them.
-            shared_lexicon: Name of a shipped model. Word classes and vector classes that equal those of the shipped
-                model are not stored in the file; `load` reads them from the shipped model.
+            shared_lexicon: Name of a shipped model. Word classes and vector classes are not stored in the file if they
+                equal those of the shipped model; `load` reads them from the shipped model.
 
         Raises:
             ValueError: Neither word classes nor vector classes equal those of the shipped model.

@@ -138,7 +138,7 @@ class BatchTagger:
     def __call__(self, batch: Batch) -> list[Document | Failure]:
         """Tag each document of a batch. A document that cannot be tagged has a `Failure` as its result.
 
-        The failure of one document does not affect the others.
+        The failure of one document does not affect other documents.
         """
         first, sources, failure = batch
         if failure is not None:

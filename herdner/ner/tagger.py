@@ -182,11 +182,12 @@ class Tagger(Estimator):
         Args:
             documents: Documents with tokens, or lists of tokens.
             tags: One flat sequence of tags for each document, in any scheme. None uses the documents' own tags.
-            development: Annotated documents. The tables of links are those of the iteration with the best F1 on them.
+            development: Annotated documents. The link tables of the iteration with the best F1 on these documents are
+                kept.
             card: JSON values that describe the model, stored in its file.
-            base: Tagger whose model is adapted. Plan, lexicon, scheme and tokenizer are those of the base, and so are
-                the links unless ``templates`` are given. Learning starts at its weights and tables and is regularised
-                towards them by ``c2`` and ``learner.l2``. The documents may have new labels.
+            base: Tagger whose model is adapted. The new model has the plan, lexicon, scheme and tokenizer of the base.
+                It also has the links of the base, unless ``templates`` are set. Learning starts at its weights and
+                tables and is regularised towards them by ``c2`` and ``learner.l2``. The documents may have new labels.
             start: Tagger with the same features at whose weights training starts. They do not change the optimum.
             document_weights: float[documents], weight of each document in the loss of the chain. None is 1.
             groups: Name of the source of each document. Each source has the same weight in the calibration.
@@ -579,8 +580,8 @@ class Tagger(Estimator):
 
         Args:
             documents: Documents with tokens, or lists of tokens.
-            top: Number of features for each tag, and number of transitions; those with the largest absolute weights are
-                chosen.
+            top: Number of features for each tag, and number of transitions. The features and transitions with the
+                largest absolute weights are returned.
 
         Raises:
             NotFittedError: The tagger is not trained.

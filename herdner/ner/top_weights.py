@@ -24,7 +24,8 @@ def top_weights(model: TaggerModel, decoder: Decoder, documents: Iterable[Docume
         model: The model.
         decoder: Compiled form of the model.
         documents: Documents with tokens.
-        top: Number of features for each tag, and number of transitions: those with the largest absolute weights.
+        top: Number of features for each tag, and number of transitions. The features and transitions with the largest
+            absolute weights are returned.
     """
     names: dict[int, str] = {}
     for document in documents:

@@ -37,7 +37,8 @@ class Name:
     Attributes:
         id: The `name_id` of the mentions.
         label: Label with the largest sum of confidences among the mentions in the fullest form.
-        text: Fullest form: the text of the mention with the most words; of several, the longest, then the first.
+        text: Fullest form: the text of the mention with the most words; among equal numbers of words, the longest text,
+            then the first.
         mentions: Indices of the mentions among the entities of the document, ascending.
         confidence: Mean confidence of the mentions, which is the expected share of correct mentions; None if a mention
             has no confidence.
@@ -54,7 +55,7 @@ def names_of(entities: Sequence[Entity]) -> tuple[Name, ...]:
     """Group entities with the same `name_id`, and return a name for each group.
 
     Args:
-        entities: Entities of one document, in the order of the text. Those without `name_id` belong to no name.
+        entities: Entities of one document, in the order of the text. Entities without `name_id` belong to no name.
 
     Returns:
         The names, in the order of their first mentions.

@@ -45,7 +45,7 @@ class SentenceRules:
 
     @property
     def abbreviations(self) -> tuple[str, ...]:
-        """Titles and abbreviations, whose full stop is part of the token; longer ones also in capitals ("INC.")."""
+        """Titles and abbreviations whose full stop is part of the token, and their upper-case forms such as "INC."."""
         words = self.titles + self.endings
         return tuple(dict.fromkeys(words + tuple(word.upper() for word in words if len(word) > 3)))
 

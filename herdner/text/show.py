@@ -44,7 +44,7 @@ def to_html(document: WithEntities) -> str:
 
 
 def without_overlaps(document: WithEntities) -> Iterator[Entity]:
-    """Return an iterator over the entities of a document, without those that overlap an earlier entity.
+    """Return an iterator over the entities of a document that do not overlap an earlier entity.
 
     The entities are in the order of the text. If several entities begin at the same character, the longest is kept.
     """

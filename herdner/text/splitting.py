@@ -261,7 +261,7 @@ def _length(match: re.Match[str] | None) -> int:
 
 
 def _without_overlaps(spans: list[_ExceptionSpan]) -> list[_ExceptionSpan]:
-    """Return, in ascending order, the spans that overlap neither a longer span nor an earlier one of equal length."""
+    """Return, in ascending order, the spans that overlap neither a longer span nor an earlier span of equal length."""
     covered: set[int] = set()
     kept: list[_ExceptionSpan] = []
     for span in sorted(spans, key=lambda span: (span.start - span.end, span.start)):

@@ -233,7 +233,7 @@ def _tags_of_span(n: int, label: str, scheme: Scheme, touches: bool) -> list[str
 
 
 def _span_prefixes(n: int, scheme: Scheme) -> str:
-    """Return the tag prefixes of a span of n tokens in the scheme IOB2 or IOBES (for BILOU: those of IOBES)."""
+    """Return the tag prefixes of a span of n tokens in the scheme IOB2 or IOBES (for BILOU: the prefixes of IOBES)."""
     if scheme == "iob2":
         return "B" + "I" * (n - 1)
     return "S" if n == 1 else "B" + "I" * (n - 2) + "E"

@@ -1,9 +1,9 @@
 """Tokenization with character offsets by spaCy's rules.
 
 A text is divided at white space, and each string between white space is split separately. The tokens of a string are
-cached, so that a repeated string costs one look-up; tokenization takes a tenth of the time that spaCy needs. The rules
-are those of ``spacy.blank(language)`` with the additions below. A full cache is emptied, so that memory does not grow
-with the number of texts.
+cached, so that a repeated string costs one look-up; tokenization takes a tenth of the time that spaCy needs. The
+tokenizer has the rules of ``spacy.blank(language)`` and the additions below. A full cache is emptied, so that memory
+does not grow with the number of texts.
 """
 
 from __future__ import annotations
@@ -196,7 +196,7 @@ def tokenize_documents(documents: Iterable[Document], tokenizer: Callable[[str],
     """Tokenize documents that have no tokens.
 
     Args:
-        documents: Documents; those with tokens stay unchanged.
+        documents: Documents; documents that already have tokens stay unchanged.
         tokenizer: The tokenizer.
 
     Returns:

@@ -38,7 +38,7 @@ def random_ising(side: int, seed: int = 0) -> FactorGraph:
 
 
 def million(side: int) -> dict[str, Callable[[], object]]:
-    """Measure Sec. 5.2: bounds of influences, a certificate of two systematic sweeps, and an equally good scan."""
+    """Measure Sec. 5.2: bounds on influences, a certificate of two systematic sweeps, and an equally good scan."""
     graph = herdner.compile_tables(random_ising(side))
     influence, first = binary_pairwise_bound(graph), {0: 1.0}
     n_steps = 2 * side * side

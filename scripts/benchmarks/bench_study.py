@@ -22,7 +22,7 @@ SWEEPS, COUPLING = 30, 0.7
 
 
 def count_rows(repeats: int, smaller: int) -> list[Row]:
-    """Return rows for 2^24 samples of a ring and of a full graph of 8 variables, with the histogram of joint states."""
+    """Return rows for 2^24 samples of a ring and of a complete graph, with the histogram of joint states."""
     rng = np.random.default_rng(7)
     around = [[i, (i + 1) % 8] for i in range(8)]
     ring = boltzmann(rng.uniform(0.0, 1.0, 8), rng.uniform(0.0, 1.0, 8), (-1, 1), edges=around)
@@ -30,9 +30,9 @@ def count_rows(repeats: int, smaller: int) -> list[Row]:
     full = boltzmann(rng.uniform(-0.5, 0.5, 28), rng.uniform(-0.5, 0.5, 8), (-1, 1), edges=np.stack(pairs, axis=1))
     cases = {
         "count: ring, herded": (ring, herded_gibbs()),
-        "count: full graph, circular DHG(16)": (full, circular_dhg()),
-        "count: full graph, RDHG(16)": (full, rdhg()),
-        "count: full graph, Gibbs": (full, plain_gibbs()),
+        "count: complete graph, circular DHG(16)": (full, circular_dhg()),
+        "count: complete graph, RDHG(16)": (full, rdhg()),
+        "count: complete graph, Gibbs": (full, plain_gibbs()),
         "count: ring, bounded error": (ring, bounded_error_gibbs()),
     }
     n = SAMPLES // smaller**2

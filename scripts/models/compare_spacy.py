@@ -44,7 +44,10 @@ POSSESSIVES = {"'s", "’s", "'", "’"}
 REPEATS = 3
 INKS = {"light": "#333333", "dark": "#dddddd"}
 COLOURS = "#c2571a", "#5b4ba6"
-HEADER = "corpus", "tagger", "F1", "p", "ORG F1", "ORG recall", "short forms", "differing", "tokens/s"
+HEADER = (
+    "corpus", "tagger", "F1", "p-value", "F1 of ORG", "recall of ORG", "correct short forms", "inconsistent names",
+    "tokens/s",
+)  # fmt: skip
 
 
 class Side(NamedTuple):

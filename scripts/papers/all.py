@@ -110,7 +110,10 @@ def page(found: Mapping[str, Found], failures: Mapping[str, str], before: str = 
         rows = [row(item, found, failures, kept) for item in ITEMS if item.of == paper]
         verdicts += [cells[-1].split(":")[0] for cells in rows]
         cells = "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in one) + " |" for one in rows)
-        head = "| item | command | the paper | here | agrees if | verdict |\n|---|---|---|---|---|---|"
+        head = (
+            "| item | command | result of the paper | result of herdner | condition for agreement | verdict |\n"
+            "|---|---|---|---|---|---|"
+        )
         parts.append(f"## {title}\n\n{pictures(paper)}{head}\n{cells}\n")
     return "\n".join([HEAD.format(counts=counts(verdicts)), *parts])
 

@@ -3,7 +3,7 @@
 A graph file is text with numbers separated by white space: N and M; N biases B_i; then for each of M pairs the two
 variables, 0 to N - 1, and their coupling W_ij. Variables have the values -1 and +1: log p(x) = sum B_i x_i + sum W_ij
 x_i x_j + constant (HGW19, Sec. 2.1). The paper's graphs are rings of 8 with parameters in [0, 1] (G1) and [-1, 1] (G2),
-and full graphs of 8 with parameters in [0, 0.5] and [0, 0.1] (G3) and [-0.5, 0.5] (G4). A smaller one:
+and complete graphs of 8 with parameters in [0, 0.5] and [0, 0.1] (G3) and [-0.5, 0.5] (G4). A smaller one:
 
     3 2
     0.5

@@ -54,7 +54,7 @@ def as_good_as_systematic(
 ) -> tuple[OptimisedScan, float, float]:
     """Return the shortest scan of the length-doubling search that is as good as ``n_steps`` of the systematic scan.
 
-    Also return the guarantee, and the seconds of the search with the bound of influence.
+    Also return the guarantee, and the seconds of the search with the bound on influence.
     """
     began = time.perf_counter()
     influence = bound()

@@ -1,10 +1,10 @@
 """DoGS17 with influences estimated from samples instead of bounds: the bias of scans without a guarantee.
 
-Bounds of influence hold for the worst state. With strong couplings, they say that every variable influences every
+Bounds on influence hold for the worst state. With strong couplings, they say that every variable influences every
 other. The graphs are random Ising grids of 3 x 4 with weak to strong couplings and strong fields, so that visited
 states are far from the worst. The bias is exact: the total variation distance of a corner's marginal from the target
 after T updates from the worst of four initial states, computed by pushing the whole distribution through the updates.
-The scans have equal lengths: systematic, DoGS by the tightest bound of influence, and DoGS by the mean influence in the
+The scans have equal lengths: systematic, DoGS by the tightest bound on influence, and DoGS by the mean influence in the
 states of a Gibbs run.
 """
 

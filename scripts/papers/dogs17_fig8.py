@@ -15,7 +15,7 @@ from herdner.dobrushin import tightest_influence
 FACTORS = (1.0, 1.1, 1.3, 1.5)
 
 
-@command("dogs17_fig8", "DoGS17 Fig. 8: loose bounds of influence")
+@command("dogs17_fig8", "DoGS17 Fig. 8: loose bounds on influence")
 def main(experiment: Experiment) -> None:
     side = experiment.size(12, 40)
     budgets = [side * side * k // 2 for k in range(1, 11)]

@@ -3,9 +3,9 @@
     python scripts/papers/herding_forms.py [--runs 40]
 
 The script measures the mean absolute error of the marginals over runs, on three graphs of 8 or 9 variables: a ring and
-a full graph with parameters as in HGW19, Sec. 5 and 6, and a 3 x 3 grid. With one weight per state of the blanket, the
-forms differ only in their initial weights. If a weight sees several probabilities (bins), they are different
-algorithms.
+a complete graph with parameters as in HGW19, Sec. 5 and 6, and a 3 x 3 grid. With one weight per state of the blanket,
+the two forms differ only in their initial weights. If a weight is used with several probabilities (bins), the two
+forms are different algorithms.
 """
 
 from __future__ import annotations

@@ -46,7 +46,8 @@ def graphs(texts: dict[str, str]) -> dict[str, FactorGraph]:
 def compared(graph: FactorGraph, run: dict[str, Any], lengths: list[int], seed: int) -> list[dict[str, Any]]:
     """Return for each length our result, the authors' result, and their difference in standard errors."""
     plan = plan_of(run["method"], run.get("bins", 16), run.get("error_bound", 1.0))
-    # Their samples of Gibbs are by the states of all neighbours; on a full graph that is complete.
+    # The authors' Gibbs sampler shares by the joint state of all neighbours. On a complete graph, this is complete
+    # sharing, because all other variables are neighbours.
     sharing = complete_sharing() if run["name"] == "G4, Gibbs" else None
     mean, sd = error_table(graph, plan, lengths, RUNS, seed, sharing=sharing, spread=True)
     rows = []

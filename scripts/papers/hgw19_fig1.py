@@ -1,7 +1,7 @@
 """Weight sharing: HGW19, Fig. 1, both panels.
 
 Left: the median error of E[sum of x] on a ring of 9, for herding with 2, 4, 6, 8 neighbours (dummy edges), and Gibbs.
-Right: the mean error of E[x8] on a full graph of 8, with parameters uniform in [0, 0.1], by the number of bins. The
+Right: the mean error of E[x8] on a complete graph of 8, with parameters uniform in [0, 0.1], by the number of bins. The
 exact expectations are by enumeration. Each has 100 runs, as in the paper, with samples from the ends of sweeps.
 """
 

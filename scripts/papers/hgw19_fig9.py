@@ -1,7 +1,8 @@
 """Herding and Rao-Blackwell estimates: HGW19, Fig. 9.
 
-The figure shows the mean error of E[x8] over 100 runs on full graphs of 8, with parameters uniform in [0, 0.5] and in
-[0, 0.1], for Gibbs, DHG(64) and RDHG(64), by counts and by the average of the conditionals (RB).
+The figure shows the mean error of E[x8] over 100 runs, for Gibbs, DHG(64) and RDHG(64). The graphs are complete graphs
+of 8 variables with parameters uniform in [0, 0.5] and in [0, 0.1]. E[x8] is estimated by the mean of the states, and by
+the mean of the conditionals (RB).
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ def errors(graph: FactorGraph, plan: Gibbs, lengths: list[int], seed: int) -> np
     return 2 * np.abs([by_counts, by_conditionals])
 
 
-@command("hgw19_fig9", "HGW19 Fig. 9: E[x8] on full graphs of 8, RB beside herding")
+@command("hgw19_fig9", "HGW19 Fig. 9: E[x8] on complete graphs of 8, RB beside herding")
 def main(experiment: Experiment) -> None:
     runs, lengths = experiment.size(10, 100), powers(3, experiment.size(14, 19))
     plans = {"Gibbs": plain_gibbs(), "DHG(64)": dhg(n_bins=64, form="threshold"), "RDHG(64)": rdhg(n_bins=64)}

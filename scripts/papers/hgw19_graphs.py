@@ -1,4 +1,4 @@
-"""The small graphs of HGW19: Boltzmann machines of values -1 and 1 on rings and on full graphs."""
+"""The small graphs of HGW19: Boltzmann machines of values -1 and 1 on rings and on complete graphs."""
 
 from __future__ import annotations
 
@@ -18,6 +18,6 @@ def uniform_ring(rng: np.random.Generator, low: float, high: float, n: int = 8) 
 
 
 def full_graph(rng: np.random.Generator, low: float, high: float, n: int = 8) -> FactorGraph:
-    """Draw a full graph of HGW19, Fig. 4, with all parameters uniform in [low, high]."""
+    """Draw a complete graph of HGW19, Fig. 4, with all parameters uniform in [low, high]."""
     weights = np.triu(rng.uniform(low, high, (n, n)), 1)
     return boltzmann(weights + weights.T, rng.uniform(low, high, n), (-1, 1))

@@ -104,7 +104,7 @@ def figure4(experiment: Experiment) -> None:
 
 
 def authors_graph() -> FactorGraph:
-    """Return G4, the authors' full graph of Fig. 4, 6 and 8."""
+    """Return G4, the authors' complete graph of Fig. 4, 6 and 8."""
     texts = tomllib.loads(Path(__file__).with_name("hgw19_authors.toml").read_text(encoding="utf-8"))["graphs"]
     return graphs({"G4": texts["G4"]})["G4"]
 
@@ -189,10 +189,10 @@ def table1(experiment: Experiment) -> None:
 
 FIGURES = {
     "3": ("hgw19_fig3", "HGW19 Fig. 3: herded Gibbs on rings of 8", figure3),
-    "4": ("hgw19_fig4", "HGW19 Fig. 4: DHG on a full graph of 8", figure4),
+    "4": ("hgw19_fig4", "HGW19 Fig. 4: DHG on a complete graph of 8", figure4),
     "6": ("hgw19_fig6", "HGW19 Fig. 6: asymptotic D^cor by the number of bins", figure6),
     "7": ("hgw19_fig7", "HGW19 Fig. 7: bounded-error Gibbs on a ring of 8", figure7),
-    "8": ("hgw19_fig8", "HGW19 Fig. 8: RDHG, DHG and Gibbs on a full graph of 8", figure8),
+    "8": ("hgw19_fig8", "HGW19 Fig. 8: RDHG, DHG and Gibbs on a complete graph of 8", figure8),
     "6-G4": ("hgw19_fig6_g4", "HGW19 Fig. 6 on the authors' graph", lambda e: figure6(e, authors_graph())),
     "8-G4": ("hgw19_fig8_g4", "HGW19 Fig. 8 on the authors' graph", lambda e: figure8(e, authors_graph())),
     "table1": ("hgw19_table1", "HGW19 Table 1: the estimate of D^cor, weight by weight", table1),

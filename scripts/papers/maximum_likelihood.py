@@ -61,7 +61,7 @@ def fit_binary(
     n_runs: int = 1000,
     step_size: float = 0.3,
 ) -> Fit:
-    """Fit the model by gradient ascent, recomputing the bound of influences as the parameters change.
+    """Fit the model by gradient ascent, recomputing the bound on influences as the parameters change.
 
     ``edges`` [E, 2]; ``products`` [E] and ``means`` [V] are the means of x_i x_j and of x_i in the data, within -1 to
     1. ``scan`` is ``uniform``, ``systematic``, or ``dogs``, the result of Algorithm 2 on the uniform scan. Each scan is

@@ -53,20 +53,21 @@ class Item:
 
 HEAD = """# The papers, item by item
 
-This page lists every table and figure of the five papers that herdner implements: the result of the paper, the result
-of herdner, and whether both results agree. The command `python scripts/papers/all.py` writes this page.
+This page lists every table, figure and theorem of the five papers that herdner implements. Each row has the result of
+the paper, the result of herdner, and a verdict: both results agree or depart. The command
+`python scripts/papers/all.py` writes this page.
 
 {counts}
 
-* The columns "here" and "verdict" are computed from the results of the command. An item agrees if the condition in
-  its row holds, and departs otherwise. A condition tests the order of methods or the law that the paper states. It
-  tests digits only if the item names them.
-* Items without a command are tested by the tests that their condition names.
-* A row keeps its result while its command is not run again.
+* The columns "result of herdner" and "verdict" are computed from the output of the command. The verdict is "agrees" if
+  the condition in the row holds, else "departs". A condition tests the order of methods or the law that the paper
+  states. It tests digits only if the item names them.
+* Items without a command are checked by the tests that their condition names.
+* If `all.py` does not run the command of an item, the row keeps its earlier result.
 * Commands run in the folder `scripts/papers`. Names in braces are folders of pictures and texts.
-* Numbers marked (quick) have the small sizes of `--quick`, which show the order of the methods but not the last
-  digits. The others have the paper's sizes, or the sizes that the item names.
-* If a condition is weaker than the claim of the paper, the item says so.
+* A result marked "(quick)" comes from a run with the small sizes of `--quick`. Such a run shows the order of the
+  methods, but not the last digits. Other results have the paper's sizes, or the sizes that the item names.
+* If a condition is weaker than the claim of the paper, the verdict states this.
 
 HG13: Bornn et al., *Herded Gibbs Sampling* (2013). HG16: Chen et al., *Herded Gibbs Sampling*, the journal version
 (JMLR 17, 2016). DoGS17: Mitliagkas and Mackey, *Improving Gibbs Sampler Scan Quality with DoGS* (2017).

@@ -1,4 +1,4 @@
-"""No bound of a herded sampler's error is below the error (thousands of cases: sound_errors.py)."""
+"""No bound on a herded sampler's error is below the error (thousands of cases: sound_errors.py)."""
 
 from __future__ import annotations
 

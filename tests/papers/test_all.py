@@ -54,7 +54,8 @@ def test_what_is_found_decides_the_verdict_and_a_missing_result_is_told(tmp_path
         return page_of.page(page_of.results(tmp_path), {"hg16_fig5": "no matplotlib"})
 
     told = (
-        "3 standard errors of 10 runs apart (quick) | at most 5 % of the columns are more than 3 standard errors apart"
+        "3 standard errors of 10 runs apart (quick) | in at most 5 % of the columns, our result and the authors' differ"
+        " by more than 3 standard errors"
     )
     assert f"G1: 0.5 / 0.25; 0 of 20 columns more than {told} | agrees" in written(0.25, 0)
     assert f"{told} | departs" in written(0.25, 2)

@@ -29,7 +29,7 @@ from herdner import (
 )
 
 SMALL = "3 2\n0.5\n-0.1\n0.25\n0 1 0.3\n1 2 -0.7\n"
-# The full graph G4 of HGW19 Fig. 4 and 6: all couplings in the order of the pairs, and the biases.
+# The complete graph G4 of HGW19 Fig. 4 and 6: all couplings in the order of the pairs, and the biases.
 G4_BIASES = [-0.338774, 0.226435, -0.309108, -0.179841, 0.406350, -0.479295, 0.495784, -0.362201]
 G4_COUPLINGS = [
     0.483269, 0.298513, 0.114327, 0.495506, -0.033260, -0.004055, -0.159564, 0.204190, -0.171402, 0.241808, 0.075382,

@@ -1,4 +1,4 @@
-"""No bound of a scan is below the truth: random small graphs, every scan, every bound of influence, exact laws.
+"""No bound of a scan is below the truth: random small graphs, every scan, every bound on influence, exact laws.
 
     python tests/support/sound_bounds.py [--graphs 5000] [--first 0]
 
@@ -99,7 +99,7 @@ def _factor(rng: np.random.Generator, sizes, scope, forbidden: float, strength: 
 
 
 def bounds_of(graph: FactorGraph) -> Iterator[Influence]:
-    """Every bound of influence that fits."""
+    """Every bound on influence that fits."""
     yield pairwise_bound(graph)
     yield exact_influence(graph)
     yield tightest_influence(graph)

@@ -1,4 +1,4 @@
-"""No bound of a herded sampler's error is below that error: random small graphs, plans, lengths and functions.
+"""No bound on a herded sampler's error is below that error: random small graphs, plans, lengths and functions.
 
     python tests/support/sound_errors.py [--cases 20000] [--first 0] [--labels]
 

@@ -295,7 +295,7 @@ def wrong_convergence(graph: FactorGraph, oracle: Oracle, rng: np.random.Generat
 
 
 def wrong_errors(graph: FactorGraph, oracle: Oracle, rng: np.random.Generator, counted: Counter) -> Iterator[str]:
-    """Compare the exact quantities of a graph, and the bounds of the error parts of one run."""
+    """Compare the exact quantities of a graph, and the bounds on the error parts of one run."""
     n_sweeps, n_bins = int(2 ** rng.uniform(0, 8)), int(rng.choice([1, 2, 4]))
     joint, n = joint_distribution(graph), len(oracle.sizes)
     counted["error parts"] += 1

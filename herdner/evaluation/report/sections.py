@@ -23,7 +23,8 @@ class Paragraph(NamedTuple):
 class ReportTable(NamedTuple):
     """Table in a report.
 
-    The first ``n_names`` columns hold names, the others numbers; the last ``n_totals`` rows are totals.
+    The first ``n_names`` columns contain names, and all later columns contain numbers. The last ``n_totals`` rows are
+    totals.
     """
 
     header: Sequence[str]

@@ -83,8 +83,8 @@ class AnnealedImportance:
         Args:
             graph: A graph of discrete variables and tables.
             seed: Source of randomness; the same seed gives the same result unless ``seconds`` is set.
-            start: int[V], a joint state of log-potential above -inf, the first state of tempered sampling; None draws
-                states.
+            start: int[V], a joint state with a log-potential above -inf, the first state of tempered sampling;
+                None draws states.
             record: Requested results, which are only checked; the best state and the marginals are always computed.
 
         Returns:

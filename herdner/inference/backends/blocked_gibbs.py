@@ -38,10 +38,11 @@ class BlockedGibbs:
         record: Results to record. ``rao_blackwell`` averages the conditional of each variable given the variables
             outside the block and the variable to the right.
         herded: Replace the random numbers of backward sampling by herding weights. This is an extension of HG16, which
-            herds single variables. A variable has weights for each state of the variable to its right and each joint
-            state of the outside variables that are joined to the block's variables up to this one. So each weight
-            belongs to one distribution, as in HG16 Algorithm 1, and hard constraints hold. On a graph that is one chain
-            the error decreases like 1 / T; other graphs have the bias of herded Gibbs.
+            herds single variables. A variable has one weight for each combination of a state of the variable to its
+            right and a joint state of some outside variables: the outside variables that are joined to this variable or
+            to earlier variables of the block. So each weight belongs to one distribution, as in HG16 Algorithm 1, and
+            hard constraints hold. On a graph that is one chain the error decreases like 1 / T; other graphs have the
+            bias of herded Gibbs.
         weight_memory: Bytes of memory for herding weights.
     """
 
@@ -87,7 +88,7 @@ class BlockedGibbs:
         Args:
             graph: A graph of factors of at most two variables.
             seed: Source of randomness; the same seed gives the same result.
-            start: int[V], a joint state of log-potential above -inf; None draws one.
+            start: int[V], a joint state with a log-potential above -inf; None draws one.
             record: Results to record; None uses the option ``record``.
 
         Returns:

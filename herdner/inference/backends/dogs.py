@@ -47,11 +47,12 @@ from herdner.inference.result import Result
 class DoGS:
     """Gibbs sampling with a scan that is optimised for target variables, and with a certified error bound (DoGS17).
 
-    The certificate is vacuous if the bounds of influence on the targets add up to 1 or more, as they do under most hard
-    constraints without ``blocks``. The scan is then optimised by a heuristic, for influences that are all divided by
-    one factor. On graphs with factors of three or more variables, and with ``exact_states``, influences are computed
-    after the removal of the states that -inf entries forbid. DoGS17 Algorithm 2 starts from the systematic scan.
-    Without ``blocks`` it also starts from a scan of the targets in turn, and the better of the two results is used.
+    The certificate is vacuous if the bounds on the influences on the targets add up to 1 or more. This is the case
+    under most hard constraints without ``blocks``. The scan is then optimised by a heuristic, for influences that are
+    all divided by one factor. On graphs with factors of three or more variables, and with ``exact_states``, influences
+    are computed after the removal of states that -inf entries forbid. DoGS17 Algorithm 2 starts from the systematic
+    scan. Without ``blocks`` it also starts from a scan of the targets in turn, and the better of the two results is
+    used.
 
     Attributes:
         n_sweeps: Number of runs of the scan; the certificate holds for the state after each.
@@ -64,7 +65,7 @@ class DoGS:
         iterations: Number of runs of Algorithm 2; ignored with ``blocks``, for which it runs once.
         blocks: Update blocks as `BlockedGibbs` does (in documents, sentences). ``n_steps`` then counts blocks. The
             certificate can then be useful despite forbidden states (`herdner.dobrushin.block_influence`).
-        exact_states: Largest number of joint states of a blanket that is enumerated for sharper bounds of influence.
+        exact_states: Largest number of joint states of a blanket that is enumerated for sharper bounds on influence.
         annealing: Inverse temperatures for a search for the best state, without a guarantee; None is 1 throughout.
         burn_in: Number of sweeps at the start that are not recorded.
         n_chains: Number of independent runs.
@@ -125,7 +126,7 @@ class DoGS:
         Args:
             graph: A graph of discrete variables.
             seed: Source of randomness; the same seed gives the same result.
-            start: int[V], a joint state of log-potential above -inf; None draws one.
+            start: int[V], a joint state with a log-potential above -inf; None draws one.
             record: Results to record; None uses the option ``record``.
             importance: Weights of the errors of the variables, at least 0, in place of ``targets``: float[V], or a
                 mapping from variables to weights; other variables have weight 0.

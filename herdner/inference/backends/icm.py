@@ -35,7 +35,8 @@ class ICM:
         n_sweeps: Largest number of sweeps of each run.
         n_starts: Number of runs; the result holds the best state of all runs.
         start: Start of the first run: "unary" is each variable's best state under its unary factors; "random" draws
-            each state uniformly from those that the unary factors allow. Further runs always start at random states.
+            each state uniformly from the states that the unary factors allow. Further runs always start at random
+            states.
     """
 
     n_sweeps: int = 1000
@@ -58,7 +59,7 @@ class ICM:
         Args:
             graph: A graph of discrete variables.
             seed: Source of randomness of random starts.
-            start: int[V], the start of the first run, of log-potential above -inf; None uses the option ``start``.
+            start: int[V], the start of the first run, with a log-potential above -inf; None uses the option ``start``.
             record: Requested results, which are only checked; a trace is always recorded.
 
         Returns:

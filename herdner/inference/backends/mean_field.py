@@ -69,7 +69,7 @@ class MeanField:
         Args:
             graph: A graph of discrete variables.
             seed: Source of randomness of the random start.
-            start: int[V], a joint state of log-potential above -inf that initially has probability 1; None uses the
+            start: int[V], a joint state with a log-potential above -inf that initially has probability 1; None uses the
                 option ``start``.
             record: Results to record; None uses the option ``trace``. Marginals are always recorded.
 

@@ -31,8 +31,9 @@ class MiniBucket:
     """Mini-bucket elimination: a lower and an upper bound on log Z for factors of any arity (Dechter and Rish 2003).
 
     Variables are eliminated one after the other. If the product of a bucket is larger than the limit, its tables are
-    divided into smaller groups. For the upper bound, the variable is summed out of one group and maximised out of the
-    others; for the lower bound, it is minimised out of the others. Without a division both bounds equal log Z.
+    divided into smaller groups. The variable is summed out of one group. For the upper bound, it is maximised out of
+    the other groups; for the lower bound, it is minimised out of the other groups. Without a division both bounds equal
+    log Z.
 
     Attributes:
         max_log2_cells: Largest size of a product, as log2 of the number of table cells. More cells give closer bounds.
@@ -75,7 +76,7 @@ class MiniBucket:
         order = find_elimination_order(np.array(reduced.sizes, np.int32), reduced.scopes).order.tolist()
         upper, choices = _eliminate(reduced, order, 2.0**self.max_log2_cells, is_upper=True)
         if upper == -math.inf:
-            raise ImpossibleGraph("-inf entries forbid every joint state; allow at least one")
+            raise ImpossibleGraph("-inf entries forbid every joint state; allow at least one joint state")
         lower, _ = _eliminate(reduced, order, 2.0**self.max_log2_cells, is_upper=False)
         state = reduced.original_states(_choose(order, choices)[None])[0]
         log_potential = float(compiled.graph.log_potential(state))

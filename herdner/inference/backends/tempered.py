@@ -82,8 +82,8 @@ class Tempered:
         Args:
             graph: A graph of discrete variables and tables.
             seed: Source of randomness; the same seed gives the same result unless ``seconds`` is set.
-            start: int[V], a joint state of log-potential above -inf, the first state of all replicas; None draws the
-                states.
+            start: int[V], a joint state with a log-potential above -inf, the first state of all replicas; None draws
+                the states.
             record: Requested results, which are only checked; the best state and the marginals are always computed.
 
         Returns:
@@ -109,8 +109,8 @@ class Tempered:
         Args:
             compiled: The graph.
             seed: Source of randomness.
-            start: int32[V], a joint state of log-potential above -inf, or None.
-            possible: int32[V], a joint state of log-potential above -inf for chains that do not find one, or None.
+            start: int32[V], a joint state with a log-potential above -inf, or None.
+            possible: int32[V], a joint state with a log-potential above -inf for chains that do not find one, or None.
 
         Returns:
             The result, and the mean over the variables of the largest difference between the chains' marginals.

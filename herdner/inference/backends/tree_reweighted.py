@@ -40,7 +40,7 @@ class TreeReweighted:
         tolerance: Messages have converged if no message, on a scale from 0 to 1, and no marginal probability changes by
             more than this in an undamped sweep.
         damping: Weight of a new message against the previous one, in the log domain; 1 is undamped.
-        n_forests: Number of forests that are added to the first ones.
+        n_forests: Number of forests that are added to the initial forests.
         seconds: Time limit in seconds; None is unlimited.
     """
 

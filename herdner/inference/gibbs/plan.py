@@ -91,7 +91,9 @@ class Plan:
         if self.error_bound and self.sharing is None:
             raise ValueError("error_bound needs herding weights: also set sharing, for example sharing=blanket")
         if self.driving is not None and not self.draws:
-            raise ValueError(f"driving replaces random draws, but sharing={self.sharing} makes none; remove driving")
+            raise ValueError(
+                f"driving replaces random draws, but sharing={self.sharing} makes no random draws; remove driving"
+            )
         if self.annealing is not None:
             schedule = as_annealing(self.annealing)
             schedule.betas(self.n_sweeps)

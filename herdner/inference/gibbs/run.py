@@ -61,7 +61,7 @@ class Gibbs(Plan):
         Args:
             graph: A graph of discrete variables.
             seed: Source of randomness; the same seed gives the same result.
-            start: int[V], a joint state of log-potential above -inf; None draws one and repairs it if necessary.
+            start: int[V], a joint state with a log-potential above -inf; None draws one and repairs it if necessary.
             record: Results to record; None uses the option ``record``.
             blocks: Blocks of variables that are drawn jointly, as `BlockedGibbs` passes them; None draws single
                 variables.
@@ -355,13 +355,13 @@ class Run:
         plan = self.setup.plan
         if fault == loops.FAULT_IMPOSSIBLE and plan.scan.kind == "jacobi":
             raise ValueError(
-                "the Jacobi scan reached a state that -inf entries forbid, as it updates all variables at once; use a"
-                " systematic or checkerboard scan"
+                "the Jacobi scan reached a state that -inf entries forbid, because it updates all variables at once;"
+                " use a systematic or checkerboard scan"
             )
         if fault == loops.FAULT_IMPOSSIBLE:
             raise ValueError(
-                f"the log-potentials of variable {variable} add up beyond the range of doubles; use smaller ones, or"
-                " -inf in place of large penalties"
+                f"the log-potentials of variable {variable} add up beyond the range of doubles; use smaller"
+                " log-potentials, or -inf in place of large penalties"
             )
         if fault == loops.FAULT_WEIGHTS_FULL:
             raise ValueError(

@@ -56,7 +56,7 @@ class InputSlice:
         end: Index behind the last byte or row group.
         first: Number of the first line, row or piece in the file, from 1.
         offset: Offset in characters at which a piece begins.
-        n_documents: Number of documents, including those that cannot be read.
+        n_documents: Number of documents, including unreadable documents.
         n_bytes: Size in bytes.
     """
 
@@ -111,7 +111,7 @@ class OutputPart:
 
     @property
     def n_documents(self) -> int:
-        """Number of documents in the part, including those that cannot be read."""
+        """Number of documents in the part, including unreadable documents."""
         return sum(piece.n_documents for piece in self.slices)
 
 

@@ -202,8 +202,8 @@ def _add_service(app: FastAPI, pool: Pool, info: ServiceInfo, metrics: Metrics) 
     async def post_tag(request: TagRequest, http: Request) -> Response:
         """Tag one or several texts with one or more backends.
 
-        The time limit applies to all texts and backends together. If one backend fails, the whole request fails. The
-        entities equal those of `Tagger.tag` with the same backend, options and seed.
+        The time limit applies to all texts and backends together. If one backend fails, the whole request fails.
+        `Tagger.tag` with the same backend, options and seed returns the same entities.
         """
         response = await _respond(pool, request, http)
         metrics.characters.inc(request.characters)

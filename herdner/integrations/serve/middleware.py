@@ -176,7 +176,8 @@ class RequestMetrics:
     Args:
         app: The application.
         metrics: The metrics to update.
-        paths: Paths of the application. All others are counted as "other", since unknown paths are unlimited.
+        paths: Paths of the application. All other paths are counted as "other", because the number of unknown paths is
+            unlimited.
     """
 
     def __init__(self, app: ASGIApp, metrics: Metrics, paths: Collection[str]) -> None:

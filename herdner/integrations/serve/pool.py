@@ -258,8 +258,8 @@ class IdleWorkers:
 class Pool:
     """Pool of worker processes that have loaded the same model.
 
-    All methods are thread-safe. The constructor waits until the first worker has loaded the model; the others start in
-    the background.
+    All methods are thread-safe. The constructor waits until the first worker has loaded the model; the other workers
+    start in the background.
 
     Args:
         source: The model.
@@ -268,7 +268,7 @@ class Pool:
 
     Attributes:
         about: Description of the model.
-        workers: All workers, including those that are still loading.
+        workers: All workers, including workers that are still loading.
 
     Raises:
         ValueError: The model cannot be loaded.

@@ -77,7 +77,7 @@ class BackendChoice(RequestModel):
 
 
 def _replace_surrogates(text: str) -> str:
-    """Replace lone surrogates, which JSON can represent but UTF-8 cannot, as the reader of JSON lines does."""
+    """Replace lone surrogates by U+FFFD, like the reader of JSON lines. UTF-8 cannot represent them, but JSON can."""
     return re.sub("[\ud800-\udfff]", "\ufffd", text)
 
 

@@ -134,7 +134,8 @@ class EntityPipe(Pipe):
             batch_size: Number of ``Doc`` objects that are predicted together. Results do not depend on it.
 
         Yields:
-            Each ``Doc``, except those whose errors the pipeline's error handler accepts.
+            Each ``Doc``. If the processing of a ``Doc`` fails and the pipeline's error handler accepts the error, this
+            ``Doc`` is omitted.
         """
         handle_error = self.get_error_handler()
         for docs in minibatch(stream, batch_size):
@@ -287,7 +288,7 @@ def configured_backend(backend: str | Mapping[str, Any] | None) -> Backend | Non
         backend: Its name, or a mapping with the key "name" and its options.
 
     Returns:
-        The backend, or None if there is none in the configuration.
+        The backend; None if the configuration has no backend.
 
     Raises:
         ValueError: The name or an option is unknown, or there is no name.
@@ -312,7 +313,7 @@ def configured_names(
         missing_ok: Return None for a file that does not exist; a saved pipeline may contain the names.
 
     Returns:
-        The names, or None if there are none.
+        The names; None if the configuration has no names.
 
     Raises:
         ValueError: The names or options are invalid.

@@ -249,8 +249,8 @@ class HerdnerConsistency(EntityPipe):
         if list(layer.labels) != tags_of(layer_labels(layer)) or layer.scores != "log-potentials":
             raise ModelError(
                 'the layer must have the tags O, B-LABEL and I-LABEL of each label, such as ["O", "B-PER", "I-PER"],'
-                f" and log-potentials as scores, got {list(layer.labels)!r:.80} and {layer.scores}; train a layer by"
-                " initialize"
+                f" and log-potentials as scores, got {list(layer.labels)!r:.80} and {layer.scores}. To train a layer"
+                " that fits, call the initialize method of this component with examples"
             )
         layer.backend = self._backend
         self._trained = layer
@@ -283,7 +283,7 @@ class HerdnerConsistency(EntityPipe):
     ) -> None:
         """Learn the link tables from examples.
 
-        The entities of ``predicted`` are compared with those of ``reference``.
+        The entities of ``predicted`` are compared with the entities of ``reference``.
 
         If ``predicted`` has no entities, the earlier components of the pipeline add them. Components that are trained
         at the same time are left out, because they cannot predict yet. Therefore ``spacy train`` learns the tables only

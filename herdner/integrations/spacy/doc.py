@@ -163,8 +163,8 @@ def set_entities(
             ``attrs["scores"]`` as `spancat` writes them. An existing group of this name is replaced.
         annotate_ents: Whether to write the spans into ``doc.ents``.
         existing: Treatment of earlier entities in ``doc.ents``. "keep" keeps them and, like spaCy's ``ner``, drops new
-            entities that overlap them or a blocked token; "overwrite" removes earlier entities that overlap a new one;
-            "replace" removes all earlier entities.
+            entities that overlap them or a blocked token; "overwrite" removes earlier entities that overlap a new
+            entity; "replace" removes all earlier entities.
     """
     new = [DocSpan(doc, span.start, span.end, label=span.label) for span in spans]
     if name_ids is not None:

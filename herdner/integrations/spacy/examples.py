@@ -48,10 +48,10 @@ def training_documents(
 ) -> list[Document]:
     """Convert spaCy's training examples to training documents.
 
-    The tokens are those of ``predicted``, the entities those of ``reference``. The sentences are those of
-    ``predicted``, or else of ``reference``, or else of the ``rules``. Entities that begin or end within a token are
-    widened; of overlapping entities the longest is kept. Sentences with unannotated tokens and references without
-    annotation are left out. A warning states the number of each.
+    The documents have the tokens of ``predicted`` and the entities of ``reference``. The sentences come from
+    ``predicted`` if it has sentences, else from ``reference`` if it has sentences, else from the ``rules``. Entities
+    that begin or end within a token are widened; if entities overlap, the longest is kept. Sentences with unannotated
+    tokens and references without annotation are left out. A warning states the number of each.
 
     Args:
         examples: The examples.

@@ -74,7 +74,7 @@ class TaggedSpans(NamedTuple):
 
 
 def _label_names(labels: str | dict[str, str | None] | None) -> dict[str, str | None] | None:
-    """Return the new names of labels that the configuration describes."""
+    """Return the new name of each label, as the configuration sets it."""
     if not isinstance(labels, str):
         return labels
     if labels not in LABEL_PRESETS:
@@ -113,8 +113,8 @@ class HerdnerTagger(EntityPipe):
         annotate_ents: Whether entities are written into ``doc.ents``, with ``ent._.confidence``.
         annotate_sents: Whether the sentences that herdner has found are written as ``token.is_sent_start``, if no
             earlier component has set sentences.
-        overwrite_ents: Whether entities replace earlier ones that they overlap. By default the earlier ones are kept,
-            as with spaCy's ``ner``.
+        overwrite_ents: Whether entities replace earlier entities that they overlap. By default the earlier ones are
+            kept, as with spaCy's ``ner``.
         scorer: Scorer as for spaCy's ``ner``; by default the F1 of ``doc.ents``.
 
     Raises:
@@ -314,7 +314,10 @@ class HerdnerTagger(EntityPipe):
                 rules = ["same-word"] if rules is None else rules
                 own: dict[str, Any] = {"lexicon": self._lexicon(lexicon, language), "tokenizer": settings}
             elif lexicon is not None:
-                raise ValueError("lexicon cannot be combined with base, which determines the lexicon; leave out one")
+                raise ValueError(
+                    "lexicon cannot be combined with base, which determines the lexicon; leave out one of the two"
+                    " options"
+                )
             else:
                 settings, own = based.model_.tokenizer, {"scheme": based.model_.scheme}
             if rules is not None:

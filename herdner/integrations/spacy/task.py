@@ -172,7 +172,7 @@ class ConsistentEntities(NamedTuple):
 
     @classmethod
     def unchanged(cls, entities: DocEntities) -> ConsistentEntities:
-        """Return the entities of a ``Doc`` as the result of a layer that changes nothing."""
+        """Return the result for a ``Doc`` whose entities all stay as they are."""
         return cls([_plain(span) for span in entities.spans], list(entities.confidences), list(entities.spans))
 
 
@@ -183,7 +183,7 @@ class ConsistencyTask(NamedTuple):
 
     Attributes:
         aligned: The document of n tokens.
-        tokens: Texts of the tokens; `HIDDEN` for those that must keep their tags.
+        tokens: Texts of the tokens; `HIDDEN` for tokens that must keep their tags.
         offsets: int64[S + 1], sentence offsets; no span crosses one.
         names: The entities that may change, as spans of the tokens.
         indices: Index of each name among the entities.

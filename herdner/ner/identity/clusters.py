@@ -5,9 +5,9 @@ Mentions of several words come first, then mentions of one word, each in the ord
 is compared with at most eight names for each of its words. Time and memory are linear in the length of the document.
 The loops are compiled (``herdner._ext.identity``).
 
-All features are binary; each has a name and a weight. They compare the words, labels, titles, first names, numbers and
-genders of a mention with those of a name. Other features give the distance to the last mention of the name ("near",
-"far") and the number of rival names ("one rival").
+All features are binary; each has a name and a weight. They compare a mention with a name by words, labels, titles,
+first names, numbers and genders. Other features give the distance to the last mention of the name ("near", "far") and
+the number of rival names ("one rival").
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Names of a collection: in how many documents a name occurs and has each label, as evidence for all documents.
 
-A first pass over the documents adds their tagged names to `CollectionNames`; a second pass tags each document with the
-evidence of the others. All counts are integers, so the results do not depend on the order of the documents or on the
-number of threads and machines.
+A first pass over the documents adds their tagged names to `CollectionNames`. A second pass tags each document with the
+evidence of all other documents. All counts are integers, so the results do not depend on the order of the documents or
+on the number of threads and machines.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ class CollectionNames:
         self._add(np.array(list(shares), np.uint64), np.array(list(shares.values())))
 
     def update(self, other: CollectionNames) -> None:
-        """Add the counts of another collection, such as those of other files.
+        """Add the counts of another collection, such as a collection of other files.
 
         Args:
             other: Counts of documents that have not been added to this collection.
@@ -201,9 +201,9 @@ class CollectionNames:
     def span_evidence(self, document: Document, excluded: Iterable[int] = ()) -> Iterator[SpanEvidence]:
         """Yield the evidence of the other documents for the names that occur in a document of the collection.
 
-        Names inside a longer name of the document get no evidence: "Ontario" in "United Farmers of Ontario". Of other
-        overlapping names, only the longest gets evidence; of equally long ones, the first. The counts of the document
-        itself are subtracted.
+        Names inside a longer name of the document get no evidence: "Ontario" in "United Farmers of Ontario". If other
+        names overlap, only the longest name gets evidence, and among equally long names the first. The counts of the
+        document itself are subtracted.
 
         Args:
             document: Tagged document, the same as in the call of `add`.

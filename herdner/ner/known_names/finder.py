@@ -79,7 +79,7 @@ class Finder:
     ) -> Iterator[SpanEvidence]:
         """Yield the evidence of known names in text order.
 
-        Of overlapping matches, only the one of highest precedence counts (`disjoint_spans`).
+        If matches overlap, only the match with the highest precedence counts (`disjoint_spans`).
 
         The arguments are those of ``__call__``.
         """
@@ -135,7 +135,7 @@ class Finder:
     def _tokenizations(self, name: str, own_tokens: bool) -> Iterable[Sequence[str]]:
         """Return the possible tokenizations of a name.
 
-        If case is ignored, they include those of the name in lower, upper and title case.
+        If case is ignored, they include the tokenizations of the name in lower, upper and title case.
         """
         if not self._fold_case:
             return [self._split(name)] if own_tokens else tokenizations(name)

@@ -28,9 +28,9 @@ class Names:
     mentions. A strength of ``inf`` is a constraint: the span always gets this label, unless the model finds a longer
     name there, such as "John Said" for the constraint "John".
 
-    If occurrences overlap, only one of them has an effect: constraints take precedence over evidence, then longer
-    occurrences, then earlier ones. A span may have evidence for several labels ("Washington"). If it has several
-    constraints, only the first in the list has an effect.
+    If occurrences overlap, only one of them has an effect. Constraints take precedence over evidence, then longer
+    occurrences over shorter occurrences, then earlier occurrences over later occurrences. A span may have evidence for
+    several labels ("Washington"). If it has several constraints, only the first in the list has an effect.
 
     Attributes:
         entries: The known names.
@@ -64,8 +64,9 @@ class Names:
     def read(path: str | os.PathLike[str] | IO[Any], *, encoding: str = "utf-8", **choices: Any) -> Names:
         """Read a file of known names.
 
-        The file has JSON lines like those of spaCy's entity ruler, or columns ``name TAB label``. Lines ``name,LABEL``
-        are accepted too. In a file that is named after a label, such as ``ORG.txt``, a line may consist of a name only.
+        The file contains JSON lines in the format of spaCy's entity ruler, or columns ``name TAB label``. Lines
+        ``name,LABEL`` are accepted too. In a file that is named after a label, such as ``ORG.txt``, a line may consist
+        of a name only.
 
         A JSON line is ``{"label": "ORG", "pattern": "Winam Ferries"}`` or has a token pattern, which needs spaCy:
         ``{"label": "ORG", "pattern": [{"LOWER": "winam"}, {"IS_TITLE": true, "OP": "?"}]}``. The optional key

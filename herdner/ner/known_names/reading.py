@@ -1,4 +1,4 @@
-"""Files of known names: JSON lines like those of spaCy's entity ruler, or columns separated by tabs."""
+"""Files of known names: JSON lines in the format of spaCy's entity ruler, or columns separated by tabs."""
 
 from __future__ import annotations
 

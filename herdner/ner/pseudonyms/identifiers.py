@@ -65,7 +65,7 @@ class IdentifierKind(NamedTuple):
 def find_identifiers(text: str) -> list[Identifier]:
     """Find the structured identifiers of a text.
 
-    Of identifiers that overlap, the longest is kept; of equally long ones, the first in the order of `KINDS`.
+    If identifiers overlap, the longest is kept, and among equally long identifiers the first in the order of `KINDS`.
 
     Args:
         text: The text.

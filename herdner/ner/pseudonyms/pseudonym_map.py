@@ -33,7 +33,7 @@ class MappedName:
     Attributes:
         label: Entity type or kind of identifier, such as "PER" or "EMAIL".
         text: Fullest form of the name.
-        pseudonym: Pseudonym of the fullest form. Those of the other forms are derived from it.
+        pseudonym: Pseudonym of the fullest form. The pseudonyms of the other forms are derived from it.
         forms: Pseudonym of each form. A form is the text of a mention, such as "Rivera" for "Ana Rivera".
         words: Invented word for each word of the name, in the realistic style.
     """

@@ -299,7 +299,7 @@ class _Repeats:
 
     Args:
         document: The document.
-        pieces: Pieces of the document; those with the rank `MENTION` are mentions of names.
+        pieces: Pieces of the document; pieces with the rank `MENTION` are mentions of names.
         common_words: Words that may remain.
     """
 

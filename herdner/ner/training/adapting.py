@@ -147,7 +147,8 @@ def initial_link_tables(
         tags: Tags of the tables.
 
     Returns:
-        One table for each template. Entries for templates and tags of the base equal those of the base; others are 0.
+        One table for each template. Entries for templates and tags of the base equal the entries of the base; other
+        entries are 0.
     """
     base_tables = {} if base is None else {each.template: each.table for each in base.link_tables}
     base_tags = () if base is None else base.weights.labels
@@ -162,7 +163,7 @@ def initial_link_tables(
 
 
 def with_base_links(model: TaggerModel, base: TaggerModel) -> TaggerModel:
-    """Return a copy of the model whose link tables equal those of the base for all pairs of tags of the base.
+    """Return a copy of the model, with the link-table entries of the base for all pairs of tags of the base.
 
     Args:
         model: Model that was adapted to documents with new labels.

@@ -204,7 +204,7 @@ def _check_development(documents: Iterable[Document] | None) -> list[Document]:
     """Check that development documents are fully annotated and have entities, and return them as a list."""
     documents = list(documents or ())
     if any(document.partial is not None for document in documents):
-        raise ValueError("development documents must be fully annotated, got a partially annotated one")
+        raise ValueError("development documents must be fully annotated, got a partially annotated document")
     if documents:
         check_development_spans([document.spans or [] for document in documents])
     return documents
@@ -213,7 +213,7 @@ def _check_development(documents: Iterable[Document] | None) -> list[Document]:
 def check_development_spans(gold: Sequence[Sequence[Span]]) -> None:
     """Raise `ValueError` if no development document has an entity.
 
-    Without entities, all iterations would have the same score, and training would return the first one.
+    Without entities, all iterations would have the same score, and training would return the first iteration.
 
     Args:
         gold: Gold spans of each document.

@@ -1,9 +1,9 @@
 """Training on corpora with different annotation guidelines, by corpus-specific copies of features.
 
-Source: Daumé III 2007. In training, each token has its original features, and copies of some of them that occur only
-in its corpus. The weights of the copies represent the guideline of this corpus. The finished model follows the
-guideline of one corpus: the weights of its copies are added to those of the original features, and the copies of all
-corpora are removed. Tagging takes no longer than with a model that was trained without copies.
+Source: Daumé III 2007. In training, each token has its original features, and copies of some of them that occur only in
+its corpus. The weights of the copies represent the guideline of this corpus. The finished model follows the guideline
+of one corpus: the weights of the copies of this corpus are added to the weights of the original features, and the
+copies of all corpora are removed. Tagging takes no longer than with a model that was trained without copies.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class FeatureCopies:
 
 
 def _corpus_specific_plan(plan: FeaturePlan) -> FeaturePlan:
-    """Return a feature plan with only those features that get a copy for each corpus."""
+    """Return a feature plan with only the features that get a copy for each corpus."""
     names = (*_COPIED, *(f"gazetteer:{name}" for name in plan.gazetteers))
     copied = {f"{name}[0]" for name in names}
     copied |= {f"{name}[{offset}]" for name in _COPIED_OF_NEIGHBOURS for offset in (-1, 1)}

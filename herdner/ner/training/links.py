@@ -102,7 +102,7 @@ def join_examples(
     Args:
         model: Model whose links are learned.
         documents: Documents with tokens.
-        unaries: float64[tokens, K] for each document, log-potentials without those of sentence borders.
+        unaries: float64[tokens, K] for each document, log-potentials without the log-potentials of sentence borders.
         states: int32[tokens] for each document, gold tags as indices.
     """
     _, sentence_offsets, ends = concatenate(model, documents)

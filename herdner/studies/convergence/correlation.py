@@ -25,8 +25,8 @@ class CorrelationEstimate:
     sampling draws the other variables, and that each weight is used with a single probability; the weight then depends
     on only one earlier state of X. A weight of a bin is used with several probabilities, so it also depends on the
     states z. The estimate ignores this dependence and would be several times too small, so weights of bins raise an
-    error. On rings like those of the paper, the estimate is accurate to some percent if D^cor is above 0.003. If D^cor
-    is smaller, the estimate can be as low as half of it.
+    error. On rings as in the paper, the relative error of the estimate is a few per cent if D^cor is above 0.003. If
+    D^cor is smaller, the estimate can be as low as half of it.
 
     Attributes:
         chances: float64[Y], pi(y).
@@ -93,7 +93,7 @@ class CorrelationEstimate:
         Args:
             joint: The joint distribution, float64[2, .., 2].
             focus: The variable X and its weights.
-            order: The variables of a sweep; by default those of `count_visits`.
+            order: The variables of a sweep; by default the order of `count_visits`.
 
         Raises:
             ValueError: There are too many states, X is not binary, a weight is drawn at random or used with several

@@ -36,7 +36,7 @@ class VisitCounts:
     """Number of visits of each joint state in one run of a sampler.
 
     Attributes:
-        focus: The variable X, the states z of the others, and the herding weights.
+        focus: The variable X, the states z of all other variables, and the herding weights.
         lengths: [N], the numbers of sweeps after which the counts were taken.
         visits: uint64[N, L, Z, K], number of samples by the weight they used (see `Focus.keys`), by z, and by state of
             X.

@@ -173,7 +173,7 @@ def rao_blackwell_bound(f: ArrayLike, visits: ArrayLike, focus: Focus) -> float:
     """Return an upper bound on the absolute value of `rao_blackwell_error` (HGW19, eq. 13).
 
     E[f | z] is split into one function per other variable and a rest. The function of a variable is the mean over the
-    states of the others, minus the overall mean. The bound is the sum of two terms: the marginal errors of the
+    states of all other variables, minus the overall mean. The bound is the sum of two terms: the marginal errors of the
     variables, weighted by the norms of their functions; and D^z, weighted by the norm of the rest. The norm of a
     function is half its range.
 

@@ -46,7 +46,7 @@ def joint_distribution(graph: Graph) -> Floats:
     log_potentials = compiled.graph.log_potential(states)
     top = log_potentials.max()
     if top == -np.inf:
-        raise ImpossibleGraph("-inf entries forbid every joint state of the graph; allow at least one")
+        raise ImpossibleGraph("-inf entries forbid every joint state of the graph; allow at least one joint state")
     _check_span(compiled, log_potentials[log_potentials > -np.inf])
     weights = np.exp(log_potentials - top)
     return (weights / weights.sum()).reshape(tuple(sizes))

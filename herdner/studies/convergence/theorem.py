@@ -102,7 +102,9 @@ class Convergence:
             ValueError: eta is 1.
         """
         if self.eta >= 1:
-            raise ValueError("HG16, Theorem 3 gives no bound, as the Dobrushin coefficient of the Gibbs sweep is 1")
+            raise ValueError(
+                "HG16, Theorem 3 gives no bound, because the Dobrushin coefficient of the Gibbs sweep is 1"
+            )
         return _ratio(2 * self.n_variables * (1 + self.eta), self.l * (1 - self.eta))
 
     @property

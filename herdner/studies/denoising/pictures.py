@@ -98,7 +98,7 @@ class Observation:
         return Picture(self.appearance[labels], self.palette)
 
     def soft_picture(self, mean: Floats | None, noise: Noise) -> Picture:
-        """Convert posterior means of pixels to a picture, whose greys lie between those of the labels.
+        """Convert posterior means of pixels to a picture, whose greys lie between the greys of the labels.
 
         Args:
             mean: float64[rows, columns], from `DenoisedPicture`.

@@ -17,7 +17,7 @@ from herdner.studies.fwss.quadrature import refuse_duplicates
 class MarginalPolytope:
     """Convex hull of the kernels k(x_i, .) of the points x_i of a discrete distribution p (FWSS18).
 
-    The hull contains mu_p, the kernel mean of p. The paper (Sec. 3.1) also uses the name R for the bound of the kernel,
+    The hull contains mu_p, the kernel mean of p. The paper (Sec. 3.1) also uses the name R for the bound on the kernel,
     which is 1 here. For a density, the hull has infinitely many dimensions and contains no ball (App. E); then R is 0
     and the theorems give no information.
 

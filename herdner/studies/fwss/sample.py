@@ -66,9 +66,9 @@ def fwss(
             the scores of the particles. The default is the target's own kernel mean if it has one, else "stein".
         batch_size: Number of data terms per gradient while a particle moves; None for all. The stored score always uses
             all data.
-        at_once: B, number of new particles that move together, each also along the field of the others. They are added
-            one after the other. 1 is the paper's algorithm, and ``n_particles`` is SVGD. Values in between give almost
-            the same points with fewer and larger matrix products.
+        at_once: B, number of new particles that move together. Each of them also moves along the field of the other new
+            particles. The new particles are added one after another. 1 is the paper's algorithm, and ``n_particles`` is
+            SVGD. Values in between give almost the same points with fewer and larger matrix products.
         mode_steps: Largest number of iterations of L-BFGS in the search for the mode, which uses all data.
         start: Result of an earlier run to continue.
         seed: Random seed or generator. A run that continues with the same generator equals an uninterrupted run.
@@ -111,7 +111,7 @@ def block_fwss(
             Between joins, each block moves with the old values of the other variables, in the kernel (App. F) and in
             the gradient, which is computed only for factors that contain variables of the block. The paper joins once,
             after all ``n_steps``. If blocks depend on each other, such as the layers of a network, each block then uses
-            outdated values of the others, and the particle ends where the density is low.
+            outdated values of the other blocks, and the particle ends where the density is low.
         start: Result of an earlier run to continue.
         seed: Random seed or generator.
         options: Options of `fwss`, without ``at_once``.
@@ -124,7 +124,7 @@ def block_fwss(
         DivergenceError: A coordinate of a particle is not finite.
     """
     if "at_once" in options:
-        raise ValueError("block_fwss does not support `at_once`, as it moves one particle at a time; use fwss")
+        raise ValueError("block_fwss does not support `at_once`, because it moves one particle at a time; use fwss")
     check_integer(moves_per_join, "moves_per_join")
     run = ParticleRun(target, FwssOptions(**options), start, n_particles, seed)
     parts = _partition(blocks, run.target.dim)

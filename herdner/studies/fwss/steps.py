@@ -202,7 +202,7 @@ class LineSearch:
         return step, gap
 
     def _worst(self, slope: Floats) -> int:
-        """Return the particle with the largest ``slope`` among those of positive weight."""
+        """Return the particle with the largest ``slope`` among the particles of positive weight."""
         support = np.flatnonzero(self._weights > 0)
         return int(support[np.argmax(slope[support])])
 

@@ -151,7 +151,7 @@ class _Words:
 
     @cached_property
     def ranges(self) -> tuple[list[int], list[int]]:
-        """Starts and ends of all words."""
+        """Offsets of the starts and of the ends of all words."""
         matches = list(re.finditer(r"\S+", self.text))
         return [match.start() for match in matches], [match.end() for match in matches]
 
@@ -188,9 +188,9 @@ def write_brat(documents: Iterable[Document], stream: IO[Any], *, compress: bool
     Unpack it in brat's data folder.
 
     NAME is the id of the document, in which "_" replaces all characters but letters, digits and ".#-". A number is
-    added if a file system may confuse the name with an earlier one. White space in labels is replaced by "_", because
-    brat does not allow it. A span over several lines is written in pieces, as brat does. Confidences become notes, and
-    the mentions of a name an equivalence (``Equiv``). Equal documents give equal bytes.
+    added to a file name if a file system may confuse it with an earlier file name. White space in labels is replaced by
+    "_", because brat does not allow it. A span over several lines is written in pieces, as brat does. Confidences
+    become notes, and the mentions of a name an equivalence (``Equiv``). Equal documents give equal bytes.
 
     Args:
         documents: The documents.

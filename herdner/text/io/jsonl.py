@@ -55,8 +55,8 @@ def read_jsonl(where: Input, *, encoding: str = "utf-8", strict: bool = False) -
     of which all entities are annotated, and ``"unannotated": [{"start", "end", "tags": "?"}]`` lists the undecided
     ranges. All other keys become `Document.fields`, as do the tokens and an id that is not a string.
 
-    Three problems are logged as warnings: lone surrogates are replaced by U+FFFD; of nested entities only the outermost
-    are read; and if the value of ``entities`` is not a list, it becomes a field.
+    Three problems are logged as warnings: lone surrogates are replaced by U+FFFD; only the outermost of nested entities
+    is read; and if the value of ``entities`` is not a list, it becomes a field.
 
     Args:
         where: A file, folder, glob pattern, ``"-"`` or stream (`sources`).

@@ -122,7 +122,7 @@ def _text_key(data: Mapping[str, Any]) -> str:
 def _annotation(values: Mapping[str, Any], warn: Warn) -> list[Any] | None:
     """Return the regions of a task's annotation, or None if the task is not annotated.
 
-    Of several annotations, the ground truth or else the last one is read.
+    If a task has several annotations, the ground truth is read, or else the last annotation.
     """
     annotations = [_object(each) for each in check_list(values.get("annotations") or [], "annotations")]
     finished = [each for each in annotations if not each.get("was_cancelled")]

@@ -44,7 +44,8 @@ def read_html(where: Input, *, encoding: str = "utf-8") -> Iterator[Document]:
         encoding: Encoding of the files.
 
     Yields:
-        A document for each page with text; `Document.source_map` maps the characters of the text to those of the page.
+        A document for each page with text; `Document.source_map` maps the characters of the text to the characters of
+        the page.
 
     Raises:
         FormatError: A page cannot be read or is too long.
@@ -107,7 +108,7 @@ def _extract_text(page: str, tokens: Any) -> tuple[str, list[SourceRun]]:
 def html_text(page: str) -> str:
     """Return the visible text of HTML that another library generated, without a source map.
 
-    Python's parser suffices for such pages. Paragraphs and white space are those of `read_html`.
+    Python's parser suffices for such pages. Paragraphs and white space are the same as in `read_html`.
 
     Args:
         page: Well-formed HTML.

@@ -35,7 +35,7 @@ def write_conll(documents: Iterable[Document], stream: IO[Any], *, scheme: Schem
 
     A blank line follows each sentence, and ``-DOCSTART-`` separates documents. All tokens of a document without
     annotation get the tag O, and a document without tokens is left out. A warning reports entities that tags cannot
-    represent exactly: those that begin or end within a token, or that cross a sentence border.
+    represent exactly: entities that begin or end within a token, or that cross a sentence border.
 
     Args:
         documents: The documents; proposals are written like annotations.
