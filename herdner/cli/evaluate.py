@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 # fmt: off
 CompareOption = Annotated[tuple[str, str] | None, typer.Option(
-    "--compare", metavar="A B", help="Test whether B is better than A. Each is MODEL, MODEL@BACKEND, "
+    "--compare", metavar="A B", help="Test whether B is better than A. A and B are MODEL, MODEL@BACKEND, "
     "MODEL@BACKEND:KEY=VALUE:..., or FILE:FORMAT of predictions.")]
 PredictionsOption = Annotated[str | None, typer.Option(
     "--predictions", metavar="FILE:FORMAT", help="Score the predictions of this file instead of a model.")]

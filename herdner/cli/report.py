@@ -27,15 +27,15 @@ FORMATS = {"md": "md", "markdown": "md", "json": "json", "html": "html", "htm": 
 ReportFilesArgument = Annotated[list[str], typer.Argument(
     metavar="GOLD:FORMAT [PREDICTED:FORMAT]...", help="File of gold documents, then files of predicted entities.")]
 BeforeOption = Annotated[str | None, typer.Option(
-    "--before", metavar="FILE:FORMAT", help="File of predictions, called before in the report.")]
+    "--before", metavar="FILE:FORMAT", help="File of predictions with the name 'before' in the report.")]
 AfterOption = Annotated[str | None, typer.Option(
-    "--after", metavar="FILE:FORMAT", help="File of predictions, called after in the report.")]
+    "--after", metavar="FILE:FORMAT", help="File of predictions with the name 'after' in the report.")]
 PredictionNameOption = Annotated[list[str] | None, typer.Option(
     "--name", help="Name of a file of predictions in the report; one for each file, in order.")]
 GoldLabelsOption = Annotated[bool, typer.Option(
     "--gold-labels", help="Leave out predicted entities whose label no gold entity has.")]
 ReportFormatOption = Annotated[Literal["md", "html", "json"] | None, typer.Option(
-    "--format", "-f", help="md, html or json [default: by --output, else md].")]
+    "--format", "-f", help="Format of the report [default: by the extension of --output, else md].")]
 ReportOutputOption = Annotated[str | None, typer.Option(
     "--output", "-o", help="Write this file (.md, .html, .json) instead of standard output.")]
 MaxErrorsOption = Annotated[int, typer.Option(

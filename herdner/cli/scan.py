@@ -61,7 +61,7 @@ def scan(
     iterations: Annotated[int, typer.Option(
         min=1, help="Runs of DoGS17 Algorithm 2; each starts at the previous scan.")] = 1,
     exact: Annotated[int, typer.Option(
-        metavar="STATES", min=0, help="Enumerate Markov blankets of at most this many states.")] = 0,
+        metavar="STATES", min=0, help="Enumerate Markov blankets with at most this many joint states.")] = 0,
     certify: Annotated[Path | None, typer.Option(
         metavar="FILE", help="Also certify this scan: one index of a variable per line.")] = None,
     output: Annotated[Path | None, typer.Option(

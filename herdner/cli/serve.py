@@ -27,7 +27,7 @@ def serve(
     model: opt.ModelOption = "en",
     host: Annotated[str, typer.Option(
         "--host", help="Address to listen on. Only this machine can reach the default.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option("--port", "-p", min=0, max=65535, help="Port; 0 is any free one.")] = 8765,
+    port: Annotated[int, typer.Option("--port", "-p", min=0, max=65535, help="Port; 0 selects a free port.")] = 8765,
     backend: Annotated[list[str] | None, typer.Option(
         "--backend", "-b", help="Backend that the page shows first; may be repeated [default: sum-product, "
         "viterbi].")] = None,
@@ -109,7 +109,7 @@ def open_socket(host: str, port: int) -> socket.socket:
 
     Args:
         host: Name or address of the host.
-        port: Port; 0 is any free one.
+        port: Port; 0 selects a free port.
 
     Returns:
         The socket.

@@ -53,7 +53,7 @@ ResumeOption = Annotated[bool, typer.Option(
     "interrupted, the same command continues it. Requires --output and JSON lines.")]
 CollectionOption = Annotated[bool, typer.Option(
     "--collection", help="Tag all input files as one collection, in two passes: the labels of a name in some documents "
-    "are evidence for its label in the others.")]
+    "are evidence for its label in the other documents.")]
 ClusterOption = Annotated[str | None, typer.Option(
     "--cluster", metavar="ADDRESS", help="Tag on Dask: local, or a scheduler such as tcp://10.0.0.1:8786.")]
 # fmt: on

@@ -49,7 +49,7 @@ LexiconOption = Annotated[str | None, typer.Option(
     "--lexicon", metavar="MODEL", help="Model from which to take word classes and gazetteers, or none [default: en for "
     "English, else none].")]
 ClassesOption = Annotated[bool, typer.Option(
-    "--classes", help="Use the Brown word classes of spacy-lookups-data (extra: train) instead of those of --lexicon.")]
+    "--classes", help="Use the Brown word classes of spacy-lookups-data (extra: train) instead of the classes of --lexicon.")]
 GazetteerOption = Annotated[list[Path] | None, typer.Option(
     "--gazetteer", help="File with one name per line and # before comments; may be repeated.")]
 LinkOption = Annotated[list[str] | None, typer.Option(
@@ -68,7 +68,7 @@ C2Option = Annotated[float | None, typer.Option(
     "--c2", min=0, help="L2 penalty of the linear-chain model; ten times as large for weights of a --base [default: "
     "0.3].")]
 MinFreqOption = Annotated[int | None, typer.Option(
-    "--min-freq", min=1, help="Drop features that occur less often [default: 2; with --base 1].")]
+    "--min-freq", min=1, help="Drop features that occur fewer times [default: 2; with --base 1].")]
 IterationsOption = Annotated[int, typer.Option("--iterations", min=1, help="Largest number of L-BFGS iterations.")]
 TrainerOption = Annotated[Literal["herdner", "crfsuite"], typer.Option(
     "--trainer", help="Trainer of the chain. Both have the same objective; --c1 always needs CRFsuite.")]
