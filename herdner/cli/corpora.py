@@ -64,7 +64,9 @@ def info(name: Annotated[str, typer.Argument(help="Name in `herdner corpora list
 def fetch(
     name: Annotated[str, typer.Argument(help="Name in `herdner corpora list`.")],
     folder: Annotated[str | None, typer.Option("--folder", help="Target folder [default: the user's cache].")] = None,
-    registry: Annotated[str | None, typer.Option("--registry", help="Registry file to use instead of herdner's.")] = None,
+    registry: Annotated[
+        str | None, typer.Option("--registry", help="Registry file to use instead of herdner's.")
+    ] = None,
 ) -> None:  # fmt: skip
     """Download a corpus, verify the size and checksum of every file, and print the folder."""
     from herdner.corpora.files import fetch as fetch_corpus

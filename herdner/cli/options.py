@@ -45,8 +45,8 @@ PatternOption = Annotated[list[str] | None, typer.Option(
     "a known extension]. Hidden files are never read.")]
 ErrorsOption = Annotated[Literal["skip", "replace", "fail"] | None, typer.Option(
     "--errors", metavar="skip|replace|fail", help="Treatment of documents that cannot be read or tagged. skip: leave "
-    "them out. replace: also replace undecodable bytes by U+FFFD. fail: stop at the first such document and write no --output "
-    "[default: skip, but write no --output if a file is truncated].")]
+    "them out. replace: also replace undecodable bytes by U+FFFD. fail: stop at the first such document and write no "
+    "--output [default: skip, but write no --output if a file is truncated].")]
 ColumnOption = Annotated[str, typer.Option(
     "--column", help="Column of CSV, TSV and Parquet files that contains the texts.")]
 IdColumnOption = Annotated[str | None, typer.Option(

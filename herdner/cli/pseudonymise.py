@@ -46,8 +46,8 @@ def pseudonymise(
     texts: TextOptions,
     tagging: TaggingOptions,
     style: Annotated[Literal["numbered", "realistic", "hash"] | None, typer.Option(
-        "--style", metavar="numbered|realistic|hash", help="Pseudonyms such as Person 12, invented names, or keyed hash values "
-        "[default: numbered, or the style of the map].")] = None,
+        "--style", metavar="numbered|realistic|hash", help="Pseudonyms such as Person 12, invented names, or keyed "
+        "hash values [default: numbered, or the style of the map].")] = None,
     key_file: Annotated[str | None, typer.Option(
         "--key-file", metavar="FILE", help=f"Secret key of --style hash, at least 16 bytes [default: the environment "
         f"variable {KEY_VARIABLE}].")] = None,

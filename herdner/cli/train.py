@@ -49,7 +49,8 @@ LexiconOption = Annotated[str | None, typer.Option(
     "--lexicon", metavar="MODEL", help="Model from which to take word classes and gazetteers, or none [default: en for "
     "English, else none].")]
 ClassesOption = Annotated[bool, typer.Option(
-    "--classes", help="Use the Brown word classes of spacy-lookups-data (extra: train) instead of the classes of --lexicon.")]
+    "--classes", help="Use the Brown word classes of spacy-lookups-data (extra: train) instead of the classes of "
+    "--lexicon.")]
 GazetteerOption = Annotated[list[Path] | None, typer.Option(
     "--gazetteer", help="File with one name per line and # before comments; may be repeated.")]
 LinkOption = Annotated[list[str] | None, typer.Option(

@@ -121,7 +121,7 @@ def test_options_of_some(name, options, message):
         (lambda: Gibbs(sharing=blanket_sharing(), dummy_edges=[0, 1]), r"pairs of different variables"),
         (lambda: Gibbs(sharing=blanket_sharing(), dummy_edges=[(0.5, 1)]), "dummy_edges must hold integers"),
         (lambda: fixed_scan([]), "at least one variable"),
-        (lambda: fixed_scan([[0, 1]]), "at least one variable, not of shape"),
+        (lambda: fixed_scan([[0, 1]]), "at least one variable, got an array of shape"),
     ],
 )
 def test_plans(make, message):
@@ -197,7 +197,7 @@ def test_graphs_that_allow_nothing():
             r"those of variable 1 differ \(see the factor with variable 2\); use",
         ),
         (FactorGraph([2] * 3, [TableFactors([[0, 1, 2]], np.zeros((1, 2, 2, 2)))]), "needs factors of 1 or 2"),
-        (FactorGraph([2] * 2, [TableFactors([[0, 1], [1, 0]], np.eye(2)[None])]), "each pair by one factor"),
+        (FactorGraph([2] * 2, [TableFactors([[0, 1], [1, 0]], np.eye(2)[None])]), "at most one per pair"),
         (
             FactorGraph([2] * 3, [TableFactors([[0, 1], [1, 2]], [[[0.0, 1.0], [2.0, 5.0]]])]),
             "those of variable 1 differ",
