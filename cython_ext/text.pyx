@@ -28,6 +28,7 @@ cdef extern from "Python.h":
 
 cdef enum:
     WIDEST_WRAP = 100  # texts with longer lines are not wrapped: each line is a block
+    LOWER_LINES = 2    # least number of lines in lower case of a text that was wrapped by hand
     # columns that describe a line with tokens
     FIRST = 0          # its first token
     INDENT = 1         # characters before its first token
@@ -255,15 +256,17 @@ cdef class SentenceLoop:
         """Mark the tokens that begin a block: after a blank line, and after a line break that is no wrap.
 
         A line was wrapped if the first word of the next line would not have fitted into it. The available width is that
-        of the longer lines of the text.
+        of the longer lines of the text. Lines wrapped by hand are ragged: in a text in which most lines that follow an
+        unfinished line begin in lower case, a line ends a block only if it is short.
         """
-        cdef Py_ssize_t n = starts.shape[0], n_lines, i, word, last
+        cdef Py_ssize_t n = starts.shape[0], n_lines, i, word, last, n_lower = 0, n_others = 0
         cdef int64_t[:, ::1] lines = np.empty((n, N_COLUMNS), np.int64)  # pages beyond the last line are not touched
         cdef const int64_t* line
         cdef const int64_t* before
         cdef int64_t[::1] widths
         cdef double room
-        cdef bint fits, continues, indented
+        cdef bint fits, continues, indented, ragged
+        cdef Py_UCS4 before_break
         n_lines = find_lines(text, starts, ends, lines)
         if n_lines < 2:
             return 0
@@ -271,18 +274,34 @@ cdef class SentenceLoop:
         for i in range(n_lines):
             widths[i] = lines[i, WIDTH]
         qsort(&widths[0], n_lines, sizeof(int64_t), smaller)
-        room = widths[<Py_ssize_t> ceil(0.95 * (n_lines - 1))]
+        for i in range(1, n_lines):
+            word = lines[i, FIRST]
+            if not lines[i, BLANK] and not begins[word] and lines[i, INDENT] <= lines[i - 1, INDENT]:
+                if Py_UNICODE_ISLOWER(PyUnicode_READ_CHAR(text, starts[word])):
+                    n_lower += 1
+                else:
+                    n_others += 1
+        ragged = n_lower >= LOWER_LINES and n_lower >= n_others
+        room = widths[<Py_ssize_t> ceil((0.75 if ragged else 0.95) * (n_lines - 1))]
+        if room > WIDEST_WRAP:
+            for i in range(1, n_lines):
+                begins[lines[i, FIRST]] = 1
+            return 0
         for i in range(1, n_lines):
             line, before = &lines[i, 0], &lines[i - 1, 0]
             word = last = line[FIRST]
             while last + 1 < n and starts[last + 1] == ends[last]:
                 last += 1
             fits = before[WIDTH] + 1 + ends[last] - starts[word] <= room
-            # Lines wrapped by hand are ragged: a line in lower case continues the previous one unless that is short.
-            continues = Py_UNICODE_ISLOWER(PyUnicode_READ_CHAR(text, starts[word])) and before[WIDTH] > 0.6 * room
-            indented = (line[INDENT] > before[INDENT]
-                        and not continues_after(PyUnicode_READ_CHAR(text, ends[word - 1] - 1)))
-            if room > WIDEST_WRAP or line[BLANK] or (fits and not continues) or indented:
+            before_break = PyUnicode_READ_CHAR(text, ends[word - 1] - 1)
+            if Py_UNICODE_ISLOWER(PyUnicode_READ_CHAR(text, starts[word])):
+                continues = before[WIDTH] > (0.5 if ragged else 0.6) * room
+            else:
+                continues = (ragged and before[WIDTH] > 0.5 * room and before_break != u":"
+                             and line[INDENT] <= before[INDENT]
+                             and (i + 1 == n_lines or lines[i + 1, BLANK] or line[INDENT] <= lines[i + 1, INDENT]))
+            indented = line[INDENT] > before[INDENT] and not continues_after(before_break)
+            if line[BLANK] or (fits and not continues) or indented:
                 begins[word] = 1
         return 0
 

@@ -137,6 +137,22 @@ def have_headings(inputs: Sequence[CommandInput]) -> bool:
     return len(inputs) > 1 or inputs[0].format not in ONE_TEXT
 
 
+def names_folder(output: str | None, files: Sequence[str] | None) -> bool:
+    """Return whether ``--output`` names a folder into which each input file is written.
+
+    Args:
+        output: The option. It names a folder if it ends in a slash or is a folder. A name that does not exist and has
+            no extension is a folder if one of ``files`` is a folder.
+        files: The FILE arguments.
+    """
+    if output is None or output == "-":
+        return False
+    path = Path(output)
+    if output.endswith(("/", os.sep)) or path.is_dir():
+        return True
+    return not path.exists() and not path.suffix and any(Path(file).is_dir() for file in files or ())
+
+
 def _expand_file(name: str, format: str | None) -> tuple[list[CommandInput], Path | None]:
     """Return the files that an argument names, and the folder that contains these files.
 

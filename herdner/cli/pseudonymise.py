@@ -19,7 +19,7 @@ from herdner.cli.common import (
     print_note,
 )
 from herdner.cli.groups import TaggingOptions, TextOptions
-from herdner.cli.inputs import CommandInput, LanguageMessages, RunStatus
+from herdner.cli.inputs import ONE_TEXT, CommandInput, LanguageMessages, RunStatus, names_folder
 from herdner.cli.usage import UsageError, check_extension, check_not_input, check_writable
 
 if TYPE_CHECKING:
@@ -55,10 +55,11 @@ def pseudonymise(
     identifiers: Annotated[bool, typer.Option(
         help="Also replace e-mail addresses, URLs, IBANs, payment cards, IP addresses and phone numbers.")] = True,
     output: Annotated[str | None, typer.Option(
-        "--output", "-o", help="Write this file instead of standard output, or each text file to this folder.")] = None,
+        "--output", "-o", help="Write this file instead of standard output. With a folder, or a new name without "
+        "extension if a FILE is a folder: write each text file to this folder.")] = None,
     format_: Annotated[Literal["text", "jsonl"] | None, typer.Option(
         "--format", "-f", metavar="text|jsonl", help="Format of the output [default: by the extension of --output, "
-        "else text].")] = None,
+        "else text for text files, jsonl for tables and other files with several documents].")] = None,
     standoff: StandoffOption = None,
     report: Annotated[str | None, typer.Option(
         "--report", metavar="FILE", help="Write JSON lines of the common words that remain in a text although a "
@@ -73,7 +74,7 @@ def pseudonymise(
         each._replace(format="text") if each.format == "markdown" else each  # the output keeps the markup
         for each in texts.expand()
     ]
-    is_folder = output is not None and (output.endswith(("/", os.sep)) or Path(output).is_dir())
+    is_folder = names_folder(output, texts.files)
     output_format = _choose_format(format_, output, is_folder, inputs)
     for option, path in {"--map": map_, "--standoff": standoff, "--report": report}.items():
         check_writable(path, option)
@@ -92,7 +93,7 @@ def pseudonymise(
         display = stack.enter_context(show_progress("{task.completed} of {task.total} files"))
         task = display.add_task("replacing", total=len(inputs))
         languages = LanguageMessages(tagger)
-        documents = texts.read(inputs, lambda: display.advance(task), languages.add_file)
+        documents = _read(texts, inputs, lambda: display.advance(task), languages.add_file)
         outcomes = languages.check(tagger.outcomes(documents, inference, seed=tagging.seed))
         tagged = _successes(outcomes, status)
         results = _record_results(map(work, tagged), mapped, standoff, report, stack)
@@ -114,12 +115,39 @@ def _choose_format(format: str | None, output: str | None, is_folder: bool, inpu
                 f"--output {output}: is a folder, so all inputs and --format must be text; name an output file"
             )
         return "text"
-    if format is not None:
-        return format
     from herdner.corpora.formats import FORMATS, format_of
 
-    check_extension(output, [*FORMATS["text"].extensions, *FORMATS["jsonl"].extensions])
-    return "jsonl" if output is not None and format_of(output, write=True) == "jsonl" else "text"
+    records = next((each for each in inputs if each.format not in ONE_TEXT), None)
+    if format is None:
+        check_extension(output, [*FORMATS["text"].extensions, *FORMATS["jsonl"].extensions])
+        own = None if output is None else format_of(output, write=True)
+        format = own if own in ("text", "jsonl") else "text" if records is None else "jsonl"
+    if format == "text" and records is not None:
+        raise UsageError(
+            f"{records.path}: a text file does not separate its documents; add --format jsonl, or name an output"
+            " file such as out.jsonl"
+        )
+    return format
+
+
+def _read(
+    texts: TextOptions,
+    inputs: Iterable[CommandInput],
+    on_file_end: Callable[[], object],
+    on_document: Callable[[str], object],
+) -> Iterator[Document | Failure]:
+    """Yield the documents and failures of all inputs, and an empty document for a text file without words."""
+    from herdner.text.document import Document
+    from herdner.text.io.source import read_chunks
+
+    for each in inputs:
+        is_blank = True
+        for item in texts.read([each], on_file_end, on_document):
+            is_blank = False
+            yield item
+        if is_blank and each.format == "text" and not isinstance(each.source, str) and each.source.path is not None:
+            on_document(each.path)
+            yield Document.from_text("".join(read_chunks(each.source, texts.encoding)), id=each.source.id)
 
 
 def _read_key(path: str | None) -> bytes:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 from bisect import bisect_right
 from collections.abc import Iterator
@@ -15,7 +14,7 @@ import typer
 from herdner.cli import options as opt
 from herdner.cli.command import command
 from herdner.cli.common import open_output, print_note
-from herdner.cli.inputs import CommandInput, RunStatus, expand_inputs
+from herdner.cli.inputs import CommandInput, RunStatus, expand_inputs, names_folder
 from herdner.cli.pseudonymise import MapOption
 from herdner.cli.usage import UsageError, check_encoding, check_not_input, check_writable
 
@@ -31,7 +30,8 @@ def restore(
     map_: MapOption,
     files: opt.FilesArgument = None,
     output: Annotated[str | None, typer.Option(
-        "--output", "-o", help="Write this file instead of standard output, or each file to this folder.")] = None,
+        "--output", "-o", help="Write this file instead of standard output. With a folder, or a new name without "
+        "extension if a FILE is a folder: write each file to this folder.")] = None,
     standoff: Annotated[str | None, typer.Option(
         "--standoff", metavar="FILE", help="File that `herdner pseudonymise --standoff` wrote, to check that the texts "
         "were made with this map.")] = None,
@@ -45,7 +45,7 @@ def restore(
     """
     check_encoding(encoding)
     inputs = expand_inputs(files or [], None, pattern)
-    is_folder = output is not None and (output.endswith(("/", os.sep)) or Path(output).is_dir())
+    is_folder = names_folder(output, files)
     if not is_folder:
         check_writable(output)
         check_not_input(output, [each.path for each in inputs])

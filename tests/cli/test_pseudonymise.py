@@ -81,10 +81,36 @@ def test_json_lines_have_entities_that_are_moved_back(call: Call, folder: Path) 
 
 def test_edited_texts_are_restored(call: Call, folder: Path) -> None:
     call("pseudonymise", "a.txt", "--map", "m.json")
-    edited = b"**Person 1**'s friend, Person\n2, not Person 12."
+    edited = b"**Person 1**'s friend, Person\n2 (PERSON 1; the person 2s), not Person 12."
     restored = call("restore", "--map", "m.json", stdin=edited)
-    assert restored.out == "**Ana Rivera**'s friend, Bo\nLim, not Person 12."
+    assert restored.out == "**Ana Rivera**'s friend, Bo\nLim (Ana Rivera; the Bo Lims), not Person 12."
     assert "Person 12: not in the map" in one_line(restored, 1)
+
+
+def test_blank_files_and_a_new_folder_as_output(call: Call, folder: Path) -> None:
+    (folder / "in" / "sub").mkdir(parents=True)
+    files = {"a.txt": TEXT, "empty.txt": "", "sub/blank.txt": "\n \n", "sub/b.txt": "Bo Lim"}
+    for name, text in files.items():
+        (folder / "in" / name).write_bytes(text.encode())
+    assert call("pseudonymise", "in", "--map", "m.json", "-o", "new").code == 0
+    assert (folder / "new" / "empty.txt").read_bytes() == b""
+    assert call("restore", "new", "--map", "m.json", "-o", "back").code == 0
+    for name, text in files.items():
+        assert (folder / "back" / name).read_bytes() == text.encode()
+    assert call("pseudonymise", "in", "--map", "m.json", "-o", "all.txt").code == 0
+    assert (folder / "all.txt").is_file()
+
+
+def test_rows_of_a_table_stay_apart(call: Call, folder: Path) -> None:
+    texts = ["Bo Lim\nmet Ana Rivera.", "Ana Rivera left."]
+    (folder / "t.csv").write_text('text\n"{}"\n"{}"\n'.format(*texts))
+    made = call("pseudonymise", "t.csv", "--map", "m.json")
+    assert [json.loads(line)["text"] for line in made.out.splitlines()] == [
+        "Person 1\nmet Person 2.", "Person 2 left.",
+    ]  # fmt: skip
+    for arguments in (["--format", "text"], ["-o", "t.txt"]):
+        message = one_line(call("pseudonymise", "t.csv", "--map", "m.json", *arguments), 2)
+        assert "t.csv: a text file does not separate its documents" in message
 
 
 def test_text_without_pseudonyms_is_unchanged(call: Call, folder: Path) -> None:

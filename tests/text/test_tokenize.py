@@ -220,12 +220,25 @@ def plain_borders(document: Document, rules: SentenceRules = ENGLISH) -> list[in
         inside = [i for i in range(n) if begin <= starts[i] < end]
         if inside:
             lines.append((number, inside[0], inside[-1], ends[inside[-1]] - begin, starts[inside[0]] - begin))
-    room = sorted(line[3] for line in lines)[math.ceil(0.95 * (len(lines) - 1))] if lines else 0
-    for (number, _, last, width, indent), (next_number, first, _, _, next_indent) in pairwise(lines):
+    opened = [
+        text[starts[line[1]]].islower()
+        for last, line in pairwise(lines)
+        if line[0] == last[0] + 1 and line[1] not in borders and line[4] <= last[4]
+    ]
+    ragged = opened.count(True) >= 2 and 2 * opened.count(True) >= len(opened)
+    room = sorted(line[3] for line in lines)[math.ceil((0.75 if ragged else 0.95) * (len(lines) - 1))] if lines else 0
+    for (number, _, last, width, indent), (next_number, first, _, _, next_indent), following in zip(
+        lines, lines[1:], [*lines[2:], None], strict=False
+    ):
         letters = len(text[starts[first] :].split()[0])
         fits = width + 1 + letters <= room
-        goes_on = text[starts[first]].islower() and width > 0.6 * room
-        ends_open = text[ends[last] - 1] in string.ascii_letters + string.digits + ",;-"
+        end = text[ends[last] - 1]
+        if text[starts[first]].islower():
+            goes_on = width > (0.5 if ragged else 0.6) * room
+        else:
+            begins_paragraph = following is not None and following[0] == next_number + 1 and following[4] < next_indent
+            goes_on = ragged and width > room / 2 and end != ":" and next_indent <= indent and not begins_paragraph
+        ends_open = end in string.ascii_letters + string.digits + ",;-"
         if room > 100 or next_number > number + 1 or (fits and not goes_on) or (next_indent > indent and not ends_open):
             borders.add(first)
     return sorted(borders)
@@ -291,6 +304,35 @@ def test_wrapped_lines_are_joined_and_paragraphs_are_not(newline: str) -> None:
         "hikes imposed by their cash-strapped government, said a leader of a union named Mr. Smith of the capital.",
         "They blamed the President, Daniel arap Moi, for it",
         "``Moi must go,'' the crowd chanted in the streets of the capital on Saturday.",
+    ]
+
+
+RAGGED = """Dear all,
+
+we expect that Chancellor Angela
+Merkel will speak on Monday before the United
+Nations, where she is
+the first to speak, see https://example.org/a/very/long/address/that/is/wider/than/all/lines/of/this/text.html
+for a list of all speakers
+and of the rooms. Some of them
+will be closed.
+
+Kind regards
+Tom Baker
+Head of Sales
+"""
+
+
+def test_lines_wrapped_by_hand_are_joined() -> None:
+    assert sentences(RAGGED) == [
+        "Dear all,",
+        "we expect that Chancellor Angela Merkel will speak on Monday before the United Nations, where she is the first"
+        " to speak, see https://example.org/a/very/long/address/that/is/wider/than/all/lines/of/this/text.html for a"
+        " list of all speakers and of the rooms.",
+        "Some of them will be closed.",
+        "Kind regards",
+        "Tom Baker",
+        "Head of Sales",
     ]
 
 

@@ -45,7 +45,7 @@ def _letters(label: str) -> str:
 
 
 def look_alikes(style: StyleName, labels: Iterable[str]) -> re.Pattern[str]:
-    """Return a regular expression that matches all text that looks like a pseudonym of a style.
+    """Return a regular expression that matches all text that looks like a pseudonym of a style, in any case.
 
     Args:
         style: Style of the pseudonyms. For "realistic", only numbered pseudonyms match; invented names have no pattern.
@@ -54,6 +54,8 @@ def look_alikes(style: StyleName, labels: Iterable[str]) -> re.Pattern[str]:
     labels = {*NOUNS, *labels}
     if style == "hash":
         prefixes = "|".join(sorted(set(map(prefix, labels))))
-        return re.compile(rf"(?<!{LETTER})(?:{prefixes})_[a-z2-7]{{10,}}(?:_[a-z2-7]{{4,}})?(?!{LETTER})")
+        return re.compile(
+            rf"(?<!{LETTER})(?:{prefixes})_[a-z2-7]{{10,}}(?:_[a-z2-7]{{4,}})?(?!{LETTER})", re.IGNORECASE
+        )
     nouns = "|".join(sorted(set(map(noun, labels))))
-    return re.compile(rf"(?<!{LETTER})(?:{nouns})\s{{1,8}}[0-9]+[a-z]*(?!{LETTER})")
+    return re.compile(rf"(?<!{LETTER})(?:{nouns})\s{{1,8}}[0-9]+[a-z]*(?!{LETTER})", re.IGNORECASE)

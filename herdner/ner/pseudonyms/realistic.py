@@ -12,6 +12,7 @@ from typing import Any, Literal
 from herdner.base.extras import import_extra
 from herdner.ner.pseudonyms.common_words import CommonWords
 from herdner.ner.pseudonyms.pseudonym_map import MappedName, PseudonymMap
+from herdner.ner.pseudonyms.restoring import ENDINGS
 from herdner.ner.pseudonyms.styles import NumberedStyle
 from herdner.ner.pseudonyms.tokens import TOKEN, TOKEN_OR_SPACE
 
@@ -73,10 +74,11 @@ class Realistic:
         yield from self._numbered.find(text)
         for match in TOKEN.finditer(text):
             word = match[0].lower()
-            if word in self._used:
+            forms = {word, *map(word.removesuffix, ENDINGS)}
+            if not self._used.isdisjoint(forms):
                 yield match.span()
-            elif len(word) >= MIN_LETTERS and word in _listed_words(script_of(word)):
-                self._names.reserved.add(word)
+            elif len(word) >= MIN_LETTERS:
+                self._names.reserved |= forms & _listed_words(script_of(word))
 
     def pseudonym_of(self, label: str, text: str, key: str, form: str, context: str) -> str:
         """Return the pseudonym of a form of a name.

@@ -244,7 +244,8 @@ def _mention_pieces(document: Document) -> list[Piece]:
 def disjoint(text: str, pieces: Iterable[Piece]) -> list[Piece]:
     """Widen pieces until no word touches them (``widen``), and join pieces that then overlap or touch.
 
-    A joined piece has the owner of the identifier in it or, without identifier, of its longest mention or repeat.
+    A joined piece has the owner of the identifier in it or, without identifier, of its longest mention or repeat. Text
+    that looks like a pseudonym is left out if it overlaps another piece, whose pseudonym changes it.
 
     Args:
         text: The text.
@@ -253,8 +254,9 @@ def disjoint(text: str, pieces: Iterable[Piece]) -> list[Piece]:
     Returns:
         Disjoint pieces in the order of the text.
     """
-    widened = sorted(each._replace(start=start, end=end) for each in pieces
-                     for start, end in [widen(text, each.start, each.end)])  # fmt: skip
+    widened = sorted(_without_overlapped(text, [
+        each._replace(start=start, end=end) for each in pieces for start, end in [widen(text, each.start, each.end)]
+    ]))  # fmt: skip
     result: list[Piece] = []
     for piece in widened:
         if not result or piece.start > result[-1].end:
@@ -264,6 +266,18 @@ def disjoint(text: str, pieces: Iterable[Piece]) -> list[Piece]:
         best = min(last, piece, key=_precedence)
         result[-1] = Piece(last.start, max(last.end, piece.end), best.rank, best.owner)
     return result
+
+
+def _without_overlapped(text: str, pieces: list[Piece]) -> list[Piece]:
+    """Return the pieces without those of rank `OTHER` that overlap a piece of another rank."""
+    others = [piece for piece in pieces if piece.rank == OTHER]
+    if not others:
+        return pieces
+    result = [piece for piece in pieces if piece.rank != OTHER]
+    is_taken = bytearray(len(text))
+    for piece in result:
+        is_taken[piece.start : piece.end] = b"\1" * (piece.end - piece.start)
+    return result + [piece for piece in others if not any(is_taken[piece.start : piece.end])]
 
 
 def _precedence(piece: Piece) -> tuple[int, int, int]:
@@ -335,7 +349,7 @@ class _Repeats:
         if not owners:
             return iter(())
         ordered = list(owners.values())
-        found = Restorer({form: str(i) for i, form in enumerate(owners)}).find(text)
+        found = Restorer({form: str(i) for i, form in enumerate(owners)}, is_exact=True).find(text)
         return (Piece(each.start, each.end, REPEAT, ordered[int(each.original)]) for each in found)
 
     def words(self, pieces: Sequence[Piece]) -> tuple[list[Piece], dict[str, tuple[int, list[Owner]]]]:

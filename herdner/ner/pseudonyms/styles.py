@@ -81,13 +81,16 @@ class NumberedStyle:
     def propose_form(self, name: MappedName, form: str) -> Iterator[str]:
         """Yield the pseudonym of the name with a letter or letters appended, such as "Person 12b".
 
+        No such pseudonym ends in "s", which readers of "Person 12s" would take for a plural.
+
         Args:
             name: The name.
             form: Not used.
         """
         n = len(name.forms)
         while True:
-            yield name.pseudonym + letters(n)
+            if not (ending := letters(n)).endswith("s"):
+                yield name.pseudonym + ending
             n += 1
 
 

@@ -23,7 +23,13 @@ ORIGINALS = {
     [
         ("Person 12 met Person 1, not Person 123.", "Bo Lim met Ana Rivera, not Person 123."),
         ("Person 1's and Person 1b-led", "Ana Rivera's and Rivera-led"),
-        ("APerson 1 Person_1 Person 1_ person 1", "APerson 1 Person_1 Person 1_ person 1"),
+        ("APerson 1 Person_1 Person 1_ Person 1x", "APerson 1 Person_1 Person 1_ Person 1x"),
+        ("PERSON 1B, person 1, Person 1B's, EMAIL 2", "Rivera, Ana Rivera, Rivera's, a@b.org"),
+        ("Person 1bs, the PERSON 12S, Place 3es", "Riveras, the Bo LimS, تونسes"),
+        ("PERSON\n1", "Ana\nRivera"),
+        ("per_ABCDEFGHIJ_abcd Per_abcdefghijs", "Y Xs"),
+        ("JOAN MILLER, the Millers, a miller, millers", "Ana Bianchi, the Bianchis, a miller, millers"),
+        ("Joan Millers of Joans", "Ana Bianchis of Anas"),
         ("Person Person 1 1", "Person Ana Rivera 1"),
         ("Person\n  12", "Bo\n  Lim"),
         ("Person" + " " * (MAX_SPACES + 1) + "12", "Person" + " " * (MAX_SPACES + 1) + "12"),
@@ -45,7 +51,8 @@ def test_pseudonyms_are_replaced_at_the_borders_of_tokens(text: str, restored: s
 
 
 PIECES = st.sampled_from(
-    [*ORIGINALS, "Person", " ", "\n", " " * 9, "1", "12", "b", "_", ".", "J.", "ü", "\u0301", "さ", "PER_abc", "x" * 30]
+    [*ORIGINALS, "Person", "PERSON", "miller", "s", "e", "S",
+     " ", "\n", " " * 9, "1", "12", "b", "_", ".", "J.", "ü", "\u0301", "さ", "PER_abc", "x" * 30]
 )  # fmt: skip
 
 
