@@ -103,7 +103,7 @@ def _has_from_text(alternative: Any) -> bool:
 
 
 def _convert(value: object, alternative: Any) -> object:
-    """Convert a value to one type, or raise `ValueError` if that is impossible."""
+    """Convert a value to the type ``alternative``, or raise `ValueError` if that is impossible."""
     if typing.get_origin(alternative) is Literal:
         for allowed in typing.get_args(alternative):
             if value == allowed and type(value) is type(allowed):

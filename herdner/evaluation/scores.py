@@ -100,7 +100,7 @@ class Scores(Tabular):
         return [*labels, *map(_cells, averages)]
 
     def summary(self) -> str:
-        """Return one line with the numbers of documents and tokens, the bootstrap interval and the speed."""
+        """Return one line with the numbers of documents and tokens, the bootstrap interval of F1, and the speed."""
         parts: list[str] = []
         if self.unknown_labels:
             counts = ", ".join(f"{n:,} {label}" for label, n in self.unknown_labels.items())

@@ -96,7 +96,7 @@ class BucketTable:
 
     @classmethod
     def scaled(cls, values: Floats, in_logs: bool) -> tuple[BucketTable, float]:
-        """Scale potentials to a maximum of 1; convert logarithms of small range to potentials.
+        """Scale potentials so that the largest is 1; exponentiate log-potentials if they differ little.
 
         Args:
             values: float64[cells], potentials or their logarithms.

@@ -153,7 +153,7 @@ def check_transition(transition: ArrayLike | None, n_labels: int) -> NDArray[np.
 def gold_tags(
     labels: tuple[str, ...], tags: Sequence[str], document: ScoredDocument, scheme: Scheme | None
 ) -> list[str]:
-    """Convert gold tags to the tag scheme of the labels; raise `ValueError` if a tag is not among the labels."""
+    """Convert gold tags to the tag scheme of the model; raise `ValueError` if the model lacks a converted tag."""
     if isinstance(tags, str):
         raise ValueError(f"tags must be a list of strings, got {tags!r:.80}")
     if len(tags) != len(document.tokens):

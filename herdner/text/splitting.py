@@ -174,7 +174,7 @@ class Splitter:
         return words
 
     def _split_exceptions(self, token: str) -> Mapping[tuple[str, ...], str]:
-        """Return the exceptions that other rules would split into ``token`` and further parts.
+        """Return the tokenizer exceptions whose first part would be ``token`` if the other rules split them.
 
         The keys of the result are the parts, its values the exceptions. spaCy also applies exceptions within a longer
         string.

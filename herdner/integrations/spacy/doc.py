@@ -204,7 +204,7 @@ def set_sentences(doc: Doc, starts: Sequence[int]) -> None:
 
 
 def set_names(doc: Doc, spans: Sequence[DocSpan], name_ids: Sequence[int | None], has_group: bool = True) -> None:
-    """Write the `name_id` of each span, and the group of all spans with names, into a ``Doc``, as `set_entities` does.
+    """Write into a ``Doc`` the `name_id` of each span and, if ``has_group``, a span group of these spans.
 
     Args:
         doc: The ``Doc`` to change.

@@ -77,7 +77,7 @@ class Finder:
     def span_evidence(
         self, document: Document, own_tokens: bool, spans: Sequence[Span] | None = ()
     ) -> Iterator[SpanEvidence]:
-        """Yield the evidence of known names in text order.
+        """Yield, in text order, the evidence that known names give for labels of spans.
 
         If matches overlap, only the match with the highest precedence counts (`disjoint_spans`).
 

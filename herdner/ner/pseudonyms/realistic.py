@@ -54,7 +54,7 @@ class Realistic:
     def __init__(
         self, names: PseudonymMap, labels: Iterable[str] = (), common_words: CommonWords | None = None, seed: int = 0
     ) -> None:
-        """Store the arguments, and collect the invented words of the map."""
+        """Store the arguments, and collect the invented words that the pseudonym map already contains."""
         import_extra("faker", "realistic pseudonyms need Faker")
         self._names = names
         self._numbered = NumberedStyle(names, labels)

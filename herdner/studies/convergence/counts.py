@@ -168,7 +168,8 @@ def count_visits(
         )
     if not is_random and sharing is not None and sharing.kind == "random-bins":
         raise ValueError(
-            "samples can be grouped by random bins only if the plan uses random bins; pass another `sharing`"
+            "`sharing` groups samples by random bins, but the plan of the sampler has no random bins; pass the `sharing`"
+            " of the plan, or omit it"
         )
     if (compiled.sizes != 2).any():
         focus = focus_of_recorded(compiled, plan, sharing or own or blanket_sharing(), focus_of)

@@ -106,7 +106,7 @@ def _extract_text(page: str, tokens: Any) -> tuple[str, list[SourceRun]]:
 
 
 def html_text(page: str) -> str:
-    """Return the visible text of HTML that another library generated, without a source map.
+    """Return the visible text of HTML that another library generated. The text has no source map.
 
     Python's parser suffices for such pages. Paragraphs and white space are the same as in `read_html`.
 
