@@ -168,8 +168,7 @@ def count_visits(
         )
     if not is_random and sharing is not None and sharing.kind == "random-bins":
         raise ValueError(
-            "`sharing` groups samples by random bins, but the plan of the sampler has no random bins; pass the `sharing`"
-            " of the plan, or omit it"
+            "`sharing` groups samples by random bins, but the plan of the sampler has no random bins; omit `sharing`"
         )
     if (compiled.sizes != 2).any():
         focus = focus_of_recorded(compiled, plan, sharing or own or blanket_sharing(), focus_of)
