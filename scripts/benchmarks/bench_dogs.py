@@ -2,8 +2,8 @@
 
     python scripts/benchmarks/bench_dogs.py [--repeats 15] [--json] [--quick]
 
-Times are the best of several runs. The table also shows them scaled to a machine on which one libm exp takes 6 ns, to
-which the targets refer. ``--quick`` only tests that everything runs.
+Each time is the shortest of several runs. The table also shows each time scaled to a machine on which one call of
+libm's `exp` takes 6 ns; the targets refer to such a machine. ``--quick`` only tests that the script runs.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ REFERENCE_EXP = 6.0  # nanoseconds of one libm exp on the machine that the targe
 
 
 def random_ising(side: int, seed: int = 0) -> FactorGraph:
-    """Return the grids of DoGS17 Sec. 5.1 and 5.2: fields 0 or 1, couplings uniform in [0, 0.25]."""
+    """Return a random Ising grid as in DoGS17 Sec. 5.1 and 5.2: fields 0 or 1, couplings uniform in [0, 0.25]."""
     rng = np.random.default_rng(seed)
     couplings = [rng.uniform(0, 0.25, (side - 1, side)), rng.uniform(0, 0.25, (side, side - 1))]
     return herdner.ising(couplings, rng.integers(0, 2, (side, side)).astype(float))
 
 
 def million(side: int) -> dict[str, Callable[[], object]]:
-    """Measure Sec. 5.2: bounds on influences, a certificate of two systematic sweeps, and an equally good scan."""
+    """Return functions that compute the influences, the certificate and the scan of DoGS17 Sec. 5.2."""
     graph = herdner.compile_tables(random_ising(side))
     influence, first = binary_pairwise_bound(graph), {0: 1.0}
     n_steps = 2 * side * side
@@ -58,7 +58,7 @@ def million(side: int) -> dict[str, Callable[[], object]]:
 
 
 def field_aspect() -> Callable[[], object]:
-    """Measure Sec. 5.5: a Potts grid of 20 x 31 patches, coupling 0.48, the 8 x 12 patches in its middle, one sweep."""
+    """Return a function that optimises a scan as in DoGS17 Sec. 5.5: 8 x 12 target patches of a 20 x 31 Potts grid."""
     n_labels, patches = 13, np.arange(620).reshape(20, 31)
     graph = herdner.potts(0.48, np.random.default_rng(0).normal(size=(20, 31, n_labels)))
     middle = unit_importance(620, patches[6:14, 9:21].ravel().tolist())
@@ -81,7 +81,7 @@ def rows(side: int, repeats: int) -> list[Row]:
     runs["aspect"] = field_aspect()
     best = best_times(runs, repeats)
     slower = REFERENCE_EXP / calibration()
-    found = [
+    lines = [
         Row("million", f"{side} x {side}: {name}", value=best[name] * slower, unit="s",
             target=0.5 if name.startswith("all") else None, wanted="at most", setup_seconds=best[name])
         for name in parts
@@ -89,16 +89,16 @@ def rows(side: int, repeats: int) -> list[Row]:
     for name, what in (("one", "one variable matters"), ("all", "all matter")):
         ns = 1e9 * best[name] / len(order)
         target = 300.0 if name == "one" else None
-        found.append(Row("step", f"Algorithm 2, 40 x 40, {what}", ns, value=ns * slower, unit="ns a step",
+        lines.append(Row("step", f"Algorithm 2, 40 x 40, {what}", ns, value=ns * slower, unit="ns a step",
                          target=target, wanted="at most"))  # fmt: skip
     seconds = best["aspect"]
-    found.append(Row("aspect", "scan selection, 12 x 8 of 31 x 20", value=1e3 * seconds * slower, unit="ms",
+    lines.append(Row("aspect", "scan selection, 12 x 8 of 31 x 20", value=1e3 * seconds * slower, unit="ms",
                      target=2.0, wanted="at most", setup_seconds=seconds))  # fmt: skip
-    return found
+    return lines
 
 
 def main(repeats: Repeats = 15, quick: Quick = False, as_json: AsJson = False) -> None:
-    """Measure the certification and optimisation of scans, at the sizes of Mitliagkas and Mackey 2017."""
+    """Measure the speed of certifying and optimising scans, at the sizes of Mitliagkas and Mackey 2017."""
     note = f"; values are for one of {REFERENCE_EXP:g} ns"
     report({"all": lambda: rows(60 if quick else 1000, 1 if quick else repeats)}, quick, as_json, note)
 

@@ -1,8 +1,8 @@
-"""Speed of the loops of the Gibbs family: rows for `bench_kernels.py`.
+"""Speed of the compiled loops of the Gibbs family: rows for `bench_kernels.py`.
 
-The time of an update excludes set-up (including the compilation of the graph), which is measured separately. It is
-measured without a record and with the default record, against the peers of `gibbs_peers.py` on the same grid or in
-units of one libm exp.
+The time of an update excludes set-up and compilation of the graph, which are measured separately. The time of an update
+is measured without a record and with the default record. It is compared with the loops of `gibbs_peers.py` on the same
+grid, or stated in units of one call of libm's `exp`.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ SEED = 7
 
 @dataclass(frozen=True)
 class Effort:
-    """Amount of work: updates and least sweeps of a timed run, number of runs, and divisor of graph sizes."""
+    """Amount of work: updates and minimum sweeps of a timed run, number of runs, and divisor of graph sizes."""
 
     updates: int = 100_000_000
     sweeps: int = 40
@@ -48,7 +48,7 @@ class Effort:
 
 @dataclass(frozen=True)
 class Measured:
-    """Nanoseconds per update of herdner, without and with the default record, and of the peers; seconds of set-up."""
+    """Nanoseconds per update of herdner without and with the default record, those of peers, and seconds of set-up."""
 
     bare: dict[str, float]
     recorded: dict[str, float]
@@ -71,7 +71,7 @@ class Measured:
 def measured(
     cases: Mapping[str, tuple[Gibbs, FactorGraph]], effort: Effort, peers: Mapping[str, Loop] | None = None
 ) -> Measured:
-    """Measure all cases and peers in turn."""
+    """Measure all cases, which are plans with graphs, and all peers in turn."""
     peers = peers or {}
     loops = dict(peers)
     for name, (plan, graph) in cases.items():
@@ -123,7 +123,7 @@ def grid_rows(effort: Effort) -> list[Row]:
 
 
 def grid_peers(field: np.ndarray) -> dict[str, Any]:
-    """Return the implementations that users write, for this grid."""
+    """Return loops in numba and NumPy that sample a grid with these fields."""
     from gibbs_peers import Checkerboard, Raster
 
     rng = np.random.default_rng(SEED)
@@ -135,7 +135,7 @@ def grid_peers(field: np.ndarray) -> dict[str, Any]:
 
 
 def check_grid(sweeps: int) -> None:
-    """Raise an error unless the marginals of herdner and of the peers are exact."""
+    """Raise an error unless herdner and the peers estimate the exact marginals of a small grid within a tolerance."""
     field = _field(4, 4)
     graph = ising(COUPLING, field)
     exact = make_backend("exact").infer(graph).marginals
@@ -156,7 +156,7 @@ def check_grid(sweeps: int) -> None:
 
 
 def csr_rows(effort: Effort) -> list[Row]:
-    """Return rows for Boltzmann machines of 10,000 variables with random neighbours, and with four each."""
+    """Return rows for Boltzmann machines of 10,000 variables: with random degrees, and with at most four neighbours."""
     n, rng = 10_000 // effort.smaller, np.random.default_rng(SEED)
     graphs = {"random graph": random_machine(n, rng), "4-regular graph": regular_machine(n, rng)}
     plans = {"Gibbs": (plain_gibbs(), 2.0), "circular DHG(16)": (circular_dhg(), 2.7)}
@@ -167,7 +167,7 @@ def csr_rows(effort: Effort) -> list[Row]:
 
 
 def skip_rows(effort: Effort) -> list[Row]:
-    """Return rows for a document of 2,000 tokens with 9 tags, a tenth of them linked to others."""
+    """Return rows for a skip chain of 2,000 tokens with 9 tags, in which a tenth of the tokens have links."""
     graph = skip_chain(2000 // effort.smaller, np.random.default_rng(SEED))
     cases = {
         "skip chain, Gibbs": (plain_gibbs(), 6.5),
@@ -214,13 +214,13 @@ def _field(rows: int, columns: int) -> np.ndarray:
 
 
 def random_machine(n: int, rng: np.random.Generator, coupling: float | None = None) -> FactorGraph:
-    """Return a machine of 2 n random pairs, 4 neighbours on average; by default each pair has its own weight."""
+    """Return a Boltzmann machine of 2 n random pairs. By default, each pair has its own random weight."""
     pairs = np.sort(rng.integers(0, n, (2 * n, 2)), axis=1)
     return _machine(n, pairs[pairs[:, 0] != pairs[:, 1]], rng, coupling)
 
 
 def regular_machine(n: int, rng: np.random.Generator) -> FactorGraph:
-    """Return a machine of two random cycles through all variables: at most 4 neighbours each."""
+    """Return a Boltzmann machine of two random cycles through all variables: each has at most 4 neighbours."""
     cycles = [rng.permutation(n), rng.permutation(n)]
     return _machine(n, np.concatenate([np.stack([c, np.roll(c, 1)], axis=1) for c in cycles]), rng)
 
@@ -232,7 +232,7 @@ def _machine(n: int, pairs: np.ndarray, rng: np.random.Generator, coupling: floa
 
 
 def skip_chain(n: int, rng: np.random.Generator) -> FactorGraph:
-    """Return a chain; a tenth of its tokens are names of four occurrences each, linked in pairs."""
+    """Return a skip chain in which a tenth of the tokens are names. Each name occurs four times, linked in pairs."""
     nodes = np.arange(n, dtype=np.int32)
     occurrences = rng.choice(nodes, (n // 40, 4), replace=False)
     first, second = np.triu_indices(4, 1)

@@ -1,9 +1,9 @@
-"""Measure ``herdner tag --jobs``: CPU time and elapsed time of reading, tagging and writing with several threads.
+"""CPU time and elapsed time of reading, tagging and writing with several threads, as in ``herdner tag --jobs``.
 
     python scripts/benchmarks/bench_jobs.py --corpus FILE:FORMAT --repeats 5
 
-The documents are read from JSON lines and written as JSON lines, as the command does. Runs are interleaved, and the
-shortest of each counts.
+The script reads and writes documents as JSON lines, as ``herdner tag`` does. Runs with different numbers of threads are
+interleaved, and the table shows the shortest run of each.
 """
 
 from __future__ import annotations
@@ -26,25 +26,25 @@ from herdner.text.document import Document, Failure
 
 
 def seconds() -> tuple[float, float]:
-    """Return the elapsed time, and the CPU time of this process."""
+    """Return the elapsed time and the CPU time of this process, in seconds."""
     return time.perf_counter(), time.process_time()
 
 
 def documents_of(results: Iterable[Document | Failure]) -> Iterator[Document]:
-    """Yield the documents of a stream of results without failures."""
+    """Yield the documents of a stream of results that contains no failures."""
     for result in results:
         assert isinstance(result, Document)
         yield result
 
 
 def main(
-    corpus: Annotated[str, typer.Option(help="FILE:FORMAT.")],
+    corpus: Annotated[str, typer.Option(help="Corpus of the texts, as FILE:FORMAT.")],
     model: Annotated[str, typer.Option(help="Name or file of the model.")] = "en",
     jobs: Annotated[int, typer.Option(help="Number of threads.")] = 2,
-    copies: Annotated[int, typer.Option(help="Copies of the corpus, so that the run is long.")] = 10,
+    copies: Annotated[int, typer.Option(help="Number of copies of the corpus in a run.")] = 10,
     repeats: Annotated[int, typer.Option(min=1)] = 3,
 ) -> None:
-    """Print one table row for each backend, length of documents, and number of threads."""
+    """Print a table with a row for each backend, length of documents and number of threads."""
     tagger = herdner.load(model)
     whole = [document.text for document in read(corpus) if document.text.strip()]
     lines = [line for text in whole for line in text.splitlines() if line.strip()]

@@ -1,12 +1,12 @@
-"""Speed of the compiled loops, against implementations that users write and in units of one libm exp, within one run.
+"""Speed of the compiled loops, compared with loops in numba and NumPy, or in units of one call of libm's `exp`.
 
     python scripts/benchmarks/bench_kernels.py [--only grid] [--only csr] [--json] [--quick]
 
 Groups: ``memory``, ``chain`` (Viterbi and forward-backward against python-crfsuite), ``grid`` (Gibbs and herded Gibbs
 against numba and numpy), ``csr`` (binary graphs without order), ``skip`` (chains with links, 9 tags), ``scaling``,
-``count`` (joint states of small graphs) and ``denoise`` (a picture, from file to file). One core, best of several
-interleaved runs. Ratios are comparable between machines, times are not. ``--quick`` only tests that everything runs.
-The peers need numba: pip install '.[dev]'.
+``count`` (joint states of small graphs) and ``denoise`` (a picture, from file to file). Everything runs on one core;
+each time is the shortest of several interleaved runs. Ratios are comparable between machines, times are not.
+``--quick`` only tests that the script runs. The loops for comparison need numba: pip install '.[dev]'.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ GROUPS: dict[str, Callable[[Effort], list[Row]]] = {
 
 
 def main(only: Only = None, repeats: Repeats = 7, quick: Quick = False, as_json: AsJson = False) -> None:
-    """Measure the compiled loops, against implementations that users write and in units of one libm exp."""
+    """Measure the compiled loops, compared with loops in numba and NumPy, or in units of one libm exp."""
     chosen = chosen_groups(list(GROUPS), only)
     if "grid" in chosen and find_spec("numba") is None:
-        raise SystemExit("the peers of the group grid need numba: pip install '.[dev]', or choose others by --only")
+        raise SystemExit("the group grid needs numba: pip install '.[dev]', or select other groups by --only")
     effort = Effort(200_000, 4, 1, 20) if quick else Effort(repeats=repeats)
     report({name: partial(GROUPS[name], effort) for name in chosen}, quick, as_json)
 

@@ -1,9 +1,10 @@
-"""Time and peak memory of one long document, and of a stream of many texts.
+"""Time and peak memory of tagging one long document, and of tagging a stream of many texts.
 
     python scripts/benchmarks/bench_long.py --corpus ../shared/data/ner/conll2003/eng.testa:conll2003
 
-The document repeats the corpus, so that each name occurs in it many times. The stream consists of the corpus's texts,
-tagged by `Tagger.pipe` in one thread. Each measurement runs in its own process, whose total memory counts.
+The long document repeats the texts of the corpus, so each name occurs many times. The stream consists of the texts of
+the corpus, tagged by `Tagger.pipe` in one thread. Each measurement runs in its own process, and the memory is the total
+peak memory of this process.
 """
 
 from __future__ import annotations
@@ -28,18 +29,18 @@ def texts_of(corpus: str) -> list[str]:
 
 
 def one_document(model: str, corpus: str, tokens: int) -> dict[str, float]:
-    """Tag a text of at least so many tokens, with links."""
+    """Tag one text of at least ``tokens`` tokens with links, and return the measurements by name."""
     tagger, texts = herdner.load(model), texts_of(corpus)
     length = sum(Tokenizer()(text).n_tokens for text in texts)
     text = "\n\n".join(islice(cycle(texts), -(-tokens * len(texts) // length)))
     began = time.perf_counter()
-    found = tagger.tag(text)
+    document = tagger.tag(text)
     seconds = time.perf_counter() - began
-    return {"tokens": found.n_tokens, "seconds": seconds}
+    return {"tokens": document.n_tokens, "seconds": seconds}
 
 
 def stream(model: str, corpus: str, megabytes: int) -> dict[str, float]:
-    """Tag texts of at least so many megabytes."""
+    """Tag texts of at least ``megabytes`` megabytes in total, and return the measurements by name."""
     tagger, texts = herdner.load(model), texts_of(corpus)
     rounds = -(-megabytes * 1_000_000 // sum(len(text.encode()) for text in texts))
     began = time.perf_counter()
@@ -48,7 +49,7 @@ def stream(model: str, corpus: str, megabytes: int) -> dict[str, float]:
 
 
 def measured(run: Callable[[str, str, int], dict[str, float]], *arguments: str | int) -> dict[str, float]:
-    """Return the result of a function in a new process, and its peak memory in megabytes (10^6 bytes)."""
+    """Run a function in a new process, and add the peak memory in megabytes (10^6 bytes) to its result."""
     with multiprocessing.get_context("spawn").Pool(1) as pool:
         return pool.apply(_with_memory, (run, arguments))
 
@@ -58,19 +59,19 @@ def _with_memory(run: Callable[..., dict[str, float]], arguments: tuple[str | in
 
 
 def main(
-    corpus: Annotated[str, typer.Option(help="FILE:FORMAT.")],
+    corpus: Annotated[str, typer.Option(help="Corpus of the texts, as FILE:FORMAT.")],
     model: Annotated[str, typer.Option(help="Name or file of the model.")] = "en",
-    tokens: Annotated[int, typer.Option(min=1, help="Of the document.")] = 1_000_000,
-    megabytes: Annotated[int, typer.Option(min=1, help="Of the stream.")] = 20,
+    tokens: Annotated[int, typer.Option(min=1, help="Minimum number of tokens of the long document.")] = 1_000_000,
+    megabytes: Annotated[int, typer.Option(min=1, help="Minimum size of the stream, in megabytes.")] = 20,
     as_json: AsJson = False,
 ) -> None:
-    """Measure one document of many tokens, and a stream of many texts."""
+    """Measure the tagging of one document of many tokens, and of a stream of many texts."""
 
-    def rows(what: str, found: dict[str, float]) -> list[Row]:
-        ns = 1e9 * found["seconds"] / found["tokens"]
+    def rows(what: str, measurements: dict[str, float]) -> list[Row]:
+        ns = 1e9 * measurements["seconds"] / measurements["tokens"]
         return [
-            Row("long", what, ns, value=found["seconds"], unit=f"s, {found['tokens']:,} tokens"),
-            Row("long", f"{what}, memory", value=found["megabytes"], unit="MB"),
+            Row("long", what, ns, value=measurements["seconds"], unit=f"s, {measurements['tokens']:,} tokens"),
+            Row("long", f"{what}, memory", value=measurements["megabytes"], unit="MB"),
         ]
 
     groups = {

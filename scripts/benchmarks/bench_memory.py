@@ -2,7 +2,7 @@
 
     python scripts/benchmarks/bench_memory.py [VARIABLES]
 
-It prints megabytes (10^6 bytes), including those of Python itself.
+The script prints the megabytes (10^6 bytes) of the process, including those of Python itself.
 """
 
 from __future__ import annotations
@@ -23,16 +23,17 @@ VARIABLES = 10_000_000
 
 
 def peak_megabytes(n_variables: int) -> float:
-    """Return the peak memory of a new process.
+    """Return the peak memory, in megabytes, of a new process that samples a grid.
 
-    The system includes the present memory of this process, so call it before large arrays are allocated.
+    The operating system counts the present memory of the calling process too, so call this function before large arrays
+    are allocated.
     """
     command = [sys.executable, __file__, str(n_variables)]
     return float(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
 
 
 def megabytes_taken() -> float:
-    """Return the peak memory of this process so far."""
+    """Return the peak memory of this process so far, in megabytes."""
     unit = 1 if sys.platform == "darwin" else 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 1e6
 
@@ -48,6 +49,8 @@ def main(n_variables: int) -> None:
 
 if __name__ == "__main__":
     # Not typer, whose own memory would count.
-    parser = argparse.ArgumentParser(description="Prints the megabytes that herded Gibbs sampling of a grid takes.")
-    parser.add_argument("variables", type=int, nargs="?", default=VARIABLES, help="How many; 10 million by default.")
+    parser = argparse.ArgumentParser(description="Print the peak memory of herded Gibbs sampling of a grid.")
+    parser.add_argument(
+        "variables", type=int, nargs="?", default=VARIABLES, help="number of variables [default: 10 million]"
+    )
     main(parser.parse_args().variables)

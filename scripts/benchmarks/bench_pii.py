@@ -3,9 +3,10 @@
     python scripts/benchmarks/bench_pii.py ../shared/data/pii/synth_dataset_v2.json
     python scripts/benchmarks/bench_pii.py ../shared/data/pii/synth_dataset_v2.json --presidio PYTHON
 
-A value counts as found if predicted ranges of its class cover all its letters and digits; "covered" accepts ranges of
-any class, which is what pseudonymisation needs. Precision is the share of predicted ranges of a class that overlap a
-value of the class. PYTHON is an interpreter with presidio-analyzer and en_core_web_sm, perhaps of another environment.
+An annotated value counts as found if predicted ranges of its class cover all its letters and digits. The column
+"covered" also accepts ranges of other classes, because pseudonymisation only needs a replaced value. Precision is the
+share of predicted ranges of a class that overlap an annotated value of the class. PYTHON is a Python interpreter,
+perhaps of another environment, with presidio-analyzer and en_core_web_sm.
 """
 
 from __future__ import annotations
@@ -77,7 +78,7 @@ def find_by_presidio(texts: Sequence[str], python: str) -> list[list[Range]]:
 
 
 def is_covered(text: str, value: Range, ranges: Iterable[Range]) -> bool:
-    """Return whether ranges contain all letters and digits of a value."""
+    """Return True if the ranges together contain all letters and digits of an annotated value."""
     ranges = list(ranges)
     return all(
         any(each.start <= i < each.end for each in ranges) for i in range(value.start, value.end) if text[i].isalnum()
@@ -106,7 +107,9 @@ def print_table(name: str, texts: Sequence[str], gold: Sequence[list[Range]], fo
 def main() -> None:
     parser = argparse.ArgumentParser(description="Measure recall of personal data.")
     parser.add_argument("corpus", type=Path)
-    parser.add_argument("--presidio", metavar="PYTHON", help="interpreter with presidio-analyzer and en_core_web_sm")
+    parser.add_argument(
+        "--presidio", metavar="PYTHON", help="interpreter that has presidio-analyzer and en_core_web_sm"
+    )
     arguments = parser.parse_args()
     records = json.loads(arguments.corpus.read_text(encoding="utf-8"))
     texts = [record["full_text"] for record in records]

@@ -1,11 +1,11 @@
-r"""Links in another task than names: part-of-speech tags of documents, by `herdner.CRF` with and without links.
+r"""Accuracy of part-of-speech tags by `herdner.CRF` with links between repeated words, and without links.
 
     python scripts/benchmarks/bench_sequence_links.py ../shared/data/ner/gum [--folds 4]
 
-The corpus is a folder of CoNLL-U files, one document each (GUM: https://github.com/amir-zeldes/gum). A sequence is a
-document. Links join each word of at least four letters with its previous occurrence in the document. The table shows
-the accuracy by cross-validation over documents, and the difference with its 95 % interval by a bootstrap over
-documents.
+The corpus is a folder of CoNLL-U files, each of which is a document and a sequence (GUM:
+https://github.com/amir-zeldes/gum). Links join each word of at least four letters with its previous occurrence in the
+document. The table shows the accuracy without and with links by cross-validation over documents, and the gain with its
+95 % interval by a bootstrap over documents.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def features(words: Sequence[str]) -> list[dict[str, Any]]:
 
 
 def repeated_words(words: Sequence[str]) -> list[tuple[int, int]]:
-    """Return the position of each long word with that of its previous occurrence."""
+    """Return pairs of word indices: each word of at least four letters with its previous occurrence."""
     last: dict[str, int] = {}
     pairs: list[tuple[int, int]] = []
     for t, word in enumerate(words):
@@ -55,7 +55,7 @@ def repeated_words(words: Sequence[str]) -> list[tuple[int, int]]:
 
 
 def main(folder: Annotated[Path, typer.Argument(help="folder of CoNLL-U files")], folds: int = 4) -> None:
-    """Print the accuracy without and with links."""
+    """Print a table with the accuracy without and with links."""
     documents = [read(path) for path in sorted(folder.glob("*.conllu"))]
     texts, gold = [words for words, _ in documents], [tags for _, tags in documents]
     fold = np.random.default_rng(0).permutation(len(texts)) % folds

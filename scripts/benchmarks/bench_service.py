@@ -1,7 +1,7 @@
-"""Measure the seconds of each backend that `herdner serve` uses to estimate the cost of requests.
+"""Seconds of each backend, from which `herdner serve` estimates the cost of requests.
 
-``python scripts/benchmarks/bench_service.py`` prints a row for each backend: processor seconds for a text of 10,000
-characters that consists of linked names, and the estimate in ``herdner.integrations.serve.costs``.
+``python scripts/benchmarks/bench_service.py`` prints a row for each backend: the processor seconds for a text of 10,000
+characters that consists of linked names, and the seconds that are assumed in ``herdner.integrations.serve.costs``.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ TEXTS = ("Ada Lovelace met Bob Babbage in Rome. " * 264)[:10_000], ("Kenya " * 1
 
 
 def measure(tagger: herdner.Tagger, backend: str) -> float:
-    """Return the processor seconds of the slower text; 0 if the backend refuses both.
+    """Return the processor seconds of the slower of two texts, or 0 if the backend refuses both texts.
 
     Args:
         tagger: The tagger.
@@ -34,7 +34,7 @@ def measure(tagger: herdner.Tagger, backend: str) -> float:
 
 
 def main() -> None:
-    """Print the table."""
+    """Print a table with the measured and the assumed seconds of each backend."""
     tagger = herdner.load("en")
     tagger.tag(TEXTS[0][:100])
     print(f"{'backend':<20}{'measured':>10}{'estimate':>10}")

@@ -1,9 +1,9 @@
-"""Processor time of the start of commands, beside the start of Python.
+"""Processor time of the start of herdner's commands, compared with the start of Python.
 
     python scripts/benchmarks/bench_start.py [--repeats 7] [--json]
 
-Seconds of processor time (user and system) of whole processes, the least of several interleaved runs. The first run of
-each, which may write bytecode, does not count.
+The table shows the processor time (user and system) of whole processes: the shortest of several interleaved runs of
+each command. The first run of each command, which may write bytecode, is excluded.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ TARGETS = {"herdner tag, one line": 0.8}  # seconds
 
 
 def cpu_seconds(arguments: list[str], folder: Path) -> float:
-    """Return the processor time of one process, which may fail."""
+    """Return the processor time of one process in seconds, even if the process fails."""
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     quiet = subprocess.DEVNULL
     before = os.times()
@@ -42,7 +42,7 @@ def cpu_seconds(arguments: list[str], folder: Path) -> float:
 
 
 def start_rows(repeats: int) -> list[Row]:
-    """Return a row for each command."""
+    """Return a row with the processor time of each command."""
     with tempfile.TemporaryDirectory() as folder:
         Path(folder, "line.txt").write_text(LINE, encoding="utf-8")
         runs = [[cpu_seconds(each, Path(folder)) for each in COMMANDS.values()] for _ in range(repeats + 1)][1:]
@@ -54,7 +54,7 @@ def start_rows(repeats: int) -> list[Row]:
 
 
 def main(repeats: Repeats = 7, as_json: AsJson = False) -> None:
-    """Measure the processor time of the start of commands."""
+    """Measure the processor time of the start of herdner's commands."""
     report({"start": lambda: start_rows(repeats)}, False, as_json)
 
 

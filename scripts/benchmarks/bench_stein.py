@@ -1,10 +1,10 @@
-"""Speed and quality of the Stein samplers, within one run and one process.
+"""Speed and quality of the Stein samplers, all measured in one process.
 
     python scripts/benchmarks/bench_stein.py [--only toy] [--json] [--quick]
 
-Groups: ``toy`` (MMD^2 against seconds on the mixture of 11 Gaussians), ``iteration`` (an SVGD iteration against plain
-NumPy with an N x N x d array) and ``line`` (an inner step of FWSS against the number of particles). Set
-OMP_NUM_THREADS=1 for one core. scripts/papers/fwss_neural.py measures times on real data.
+Groups: ``toy`` (MMD^2 against seconds on the mixture of 11 Gaussians), ``iteration`` (time of an SVGD iteration,
+compared with plain NumPy and an N x N x d array) and ``line`` (time of an inner step of FWSS by the number of
+particles). Set OMP_NUM_THREADS=1 for one core. scripts/papers/fwss_neural.py measures times on real data.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ LMO = Adam(0.2, final=0.02)
 
 
 def toy_rows(quick: bool) -> list[Row]:
-    """Return rows for each method at its own sizes; the goal is SVGD with 200 particles and its best schedule."""
+    """Return rows with MMD^2 and seconds of each method, and their comparison with SVGD with 200 particles."""
     target, seeds = eleven_gaussians(), (0,) if quick else (0, 1, 2)
     assert target.kernel_mean is not None
     rows, best = [], {}
@@ -74,7 +74,7 @@ def _toy_runs(target: Target, quick: bool) -> dict[str, Callable[[int], Points]]
 
 
 def _with_cache(target: Target, run: Callable[..., Points], step: str, seed: int) -> Points:
-    """Start from 100 particles of a short SVGD run, whose time counts."""
+    """Run a method from 100 particles of a short SVGD run. The seconds of the result include the SVGD run."""
     cache = svgd(target, 100, n_iterations=100, bandwidth=H, optimiser=Adam(0.1, final=0.01), seed=seed)
     began = time.perf_counter()
     points = run(target, 100, cache=cache, step=step, bandwidth=H, optimiser=Adam(0.05, final=0.005), seed=seed)
@@ -82,7 +82,7 @@ def _with_cache(target: Target, run: Callable[..., Points], step: str, seed: int
 
 
 def iteration_rows(quick: bool) -> list[Row]:
-    """Return rows for the direction of SVGD for N particles in d dimensions."""
+    """Return rows with the time of SVGD's update direction, for several numbers of particles and dimensions."""
     rows = []
     for n, d in ((200, 2), (200, 56), (100, 953)):
         rng = np.random.default_rng(0)
@@ -106,14 +106,14 @@ def iteration_rows(quick: bool) -> list[Row]:
 
 
 def plain_direction(x: np.ndarray, scores: np.ndarray, h: float) -> np.ndarray:
-    """Compute the direction in the usual way, from an array of all differences."""
+    """Return SVGD's update direction by plain NumPy, from an array [N, N, d] of all differences of particles."""
     differences = x[:, None] - x[None]
     k = np.exp(-(differences**2).sum(axis=2) / (2 * h**2))
     return (k @ scores + (k[:, :, None] * differences).sum(axis=1) / h**2) / len(x)
 
 
 def line_rows(quick: bool) -> list[Row]:
-    """Return the seconds of an inner step against N: the linearity, and both ends."""
+    """Return rows with the time of an inner step of FWSS at several numbers of particles, and its linearity."""
     rows = []
     for d in (2, 56):
         sizes = np.array([500, 1000, 2000, 3000, 4000, 5000])

@@ -1,4 +1,4 @@
-"""Speed of counting joint states of small graphs and of denoising pictures: rows for `bench_kernels.py`."""
+"""Speed of counting the joint states of small graphs and of denoising pictures: rows for `bench_kernels.py`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SWEEPS, COUPLING = 30, 0.7
 
 
 def count_rows(repeats: int, smaller: int) -> list[Row]:
-    """Return rows for 2^24 samples of a ring and of a complete graph, with the histogram of joint states."""
+    """Return the time of 2^24 samples of a ring and of a full graph of 8 variables, with counts of joint states."""
     rng = np.random.default_rng(7)
     around = [[i, (i + 1) % 8] for i in range(8)]
     ring = boltzmann(rng.uniform(0.0, 1.0, 8), rng.uniform(0.0, 1.0, 8), (-1, 1), edges=around)
@@ -44,7 +44,7 @@ def count_rows(repeats: int, smaller: int) -> list[Row]:
 
 
 def denoise_rows(repeats: int, smaller: int) -> list[Row]:
-    """Return rows for a picture of 1024 x 1024 pixels, 30 sweeps of HG-shared: the whole command, and each update."""
+    """Return the time of the command that denoises 1024 x 1024 pixels by 30 sweeps, and the time of an update."""
     from PIL import Image
 
     side, rng = 1024 // smaller, np.random.default_rng(7)

@@ -1,10 +1,11 @@
-"""F1 after learning from suggested documents, beside random documents.
+"""F1 after training on suggested documents, compared with training on random documents.
 
     python scripts/benchmarks/bench_suggest.py eng.train:conll2003 --test eng.testa:conll2003 --seeds 5
 
-For each seed a model is learned from ``--start`` random documents of the pool, and it suggests ``--documents`` more.
-Models learned from both are scored on the test documents, beside models with equally many random documents, and with
-random documents of equally many tokens (suggested documents are longer than average).
+For each seed, a model is trained on ``--start`` random documents of the pool, and suggests ``--documents`` more
+documents. A new model is trained on the random and the suggested documents, and scored on the test documents. Two other
+models are trained on the same number of random documents, and on random documents with the same number of tokens
+(suggested documents are longer than average).
 """
 
 from __future__ import annotations
@@ -24,18 +25,18 @@ from herdner.ner import suggesting
 
 
 def learned(documents: Sequence[Document], iterations: int) -> Tagger:
-    """Train the chain alone, without word lists, to measure the value of the documents."""
+    """Return a tagger trained on documents, without links and word lists."""
     return Tagger(templates=(linear_chain_template(),), max_iterations=iterations).fit(documents)
 
 
 def until(documents: Sequence[Document], tokens: int) -> list[Document]:
-    """Return the first documents that have as many tokens together."""
+    """Return the first documents that together have at least ``tokens`` tokens."""
     ends = np.cumsum([document.n_tokens for document in documents])
     return list(documents[: int(np.searchsorted(ends, tokens)) + 1])
 
 
 def choices(start: Sequence[Document], rest: Sequence[Document], n: int, iterations: int) -> dict[str, list[Document]]:
-    """Return the documents to annotate next, by the name of the selection method."""
+    """Return the documents that each selection method adds to the training documents, by the name of the method."""
     tagger = learned(start, iterations)
     annotated = {document.id: document for document in rest}
     bare = [document.without_annotation() for document in rest]
@@ -50,13 +51,13 @@ def choices(start: Sequence[Document], rest: Sequence[Document], n: int, iterati
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("pool", help="FILE:FORMAT to choose from")
-    parser.add_argument("--test", help="FILE:FORMAT to score on [default: a third of the pool]")
+    parser.add_argument("pool", help="pool of annotated documents, as FILE:FORMAT")
+    parser.add_argument("--test", help="test documents, as FILE:FORMAT [default: a third of the pool]")
     parser.add_argument("--start", type=int, default=20)
     parser.add_argument("--documents", type=int, default=20)
     parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--most", type=int, default=400, help="documents of the pool, drawn at random")
-    parser.add_argument("--most-test", type=int, default=100, help="test documents, drawn at random")
+    parser.add_argument("--most", type=int, default=400, help="number of documents of the pool, drawn at random")
+    parser.add_argument("--most-test", type=int, default=100, help="number of test documents, drawn at random")
     parser.add_argument("--iterations", type=int, default=40)
     options = parser.parse_args()
     rng = np.random.default_rng(0)

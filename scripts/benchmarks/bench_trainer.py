@@ -1,12 +1,13 @@
-"""Speed of training a chain, as ratios to CRFsuite within one run, with the same features and objective.
+"""Speed of training a chain, compared with CRFsuite in one run with the same features and objective.
 
     python scripts/benchmarks/bench_trainer.py --corpus ../shared/data/ner/conll2003/eng.train:conll2003
 
 1. The time of CRFsuite's training, and the time until the objective of `herdner.crf.trainer` is as low as CRFsuite's
-   final one. Both start from extracted features and include everything after that: reading and writing by CRFsuite, and
-   the layout of the data by herdner. The ratio of the iterations alone is shown too. The runs follow each other;
-   CRFsuite has one thread, herdner ``--threads``. The processor time of all threads shows the load of the machine.
-2. `Tagger.fit`: the features, the chain, the chains of the folds and the links.
+final objective. Both times begin after the extraction of features, and include reading and writing by CRFsuite, and the
+layout of the data by herdner. The table also shows the ratio for the iterations alone. The runs follow each other;
+CRFsuite has one thread, herdner has ``--threads`` threads. The processor time of all threads shows the load of the
+machine.
+2. The time of `Tagger.fit`: the features, the chain, the chains of the folds and the links.
 
 The objectives are compared on CRFsuite's weights, to ensure that both programs minimise the same function.
 """
@@ -58,7 +59,7 @@ class Curve:
 
     @property
     def seconds_per_iteration(self) -> float:
-        """Return the seconds of an iteration after the first, which includes set-up."""
+        """Return the mean seconds of an iteration, without the first iteration, which includes set-up."""
         return (self.seconds[-1] - self.seconds[0]) / max(len(self.seconds) - 1, 1)
 
     @property
@@ -69,12 +70,12 @@ class Curve:
 
     @property
     def iterating(self) -> float:
-        """Return the seconds of the iterations alone."""
+        """Return the seconds of the iterations, without set-up."""
         return len(self.seconds) * self.seconds_per_iteration
 
 
 class Task:
-    """A corpus as features and tags."""
+    """Training data of both programs: the features and tags of a corpus."""
 
     def __init__(self, documents: Sequence[Document], lexicon: Lexicon) -> None:
         self.documents = documents
@@ -93,11 +94,11 @@ class Task:
 
 
 class _Reached(Exception):
-    """Signal that the objective is low enough."""
+    """Signal that stops training because the objective is at most the goal."""
 
 
 class Watch:
-    """Recorder of one training, which ends it when the objective is at most ``goal``."""
+    """Recorder of the objective of one training, which stops the training if the objective is at most ``goal``."""
 
     def __init__(self, goal: float = -np.inf) -> None:
         self.goal = goal
@@ -117,7 +118,7 @@ class Watch:
 
 
 def theirs(task: Task, iterations: int) -> tuple[Curve, ChainWeights]:
-    """Train with CRFsuite; return the curve and the weights."""
+    """Train with CRFsuite, and return the curve of the objective and the weights."""
     watch = Watch()
     weights = train_crfsuite(
         task.features, task.offsets, task.tags, c2=C2, min_freq=MIN_FREQ, max_iterations=iterations, progress=watch.take
@@ -126,7 +127,7 @@ def theirs(task: Task, iterations: int) -> tuple[Curve, ChainWeights]:
 
 
 def ours(task: Task, goal: float, threads: int | None) -> Curve:
-    """Train with herdner until the objective is at most ``goal``."""
+    """Train with herdner until the objective is at most ``goal``, and return the curve of the objective."""
     watch = Watch(goal)
     with suppress(_Reached):
         train_chain(
@@ -136,7 +137,7 @@ def ours(task: Task, goal: float, threads: int | None) -> Curve:
 
 
 def fastest(train: Callable[[], Curve], repeats: int) -> Curve:
-    """Return the run of the shortest total time."""
+    """Train ``repeats`` times, and return the curve of the run with the shortest total time."""
     runs = []
     for _ in range(repeats):
         gc.collect()
@@ -145,23 +146,23 @@ def fastest(train: Callable[[], Curve], repeats: int) -> Curve:
 
 
 def fit_seconds(documents: Sequence[Document], lexicon: Lexicon) -> float:
-    """Return the seconds of `Tagger.fit` as `herdner train` calls it: four folds, links of the same word."""
+    """Return the seconds of `Tagger.fit` with the defaults of `herdner train`: four folds and `same-word` links."""
     began = time.perf_counter()
     Tagger(lexicon=lexicon, c2=C2, min_freq=MIN_FREQ).fit(documents)
     return time.perf_counter() - began
 
 
 def main(
-    corpus: Annotated[str, typer.Option(help="FILE:FORMAT with tags.")],
-    documents: Annotated[int | None, typer.Option(help="How many documents of it; all by default.")] = None,
-    iterations: Annotated[int, typer.Option(help="L-BFGS iterations of CRFsuite.")] = 80,
-    lexicon: Annotated[str, typer.Option(help="Model whose word classes and gazetteers are used, or none.")] = "en",
-    threads: Annotated[int | None, typer.Option(help="Of ours; all cores by default.")] = None,
-    fit: Annotated[bool, typer.Option(help="Time Tagger.fit too.")] = True,
+    corpus: Annotated[str, typer.Option(help="Annotated corpus, as FILE:FORMAT.")],
+    documents: Annotated[int | None, typer.Option(help="Number of documents of the corpus [default: all].")] = None,
+    iterations: Annotated[int, typer.Option(help="Number of L-BFGS iterations of CRFsuite.")] = 80,
+    lexicon: Annotated[str, typer.Option(help="Model with the word classes and gazetteers, or none.")] = "en",
+    threads: Annotated[int | None, typer.Option(help="Number of threads of herdner [default: all cores].")] = None,
+    fit: Annotated[bool, typer.Option(help="Also measure the time of Tagger.fit.")] = True,
     repeats: Repeats = 1,
     as_json: AsJson = False,
 ) -> None:
-    """Measure the speed of training a chain, beside CRFsuite."""
+    """Measure the speed of training a chain, compared with CRFsuite."""
     gold = list(islice(read(corpus, tokenizer=Tokenizer()), documents))
     words = Lexicon() if lexicon == "none" else herdner.load(lexicon).model_.lexicon
     task = Task(gold, words)
@@ -197,7 +198,7 @@ def main(
 
 
 def _check_same(ours: float, theirs: float) -> None:
-    """Raise an error unless the objective of CRFsuite's weights is the value that CRFsuite reports."""
+    """Raise `SystemExit` unless both programs compute the same objective from CRFsuite's weights."""
     if abs(ours - theirs) > 1e-6 * abs(theirs):
         raise SystemExit(f"the objectives differ: {theirs} by CRFsuite, {ours} by herdner on the same weights")
 

@@ -1,7 +1,7 @@
 """The features of `herdner.ner.features` as strings, in plain Python, as a python-crfsuite pipeline computes them.
 
-This module shares no code with the compiled extractor. The tests compare the two feature by feature, and the benchmark
-times it.
+This module shares no code with the compiled extractor. The tests compare the features of this module with those of the
+extractor, and `bench_tagging.py` compares the speed of both.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def is_headline(sentence: Sequence[Word]) -> bool:
 
 
 def first_word(sentence: Sequence[Word]) -> int:
-    """Return the first word with letters, whose capital may be due to the start of the sentence."""
+    """Return the index of the first word with letters, which may be capitalised because it begins the sentence."""
     return next((i for i, word in enumerate(sentence[:-1]) if word.letters), len(sentence) - 1)
 
 
@@ -97,7 +97,7 @@ def index_phrases(lists: Mapping[str, Iterable[Sequence[str]]]) -> PhraseIndex:
 
 
 def gazetteer_marks(sentence: Sequence[Word], positions: list[Attributes], index: PhraseIndex) -> None:
-    """Return the position in an entry (alone, first, inside, last); entries inside an earlier one do not count."""
+    """Mark each token's position in gazetteer names: alone, first, inside or last. Skip names inside earlier names."""
     words = [word.attributes["lower"] for word in sentence]
     for i, word in enumerate(sentence):
         for n, phrase, name in index.get(words[i], ()) if not word.small else ():
@@ -166,7 +166,7 @@ def features(
 
 @lru_cache(maxsize=8)
 def parsed(templates: tuple[str, ...]) -> list[tuple[str, list[tuple[str, int]]]]:
-    """Return the templates with their items as (attribute, offset)."""
+    """Return each feature template with its items, as pairs of an attribute and an offset of a token."""
     return [(t, [(a, int(o[:-1])) for a, _, o in (item.partition("[") for item in t.split("|"))]) for t in templates]
 
 

@@ -1,4 +1,4 @@
-"""Gibbs and herded Gibbs sampling of an Ising grid as users write them: loops for numba, slices of numpy.
+"""Gibbs and herded Gibbs sampling of an Ising grid in the usual way: by loops in numba and by slices of NumPy arrays.
 
 Spins are int8 [rows, columns], -1 or +1. The log-potential is coupling times the sum of s_i s_j over the edges of the
 grid, which does not wrap around, plus the sum of field[i] s_i.
@@ -45,7 +45,7 @@ def raster_herded_gibbs(
     weights: NDArray[np.float64],
     sweeps: int,
 ) -> None:
-    """Run herded Gibbs sampling (HG16 Algorithm 1); ``weights`` [rows, columns, 16] has one for each blanket state."""
+    """Run herded Gibbs sampling (HG16 Algorithm 1); ``weights`` has the shape [rows, columns, 16 blanket states]."""
     rows, columns = spins.shape
     for _ in range(sweeps):
         for i in range(rows):
@@ -70,7 +70,7 @@ def raster_herded_gibbs(
 
 
 class Checkerboard:
-    """Gibbs sampling with numpy: all pixels of one colour of a checkerboard at once, each colour as two slices."""
+    """Gibbs sampling in NumPy, which updates all pixels of one colour of a checkerboard at once by two slices."""
 
     def __init__(self, field: NDArray[np.float64], coupling: float, rng: np.random.Generator) -> None:
         self.field, self.coupling, self.rng = field, coupling, rng
@@ -92,7 +92,7 @@ class Checkerboard:
 
 
 class Raster:
-    """State of a numba loop, with weights if it herds; ``Raster(...)(sweeps)`` advances it."""
+    """State of a sampler in numba, with herding weights if it herds. A call of the object makes a number of sweeps."""
 
     def __init__(
         self, field: NDArray[np.float64], coupling: float, rng: np.random.Generator, *, herded: bool = False

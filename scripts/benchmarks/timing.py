@@ -1,4 +1,4 @@
-"""The harness of the benchmarks: interleaved runs, calibration by libm exp, and reports with targets."""
+"""Tools of the benchmarks: interleaved runs, calibration by libm's `exp`, and reports with targets."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ import typer
 
 EXPS = 200_000  # exps of one calibration run
 HEAD = f"{'':52}{'ns':>10}{'exps':>7}{'recorded':>10}{'ratio':>7}{'set-up s':>10}  measure, target"
-Only = Annotated[list[str] | None, typer.Option(help="A group; may be given several times. Default: all.")]
-Repeats = Annotated[int, typer.Option(min=1, help="Runs of each, of which the fastest counts.")]
-Quick = Annotated[bool, typer.Option("--quick", help="Small sizes: the numbers mean nothing.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON in place of a table.")]
+Only = Annotated[list[str] | None, typer.Option(help="Group to measure; may be repeated [default: all groups].")]
+Repeats = Annotated[int, typer.Option(min=1, help="Number of runs of each measurement; the shortest counts.")]
+Quick = Annotated[bool, typer.Option("--quick", help="Test the script with small sizes; the numbers mean nothing.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 
 
 @dataclass(frozen=True)
 class Row:
-    """Line of a report: nanoseconds for each update or token, and ``value`` to compare with ``target``."""
+    """Row of a report: nanoseconds per update or token, and a ``value`` that is compared with a ``target``."""
 
     group: str
     what: str
@@ -39,7 +39,7 @@ class Row:
 
     @property
     def verdict(self) -> str:
-        """Return met or missed, with the stretch target; "" without a target."""
+        """Return "met" or "missed", also for the stretch target, or "" if the row has no target."""
         if self.target is None or self.value is None:
             return ""
         met = self.value >= self.target if self.wanted == "at least" else self.value <= self.target
@@ -48,7 +48,7 @@ class Row:
 
     @property
     def measure(self) -> str:
-        """Return the text of the measured quantity."""
+        """Return the measured quantity as text."""
         if self.value is None:
             return ""
         text = f"{self.value:.4g} {self.unit}"
@@ -59,7 +59,7 @@ class Row:
 
     @property
     def line(self) -> str:
-        """Return a line of the table; ns and exps are per update or token."""
+        """Return the row as a line of the table, with nanoseconds and `exp` units per update or token."""
         numbers = ((self.ns, "10.2f"), (self.exps, "7.2f"), (self.recorded_ns, "10.2f"), (self.setup_seconds, "10.3f"))
         cells = ["".rjust(int(form.split(".")[0])) if x is None else format(x, form) for x, form in numbers]
         cells.insert(3, f"{self.recorded_ns / self.ns:7.2f}" if self.ns and self.recorded_ns else " " * 7)
@@ -68,7 +68,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Loop:
-    """Work in sweeps of ``per_sweep`` updates: ``run(sweeps)`` makes them, and ``sweeps`` of them are timed."""
+    """Loop to measure: ``run(n)`` makes n sweeps of ``per_sweep`` updates; a measurement makes ``sweeps`` sweeps."""
 
     run: Callable[[int], object]
     per_sweep: int
@@ -78,10 +78,10 @@ class Loop:
 def best_times(
     candidates: Mapping[str, Callable[[], object]], repeats: int = 5, clock: Callable[[], float] = time.perf_counter
 ) -> dict[str, float]:
-    """Return the shortest of ``repeats`` runs of each candidate, in seconds.
+    """Return the seconds of the shortest of ``repeats`` runs of each candidate.
 
-    The candidates are interleaved, so that a slow period affects all. ``clock``: time.process_time counts only the
-    processor time of this process, also on a busy machine.
+    The runs of the candidates are interleaved, so that a slow period of the machine affects all candidates. The clock
+    ``time.process_time`` counts only the processor time of this process, also on a busy machine.
     """
     best = dict.fromkeys(candidates, float("inf"))
     for _ in range(repeats):
@@ -93,9 +93,10 @@ def best_times(
 
 
 def update_times(loops: Mapping[str, Loop], repeats: int) -> tuple[dict[str, float], float]:
-    """Return the nanoseconds per update of each loop, and those of one libm exp, interleaved.
+    """Return the nanoseconds per update of each loop, and the nanoseconds of one call of libm's `exp`.
 
-    The time of one sweep is subtracted from that of a long run, so that set-up does not count; processor time.
+    The times are processor times of interleaved runs. The time of one sweep is subtracted from the time of a long run,
+    which excludes set-up.
     """
     candidates: dict[str, Callable[[], object]] = {}
     for name, loop in loops.items():
@@ -113,7 +114,7 @@ def update_times(loops: Mapping[str, Loop], repeats: int) -> tuple[dict[str, flo
 
 
 def calibration(repeats: int = 31) -> float:
-    """Return the nanoseconds of one libm exp: the difference between mapping exp and mapping fabs over numbers."""
+    """Return the nanoseconds of one libm `exp`: the time of `exp` for many numbers, minus the time of `fabs`."""
     best = best_times(_calibration_runs(), repeats)
     return 1e9 * (best["exp"] - best["fabs"]) / EXPS
 
@@ -127,7 +128,7 @@ def _calibration_runs() -> dict[str, Callable[[], object]]:
 
 
 def chosen_groups(groups: Sequence[str], only: Sequence[str] | None) -> list[str]:
-    """Return the groups that ``--only`` names, in the order of ``groups``, or all."""
+    """Return the groups that the option ``--only`` names, in the order of ``groups``; return all groups without it."""
     for name in only or ():
         if name not in groups:
             raise SystemExit(f"there is no group {name!r}; --only takes {', '.join(groups)}")
@@ -135,7 +136,7 @@ def chosen_groups(groups: Sequence[str], only: Sequence[str] | None) -> list[str
 
 
 def report(groups: Mapping[str, Callable[[], Sequence[Row]]], quick: bool, as_json: bool, note: str = "") -> None:
-    """Measure group after group; print each row when its group is done, or all rows as JSON."""
+    """Measure one group after another, and print the rows of each group, or all rows as JSON at the end."""
     if not as_json:
         print(f"one libm exp: {calibration():.2f} ns{note}\n{HEAD}")
     found: list[Row] = []
