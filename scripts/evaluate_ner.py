@@ -1,9 +1,9 @@
-"""Evaluation of predicted entities against gold documents: the command `herdner report` as a script.
+"""Script that runs `herdner report`: evaluation of predicted entities against gold documents.
 
     python scripts/evaluate_ner.py gold.conll:conll predicted.jsonl:jsonl
     python scripts/evaluate_ner.py gold.conll:conll --before chain.jsonl --after links.jsonl --output report.html
 
-`--help` lists the options. The report is made by `herdner.evaluation.report`.
+`--help` lists the options. The module `herdner.evaluation.report` makes the report.
 """
 
 from __future__ import annotations

@@ -7,18 +7,19 @@
         --output hg16.herdner
     python scripts/ner_f1.py --model hg16.herdner --unconstrained --test ../shared/data/ner/ieer:ieer
 
-The corpora are not distributed. Random methods have a mean and a standard deviation over the seeds. The scores of the
-tagger are checked against seqeval.
+The corpora are not distributed. For random methods, the table shows the mean and the standard deviation over the seeds.
+The script checks the scores of the tagger against seqeval.
 
-A sampler returns the best state that it visited. With ``--start viterbi``, the default of `Tagger`, it starts at the
-best path of the chain, so on a chain it returns that path. With ``--start random`` it has to find the path.
+A sampler returns the best state that it visited. With ``--start viterbi``, the default of `Tagger`, a sampler starts at
+the best tag sequence of the chain, so it returns this sequence if there are no links. With ``--start random``, a
+sampler has to find the best tag sequence.
 
 The schemes IOBES and IOB2 forbid some sequences of tags, so samplers that change one tag at a time hardly move. The
-model of HG16 has one tag for each label. Here this is ``--scheme iob1 --unconstrained``, which uses B- only between
-adjacent names with the same label.
+model of HG16 has one tag for each label. The options ``--scheme iob1 --unconstrained`` come close to this: IOB1 uses B-
+only between adjacent names with the same label.
 
-Seconds are those of inference on one core: compilation of the graph and search, without features. They are the
-minimum over the runs.
+The seconds are the shortest time of several runs of inference on one core, with the compilation of the graph, but
+without the computation of features.
 """
 
 from __future__ import annotations
@@ -49,9 +50,9 @@ HEADER = ("method", "sweeps", "start", "F1", "sd", "below the best", "seconds")
 
 
 def table(rows: Sequence[Row], caption: str) -> str:
-    """Return a Markdown table.
+    """Return the rows of measurements as a Markdown table.
 
-    The column "below the best" has the mean difference in log-potential from the best state of all rows.
+    The column "below the best" shows how far the mean log-potential of a method is below the best state of all rows.
     """
     best = max(max(row.log_potential) for row in rows)
     cells = [
@@ -70,7 +71,7 @@ def table(rows: Sequence[Row], caption: str) -> str:
 
 
 def claims(rows: Sequence[Row]) -> list[str]:
-    """Return the statements of HG16 Sec. 4.4 about Table 3 that the rows can check, with their numbers."""
+    """Return statements that compare the rows with the claims of HG16 Sec. 4.4 about Table 3."""
     by_method = {(row.method, row.sweeps): row for row in rows}
     viterbi, herded = by_method.get(("Viterbi", None)), by_method.get(("herded Gibbs", 400))
     if viterbi is None or herded is None:
@@ -98,7 +99,7 @@ class Study:
     repeats: int
 
     def run(self, tagger: Tagger, gold: Sequence[Document]) -> dict[str, Any]:
-        """Print each table, and return the rows, claims and notes of each by its title."""
+        """Print the tables of a corpus, and return the rows, claims and notes of each table by its title."""
         scored = Scored.of(tagger, gold)
         features = best_times({"features": lambda: Scored.of(tagger, gold)}, self.repeats)["features"]
         print(f"\nfeatures, and {scored.n_links} links: {features:.2f} s")
@@ -125,13 +126,13 @@ class Study:
 
 
 def _sentence_tags(document: Document, tags: Sequence[str] | None, scheme: Literal["iob2", "iobes"]) -> list[list[str]]:
-    """Return the tags of each sentence: ``tags`` of the document, or those of its spans."""
+    """Return the tags of each sentence, from the ``tags`` of the document, or from its spans if ``tags`` is None."""
     tags = tags or tags_from_spans(document.spans or [], document.n_tokens, scheme)
     return [list(tags[first:last]) for first, last in pairwise(document.sentence_offsets)]
 
 
 def check_with_seqeval(gold: Sequence[Document], predicted: Sequence[Document], scores: Scores) -> None:
-    """Raise `AssertionError` unless seqeval computes the same micro F1 from the tags that were predicted.
+    """Raise `AssertionError` unless seqeval computes the same micro F1 from the predicted tags.
 
     Without constraints, predicted tags need not be well formed.
     """
@@ -149,7 +150,7 @@ def check_with_seqeval(gold: Sequence[Document], predicted: Sequence[Document], 
 
 
 def draw(panel: Any, rows: Sequence[Row], title: str) -> None:
-    """Draw F1 against seconds: a line for each method with several numbers of sweeps, a point for others."""
+    """Draw F1 against seconds: a line for each method with several numbers of sweeps, and a point for other methods."""
     for i, name in enumerate(dict.fromkeys(row.method for row in rows)):
         of_it = [row for row in rows if row.method == name]
         x, y, sd = ([getattr(row, key) for row in of_it] for key in ("seconds", "mean", "sd"))
@@ -164,19 +165,25 @@ def draw(panel: Any, rows: Sequence[Row], title: str) -> None:
 @command("ner_f1", "HG16 Table 3: F1 against seconds")
 def main(
     experiment: Experiment,
-    test: Annotated[list[str], typer.Option(help="FILE:FORMAT to measure on; may be repeated.")],
+    test: Annotated[list[str], typer.Option(help="Annotated corpus, as FILE:FORMAT; may be repeated.")],
     model: Annotated[str, typer.Option(help="Name or file of the model to measure.")] = "en",
-    unconstrained: Annotated[bool, typer.Option(help="Allow all sequences of tags.")] = False,
-    start: Annotated[Literal["both", "random", "viterbi"], typer.Option(help="Start of the samplers.")] = "both",
-    unit: Annotated[Literal["sentence", "document"], typer.Option(help="Text of one chain.")] = "sentence",
+    unconstrained: Annotated[
+        bool, typer.Option(help="Allow all tag sequences, also those that the tag scheme forbids.")
+    ] = False,
+    start: Annotated[Literal["both", "random", "viterbi"], typer.Option(help="Start state of the samplers.")] = "both",
+    unit: Annotated[
+        Literal["sentence", "document"], typer.Option(help="Part of the text that is one chain.")
+    ] = "sentence",
     sweeps: Annotated[
-        list[int] | None, typer.Option(min=1, help="Sweeps on the chain [default: 100, 400 and 800].")
+        list[int] | None, typer.Option(min=1, help="Number of sweeps on the chain [default: 100, 400 and 800].")
     ] = None,
-    skip_sweeps: Annotated[int, typer.Option(min=1, help="Sweeps on the skip chain.")] = 100,
+    skip_sweeps: Annotated[int, typer.Option(min=1, help="Number of sweeps on the skip chain.")] = 100,
     n_seeds: Annotated[int, typer.Option(min=1, help="Number of runs of random methods.")] = 5,
-    repeats: Annotated[int, typer.Option(min=1, help="Number of runs of other methods, for their time.")] = 3,
+    repeats: Annotated[
+        int, typer.Option(min=1, help="Number of runs of methods that are not random, for their time.")
+    ] = 3,
 ) -> None:
-    """Measure F1 and seconds of all methods on each corpus."""
+    """Measure the F1 and the seconds of all methods of decoding on each corpus."""
     tagger = herdner.load(model)
     if unconstrained:
         tagger = Tagger.from_model(replace(tagger.model_, constrained=False))

@@ -3,10 +3,10 @@
     python scripts/benchmarks/bench_trainer.py --corpus ../shared/data/ner/conll2003/eng.train:conll2003
 
 1. The time of CRFsuite's training, and the time until the objective of `herdner.crf.trainer` is as low as CRFsuite's
-final objective. Both times begin after the extraction of features, and include reading and writing by CRFsuite, and the
-layout of the data by herdner. The table also shows the ratio for the iterations alone. The runs follow each other;
-CRFsuite has one thread, herdner has ``--threads`` threads. The processor time of all threads shows the load of the
-machine.
+   final objective. Both times begin after the extraction of features, and include reading and writing by CRFsuite, and
+   the layout of the data by herdner. The table also shows the ratio for the iterations alone. The runs follow each
+   other; CRFsuite has one thread, herdner has ``--threads`` threads. The processor time of all threads shows the load
+   of the machine.
 2. The time of `Tagger.fit`: the features, the chain, the chains of the folds and the links.
 
 The objectives are compared on CRFsuite's weights, to ensure that both programs minimise the same function.

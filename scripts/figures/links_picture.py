@@ -1,7 +1,7 @@
-"""Take the picture at the top of the README: one text on the page of ``herdner serve``, without and with links.
+"""Take the picture at the top of the README: a text that ``herdner serve`` tagged without links and with links.
 
-``python scripts/figures/links_picture.py docs/pages/images`` writes links-light.png and links-dark.png. It needs the
-extras `serve` and `files`, Playwright and Chromium.
+``python scripts/figures/links_picture.py docs/pages/images`` writes links-light.png and links-dark.png. The script
+needs the extras `serve` and `files`, Playwright and Chromium.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ SHOWN = """titles => {
 
 @contextmanager
 def service() -> Iterator[str]:
-    """Run the service with the model `en`, and yield its address."""
+    """Run `herdner serve` with the model `en`, and yield the address of its web page."""
     app = create_app("en")
     listener = socket.create_server(("127.0.0.1", 0))
     config = server_config(app)
@@ -56,7 +56,7 @@ def service() -> Iterator[str]:
 
 
 def compare(page: Page) -> None:
-    """Tag the text with Viterbi decoding without links and with max-product belief propagation over the links."""
+    """Tag the text on the web page by two backends: by Viterbi without links, and by max-product with links."""
     page.wait_for_selector(".entity")
     page.click("#compare summary")
     page.wait_for_selector("#tag:not([aria-busy])")
@@ -69,7 +69,7 @@ def compare(page: Page) -> None:
     page.evaluate(SHOWN, COLUMNS)
 
 
-def main(folder: Annotated[Path, typer.Argument(help="Folder of the pictures.")]) -> None:
+def main(folder: Annotated[Path, typer.Argument(help="Folder to write the pictures to.")]) -> None:
     """Write the picture for a light and a dark background."""
     chromium = shutil.which("chromium") or shutil.which("google-chrome")
     with service() as address, sync_playwright() as started:

@@ -2,7 +2,7 @@ r"""Draw the plots of the documentation, each for a light and for a dark backgro
 
     python scripts/figures/page_pictures.py docs/pages/images [--only scan] [--corpus FILE:FORMAT]
 
-It writes NAME-light.svg and NAME-dark.svg:
+For each of these names, the script writes NAME-light.svg and NAME-dark.svg:
 
 * ``scan``: guarantee of three scans of an Ising grid against the number of updates;
 * ``gibbs``: error of the marginals against the number of sweeps, for samplers of the Gibbs family;
@@ -11,7 +11,7 @@ It writes NAME-light.svg and NAME-dark.svg:
 * ``speed``: ratios of the table in docs/pages/speed.md, which `bench_all.py` measures;
 * ``calibration``: precision against confidence on ``--corpus``.
 
-``denoise`` writes denoise.png, whose gaps are transparent.
+The name ``denoise`` stands for denoise.png, three pictures side by side with transparent gaps.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ def gibbs() -> Draw:
 
 
 def learning() -> Draw:
-    """Return a function that draws the learning curve of the links of the news stories that come with herdner."""
+    """Return a function that draws the learning curve of the link tables on the news stories that come with herdner."""
     train, development = (
         list(read(f"{REPOSITORY / 'corpora'}/herdner_news.{part}.conll:conll", tokenizer=Tokenizer()))
         for part in ("train", "dev")
@@ -168,7 +168,7 @@ def speed(axes: Axes) -> None:
 
 
 def calibration(corpus: str) -> Draw:
-    """Return a function that draws precision against confidence, without and with calibration."""
+    """Return a function that draws precision against confidence on a corpus, without and with calibration."""
     tagger = herdner.load("en")
     raw = Tagger.from_model(tagger.model_, calibrated=False)
     gold = [d for d in read(corpus, core_labels="MISC" not in tagger.labels, tokenizer=Tokenizer()) if d.n_tokens]
@@ -219,9 +219,9 @@ PLOTS: dict[str, tuple[Callable[[], Draw], tuple[float, float]]] = {
 
 
 def main(
-    folder: Annotated[Path, typer.Argument(help="Folder of the pictures.")],
+    folder: Annotated[Path, typer.Argument(help="Folder to write the pictures to.")],
     only: Annotated[list[str] | None, typer.Option(help="Name of a picture; may be repeated [default: all].")] = None,
-    corpus: Annotated[str, typer.Option(help="FILE:FORMAT of the picture of calibration.")] = "",
+    corpus: Annotated[str, typer.Option(help="Annotated corpus of the plot of calibration, as FILE:FORMAT.")] = "",
 ) -> None:
     """Draw the plots of the documentation."""
     names = only or [*PLOTS, "denoise", *(["calibration"] if corpus else [])]
