@@ -2,8 +2,8 @@
 
 The Worldwide corpus splits abbreviations ("U . S ."), splits organisations at the name inside them ("[Liberal]
 [Party]", "[University of] [Ghana]") and joins towns with their country ("[Durban, South Africa]"). Tweets and some
-articles include titles in names of persons. Newspapers follow the opposite conventions, so the tags are rewritten
-before training.
+articles include titles in names of persons. The guideline of herdner has the opposite conventions, so the tags are
+rewritten before training.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ LEADING = TRAILING | {"the", "The"}
 
 @dataclass(frozen=True)
 class CorpusLabels:
-    """Labels of a corpus. Other labels may occur inside the name of an organisation."""
+    """Labels of persons, places and organisations in a corpus. Other spans may be parts of organisations."""
 
     person: str
     location: str
@@ -47,7 +47,7 @@ class CorpusLabels:
 def repair(
     documents: Iterable[Document], classes: CorpusLabels, labels: Mapping[str, str | None]
 ) -> Iterator[Document]:
-    """Yield documents with joined abbreviations, repaired spans and new labels (None or missing: removed)."""
+    """Yield documents with joined abbreviations and repaired spans, and with renamed or removed labels."""
     for document in documents:
         sentences = [
             join_abbreviations(list(tokens), list(tags))
@@ -60,7 +60,7 @@ def repair(
 def repair_tags(
     tokens: list[str], tags: list[str], classes: CorpusLabels, labels: Mapping[str, str | None]
 ) -> list[str]:
-    """Return tags in which names of persons, places and organisations are repaired."""
+    """Return the tags of a sentence with repaired names of persons, places and organisations."""
     spans = merge_organisations(tokens, spans_from_tags(tags), classes)
     spans = [part for span in spans for part in split_places(tokens, span, classes)]
     trimmed = (trim(tokens, span, classes) for span in spans)
@@ -69,7 +69,7 @@ def repair_tags(
 
 
 def join_abbreviations(tokens: list[str], tags: list[str]) -> tuple[list[str], list[str]]:
-    """Join "U . S ." to "U.S." and "Mr ." to "Mr.", with the tag of the first token."""
+    """Join tokens such as "U . S ." to "U.S." and "Mr ." to "Mr."; a joined token has the tag of its first part."""
     joined: list[str] = []
     kept: list[str] = []
     i = 0
@@ -108,7 +108,7 @@ def merge_organisations(tokens: Sequence[str], spans: list[Span], classes: Corpu
 
 
 def split_places(tokens: Sequence[str], span: Span, classes: CorpusLabels) -> Iterator[Span]:
-    """Split a place at commas, such as "[Durban, South Africa]"."""
+    """Yield the parts of a place, which is split at commas, such as "[Durban, South Africa]"."""
     if span.label != classes.location:
         yield span
         return
@@ -121,7 +121,7 @@ def split_places(tokens: Sequence[str], span: Span, classes: CorpusLabels) -> It
 
 
 def trim(tokens: Sequence[str], span: Span, classes: CorpusLabels) -> Span | None:
-    """Remove titles, articles, possessives and punctuation at both ends; return None if nothing remains."""
+    """Remove titles, articles, possessives and punctuation at both ends of a span; return None if nothing remains."""
     start, end, label = span
     if label not in (classes.person, classes.location, *classes.organisation):
         return span

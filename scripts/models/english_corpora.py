@@ -1,4 +1,4 @@
-"""Read English corpora with other formats or guidelines as documents with the labels PER, LOC and ORG.
+"""Readers of English corpora in special formats or guidelines, which return documents with labels PER, LOC and ORG.
 
 The guideline is that of corpora/README.md: titles, articles and possessives are outside names, the longest name is
 annotated, a place and its country are two names, and people of a country or a family ("the Kellers") are no names.
@@ -85,7 +85,7 @@ def gum_names(words: Sequence[str], tags: Sequence[str], spans: Sequence[GumSpan
 
 
 def gum_person(words: Sequence[str], tags: Sequence[str], span: GumSpan, spans: Sequence[GumSpan]) -> Iterator[Span]:
-    """Yield the name in an entity of the type person, without titles and names of other things before it."""
+    """Yield the name inside a GUM entity of the type person, without titles and other names before it."""
     inner = [s for s in spans if s != span and span.start <= s.start and s.end <= span.end and s.type in _GUM_LABELS]
     if any(s.type == "person" and tags[s.minimal[0]].startswith("NNP") for s in inner):
         return  # several persons, or a person named after another
@@ -112,7 +112,7 @@ def gum_person(words: Sequence[str], tags: Sequence[str], span: GumSpan, spans: 
 def gum_place(
     words: Sequence[str], tags: Sequence[str], span: GumSpan, spans: Sequence[GumSpan], label: str
 ) -> Iterator[Span]:
-    """Yield the name in an entity of the type place or organisation: up to a place that follows it."""
+    """Yield the name inside a GUM entity of the type place or organisation, without a place that follows the name."""
     start, end = min(span.minimal), max(span.minimal) + 1
     for s in spans:
         if s.start == span.start and s.type == "place" and words[s.end - 1] in {"'s", "’s"} and s.end < end:
@@ -131,7 +131,7 @@ def gum_place(
 
 
 def capitalised_range(words: Sequence[str], start: int, end: int) -> tuple[int, int]:
-    """Return the first range of capitalised words, numbers and words such as "of" between them."""
+    """Return the first range of capitalised words and numbers, which may have words such as "of" between them."""
     while start < end and not (words[start][:1].isupper() or words[start][:1].isdigit()):
         start += 1
     last = start
@@ -170,7 +170,7 @@ def read_litbank(folder: Path) -> Iterator[Document]:
 
 
 def litbank_tags(words: list[str], spans: Sequence[Span]) -> list[str]:
-    """Return the tags of the longest names of a sentence, without titles."""
+    """Return the tags of a LitBank sentence in which the longest names are annotated, without titles."""
     kept: list[Span] = []
     for span in sorted(spans, key=lambda span: (span.start - span.end, span.start)):
         name = trim(words, span, CORE)
@@ -184,7 +184,7 @@ def litbank_tags(words: list[str], spans: Sequence[Span]) -> list[str]:
 
 
 def trim_titles(words: Sequence[str], name: Span) -> Span | None:
-    """Remove titles and lower-case words before the name of a person; return None for titles and families."""
+    """Remove titles and lower-case words before a person's name; return None for a mere title or a family."""
     start = name.start
     while start < name.end and (words[start] in ROLES or words[start].islower()):
         start += 1
@@ -200,7 +200,7 @@ PARTICLES = frozenset("de van von der den al el bin ibn la le du di da dos del d
 
 
 def trim_name(words: Sequence[str], name: Span) -> Span | None:
-    """Remove lower-case words before a name with a capital letter, and after it if it is a place or a person."""
+    """Remove lower-case words before a capitalised name, and also after the name of a place or a person."""
     if not any(word[:1].isupper() for word in words[name.start : name.end]):
         return name
     start, end = name.start, name.end
@@ -226,12 +226,12 @@ NAMES_ONLY = {"PER": "PER", "LOC": "LOC", "ORG": "ORG", "*": None}
 
 
 def read_core(format: str, path: Path) -> Iterator[Document]:
-    """Yield the documents of a corpus whose names of persons, places and organisations follow the guideline."""
+    """Yield the documents of a corpus whose annotation of persons, places and organisations follows the guideline."""
     yield from map(trim_common_nouns, read_documents(path, format, labels=NAMES_ONLY))
 
 
 def read_tweebank(path: Path) -> Iterator[Document]:
-    """Yield a document for each tweet."""
+    """Yield the tweets of Tweebank, each as a document."""
     for document in read_documents(path, "conll", labels=NAMES_ONLY):
         for i, (words, tags) in enumerate(zip(document.sentences(), document.sentence_tags(), strict=True)):
             yield Document.from_tokens([words], [tags], id=f"{path.stem}.{i}")

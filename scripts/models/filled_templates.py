@@ -1,9 +1,9 @@
-"""Fill the templates of corpora/herdner_templates.txt with names: training documents that show the annotation guide.
+"""Training documents that show the annotation guide: templates of corpora/herdner_templates.txt, filled with names.
 
 A slot such as ``{p1.last}`` stands for a person (``p``), a place (``l``), an organisation (``o``) or the designator of
-a company (``d``). All slots of one document with the same letter and number refer to the same name; ``first``,
-``last`` and ``short`` select a part of it, and ``upper`` and ``lower`` its case. A slot in ``plural``, such as "the
-Kellers", is not a name by the guide. ``{p1.last} {d1}`` is one organisation.
+a company (``d``). All slots of one document with the same letter and number refer to the same name; ``first``, ``last``
+and ``short`` select a part of the name, and ``upper`` and ``lower`` select upper or lower case. A slot in ``plural``,
+such as "the Kellers", is not a name by the guide. ``{p1.last} {d1}`` together are the name of one organisation.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _COMPANY = re.compile(r"\{p\d\.last\}(?: & \{p\d\.last\})?(?: Shipping)? \{d\d\}
 
 
 class NameLists(NamedTuple):
-    """Names of two or more words for persons, and names of places and organisations."""
+    """Names of persons with at least two words, names of places, and names of organisations."""
 
     persons: list[str]
     places: list[str]
@@ -52,7 +52,7 @@ class NameLists(NamedTuple):
 
     @staticmethod
     def of(documents: Iterable[Document]) -> NameLists:
-        """Return the names that are annotated in documents and consist of capitalised words."""
+        """Return the names of documents that consist of capitalised words."""
         found: dict[str, set[str]] = {"PER": set(), "LOC": set(), "ORG": set()}
         for document in documents:
             for start, end, label in document.spans or ():
@@ -73,7 +73,7 @@ class NameLists(NamedTuple):
 
 
 def fill_templates(path: Path, names: NameLists, n_fills: int, seed: int = 0) -> Iterator[tuple[int, Document]]:
-    """Yield the index of each template and the template with random names, ``n_fills`` times each."""
+    """Yield ``n_fills`` documents from each template, filled with random names, with the index of the template."""
     rng, tokenizer = np.random.default_rng(seed), Tokenizer()
     for number, template in enumerate(path.read_text(encoding="utf-8").split("\n---\n")):
         for i in range(n_fills):
@@ -81,7 +81,7 @@ def fill_templates(path: Path, names: NameLists, n_fills: int, seed: int = 0) ->
 
 
 def fill(template: str, names: NameLists, rng: np.random.Generator, tokenizer: Tokenizer, id: str) -> Document:
-    """Return a template with random names as a document with tags."""
+    """Fill a template with random names, and return the text as a document with tags."""
     chosen: dict[str, str] = {}
     text, entities, position = "", list[tuple[int, int, str]](), 0
     companies = {match.start(): match.end() for match in _COMPANY.finditer(template)}
@@ -105,7 +105,7 @@ def fill(template: str, names: NameLists, rng: np.random.Generator, tokenizer: T
 
 
 def name_of(kind: str, slot: str, chosen: dict[str, str], names: NameLists, rng: np.random.Generator) -> str:
-    """Return the name of a slot, which is chosen at its first use."""
+    """Return the name of a slot; the name is chosen when its letter and number are first used."""
     if slot not in chosen:
         lists: dict[str, Sequence[str]] = {
             "p": names.persons, "l": names.places, "o": names.organisations, "d": DESIGNATORS,
@@ -120,7 +120,7 @@ def name_of(kind: str, slot: str, chosen: dict[str, str], names: NameLists, rng:
 
 
 def write_form(name: str, forms: Sequence[str]) -> str:
-    """Return a form of a name, such as ``("last", "upper")``."""
+    """Return a name in the form that a slot requests, such as ``("last", "upper")`` for the last word in upper case."""
     for form in forms:
         if form in ("first", "short"):
             name = name.split()[0]
@@ -133,12 +133,12 @@ def write_form(name: str, forms: Sequence[str]) -> str:
         elif form == "lower":
             name = name.lower()
         else:
-            raise ValueError(f"{form!r} is not a form of a name")
+            raise ValueError(f"{form!r} is not a form of a name; write first, last, short, plural, upper or lower")
     return name
 
 
 def add_tags(document: Document, entities: Sequence[tuple[int, int, str]], id: str) -> Document:
-    """Return a document with the tags of entities, which are given by characters."""
+    """Return a document with the tags of entities (character offset of start and end, label)."""
     starts = document.token_starts.tolist()
     tags = ["O"] * len(starts)
     for start, end, label in entities:

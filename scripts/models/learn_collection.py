@@ -1,15 +1,18 @@
-"""Select the parameters of the evidence that the documents of a collection give each other.
+"""Select the parameters of the evidence that documents of a collection give for names in other documents.
 
     python scripts/models/learn_collection.py --data ../shared/data/ner --halves build
 
-The parameters are those of `herdner.ner.known_names.collection.PooledEvidence`. A model must not have seen the
-documents on which they are selected, because it is too confident there. So the linear chain of the model is trained
-twice, each time on every second document of the training corpora (worldwide, wnut17 and btc), and tags the other
-documents. Its links and calibration are those of the shipped model. The shipped model tags wikigold and the training
-file of Tweebank, which it has not seen. All documents of one corpus are a collection.
+The parameters are those of `herdner.ner.known_names.collection.PooledEvidence`. The parameters must be selected on
+documents that are not training data of the model, because a model is too confident on its training data. Therefore the
+linear chain of the model is trained twice, each time on every second document of the training corpora (worldwide,
+wnut17 and btc), and tags the other documents. Both chains use the links and the calibration of the shipped model. The
+shipped model tags wikigold and the training file of Tweebank. The parameters were selected with an earlier version of
+the model, which was not trained on these two corpora; the present `en` is trained on both, so use an earlier one to
+select the parameters again. All documents of one corpus are a collection.
 
-The output is the gain in F1 of each corpus and their mean, for all values of a grid. The models of the halves are kept
-in the folder ``--halves`` and read again, because their training takes ten minutes. The corpora are not distributed.
+The output is the gain in F1 of each corpus and the mean gain, for all parameter values of a grid. The two models are
+stored in the folder ``--halves`` and read again in later runs, because their training takes ten minutes. The corpora
+are not distributed.
 """
 
 from __future__ import annotations
@@ -45,14 +48,14 @@ STEPS = {"worldwide": 4, "wnut17": 1, "btc": 1}  # every 4th article is enough
 
 
 class Part(NamedTuple):
-    """Documents of a collection and the tagger that has not seen them."""
+    """Documents of a collection, and a tagger that was not trained on these documents."""
 
     tagger: Tagger
     documents: list[Document]
 
 
 def train_half(tagger: Tagger, documents: Sequence[Document]) -> Tagger:
-    """Train the chain of a tagger on other documents, with the links and the calibration of the tagger."""
+    """Return a tagger whose chain is trained on ``documents``, with the links and the calibration of ``tagger``."""
     model = tagger.model_
     chain = Tagger(model.plan, model.lexicon, c2=3.0, templates=(linear_chain_template(),), max_iterations=45)
     trained = chain.fit(documents).model_
@@ -62,7 +65,7 @@ def train_half(tagger: Tagger, documents: Sequence[Document]) -> Tagger:
 
 
 def halves(tagger: Tagger, documents: Sequence[Document], folder: Path, console: Console) -> Iterator[Tagger]:
-    """Yield a tagger for the documents with even and one for those with odd indices, trained on the others."""
+    """Yield a tagger for documents with even indices, and one for odd indices, each trained on the other half."""
     folder.mkdir(parents=True, exist_ok=True)
     for half in (0, 1):
         path = folder / f"half-{half}.herdner"
@@ -73,7 +76,7 @@ def halves(tagger: Tagger, documents: Sequence[Document], folder: Path, console:
 
 
 def collections(data: Path, folder: Path, console: Console) -> dict[str, list[Part]]:
-    """Return the parts of each collection."""
+    """Return the parts of each collection, by the name of its corpus."""
     tagger = herdner.load("en")
     pairs = [(source.corpus, source.document) for source in read_annotated(data) if source.corpus not in ADDED]
     taggers = list(halves(tagger, [document for _, document in pairs], folder, console))
@@ -95,7 +98,7 @@ def collections(data: Path, folder: Path, console: Console) -> dict[str, list[Pa
 
 
 def pooled(parts: Sequence[Part]) -> CollectionNames:
-    """Return the names of a collection."""
+    """Return the counts of names in a collection, as its taggers find them."""
     names = CollectionNames(parts[0].tagger.labels)
     for tagger, documents in parts:
         names.update(tagger.gather(documents))
@@ -103,21 +106,21 @@ def pooled(parts: Sequence[Part]) -> CollectionNames:
 
 
 def f1(parts: Sequence[Part], names: CollectionNames | None = None) -> float:
-    """Return the micro F1 in per cent, with or without the evidence of the collection."""
+    """Return the micro F1 of a collection in per cent, with the evidence of ``names``, or without evidence if None."""
     gold = [document for part in parts for document in part.documents]
-    found = [
+    predicted = [
         document
         for tagger, documents in parts
         for document in tagger.pipe(documents, replace(tagger.inference(), collection=names))
     ]
-    return 100 * evaluate(gold, found).micro.f1
+    return 100 * evaluate(gold, predicted).micro.f1
 
 
 def main(
     data: Annotated[Path, typer.Option(help="Folder of the corpora.")],
-    halves: Annotated[Path, typer.Option(help="Folder of the models of the halves.")],
+    halves: Annotated[Path, typer.Option(help="Folder of the two models, each trained on one half.")],
 ) -> None:
-    """Print the gain in F1 for each value of the grid, the largest mean gain last."""
+    """Print the gain in F1 for each combination of parameter values, with the largest mean gain at the end."""
     warnings.simplefilter("ignore", LanguageWarning)
     console = Console(stderr=True)
     parts = collections(data, halves, console)

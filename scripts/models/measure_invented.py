@@ -5,8 +5,8 @@
 
 Each of ten texts contains the full name of an invented company, and later its first word in an uninformative context.
 Names are made of random syllables. With ``--no-designator``, the full name is the first word and one of `PLAIN_KINDS`,
-such as "Consulting". The output is the share of short forms that are tagged as organisations with correct
-boundaries, with links and without, and for each text.
+such as "Consulting". The output is the share of short forms that are tagged as organisations with correct boundaries,
+with links and without links, in all texts and in each text.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ TEXTS = (
 
 
 def invented(rng: np.random.Generator, designator: bool = True) -> tuple[str, str]:
-    """Return the full name of a company, and its first word."""
+    """Return the full name of an invented company, and its short form, the first word."""
     word = "".join(rng.choice(SYLLABLES, rng.integers(2, 4))).capitalize()
     if not designator:
         return f"{word} {rng.choice(PLAIN_KINDS)}", word
@@ -58,7 +58,7 @@ class FilledText(NamedTuple):
 
 
 def filled_texts(names: int, seed: int, designator: bool) -> list[FilledText]:
-    """Return `TEXTS`, each with ``names`` companies in turn."""
+    """Return ``names`` copies of each of the `TEXTS`, each filled with another invented company."""
     rng, filled = np.random.default_rng(seed), list[FilledText]()
     for text in TEXTS:
         for _ in range(names):
@@ -69,7 +69,7 @@ def filled_texts(names: int, seed: int, designator: bool) -> list[FilledText]:
 
 
 def are_right(documents: Iterable[Document], filled: Sequence[FilledText]) -> NDArray[np.bool_]:
-    """Return whether the short form of each text is tagged as an organisation."""
+    """Return, for each text, whether its short form is tagged as an organisation with correct boundaries."""
     return np.array(
         [
             any((e.start, e.text, e.label) == (each.start, each.short, "ORG") for e in document.entities)
@@ -80,9 +80,9 @@ def are_right(documents: Iterable[Document], filled: Sequence[FilledText]) -> ND
 
 def main(
     model: Annotated[str, typer.Option(help="Name or file of a model.")] = "en",
-    names: Annotated[int, typer.Option(min=1, help="Companies for each text.")] = 50,
-    seed: Annotated[int, typer.Option(help="Seed of the names.")] = 0,
-    designator: Annotated[bool, typer.Option(help="End full names in a designator such as Ltd.")] = True,
+    names: Annotated[int, typer.Option(min=1, help="Number of invented companies for each text.")] = 50,
+    seed: Annotated[int, typer.Option(help="Seed of the invented names.")] = 0,
+    designator: Annotated[bool, typer.Option(help="End full names with a designator such as Ltd.")] = True,
 ) -> None:
     """Print the share of short forms of invented companies that a model tags correctly."""
     tagger, filled = herdner.load(model), filled_texts(names, seed, designator)

@@ -5,8 +5,8 @@
 
 The list is a random half of the gold names with their labels: one list for each document (``--of document``), or one
 for all documents (``--of corpus``), in which a name may have another meaning. ``--wrong`` is the share of names with a
-wrong label. The output is the micro F1, averaged over seeds. The default of
-`herdner.ner.known_names.STRENGTH` comes from openly licensed documents, with one list for all of them.
+wrong label. The output is the micro F1, averaged over seeds. The default strength `herdner.ner.known_names.STRENGTH`
+was selected on openly licensed documents, with one list for all documents.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Listed = list[tuple[str, str]]
 
 
 def names_of(documents: Sequence[Document], rng: np.random.Generator, share: float, wrong: float) -> Listed:
-    """Return a random share of the names in documents with their labels, some of them wrong."""
+    """Return a random share of the names in documents with their labels, of which a share ``wrong`` is false."""
     spans = ((document, span) for document in documents for span in document.spans or ())
     every = sorted({(" ".join(document.tokens[s.start : s.end]), s.label) for document, s in spans})
     labels = sorted({label for _, label in every})
@@ -44,7 +44,7 @@ def names_of(documents: Sequence[Document], rng: np.random.Generator, share: flo
 def tagged(
     tagger: Tagger, documents: Sequence[Document], lists: Sequence[Listed], strength: float
 ) -> Iterator[Document]:
-    """Tag documents with their lists of names, or with one list for all."""
+    """Tag each document with its own list of known names, or all documents with the same list."""
     plain = [document.without_annotation() for document in documents]
     if len(lists) == 1:
         yield from tagger.pipe(plain, names=Names.of(lists[0], strength=strength) if lists[0] else None)
@@ -54,12 +54,12 @@ def tagged(
 
 
 def main(
-    test: Annotated[list[str], typer.Option(help="FILE:FORMAT, see herdner corpora.")],
-    model: Annotated[str, typer.Option(help="Name or file.")] = "en",
-    of: Annotated[str, typer.Option(help="document or corpus.")] = "corpus",
-    share: Annotated[float, typer.Option(min=0, max=1, help="Share of names that are on the list.")] = 0.5,
-    wrong: Annotated[float, typer.Option(min=0, max=1, help="Share of the list with a wrong label.")] = 0.0,
-    strength: Annotated[list[float] | None, typer.Option(help="Log-odds; inf is a constraint.")] = None,
+    test: Annotated[list[str], typer.Option(help="Annotated corpus, as FILE:FORMAT; may be repeated.")],
+    model: Annotated[str, typer.Option(help="Name or file of a model.")] = "en",
+    of: Annotated[str, typer.Option(help="Scope of a list of names: document or corpus.")] = "corpus",
+    share: Annotated[float, typer.Option(min=0, max=1, help="Share of the gold names that are on a list.")] = 0.5,
+    wrong: Annotated[float, typer.Option(min=0, max=1, help="Share of listed names with a wrong label.")] = 0.0,
+    strength: Annotated[list[float] | None, typer.Option(help="Strength in log-odds; inf makes constraints.")] = None,
     n_seeds: Annotated[int, typer.Option(min=1)] = 3,
 ) -> None:
     tagger = herdner.load(model)

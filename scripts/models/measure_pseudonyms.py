@@ -1,9 +1,9 @@
-"""Leaks of pseudonymised documents of LitBank and GUM: repeats of found names, and names that are never found.
+"""Leaks in pseudonymised documents of LitBank and GUM: repeats of replaced names, and names that are never found.
 
     python scripts/models/measure_pseudonyms.py --litbank ../shared/data/ner/litbank --gum ../shared/data/ner/gum
 
-A repeat leaks if a word of a replaced name, with at least two letters and not in the list of common words, remains in
-the text outside of the pseudonyms. A gold name is never found if no replaced range overlaps any of its mentions.
+A repeat leaks if a word of a replaced name remains in the text outside of the pseudonyms. Words of one letter and
+common words do not count. A gold name is never found if no replaced range overlaps any of its mentions.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ LABELS = {
 
 
 def leaked_words(source: Document, result: PseudonymisedDocument, common_words: CommonWords) -> set[str]:
-    """Return the words of replaced names that remain in the new text, except common words."""
+    """Return the words of replaced names that remain in the pseudonymised text, except common words."""
     names = (
         source.text[e.source_start : e.source_end] for e in result.replacements if e.label in ("PER", "LOC", "ORG")
     )
@@ -45,7 +45,7 @@ def leaked_words(source: Document, result: PseudonymisedDocument, common_words: 
 
 
 def missed_names(gold: Document, result: PseudonymisedDocument) -> Iterator[tuple[str, bool]]:
-    """Yield the label of each gold name, and whether no replaced range overlaps any of its mentions."""
+    """Yield the label of each gold name, and True if no replaced range overlaps any of the name's mentions."""
     is_replaced = bytearray(len(gold.text))
     for each in result.replacements:
         is_replaced[each.source_start : each.source_end] = b"\1" * (each.source_end - each.source_start)
@@ -55,7 +55,7 @@ def missed_names(gold: Document, result: PseudonymisedDocument) -> Iterator[tupl
 
 
 def measure(corpus: Sequence[Document], tagger: Tagger, recall: bool) -> dict[str, object]:
-    """Return the counts of one corpus."""
+    """Return the numbers of documents and of documents with leaks in a corpus, and the shares of missed names."""
     common_words = CommonWords.of(tagger.model_.lexicon)
     work = make_pseudonymiser(PseudonymMap(), tagger)
     n, missed = Counter[str](), Counter[str]()
@@ -78,7 +78,7 @@ def main(
     litbank: Annotated[Path, typer.Option(help="Folder of LitBank.")],
     gum: Annotated[Path, typer.Option(help="Folder of GUM.")],
 ) -> None:
-    """Print a table with a row for each corpus and threshold."""
+    """Print a table of leaks with a row for each corpus and threshold for names."""
     tagger = herdner.load("en")
     readers: dict[str, tuple[Callable[[Path], Iterator[Document]], Path]] = {
         "LitBank": (read_litbank, litbank), "GUM": (read_gum, gum),

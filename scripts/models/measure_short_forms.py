@@ -5,8 +5,9 @@
 
 A short form is one word of an earlier, longer name (`herdner.evaluation.consistency`): the first word of an
 organisation, or the last word of a person (``--label PER``). The output is the number of short forms that each model
-tags with correct boundaries and label, with links and without, in all corpora together. Short forms of one document are
-not independent, so confidence intervals resample documents. ``--wrong`` lists the errors with links.
+tags with correct boundaries and label, with links and without links, in all corpora together. Short forms of one
+document are not independent, so confidence intervals are computed by resampling documents. ``--wrong`` lists the short
+forms that a model with links tags incorrectly.
 """
 
 from __future__ import annotations
@@ -31,16 +32,18 @@ from herdner.text.tokenize import Tokenizer
 RESAMPLES = 10_000
 
 
-class Found(NamedTuple):
-    """Predictions of one tagger for each short form, and whether they are correct, bool[short forms]."""
+class ShortFormPredictions(NamedTuple):
+    """Name of a tagger, its predictions for all short forms, and their correctness, bool[short forms]."""
 
     name: str
     labels: list[str]
     right: NDArray[np.bool_]
 
 
-def found(name: str, gold: Sequence[Document], predicted: Sequence[Document], label: str) -> Found:
-    """Return the predicted labels of short forms; ``ORG+2`` extends 2 tokens beyond the word."""
+def predict_short_forms(
+    name: str, gold: Sequence[Document], predicted: Sequence[Document], label: str
+) -> ShortFormPredictions:
+    """Return a tagger's predictions for short forms. ``ORG+2`` is 2 tokens longer than the short form."""
     labels: list[str] = []
     right: list[bool] = []
     for document, pair in zip(gold, pair_documents(gold, predicted), strict=True):
@@ -48,7 +51,7 @@ def found(name: str, gold: Sequence[Document], predicted: Sequence[Document], la
             over = [span for span in pair.predicted if span.start < short.end and short.start < span.end]
             labels.append(" ".join(_written(span, short) for span in over) or "-")
             right.append(short in over)
-    return Found(name, labels, np.array(right, np.bool_))
+    return ShortFormPredictions(name, labels, np.array(right, np.bool_))
 
 
 def _written(span: Span, short: Span) -> str:
@@ -57,7 +60,7 @@ def _written(span: Span, short: Span) -> str:
 
 
 def share(right: NDArray[np.bool_], document: NDArray[np.int64], less: NDArray[np.bool_] | None = None) -> Interval:
-    """Return the interval of the share of correct short forms, or of a difference, by resampling documents."""
+    """Return the interval of the share of correct short forms, or of its difference to ``less``, over documents."""
     gain = right.astype(np.int64) - (0 if less is None else less)
     counts = np.stack([np.bincount(document), np.bincount(document, gain).astype(np.int64)], axis=1)
     drawn = np.concatenate([*bootstrap_sums(counts[counts[:, 0] > 0], np.random.default_rng(0), RESAMPLES)])
@@ -65,10 +68,10 @@ def share(right: NDArray[np.bool_], document: NDArray[np.int64], less: NDArray[n
     return Interval(low, high, 0.95, "document", RESAMPLES)
 
 
-def rows(all_found: Sequence[Found], document: NDArray[np.int64]) -> list[list[str]]:
-    """Yield a row for each tagger: count, share and gain over the first tagger, with intervals."""
-    first, lines = all_found[0].right, list[list[str]]()
-    for name, _, right in all_found:
+def rows(taggers: Sequence[ShortFormPredictions], document: NDArray[np.int64]) -> list[list[str]]:
+    """Return a row for each tagger: number and share of correct short forms, and gain over the first tagger."""
+    first, lines = taggers[0].right, list[list[str]]()
+    for name, _, right in taggers:
         own, gain = share(right, document), share(right, document, first)
         difference = f"{points(right.mean() - first.mean())} ({points(gain.low)} to {points(gain.high)})"
         interval = f"{percent(right.mean())} ({percent(own.low)} to {percent(own.high)})"
@@ -77,10 +80,12 @@ def rows(all_found: Sequence[Found], document: NDArray[np.int64]) -> list[list[s
 
 
 def main(
-    test: Annotated[list[str], typer.Option(help="FILE:FORMAT, see herdner corpora.")],
-    model: Annotated[list[str] | None, typer.Option(help="Name or file; others are compared with the first.")] = None,
-    label: Annotated[str, typer.Option(help="ORG or PER.")] = "ORG",
-    wrong: Annotated[bool, typer.Option("--wrong", help="List errors.")] = False,
+    test: Annotated[list[str], typer.Option(help="Annotated corpus, as FILE:FORMAT; may be repeated.")],
+    model: Annotated[
+        list[str] | None, typer.Option(help="Name or file of a model; may be repeated, to compare with the first.")
+    ] = None,
+    label: Annotated[str, typer.Option(help="Label of the short forms, ORG or PER.")] = "ORG",
+    wrong: Annotated[bool, typer.Option("--wrong", help="List the errors.")] = False,
 ) -> None:
     """Print the number of short forms that models tag correctly."""
     if label not in SHORT_FORM_WORD:
@@ -92,10 +97,10 @@ def main(
         (i, d, short) for i, d in enumerate(gold) for short in find_short_forms(d, {label: SHORT_FORM_WORD[label]})
     ]
     if not every:
-        raise typer.BadParameter(f"no name there has a short form with the label {label}", param_hint="--test")
-    linked = [found(name, gold, list(tagger.pipe(gold)), label) for name, tagger in taggers.items()]
+        raise typer.BadParameter(f"the corpora contain no short form with the label {label}", param_hint="--test")
+    linked = [predict_short_forms(name, gold, list(tagger.pipe(gold)), label) for name, tagger in taggers.items()]
     alone = [
-        found(f"{name}, chain alone", gold, list(tagger.pipe(gold, links=False)), label)
+        predict_short_forms(f"{name}, chain alone", gold, list(tagger.pipe(gold, links=False)), label)
         for name, tagger in taggers.items()
     ]
     both = [each for pair in zip(linked, alone, strict=True) for each in pair]

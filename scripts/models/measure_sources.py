@@ -1,11 +1,12 @@
-"""Measure what each added corpus gains: chains trained with and without it, on every development file.
+"""Measure the gain in F1 by each added corpus: chains are trained with and without it, and scored on development files.
 
     python scripts/models/measure_sources.py --data ../shared/data/ner --start en
 
-The first row is the F1 of a chain trained on the corpora of `TRAINING` and our own stories. The other rows are
-differences to it: with one corpus of `ADDED`, with all of them, and with altered copies and filled templates too.
-Chains learn from every second document of the added corpora; the others are development documents. There are no links.
-``--start`` is a model that was not trained on the added corpora; it saves iterations and does not change the optimum.
+The first row shows the F1 of a chain trained on the corpora of `TRAINING` and on herdner's own stories. The other rows
+show the differences from the first row if the chain also learns from one corpus of `ADDED`, from all these corpora, or
+from all these corpora with altered copies and filled templates. Chains learn from every second document of the added
+corpora; the other documents are development documents. The models have no links. ``--start`` is a model that was not
+trained on the added corpora; it saves iterations and does not change the optimum.
 """
 
 from __future__ import annotations
@@ -29,9 +30,9 @@ from herdner.text.document import Document
 from herdner.text.tokenize import Tokenizer
 
 
-def selections(found: Sequence[Source]) -> Iterator[tuple[str, list[Document]]]:
-    """Yield names and training documents: without added corpora, with each of them, with all, with copies too."""
-    learned = [source for source in found if not source.is_in(1)]
+def selections(sources: Sequence[Source]) -> Iterator[tuple[str, list[Document]]]:
+    """Yield the name and the documents of each training set: without, with one, and with all of the added corpora."""
+    learned = [source for source in sources if not source.is_in(1)]
     originals = [source for source in learned if not source.is_copy]
     yield "before", [source.document for source in originals if source.corpus not in ADDED]
     for name in ADDED:
@@ -40,14 +41,14 @@ def selections(found: Sequence[Source]) -> Iterator[tuple[str, list[Document]]]:
     yield "+ all corpora, copies, templates", [source.document for source in learned]
 
 
-def development(found: Sequence[Source], data: Path) -> dict[str, list[Document]]:
-    """Return the development documents: files, IE-ER in lower case, and the other halves of the added corpora."""
+def development(sources: Sequence[Source], data: Path) -> dict[str, list[Document]]:
+    """Return the development documents by name: files, IE-ER in lower case, and halves of added corpora."""
     parts = dict(measured_documents(data, Tokenizer()))
     parts["ieer, lower case"] = [
         Document.from_tokens([[t.lower() for t in s] for s in d.sentences()], list(d.sentence_tags()), id=d.id)
         for d in parts["ieer"]
     ]
-    for source in found:
+    for source in sources:
         if source.is_in(1) and not source.is_copy and source.corpus != "tweebank":
             parts.setdefault(part_name(source), []).append(source.document)
     return parts
@@ -59,10 +60,10 @@ def main(
     iterations: Annotated[int, typer.Option(help="Maximum number of iterations of each chain.")] = 25,
 ) -> None:
     """Print the gain of each added corpus on every development file."""
-    console, lexicon, found = Console(stderr=True), shipped_lexicon(), training_documents(data)
+    console, lexicon, sources = Console(stderr=True), shipped_lexicon(), training_documents(data)
     plan = default_plan(lexicon.gazetteers.names if lexicon.gazetteers else (), NAMES)
-    parts, rows, before = development(found, data), list[list[str]](), dict[str, float]()
-    for name, documents in track(list(selections(found)), console=console):
+    parts, rows, before = development(sources, data), list[list[str]](), dict[str, float]()
+    for name, documents in track(list(selections(sources)), console=console):
         tagger = Tagger(
             plan, lexicon, c2=3.0, max_iterations=iterations, tolerance=2e-3, templates=(linear_chain_template(),)
         )

@@ -2,8 +2,8 @@
 
     python scripts/models/tokenizer_rules.py [--output FOLDER]
 
-With these files, a tagger does not import spaCy, and the tokens of a model do not depend on the version of spaCy. After
-a change of a file, train its model again and increment `TokenizerSettings.rules`.
+With the written files, a tagger does not import spaCy, and the tokens of a model do not depend on the version of spaCy.
+If the rules of a language change, train the model of this language again and increment `TokenizerSettings.rules`.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ DATA = Path(__file__).resolve().parents[2] / "herdner/data"
 
 
 def written(language: str) -> dict[str, Any]:
-    """Return the content of the file of a language."""
+    """Return the content of the file with the rules of a language."""
     rules = spacy_rules(language)
     if rules.is_word is not None:
-        raise SystemExit(f"tokenizer_rules: spaCy's {language!r} has words that are never cut; give the file a field")
+        raise SystemExit(f"tokenizer_rules: spaCy's {language!r} has words that are never split; add a field for them")
     address: Any = spacy.blank(language).tokenizer.url_match
     return {
         "source": f"spaCy {spacy.about.__version__}, MIT licence, https://github.com/explosion/spaCy",
@@ -36,7 +36,7 @@ def written(language: str) -> dict[str, Any]:
     }
 
 
-def main(output: Annotated[Path, typer.Option(help="Folder of the files.")] = DATA) -> None:
+def main(output: Annotated[Path, typer.Option(help="Folder to write the files to.")] = DATA) -> None:
     for language, name in LANGUAGES_WITH_RULES.items():
         with (output / f"{name}.json").open("w", encoding="utf-8") as file:
             items = written(language).items()

@@ -2,11 +2,11 @@
 
     python scripts/models/train_core7.py --data ../shared/data/ner --output herdner/data/en_core7.herdner
 
-Requirements and training documents are those of `train_en.py`. The other corpora annotate only persons, places and
-organisations; there, a token outside all names may have any other label (partial annotation, Tsuboi et al. 2008).
-Facilities of the Worldwide corpus are places, and its products have the label MISC, because it contains too few of them
-to learn from: as labels of their own, they had an F1 of 24 and 6. Word classes and vector classes are those of `en` and
-are not stored again in the file.
+Requirements and training documents are those of `train_en.py`. The corpora other than Worldwide annotate only persons,
+places and organisations. In these corpora, a token outside all names may have any of the other labels (partial
+annotation, Tsuboi et al. 2008). Facilities of the Worldwide corpus get the label LOC, and products get the label MISC,
+because the corpus has too few of both: as labels of their own, they had an F1 of 24 and 6. Word classes and vector
+classes are those of `en` and are not stored again in the file.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ AS_EN = {**{label: label for label in THREE}, "*": None}  # labels of `en`
 
 
 def three_of_seven(document: Document) -> Document:
-    """Mark the other labels as not annotated in a document of a corpus with three labels."""
+    """Return a document, of a corpus with three labels, in which the other four labels are marked as unannotated."""
     return replace(document, partial=PartialAnnotation((), THREE))
 
 
 def measure(tagger: Tagger, data: Path, tokenizer: Tokenizer) -> dict[str, object]:
-    """Return F1 in per cent: of each label on Worldwide's development part, and of three labels by corpus."""
+    """Return F1 in per cent: of each label on the development part of Worldwide, and of PER, LOC and ORG by corpus."""
     gold = list(read_documents(data / "worldwide/dev", "worldwide", tokenizer=tokenizer, labels=CLASSES))
     seven = evaluate(gold, list(tagger.pipe(gold)))
     found: dict[str, object] = {row.label: round(100 * row.f1, 2) for row in (*seven.per_label, seven.micro)}
@@ -60,8 +60,8 @@ def main(
     output: Annotated[Path, typer.Option(help="Model file to write.")],
     c2: Annotated[float, typer.Option(help="Weight of the squared L2 norm.")] = 3.0,
     iterations: Annotated[int, typer.Option(help="Maximum number of L-BFGS iterations.")] = 60,
-    folds: Annotated[int, typer.Option(help="Number of folds, on which links are learned.")] = 2,
-    largest: Annotated[float, typer.Option(help="Largest file in megabytes; small weights are removed.")] = 4.5,
+    folds: Annotated[int, typer.Option(help="Number of folds for learning the links.")] = 2,
+    largest: Annotated[float, typer.Option(help="Maximum megabytes of the file; small weights are removed.")] = 4.5,
 ) -> None:
     """Train the shipped model en_core7 on openly licensed corpora."""
     console, lexicon = Console(stderr=True), shipped_lexicon()

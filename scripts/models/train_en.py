@@ -9,13 +9,14 @@ NAME` prints their sources). Word classes, gazetteers and vector classes are tho
 ``--vectors``, a file of vector_classes.py, they are built anew.
 
 The shipped weights are the mean of two chains. The first learned from the news, tweets and stories of `TRAINING` alone
-(``--only-base``). The second also learned from the corpora of `ADDED`, altered copies and filled templates; training it
-starts at the first (``--first FILE``). The mean keeps the F1 on news and most of the gain elsewhere.
+(``--only-base``). The second chain also learned from the corpora of `ADDED`, altered copies and filled templates; its
+training starts at the weights of the first chain (``--first FILE``). The mean of both chains keeps the F1 on news and
+most of the gain on other texts.
 
 The card of the model has the F1 on development files that are not used for training (`MEASURED`). Most corpora of
-`ADDED` have no such file. They are cross-validated: the chain is trained twice, each time without one half of the
-documents of each of these corpora, and with the links and the calibration of the model. ``--halves`` is a folder for
-both models and for the documents of both halves, so that ``compare_spacy.py`` can tag them.
+`ADDED` have no development file and are cross-validated: the chain is trained twice, each time without one half of the
+documents of each of these corpora, and with the links and the calibration of the model. The folder ``--halves`` stores
+both models and the documents of both halves, so that ``compare_spacy.py`` can tag them.
 """
 
 from __future__ import annotations
@@ -93,7 +94,7 @@ MEASURED = {  # name -> (path, format, classes as herdner's)
 
 
 class Source(NamedTuple):
-    """Training document.
+    """Training document with its origin and weight.
 
     Attributes:
         corpus: Name of its corpus.
@@ -110,19 +111,19 @@ class Source(NamedTuple):
     weight: float = 1.0
 
     def is_in(self, half: int) -> bool:
-        """Return True if the document belongs to this half (0 or 1) of a cross-validated corpus."""
+        """Return True if the document is in half 0 or 1, the argument ``half``, of a cross-validated corpus."""
         return self.corpus in ADDED and self.index % 2 == half
 
 
 def read_annotated(data: Path, others: Mapping[str, Mapping[str, str | None]] | None = None) -> Iterator[Source]:
     """Yield the annotated documents of all corpora. ``others`` has different label names for some corpora."""
-    found: dict[str, Iterable[Document]] = {}
+    sources: dict[str, Iterable[Document]] = {}
     for name, (path, classes, labels) in TRAINING.items():
         documents = (d for d in read_documents(data / path, name) if d.id not in LEFT_OUT)
-        found[name] = repair(documents, classes, labels if others is None else others.get(name, labels))
-    found["herdner"] = chain.from_iterable(read_documents(CORPORA / f"{name}.conll", "conll") for name in STORIES)
-    found |= {name: read(data / path) for name, (path, read) in ADDED.items()}
-    for name, documents in found.items():
+        sources[name] = repair(documents, classes, labels if others is None else others.get(name, labels))
+    sources["herdner"] = chain.from_iterable(read_documents(CORPORA / f"{name}.conll", "conll") for name in STORIES)
+    sources |= {name: read(data / path) for name, (path, read) in ADDED.items()}
+    for name, documents in sources.items():
         yield from (Source(name, document, i, weight=WEIGHTS.get(name, 1.0)) for i, document in enumerate(documents))
 
 
@@ -135,12 +136,12 @@ def training_documents(data: Path, others: Mapping[str, Mapping[str, str | None]
         data: Folder of the corpora.
         others: Other label names of some corpora.
     """
-    found = list(read_annotated(data, others))
-    found += list(alter_documents(found))
-    stories = [source.document for source in found if source.corpus == "herdner"]
+    sources = list(read_annotated(data, others))
+    sources += list(alter_documents(sources))
+    stories = [source.document for source in sources if source.corpus == "herdner"]
     filled = fill_templates(TEMPLATES, NameLists.of(stories), N_FILLS)
-    found += [Source("herdner", document, template, True, TEMPLATE_WEIGHT) for template, document in filled]
-    queues = [deque(source for source in found if source.index % FOLDS == fold) for fold in range(FOLDS)]
+    sources += [Source("herdner", document, template, True, TEMPLATE_WEIGHT) for template, document in filled]
+    queues = [deque(source for source in sources if source.index % FOLDS == fold) for fold in range(FOLDS)]
     ordered: list[Source] = []
     while any(queues):  # document i belongs to fold i modulo FOLDS
         queue = queues[len(ordered) % FOLDS] or max(queues, key=len)
@@ -148,10 +149,10 @@ def training_documents(data: Path, others: Mapping[str, Mapping[str, str | None]
     return ordered
 
 
-def alter_documents(found: Sequence[Source]) -> Iterator[Source]:
-    """Yield copies of some documents: in lower case, which training restores, and with sentences in capitals."""
+def alter_documents(sources: Sequence[Source]) -> Iterator[Source]:
+    """Yield altered copies of some documents: all tokens in lower case, or some sentences in capitals."""
     rng = np.random.default_rng(0)
-    for corpus, document, index, *_ in found:
+    for corpus, document, index, *_ in sources:
         if corpus in {"worldwide", "herdner", "gum", "wikigold"} and index % COPY_EVERY == 0:
             sentences = [[token.lower() for token in tokens] for tokens in document.sentences()]
         elif corpus in {"worldwide", "herdner"} and index % COPY_EVERY == COPY_EVERY // 2:
@@ -167,7 +168,7 @@ def alter_documents(found: Sequence[Source]) -> Iterator[Source]:
 
 
 def english_lexicon(n_words: int | None = None, vectors: Path | None = None) -> Lexicon:
-    """Return word classes of the most frequent English words, all gazetteers, and vector classes if there are any."""
+    """Return a lexicon of English: Brown classes of frequent words, gazetteers, and vector classes from a file."""
     tokens = Tokenizer().tokens
     lists = {name: map(tokens, entries) for name, entries in english_names(CORPORA / "gazetteers").items()}
     classes = word_classes(brown_classes("en", n_words))
@@ -206,16 +207,16 @@ def measure(tagger: Tagger, data: Path, tokenizer: Tokenizer) -> dict[str, dict[
 
 
 def cross_validate(
-    model: TaggerModel, options: Tagger, found: Sequence[Source], folder: Path, first: Tagger | None, smallest: float
+    model: TaggerModel, options: Tagger, sources: Sequence[Source], folder: Path, first: Tagger | None, smallest: float
 ) -> dict[str, dict[str, Any]]:
-    """Return the scores on the corpora of `ADDED`, each half tagged by a chain that was trained without it.
+    """Return the scores on the corpora of `ADDED`, whose halves are tagged by chains that were trained without them.
 
     Args:
         model: Trained model, whose links and calibration both chains use.
         options: Tagger with the options of training.
-        found: Training documents.
+        sources: Training documents.
         folder: Folder for both models and for both halves of the corpora.
-        first: Model trained without these corpora, whose weights are averaged with those of both chains.
+        first: Model that was trained without the corpora of `ADDED`; its weights are averaged with those of each chain.
         smallest: Smallest weight that is kept.
     """
     gold: dict[str, list[Document]] = {}
@@ -223,12 +224,12 @@ def cross_validate(
     trainer = Tagger(**{**options.get_params(deep=False), "templates": (linear_chain_template(),)})
     folder.mkdir(parents=True, exist_ok=True)
     for half in range(2):
-        weights = [0.0 if source.is_in(half) else source.weight for source in found]
-        trainer.fit([source.document for source in found], document_weights=weights, start=first)
+        weights = [0.0 if source.is_in(half) else source.weight for source in sources]
+        trainer.fit([source.document for source in sources], document_weights=weights, start=first)
         own = replace(model, weights=mean_weights(first, trainer.model_).prune(smallest), card={})
         own.save(folder / f"{half}.herdner", weight_type="float16")
         parts: dict[str, list[Document]] = {}
-        for source in found:
+        for source in sources:
             if source.is_in(half) and not source.is_copy:
                 parts.setdefault(part_name(source), []).append(source.document)
         for name, documents in parts.items():
@@ -240,12 +241,12 @@ def cross_validate(
 
 
 def mean_weights(first: Tagger | None, model: TaggerModel) -> ChainWeights:
-    """Return the mean of the weights of two models; those of ``model`` if there is no first model."""
+    """Return the mean of the weights of two models, or the weights of ``model`` if ``first`` is None."""
     return model.weights if first is None else ChainWeights.mean([first.model_.weights, model.weights])
 
 
 def part_name(source: Source) -> str:
-    """Return the corpus of a document, with the genre for GUM."""
+    """Return the name of a document's corpus; for GUM, the name includes the genre."""
     return f"gum {(source.document.id or '').split('_')[1]}" if source.corpus == "gum" else source.corpus
 
 
@@ -274,24 +275,24 @@ def card(tagger: Tagger, n_documents: int) -> dict[str, object]:
 
 def fit(
     tagger: Tagger,
-    found: Sequence[Source],
+    sources: Sequence[Source],
     console: Console,
     start: Tagger | None = None,
 ) -> None:
-    """Train with a progress bar for each stage. Genres have equal weight in the calibration."""
+    """Train a tagger with a progress bar for each stage; genres have equal weight in the calibration."""
     with Progress(console=console) as progress:
         tasks: dict[str, TaskID] = {}
 
         def report(number: int, log: dict[str, object]) -> None:
             stage = str(log["stage"])
             if stage not in tasks:
-                tasks[stage] = progress.add_task(f"{stage}, {len(found)} documents", total=tagger.max_iterations)
+                tasks[stage] = progress.add_task(f"{stage}, {len(sources)} documents", total=tagger.max_iterations)
             progress.update(tasks[stage], completed=number)
 
         tagger.fit(
-            [source.document for source in found], start=start,
-            groups=[GENRES.get(source.corpus, source.corpus) for source in found],
-            document_weights=[source.weight for source in found], progress=report,
+            [source.document for source in sources], start=start,
+            groups=[GENRES.get(source.corpus, source.corpus) for source in sources],
+            document_weights=[source.weight for source in sources], progress=report,
         )  # fmt: skip
 
 
@@ -299,14 +300,16 @@ def main(
     data: Annotated[Path, typer.Option(help="Folder of the corpora.")],
     output: Annotated[Path, typer.Option(help="Model file to write.")],
     folder: Annotated[
-        Path | None, typer.Option("--halves", help="Folder for the models of the cross-validation.")
+        Path | None, typer.Option("--halves", help="Folder to write the models of the cross-validation to.")
     ] = None,
     vectors: Annotated[
-        Path | None, typer.Option(help="Vector classes, a file of vector_classes.py; default: the lexicon of `en`.")
+        Path | None, typer.Option(help="File of vector classes by vector_classes.py [default: those of `en`].")
     ] = None,
-    only_base: Annotated[bool, typer.Option("--only-base", help="Leave out added corpora, copies, templates.")] = False,
+    only_base: Annotated[
+        bool, typer.Option("--only-base", help="Train without added corpora, copies and templates.")
+    ] = False,
     first_model: Annotated[
-        str | None, typer.Option("--first", help="Model of --only-base, whose weights are averaged with the new ones.")
+        str | None, typer.Option("--first", help="Model of --only-base, averaged with the new one.")
     ] = None,
     c1: Annotated[float, typer.Option(help="Weight of the L1 norm.")] = 0.0,
     c2: Annotated[float, typer.Option(help="Weight of the squared L2 norm.")] = 3.0,
@@ -318,7 +321,7 @@ def main(
     """Train the shipped model en on openly licensed corpora."""
     console = Console(stderr=True)
     lexicon = shipped_lexicon() if vectors is None else english_lexicon(n_words, vectors)
-    found = [s for s in training_documents(data) if not only_base or not (s.is_copy or s.corpus in ADDED)]
+    sources = [s for s in training_documents(data) if not only_base or not (s.is_copy or s.corpus in ADDED)]
     templates = (linear_chain_template(), skip_chain_template(), skip_chain_template(Company()))
     plan = default_plan(lexicon.gazetteers.names if lexicon.gazetteers else (), NAMES)
     tagger = Tagger(
@@ -326,13 +329,13 @@ def main(
         n_folds=FOLDS,
     )  # fmt: skip
     first = None if first_model is None else herdner.load(first_model)
-    fit(tagger, found, console, first)
+    fit(tagger, sources, console, first)
     model = replace(tagger.model_, weights=mean_weights(first, tagger.model_).prune(smallest))
     console.print(f"{len(model.weights.keys)} features, {len(model.weights.entry_weights)} weights")
     scores = measure(Tagger.from_model(model), data, Tokenizer())
-    about = {**card(tagger, len(found)), "f1": {name: each["f1"] for name, each in scores.items()}, "scores": scores}
+    about = {**card(tagger, len(sources)), "f1": {name: each["f1"] for name, each in scores.items()}, "scores": scores}
     if folder is not None:
-        about["cross_validated"] = cross_validate(model, tagger, found, folder, first, smallest)
+        about["cross_validated"] = cross_validate(model, tagger, sources, folder, first, smallest)
     console.print(about)
     replace(model, card=about).save(output, weight_type="float16")
     console.print(f"{output}: {output.stat().st_size / 1e6:.1f} MB")

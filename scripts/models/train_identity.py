@@ -3,11 +3,12 @@
     python scripts/models/train_identity.py --litbank ../shared/data/ner/litbank --gum ../shared/data/ner/gum --write
 
 Mentions are the proper names of LitBank (PROP, with a coreference chain) and the spans of GUM whose head is a proper
-noun. The output is F1 of MUC, B-cubed, CEAF-e, LEA and the mean of the first three, for gold mentions: for exact string
-match, for string or first or last word, and for the model on files that were not used for training (five folds). With
-``--own``, the last row clusters the mentions that the model ``en`` finds. ``--write`` learns from all files and writes
-``herdner/data/identity.json``, ``nicknames.json`` from the package nicknames 1.0.1 (Apache License 2.0), and
-``genders.json`` from the package names 0.3.0 (MIT), which has the first names of the US census of 1990.
+noun. The output is a table with the F1 of MUC, B-cubed, CEAF-e and LEA, and with the mean of the first three. The rows
+are clusters of gold mentions by equal strings, by equal strings or first or last words, and by the model on files that
+were not used for training (five folds). With ``--own``, the last row shows clusters of the mentions that the model
+``en`` finds. ``--write`` learns from all files and writes ``herdner/data/identity.json``, ``nicknames.json`` from the
+package nicknames 1.0.1 (Apache License 2.0), and ``genders.json`` from the package names 0.3.0 (MIT), which has the
+first names of the US census of 1990.
 """
 
 from __future__ import annotations
@@ -45,14 +46,14 @@ _GUM_MARK = re.compile(r"\(([^()]*)(\))?|([^()]+)\)")
 
 
 class Decision(NamedTuple):
-    """Features of a new name and of each candidate, and the index of the right row."""
+    """Decision about a mention: features of a new name and of each candidate, and the index of the correct row."""
 
     rows: list[list[str]]
     right: int
 
 
 def named_document(tokens: Sequence[str], mentions: Sequence[tuple[int, int, str, str]], id: str) -> Document:
-    """Return a document of tokens with entities, whose `name_id` is the index of their chain."""
+    """Return a document whose entities are the mentions, with the index of their coreference chain as `name_id`."""
     starts = np.cumsum([0, *(len(token) + 1 for token in tokens)]).tolist()
     text, chains = " ".join(tokens), dict[str, int]()
     entities = [
@@ -102,11 +103,11 @@ def read_gum(folder: Path) -> Iterator[Document]:
 
 
 def decisions(document: Document, weights: Mapping[str, float] | None = None) -> list[Decision]:
-    """Return the decisions of the model on one document, if all earlier mentions are in the names of ``weights``.
+    """Return the decisions in a document, after earlier mentions were assigned to names by ``weights``.
 
-    The right name is the one that most other mentions of the gold name have, if these are most mentions of the name.
-    Without weights, all earlier mentions are in their gold names. Decisions whose right name is no candidate are left
-    out.
+    The correct candidate is the cluster with most mentions of the mention's gold name, among clusters at least half of
+    whose mentions have this gold name. If ``weights`` is None, all earlier mentions are in the clusters of their gold
+    names. Decisions without a correct candidate are left out.
     """
     made: list[Decision] = []
     names: dict[int | None, NameCluster] = {}  # by gold name
@@ -133,10 +134,10 @@ def decisions(document: Document, weights: Mapping[str, float] | None = None) ->
 
 
 def learn_from(documents: Sequence[Document]) -> dict[str, float]:
-    """Return weights learned from the gold names, and then also from the names by the weights of each earlier round.
+    """Return weights that are learned in rounds: from gold names, and then also from names that earlier weights assign.
 
-    The later rounds are dataset aggregation (Ross, Gordon and Bagnell 2011): the model learns to decide well after its
-    own errors.
+    The later rounds are dataset aggregation (Ross, Gordon and Bagnell 2011): the model learns correct decisions that
+    follow its own errors.
     """
     examples = [each for document in documents for each in decisions(document)]
     weights = learn(examples)
@@ -178,14 +179,14 @@ def learn(examples: Sequence[Decision]) -> dict[str, float]:
 
 
 def string_match(document: Document) -> Document:
-    """Return the document with one name for each distinct text of an entity, without case."""
+    """Return the document with equal names for entities whose texts are equal except for case."""
     ids: dict[str, int] = {}
     entities = [replace(e, name_id=ids.setdefault(e.text.casefold(), len(ids))) for e in document.entities]
     return document.with_proposals(entities)
 
 
 def word_match(document: Document) -> Document:
-    """Return the document in which a single word has the name of the last entity that begins or ends with it."""
+    """Return the document in which each single word has the name of the last entity that begins or ends with it."""
     latest: dict[str, int] = {}
     entities: list[Entity] = []
     for entity in document.entities:
@@ -199,7 +200,7 @@ def word_match(document: Document) -> Document:
 
 
 def cross_validated(corpora: Mapping[str, Sequence[Document]]) -> dict[str, list[Document]]:
-    """Return the documents of each corpus with names by weights that were learned from the other folds."""
+    """Return the documents of each corpus with names assigned by weights that were learned from the other folds."""
     predicted: dict[str, list[Document]] = {name: list(documents) for name, documents in corpora.items()}
     for fold in range(FOLDS):
         kept = [d for documents in corpora.values() for i, d in enumerate(documents) if i % FOLDS != fold]
@@ -211,13 +212,13 @@ def cross_validated(corpora: Mapping[str, Sequence[Document]]) -> dict[str, list
 
 
 def row(corpus: str, method: str, scores: NameScores) -> list[str]:
-    """Return a row of the table of results."""
+    """Return a row of the table of results: the F1 of each measure in per cent."""
     values = [*(score.f1 for score in scores.scores.values()), scores.mean_f1]
     return [corpus, method, *(f"{100 * value:.1f}" for value in values)]
 
 
 def write_data(corpora: Mapping[str, Sequence[Document]]) -> None:
-    """Write the weights that are learned from all documents, and the nicknames."""
+    """Write the weights that are learned from all documents, the nicknames, and the first names by gender."""
     weights = learn_from([document for documents in corpora.values() for document in documents])
     source = "scripts/models/train_identity.py, learned from LitBank (CC-BY 4.0) and GUM (CC-BY 4.0)"
     _write("identity.json", {"source": source, "weights": dict(sorted(weights.items()))})

@@ -4,9 +4,9 @@
 
 This needs ``pip install '.[train,spacy,pseudonyms]'`` and a folder with the corpora of `RECIPES` (`herdner corpora info
 NAME` prints their sources). The word classes, vector classes and gazetteers of `en` are features too: names of people,
-places and companies are similar in all languages. The first two are not stored again in the file. Further gazetteers
-are places (GeoNames, CLDR), first names and surnames (Faker), and the names that are annotated in the corpora of the
-other languages.
+places and companies are similar in all languages. The file of a model does not contain the word classes and vector
+classes of `en`. Further gazetteers are places (GeoNames, CLDR), first names and surnames (Faker), and the names that
+are annotated in the corpora of the other languages.
 """
 
 from __future__ import annotations
@@ -46,12 +46,12 @@ PLACE_NAMES = Path(__file__).parent / "place_names.py"
 
 @dataclass(frozen=True)
 class Part:
-    """Part of a corpus.
+    """Part of a corpus, for training or development.
 
     Attributes:
-        corpus: Name in the registry.
+        corpus: Name in the registry of corpora.
         path: File in the folder of the corpora.
-        split: The file does not mark documents: each `SENTENCES` sentences are a document.
+        split: If true, the file does not mark documents, and each `SENTENCES` consecutive sentences are a document.
         first: Start of the part, as a share of the documents.
         last: End of the part, as a share of the documents.
     """
@@ -131,7 +131,7 @@ RECIPES = {
 
 
 def swedish_columns(path: Path) -> bytes:
-    """Return the Swedish NER corpus with IOB2 tags. Its own tags are labels without prefixes, and 0 is outside."""
+    """Return the Swedish NER corpus with IOB2 tags. The file has labels without prefixes, or 0 outside names."""
     lines: list[str] = []
     before = "O"
     for line in path.read_text(encoding="utf-8").splitlines():
@@ -146,7 +146,7 @@ def swedish_columns(path: Path) -> bytes:
 
 
 def pieces(document: Document) -> Iterator[Document]:
-    """Yield a document for each `SENTENCES` sentences of a document."""
+    """Split a document into documents of `SENTENCES` consecutive sentences."""
     sentences = list(zip(document.sentences(), document.sentence_tags(), strict=True))
     for first in range(0, len(sentences), SENTENCES):
         tokens, tags = zip(*sentences[first : first + SENTENCES], strict=True)
@@ -175,18 +175,18 @@ def first_and_last_names(recipe: Recipe) -> dict[str, list[str]]:
 
 
 def annotated_names(code: str, data: Path) -> dict[str, list[list[str]]]:
-    """Return the tokens of all names in the training corpora of the other languages, by label; and words of persons."""
+    """Return gazetteers from the training corpora of other languages: names by label, and words of persons' names."""
     names: dict[str, set[tuple[str, ...]]] = {label: set() for label in LABELS}
     for document in other_documents(code, data):
         for span in document.spans or ():
             names[span.label].add(tuple(document.tokens[span.start : span.end]))
     words = {(word,) for name in names["PER"] for word in name if word[:1].isupper() and len(word) > 1}
-    lists = {**{f"annotated_{label.lower()}": found for label, found in names.items()}, "person_word": words}
-    return {title: sorted(map(list, found)) for title, found in lists.items()}
+    lists = {**{f"annotated_{label.lower()}": entries for label, entries in names.items()}, "person_word": words}
+    return {title: sorted(map(list, entries)) for title, entries in lists.items()}
 
 
 def other_documents(code: str, data: Path) -> Iterable[Document]:
-    """Yield the training documents of the other languages, and of English news. German is left out for its genres."""
+    """Yield the training documents of other languages except German, and English news."""
     worldwide = {**(info("worldwide").label_names or {}), "*": None}
     yield from read_documents(data / "worldwide/train", "worldwide", labels=worldwide)
     for other, recipe in RECIPES.items():
@@ -196,7 +196,7 @@ def other_documents(code: str, data: Path) -> Iterable[Document]:
 
 
 def lexicon(code: str, recipe: Recipe, data: Path) -> Lexicon:
-    """Return the word classes and gazetteers of `en`, and gazetteers for the language."""
+    """Return the lexicon of a model: word classes and gazetteers of `en`, and gazetteers for the language."""
     tokens = Tokenizer(settings(code)).tokens
     english = herdner.load("en").model_.lexicon
     texts = {**place_lists(code, recipe), **first_and_last_names(recipe)}
@@ -211,9 +211,9 @@ def settings(code: str) -> TokenizerSettings:
 
 
 def of_size(model: TaggerModel, largest: float, factor: float = 1.25) -> TaggerModel:
-    """Remove the smallest weights, so that the file of the model has at most this number of megabytes.
+    """Return the model without its smallest weights, so that its file has at most ``largest`` megabytes.
 
-    The threshold begins at 0.01, and is multiplied by ``factor`` until the file is small enough.
+    The threshold of removed weights begins at 0.01, and is multiplied by ``factor`` until the file is small enough.
     """
     smallest = 0.01
     while True:
@@ -225,7 +225,7 @@ def of_size(model: TaggerModel, largest: float, factor: float = 1.25) -> TaggerM
 
 
 def measure(tagger: Tagger, recipe: Recipe, data: Path) -> dict[str, Scores]:
-    """Return the scores on each development part."""
+    """Return the scores of a tagger on each development part of a recipe."""
     scores: dict[str, Scores] = {}
     for part in recipe.development:
         gold = part.read(data)
@@ -255,13 +255,13 @@ def card(code: str, recipe: Recipe, n_documents: int, scores: Mapping[str, Score
 
 
 def main(
-    code: Annotated[str, typer.Argument(help=f"Language: {', '.join(RECIPES)}.")],
+    code: Annotated[str, typer.Argument(help=f"Code of the language: {', '.join(RECIPES)}.")],
     data: Annotated[Path, typer.Option(help="Folder of the corpora.")],
     output: Annotated[Path, typer.Option(help="Model file to write.")],
     c2: Annotated[float, typer.Option(help="Weight of the squared L2 norm.")] = 1.0,
     iterations: Annotated[int, typer.Option(help="Maximum number of L-BFGS iterations.")] = 80,
-    folds: Annotated[int, typer.Option(help="Number of folds, on which links are learned.")] = 3,
-    largest: Annotated[float, typer.Option(help="Largest file in megabytes; small weights are removed.")] = 2.9,
+    folds: Annotated[int, typer.Option(help="Number of folds for learning the links.")] = 3,
+    largest: Annotated[float, typer.Option(help="Maximum megabytes of the file; small weights are removed.")] = 2.9,
 ) -> None:
     """Train the shipped model of a language on openly licensed corpora."""
     if code not in RECIPES:

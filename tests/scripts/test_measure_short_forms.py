@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import typer
 from data import REPOSITORY
-from measure_short_forms import found, main, rows, share
+from measure_short_forms import main, predict_short_forms, rows, share
 from typer.testing import CliRunner
 
 from herdner.evaluation.consistency import count_short_forms
@@ -23,7 +23,7 @@ def documents(*tags: list[str]) -> list[Document]:
 def test_what_is_made_of_each_short_form_is_said_and_counted() -> None:
     gold = documents(GOLD, GOLD)
     predicted = documents(GOLD, ["O", "O", "O", "O", "O", "B-LOC", "I-LOC"])
-    each = found("x", gold, predicted, "ORG")
+    each = predict_short_forms("x", gold, predicted, "ORG")
     assert each.labels == ["ORG", "ORG", "-", "LOC+1"]
     assert each.right.sum() == count_short_forms(gold, predicted)["ORG"].n_correct == 2
 
@@ -40,8 +40,8 @@ def test_intervals_resample_documents() -> None:
 
 def test_others_are_held_against_the_first() -> None:
     gold = documents(GOLD)
-    none = found("none", gold, documents(["O"] * 7), "ORG")
-    lines = rows([none, found("all", gold, gold, "ORG")], np.array([0, 0]))
+    none = predict_short_forms("none", gold, documents(["O"] * 7), "ORG")
+    lines = rows([none, predict_short_forms("all", gold, gold, "ORG")], np.array([0, 0]))
     assert lines == [
         ["none", "0 of 2", "0.00 (0.00 to 0.00)", ""],
         ["all", "2 of 2", "100.00 (100.00 to 100.00)", "+100.00 (+100.00 to +100.00)"],

@@ -34,7 +34,7 @@ def test_the_lists_of_a_language_are_in_its_script_and_without_codes(tmp_path: P
 
 
 def test_what_is_wrong_is_one_line(tmp_path: Path) -> None:
-    for options, said in ((["qqq"], "is no language that CLDR knows"), (["nb", "--country", "QQ"], "no code of a")):
+    for options, said in ((["qqq"], "is not a language of CLDR"), (["nb", "--country", "QQ"], "is not a country code")):
         done = run(tmp_path, *options)
         assert done.returncode == 1
         assert said in done.stderr
