@@ -1,11 +1,11 @@
-"""Every table and figure of the five papers: the paper's result, herdner's result, and whether they agree.
+"""Comparison of every table and figure of the five papers with herdner's results, written as a page.
 
     python scripts/papers/all.py [--quick] [--data FOLDER] [--only TEXT] [--page FILE] [--out FOLDER]
 
-Runs the commands of papers.toml one after another and writes the page from their results. The page names scripts that
-could not run because data or an extra are missing. --quick uses the small sizes of all scripts, about ten minutes on
-two idle cores; the paper's sizes take a night. --no-run writes the page from existing JSON files. Items without a JSON
-file keep their results of the existing page.
+The script runs the commands of papers.toml one after another and writes the page from their results. The page names the
+scripts that could not run because data or an extra are missing. --quick uses the small sizes of all scripts, which
+takes about ten minutes on two idle cores; the papers' sizes take a night. --no-run writes the page from existing JSON
+files. Tables and figures without a JSON file keep their results of the existing page.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Kept = Mapping[tuple[str, str, str], tuple[str, str]]
 
 
 def places(data: Path) -> dict[str, str]:
-    """Return the paths that commands name in braces."""
+    """Return the path for each name in braces that the commands of papers.toml contain."""
     shapes = data / "vision" / "mpeg7_shapes"
     picture = next((path for path in sorted(shapes.glob("*")) if path.is_file()), shapes / "none.png")
     text = REPOSITORY / "corpora" / "article.txt"
@@ -41,7 +41,7 @@ def places(data: Path) -> dict[str, str]:
 
 
 def run(command: str, data: Path, out: Path, quick: bool) -> str:
-    """Run one script, and return an empty text or the reason of its failure in one line."""
+    """Run one script; return an empty text, or the reason in one line if the script failed."""
     words = [word.format(**places(data)) for word in shlex.split(command)]
     call = [sys.executable, str(HERE / words[0]), *words[1:], "--out", str(out), *(["--quick"] if quick else [])]
     environment = {**os.environ, "HERDNER_DATA": str(data), "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
@@ -55,7 +55,7 @@ def run(command: str, data: Path, out: Path, quick: bool) -> str:
 
 
 def results(out: Path) -> dict[str, Found]:
-    """Return the contents of a folder's JSON files by experiment."""
+    """Return the contents of the JSON files of a folder, by the name of the experiment."""
     found = {}
     for path in sorted(out.glob("*.json")):
         held = json.loads(path.read_text(encoding="utf-8"))
@@ -70,7 +70,7 @@ def row(
     failures: Mapping[str, str],
     kept: Mapping[tuple[str, str, str], tuple[str, str]],
 ) -> list[str]:
-    """Return the cells of an item: name, command, the paper's result, our result, the condition, and the verdict."""
+    """Return the table cells of an item: name, command, the paper's result, herdner's result, condition and verdict."""
     condition, why = item.condition or "-", f": {item.why}" if item.why else ""
     if item.command is None or item.reading is None:
         verdict = f"not done{why}" if item.verdict is None else item.verdict
@@ -92,7 +92,7 @@ def row(
 
 
 def kept_results(text: str) -> Kept:
-    """Return our results and verdicts, "agrees" or "departs", of an earlier page, by paper, name and condition."""
+    """Return herdner's results and verdicts ("agrees", "departs") of an earlier page, by paper, name and condition."""
     kept, papers, paper = {}, {title: key for key, title in PAPERS.items()}, ""
     for line in text.splitlines():
         paper = papers.get(line.removeprefix("## "), paper)
@@ -119,14 +119,14 @@ def page(found: Mapping[str, Found], failures: Mapping[str, str], before: str = 
 
 
 def pictures(paper: str) -> str:
-    """Return the plot of a paper for a light and a dark background, in MyST's Markdown; empty if there is none."""
+    """Return MyST Markdown that shows the plot of a paper on light and dark backgrounds, or "" if there is no plot."""
     name, text = PICTURES.get(paper, ("", ""))
     block = "```{{image}} images/{name}-{scheme}.svg\n:class: only-{scheme}\n:alt: {text}\n```\n\n"
     return "".join(block.format(name=name, scheme=scheme, text=text) for scheme in ("light", "dark") if name)
 
 
 def counts(verdicts: Sequence[str]) -> str:
-    """Return the sentence that counts the verdicts of all rows."""
+    """Return a sentence with the number of rows of each verdict."""
     of = {name: sum(verdict == name for verdict in verdicts) for name in ("agrees", "departs", "not done")}
     others = len(verdicts) - sum(of.values())
     return (
@@ -137,7 +137,7 @@ def counts(verdicts: Sequence[str]) -> str:
 
 def main(
     quick: Annotated[bool, typer.Option("--quick", help="Use the small sizes of all scripts.")] = False,
-    data: Annotated[Path, typer.Option(help="Folder with vision/ and uci/.")] = DATA,
+    data: Annotated[Path, typer.Option(help="Folder of the data, with vision/ and uci/.")] = DATA,
     only: Annotated[str, typer.Option(help="Run only commands that contain this text.")] = "",
     no_run: Annotated[bool, typer.Option("--no-run", help="Write the page without running scripts.")] = False,
     file: Annotated[Path, typer.Option("--page", help="File of the page.")] = REPOSITORY

@@ -1,9 +1,10 @@
-"""Files in the format of the program of HGW19's authors: graphs and tables of results.
+"""Readers and writers of the graph files and result tables of the program by HGW19's authors.
 
 A graph file is text with numbers separated by white space: N and M; N biases B_i; then for each of M pairs the two
 variables, 0 to N - 1, and their coupling W_ij. Variables have the values -1 and +1: log p(x) = sum B_i x_i + sum W_ij
 x_i x_j + constant (HGW19, Sec. 2.1). The paper's graphs are rings of 8 with parameters in [0, 1] (G1) and [-1, 1] (G2),
-and complete graphs of 8 with parameters in [0, 0.5] and [0, 0.1] (G3) and [-0.5, 0.5] (G4). A smaller one:
+and full graphs of 8 with parameters in [0, 0.5] and [0, 0.1] (G3) and [-0.5, 0.5] (G4). An example of a smaller graph
+file:
 
     3 2
     0.5
@@ -13,12 +14,12 @@ and complete graphs of 8 with parameters in [0, 0.5] and [0, 0.1] (G3) and [-0.5
     1 2 -0.7
 
 A table of results has a line for each power of two of sweeps and six columns, separated by tabs: D^all, D^z, D^herding,
-D^approx, D^cor, D^bin, each the mean over runs. The line named 2^k is after 2^(k - 1) sweeps, since the program counts
-one sweep as 2^1. (Its first line has D^cor 0, as a single sample must, and with this reading its Gibbs results agree
-with ours.)
+D^approx, D^cor, D^bin, each the mean over runs. The line named 2^k shows the errors after 2^(k - 1) sweeps, because the
+program counts one sweep as 2^1. (With this reading, D^cor of the first line is 0, as it must be for a single sample,
+and the results of Gibbs sampling agree with herdner's.)
 
-A table of Fig. 9 (G3) has one number per line. Line k is the error in the mean of the last variable after 2^(k - 1)
-sweeps, with its values as 0 and 1, averaged over 100 trials.
+A table of Fig. 9 (G3) has one number per line. Line k is the error of the mean of the last variable, with values 0 and
+1, after 2^(k - 1) sweeps, averaged over 100 trials.
 """
 
 from __future__ import annotations
@@ -120,7 +121,7 @@ class _Words:
 
 
 def _number(word: str) -> float:
-    """Return a number, or NaN if the word is none; Python's underscores are not allowed."""
+    """Return the number that a word represents, or NaN if it represents none, also for digits with underscores."""
     try:
         return math.nan if "_" in word else float(word)
     except ValueError:
@@ -131,10 +132,10 @@ def error_table(
     graph: Graph, plan: Gibbs, lengths: Sequence[int], runs: int = 10, seed: Seed = None, *,
     sharing: Sharing | None = None, spread: bool = False,
 ) -> Floats:  # fmt: skip
-    """Return the error parts `COLUMNS` after each length.
+    """Return the error parts `COLUMNS` of a sampler after each number of sweeps.
 
     As in the authors' program, each run begins at a uniformly random state with uniformly random weights, updates the
-    variables in order, and counts the state right after each update of the last one.
+    variables in order, and counts the state right after each update of the last variable.
 
     Args:
         graph: A small graph.
@@ -168,10 +169,10 @@ def _mean_and_spread(runs: Floats) -> Floats:
 def expectation_table(
     graph: Graph, plan: Gibbs, lengths: Sequence[int], trials: int = 100, seed: Seed = None
 ) -> Floats:
-    """Return the error in the mean of the last variable after each length (HGW19, Fig. 9).
+    """Return the error of the mean of the last variable after each number of sweeps (HGW19, Fig. 9).
 
-    As in the authors' program, each trial continues with the state and weights of the previous one: all trials are
-    parts of one run.
+    As in the authors' program, each trial continues with the state and the herding weights of the previous trial: all
+    trials are parts of one run.
 
     Args:
         graph: A small graph of binary variables.
@@ -202,7 +203,7 @@ def expectation_table(
 
 
 def table_text(lengths: Sequence[int], table: Floats) -> str:
-    """Format a table as the authors do: 512 sweeps are "2^10", and each column has 15 digits and a tab.
+    """Return a table in the authors' format: 512 sweeps are "2^10", and each column has 15 digits and a tab.
 
     Raises:
         ValueError: A number of sweeps is no power of two.
@@ -216,7 +217,7 @@ def table_text(lengths: Sequence[int], table: Floats) -> str:
 
 
 def read_table(path: str | Path) -> tuple[list[int], Floats]:
-    """Read the sweeps and the columns [sweeps, 6] of a table.
+    """Read the numbers of sweeps and the error columns, float64[numbers of sweeps, 6], of a table of results.
 
     Raises:
         ValueError: A line is invalid; the message gives its number.
@@ -235,7 +236,7 @@ def read_table(path: str | Path) -> tuple[list[int], Floats]:
 
 
 def read_expectations(path: str | Path) -> tuple[list[int], Floats]:
-    """Read the sweeps and the errors of a table of Fig. 9.
+    """Read the numbers of sweeps and the errors of a table of Fig. 9 of HGW19.
 
     Raises:
         ValueError: A line is invalid; the message gives its number.
@@ -250,7 +251,7 @@ def read_expectations(path: str | Path) -> tuple[list[int], Floats]:
 
 
 def _lines(path: str | Path) -> Iterator[tuple[int, str]]:
-    """Yield the non-empty lines of a table with their numbers; raise `ValueError` if there are none."""
+    """Yield the non-empty lines of a table with their line numbers; raise `ValueError` if all lines are empty."""
     empty = True
     with Path(path).open(encoding="utf-8", errors="replace") as stream:
         for at, line in enumerate(stream, 1):

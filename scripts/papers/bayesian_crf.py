@@ -1,11 +1,12 @@
-"""Bayesian skip-chain CRF: the posterior mean of the marginals, compared with a point estimate of the tables.
+"""Bayesian skip-chain CRF: marginals averaged over the posterior of the tables, compared with a point estimate.
 
     python scripts/papers/bayesian_crf.py [--documents 10] [--particles 16] [--quick]
 
 A linear chain is trained on 30 of the 40 documents of corpora/herdner_news.train.conll. The transition table and the
 table of links are then learned from other documents: as the mode of their posterior, and as particles of the whole
-posterior (`herdner.crf.bayesian`, by Frank-Wolfe Stein sampling). The marginals of both are compared on
-corpora/herdner_news.dev.conll. If there are few documents, the average over the posterior is less overconfident.
+posterior (`herdner.crf.bayesian`, by Frank-Wolfe Stein sampling). The marginals under the mode and under the particles
+are compared on corpora/herdner_news.dev.conll. If there are few documents, the average over the particles is less
+overconfident than the mode.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ N_BINS = 10  # bins of the calibration error
 
 @dataclass(frozen=True)
 class Scores:
-    """Scores of the marginals of all tokens.
+    """Scores of the marginals of all tokens against the gold tags.
 
     Attributes:
         f1: Micro F1 of the entities of the most probable tags.
@@ -49,7 +50,7 @@ class Scores:
 
 @dataclass(frozen=True, eq=False)
 class Data:
-    """Documents with the log-potentials of their tags under the chain, and their gold tags as states."""
+    """Documents with the log-potentials of their tags under a chain, and with their gold tags as states."""
 
     documents: list[Document]
     unaries: list[NDArray[np.float64]]
@@ -57,7 +58,7 @@ class Data:
 
     @staticmethod
     def of(tagger: Tagger, documents: Sequence[Document]) -> Data:
-        """Score documents by a chain. Documents with tags that the chain lacks are left out."""
+        """Compute the log-potentials of documents by a chain. Documents with tags that the chain lacks are left out."""
         extractor, index = tagger.model_.extractor(), {tag: k for k, tag in enumerate(tagger.classes_)}
         data = Data([], [], [])
         for each in documents:
@@ -90,7 +91,7 @@ def mean_marginals(models: Sequence[SkipChainModel], data: Data) -> list[NDArray
 
 
 def score(marginals: Sequence[NDArray[np.float64]], data: Data, tags: tuple[str, ...]) -> Scores:
-    """Compare marginals with the gold tags."""
+    """Return the scores of marginals against the gold tags."""
     correct = predicted = gold = 0
     for p, own, document in zip(marginals, data.states, data.documents, strict=True):
         found, true = (
@@ -109,7 +110,7 @@ def score(marginals: Sequence[NDArray[np.float64]], data: Data, tags: tuple[str,
 def compare(
     documents: int, particles: int, steps: int, *, chain: int, test: int, iterations: int, l2: float, seed: int
 ) -> dict[str, Scores]:
-    """Return the scores of the point estimate and of the posterior mean."""
+    """Return the scores of the point estimate and of the posterior mean, by the name of the method."""
     news = list(read_documents(CORPORA / "herdner_news.train.conll", "conll"))
     held_out = list(read_documents(CORPORA / "herdner_news.dev.conll", "conll"))[:test]
     tagger = Tagger(templates=(linear_chain_template(),), max_iterations=iterations, calibrated=False)
@@ -127,11 +128,11 @@ def compare(
 
 
 def main(
-    documents: Annotated[int, typer.Option(min=1, help="Documents from which the tables are learned.")] = 10,
-    particles: Annotated[int, typer.Option(min=1, help="Particles of the posterior.")] = 16,
+    documents: Annotated[int, typer.Option(min=1, help="Number of documents from which the tables are learned.")] = 10,
+    particles: Annotated[int, typer.Option(min=1, help="Number of particles of the posterior.")] = 16,
     l2: Annotated[float, typer.Option(help="Precision of the prior.")] = 0.1,
     seed: int = 0,
-    quick: Annotated[bool, typer.Option(help="Small sizes.")] = False,
+    quick: Annotated[bool, typer.Option(help="Use small sizes, to test the script.")] = False,
 ) -> None:
     """Print F1, log loss and calibration error of the point estimate and of the posterior mean."""
     sizes = {"steps": 4, "chain": 20, "test": 8, "iterations": 15} if quick else {

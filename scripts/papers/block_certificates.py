@@ -4,10 +4,11 @@
     python scripts/papers/block_certificates.py eng.testa:conll2003 --model conll.herdner
     python scripts/papers/block_certificates.py eng.testa:conll2003
 
-Blocks are sentences (`herdner.dobrushin.blocks`). A linked mention is the name that sum-product predicts around the end
-of a link, or else that token. Its certificate bounds the total variation distance between the law of its tags after the
-sweeps, from any initial state, and the target. A document counts if all of its linked mentions are below 0.5. The
-optimised scan is Algorithm 2 of DoGS17 over the same number of blocks, with equal importance for all linked mentions.
+Blocks are sentences (`herdner.dobrushin.blocks`). A linked mention is the name that sum-product predicts around an end
+of a link, or the token at this end if there is no name. The certificate of a mention bounds the total variation
+distance between the distribution of its tags after the sweeps, from any initial state, and the target distribution. A
+document has a useful bound if the certificates of all its linked mentions are below 0.5. The optimised scan is
+Algorithm 2 of DoGS17 over the same number of blocks, with equal importance for all linked mentions.
 """
 
 from __future__ import annotations
@@ -32,24 +33,24 @@ GOAL = 0.5
 
 
 def linked_mentions(ends: np.ndarray, spans: list[Span]) -> list[tuple[int, int]]:
-    """Return the names (first, last token) that contain an end of a link, and the ends outside of names."""
+    """Return the linked mentions (first, last token): names with an end of a link, and ends outside of names."""
     names = {t: (span.start, span.end - 1) for span in spans for t in range(span.start, span.end)}
     return sorted({names.get(t, (t, t)) for t in np.unique(ends).tolist()})
 
 
 @dataclass(frozen=True)
 class Bounds:
-    """Bounds of a document's linked mentions by scan, and the largest sum of influences on one span."""
+    """Bounds of the linked mentions of a document for each scan, and the largest sum of influences on a mention."""
 
     by_scan: dict[str, NDArray[np.float64]]
     total: float
 
 
 def certificates(scored: Scored, i: int, n_sweeps: int, optimised: bool) -> Bounds:
-    """Return the bounds of document i.
+    """Return the bounds of the linked mentions of document ``i``.
 
-    "single tags" is the systematic scan of single variables with as many sweeps. The last item bounds the error of
-    sum-product's marginals for each token.
+    The key "single tags" is the systematic scan of single variables with the same number of sweeps. The last key has
+    bounds of the error of sum-product's marginals for each linked token.
     """
     _, unary, offsets, links = next(piece for piece in scored.pieces() if piece[0] == i)
     graph = scored.crf.compile(unary, offsets, links)
@@ -74,10 +75,10 @@ def certificates(scored: Scored, i: int, n_sweeps: int, optimised: bool) -> Boun
 @command("block_certificates", "Certificates of blocked Gibbs on linked documents")
 def main(
     experiment: Experiment,
-    test: Annotated[str, typer.Argument(help="Documents, as FILE:FORMAT.")],
-    model: Annotated[str, typer.Option("--model", help="A model with links.")] = "en",
+    test: Annotated[str, typer.Argument(help="Annotated documents, as FILE:FORMAT.")],
+    model: Annotated[str, typer.Option("--model", help="Name or file of a model with links.")] = "en",
     sweeps: Annotated[int, typer.Option("--sweeps", min=1, help="Number of sweeps over the blocks.")] = 50,
-    optimised: Annotated[bool, typer.Option("--optimised", help="Also optimise the scan for the mentions.")] = False,
+    optimised: Annotated[bool, typer.Option("--optimised", help="Optimise the scan for linked mentions too.")] = False,
 ) -> None:
     scored = Scored.of(herdner.load(model), list(read(test)))
     linked = [i for i, links in enumerate(scored.links) if any(map(len, links))]

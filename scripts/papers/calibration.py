@@ -1,14 +1,15 @@
-"""Calibration of entity confidences: of the chain, with links, and after the model's own calibration.
+"""Calibration errors of entity confidences: without links, with links, and after the model's own calibration.
 
     herdner train --train ../shared/data/ner/conll2003/eng.train:conll2003 --output conll.herdner
     python scripts/papers/calibration.py --model conll.herdner --test ../shared/data/ner/conll2003/eng.testa:conll2003
 
 ECE, the expected calibration error, is the mean distance between the confidence and the precision of the entities in a
-bin (Naeini, Cooper and Hauskrecht 2015). It uses 15 bins of equal width or of equal mass. It is never 0, since each bin
-is noisy; "by chance" is its value if confidences were exact. Brier score and log loss are proper scores, which also
-measure sharpness. Each method is scored on the entities that it predicts. All methods but "chain" predict the same
-entities, so that differences from "links" are paired: below 0, the other method is better calibrated. Intervals
-resample documents. The script writes calibration.json, .md and .png.
+bin (Naeini, Cooper and Hauskrecht 2015). The ECE uses 15 bins of equal width or of equal mass. The ECE is never 0,
+because the precision in each bin is noisy; "by chance" is the ECE of exact confidences. Brier score and log loss are
+proper scores, which also measure sharpness. Each method is scored on the entities that it predicts. All methods except
+"chain" predict the same entities, so their differences from "links" are paired: a difference below 0 means that the
+method is better calibrated than "links". Confidence intervals are computed by resampling documents. The script writes
+calibration.json, .md and .png.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ Floats = NDArray[np.float64]
 
 
 def resampled(found: EntityConfidences, draw: NDArray[np.int64]) -> EntityConfidences:
-    """Return the entities of documents drawn with replacement."""
+    """Return the entities of the drawn documents; ``draw`` may contain a document several times."""
     order = np.argsort(found.document, kind="stable")
     ends = np.searchsorted(found.document[order], np.arange(draw.max() + 2))
     rows = np.concatenate([order[ends[i] : ends[i + 1]] for i in draw])
@@ -44,7 +45,7 @@ def resampled(found: EntityConfidences, draw: NDArray[np.int64]) -> EntityConfid
 def measured(
     methods: dict[str, EntityConfidences], n_documents: int, rng: np.random.Generator, n_resamples: int
 ) -> dict:
-    """Return each measure of each method with its 95 % interval, and differences from "links" on the same resamples."""
+    """Return each measure of each method, and its difference from "links", with 95 % intervals."""
     draws = [rng.integers(0, n_documents, n_documents) for _ in range(n_resamples)]
     samples: dict[str, dict[str, Floats]] = {}
     for name, found in methods.items():
@@ -64,12 +65,12 @@ def measured(
 
 
 def interval(values: Floats) -> list[float]:
-    """Return the central 95 % interval."""
+    """Return the central 95 % interval of resampled values."""
     return np.quantile(values, [0.025, 0.975]).tolist()
 
 
 def predictions(tagger: Tagger, bare: Sequence[Document]) -> dict[str, list[Document]]:
-    """Return the predictions of each method that the model supports."""
+    """Return the documents predicted by each method that the model supports, by the name of the method."""
     model = tagger.model_
     raw = Tagger.from_model(model, calibrated=False)
     found = {"chain": list(raw.pipe(bare, links=False)), "links": list(raw.pipe(bare))}
@@ -79,7 +80,7 @@ def predictions(tagger: Tagger, bare: Sequence[Document]) -> dict[str, list[Docu
 
 
 def table(rows: dict[str, Any], caption: str) -> str:
-    """Format a Markdown table, with differences from "links" below."""
+    """Return a Markdown table of the measures, followed by the differences from "links"."""
     header = ("method", "entities", "precision", *MEASURES)
     cells = [
         (name, f"{row['entities']:,}", f"{row['precision']:.2%}", *(_cell(row[m]) for m in MEASURES))

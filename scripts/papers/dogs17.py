@@ -1,4 +1,4 @@
-"""Shared parts of the experiments of DoGS17: graphs, guarantees over budgets, and measured biases."""
+"""Shared parts of the experiments of DoGS17: graphs, guarantees after budgets of updates, and measured biases."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ ITERATIONS = 50  # of "iterated DoGS", which stops when nothing is gained
 
 
 def random_ising(rng: np.random.Generator, side: int, *, fields: bool = True) -> FactorGraph:
-    """Draw a grid of Sec. 5.1: not toroidal, couplings uniform in [0, 0.25], fields 0 or 1 (or 0)."""
+    """Return a random Ising grid of DoGS17 Sec. 5.1, not toroidal, with couplings in [0, 0.25] and fields 0 or 1."""
     couplings = [rng.uniform(0, 0.25, (side - 1, side)), rng.uniform(0, 0.25, (side, side - 1))]
     h = rng.integers(0, 2, (side, side)).astype(float) if fields else np.zeros((side, side))
     return herdner.ising(couplings, h)
 
 
 def guarantees(influence: Influence, importance: Importance, budgets: Sequence[int]) -> dict[str, NDArray[np.float64]]:
-    """Return the Dobrushin variation of standard scans and of DoGS scans at each budget of updates."""
+    """Return the Dobrushin variation of standard scans and of DoGS scans for each number of updates in ``budgets``."""
     at, most = np.array(budgets), max(budgets)
     found = {
         "uniform random": variation_curve(influence, random_scan(), importance, most)[at],
@@ -52,9 +52,9 @@ def guarantees(influence: Influence, importance: Importance, budgets: Sequence[i
 def as_good_as_systematic(
     bound: Callable[[], Influence], importance: Importance, n_steps: int
 ) -> tuple[OptimisedScan, float, float]:
-    """Return the shortest scan of the length-doubling search that is as good as ``n_steps`` of the systematic scan.
+    """Return the shortest DoGS scan, by doubling lengths, that is as good as ``n_steps`` systematic updates.
 
-    Also return the guarantee, and the seconds of the search with the bound on influence.
+    Also return the guarantee, and the seconds of the search including the bound of influences.
     """
     began = time.perf_counter()
     influence = bound()
@@ -65,7 +65,7 @@ def as_good_as_systematic(
 
 
 def draw_guarantees(axes: Axes, budgets: Sequence[int], found: Mapping[str, NDArray[np.float64]]) -> None:
-    """Draw the results of `guarantees`, with the least value of each curve."""
+    """Draw a curve for each scan of `guarantees`, and mark the smallest value of each curve."""
     for name, values in found.items():
         axes.semilogy(budgets, values, label=f"{name} ({values.min():.2g})")
     axes.set(xlabel="updates", ylabel="guarantee")
@@ -73,7 +73,7 @@ def draw_guarantees(axes: Axes, budgets: Sequence[int], found: Mapping[str, NDAr
 
 
 def draw_bias(axes: Axes, budgets: Sequence[int], found: Mapping[str, Mapping[str, NDArray[np.float64]]]) -> None:
-    """Draw the results of `measured_bias`."""
+    """Draw the bias of each scan, as returned by `measured_bias`, against the number of updates."""
     for name, values in found.items():
         axes.errorbar(budgets, values["bias"], values["standard_error"], label=name, capsize=2)
     axes.set(xlabel="updates", ylabel="measured bias")
@@ -81,7 +81,7 @@ def draw_bias(axes: Axes, budgets: Sequence[int], found: Mapping[str, Mapping[st
 
 @dataclass(frozen=True)
 class Copies:
-    """Independent copies of a graph in one graph, so that one sweep makes many short runs of a scan."""
+    """Graph of independent copies of a graph, in which one sweep makes many short runs of a scan."""
 
     n_variables: int
     n_copies: int
@@ -110,12 +110,12 @@ class Copies:
 def measured_bias(
     copies: Copies, influence: Influence, target: int, budgets: Sequence[int], seeds: Sequence[int], truth: float = 0.0
 ) -> dict[str, dict[str, NDArray[np.float64]]]:
-    """Return |mean of x_target - truth| over the copies, and its standard error.
+    """Return, for each scan, |mean of x_target over the copies - truth| and its standard error.
 
-    Scans are systematic and DoGS, for each budget, and x is -1 or +1. All runs start with +1 everywhere, far from
-    symmetry.
+    The scans are the systematic scan and the DoGS scan of each budget of updates; x is -1 or +1. In all runs, every
+    variable starts at +1, far from symmetry.
     """
-    start, found = np.ones(copies.n_variables, np.int32), {}
+    start, results = np.ones(copies.n_variables, np.int32), {}
     for stream, name in enumerate(("systematic", "DoGS")):
         biases, errors = [], []
         for budget, seed in zip(budgets, seeds, strict=True):
@@ -125,5 +125,5 @@ def measured_bias(
             spins = 2.0 * copies.run(order, seed + stream, start)[:, target] - 1.0
             biases.append(abs(float(spins.mean()) - truth))
             errors.append(float(spins.std(ddof=1)) / np.sqrt(copies.n_copies))
-        found[name] = {"bias": np.array(biases), "standard_error": np.array(errors)}
-    return found
+        results[name] = {"bias": np.array(biases), "standard_error": np.array(errors)}
+    return results

@@ -1,11 +1,11 @@
-"""DoGS17 with influences estimated from samples instead of bounds: the bias of scans without a guarantee.
+"""Bias of DoGS scans from influences that are estimated from samples instead of bounded (no guarantee).
 
-Bounds on influence hold for the worst state. With strong couplings, they say that every variable influences every
-other. The graphs are random Ising grids of 3 x 4 with weak to strong couplings and strong fields, so that visited
-states are far from the worst. The bias is exact: the total variation distance of a corner's marginal from the target
-after T updates from the worst of four initial states, computed by pushing the whole distribution through the updates.
-The scans have equal lengths: systematic, DoGS by the tightest bound on influence, and DoGS by the mean influence in the
-states of a Gibbs run.
+Bounds of influences hold for the worst joint state. With strong couplings, these bounds allow every variable to
+influence every other variable strongly. The graphs are random Ising grids of 3 x 4 with weak to strong couplings and
+strong fields, so that visited states are far from the worst. The bias is exact: the total variation distance between a
+corner's distribution after T updates, from the worst of four initial states, and its target marginal. It is computed by
+applying each update to the whole distribution. The scans have equal lengths: systematic, DoGS by the tightest bound of
+influence, and DoGS by the mean influence in the states of a Gibbs run.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def grid(rng: np.random.Generator, strength: float) -> FactorGraph:
 
 
 def bias(whole: np.ndarray, order: np.ndarray, target: int) -> float:
-    """Return the largest total variation distance of a marginal over the states 0, 1, and both checkerboards."""
+    """Return the largest bias of a marginal after a scan from all 0, all 1, or either of two checkerboards."""
     others = tuple(i for i in range(whole.ndim) if i != target)
     truth, chequered = whole.sum(axis=others), np.indices((ROWS, COLUMNS)).sum(axis=0).ravel() % 2
     updates, worst = {i: full_conditional(whole, i) for i in range(whole.ndim)}, 0.0
@@ -44,7 +44,7 @@ def bias(whole: np.ndarray, order: np.ndarray, target: int) -> float:
 
 
 def compared(graph: FactorGraph, n_steps: int, seed: int) -> dict[str, float]:
-    """Return the bias of each scan, and the guarantee of both optimised scans by the bound."""
+    """Return the bias of each scan, and the guarantee of each scan by the bound of influences."""
     bound, importance, whole = tightest_influence(graph), {0: 1.0}, joint_distribution(graph)
     samples = plain_gibbs(n_sweeps=1000, burn_in=100, record=STATES).infer(graph, seed).samples
     assert samples is not None
@@ -54,8 +54,8 @@ def compared(graph: FactorGraph, n_steps: int, seed: int) -> dict[str, float]:
         "DoGS, bound": optimise_scan(bound, None, importance, n_steps, iterations=5).order,
         "DoGS, estimate": estimate.order(None, importance, n_steps, iterations=5),
     }
-    found = {name: bias(whole, order, 0) for name, order in orders.items()}
-    return found | {
+    biases = {name: bias(whole, order, 0) for name, order in orders.items()}
+    return biases | {
         f"{name}, guarantee": dobrushin_variation(bound, order, importance) for name, order in orders.items()
     }
 

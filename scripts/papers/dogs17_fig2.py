@@ -1,10 +1,11 @@
-"""DoGS17, Fig. 2, 10, 11 (Sec. 5.2): one marginal of a large Ising grid, seconds with and without an optimised scan.
+"""DoGS17, Fig. 2, 10, 11 (Sec. 5.2): time for one marginal of a large Ising grid, with and without an optimised scan.
 
     python scripts/papers/dogs17_fig2.py [--side 1000]
 
-The target is E[x_1] of a corner, with couplings uniform in [0, 0.25]. The paper has fields of 0 or 1 and says that
-E[x_1] = 0 by symmetry. That is true without fields, so there are none here. Two systematic sweeps are compared with the
-DoGS scan of the same guarantee. The paper's sizes are 1000 (DoGS scan of 16 updates) and 300.
+The target is E[x_1] of a corner, with couplings uniform in [0, 0.25]. The paper has fields of 0 or 1 and states that
+E[x_1] = 0 by symmetry. The symmetry holds only without fields, so the graph of this script has no fields. Two
+systematic sweeps are compared with the DoGS scan of the same guarantee. The paper's grids have side lengths 1000 (with
+a DoGS scan of 16 updates) and 300.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ SAMPLES = 100_000  # of the short scan, drawn together
 
 
 def by_systematic(graph: FactorGraph, seeds: list[int]) -> tuple[NDArray[np.float64], float]:
-    """Return x_1 after two sweeps from random states, and the seconds of one run without compilation."""
+    """Return x_1 after two systematic sweeps from random states, and the seconds of one run without compilation."""
     compiled = herdner.compile_tables(graph)
     plan = herdner.plain_gibbs(2, record=herdner.Record(best=False, marginals=False))
     plan.infer(compiled, 0)
@@ -36,7 +37,7 @@ def by_systematic(graph: FactorGraph, seeds: list[int]) -> tuple[NDArray[np.floa
 
 
 def by_dogs(graph: FactorGraph, scan: OptimisedScan, seed: int, n_samples: int) -> tuple[NDArray[np.float64], float]:
-    """Return x_1 after a DoGS scan from random states, with copies of only the variables that the scan reads."""
+    """Return x_1 after a DoGS scan from random states, and the seconds of a run on the variables that it reads."""
     pairs = graph.factors[1]
     assert isinstance(pairs, herdner.TableFactors)
     scopes = pairs.scopes

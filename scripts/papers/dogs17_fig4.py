@@ -1,8 +1,8 @@
 """DoGS17, Fig. 4, 5, 12 to 15 (Sec. 5.4): scans for the corner of a 40 x 40 Ising grid, their guarantees and biases.
 
-The coupling is 1 / 3.915 on the plain grid and 0.25 on the torus. The paper: DoGS reduces the bias of the corner much
-faster than the systematic scan, even more than the guarantees say; its updates begin in a wide neighbourhood and
-approach the target.
+The coupling is 1 / 3.915 on the plain grid and 0.25 on the torus. In the paper, DoGS reduces the bias of the corner
+much faster than the systematic scan, even faster than the guarantees show. The updates of DoGS begin in a wide
+neighbourhood of the target and approach the target.
 """
 
 from __future__ import annotations

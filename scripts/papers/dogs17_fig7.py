@@ -2,12 +2,12 @@
 
     python scripts/papers/dogs17_fig7.py --msrc ../shared/data/vision/msrc_v1
 
-``--msrc`` is a folder with images/*.jpg, masks/*.png (indices of classes, 0 void) and classes.json. Patches of 20
-pixels, every 10 pixels, have words for texture (DAISY descriptors), colour (mean and spread in CIE Lab) and position (8
-x 8 cells). The paper takes its SIFT and hue descriptors and its nine classes from Verbeek & Triggs 2007. One systematic
-sweep is compared with the shortest DoGS scan of the same guarantee for the 12 x 8 patches in the middle. The paper: a
-slightly better Hamming error with a scan 5.5 times shorter (110 instead of 620 updates), computed in 11.5 ms. The
-script needs scikit-image, scikit-learn and pillow.
+``--msrc`` is a folder with images/*.jpg, masks/*.png (indices of classes, 0 for no class) and classes.json. Patches of
+20 pixels, every 10 pixels, have words for texture (DAISY descriptors), colour (mean and spread in CIE Lab) and position
+(8 x 8 cells). The paper takes its SIFT and hue descriptors and its nine classes from Verbeek & Triggs 2007. One
+systematic sweep is compared with the shortest DoGS scan of the same guarantee for the 12 x 8 patches in the middle. In
+the paper, the DoGS scan has a slightly smaller Hamming error and is 5.5 times shorter (110 instead of 620 updates); its
+computation takes 11.5 ms. The script needs scikit-image, scikit-learn and pillow.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ SIGMA = 0.48
 
 @dataclass(frozen=True)
 class Picture:
-    """Words of the patches in row-major order, and the true labels of the pixels.
+    """Visual words of the patches of a picture, in row-major order, and the true labels of its pixels.
 
     Attributes:
-        texture: [P, n].
-        colour: [P, n].
-        place: int64[P].
-        truth: The label of each pixel, -1 for none.
+        texture: Texture descriptors of the P patches, float32[P, n].
+        colour: Colour descriptors of the P patches, float32[P, n].
+        place: Position word of each patch, int64[P].
+        truth: Label of each pixel, -1 for none.
     """
 
     rows: NDArray[np.int64]
@@ -63,7 +63,7 @@ class Picture:
 
 
 def read(folder: Path, limit: int) -> list[Picture]:
-    """Return the pictures with any of the classes, in a fixed mixed order."""
+    """Return the pictures that contain at least one of the classes, in a fixed random order."""
     names = json.loads((folder / "classes.json").read_text())
     lookup = np.full(256, -1, np.int32)
     for number, name in names.items():
@@ -95,7 +95,7 @@ def described(image: NDArray[np.uint8], truth: NDArray[np.int32]) -> Picture:
 
 
 def middle(shape: tuple[int, int]) -> NDArray[np.bool_]:
-    """Return the target patches [rows, columns]; landscape pictures have landscape targets."""
+    """Return a mask [rows, columns] of the target patches in the middle, wider than high if the picture is."""
     height, width = TARGET if shape[0] < shape[1] else TARGET[::-1]
     top, left = (shape[0] - height) // 2, (shape[1] - width) // 2
     inside = np.zeros(shape, bool)
@@ -104,7 +104,7 @@ def middle(shape: tuple[int, int]) -> NDArray[np.bool_]:
 
 
 def select(shape: tuple[int, int]) -> tuple[OptimisedScan, float]:
-    """Return the shortest scan as good for the target as one systematic sweep, and the seconds of the search."""
+    """Return the shortest DoGS scan as good for the target as a systematic sweep, and the seconds of the search."""
     graph, n = potts(SIGMA, np.zeros((*shape, len(CLASSES)))), shape[0] * shape[1]
     importance = unit_importance(n, np.flatnonzero(middle(shape)).tolist())
     found, _, seconds = as_good_as_systematic(lambda: pairwise_bound(graph), importance, n)
@@ -112,7 +112,7 @@ def select(shape: tuple[int, int]) -> tuple[OptimisedScan, float]:
 
 
 def one_split(pictures: list[Picture], scans: dict, seed: int, n_sweeps: int) -> dict[str, list[float]]:
-    """Return Hamming errors of the test pictures of one split, 90 to 10."""
+    """Return the Hamming errors of the test pictures of one random split into 90 % training and 10 % test pictures."""
     rng = np.random.default_rng(seed)
     order = rng.permutation(len(pictures))
     n_test = max(1, round(0.1 * len(pictures)))
@@ -135,7 +135,7 @@ def one_split(pictures: list[Picture], scans: dict, seed: int, n_sweeps: int) ->
 def segmented(
     p: Picture, words: NDArray, aspects: Aspects, scan: OptimisedScan, n_sweeps: int, seed: int, errors: dict
 ) -> None:
-    """Add the errors of one picture in the labelled part of the target."""
+    """Segment a picture by a scan, and append its Hamming errors in the labelled part of the target to ``errors``."""
     theta, inside = aspects.mixture(words), middle(p.shape)
     height, width = p.truth.shape
     wanted = pixel_labels(inside, p.rows, p.columns, height, width).astype(bool)

@@ -1,7 +1,7 @@
 """DoGS17, Fig. 8 (Sec. 5.6): scans optimised with influence bounds that are too loose by 0, 10, 30 and 50 per cent.
 
-The graph is a 40 x 40 toroidal Ising grid with coupling 0.165, and the corner is important. The paper: the guarantee of
-DoGS degrades gracefully, and its measured bias hardly at all.
+The graph is a 40 x 40 toroidal Ising grid with coupling 0.165, and the target variable is a corner. In the paper,
+looser influence bounds make the guarantee of DoGS slightly worse, and hardly change its measured bias.
 """
 
 from __future__ import annotations

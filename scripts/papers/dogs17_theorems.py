@@ -1,9 +1,9 @@
 """DoGS17, Lemma 5 and Theorems 8, 10, 11, 12, checked on random small graphs without sampling.
 
 Lemma 5: the weighted total variation of two distributions is the least cost sum_i d_i P(X_i != Y_i) of a coupling, by
-linear programming; random couplings cost no less. Theorem 8: the exact law of a scan from the worst first state has no
-larger weighted total variation from the target than the scan's Dobrushin variation. Theorems 10 to 12: no entry is
-below the exact influence of Definition 6.
+linear programming. The script checks that random couplings do not cost less. Theorem 8: the weighted total variation
+between the target and the distribution after a scan, from the worst initial state, is at most the Dobrushin variation
+of the scan. Theorems 10 to 12: no entry of the bound is below the exact influence of Definition 6.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Array = NDArray[np.float64]
 
 
 def random_graph(rng: np.random.Generator, n: int, n_states: int = 2, triples: bool = False) -> FactorGraph:
-    """Draw tables of normal numbers for all variables, most pairs and, if asked, some triples."""
+    """Return a graph with random normal tables for all variables, most pairs and, on request, some triples."""
     strength = float(rng.choice([0.2, 0.5, 1.5]))
     scopes: list[tuple[int, ...]] = [(i,) for i in range(n)]
     scopes += [pair for pair in itertools.combinations(range(n), 2) if rng.random() < 0.7] or [(0, 1)]
@@ -43,7 +43,7 @@ def random_graph(rng: np.random.Generator, n: int, n_states: int = 2, triples: b
 
 
 def weighted_variation(mu: Array, nu: Array, d: Array) -> float:
-    """Return the d-weighted total variation (Definition 4), the least cost of a coupling of two distributions."""
+    """Return the d-weighted total variation (Definition 4) of two distributions: the least cost of a coupling."""
     states = np.array(list(np.ndindex(*mu.shape)))
     cost = ((states[:, None] != states) * d).sum(axis=2)
     n = len(states)
@@ -70,7 +70,7 @@ def lemma5(rng: np.random.Generator, n_cases: int) -> dict[str, float]:
 
 
 def theorem8(rng: np.random.Generator, n_cases: int) -> dict[str, float]:
-    """Compare the exact law of random scans, from every first state, with their Dobrushin variation."""
+    """Compare the exact error of random scans, from every initial state, with the Dobrushin variation of the scans."""
     above, checks, nearest = 0, 0, 0.0
     for _ in range(n_cases):
         graph = random_graph(rng, 3)

@@ -1,7 +1,8 @@
-"""Harness of the experiments: options, seeds, repeats, time estimates, JSON, figures, comparison with the paper.
+"""Tools for the scripts of experiments: options, seeds, repeats, time estimates, JSON, figures, paper's results.
 
-The main function of a script takes an `Experiment`. `command` makes it the script's program, with the function's own
-options and ``--quick``, ``--seed`` and ``--out``. An importing module can call it with the same options:
+The main function of a script takes an `Experiment`. The decorator `command` makes the function the command line of the
+script, with the function's own options and ``--quick``, ``--seed`` and ``--out``. Another module can import the
+function and call it with the same options:
 
     @command("hgw19_fig3", "HGW19 Fig. 3: ..")
     def main(experiment: Experiment) -> None:
@@ -11,7 +12,7 @@ options and ``--quick``, ``--seed`` and ``--out``. An importing module can call 
         ..
         experiment.finish({"ring": errors}, figure)
 
-It needs Python, numpy, typer and matplotlib (extra ``evaluate``) only.
+This module needs only Python, numpy, typer and matplotlib (extra ``evaluate``).
 """
 
 from __future__ import annotations
@@ -44,16 +45,17 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 T = TypeVar("T")
-Quick = Annotated[bool, typer.Option("--quick", help="Make a smaller run, within a minute.")]
+Quick = Annotated[bool, typer.Option("--quick", help="Make a smaller run, which takes at most a minute.")]
 Seed = Annotated[int, typer.Option("--seed", min=0, help="Random seed.")]
 Out = Annotated[Path, typer.Option("--out", help="Output folder for NAME.json and NAME.png.")]
 
 
 def command(name: str, title: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Convert a function of an `Experiment` and options into a function of the options, Quick, Seed and Out.
+    """Return a decorator that converts a function of an `Experiment` into a command with --quick, --seed and --out.
 
-    If its module is the program, it runs at once. ``name`` and ``title`` are those of the experiment, and may contain
-    options: "{side} x {side} Ising grid". ``--help`` prints the docstring of the function's module.
+    If the module of the function runs as the main program, the command runs at once. ``name`` and ``title`` are those
+    of the experiment, and may contain options: "{side} x {side} Ising grid". ``--help`` prints the docstring of the
+    function's module.
     """
 
     def shared(quick: Quick = False, seed: Seed = 0, out: Out = Path("out")) -> None: ...
@@ -84,12 +86,12 @@ def command(name: str, title: str) -> Callable[[Callable[..., None]], Callable[.
 
 
 def _help(text: str) -> str:
-    """Return the paragraphs of a docstring without commands, escaping brackets, which typer interprets as colours."""
+    """Return a docstring without its commands, with escaped brackets, which typer would read as colours."""
     return "\n\n".join(escape(" ".join(part.split())) for part in text.split("\n\n") if part[:4] != "    ")
 
 
 class Experiment:
-    """One run of one experiment: ``name`` names its files, ``title`` says what it reproduces."""
+    """Run of an experiment, with the ``name`` of its files and the ``title`` of the reproduced table or figure."""
 
     def __init__(self, name: str, title: str, quick: bool, seed: int, out: Path) -> None:
         self.name, self.title, self.quick, self.seed, self.out = name, title, quick, seed, out
@@ -98,19 +100,19 @@ class Experiment:
         print(f"{title}{' (quick)' if quick else ''}", flush=True)
 
     def part(self, name: str, title: str) -> Experiment:
-        """Return an experiment for a part, with the same size and seed."""
+        """Return an experiment for a part of this experiment, with the same size and seed."""
         return Experiment(name, title, self.quick, self.seed, self.out)
 
     def size(self, quick: T, full: T) -> T:
-        """Return the size of this run, one of two."""
+        """Return ``quick`` in a quick run, and ``full`` in other runs."""
         return quick if self.quick else full
 
     def seeds(self, n: int, stream: int = 0) -> list[int]:
-        """Return n seeds that depend only on the experiment's seed and on ``stream``."""
+        """Return ``n`` seeds that depend only on the experiment's seed and on ``stream``."""
         return np.random.SeedSequence(self.seed, spawn_key=(stream,)).generate_state(n, np.uint64).tolist()
 
     def rng(self, stream: int = 0) -> np.random.Generator:
-        """Return a separate generator for each ``stream``: graphs, images, noise."""
+        """Return a random generator that differs for each ``stream``, such as 0 for graphs and 1 for noise."""
         return np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(1000 + stream,)))
 
     def announce(self, probe: Callable[[], object], share: float) -> float:
@@ -127,11 +129,11 @@ class Experiment:
         return seconds
 
     def repeat(self, run: Callable[[int], ArrayLike], n: int, stream: int = 0) -> NDArray:
-        """Return ``run(seed)`` for n seeds, [n, ..]."""
+        """Return the results of ``run(seed)`` for ``n`` seeds as one array [n, ..]."""
         return np.array([run(seed) for seed in self.seeds(n, stream)])
 
     def axes(self, columns: int, rows: int = 1, width: float = 4.6, height: float = 3.6) -> tuple[Figure, list[Axes]]:
-        """Return a figure and its panels, row by row."""
+        """Return a new figure and the list of its panels, row by row."""
         import matplotlib
 
         matplotlib.use("Agg")
@@ -180,12 +182,12 @@ def slope(x: Sequence[float] | NDArray, y: Sequence[float] | NDArray) -> float:
 
 
 def envelope(errors: ArrayLike) -> NDArray[np.float64]:
-    """Return the maximum over later times of the errors [.., T], since errors of HG16 repeatedly drop to almost 0."""
+    """Return the largest error from each time on, [.., T], because errors of herding often drop to almost 0."""
     return np.flip(np.maximum.accumulate(np.flip(np.asarray(errors, np.float64), -1), -1), -1)
 
 
 def summary(values: ArrayLike) -> dict[str, NDArray]:
-    """Return mean, standard deviation (of a sample), quartiles and median over the first axis."""
+    """Return mean, sample standard deviation, quartiles and median of ``values`` over the first axis."""
     a = np.asarray(values, np.float64)
     low, median, high = np.quantile(a, [0.25, 0.5, 0.75], axis=0)
     sd = a.std(axis=0, ddof=1) if len(a) > 1 else np.zeros(a.shape[1:])
@@ -193,7 +195,7 @@ def summary(values: ArrayLike) -> dict[str, NDArray]:
 
 
 def draw_errors(axes: Axes, names: Iterable[str], found: Mapping[str, NDArray]) -> None:
-    """Draw the mean and standard deviation of a `summary` [names, T] against 1 to T, one curve per name.
+    """Draw the means and standard deviations of a `summary` [names, T] against 1 to T, with a curve for each name.
 
     The standard deviation is drawn at every fifth step, at different steps for each curve.
     """
@@ -207,7 +209,7 @@ def _in_words(seconds: float) -> str:
 
 
 def _plain(value: object) -> object:
-    """Convert objects that json does not support."""
+    """Return a value that ``json`` supports, for an object that it does not support."""
     if isinstance(value, np.ndarray):
         return value.tolist()
     if isinstance(value, np.generic):

@@ -2,9 +2,9 @@
 
     python scripts/papers/fwss_blocks.py [--workers 2]
 
-The model is a neural regression with 100 units. The paper's data, Year, are not available; UCI's protein table
-($HERDNER_DATA/uci) gives a posterior of 1,103 dimensions. Each block of variables moves separately. The number of
-workers changes only the time; the number of blocks also changes the result.
+The model is a neural regression with 100 units. The paper's data set, Year, is not available; with UCI's protein table
+($HERDNER_DATA/uci), the posterior has 1,103 dimensions. Block FWSS moves each block of variables separately. The number
+of workers changes only the time; the number of blocks also changes the result.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from herdner.studies.fwss import Adam, Points, block_fwss, fwss
 
 
 def curve(chosen, points: Points) -> tuple[np.ndarray, list[float]]:
-    """Return the RMSE of the first particles; for SVGD, which has no first particles, the final RMSE."""
+    """Return the time and RMSE after each new particle; for SVGD, only the final time and RMSE."""
     if "seconds" not in points.history:
         return np.array([points.seconds]), [chosen.score(points)[0]]
     sizes = range(1, len(points) + 1)

@@ -1,4 +1,4 @@
-"""FWSS18 beyond two dimensions, with bandwidths that follow the particles: the decay of MMD.
+"""Decay of the MMD of FWSS18 in more than two dimensions, with bandwidths that adapt to the particles.
 
 The paper measures its rate in two dimensions with a fixed bandwidth, and leaves the choice of the bandwidth open. The
 targets here are mixtures of four Gaussians in 2, 3, 5 and 10 dimensions, whose kernel mean is exact for every
@@ -23,7 +23,7 @@ STEPS = {"equal weights": "constant", "quadrature weights": "line-search"}
 
 
 def mixture(dim: int, rng: np.random.Generator) -> Target:
-    """Return four Gaussians of equal weight, means of standard deviation 3 / sqrt(dim), covariances 0.5 I."""
+    """Return a mixture of four equally weighted Gaussians with covariances 0.5 I and random means."""
     means = 3 / np.sqrt(dim) * rng.normal(size=(4, dim))
     return gaussian_mixture(np.full(4, 0.25), means, np.broadcast_to(0.5 * np.eye(dim), (4, dim, dim)))
 
@@ -35,7 +35,7 @@ def usual_bandwidth(target: Target, rng: np.random.Generator) -> float:
 
 
 def fall(target: Target, h: float, rule: str, step: str, sizes: list[int], seed: int) -> list[float]:
-    """Return MMD^2 of the first N particles."""
+    """Return the MMD^2 of the first N particles of FWSS, for each N of ``sizes``."""
     bandwidth = h if rule == "fixed" else rule
     points = fwss(target, sizes[-1], step=step, bandwidth=bandwidth, optimiser=Adam(0.2, 0.02), seed=seed)  # type: ignore
     found, mean = [], truth(target)

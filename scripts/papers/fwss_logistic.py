@@ -3,10 +3,11 @@
     python scripts/papers/fwss_logistic.py [--data NAME or FILE]
 
 The script measures test accuracy against time for FWSS (MAP start and prior start), SVGD, SGLD and Stein points, and
-MMD^2 against the number of particles for FWSS and SVGD, with HMC for the reference samples. The paper's data are
-Covertype. --data names UCI's file, covtype.data or covtype.data.gz; otherwise scikit-learn downloads it. Without a
-network, the script uses UCI's protein table, classified by the median of its last column (45,730 cases of 9 features,
-in $HERDNER_DATA/uci), or scikit-learn's breast cancer set (569 cases of 30 features).
+MMD^2 against the number of particles for FWSS and SVGD, with HMC for the reference samples. The paper uses the data set
+Covertype. With --data, the script reads UCI's file, covtype.data or covtype.data.gz; without --data, scikit-learn
+downloads Covertype. If there is no network, the script uses UCI's protein table, classified by the median of its last
+column (45,730 cases of 9 features, in $HERDNER_DATA/uci), or scikit-learn's breast cancer set (569 cases of 30
+features).
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ Accuracy = Callable[[np.ndarray, np.ndarray], float]
 
 
 def load(data: str) -> tuple[str, np.ndarray, np.ndarray]:
-    """Return the name, the inputs, and the labels 0 or 1."""
+    """Return the name, the inputs, and the labels (0 or 1) of a data set."""
     from sklearn.datasets import fetch_covtype, load_breast_cancer
 
     if Path(data).is_file():
@@ -66,7 +67,7 @@ def load(data: str) -> tuple[str, np.ndarray, np.ndarray]:
 
 
 def prepare(inputs: np.ndarray, labels: np.ndarray, rng: np.random.Generator) -> tuple[LogisticRegression, Accuracy]:
-    """Return the model of 90 % of the data with standardised inputs, and a function for its accuracy on the rest."""
+    """Return a model of 90 % of the data, with standardised inputs, and its accuracy function on the rest."""
     order = rng.permutation(len(inputs))
     learn, test = np.split(order, [int(0.9 * len(inputs))])
     middle, spread = (getattr(inputs[learn], what)(axis=0, dtype=float) for what in ("mean", "std"))
@@ -82,7 +83,7 @@ def prepare(inputs: np.ndarray, labels: np.ndarray, rng: np.random.Generator) ->
 def accuracy_curves(
     model: LogisticRegression, accuracy: Accuracy, n: int, batch: int | None, seed: int
 ) -> dict[str, Curve]:
-    """Return the accuracy of each method against wall time."""
+    """Return the accuracy of each method against wall time, by the name of the method."""
     target = model.target
     curves = {}
     starts: dict[str, dict[str, Any]] = {
@@ -107,14 +108,14 @@ def accuracy_curves(
 
 
 def grown(points: Points, accuracy: Accuracy) -> Curve:
-    """Return the accuracy of the first particles with equal weights, at the time of each."""
+    """Return the accuracy of the first n particles, equally weighted, against the time of particle n."""
     sizes = np.unique(np.geomspace(1, len(points), 25).astype(int))
     values = [accuracy(points.x[:n], np.full(n, 1 / n)) for n in sizes]
     return points.history["seconds"][sizes - 1].tolist(), values
 
 
 def prefixes(points: Points, sizes: np.ndarray, accuracy: Accuracy) -> Curve:
-    """Return the accuracy of the later half of a chain's first samples."""
+    """Return the accuracy of the later half of the first n samples of a chain, for each n in ``sizes``."""
     values = [accuracy(points.x[n // 2 : n], np.ones(n - n // 2)) for n in sizes]
     return (points.seconds * sizes / len(points)).tolist(), values
 
@@ -122,10 +123,11 @@ def prefixes(points: Points, sizes: np.ndarray, accuracy: Accuracy) -> Curve:
 def mmd_curves(
     model: LogisticRegression, samples: Points, n: int, batch: int | None, seed: int, n_iterations: int
 ) -> dict[str, tuple[list[int], list[float]]]:
-    """Return MMD^2 against samples of HMC for the first N particles, or for SVGD with N; h is their median distance.
+    """Return the MMD^2 between HMC samples and the first N particles; each point of SVGD's curve is a run with N.
 
-    Mini-batches are ten times larger and the final rate is lower, so that their noise is below the posterior's width.
-    Corrected weights are fitted to one half of the samples; all points are evaluated on the other half.
+    The bandwidth is the median distance of the samples. Mini-batches are ten times larger than for accuracy, and the
+    final rate is lower, so that their noise is smaller than the posterior's width. Corrected weights are fitted to one
+    half of the HMC samples; the MMD of all particles is measured on the other half.
     """
     target, h = model.target, float(np.median(pdist(samples.x[:500])))
     sizes, batch = [k for k in (1, 5, 20, 50, 100) if k <= n], batch and 10 * batch
@@ -152,7 +154,7 @@ def mmd_curves(
 @command("fwss_logistic", "FWSS18 Fig. 1, 6, 8: logistic regression")
 def main(
     experiment: Experiment,
-    data: Annotated[str, typer.Option(help="covtype, protein, breast-cancer or UCI's file of Covertype.")] = "",
+    data: Annotated[str, typer.Option(help="covtype, protein, breast-cancer or a file of Covertype.")] = "",
 ) -> None:
     name, inputs, labels = load(data)
     experiment.title, seed = f"{experiment.title}, {name}", experiment.seed

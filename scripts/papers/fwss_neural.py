@@ -3,14 +3,14 @@
     python scripts/papers/fwss_neural.py [--data naval --data protein] [--true-samples 0]
     python scripts/papers/fwss_neural.py --data FOLDER/YearPredictionMSD.txt
 
-The script measures test RMSE and log-likelihood of FWSS and SVGD in the same wall time, over five random splits of 90
-and 10 per cent; on the first split also FWSS from the prior, and RMSE against time. All methods run in one process,
-with one clock and one implementation of kernel and target. FWSS starts from the mode (L-BFGS on all data), then moves
-each particle on mini-batches. SVGD starts from the usual initial weights of a network, as its authors do, and also from
-the same mode, to separate the effect of the start from that of the method. The script needs $HERDNER_DATA/uci. Year is
-read from UCI's file, YearPredictionMSD.txt. --true-samples adds Fig. 2b, MMD^2 to this number of states of HMC, in
-files named fwss_neural_2b; quick runs use a fortieth of the data. Files of a single table have its name, such as
-fwss_neural_naval.
+The script measures test RMSE and log-likelihood of FWSS and SVGD in the same wall time, over five random splits into 90
+% training and 10 % test data. On the first split, it also measures FWSS from the prior, and RMSE against time. All
+methods run in one process, with one clock and one implementation of kernel and target. FWSS starts from the mode
+(L-BFGS on all data), then moves each particle on mini-batches. SVGD starts from the usual initial weights of a network,
+as its authors do, and also from the same mode, to separate the effect of the start from that of the method. The script
+needs $HERDNER_DATA/uci. The data set Year is read from UCI's file, YearPredictionMSD.txt. --true-samples N adds Fig.
+2b, the MMD^2 to N states of HMC, in files named fwss_neural_2b. Quick runs use a fortieth of the data. If --data
+selects a single table, the output files have its name, such as fwss_neural_naval.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ METHODS = ("FWSS, mode", "FWSS, prior", "SVGD, prior", "SVGD, mode")
 
 
 def rows_of(data: str) -> tuple[str, np.ndarray]:
-    """Return the name and the table [N, D + 1] that --data selects."""
+    """Return the name and the table [rows, inputs + 1] of the data set that --data selects."""
     if data in EFFORTS and data in FILES:
         return data, table(data)
     if not Path(data).is_file():
@@ -46,7 +46,7 @@ def rows_of(data: str) -> tuple[str, np.ndarray]:
 
 
 def run_all(chosen: Split, effort: tuple[int, int, int, int], seed: int, with_prior: bool) -> dict[str, Points]:
-    """Run all methods with as many particles, in the time of FWSS from the mode; FWSS from the prior on request."""
+    """Run all methods with the same number of particles, in the time of FWSS from the mode."""
     mode_steps, n, n_steps, batch = effort
     first = run_fwss(chosen, mode_steps, n, n_steps, batch, seed)
     after_mode = float(np.ptp(first.history["seconds"]))
@@ -59,7 +59,7 @@ def run_all(chosen: Split, effort: tuple[int, int, int, int], seed: int, with_pr
 
 
 def from_prior(chosen: Split, n: int, n_steps: int, batch: int, seconds: float, seed: int) -> Points:
-    """Run FWSS without a mode, with as many moves per particle as the time allows."""
+    """Run FWSS from the prior, with as many moves for each particle as ``seconds`` allow."""
     options = {"step": "constant", "batch_size": batch, "optimiser": Adam(0.01, final=1e-4)}
     one = fwss(chosen.model.target, 2, n_steps=n_steps, seed=1, **options)
     each = int(n_steps * (seconds / n) / (one.seconds / 2))
@@ -67,7 +67,7 @@ def from_prior(chosen: Split, n: int, n_steps: int, batch: int, seconds: float, 
 
 
 def curves(panel, name: str, chosen: Split, runs: dict[str, Points]) -> None:
-    """Return RMSE against time: for each particle of FWSS, and at the end of SVGD."""
+    """Draw RMSE against time: after each particle of FWSS, and at the end of SVGD."""
     for method, points in runs.items():
         if "FWSS" in method:
             sizes = np.arange(1, len(points) + 1)
@@ -81,7 +81,7 @@ def curves(panel, name: str, chosen: Split, runs: dict[str, Points]) -> None:
 
 
 def distances(panel, name: str, chosen: Split, runs: dict[str, Points], n_samples: int) -> dict[str, list[float]]:
-    """Return MMD^2 of the first particles of FWSS, and of SVGD, to HMC that starts at particles of FWSS (Fig. 2b)."""
+    """Draw and return the MMD^2 of FWSS and SVGD to HMC samples (Fig. 2b). HMC starts at particles of FWSS."""
     init = runs["FWSS, mode"].x[:2]
     samples = hmc(
         chosen.model.target, n_samples, n_chains=len(init), n_leapfrog=10, n_warmup=n_samples // 2, init=init, seed=0
@@ -111,7 +111,7 @@ def report(name: str, found: dict[str, np.ndarray]) -> None:
 def main(
     experiment: Experiment,
     data: Annotated[
-        list[str] | None, typer.Option(help="naval, protein or UCI's file of Year; default: the first two.")
+        list[str] | None, typer.Option(help="naval, protein or UCI's file of Year [default: naval and protein].")
     ] = None,
     splits: Annotated[int | None, typer.Option(min=1, help="Number of random splits [default: 5].")] = None,
     true_samples: Annotated[int, typer.Option(min=0, help="Number of HMC samples for Fig. 2b (slow).")] = 0,

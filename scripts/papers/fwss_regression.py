@@ -1,6 +1,6 @@
-"""Regression for the experiments of FWSS18: tables in $HERDNER_DATA/uci, random splits, and samplers with a time limit.
+"""Tools for the regressions of FWSS18: tables in $HERDNER_DATA/uci, random splits, and samplers with a time limit.
 
-The last column of a table is the target.
+The last column of a table is the output to predict.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ EFFORTS = {"naval": (700, 10, 500, 100), "protein": (500, 10, 500, 200), "year":
 
 @dataclass(frozen=True)
 class Split:
-    """Inputs and outputs: 90 % for training, of which up to 500 are held out for the noise, and 10 % for testing."""
+    """Random split of a table: 90 % training rows, up to 500 of them held out for the noise, and 10 % test rows."""
 
     model: NeuralRegression
     held_back: tuple[np.ndarray, np.ndarray]
     test: tuple[np.ndarray, np.ndarray]
 
     def score(self, points: Points) -> tuple[float, float]:
-        """Return test RMSE and log-likelihood, with the noise fitted to the held-out data as in the program of SVGD."""
+        """Return test RMSE and log-likelihood, with noise fitted to held-out data as in SVGD's program."""
         fitted = self.model.fit_noise(points.x, *self.held_back)
         return self.model.score(fitted, points.weights, *self.test)
 
@@ -46,12 +46,12 @@ def _path(name: str) -> Path:
 
 
 def is_there(name: str) -> bool:
-    """Return whether the table can be read."""
+    """Return True if the file of a table exists."""
     return _path(name).exists()
 
 
 def table(name: str) -> np.ndarray:
-    """Return the whole table [N, D + 1]."""
+    """Return the table of a data set, [rows, inputs + 1]."""
     path = _path(name)
     if not path.exists():
         raise SystemExit(f"{path} is missing; set HERDNER_DATA to the folder with uci/{FILES[name]}")
@@ -70,7 +70,7 @@ def split(data: np.ndarray, seed: int, units: int = 50) -> Split:
 
 
 def run_fwss(chosen: Split, mode_steps: int, n: int, n_steps: int, batch_size: int, seed: int) -> Points:
-    """Run FWSS with equal weights, MAP start, and mini-batches."""
+    """Run FWSS with equal weights and mini-batches, starting at the posterior mode."""
     return fwss(
         chosen.model.target, n, step="constant", init="map", mode_steps=mode_steps, n_steps=n_steps,
         optimiser=Adam(1e-3, final=1e-5), batch_size=batch_size, seed=seed,
@@ -78,7 +78,7 @@ def run_fwss(chosen: Split, mode_steps: int, n: int, n_steps: int, batch_size: i
 
 
 class Deadline(Exception):
-    """Signal that the time of a run is over; ``x`` [N, d] holds its particles."""
+    """Signal that the time of a run is over, with the particles ``x`` [N, d] of the run."""
 
     def __init__(self, x: np.ndarray) -> None:
         self.x = x
@@ -86,7 +86,7 @@ class Deadline(Exception):
 
 @dataclass(frozen=True)
 class TimedAdam:
-    """Adam whose rate decreases from ``rate`` to ``final`` over ``seconds`` of wall time."""
+    """Adam optimiser with a rate that decreases from ``rate`` to ``final`` over ``seconds`` of wall time."""
 
     rate: float
     final: float
@@ -103,7 +103,7 @@ class TimedAdam:
 
 
 def run_svgd(chosen: Split, n: int, init: ArrayLike, seconds: float, seed: int) -> Points:
-    """Run SVGD for ``seconds``, from the "prior" or near one point [1, d]."""
+    """Run SVGD for ``seconds`` of wall time, from samples of the "prior" or near one point [1, d]."""
     rng, target = np.random.default_rng(seed), chosen.model.target
     rates = (0.01, 1e-4) if isinstance(init, str) else (1e-3, 1e-5)
     if not isinstance(init, str):

@@ -1,10 +1,11 @@
 """FWSS18, Theorems 1 to 6 and eq. 46 on a distribution over few points, for which all constants can be computed.
 
-The space of the kernel then has as many dimensions as points, and the oracle is exact: it checks every point. Left: all
-points have positive probability, so that mu_p is inside the marginal polytope and the theorems bound MMD. Lazy FWSS
-(Theorems 5 and 6) takes the worst point that is good enough. Right: 16 of 20 points have probability 0, so that mu_p is
-on the boundary. There R is 0 and the theorems give no information; line search zigzags, and away and pairwise steps
-(Lacoste-Julien and Jaggi 2015) are still geometric.
+On few points, the space of the kernel has as many dimensions as there are points, and the oracle is exact: it checks
+every point. Left panel: all points have positive probability, so the kernel mean mu_p is inside the marginal polytope,
+and the theorems bound MMD. Lazy FWSS (Theorems 5 and 6) takes the worst point that is good enough. Right panel: 16 of
+20 points have probability 0, so mu_p is on the boundary of the polytope. On the boundary, the radius R is 0 and the
+theorems give no bound. Line search then zigzags, but away and pairwise steps (Lacoste-Julien and Jaggi 2015) still
+converge geometrically.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ H = 0.5
 
 @dataclass(frozen=True)
 class Finite:
-    """A distribution ``chances`` [M] on points ``x`` [M, 2]."""
+    """Distribution with probabilities ``chances`` [M] on the points ``x`` [M, 2]."""
 
     x: np.ndarray
     chances: np.ndarray
@@ -37,11 +38,11 @@ class Finite:
         return SampleMean(self.x, self.chances)
 
     def chosen(self, weights: np.ndarray) -> int:
-        """Return the point towards which MMD^2 falls most steeply (the exact oracle)."""
+        """Return the index of the point towards which MMD^2 falls most steeply (the exact oracle)."""
         return int(np.argmin(gram(self.x, H) @ (weights - self.chances)))
 
     def weights(self, step: str, n: int) -> Iterator[np.ndarray]:
-        """Return the weights [M] after 1, 2, .. n steps of a rule towards the oracle's points."""
+        """Yield the weights [M] of the points after each of ``n`` steps of a rule towards the oracle's points."""
         first = np.eye(len(self.x))[0]
         counts = first.copy()
         rule = make_rule(step, self.mean)
@@ -62,7 +63,7 @@ class Finite:
                 weights = rule.towards(at)
 
     def lazy(self, accuracy: float, n: int) -> Iterator[tuple[np.ndarray, float]]:
-        """Return the weights [M] after each of n steps of Alg. 10 by line search, and Phi.
+        """Yield the weights [M] of the points, and Phi, after each of ``n`` steps of Algorithm 10 by line search.
 
         Phi is halved if no point has a gap of Phi / accuracy (Alg. 9).
         """
@@ -83,13 +84,13 @@ class Finite:
             yield weights, phi
 
     def mmd(self, step: str, n: int) -> np.ndarray:
-        """Return MMD after each of n steps, [n]."""
+        """Return the MMD after each of ``n`` steps of a rule, [n]."""
         root = np.linalg.cholesky(gram(self.x, H))
         return np.array([np.linalg.norm((w - self.chances) @ root) for w in self.weights(step, n)])
 
 
 def scattered(rng: np.random.Generator, n: int) -> np.ndarray:
-    """Return points of a square, [n, 2], no two closer than H / 2."""
+    """Return ``n`` random points of a square, [n, 2], with pairwise distances of at least H / 2."""
     points = rng.uniform(-1, 1, (1, 2))
     while len(points) < n:
         one = rng.uniform(-1, 1, 2)
@@ -99,20 +100,20 @@ def scattered(rng: np.random.Generator, n: int) -> np.ndarray:
 
 
 def bounds(finite: Finite, n: int) -> dict[str, float]:
-    """Return the bounds of Theorems 1 and 3 with MMD, their mean ratio over N, and how often MMD exceeds them."""
+    """Return MMD and the bounds of Theorems 1 and 3, their mean ratio, and the number of violations."""
     polytope = MarginalPolytope.of(finite.x, finite.chances, H)
-    found = {"diameter": polytope.diameter, "radius": polytope.radius, "above": 0, "checks": 0}
+    result = {"diameter": polytope.diameter, "radius": polytope.radius, "above": 0, "checks": 0}
     for step in BOUNDED:
         measured = finite.mmd(step, n)
         allowed = np.array([polytope.bound(k, step) for k in range(1, n + 1)])
-        found["above"] += int((measured > allowed * (1 + 1e-9) + 1e-12).sum())
-        found["checks"] += n
-        found[f"last / bound, {step}"] = float(measured[-1] / allowed[-1])
-    return found
+        result["above"] += int((measured > allowed * (1 + 1e-9) + 1e-12).sum())
+        result["checks"] += n
+        result[f"last / bound, {step}"] = float(measured[-1] / allowed[-1])
+    return result
 
 
 def lazy_bounds(finite: Finite, n: int) -> dict[str, float]:
-    """Return MMD, and a normal posterior's mass beyond gamma = 2 MMD, with the bounds of Theorems 5 and 6."""
+    """Return MMD and a normal posterior's mass beyond gamma = 2 MMD, with their bounds by Theorems 5 and 6."""
     polytope = MarginalPolytope.of(finite.x, finite.chances, H)
     root = np.linalg.cholesky(gram(finite.x, H))
     found = {"above": 0, "checks": 0, "nearest": 0.0, "phi": 1.0}
@@ -129,7 +130,7 @@ def lazy_bounds(finite: Finite, n: int) -> dict[str, float]:
 
 
 def variance(finite: Finite) -> float:
-    """Return the largest difference between eq. 46 and the MMD^2 of the quadrature weights, over the first N points."""
+    """Return the largest difference between eq. 46 and the MMD^2 of quadrature weights on the first N points."""
     apart = []
     for n in range(1, len(finite.x)):
         some = finite.x[:n]
@@ -139,7 +140,7 @@ def variance(finite: Finite) -> float:
 
 
 def per_step(values: np.ndarray) -> float:
-    """Return the factor of MMD per step by least squares of its logarithm, above rounding and after the start."""
+    """Return the factor by which MMD falls per step: a least-squares fit to log MMD above rounding errors."""
     seen = np.flatnonzero(values > 1e-7)
     seen = seen[len(seen) // 4 :]
     return float(np.exp(np.polyfit(seen, np.log(values[seen]), 1)[0]))

@@ -1,10 +1,10 @@
 """FWSS18, App. G.2 and H, Fig. 3, 4, 5, 10 and 11: the mixture of 11 Gaussians, by every sampler.
 
-The figure shows particles over the density, and MMD^2 against the number of particles and against time. For the theory,
-it shows the decay of MMD under each step rule with the paper's claims, and the duality gap with Frank-Wolfe's bound.
-Both are computed twice: with the paper's oracle, 50 moves of Adam, and with an oracle that checks all points of a fine
-grid. Stein points (Fig. 10) have both objectives and three searches. Table 1's costs are counted evaluations of the
-score, and measured seconds, of one iteration.
+The figure shows particles over the density, and MMD^2 against the number of particles and against time. It also shows
+the decay of MMD under each step rule beside the paper's claims, and the duality gap beside Frank-Wolfe's bound. The
+decay and the gap are computed twice: with the paper's oracle, 50 moves of Adam, and with an oracle that checks all
+points of a fine grid. Stein points (Fig. 10) are computed for both objectives and by three searches. The costs of Table
+1 are the evaluations of the score and the seconds of one iteration.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ STEPS = ("constant", "line-search", "fully-corrective")
 
 
 def truth(target: Target) -> KernelMean:
-    """Return the exact embedding of the mixture."""
+    """Return the exact kernel mean of the mixture."""
     assert target.kernel_mean is not None
     return target.kernel_mean
 
@@ -50,7 +50,7 @@ def svgd_of(target: Target, n: int, seed: int) -> Points:
 
 
 def particle_runs(target: Target, n: int, seed: int) -> dict[str, Callable[[], Points]]:
-    """Run the panels: Fig. 3a, 4a, 4b, 5a, 5b, 11, 10 and two of lazy and of batched FWSS."""
+    """Return a function for the particles of each panel: Fig. 3a, 4a, 4b, 5a, 5b, 11, 10, lazy and batched FWSS."""
     box = [[-4.0, 4.0], [-4.0, 4.0]]
     return {
         "FWSS, h = 0.3": lambda: fwss_of(target, n, "constant", seed),
@@ -66,14 +66,14 @@ def particle_runs(target: Target, n: int, seed: int) -> dict[str, Callable[[], P
 
 
 def with_cache(target: Target, run: Callable[..., Points], n: int, seed: int, step: str) -> Points:
-    """Run 10 moves from the particles of SVGD (App. I)."""
+    """Run FWSS with 10 moves per particle from the particles of an SVGD run (App. I)."""
     cache = svgd_of(target, n, seed)
     points = run(target, n, cache=cache, step=step, bandwidth=H, optimiser=Adam(0.05, final=0.005), seed=seed)
     return Points(points.x, points.weights, seconds=cache.seconds + points.seconds)
 
 
 def stein_runs(target: Target, n: int, seed: int) -> dict[str, float]:
-    """Return MMD^2 of Stein points for both objectives and three searches (Fig. 10), and of FWSS of as many points."""
+    """Return the MMD^2 of Stein points by objective and search (Fig. 10), and of as many FWSS particles."""
     box, found = [[-4.0, 4.0], [-4.0, 4.0]], {}
     for objective in ("greedy", "herding"):
         for search in ("nelder-mead", "monte-carlo", "grid"):
@@ -83,7 +83,7 @@ def stein_runs(target: Target, n: int, seed: int) -> dict[str, float]:
 
 
 def costs(target: Target, sizes: list[int], seed: int) -> dict[str, dict[str, float]]:
-    """Return the evaluations of the score per iteration with N points, and the exponent of N in its seconds (Table 1).
+    """Return the score evaluations of an iteration with N points, and the exponent of N in its time (Table 1).
 
     An iteration is a move of all N particles for SVGD, a move of one particle beside N others for FWSS, and one new
     point beside N others for Stein points.
@@ -112,7 +112,7 @@ def costs(target: Target, sizes: list[int], seed: int) -> dict[str, dict[str, fl
 
 
 def mmd_curve(target: Target, points: Points, step: str) -> np.ndarray:
-    """Return MMD^2 of the first n particles with their weights at that time, [N]."""
+    """Return the MMD^2 of the first n particles with their weights after n steps, for n = 1 to N."""
     mean, values = truth(target), []
     weights = np.ones(1)
     for n in range(1, len(points) + 1):
@@ -126,7 +126,7 @@ def mmd_curve(target: Target, points: Points, step: str) -> np.ndarray:
 
 
 def exact_curve(target: Target, n: int, step: str) -> np.ndarray:
-    """Return MMD^2 after 1 to n particles, each the grid point towards which MMD falls most steeply, [n]."""
+    """Return the MMD^2 after 1 to ``n`` particles; each particle is the grid point of the steepest decrease of MMD."""
     mean, grid = truth(target), fine_grid()
     z, constant = mean.at(grid, H), mean.squared_norm(H)
     at, w, values = [int(np.argmax(z))], np.ones(1), []
@@ -150,13 +150,13 @@ def exact_curve(target: Target, n: int, step: str) -> np.ndarray:
 
 
 def fine_grid() -> np.ndarray:
-    """Return the grid, [19600, 2]."""
+    """Return the points of a fine grid, [19600, 2]."""
     axis = np.linspace(-4.5, 4.5, 140)
     return np.stack(np.meshgrid(axis, axis), axis=-1).reshape(-1, 2)
 
 
 def rates(sizes: np.ndarray, values: np.ndarray) -> dict[str, float]:
-    """Fit the decay of MMD, the root of ``values``: the exponent of N, and the rate of e^(-c N), each with its R^2."""
+    """Fit the decay of MMD = sqrt(``values``): the exponent of N, and the rate c of e^(-c N), each with its R^2."""
     late = sizes >= max(3, len(sizes) // 10)
     log_mmd = np.log(values[late]) / 2
     found = {}
@@ -168,7 +168,7 @@ def rates(sizes: np.ndarray, values: np.ndarray) -> dict[str, float]:
 
 
 def duality(target: Target, n: int, seed: int) -> dict[str, float]:
-    """Return the gap max_g <mu - mu_p, mu - g> over a fine grid, and Frank-Wolfe's bound 2 C / (N + 2) of J.
+    """Return the duality gap max_g <mu - mu_p, mu - g> over a fine grid, and Frank-Wolfe's bound of J, 2 C / (N + 2).
 
     J = MMD^2 / 2 is the objective, and C <= |g - g'|^2 <= 2 bounds its curvature. The bound is that of Jaggi 2013
     (Theorem 1) for line search and an exact oracle.

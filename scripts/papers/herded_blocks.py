@@ -4,12 +4,13 @@
     python scripts/papers/herded_blocks.py eng.testa:conll2003 --model conll.herdner
 
 A sweep draws each sentence as a whole by forward filtering and backward sampling, given the tags at the other ends of
-its links. With `BlockedGibbs(herded=True)`, which is in no paper, herding weights replace random numbers.
+its links. In `BlockedGibbs(herded=True)`, herding weights replace random numbers; none of the papers describes this
+sampler.
 
-The script compares mean total variation errors of the Rao-Blackwellised marginals of linked tokens, from the best state
-of the chains, without burn-in. Both samplers are compiled and alternate, and processor time counts. The error of random
-draws is scaled to the time of herded draws by the square root of the ratio of times. The reference is a long run of
-random draws; the last line compares its halves.
+The script compares mean total variation errors of the Rao-Blackwellised marginals of linked tokens. Runs start at the
+best state of the chains and have no burn-in. Both samplers are compiled code and run in turn; times are processor
+times. The error of random draws is scaled to the time of herded draws by the square root of the ratio of times. The
+reference is a long run of random draws; the last line of the output compares the halves of this run.
 """
 
 from __future__ import annotations
@@ -38,21 +39,21 @@ AVERAGES = Record(best=False, marginals=False, rao_blackwell=True)
 
 @dataclass(frozen=True)
 class Case:
-    """A document's graph, the initial state of the samplers, and the linked tokens whose marginals count."""
+    """Graph of a document, initial state of the samplers, and linked tokens whose marginals are compared."""
 
     graph: TableGraph
     start: NDArray[np.int32]
     linked: NDArray[np.int64]
 
     def average(self, n_sweeps: int, seed: int, herded: bool = False, burn_in: int = 0) -> Floats:
-        """Return the Rao-Blackwellised marginals of a run."""
+        """Return the Rao-Blackwellised marginals of linked tokens in a run."""
         sampler = make_backend("blocked-gibbs", n_sweeps=n_sweeps, burn_in=burn_in, herded=herded, record=AVERAGES)
         marginals = sampler.infer(self.graph, seed, start=self.start).rao_blackwell
         assert marginals is not None
         return marginals[self.linked]
 
     def errors(self, truth: Floats, herded: bool, lengths: list[int], seed: int) -> list[float]:
-        """Return the error after each number of sweeps, and the seconds per sweep of the longest run."""
+        """Return the error after each number of sweeps, followed by the seconds per sweep of the longest run."""
         found, began = [], 0.0
         for n in lengths:
             began = process_time()
@@ -60,7 +61,7 @@ class Case:
         return [*found, (process_time() - began) / lengths[-1]]
 
     def by_messages(self, truth: Floats) -> tuple[float, float]:
-        """Return the error of sum-product and its seconds."""
+        """Return the error and the seconds of sum-product."""
         began = process_time()
         beliefs = make_backend("sum-product").infer(self.graph).marginals
         assert beliefs is not None
@@ -68,12 +69,12 @@ class Case:
 
 
 def distance(p: Floats, q: Floats) -> float:
-    """Return the mean total variation distance."""
+    """Return the mean total variation distance between two sets of marginals."""
     return float(np.abs(p - q).sum(axis=1).mean() / 2)
 
 
 def linked_documents(scored: Scored, n: int) -> list[Case]:
-    """Return evenly spread documents with at least this number of links."""
+    """Return at most ``n`` documents with at least FEWEST_LINKS links, evenly spread over the corpus."""
     fit = [i for i, links in enumerate(scored.links) if sum(map(len, links)) >= FEWEST_LINKS]
     fit, found = fit[:: max(1, len(fit) // n)][:n], list[Case]()
     for i, unary, offsets, links in scored.pieces():
@@ -87,8 +88,8 @@ def linked_documents(scored: Scored, n: int) -> list[Case]:
 @command("herded_blocks", "Herded blocked Gibbs over sentences, marginals of linked tokens")
 def main(
     experiment: Experiment,
-    test: Annotated[str, typer.Argument(help="Documents, as FILE:FORMAT.")],
-    model: Annotated[str, typer.Option("--model", help="A model with links.")] = "en",
+    test: Annotated[str, typer.Argument(help="Annotated documents, as FILE:FORMAT.")],
+    model: Annotated[str, typer.Option("--model", help="Name or file of a model with links.")] = "en",
     documents: Annotated[int, typer.Option("--documents", min=1, help="Number of documents.")] = 40,
     runs: Annotated[int, typer.Option("--runs", min=1, help="Number of runs per sampler and document.")] = 5,
 ) -> None:

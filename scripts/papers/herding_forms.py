@@ -3,8 +3,8 @@
     python scripts/papers/herding_forms.py [--runs 40]
 
 The script measures the mean absolute error of the marginals over runs, on three graphs of 8 or 9 variables: a ring and
-a complete graph with parameters as in HGW19, Sec. 5 and 6, and a 3 x 3 grid. With one weight per state of the blanket,
-the two forms differ only in their initial weights. If a weight is used with several probabilities (bins), the two
+a full graph with parameters as in HGW19, Sec. 5 and 6, and a 3 x 3 grid. With one weight per state of the Markov
+blanket, the two forms differ only in their initial weights. If several probabilities share a weight (bins), the two
 forms are different algorithms.
 """
 
@@ -36,7 +36,7 @@ def graphs(rng: np.random.Generator) -> dict[str, FactorGraph]:
 def main(
     runs: Annotated[int, typer.Option(min=1, help="Number of runs per sampler.")] = 40,
 ) -> None:
-    """Print errors of the marginals for the two forms of herding on small graphs, against enumeration."""
+    """Print the errors of the marginals of both forms of herding on small graphs, compared with exact marginals."""
     lengths = (32, 256, 2048, 16384)
     print("error x 10^5, circular / threshold   " + "".join(f"{f'T = {t}':>16}" for t in lengths))
     for name, graph in graphs(np.random.default_rng(0)).items():

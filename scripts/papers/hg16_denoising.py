@@ -15,8 +15,8 @@ The paper's picture is not available, and the paper does not specify:
 * whether conditionals have the factor 2 that values -1 and 1 imply and the program of HGW19 omits (--temper 0.5);
 * whether sigma is the standard deviation, as the paper writes, or the variance.
 
---search tries all combinations, and prints for each sigma how many of the ten pairs of methods are in the paper's
-order. No combination reproduces the order at all four; the page on the papers has the numbers.
+--search tries all combinations of these choices, and prints, for each sigma, how many of the ten pairs of methods are
+in the paper's order. No combination reproduces the order for all four sigmas; the page on the papers has the numbers.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ Noise = Literal["sd", "variance"]
 def means(
     graph: TableGraph, name: str, start: NDArray, scan: Scan, at: list[int], rng: np.random.Generator
 ) -> NDArray[np.float64]:
-    """Return the estimate of P(white) after each number of sweeps in ``at`` [T], [T, V]."""
+    """Return a method's estimates of P(white) of each pixel after each number of sweeps in ``at``, [T, V]."""
     if name in DAMPINGS:  # begins with the unary factors alone
         runs = [MeanField(DAMPINGS[name], t, 0.0, trace=False).infer(graph) for t in at]
         return np.array([run.marginals[:, 1] for run in runs if run.marginals is not None])
@@ -68,7 +68,7 @@ def means(
 
 
 def errors(p: NDArray[np.float64], truth: NDArray[np.int32], error: Error) -> NDArray[np.float64]:
-    """Return the errors [T] of estimates [T, V]."""
+    """Return the errors [T] of the estimates ``p`` [T, V] of P(white)."""
     if error == "squared":
         return ((p - truth) ** 2).mean(axis=1)
     return np.where(p == 0.5, 0.5, (p > 0.5) != truth).mean(axis=1)
@@ -100,13 +100,13 @@ class Convention:
 
 
 def in_order(ours: Sequence[float], sigma_index: int) -> int:
-    """Return how many of the ten pairs of methods are in the order of Table 2."""
+    """Return the number of pairs of methods, of ten, whose errors are in the order of Table 2."""
     theirs = [PRINTED[method][sigma_index] for method in METHODS]
     return sum(bool((a < b) == (c < d)) for (a, c), (b, d) in combinations(zip(ours, theirs, strict=True), 2))
 
 
 def search(experiment: Experiment, shape: NDArray[np.int32], runs: int, n_sweeps: int) -> None:
-    """Return all conventions, the nearest to the paper's order first."""
+    """Print and write the errors of all conventions, those nearest to the paper's order first."""
     experiment.name, found = "hg16_conventions", {}
     starts, kinds, orders, noises = ("observed", "random"), ("squared", "wrong"), ("rows", "random"), ("sd", "variance")
     for values in product((0.5, 1.0), starts, kinds, orders, (1.0, 0.5), noises):
@@ -124,7 +124,7 @@ def search(experiment: Experiment, shape: NDArray[np.int32], runs: int, n_sweeps
 
 
 def show(table: dict[str, list[tuple[float, float]]]) -> None:
-    """Print the results and the order of all five methods with those of the paper."""
+    """Print the errors and the order of the five methods beside those of the paper."""
     print(f"{'error x 1000':18}" + "".join(f"{f'sigma {sigma}':>16}{'paper':>8}" for sigma in SIGMAS))
     for method, row in table.items():
         cells = (f"{1e3 * m:8.2f} ({1e3 * sd:5.2f}){p:8.2f}" for (m, sd), p in zip(row, PRINTED[method], strict=True))
@@ -141,7 +141,7 @@ def show(table: dict[str, list[tuple[float, float]]]) -> None:
 )
 def main(
     experiment: Experiment,
-    picture: Annotated[Path, typer.Argument(help="A clean binary picture.", exists=True, dir_okay=False)],
+    picture: Annotated[Path, typer.Argument(help="Clean binary picture.", exists=True, dir_okay=False)],
     coupling: Annotated[float, typer.Option(help="J of each pair of neighbours, counted once.")] = 0.5,
     start: Annotated[Start, typer.Option(help="Initial state of the samplers.")] = "observed",
     error: Annotated[
@@ -151,7 +151,7 @@ def main(
     temper: Annotated[float, typer.Option(min=0, help="Factor of all log-potentials.")] = 1.0,
     noise: Annotated[Noise, typer.Option(help="Meaning of sigma.")] = "sd",
     side: Annotated[int, typer.Option(min=3, help="Largest side after scaling.")] = 128,
-    search_all: Annotated[bool, typer.Option("--search", help="Try all conventions.")] = False,
+    search_all: Annotated[bool, typer.Option("--search", help="Try all combinations of the choices.")] = False,
 ) -> None:
     shape = resized(read_shape(picture), experiment.size(min(side, 64), side))
     runs, n_sweeps = experiment.size(3, 10), 30

@@ -2,9 +2,9 @@
 
     python scripts/papers/hg16_fig11.py TEXT.txt --model en
 
-Gibbs and herded Gibbs search the chain of each sentence from ``--start``, a random state or Viterbi's path. If the
-model has links, the last column is the skip chain with its default backend. The script lists all differences from
-Viterbi.
+Gibbs and herded Gibbs search for the best tags of each sentence's chain from ``--start``, a random state or Viterbi's
+path. If the model has links, the last column shows the tags of the skip chain by its default backend. The script lists
+all differences from the names of Viterbi.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ SIDE_BY_SIDE = """<style>
 
 
 def tagged(tagger: Tagger, text: str, sweeps: int, seed: int, start: Start) -> list[Document]:
-    """Return the text tagged by each method, whose name is the id."""
+    """Return a tagged document for each method; its id is the name of the method."""
     scored = Scored.of(tagger, [tagger.tag(text).without_annotation()])
     methods = [method for method in of_the_paper([sweeps]) if "default" not in method.name]
     decoded = [(method.name, scored.chain(apart=True).decode(method.make(), seed, start)) for method in methods]
@@ -51,7 +51,7 @@ def tagged(tagger: Tagger, text: str, sweeps: int, seed: int, start: Start) -> l
 
 
 def page(documents: Sequence[Document]) -> str:
-    """Return the page of `write_html` with its documents in columns."""
+    """Return the HTML page of `write_html` with the documents side by side in columns."""
     stream = io.StringIO()
     write_html(documents, stream)
     head, border, rest = stream.getvalue().partition("</head>")
@@ -60,7 +60,7 @@ def page(documents: Sequence[Document]) -> str:
 
 
 def differences(documents: Sequence[Document]) -> list[str]:
-    """Return a line for each document with its names that Viterbi lacks, and Viterbi's names that it lacks."""
+    """Return a line for each document that lists its additional (+) and missing (-) names, compared with Viterbi."""
     names = {document.id: {(e.start, e.label, e.text) for e in document.entities} for document in documents}
     lines = []
     for name, found in names.items():
@@ -71,7 +71,7 @@ def differences(documents: Sequence[Document]) -> list[str]:
 
 
 def placed(document: Document) -> Iterator[tuple[int, int, str, str | None]]:
-    """Return line, column, text and label of each token, in lines of WIDTH characters; longer tokens exceed it."""
+    """Yield line, column, text and label of each token, in lines of WIDTH characters, which longer tokens exceed."""
     label_at = {}
     for entity in document.entities:
         label_at.update(dict.fromkeys(range(entity.start, entity.end), entity.label))
@@ -86,7 +86,7 @@ def placed(document: Document) -> Iterator[tuple[int, int, str, str | None]]:
 
 
 def draw(panel: Axes, document: Document, n_lines: int) -> None:
-    """Draw the first lines, with names on the colours of the page."""
+    """Draw the first lines of a document, with names on the background colours of the HTML page."""
     size = 72 * INCHES / WIDTH / 0.68  # points: a character is 0.6 of its size wide, and margins take their part
     for line, column, token, label in placed(document):
         if line >= n_lines:

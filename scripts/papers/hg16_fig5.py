@@ -2,10 +2,11 @@
 
 The figure shows P(X1 = 1) and the L1 error of the joint for eps = 0.1 to 0.0001, after up to 2.6 * 10^5 sweeps. Gibbs,
 and Gibbs driven by the whole period of a shift register (MCQMC), have 100 runs, drawn by median and quartiles. Herded
-Gibbs has one run, drawn by the envelope of its error (the largest later error).
+Gibbs has one run, drawn by the envelope of its error: the largest error from each time on.
 
-The paper uses the whole register in one run. Here, as in Chen et al. 2012, each number is used at each of the two steps
-of a sweep, in twice the period; "once" takes a register of twice the period and uses each number once.
+The paper uses the whole period of the register in one run. In this script, as in Chen et al. 2012, the run has twice
+this length, and each number is used at each of the two steps of a sweep. The variant "once" has a register of twice the
+period, and uses each number once.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ EPSILONS = (0.1, 0.01, 0.001, 0.0001)
 
 
 def methods(degree: int) -> dict[str, tuple[Gibbs, str]]:
-    """Return their plans and colours for 2^degree - 1 sweeps."""
+    """Return the plan and the colour of each method, for 2^degree - 1 sweeps."""
     return {
         "Gibbs": (plain_gibbs(), "tab:blue"),
         "MCQMC": (qmc_gibbs(), "tab:green"),
@@ -38,7 +39,7 @@ def model(epsilon: float) -> FactorGraph:
 
 
 def path(graph: FactorGraph, plan: Gibbs, lengths: list[int], seed: int) -> np.ndarray:
-    """Return the estimate of P(X1 = 1), and the L1 error of the joint, [2, T]."""
+    """Return the estimate of P(X1 = 1) and the L1 error of the joint after each number of sweeps, [2, T]."""
     found = count_visits(graph, plan, lengths, seed=seed)
     first = found.visits[:, 0, 1, :].sum(axis=1) / np.array(lengths)
     return np.array([first, [errors.all for errors in found.errors]])

@@ -1,8 +1,8 @@
-"""The counterexample of an incomplete graph: HG16, Fig. 6 and 7.
+"""Counterexample of herded Gibbs on an incomplete graph: HG16, Fig. 6 and 7.
 
 The graph has four variables without the pairs 1-4 and 2-3, and energies from a standard normal distribution. The figure
-compares the joint of 10^8 samples of herded Gibbs with the exact one, and shows the L1 error. It stops falling for
-herded Gibbs, but not for Gibbs and complete herding.
+compares the joint distribution of 10^8 samples of herded Gibbs with the exact joint distribution, and shows the L1
+error. The error of herded Gibbs stops falling, but not the errors of Gibbs and complete herding.
 """
 
 from __future__ import annotations

@@ -1,10 +1,11 @@
-"""HG16, Sec. 5: herded Gibbs in parallel, and the effect on its bias.
+"""HG16, Sec. 5: herded Gibbs with parallel updates, and the effect of parallel updates on the bias.
 
 The authors' parallel version is asynchronous Jacobi, which updates all variables at once and is less efficient than
-their Gauss-Seidel sweeps. A colouring is parallel and still Gauss-Seidel: variables of one colour do not depend on each
-other, so that threads can share them. Top: the L1 error of the joint at the ends of sweeps, by enumeration, on a 3 x 4
-Ising grid and on a ring of nine, which needs three colours, with random parameters. The script also checks that two
-threads give the same states as one, and times a sweep of a large grid.
+their Gauss-Seidel sweeps. Sweeps by the colours of a graph colouring are parallel and still Gauss-Seidel: variables of
+one colour do not depend on each other, so several threads can update them. The top panels show the L1 error of the
+joint at the ends of sweeps, by enumeration, on a 3 x 4 Ising grid and on a ring of nine, which needs three colours,
+with random parameters. The script also checks that two threads give the same states as one thread, and measures the
+time of a sweep of a large grid.
 """
 
 from __future__ import annotations
@@ -32,14 +33,14 @@ def graphs(rng: np.random.Generator) -> dict[str, FactorGraph]:
 
 
 def error(graph: FactorGraph, plan: Gibbs, scan: Scan, n_sweeps: int, seed: int) -> float:
-    """Return the L1 distance of the joint of the states after each sweep from the target."""
+    """Return the L1 distance between the joint distribution of the states after sweeps and the target distribution."""
     found = replace(plan, n_sweeps=n_sweeps, burn_in=0, scan=scan, record=KEPT).infer(graph, seed).joint
     assert found is not None
     return float(np.abs(found - joint_distribution(graph)).sum())
 
 
 def seconds(plan: Gibbs, side: int, n_threads: int) -> tuple[float, np.ndarray]:
-    """Return the seconds of a sweep and the last state."""
+    """Return the seconds of a sweep on a grid, and the last state."""
     graph = ising(0.3, np.random.default_rng(0).normal(size=(side, side)))
     plan = replace(plan, n_sweeps=20, scan=checkerboard_scan(), n_threads=n_threads, record=Record(False, False))
     plan.infer(graph, 0)

@@ -1,11 +1,11 @@
 """HG16, Lemma 1, Theorems 2 and 3, Corollary 4 and Proposition 5, checked on herded samples.
 
-Lemma 1: single variables of random probabilities from random weights in (pi - 1, pi]; no number of ones in a window of
-the samples is more than 1 from T pi. Theorem 3 with its burn-in: windows of T >= T* sweeps after tau*(T) sweeps.
-Theorem 2: on an empty graph of two variables, the joint of herded Gibbs converges to the target if 1, pi_1 and pi_2 are
-rationally independent (the square roots of 2 and 3, minus 1), and may not converge otherwise (both 1/2). Theorem 3 and
-Proposition 5 (constants of eq. 15 and 34): complete herding on random joints of two variables, and one of four
-variables with an impossible state; visits and distances are counted after each power of two of sweeps.
+Lemma 1: single variables with random probabilities pi start at random weights in (pi - 1, pi]. The number of ones in
+each window of T samples differs from T pi by at most 1. Theorem 3 with its burn-in: windows of T >= T* sweeps after
+tau*(T) sweeps. Theorem 2: on an empty graph of two variables, the joint of herded Gibbs converges to the target if 1,
+pi_1 and pi_2 are rationally independent (the square roots of 2 and 3, minus 1), and may not converge otherwise (both
+1/2). Theorem 3 and Proposition 5 (constants of eq. 15 and 34): complete herding on random joints of two variables, and
+one of four variables with an impossible state; visits and distances are counted after each power of two of sweeps.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ from herdner.studies.herding import herd_categorical
 
 
 def independent(p: tuple[float, float]) -> FactorGraph:
-    """Return a graph of two independent variables with these probabilities of state 1."""
+    """Return a graph of two independent variables with the probabilities ``p`` of state 1."""
     tables = np.log([[1 - one, one] for one in p])
     return FactorGraph([2, 2], [TableFactors([[0], [1]], tables, [0, 1])])
 
 
 def theorem2(p: tuple[float, float], lengths: list[int], seeds: list[int]) -> dict[str, float]:
-    """Return the L1 error of the joint after the first and the last length, averaged over seeds."""
-    found = [[e.all for e in count_visits(independent(p), herded_gibbs(), lengths, seed=s).errors] for s in seeds]
-    first, *_, last = np.mean(found, axis=0).tolist()
+    """Return the L1 error of the joint after the first and the last number of sweeps, averaged over seeds."""
+    errors = [[e.all for e in count_visits(independent(p), herded_gibbs(), lengths, seed=s).errors] for s in seeds]
+    first, *_, last = np.mean(errors, axis=0).tolist()
     return {"first": first, "last": last}
 
 
 def lemma1(rng: np.random.Generator, n_cases: int, n_samples: int) -> dict[str, float]:
-    """Return the largest difference between the number of ones in a window of T samples and T pi."""
+    """Return the largest difference between the number of ones in a window of T samples and T pi, over all windows."""
     largest = 0.0
     for _ in range(n_cases):
         p = rng.random()
@@ -46,7 +46,7 @@ def lemma1(rng: np.random.Generator, n_cases: int, n_samples: int) -> dict[str, 
 
 
 def after_burn_in(graphs: list[FactorGraph], longest: int, seeds: list[int]) -> dict[str, float]:
-    """Compare the distance of T sweeps after the burn-in with lambda / T, for T = T*, 4 T*, .. (HG16, eq. 13)."""
+    """Compare the error of T sweeps after burn-in with the bound lambda / T, T = T*, 4 T*, .. (HG16, eq. 13)."""
     above, checks, nearest, most = 0, 0, 0.0, 0
     for graph, seed in zip(graphs, seeds, strict=True):
         constants, joint = Convergence.of(graph), joint_distribution(graph)
@@ -63,12 +63,12 @@ def after_burn_in(graphs: list[FactorGraph], longest: int, seeds: list[int]) -> 
 
 
 def theorem3(graphs: list[FactorGraph], lengths: list[int], seeds: list[int]) -> dict[str, dict[str, float]]:
-    """Count the distances above their bound and the visits below theirs."""
+    """Return the counts of distances above the bound of Theorem 3, and of visits below the bound of eq. 34."""
     distances, visits = [], []
     for graph, seed in zip(graphs, seeds, strict=True):
         constants, possible = Convergence.of(graph), joint_distribution(graph).ravel() > 0
-        found = count_visits(graph, herded_gibbs(sharing=complete_sharing()), lengths, seed=seed)
-        for n, seen, errors in zip(lengths, found.visits, found.errors, strict=True):
+        counted = count_visits(graph, herded_gibbs(sharing=complete_sharing()), lengths, seed=seed)
+        for n, seen, errors in zip(lengths, counted.visits, counted.errors, strict=True):
             distances.append((errors.all / 2, constants.bound_from_start(n)))
             visits += [(v, constants.l * n - constants.b) for v in seen.sum(axis=0).ravel()[possible]]
     below_one = [(d, bound) for d, bound in distances if bound < 1]

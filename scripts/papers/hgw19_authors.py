@@ -1,10 +1,11 @@
-"""The results of the program by HGW19's authors on their graphs, compared with ours: Fig. 3, 4, 6, 7, 8, 9 and Table 1.
+"""Comparison of herdner with the program of HGW19's authors on their graphs: Fig. 3, 4, 6, 7, 8, 9 and Table 1.
 
-Each sampler has ten runs, as in the authors' program; hgw19_authors.toml contains lines of their result files. A column
-counts as far apart if the means differ by more than 3 standard errors of a difference of two means of ten runs, by the
-variance of our runs. For Fig. 9 (G3) the authors have one run, divided into 100 trials. We make four such runs, and
-take the larger of two standard errors: between runs and between trials. --quick omits the longest lines, 2^23 and 2^18
-sweeps. Table 1's estimates of D^cor are by linear algebra here, and by 2^32 samples in the paper.
+Each sampler has ten runs, as in the authors' program; hgw19_authors.toml contains lines of their result files. Two
+results are called far apart if their means differ by more than 3 standard errors. The standard error is that of a
+difference of two means of ten runs, by the variance of herdner's runs. For Fig. 9 (G3), the authors have one run,
+divided into 100 trials; herdner makes four such runs, and the larger of two standard errors is used: between runs and
+between trials. --quick omits the longest runs, of 2^23 and 2^18 sweeps. For Table 1, herdner computes D^cor by linear
+algebra; the paper estimates it from 2^32 samples.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ NOTHING = 1e-9  # parts that are 0 but for rounding
 
 
 def graphs(texts: dict[str, str]) -> dict[str, FactorGraph]:
-    """Read each graph from a file in the authors' format."""
+    """Return the graphs whose texts, in the authors' file format, are given by name."""
     with tempfile.TemporaryDirectory() as folder:
         found = {}
         for name, text in texts.items():
@@ -44,7 +45,7 @@ def graphs(texts: dict[str, str]) -> dict[str, FactorGraph]:
 
 
 def compared(graph: FactorGraph, run: dict[str, Any], lengths: list[int], seed: int) -> list[dict[str, Any]]:
-    """Return for each length our result, the authors' result, and their difference in standard errors."""
+    """Return, for each number of sweeps, herdner's and the authors' results and their difference in standard errors."""
     plan = plan_of(run["method"], run.get("bins", 16), run.get("error_bound", 1.0))
     # The authors' Gibbs sampler shares by the joint state of all neighbours. On a complete graph, this is complete
     # sharing, because all other variables are neighbours.
@@ -60,7 +61,7 @@ def compared(graph: FactorGraph, run: dict[str, Any], lengths: list[int], seed: 
 
 
 def expectations(graph: FactorGraph, run: dict[str, Any], lengths: list[int], seeds: list[int]) -> dict[str, Any]:
-    """Return the same for Fig. 9, by labels and by conditionals as far as the authors have them."""
+    """Return the results for Fig. 9 as in `compared`, by labels and by conditionals if the authors have them."""
     plan = plan_of(run["method"], run.get("bins", 16), 1.0)
     means, sds = np.stack([expectation_table(graph, plan, lengths, TRIALS, seed) for seed in seeds], axis=1)
     errors = np.maximum(means.std(axis=0, ddof=1), sds.mean(axis=0) / np.sqrt(TRIALS)) * np.sqrt(1 + 1 / len(seeds))
@@ -74,7 +75,7 @@ def expectations(graph: FactorGraph, run: dict[str, Any], lengths: list[int], se
 
 
 def means_of(experiment: Experiment, runs: list[dict[str, Any]], models: dict[str, FactorGraph]) -> dict[str, Any]:
-    """Return the `expectations` of all runs of Fig. 9."""
+    """Return the `expectations` of all runs of Fig. 9, and the number of results that are far apart."""
     lengths, rows = TRIAL_LENGTHS[: experiment.size(3, 4)], {}
     for run in runs:
         seeds = experiment.seeds(SERIES, 1)
@@ -84,9 +85,9 @@ def means_of(experiment: Experiment, runs: list[dict[str, Any]], models: dict[st
 
 
 def far_apart(apart: list[Any]) -> dict[str, int]:
-    """Return the number of standard errors, and how many of them are too large."""
-    found = np.concatenate([np.ravel(row) for row in apart])
-    return {"far": int((np.abs(found) > FAR).sum()), "compared": found.size}
+    """Return the number of compared results, and the number of results that are too many standard errors apart."""
+    differences = np.concatenate([np.ravel(row) for row in apart])
+    return {"far": int((np.abs(differences) > FAR).sum()), "compared": differences.size}
 
 
 @command("hgw19_authors", "HGW19: the numbers of the authors' program")

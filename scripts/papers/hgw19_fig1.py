@@ -1,8 +1,9 @@
 """Weight sharing: HGW19, Fig. 1, both panels.
 
-Left: the median error of E[sum of x] on a ring of 9, for herding with 2, 4, 6, 8 neighbours (dummy edges), and Gibbs.
-Right: the mean error of E[x8] on a complete graph of 8, with parameters uniform in [0, 0.1], by the number of bins. The
-exact expectations are by enumeration. Each has 100 runs, as in the paper, with samples from the ends of sweeps.
+The left panel shows the median error of E[sum of x] on a ring of 9 variables, for Gibbs and for herding with 2, 4, 6 or
+8 neighbours (by dummy edges). The right panel shows the mean error of E[x8] on a full graph of 8 variables, with
+parameters uniform in [0, 0.1], for several numbers of bins. The exact expectations are computed by enumeration. Each
+curve has 100 runs, as in the paper, with samples from the ends of sweeps.
 """
 
 from __future__ import annotations
@@ -21,20 +22,20 @@ SPREAD = 0.05  # the second parameter of the paper's normal distributions, taken
 
 
 def errors(graph: FactorGraph, plan: Gibbs, lengths: list[int], values: np.ndarray, seed: int) -> np.ndarray:
-    """Return |the mean of f over the samples - E f|, [T]; ``values`` [Z, 2] is f."""
+    """Return the error of the mean of a function after each number of sweeps, [T]; ``values`` [Z, 2] is its table."""
     found = count_visits(graph, plan, lengths, seed=seed)
     samples = found.visits.sum(axis=1) / np.array(lengths)[:, None, None]
     return np.abs(((samples - found.focus.target) * values).sum(axis=(1, 2)))
 
 
 def spins(n: int) -> np.ndarray:
-    """Return the values of the variables in each state, [2^(n-1), 2, n], the last variable along the second axis."""
+    """Return the values of all variables in each joint state, [2^(n-1), 2, n]; the second axis is the last variable."""
     states = np.array(np.unravel_index(np.arange(2**n), (2,) * n)).T
     return (2.0 * states - 1).reshape(-1, 2, n)
 
 
 def herding(neighbours: int) -> Gibbs:
-    """Return HGW19's Herding(2) .. Herding(8) on a ring of 9: dummy edges to the variables at distance 2, 3, .."""
+    """Return HGW19's Herding(``neighbours``) for a ring of 9, with dummy edges to variables at distance 2, 3, .."""
     dummies = [(i, (i + k) % 9) for k in range(2, neighbours // 2 + 1) for i in range(9)]
     return Gibbs(sharing=blanket_sharing(), dummy_edges=dummies or None)
 

@@ -4,14 +4,15 @@
             [--trials 10]
 
 The script flips each pixel of 100 shapes of the folder with probability 0.3, and denoises with J = 1 and T = 31 samples
-in 10 trials. It measures the share of wrong pixels when the sample average is rounded (an average of 1/2 is half an
-error), by the number of samples. Samplers are herded Gibbs with the state of the neighbours (HG), their sum (HG-shared)
-and one weight (HG-1bin), Gibbs, and Gibbs driven by a shift register, 1 + x^3 + x^5 with offset 3 (QMC). The paper's
-shapes are from all 70 classes of MPEG-7.
+in 10 trials. The script measures the share of wrong pixels of the rounded sample average (an average of 1/2 is half an
+error) after each number of samples. The samplers are Gibbs, Gibbs driven by a shift register (QMC; 1 + x^3 + x^5 with
+offset 3), and herded Gibbs with herding weights by the state of the neighbours (HG), by the sum of the neighbours
+(HG-shared), and with one weight per pixel (HG-1bin). The paper's shapes are from all 70 classes of MPEG-7.
 
-The defaults follow the authors' program. It begins at the noisy picture (the paper: at random), and visits the pixels
-in an order that is drawn once for each picture. It draws with sigma(J sum + b y), although the values -1 and 1 of the
-paper's model imply sigma(2 J sum + 2 b y) (--factor 2). HG-1bin decides by the carry in both programs.
+The defaults follow the authors' program, which begins at the noisy picture (in the paper: at random), and visits the
+pixels in an order that is drawn once for each picture. The authors' program draws with sigma(J sum + b y), although the
+values -1 and 1 of the paper's model imply sigma(2 J sum + 2 b y) (--factor 2). HG-1bin decides by the carry in both
+programs.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ ORDER = ("HG-1bin", "HG-shared", "HG", "QMC", "Gibbs")
 
 
 def share_wrong(samples: NDArray[np.int32], shape: NDArray[np.int32]) -> NDArray[np.float64]:
-    """Return the share of wrong pixels [T] of the averages of the first t ``samples`` [T, V]; 1/2 is half an error."""
+    """Return the share of wrong pixels after each sample, [T]: those of the rounded average of ``samples`` [T, V]."""
     truth, total, found = shape.ravel(), np.zeros(shape.size, np.int16), np.empty(len(samples))
     for t, sample in enumerate(samples, 1):
         total += sample.astype(np.int16)
@@ -66,7 +67,7 @@ class Convention:
     factor: float
 
     def trial(self, shapes: list[NDArray[np.int32]], seed: int) -> NDArray[np.float64]:
-        """Return the mean over the pixels of all shapes, with one noisy picture of each, [methods, T]."""
+        """Return the mean share of wrong pixels over one noisy picture of each shape, [methods, T]."""
         rng = np.random.default_rng(seed)
         found = np.zeros((len(PLANS), T))
         b = math.log((1 - P) / P) / 2  # of the paper, p(y | x) proportional to exp(b x y)
@@ -87,7 +88,7 @@ class Convention:
 def main(
     experiment: Experiment,
     shapes: Shapes,
-    coupling: Annotated[float, typer.Option(help="J; the paper's is 1.")] = 1.0,
+    coupling: Annotated[float, typer.Option(help="Coupling J; 1 in the paper.")] = 1.0,
     start: Annotated[Start, typer.Option(help="Initial state of the samplers.")] = "observed",
     order: Annotated[Order, typer.Option(help="Order of the pixels in a sweep.")] = "random",
     factor: Annotated[

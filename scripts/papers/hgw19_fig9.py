@@ -1,8 +1,7 @@
 """Herding and Rao-Blackwell estimates: HGW19, Fig. 9.
 
-The figure shows the mean error of E[x8] over 100 runs, for Gibbs, DHG(64) and RDHG(64). The graphs are complete graphs
-of 8 variables with parameters uniform in [0, 0.5] and in [0, 0.1]. E[x8] is estimated by the mean of the states, and by
-the mean of the conditionals (RB).
+The figure shows the mean error of E[x8] over 100 runs on full graphs of 8 variables, with parameters uniform in [0,
+0.5] and in [0, 0.1], for Gibbs, DHG(64) and RDHG(64), by counts and by the average of the conditionals (RB).
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from herdner.studies.convergence import count_visits
 
 
 def errors(graph: FactorGraph, plan: Gibbs, lengths: list[int], seed: int) -> np.ndarray:
-    """Return the error of E[x8] by counts and by conditionals, [2, T]; x = -1, 1."""
+    """Return the error of E[x8] after each number of sweeps, by counts and by conditionals, [2, T]; x is -1 or 1."""
     found = count_visits(graph, plan, lengths, seed=seed)
     target = found.focus.target
     p = found.visits.sum(axis=1) / np.array(lengths)[:, None, None]

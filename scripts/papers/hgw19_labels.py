@@ -1,9 +1,10 @@
 """The error parts of HGW19, Sec. 4.3 for three and four labels, which the paper leaves to the reader.
 
-The graphs are rings of five variables with normal tables of standard deviation 0.7. Samplers are Gibbs, herded Gibbs,
-one bin and four bins of the threshold form, four random bins, and complete herding. The script computes D^cor,
-D^herding, D^approx, D^bin and D^all after each power of two of sweeps, averaged over runs. Random bins round all
-probabilities of a variable together, by systematic sampling; for two labels, this is Algorithm 9 of the paper.
+The graphs are rings of five variables with tables of normal random numbers of standard deviation 0.7. The samplers are
+Gibbs, herded Gibbs, one bin and four bins of the threshold form, four random bins, and complete herding. The script
+computes D^cor, D^herding, D^approx, D^bin and D^all after each power of two of sweeps, averaged over runs. Random bins
+round all probabilities of a variable together, by systematic sampling; for two labels, this is Algorithm 9 of the
+paper.
 """
 
 from __future__ import annotations
@@ -26,13 +27,13 @@ PLANS = {
 
 
 def ring(rng: np.random.Generator, n_labels: int) -> FactorGraph:
-    """Return a ring of five variables with a separate table for each pair."""
+    """Return a ring of five variables with a separate random table for each pair of neighbours."""
     scopes = [[i, (i + 1) % 5] for i in range(5)]
     return FactorGraph([n_labels] * 5, [TableFactors(scopes, 0.7 * rng.normal(size=(5, n_labels, n_labels)))])
 
 
 def parts(graph: FactorGraph, plan: Gibbs, lengths: list[int], seed: int) -> list[list[float]]:
-    """Return the error parts, [T, PARTS]."""
+    """Return the error parts of a sampler after each number of sweeps, [T, PARTS]."""
     return [[getattr(e, part) for part in PARTS] for e in count_visits(graph, plan, lengths, seed=seed).errors]
 
 

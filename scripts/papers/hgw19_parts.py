@@ -2,9 +2,9 @@
 
     python scripts/papers/hgw19_parts.py [--figure 3|4|6|7|8|6-G4|8-G4|table1|all]
 
-Graphs have 8 variables, samples are taken right after the update of the last one, and results are averages over runs
-(10 in the paper and here). The parameters are new draws from the paper's ranges, so that curves have the paper's shapes
-but not its numbers. Fig. 6 and 8 are repeated on G4, the graph of the authors' repository.
+Graphs have 8 variables, samples are taken right after the update of the last variable, and results are averages over 10
+runs, as in the paper. The parameters are new random draws from the paper's ranges, so the curves have the shapes of the
+paper's curves, but other numbers. Fig. 6 and 8 are repeated on G4, the graph of the authors' repository.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def curves(
     runs: int,
     sharing: Sharing | None = None,
 ) -> dict[str, np.ndarray]:
-    """Return each error part at each length, averaged over runs."""
+    """Return each error part after each number of sweeps, averaged over runs."""
 
     def one(seed: int) -> list[tuple[float, ...]]:
         return [astuple(errors) for errors in count_visits(graph, plan, lengths, seed=seed, sharing=sharing).errors]
@@ -57,7 +57,7 @@ def curves(
 
 
 def announce(experiment: Experiment, graph: FactorGraph, n_curves: int, longest: int, runs: int) -> None:
-    """Estimate the time of all curves from a shorter run of one sampler."""
+    """Print an estimate of the time of all curves, from a shorter run of one sampler."""
     n = min(longest, 2**19)
     experiment.announce(
         lambda: count_visits(graph, herded_gibbs(form="threshold"), [n], seed=0), n / (n_curves * longest * runs)

@@ -1,12 +1,13 @@
-"""The error parts on a graph file of HGW19's authors, in the columns of their result files.
+"""Error parts of a sampler on a graph file of HGW19's authors, in the columns of their result files.
 
     python scripts/papers/hgw19_raw.py GRAPH [--method dhg --bins 4] [--powers 24] [--runs 10] [--beside FILE]
     python scripts/papers/hgw19_raw.py GRAPH --expectation labels [--runs 100] ..
 
 The script prints D^all, D^z, D^herding, D^approx, D^cor and D^bin after 2, 4, .., 2^powers sweeps, as the authors'
-program does (see authors_files.py). With --beside and one of their tables, each column shows our result, theirs, and
-the difference in standard errors, assuming the variance of our runs for theirs. --expectation prints the numbers of
-Fig. 9 instead, one per line after 1, 2, .., 2^(powers - 1) sweeps, from trials that continue each other.
+program does (see authors_files.py). With --beside FILE, a result file of the authors, each column shows herdner's
+result, the authors' result, and the difference in standard errors, which assumes that both programs have the same
+variance. --expectation prints the numbers of Fig. 9 instead, one on each line, after 1, 2, .., 2^(powers - 1) sweeps;
+each trial continues the previous trial.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ def plan_of(method: str, n_bins: int, error_bound: float) -> Gibbs:
 
 
 def beside(lengths: list[int], mean: np.ndarray, sd: np.ndarray, runs: int, path: Path) -> str:
-    """Format our results, theirs, and the difference in standard errors, for lengths that both have."""
+    """Return lines with herdner's results, the authors' results and their differences in standard errors."""
     theirs = dict(zip(*read_table(path), strict=True))
     lines = [f"{'sweeps':>9} " + "".join(f"{'D^' + name:>29}" for name in COLUMNS)]
     for n, ours, error in zip(lengths, mean, sd * np.sqrt(2 / runs), strict=True):
@@ -54,7 +55,7 @@ def beside(lengths: list[int], mean: np.ndarray, sd: np.ndarray, runs: int, path
 def expectations(
     model: FactorGraph, plan: Gibbs, powers: int, trials: int, seed: int, kind: str, theirs: Path | None
 ) -> str:
-    """Format the lines of a table of Fig. 9, or our results beside theirs."""
+    """Return the lines of a table of Fig. 9, or herdner's results beside the authors' results."""
     lengths = [2**k for k in range(powers)]
     mean, sd = expectation_table(model, plan, lengths, trials, seed)[:, :, int(kind == "conditionals")]
     if theirs is None:
@@ -64,7 +65,7 @@ def expectations(
 
 
 def _cell(ours: float, theirs: float, error: float) -> str:
-    """Format both numbers and their difference in standard errors."""
+    """Return a cell with both numbers and their difference in standard errors."""
     apart = f"{(ours - theirs) / error:+.1f}" if error > 0 else "same" if abs(ours - theirs) < 1e-12 else "-"
     return f"{f'{ours:.4g} / {theirs:.4g} ({apart})':>29}"
 
@@ -83,7 +84,7 @@ def main(
     ] = None,
     theirs: Annotated[Path | None, typer.Option("--beside", help="Result file of the authors to compare with.")] = None,
 ) -> None:
-    """Print the error parts on a graph of HGW19's authors in the columns of their result files."""
+    """Print the error parts of a sampler on a graph file, in the columns of the result files of HGW19's authors."""
     lengths = [2**k for k in range(1, powers + 1)]
     try:
         plan, model = plan_of(method, n_bins, error_bound), read_boltzmann(graph)

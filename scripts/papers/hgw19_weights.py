@@ -1,8 +1,8 @@
-"""HGW19, Sec. 2.3: herding weights that start at 0 are biased at first, random weights in (p - 1, p] are not.
+"""HGW19, Sec. 2.3: initial bias of herding weights that start at 0, compared with random weights in (p - 1, p].
 
-Many runs of herded Gibbs (threshold form, blanket weights) on one ring of 8 variables start at random states. Their
-joint distribution after each sweep is compared with that of Gibbs sampling from random states, which has no error but
-the first state's and noise.
+Many runs of herded Gibbs (threshold form, blanket weights) on one ring of 8 variables start at random states. The joint
+distribution of the runs after each sweep is compared with that of Gibbs sampling from random states, whose only errors
+are noise and the effect of the initial state.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ N = 8
 
 
 def conditionals(experiment: Experiment) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return p [N, 2, 2] of state 1 given the states of both neighbours, and the marginals of state 1, [N]."""
+    """Return the probabilities of state 1 given the states of both neighbours, [N, 2, 2], and its marginals, [N]."""
     joint = joint_distribution(uniform_ring(experiment.rng(), 0.0, 1.0))
     p = np.empty((N, 2, 2))
     for i in range(N):
@@ -32,7 +32,7 @@ def conditionals(experiment: Experiment) -> tuple[NDArray[np.float64], NDArray[n
 def mean_states(
     p: NDArray[np.float64], weights: str, n_sweeps: int, n_runs: int, rng: np.random.Generator
 ) -> NDArray[np.float64]:
-    """Return the mean state of each variable over all runs and the first 1 to T sweeps, [T, N]."""
+    """Return the mean state of each variable over all runs and over the first t sweeps, for t = 1 to T, [T, N]."""
     x = rng.integers(0, 2, (n_runs, N))
     start = np.zeros(p.shape) if weights == "0" else p - rng.random((n_runs, *p.shape))
     w, run = np.array(np.broadcast_to(start, (n_runs, *p.shape))), np.arange(n_runs)

@@ -2,8 +2,8 @@
 
 The model is log p(x) = sum of theta_ij x_i x_j over edges + sum of theta_i x_i - log Z, with x_i = -1 or +1. The
 gradient of its log-likelihood is the mean of x_i x_j and x_i in the data minus their mean under the model. Many
-independent runs of a Gibbs sampler estimate the latter. The scan brings each run within epsilon of the model in total
-variation.
+independent runs of a Gibbs sampler estimate the mean under the model. The scan guarantees that each run is within total
+variation epsilon of the model.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ class Fit:
     """Result of `fit_binary`.
 
     Attributes:
-        path: float64[n_gradients + 1, E + V], the parameters before each step and at the end, couplings first.
-        n_steps: int64[n_gradients], the updates of one run for each gradient.
-        bounds: float64[n_gradients], the guarantee of each run.
-        seconds: float64[n_gradients], since the start.
+        path: Parameters before each step and at the end, couplings first, float64[n_gradients + 1, E + V].
+        n_steps: Number of updates of one run for each gradient, int64[n_gradients].
+        bounds: Guarantee of the runs for each gradient, float64[n_gradients].
+        seconds: Seconds from the start to each gradient, float64[n_gradients].
     """
 
     path: NDArray[np.float64]
@@ -61,13 +61,14 @@ def fit_binary(
     n_runs: int = 1000,
     step_size: float = 0.3,
 ) -> Fit:
-    """Fit the model by gradient ascent, recomputing the bound on influences as the parameters change.
+    """Fit a model by gradient ascent, and recompute the bound of influences for each gradient.
 
     ``edges`` [E, 2]; ``products`` [E] and ``means`` [V] are the means of x_i x_j and of x_i in the data, within -1 to
     1. ``scan`` is ``uniform``, ``systematic``, or ``dogs``, the result of Algorithm 2 on the uniform scan. Each scan is
     long enough for a Dobrushin variation of EPSILON for the whole state, with at most MOST_STEPS steps. A gradient
-    averages ``n_runs`` independent runs from uniformly random states. If the couplings have a total influence above
-    MOST_INFLUENCE (infinity norm), one factor shrinks them, so that scans converge; Domke 2015 projects instead.
+    averages ``n_runs`` independent runs from uniformly random states. If the total influence of the couplings is above
+    MOST_INFLUENCE (infinity norm), all couplings are multiplied by a factor, so that scans converge; Domke 2015
+    projects the couplings instead.
     """
     began, rng = perf_counter(), np.random.default_rng(seed)
     data, n = np.concatenate([products, means]), len(means)
@@ -85,7 +86,7 @@ def fit_binary(
 
 
 def _shrunk(theta: NDArray[np.float64], edges: NDArray[np.int32], n: int) -> tuple[NDArray[np.float64], Influence]:
-    """Return the parameters with couplings shrunk to a total influence of at most MOST_INFLUENCE."""
+    """Return parameters with couplings reduced to a total influence of at most MOST_INFLUENCE, and the influence."""
 
     def influence(factor: float) -> Influence:
         return binary_pairwise_bound(_graph(np.concatenate([factor * couplings, fields]), edges, n))
@@ -106,7 +107,7 @@ def _graph(theta: NDArray[np.float64], edges: NDArray[np.int32], n: int) -> Tabl
 
 
 def _steps(influence: Influence, scan: ScanName) -> tuple[tuple[NDArray[np.int32], int], float]:
-    """Return the order of a run with the number of random steps before it, and its guarantee."""
+    """Return the order of updates of a run, the number of random updates before it, and the run's guarantee."""
     if scan == "dogs":
         found = shortest_scan(influence, EPSILON, random_scan(), None, MOST_STEPS, refine=True)
         if found is None:
@@ -131,7 +132,7 @@ def _expectations(
     n_runs: int,
     rng: np.random.Generator,
 ) -> NDArray[np.float64]:
-    """Return the means of the products and states at the end of independent runs.
+    """Return the means of the products x_i x_j and of the states x_i at the end of independent runs.
 
     The runs are one sweep over many copies of the graph, which is equivalent to separate chains and much faster.
     """

@@ -1,4 +1,4 @@
-"""Decoding of documents scored by a tagger's model, by any backend from any start: F1, seconds, and log-potentials."""
+"""Decoding of documents by any backend from any start, with a tagger's model: F1, seconds, and log-potentials."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ States = list[NDArray[np.int32]]
 
 @dataclass(frozen=True)
 class Scored:
-    """Documents with log-potentials and links. With ``apart``, each sentence is a graph of its own, as in HG16."""
+    """Documents with log-potentials and links; with ``apart``, each sentence is a graph of its own, as in HG16."""
 
     crf: SkipChainModel
     labels: tuple[str, ...]
@@ -39,7 +39,7 @@ class Scored:
 
     @classmethod
     def of(cls, tagger: Tagger, documents: Sequence[Document]) -> Scored:
-        """Compute features and links."""
+        """Compute the log-potentials and links of documents by a tagger."""
         extractor, crf = tagger.model_.extractor(), tagger.model_.crf()
         documents = [document for document in documents if len(document.tokens)]
         unaries = [extractor.scores(d.tokens, d.sentence_offsets) for d in documents]
@@ -47,7 +47,7 @@ class Scored:
         return cls(crf, tagger.classes_, documents, unaries, links)
 
     def chain(self, apart: bool = False) -> Scored:
-        """Return the documents without their links."""
+        """Return the same documents without links; if ``apart``, each sentence is a graph of its own."""
         return replace(self, crf=replace(self.crf, link_tables=()), links=[[] for _ in self.links], apart=apart)
 
     @property
@@ -55,7 +55,7 @@ class Scored:
         return sum(len(ends) for links in self.links for ends in links)
 
     def pieces(self) -> Iterator[tuple[int, NDArray[np.float64], NDArray[np.int64], Links]]:
-        """Yield the units of decoding: document index, log-potentials, sentence borders, and links."""
+        """Yield the graphs to decode: document index, log-potentials, sentence offsets and links of each graph."""
         for i, (document, unary, links) in enumerate(zip(self.documents, self.unaries, self.links, strict=True)):
             offsets = document.sentence_offsets
             if not self.apart:
@@ -65,10 +65,10 @@ class Scored:
                 yield i, unary[begin:end], np.array([0, end - begin]), []
 
     def decode(self, backend: Backend, seed: int = 0, start: Start = "viterbi") -> States:
-        """Return the tag indices of each document; each piece uses a child of the seed.
+        """Return the tag indices of each document; each decoded graph uses its own child of the seed.
 
-        With "viterbi", backends that accept an initial state begin with the chain's best path, as in `Tagger`. With
-        "random", they choose their own; samplers choose a random allowed state.
+        If ``start`` is "viterbi", backends that accept an initial state start at the best path of the chain, as in
+        `Tagger`. If ``start`` is "random", backends choose their initial state; samplers choose a random allowed state.
         """
         starts = start == "viterbi" and backend.capabilities.start != "nothing"
         states: list[list[NDArray[np.int32]]] = [[] for _ in self.documents]
@@ -79,11 +79,11 @@ class Scored:
         return [np.concatenate(parts) for parts in states]
 
     def spans(self, i: int, state: NDArray[np.int32]) -> list[Span]:
-        """Return the names of document i; malformed tags without constraints are repaired as in conlleval."""
+        """Return the names of document ``i``; malformed tag sequences are repaired as in conlleval."""
         return spans_from_tags([self.labels[k] for k in state.tolist()], self.documents[i].sentence_offsets)
 
     def f1(self, states: States) -> float:
-        """Return the micro F1 against the documents' own entities, in per cent."""
+        """Return the micro F1 of decoded tags against the gold entities of the documents, in per cent."""
         pairs = [
             DocumentSpans(list(document.spans or ()), self.spans(i, state), document.sentence_offsets)
             for i, (document, state) in enumerate(zip(self.documents, states, strict=True))
@@ -91,14 +91,14 @@ class Scored:
         return 100 * float(f1_from_counts(count_entities(pairs)[1].sum(axis=(0, 1))))
 
     def log_potential(self, states: States) -> float:
-        """Return the log-potential of all documents together."""
+        """Return the sum of the log-potentials of all documents."""
         pieces = replace(self, apart=False).pieces()
         return float(sum(self.crf.unroll(u, at, links).log_potential(states[i]) for i, u, at, links in pieces))
 
 
 @dataclass(frozen=True)
 class Method:
-    """A backend with its options and its name in tables; ``sweeps`` is None if it has no sweeps."""
+    """Backend with its options and its name in tables; ``sweeps`` is None for backends without sweeps."""
 
     name: str
     backend: str
@@ -115,7 +115,7 @@ class Method:
 
 @dataclass(frozen=True)
 class Row:
-    """One line of a table: F1 in per cent and log-potentials of all documents, for each seed; the shortest time."""
+    """Row of a table: F1 in per cent and total log-potential for each seed, and the shortest time."""
 
     method: str
     start: str
@@ -130,12 +130,12 @@ class Row:
 
     @property
     def sd(self) -> float:
-        """Return the sample standard deviation, 0 for a single run."""
+        """Return the sample standard deviation of F1, or 0 for a single run."""
         return float(np.std(self.f1, ddof=1)) if len(self.f1) > 1 else 0.0
 
 
 def is_sampler(backend: str) -> bool:
-    """Return whether results depend on the seed, and time on the number of sweeps."""
+    """Return True if the results of a backend depend on the seed, and its time on the number of sweeps."""
     return not options_of(backend).isdisjoint({"n_chains", "n_particles"})
 
 
@@ -144,7 +144,7 @@ def options_of(backend: str) -> set[str]:
 
 
 def measure(scored: Scored, method: Method, start: Start, seeds: Sequence[int], repeats: int) -> Row:
-    """Decode once for each seed, or ``repeats`` times for the time alone if nothing is random."""
+    """Return the row of a method, decoded once for each seed, or ``repeats`` times if the method is not random."""
     backend = method.make()
     runs, times = [], []
     for seed in seeds if method.random else [seeds[0]] * repeats:
@@ -159,7 +159,7 @@ def measure(scored: Scored, method: Method, start: Start, seeds: Sequence[int], 
 
 
 def falling_temperature(n_sweeps: int) -> Annealing:
-    """Return inverse temperatures of a temperature that decreases in equal steps from 1 to 1 / n.
+    """Return a schedule whose temperature decreases in ``n_sweeps`` equal steps from 1 to 1 / ``n_sweeps``.
 
     This is the linear schedule of the Stanford NER package (`CoolingSchedule.getLinearSchedule`), which HG16, Sec. 4.4
     used, without its last sweep at temperature 0.
@@ -168,12 +168,12 @@ def falling_temperature(n_sweeps: int) -> Annealing:
 
 
 def sampling(name: str, backend: str, n_sweeps: int, **options: Any) -> Method:
-    """Return a sampler that records its best state only."""
+    """Return the method of a sampler that records only its best state."""
     return Method(name, backend, n_sweeps, {"n_sweeps": n_sweeps, "record": "best", **options})
 
 
 def of_the_paper(sweeps: Sequence[int]) -> list[Method]:
-    """Return HG16's samplers and Viterbi; annealed Gibbs also with herdner's own schedule."""
+    """Return the methods of HG16: Viterbi and samplers, and also annealed Gibbs with herdner's own schedule."""
     rows = [sampling("annealed Gibbs", "annealed-gibbs", n, annealing=falling_temperature(n)) for n in sweeps]
     rows += [sampling("annealed Gibbs, default schedule", "annealed-gibbs", n) for n in sweeps]
     rows += [sampling("herded Gibbs", "herded-gibbs", n) for n in sweeps]
@@ -181,7 +181,7 @@ def of_the_paper(sweeps: Sequence[int]) -> list[Method]:
 
 
 def of_the_registry(n_sweeps: int) -> list[Method]:
-    """Return every backend; samplers make ``n_sweeps`` sweeps of as many updates as there are tokens.
+    """Return a method for each backend; samplers make ``n_sweeps`` sweeps with one update for each token.
 
     Blocked samplers at several temperatures make ``n_sweeps`` rounds on spanning forests: larger blocks of variables
     with many tags take minutes for each document.

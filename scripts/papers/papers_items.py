@@ -1,18 +1,18 @@
-"""Readings of the results of the papers' scripts; papers.toml assigns them to items.
+"""Functions that read the results of the papers' scripts and compare them with the papers, as papers.toml assigns.
 
 A table ``[[item]]`` of papers.toml has these keys:
 
 * ``of``: the paper, a key of PAPERS.
-* ``name``: the tables or figures.
-* ``paper``: the result of the paper.
+* ``name``: the name of the tables or figures.
+* ``paper``: the result that the paper states.
 * ``command``: a key of ``[commands]``; omitted if no script covers the item.
-* ``reading``: a function of this module. It maps the results of the script (with the arguments ``with``, if set) to a
-  description and to whether they agree with the paper.
-* ``condition``: the condition under which the item agrees, as the reading or the named tests check it. Only items that
-  are not done or have nothing to measure lack it.
+* ``reading``: a function of this module, which maps the results of the script (and the arguments ``with``, if set) to a
+description and to True if the results agree with the paper.
+* ``condition``: the condition under which the item agrees, as the reading or the named tests check it. Items that are
+not done, or have nothing to measure, have no condition.
 * ``experiment``: the experiment whose results are read, if its name differs from the command's.
 * ``why``: what the paper does not specify, or why the results depart.
-* ``verdict``: the verdict if nothing is run.
+* ``verdict``: the verdict of an item for which no script runs.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def g(value: float) -> str:
 
 
 def each(found: Mapping[str, float]) -> str:
-    """Format names with their numbers."""
+    """Return a text with each name and its number."""
     return ", ".join(f"{name} {g(value)}" for name, value in found.items())
 
 
@@ -292,7 +292,7 @@ def iterated(r: Results) -> Reading:
 
 
 def _gains(guarantees: Results, at: int) -> tuple[float, float]:
-    """Return the factor that one run of DoGS gains over the systematic scan, and the factor that iteration adds."""
+    """Return the ratio of the guarantees of systematic scan and DoGS, and the further ratio by iterated DoGS."""
     systematic, once, more = (guarantees[name][at] for name in ("systematic", "DoGS", "iterated DoGS"))
     return systematic / once, once / more
 
@@ -369,7 +369,7 @@ def dogs8(r: Results) -> Reading:
 
 
 def _mean_bias(found: Results) -> float:
-    """Return the mean absolute bias over budgets."""
+    """Return the mean absolute bias over all numbers of updates."""
     return sum(abs(b) for b in found["bias"]) / len(found["bias"])
 
 
@@ -377,12 +377,12 @@ def _mean_bias(found: Results) -> float:
 
 
 def _is_geometric(exponential: float, power: float) -> bool:
-    """Return whether an exponential leaves at most half of the variance that a power leaves, by their R^2."""
+    """Return True if an exponential leaves at most half of the variance that a power law leaves, by their R^2."""
     return 1 - exponential <= (1 - power) / 2
 
 
 def toy(step: str) -> Reader:
-    """Test whether MMD falls in the form of the claim with an exact oracle, as the theorems assume."""
+    """Return a reading of the decay of MMD with an exact oracle, for the step rule ``step``."""
 
     def form(t: Results) -> tuple[str, bool, float]:
         power, rate = t["exponent of N"], t["rate per particle"]
@@ -597,7 +597,7 @@ def fig4(r: Results) -> Reading:
 
 
 def fig6(r: Results) -> Reading:
-    """Test the fit over the paper's range of bins; the description also covers larger numbers."""
+    """Check the fit over the paper's range of bins; the description also covers larger numbers of bins."""
     pairs = [(b, d) for b, d in zip(r["bins"], r["threshold"], strict=True) if 4 <= b <= 16]
     bins, logs = np.array([b for b, _ in pairs], float), np.log([d for _, d in pairs])
     (rate, fit), (power, other) = _line(bins, logs), _line(np.log(bins), logs)
@@ -661,7 +661,7 @@ def authors(r: Results) -> Reading:
 
 
 def authors_means(r: Results) -> Reading:
-    """Compare the means without the authors' file of 32 bins, which papers.toml explains."""
+    """Compare the means, except those of the authors' file of 32 bins (papers.toml states the reason)."""
     found, rows = r["means"], r["means"]["rows"]
     labels = {name: row["labels"] for name, row in rows.items()}
     words = "; ".join(f"{name}: {g(one['ours'][-1])} / {g(one['theirs'][-1])}" for name, one in labels.items())
@@ -706,7 +706,7 @@ def load() -> tuple[dict[str, str], list[Item]]:
 
 
 def verdicts(experiment: str, results: Results) -> Iterator[str]:
-    """Yield a line for each item of an experiment; items that the results do not cover are skipped."""
+    """Yield a line with the verdict of each item of an experiment; items without results are skipped."""
     for item in load()[1]:
         if item.experiment == experiment and item.reading is not None:
             with suppress(KeyError, IndexError):

@@ -2,8 +2,8 @@
 
     python scripts/papers/sampler_errors.py [--runs 12]
 
-The script prints the mean absolute error of all marginals over runs, against enumeration: by counts and, after the
-slash, Rao-Blackwellised.
+The script prints the mean absolute error of all marginals over several runs, compared with exact marginals: by counts
+and, after the slash, by Rao-Blackwellised averages.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def graphs(rng: np.random.Generator) -> dict[str, FactorGraph]:
 
 
 def errors(backend: Backend, graph: FactorGraph, runs: int) -> tuple[float, float]:
-    """Return the errors of the marginals by counts and of the Rao-Blackwellised ones."""
+    """Return the mean errors of the marginals by counts and of the Rao-Blackwellised marginals."""
     truth = make_backend("exact").infer(graph).marginals
     results = [backend.infer(graph, seed) for seed in range(runs)]
     assert truth is not None
@@ -54,7 +54,7 @@ def errors(backend: Backend, graph: FactorGraph, runs: int) -> tuple[float, floa
 def main(
     runs: Annotated[int, typer.Option(min=1, help="Number of runs per sampler.")] = 12,
 ) -> None:
-    """Print errors of the marginals by sampler and number of sweeps, on small graphs, against enumeration."""
+    """Print the errors of the marginals of samplers on small graphs, by the number of sweeps."""
     print("error x 10^5" + " " * 12 + "".join(f"{f'{n} sweeps':>16}" for n in LENGTHS))
     for title, graph in graphs(np.random.default_rng(0)).items():
         print(title)

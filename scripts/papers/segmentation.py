@@ -21,11 +21,11 @@ _LEAST = 1e-12  # probability of a word that a label was never seen with
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Aspects:
-    """A PLSA model.
+    """Probabilistic latent semantic analysis (PLSA) model of images.
 
     Attributes:
-        beta: For each vocabulary float64[K, W], the words of each label.
-        log_likelihood: float64[I], after each iteration of EM.
+        beta: For each vocabulary, the distribution of words of each label, float64[K, W].
+        log_likelihood: Log-likelihood after each iteration of EM, float64[iterations].
     """
 
     beta: tuple[NDArray[np.float64], ...]
@@ -36,7 +36,7 @@ class Aspects:
         return sum(np.log(table[:, words[:, m]]).T for m, table in enumerate(self.beta))  # type: ignore[return-value]
 
     def mixture(self, words: NDArray[np.int64], n_iterations: int = 50) -> NDArray[np.float64]:
-        """Return theta float64[K] of an image with unknown labels, by EM with fixed words of the labels."""
+        """Return the label mixture theta, float64[K], of an image with unknown labels, by EM with fixed ``beta``."""
         log_p = self.log_emissions(words)
         likelihood = np.exp(log_p - log_p.max(axis=1, keepdims=True))
         theta = np.full(likelihood.shape[1], 1 / likelihood.shape[1])
@@ -55,10 +55,10 @@ def fit_aspects(
     n_iterations: int = 60,
     smoothing: float = 0.1,
 ) -> Aspects:
-    """Fit PLSA by EM to images of which only the set of labels is given (Verbeek & Triggs 2007, Sec. 3).
+    """Fit PLSA by EM to images, given only the set of labels of each image (Verbeek & Triggs 2007, Sec. 3).
 
-    ``images`` holds for each image the words int[P, M] of its patches in M vocabularies of ``n_words`` words;
-    ``labels`` bool[N, K] the labels in each image, at least one. ``smoothing`` is added to all counts of words.
+    ``images`` contains, for each image, the words int[P, M] of its patches in M vocabularies of ``n_words`` words.
+    ``labels``, bool[N, K], marks the labels in each image, at least one. ``smoothing`` is added to all counts of words.
     """
     words, owner = np.concatenate(images), np.repeat(np.arange(len(images)), [len(image) for image in images])
     # The images in which labels occur distinguish them; a little noise separates labels that always occur together.
@@ -84,10 +84,10 @@ def fit_aspects(
 def aspect_field(
     aspects: Aspects, words: NDArray[np.int64], shape: tuple[int, int], theta: NDArray[np.float64], sigma: float
 ) -> FactorGraph:
-    """Return the field over the labels of a grid of patches (DoGS17, eq. 4).
+    """Return the Markov random field over the labels of a grid of patches (DoGS17, eq. 4).
 
-    Equal neighbours contribute ``sigma``. Each patch contributes log theta_a and the log-probabilities of its words
-    under a. ``theta`` [K] is the image's mixture.
+    Two equal neighbours add ``sigma`` to the log-potential. A patch with label a adds log theta_a and the
+    log-probabilities of its words under a. ``theta`` [K] is the label mixture of the image.
     """
     unary = aspects.log_emissions(words) + np.log(np.maximum(theta, _LEAST))
     return potts(sigma, (unary - unary.max(axis=1, keepdims=True)).reshape(*shape, -1))
@@ -96,21 +96,21 @@ def aspect_field(
 def patch_centres(
     height: int, width: int, size: int = 20, step: int = 10
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the rows and columns of pixels at which patches of ``size`` pixels are centred, every ``step`` pixels."""
+    """Return the pixel rows and columns of the centres of patches of ``size`` pixels, one for every ``step`` pixels."""
     return np.arange(size // 2, height - size // 2 + 1, step), np.arange(size // 2, width - size // 2 + 1, step)
 
 
 def pixel_labels(
     labels: ArrayLike, rows: NDArray[np.int64], columns: NDArray[np.int64], height: int, width: int
 ) -> NDArray[np.int32]:
-    """Return the label [rows, columns] of the nearest patch centre for each pixel, [height, width]."""
+    """Return the label of each pixel, [height, width]: that of the patch with the nearest centre."""
     near_row = np.abs(np.arange(height)[:, None] - rows).argmin(axis=1)
     near_column = np.abs(np.arange(width)[:, None] - columns).argmin(axis=1)
     return np.asarray(labels, np.int32).reshape(len(rows), len(columns))[np.ix_(near_row, near_column)]
 
 
 def hamming_error(found: ArrayLike, truth: ArrayLike) -> float:
-    """Return the share of labelled pixels (not -1) with another label."""
+    """Return the share of wrong labels among the labelled pixels, whose true label is not -1."""
     given, true = np.asarray(found), np.asarray(truth)
     return float((given != true)[true != -1].mean())
 

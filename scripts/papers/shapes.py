@@ -18,20 +18,20 @@ Shapes = Annotated[
 
 
 def shape_paths(folder: Path) -> list[Path]:
-    """Return the pictures of a folder and its subfolders, in a fixed order."""
+    """Return the paths of the pictures in a folder and its subfolders, in a fixed order."""
     found = sorted(path for path in folder.rglob("*") if path.suffix.lower() in SUFFIXES)
     if not found:
-        raise typer.BadParameter(f"{folder}: holds no pictures")
+        raise typer.BadParameter(f"{folder}: contains no pictures")
     return found
 
 
 def read_shape(path: Path) -> NDArray[np.int32]:
-    """Return int32[rows, columns], 1 for pixels brighter than the middle between black and white."""
+    """Return a binary picture, int32[rows, columns]: 1 for pixels brighter than the middle between black and white."""
     return (read_picture(path).grey > 0.5).astype(np.int32)
 
 
 def resized(shape: NDArray[np.int32], side: int) -> NDArray[np.int32]:
-    """Return the shape with at most ``side`` pixels in height and width, by the nearest pixels."""
+    """Return the shape, scaled by nearest pixels to at most ``side`` pixels in height and width."""
     step = max(1.0, max(shape.shape) / side)
     rows, columns = (np.minimum((np.arange(int(n / step)) + 0.5) * step, n - 1).astype(int) for n in shape.shape)
     return np.ascontiguousarray(shape[np.ix_(rows, columns)])

@@ -1,15 +1,17 @@
-"""Error of marginals against time on graphs of the UAI-2014 competition: random and herded samplers, BP, exact.
+"""Error of marginals against time on graphs of the UAI-2014 competition, for samplers, BP and exact inference.
 
     python scripts/papers/uai.py ../shared/data/uai [--seconds 0.3] [--only Grids --only Segmentation]
     python scripts/papers/uai.py ../shared/data/uai --auto-seconds 60
 
-The folder holds NAME.uai, NAME.uai.evid and NAME.uai.MAR, the exact marginals. Graphs without exact marginals are left
-out. The error is the mean over the variables without evidence of the total variation distance between the estimated
-and the exact marginal. Seconds are processor time of one thread, without reading and compilation of the graph.
+The folder contains, for each graph, NAME.uai, NAME.uai.evid and NAME.uai.MAR, the exact marginals. Graphs without exact
+marginals are left out. The error is the total variation distance between the estimated and the exact marginal, averaged
+over the variables without evidence. Seconds are processor time of one thread, without reading and compilation of the
+graph.
 
-Each sampler runs with 16, 32, 64, .. sweeps, of which a fifth is burn-in, as long as a run takes less than the limit.
-Marginals of samplers are Rao-Blackwellised. The error at time t is that of the longest run that took at most t. A cell
-is empty ("-") if there is none, or if the method does not support the graph or finds no possible start.
+Each sampler runs with 16, 32, 64, .. sweeps until a run would take longer than the time limit. A fifth of the sweeps is
+burn-in (a quarter for `tempered`). Marginals of samplers are Rao-Blackwellised. The error at time t is the error of the
+longest run that took at most t. A cell is empty ("-") if there is no such run, or if the method does not support the
+graph or finds no allowed start state.
 
 With ``--auto-seconds``, the script measures only the backend `auto` without exact inference, with a limit in wall time.
 """
@@ -50,7 +52,7 @@ STYLES = {
 
 @dataclass(frozen=True)
 class Instance:
-    """A graph after evidence, with the exact marginals float64[V, K] of its variables."""
+    """Graph without its observed variables, with the exact marginals of the other variables, float64[V, K]."""
 
     name: str
     graph: TableGraph
@@ -58,7 +60,7 @@ class Instance:
 
     @property
     def family(self) -> str:
-        """Name without its number."""
+        """Name of the graph without its number."""
         return self.name.rpartition("_")[0]
 
     @classmethod
@@ -74,7 +76,7 @@ class Instance:
         return cls(path.stem, compiled, truth)
 
     def error(self, result: Result) -> float:
-        """Return the mean total variation distance of the marginals."""
+        """Return the mean total variation distance between the marginals of a result and the exact marginals."""
         marginals = result.marginals if result.rao_blackwell is None else result.rao_blackwell
         assert marginals is not None
         return float(0.5 * np.abs(marginals - self.truth).sum(axis=1).mean())
@@ -82,7 +84,7 @@ class Instance:
 
 @dataclass(frozen=True)
 class Method:
-    """A backend as a function of its number of sweeps, and the numbers of sweeps that are tried."""
+    """Function that returns a backend for a number of sweeps, and the numbers of sweeps to measure."""
 
     make: Callable[[int], Backend]
     lengths: Sequence[int] = tuple(2**k for k in range(4, 24))
@@ -90,7 +92,7 @@ class Method:
 
 
 def sampler(name: str, **options: Any) -> Method:
-    """Return a sampler of one thread with Rao-Blackwellised marginals and a burn-in of a fifth of its sweeps."""
+    """Return a sampler with one thread, Rao-Blackwellised marginals, and a fifth of its sweeps as burn-in."""
     record = Record(best=False, marginals=False, rao_blackwell=True)
     return Method(lambda n: make_backend(name, n_sweeps=n, burn_in=n // 5, record=record, n_threads=1, **options))
 
@@ -109,7 +111,7 @@ METHODS: Mapping[str, Method] = {
 
 
 def measure(method: Method, instance: Instance, limit: float, seeds: Sequence[int]) -> Curve | str:
-    """Return mean seconds and errors of runs of increasing length, or the reason why the graph is not supported."""
+    """Return the mean seconds and errors of runs of increasing length, or the reason if the graph is not supported."""
     curve: Curve = []
     try:
         method.make(method.lengths[0]).infer(instance.graph, 0)  # compiles the form of the graph
@@ -133,7 +135,7 @@ def error_at(curve: Curve, t: float) -> float:
 def mean_errors(curves: Curves, method: str, t: float) -> dict[str, float]:
     """Return the mean error at time ``t`` over the graphs of each family that the method supports.
 
-    It is infinite if a graph has no run that took at most ``t`` seconds.
+    The mean error is infinite if one of the graphs has no run that took at most ``t`` seconds.
     """
     found: dict[str, list[float]] = {}
     for name, by_method in curves.items():
@@ -160,7 +162,7 @@ def _shown(error: float | None) -> str:
 
 
 def draw(experiment: Experiment, curves: Curves, limit: float) -> Any:
-    """Draw the mean errors of each family against time; return the figure."""
+    """Draw the mean errors of each family of graphs against time, and return the figure."""
     families = list(dict.fromkeys(name.rpartition("_")[0] for name in curves))
     columns = min(3, len(families))
     figure, panels = experiment.axes(columns, -(-len(families) // columns), width=3.6, height=2.7)
@@ -183,7 +185,7 @@ def draw(experiment: Experiment, curves: Curves, limit: float) -> Any:
 
 
 def first_of_each(instances: Sequence[Instance], n: int) -> list[Instance]:
-    """Return the first ``n`` graphs of each family."""
+    """Return the first ``n`` graphs of each family of graphs."""
     found: dict[str, list[Instance]] = {}
     for instance in instances:
         found.setdefault(instance.family, []).append(instance)
@@ -208,11 +210,13 @@ def measure_auto(instances: Sequence[Instance], seconds: float, seed: int) -> di
 def main(
     experiment: Experiment,
     folder: Annotated[Path, typer.Argument(help="Folder of .uai, .uai.evid and .uai.MAR files.")],
-    seconds: Annotated[float, typer.Option(help="Limit of a run in processor seconds.")] = 0.3,
-    only: Annotated[list[str] | None, typer.Option(help="Beginning of a name; may be repeated [default: all].")] = None,
-    n_graphs: Annotated[int, typer.Option(min=1, help="Largest number of graphs of each family, without auto.")] = 2,
+    seconds: Annotated[float, typer.Option(help="Time limit of a run, in processor seconds.")] = 0.3,
+    only: Annotated[
+        list[str] | None, typer.Option(help="Beginning of graph names; may be repeated [default: all].")
+    ] = None,
+    n_graphs: Annotated[int, typer.Option(min=1, help="Maximum number of graphs of each family, without auto.")] = 2,
     auto_seconds: Annotated[
-        float | None, typer.Option(help="Measure only auto without exact, with this limit.")
+        float | None, typer.Option(help="Measure only auto without exact, with this time limit.")
     ] = None,
 ) -> None:
     """Measure the error of marginals against time, and print tables."""

@@ -1,4 +1,4 @@
-"""Tables of the UCI repository from downloaded files: Covertype and YearPredictionMSD (FWSS18, Sec. 5).
+"""Reader of two downloaded tables of the UCI repository: Covertype and YearPredictionMSD (FWSS18, Sec. 5).
 
 covtype.data has 581,012 lines of 54 features and the cover type, 1 to 7. YearPredictionMSD.txt has 515,345 lines of a
 year and 90 features. Numbers are separated by commas; files with the extension .gz are compressed.
@@ -16,7 +16,7 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Format:
-    """Form of a table: ``target`` is the column with integers from ``low`` to ``high``."""
+    """Format of a table, whose column ``target`` contains integers from ``low`` to ``high``."""
 
     file: str
     columns: int
@@ -33,7 +33,7 @@ FORMATS = {
 
 
 def read_uci(path: str | Path, name: str) -> np.ndarray:
-    """Return the table float32[N, D + 1], the target last; raise `SystemExit` if the file is not a ``name`` file."""
+    """Return the table ``name``, float32[rows, D + 1], target last; raise `SystemExit` if the file is another one."""
     path, form = Path(path), FORMATS[name]
     if zipfile.is_zipfile(path):
         raise SystemExit(f"{path}: is a zip archive; extract it first")
