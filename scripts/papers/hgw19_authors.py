@@ -35,7 +35,7 @@ NOTHING = 1e-9  # parts that are 0 but for rounding
 
 
 def graphs(texts: dict[str, str]) -> dict[str, FactorGraph]:
-    """Return the graphs whose texts, in the authors' file format, are given by name."""
+    """Return the graph of each text, which has the file format of the authors, by name."""
     with tempfile.TemporaryDirectory() as folder:
         found = {}
         for name, text in texts.items():
