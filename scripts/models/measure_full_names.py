@@ -14,7 +14,7 @@ from typing import Annotated
 
 import typer
 from measure_invented import are_right, filled_texts
-from measure_short_forms import found
+from measure_short_forms import predict_short_forms
 
 import herdner
 from herdner.corpora.reading import read
@@ -51,7 +51,7 @@ def main(
     gold = [document for documents in corpora for document in documents]
     both = [[document for corpus in tagged for document in corpus[i]] for i in (0, 1)]
     for label, what in SHORT_FORMS.items():
-        right = [found(what, gold, documents, label).right for documents in both]
+        right = [predict_short_forms(what, gold, documents, label).right for documents in both]
         rows.append([f"{what} ({len(right[0])})", *(percent(each.mean()) for each in right)])
     for source, documents, corpus in zip(test, corpora, tagged, strict=True):
         f1 = [percent(evaluate(documents, predicted).micro.f1) for predicted in corpus]
