@@ -170,8 +170,8 @@ def _check_text(
     (start, text), (position, expected) = excerpts
     token = int(np.searchsorted(reference.token_ends, position, side="right")) + 1
     raise ValueError(
-        f"{name}: document {guess.id!r} must have the text of gold document {reference.id!r}, but has {text!r} instead "
-        f"of {expected!r} at character {start} (gold token {token}, character {position})"
+        f"{name}: document {guess.id!r} must have the text of gold document {reference.id!r}, but has {text!r} at "
+        f"character {start}, where the gold document has {expected!r} (its token {token}, character {position})"
     )
 
 
