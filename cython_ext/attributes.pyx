@@ -42,7 +42,7 @@ cdef struct Buffer:
     double* values     # NULL while all are 0 or 1
     int64_t n
     int64_t room
-    int64_t* starts    # first attribute of each item, and n
+    int64_t* ends      # number of attributes up to each item
     int64_t n_items
     int64_t room_for_items
     bint only_ones
@@ -110,27 +110,46 @@ cdef class AttributeIndex:
         ``starts[t + 1]`` - 1. New names get indices if ``grow``; otherwise they are left out, and so are values of 0.
         Values are None if all are 1, and uint8 if all are 0 or 1.
         """
-        cdef Buffer b
+        cdef Buffer b = empty_buffer(grow)
         cdef list offsets = [0]
-        b.indices, b.nonzero, b.values, b.n, b.room, b.only_ones, b.grow = NULL, NULL, NULL, 0, 0, True, grow
-        b.starts, b.n_items, b.room_for_items = NULL, 0, 0
         try:
             for sequence in sequences:
-                PyErr_CheckSignals()
-                if isinstance(sequence, (str, bytes, dict)):
-                    raise TypeError(f"a sequence must be a list of items, got {shown(sequence)}")
-                for item in sequence:
-                    self.add_item(&b, item)
+                self.add_sequence(&b, sequence)
                 offsets.append(b.n_items)
             starts, indices = np.zeros(b.n_items + 1, np.int64), np.empty(b.n, np.int32)
             copy_out(&b, starts[1:], indices)
             values = None if b.only_ones else values_of(&b)
         finally:
-            PyMem_RawFree(b.indices)
-            PyMem_RawFree(b.nonzero)
-            PyMem_RawFree(b.values)
-            PyMem_RawFree(b.starts)
+            free_buffer(&b)
         return np.array(offsets, np.int64), starts, indices, values
+
+    def score(self, sequence, const int64_t[::1] entry_starts not None, const uint8_t[::1] entry_labels not None,
+              const double[::1] entry_weights not None, Py_ssize_t n_labels):
+        """Return the sums of the weights of the attributes of each item of one sequence, float64[n, K].
+
+        This is `encode` without new names, and `add_scores`.
+        """
+        cdef Buffer b = empty_buffer(False)
+        cdef double[:, ::1] unary
+        try:
+            self.add_sequence(&b, sequence)
+            result = np.zeros((b.n_items, n_labels))
+            unary = result
+            if b.n and not add_weights(0, b.ends, b.n_items, b.indices, b.values, b.n, entry_starts, entry_labels,
+                                       entry_weights, unary):
+                raise IndexError("attributes and weights do not fit together")
+        finally:
+            free_buffer(&b)
+        return result
+
+    cdef int add_sequence(self, Buffer* b, sequence) except -1:
+        """Add the attributes of all items of a sequence."""
+        PyErr_CheckSignals()
+        if isinstance(sequence, (str, bytes, dict)):
+            raise TypeError(f"a sequence must be a list of items, got {shown(sequence)}")
+        for item in sequence:
+            self.add_item(b, item)
+        return 0
 
     cdef int add_item(self, Buffer* b, item) except -1:
         """Add the attributes of an item: a dictionary, a list or set of strings, or one string."""
@@ -144,9 +163,9 @@ cdef class AttributeIndex:
         else:
             self.add_all(b, None, item, 0)
         if b.n_items == b.room_for_items:
-            b.room_for_items = max(2 * b.room_for_items, <int64_t> 1 << 10)
-            b.starts = <int64_t*> enlarged(b.starts, b.room_for_items, sizeof(int64_t))
-        b.starts[b.n_items] = b.n
+            b.room_for_items = max(2 * b.room_for_items, <int64_t> 1 << 8)
+            b.ends = <int64_t*> enlarged(b.ends, b.room_for_items, sizeof(int64_t))
+        b.ends[b.n_items] = b.n
         b.n_items += 1
         return 0
 
@@ -302,12 +321,26 @@ cdef inline uint64_t hash_text(uint64_t hash, PyObject* text) noexcept nogil:
     return hash
 
 
+cdef Buffer empty_buffer(bint grow) noexcept:
+    cdef Buffer b
+    b.indices, b.nonzero, b.values, b.n, b.room, b.only_ones, b.grow = NULL, NULL, NULL, 0, 0, True, grow
+    b.ends, b.n_items, b.room_for_items = NULL, 0, 0
+    return b
+
+
+cdef void free_buffer(Buffer* b) noexcept:
+    PyMem_RawFree(b.indices)
+    PyMem_RawFree(b.nonzero)
+    PyMem_RawFree(b.values)
+    PyMem_RawFree(b.ends)
+
+
 cdef inline int append(Buffer* b, int32_t index, double value) except -1:
     """Append an attribute; an index of ABSENT is left out."""
     if index == ABSENT:
         return 0
     if b.n == b.room:
-        b.room = max(2 * b.room, <int64_t> 1 << 12)
+        b.room = max(2 * b.room, <int64_t> 1 << 10)
         b.indices = <int32_t*> enlarged(b.indices, b.room, sizeof(int32_t))
         b.nonzero = <uint8_t*> enlarged(b.nonzero, b.room, 1)
         if b.values != NULL:
@@ -333,7 +366,7 @@ cdef int start_values(Buffer* b) except -1:
 
 cdef copy_out(Buffer* b, int64_t[::1] starts, int32_t[::1] indices):
     if b.n_items:
-        memcpy(&starts[0], b.starts, b.n_items * sizeof(int64_t))
+        memcpy(&starts[0], b.ends, b.n_items * sizeof(int64_t))
     if b.n:
         memcpy(&indices[0], b.indices, b.n * sizeof(int32_t))
 
@@ -375,39 +408,49 @@ def add_scores(const int64_t[::1] starts not None, const int32_t[::1] indices no
     Attribute a has the weights ``entry_weights[entry_starts[a]:entry_starts[a + 1]]`` of the labels ``entry_labels``.
     Raises ``IndexError`` if an index does not fit.
     """
-    cdef int64_t n = unary.shape[0], m = indices.shape[0], n_attributes = entry_starts.shape[0] - 1
-    cdef int64_t n_entries = min(entry_labels.shape[0], entry_weights.shape[0]), n_labels = unary.shape[1]
-    cdef int64_t t, i, e, first, last, begin, end
+    cdef int64_t n = unary.shape[0], m = indices.shape[0]
+    cdef bint fits = starts.shape[0] == n + 1 and (values is None or values.shape[0] == m)
+    cdef const int32_t* first_index = &indices[0] if m else NULL
+    cdef const double* first_value = &values[0] if m and values is not None else NULL
+    if fits and n:
+        with nogil:
+            fits = add_weights(starts[0], &starts[1], n, first_index, first_value, m, entry_starts, entry_labels,
+                               entry_weights, unary)
+    if not fits:
+        raise IndexError("attributes and weights do not fit together")
+
+
+cdef bint add_weights(int64_t first, const int64_t* ends, int64_t n, const int32_t* indices, const double* values,
+                      int64_t m, const int64_t[::1] entry_starts, const uint8_t[::1] entry_labels,
+                      const double[::1] entry_weights, double[:, ::1] unary) noexcept nogil:
+    """Add the weights of the attributes of n items to ``unary``; return False if an index does not fit.
+
+    Item t has the attributes ``ends[t - 1]`` to ``ends[t]`` - 1; those of item 0 begin at ``first``.
+    """
+    cdef int64_t n_attributes = entry_starts.shape[0] - 1, n_labels = unary.shape[1]
+    cdef int64_t n_entries = min(entry_labels.shape[0], entry_weights.shape[0]), t, i, e, begin, end
     cdef int32_t a
     cdef uint8_t label
     cdef double value
-    cdef bint fits = starts.shape[0] == n + 1 and (values is None or values.shape[0] == m)
-    if fits:
-        with nogil:
-            for t in range(n):
-                first, last = starts[t], starts[t + 1]
-                if first < 0 or last > m:
-                    fits = False
-                    break
-                for i in range(first, last):
-                    a, value = indices[i], 1.0 if values is None else values[i]
-                    if a < 0 or a >= n_attributes:
-                        fits = False
-                        break
-                    if i + AHEAD < m and 0 <= indices[i + AHEAD] < n_attributes:
-                        prefetch(&entry_starts[indices[i + AHEAD]])
-                    begin, end = entry_starts[a], entry_starts[a + 1]
-                    if begin < 0 or end > n_entries:
-                        fits = False
-                        break
-                    for e in range(begin, end):
-                        label = entry_labels[e]
-                        if label >= n_labels:
-                            fits = False
-                            break
-                        unary[t, label] += value * entry_weights[e]
-    if not fits:
-        raise IndexError("attributes and weights do not fit together")
+    for t in range(n):
+        if first < 0 or ends[t] > m:
+            return False
+        for i in range(first, ends[t]):
+            a, value = indices[i], 1.0 if values == NULL else values[i]
+            if a < 0 or a >= n_attributes:
+                return False
+            if i + AHEAD < m and 0 <= indices[i + AHEAD] < n_attributes:
+                prefetch(&entry_starts[indices[i + AHEAD]])
+            begin, end = entry_starts[a], entry_starts[a + 1]
+            if begin < 0 or end > n_entries:
+                return False
+            for e in range(begin, end):
+                label = entry_labels[e]
+                if label >= n_labels:
+                    return False
+                unary[t, label] += value * entry_weights[e]
+        first = ends[t]
+    return True
 
 
 def quark_hash(const uint8_t[::1] text not None):

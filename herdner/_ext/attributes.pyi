@@ -12,6 +12,14 @@ class AttributeIndex:
     def encode(
         self, sequences: Iterable[object], grow: bool
     ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int32], NDArray[Any] | None]: ...
+    def score(
+        self,
+        sequence: object,
+        entry_starts: NDArray[np.int64],
+        entry_labels: NDArray[np.uint8],
+        entry_weights: NDArray[np.float64],
+        n_labels: int,
+    ) -> NDArray[np.float64]: ...
 
 def add_scores(
     starts: NDArray[np.int64],

@@ -144,3 +144,17 @@ class AttributeWeights:
         unary = np.zeros((sequences.n_items, len(self.labels)))
         add_scores(sequences.starts, sequences.indices, sequences.values, *self._entries, unary)
         return unary
+
+    def score(self, sequence: object) -> Floats:
+        """Return the log-potentials of the labels of each item of one sequence, float64[n, K].
+
+        This is faster than `encode` and `unary` for one sequence.
+
+        Args:
+            sequence: Items of the sequence.
+
+        Raises:
+            TypeError: An item is neither a dictionary, nor a list of strings, nor a string.
+            ValueError: A value is not finite.
+        """
+        return self.index.score(sequence, *self._entries, len(self.labels))

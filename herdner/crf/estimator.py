@@ -361,8 +361,8 @@ class CRF(BaseEstimator):
         weights = self._fitted()
         if self._needs_backend:
             return self.predict([xseq])[0]
-        ((batch, unary),) = self._batches(weights, [xseq])
-        states, _ = decode(unary, weights.transition[None], batch.offsets, None)
+        unary = weights.score(self._sequences([xseq])[0])
+        states, _ = decode(unary, weights.transition[None], np.array([0, len(unary)]), None)
         return [weights.labels[k] for k in states.tolist()]
 
     def predict_marginals(self, X: Iterable[Any] | EncodedSequences) -> Labellings:

@@ -85,7 +85,7 @@ class SequenceTagger:
         Args:
             xseq: Items of the sequence.
         """
-        self._unary = self.weights.unary(self.weights.encode([xseq]))
+        self._unary = self.weights.score(xseq)
 
     def tag(self, xseq: Sequence[Any] | None = None) -> list[str]:
         """Return the most probable labels of a sequence.

@@ -1,7 +1,7 @@
 r"""Results of `herdner.CRF` beside those of CRFsuite: optima, predictions, marginals, and most probable labellings.
 
     python scripts/benchmarks/compare_crfsuite.py --corpus ../shared/data/ner/conll2003/eng.train:conll2003 \
-        [--sentences 500] [--chains 10000]
+        [--sentences 200] [--chains 10000]
 
 The first table has the training objective (negative log-likelihood plus c1 times the L1 norm plus c2 times the squared
 L2 norm) at which each program stops, with the features of sklearn-crfsuite's tutorial and a stopping rule that is
@@ -116,7 +116,7 @@ def short_chains(items: Sentences, n_chains: int) -> Sentences:
 
 def main(
     corpus: Annotated[str, typer.Option(help="corpus, FILE:FORMAT")],
-    n_sentences: Annotated[int, typer.Option("--sentences", help="number of sentences to train on")] = 500,
+    n_sentences: Annotated[int, typer.Option("--sentences", help="number of sentences to train on")] = 200,
     n_chains: Annotated[int, typer.Option("--chains", help="number of chains to enumerate")] = 10_000,
 ) -> None:
     """Print the two tables."""

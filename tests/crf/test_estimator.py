@@ -465,6 +465,9 @@ def test_encoded_sequences_have_the_same_predictions() -> None:
     encoded = crf.encode(test)
     assert list(map(list, crf.predict(encoded))) == list(map(list, crf.predict(test)))
     assert list(crf.predict_marginals(encoded)) == list(crf.predict_marginals(test))
+    weights, borders = crf._fitted(), encoded.offsets
+    for row, begin, end in zip(test, borders[:-1], borders[1:], strict=True):
+        assert (weights.score(row) == weights.unary(encoded)[begin:end]).all()
     with pytest.raises(ValueError, match="`allowed` needs sequences of items"):
         crf.predict(encoded, [None] * 40)
     with pytest.raises(ValueError, match="`backend` and `links` need sequences of items"):
