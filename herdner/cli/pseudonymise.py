@@ -112,7 +112,7 @@ def _choose_format(format: str | None, output: str | None, is_folder: bool, inpu
     if is_folder:
         if format not in (None, "text") or any(each.format != "text" for each in inputs):
             raise UsageError(
-                f"--output {output}: output to a folder needs text files as inputs and the format text; name an output file"
+                f"--output {output}: output to a folder needs text files as inputs and the format text; name a file"
             )
         return "text"
     from herdner.corpora.formats import FORMATS, format_of
