@@ -303,8 +303,8 @@ class _Explainer:
 
     def _steps(self, i: int) -> tuple[ConfidenceStep, ...]:
         """Return the steps from the model's probability of a span to its confidence."""
-        start = self.spans[i].start
-        is_changed = bool(self._backend_tags.states[start] != self._states[start])
+        tokens = slice(self.spans[i].start, self.spans[i].end + 1)  # a full name may shorten a span
+        is_changed = bool((self._backend_tags.states[tokens] != self._states[tokens]).any())
         beliefs = self._beliefs_of_document if is_changed else self._beliefs
         probabilities = [
             float(beliefs.without_links[i]), float(beliefs.confidence[i]), self.document.entities[i].confidence or 0.0,

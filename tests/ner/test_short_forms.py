@@ -49,13 +49,38 @@ def test_a_surname_of_a_full_name_is_a_person() -> None:
         ("Mayfield sat . Mayfield Bank grew", [(0, 1, "PER", 0.5), (3, 5, "ORG", 0.9)]),  # the full name follows
         ("Mayfield Cabinet met . Mayfield spoke", [(0, 2, "ORG", 0.9), (4, 5, "PER", 0.5)]),  # a body of a person
         ("Mayfield Bank hired Mayfield", [(0, 2, "ORG", 0.8), (3, 4, "PER", 0.9)]),  # more certain than the full name
-        ("Boston Bank closed . Boston slept", [(0, 2, "ORG", 0.9), (4, 5, "LOC", 0.3)]),  # a place
+        ("Boston Bank closed . Boston slept", [(0, 2, "ORG", 0.9), (4, 5, "LOC", 0.6)]),  # a place
+        ("Boston Bank closed . Boston slept", [(0, 2, "ORG", 0.6), (4, 5, "LOC", 0.3)]),  # an uncertain full name
+        ("Boston Tigers won in Boston", [(0, 2, "ORG", 0.9), (4, 5, "LOC", 0.6)]),  # the place of a team
+        ("Boston Airlines lost . Boston won", [(0, 2, "ORG", 0.9), (4, 5, "LOC", 0.6)]),  # no team
+        ("Boston Red Stars lost . Boston won", [(0, 3, "ORG", 0.9), (5, 6, "LOC", 0.6)]),  # no team
+        ("Boston Bank lost . Boston bank won", [(0, 2, "ORG", 0.9), (4, 6, "ORG", 0.3)]),  # a word of the full name
+        ("Boston Bank lost . Boston clients won", [(0, 2, "ORG", 0.9), (4, 6, "ORG", 0.6)]),  # certain
+        ("Boston Bank lost . Boston 's won", [(0, 2, "ORG", 0.9), (4, 6, "ORG", 0.3)]),  # no word
+        ("Boston bank lost . Boston clients won", [(0, 2, "ORG", 0.9), (4, 6, "ORG", 0.3)]),  # no capitalised full name
         ("Ada Holland flew to Holland", [(0, 2, "PER", 0.95), (4, 5, "LOC", 0.9)]),  # a certain place
         ("Bank Mayfield hired Mayfield", [(0, 2, "ORG", 0.9), (3, 4, "PER", 0.5)]),  # not the first word
     ],
 )  # fmt: skip
 def test_labels_that_do_not_change(text: str, spans: list[tuple[int, int, str, float]]) -> None:
     assert labels(text, *spans) == [span[2:] for span in spans]
+
+
+def test_places_that_are_teams_or_uncertain_become_organisations() -> None:
+    for text, place in (("Boston Tigers lost . Boston won", 0.9), ("Boston Bank lost . Boston won", 0.5)):
+        assert labels(text, (0, 2, "ORG", 0.95), (4, 5, "LOC", place)) == [
+            ("ORG", 0.95), ("ORG", pytest.approx(0.855)),
+        ]  # fmt: skip
+
+
+def test_a_word_in_lower_case_leaves_an_uncertain_short_form() -> None:
+    document = Document.from_tokens([["Biscayne", "Capital", "lost", ".", "Biscayne", "clients", "won"]])
+    spans = [Span(0, 2, "ORG"), Span(4, 6, "ORG")]
+    changed = relabel_short_forms(document.with_spans(spans, confidences=[0.9, 0.3]))
+    assert changed.spans == [Span(0, 2, "ORG"), Span(4, 5, "ORG")]
+    assert [(e.text, e.confidence) for e in changed.entities] == [
+        ("Biscayne Capital", 0.9), ("Biscayne", pytest.approx(0.81)),
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,10 @@ mentions support each other by their links. The full name decides: the last word
 and the first word of an organisation's full name is this organisation. A short form keeps its label in these cases,
 which are rare in the development corpora: another full name of the document supports its label, a title precedes it,
 the organisation is a body named after a person ("Kishida Cabinet"), or the short form has a higher confidence than the
-full name. The label LOC changes only if its confidence is low, and never to ORG, because organisations are often named
-after the place in which they are. An untagged surname becomes a mention of the person.
+full name. The label LOC changes to PER only if its confidence is low. It changes to ORG in two cases, because
+organisations are often named after the place in which they are: its confidence is very low, or the full name is that of
+a team ("Houston Astros"). An untagged surname becomes a mention of the person. An uncertain organisation loses a word
+in lower case that follows the short form ("Biscayne clients" after "Biscayne Capital").
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from dataclasses import replace
 from itertools import compress
 from typing import NamedTuple
 
+from herdner.crf.link_rules import BUSINESS_WORDS, DESIGNATORS
 from herdner.ner.identity.clusters import with_names
 from herdner.ner.identity.forms import TITLES, bare_word
 from herdner.text.document import Document
@@ -24,6 +27,8 @@ from herdner.text.tags import Span
 
 PERSON, ORGANISATION, PLACE = "PER", "ORG", "LOC"
 MOST_CERTAIN_PLACE = 0.8  # places with a higher confidence keep their label
+UNCERTAIN = 0.55  # places with a lower confidence become organisations, if the full name has at least `CERTAIN`
+CERTAIN = 0.7
 LEAST_FULL = 0.5  # least confidence of a full name that changes a label
 # Confidence of a changed label, relative to that of its full name. All 38 changes in the development corpora are right;
 # the factor is below 1 because most of these changes are in few documents.
@@ -40,11 +45,23 @@ class FullName(NamedTuple):
 
     Attributes:
         entity: The mention.
-        last_word: Last word of its text.
+        words: Words of its text.
     """
 
     entity: Entity
-    last_word: str
+    words: list[str]
+
+    @property
+    def last_word(self) -> str:
+        """Last word of the name."""
+        return self.words[-1]
+
+    @property
+    def is_team(self) -> bool:
+        """Return whether the name consists of a word and a capitalised plural that is no business word."""
+        last = self.last_word
+        is_plural = last[:1].isupper() and last.endswith("s") and not last.endswith("ss")
+        return len(self.words) == 2 and is_plural and last not in BUSINESS_WORDS and last not in DESIGNATORS
 
 
 def identified(documents: Iterable[Document], has_links: bool) -> list[Document]:
@@ -70,22 +87,28 @@ def relabel_short_forms(document: Document) -> Document:
         return document
     full: dict[str, dict[str, FullName]] = {}  # by word and label, the first full name
     single: list[int] = []
+    pairs: list[int] = []
     for i, span in enumerate(spans):
         if span.end - span.start == 1:
             single.append(i)
-        elif span.label in (PERSON, ORGANISATION):
+            continue
+        if span.end - span.start == 2 and span.label == ORGANISATION:
+            pairs.append(i)
+        if span.label in (PERSON, ORGANISATION):
             word = document.tokens[span.end - 1 if span.label == PERSON else span.start].casefold()
             names = full.setdefault(word, {})
             if span.label not in names:
-                names[span.label] = FullName(entities[i], entities[i].text.split()[-1])
+                names[span.label] = FullName(entities[i], entities[i].text.split())
     if not full:
         return document
     new = {i: entity for i in single if (entity := _relabel(document, i, full)) is not None}
+    new |= {i: entity for i in pairs if (entity := _shorten(document, i, full)) is not None}
     found = _missed_surnames(document, full)
     if not (new or found):
         return document
     rows = [
-        (span._replace(label=new[i].label), new[i]) if i in new else (span, entities[i]) for i, span in enumerate(spans)
+        (Span(span.start, span.start + 1, new[i].label), new[i]) if i in new else (span, entities[i])
+        for i, span in enumerate(spans)
     ]
     rows = sorted([*rows, *found], key=lambda row: row[0].start)
     return replace(document, spans=[span for span, _ in rows], entities=tuple(entity for _, entity in rows))
@@ -123,13 +146,34 @@ def _missed_surnames(document: Document, full: Mapping[str, Mapping[str, FullNam
     return found
 
 
+def _shorten(document: Document, i: int, full: Mapping[str, Mapping[str, FullName]]) -> Entity | None:
+    """Return an uncertain organisation without its last word in lower case, or None if it does not change.
+
+    The first word must be that of an earlier full name with a capitalised last word.
+    """
+    entity, span = document.entities[i], (document.spans or ())[i]
+    first, last = document.tokens[span.start : span.end]
+    name = full.get(first.casefold(), {}).get(ORGANISATION)
+    if name is None or not (last.islower() and last.isalpha()) or (entity.confidence or 0.0) >= LEAST_FULL:
+        return None
+    if name.entity.start >= entity.start or not name.last_word[0].isupper() or last in map(str.casefold, name.words):
+        return None
+    sure = name.entity.confidence or 0.0
+    if sure < LEAST_FULL:
+        return None
+    end = int(document.token_ends[span.start])
+    text = document.text[entity.start : end]
+    return replace(entity, end=end, text=text, confidence=SHARE_RIGHT * sure)
+
+
 def _relabel(document: Document, i: int, full: Mapping[str, Mapping[str, FullName]]) -> Entity | None:
     """Return a short form with the label of its full name, or None if the label does not change."""
     entity, start = document.entities[i], (document.spans or ())[i].start
     names = full.get(document.tokens[start].casefold())
     if names is None or entity.label in names or len(names) != 1 or len(entity.text) < MIN_LETTERS:
         return None
-    ((label, (name, last_word)),) = names.items()
+    ((label, full_name),) = names.items()
+    name = full_name.entity
     own, sure = entity.confidence or 0.0, name.confidence or 0.0
     if name.start > entity.start or sure < max(own, LEAST_FULL):
         return None
@@ -137,6 +181,9 @@ def _relabel(document: Document, i: int, full: Mapping[str, Mapping[str, FullNam
         is_changed = entity.label == ORGANISATION or (entity.label == PLACE and own < MOST_CERTAIN_PLACE)
     else:
         before = bare_word(document.tokens[start - 1]).casefold() if start else ""
-        is_body = last_word.casefold() in BODIES
-        is_changed = entity.label == PERSON and before not in TITLES and not is_body
+        if entity.label == PLACE:
+            is_changed = (own < UNCERTAIN and sure >= CERTAIN) or (full_name.is_team and before != "in")
+        else:
+            is_body = full_name.last_word.casefold() in BODIES
+            is_changed = entity.label == PERSON and before not in TITLES and not is_body
     return replace(entity, label=label, confidence=SHARE_RIGHT * sure) if is_changed else None
