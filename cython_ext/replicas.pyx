@@ -116,8 +116,11 @@ cdef class Replicas:
         """
         cdef Py_ssize_t r
         self.sizes = np.array(sizes, np.int32)
-        # Converted once: an object could be converted to another number the next time.
-        scopes = [[int(v) for v in scope] for scope in scopes]
+        # Converted once, and before they are counted: an object could be converted to another number the next time,
+        # or change a list.
+        scopes, blocks = [[int(v) for v in scope] for scope in scopes], [[int(v) for v in block] for block in blocks]
+        tables = [np.array(table, np.float64, order="C") for table in tables]
+        betas, penalties = np.array(betas, np.float64), np.array(penalties, np.float64)
         self.n_variables, self.n_factors, self.n_blocks = self.sizes.shape[0], len(scopes), len(blocks)
         if self.n_variables and min(self.sizes) < 1:
             raise ValueError("sizes must be at least 1")
@@ -148,7 +151,6 @@ cdef class Replicas:
             raise ValueError("each factor must have one table")
         scope_at, table_at, flat_scopes, strides, flat = [0], [0], [], [], [np.zeros(0)]
         for scope, table in zip(scopes, tables):
-            table = np.ascontiguousarray(table, np.float64)
             if len(set(scope)) < len(scope) or not all(0 <= v < self.n_variables for v in scope):
                 raise ValueError("a scope must name distinct variables of the graph")
             if table.shape != tuple(self.sizes[v] for v in scope):
@@ -179,8 +181,7 @@ cdef class Replicas:
         starts = {name: [0] for name in ("block_at", "separator_at", "input_at", "fixed_at")}
         most_rows = most_cells = most_inputs = 1
         for block in blocks:
-            variables = [int(v) for v in block]
-            rows, cells, inputs = Replicas._lay_out_block(self, variables, scopes, factors_of, out, starts)
+            rows, cells, inputs = Replicas._lay_out_block(self, block, scopes, factors_of, out, starts)
             most_rows, most_cells, most_inputs = max(most_rows, rows), max(most_cells, cells), max(most_inputs, inputs)
             self.round_work += cells * (inputs + 1)
         for name, values in out.items():

@@ -17,6 +17,17 @@ from herdner.inference import linear_chain
 from herdner.inference.record import Record
 
 CORPORA = Path(__file__).resolve().parents[2] / "corpora"
+NAMED = (
+    "Mr. Peter Cook met Mrs. Cook and Miss Marsh. Bill Clinton, William Clinton and the Clintons called Katie"
+    " Marsh. Kate said Dr. Cook paid W. Clinton. Mrs. Mary Cook wrote to Mary, to Sir Peter and to"
+    " International Monetary Fund. IMF answered Marsh. Lady Cook of Cook Islands Bank saw J. F. Smith, John"
+    " Smith and John Francis Smith. Smith and Mary Cook Marsh left."
+)
+NAMES = (
+    "Peter Cook", "Cook Islands Bank", "Cook", "Katie Marsh", "Marsh", "Bill Clinton", "William Clinton", "Clintons",
+    "Kate", "W. Clinton", "Mary Cook Marsh", "Mary Cook", "Mary", "Peter", "International Monetary Fund", "IMF",
+    "J. F. Smith", "John Smith", "John Francis Smith", "Smith",
+)  # fmt: skip
 TEXT = "Ada Lovelace met Mr. Babbage Ltd. in London.\n\nBabbage paid Lovelace. The Smith & Co. of LONDON sued Ada."
 
 
@@ -24,11 +35,14 @@ def use() -> None:
     """Use the package, and run some cases of other targets."""
     for part in (
         tagging,
+        topics,
         training,
         evaluating,
         chain_models,
         estimators,
+        attributes,
         sampling,
+        coloured_scans,
         long_chains,
         studies,
         graph_files,
@@ -60,6 +74,17 @@ def tagging() -> None:
     tagger.tag(files.TEXT, names=known)
     for document in (tagged, herdner.Tokenizer()(TEXT)):
         herdner.Document.from_json(document.to_json())
+
+
+def topics() -> None:
+    """Compute features with the topics of documents."""
+    from herdner.ner.features import FeaturePlan, make_extractor
+    from herdner.ner.lexicon import Lexicon, Topics
+
+    rng, document = np.random.default_rng(0), herdner.Tokenizer()(TEXT)
+    lexicon = Lexicon(topics=Topics(rng.random((513, 96)).astype(np.float32)))
+    extractor: Any = make_extractor(FeaturePlan(("topic8[0]|word[0]", "topic64[0]")), lexicon)
+    extractor.keys(document.tokens, document.sentence_offsets)
 
 
 def training() -> None:
@@ -116,6 +141,7 @@ def chain_models() -> None:
     sample_tables(crf, examples, 2, n_steps=2, seed=0)
     features = np.array([0, 2, 4, 7, 8], np.int64), np.array([5, 6, 5, 7, 9, 5, 6, 7], np.uint64)
     allowed = np.eye(3, dtype=np.uint8)[[0, 1, 2, 1]]
+    allowed[1] = 1, 1, 0  # partially annotated
     data = ChainData.of([features] * 3, [np.array([0, 2, 4])] * 3, [allowed] * 3, ["O", "B", "I"], min_freq=1)
     ChainLikelihood(data)(np.zeros(data.n_features + int(data.transitions.sum())))
     data.occurring_weights(np.array([True, False, True]))
@@ -133,6 +159,46 @@ def estimators() -> None:
     words = [text.split() for text in (TEXT, files.TEXT) * 4]
     tags = [["B" if word[0].isupper() else "O" for word in text] for text in words]
     herdner.CRF(links="same-word", max_iterations=2).fit(words, tags).predict(words)
+
+
+def attributes() -> None:
+    """Train on items with attributes of all types, with partial labels, and write and read CRFsuite's file."""
+    items: list[Any] = [
+        {"word": "Ada", "is_title": True, "is_last": False, "length": 3.0, "x" * 300: "long"},
+        {"n": 2, "bytes": b"b", "nested": {"deep": ["a", "b"], "dict": {"b": 0.5}, "set": {"é", "😀"}}, "off": 0.0},
+        ["a", "b", "中文"], {"only", "words"}, ("a", "a"), "Zoë",
+        {"word": "中", "né": "x", "😀": "y", "is_title": False},
+    ]  # fmt: skip
+    sequences, labels = [items, items[::-1]] * 3, [["O", "B", "O", "I", "O", "B", "O"]] * 6
+    partial: list[Any] = [["O", {"B", "I"}, None, "I", "O", None, {"O", "B"}]] * 6
+    for algorithm in ("lbfgs", "l2sgd", "ap", "pa", "arow"):
+        for y in (labels, partial):
+            made = herdner.CRF(algorithm, max_iterations=2, random_state=0).fit(sequences, y)
+            made.predict_marginals([*sequences, [items[0]], []])
+    made.to_crfsuite("chain.crfsuite")
+    herdner.CRF.from_crfsuite("chain.crfsuite").predict(sequences)
+    with suppress(ValueError):
+        made.fit([[{"a": float("nan")}]], [["O"]])
+
+
+def coloured_scans() -> None:
+    """Sample in parallel, and categorical chains and grids with dense herding weights."""
+    rng = np.random.default_rng(1)
+    weights = np.triu(rng.random((40, 40)) < 0.05, 1) * 1.0
+    binary = herdner.boltzmann(weights + weights.T, rng.normal(size=40))
+    graphs = [herdner.ising(0.2, rng.normal(size=(20, 24))), binary, herdner.potts(0.2, rng.normal(size=(8, 9, 5)))]
+    for n_states in (3, 4, 9, 14):
+        unary, table = rng.normal(size=(40, n_states)), rng.normal(size=(n_states, n_states))
+        graphs.append(herdner.chain_graph(unary, table, [0, 7, 40]))
+    plans: tuple[dict[str, Any], ...] = (
+        {}, {"sharing": "blanket"}, {"sharing": "complete"}, {"sharing": "neighbour-sum"}, {"sharing": "bins(4)"},
+        {"sharing": "random-bins(4)"},
+    )  # fmt: skip
+    scans = ({"scan": "checkerboard", "n_threads": 2}, {"scan": "jacobi"}, {"scan": "random"}, {"form": "threshold"})
+    for graph in graphs:
+        for name, sharing, scan in product(("gibbs", "herded-gibbs", "dhg"), plans, scans):
+            with suppress(ValueError, TypeError):
+                herdner.make_backend(name, n_sweeps=3, **sharing, **scan).infer(graph, 0)
 
 
 def sampling() -> None:
@@ -229,6 +295,12 @@ def names() -> None:
     from herdner.corpora.formats import FORMATS
     from herdner.ner.identity.clusters import with_names
 
+    document = herdner.Tokenizer()(NAMED)
+    people = [(at, at + len(name)) for name in NAMES for at in range(len(NAMED)) if NAMED.startswith(name, at)]
+    entities = {at: herdner.Entity(at, end, "PER", NAMED[at:end]) for at, end in sorted(people)}
+    places = [herdner.Entity(entity.start, entity.end, "LOC", entity.text) for entity in entities.values()]
+    for some in (list(entities.values()), places, [*list(entities.values())[::2], *places[1::2]]):
+        with_names(document.with_entities(sorted(some, key=lambda entity: entity.start)))
     tagged = with_names(calls.tagger().tag(files.TEXT))
     with suppress(ValueError):
         herdner.pseudonymise(tagged, key=b"k" * 32)

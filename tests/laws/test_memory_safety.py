@@ -356,6 +356,12 @@ class Scope(list):
         self.n_reads += 1
         return iter([0, 1] if self.n_reads < 2 else [-1, -2])
 
+class Table:
+    "Table that empties a list when it is converted to an array."
+    def __array__(self, dtype=None, copy=None):
+        items.clear()
+        return np.zeros((2, 2))
+
 form = MentionForm(("Ada",), "PER", True, "", "", frozenset(), False, "a", "", frozenset(), ("Ada",), frozenset(), "", "", False)
 starts = np.arange(0, 20_000, 4)
 for _ in range(20):
@@ -375,6 +381,9 @@ for _ in range(20):
         made = Replicas([2] * 3, [Scope([0, 1])], [rng.normal(size=(2, 2))], [[0], [1], [2]], np.ones(2), np.ones(2), 0)
         made.advance(50)
         assert (made.states >= 0).all()
+    items, ends = [Table(), *[np.zeros((2, 2))] * 3], [[0, 1], [1, 2], [2, 3], [0, 3]]
+    with suppress(Exception):
+        Replicas([2] * 4, ends, items, [[0], [1], [2], [3]], np.ones(2), np.ones(2), 0).advance(50)
 """,
     "documents that another thread changes": """
 tagger = herdner.load("en")
