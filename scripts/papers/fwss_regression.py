@@ -102,22 +102,31 @@ class TimedAdam:
         return timed
 
 
-def run_svgd(chosen: Split, n: int, init: ArrayLike, seconds: float, seed: int) -> Points:
-    """Run SVGD for ``seconds`` of wall time, from samples of the "prior" or near one point [1, d]."""
+def run_svgd(
+    chosen: Split, n: int, init: ArrayLike, seconds: float, seed: int, *,
+    rates: tuple[float, float] | None = None, watch: Callable[[int, np.ndarray], object] | None = None,
+) -> Points:  # fmt: skip
+    """Run SVGD for ``seconds`` of wall time, from samples of the "prior" or near one point [1, d].
+
+    The rate of Adam decreases from the first to the second of ``rates``. The function ``watch`` is called with the
+    iteration and the particles after each iteration.
+    """
     rng, target = np.random.default_rng(seed), chosen.model.target
-    rates = (0.01, 1e-4) if isinstance(init, str) else (1e-3, 1e-5)
+    rates = rates or ((0.01, 1e-4) if isinstance(init, str) else (1e-3, 1e-5))
     if not isinstance(init, str):
         init = np.asarray(init) + rng.normal(size=(n, target.dim)) * (0.1 / np.sqrt(target.dim))
     began = time.perf_counter()
 
-    def watch(iteration: int, x: np.ndarray) -> None:
+    def check_time(iteration: int, x: np.ndarray) -> None:
+        if watch is not None:
+            watch(iteration, x)
         if time.perf_counter() - began > seconds:
             raise Deadline(x)
 
     try:
         svgd(
             target, n, n_iterations=10**9, init=init, optimiser=TimedAdam(*rates, seconds), batch_size=100,
-            seed=rng, watch=watch,
+            seed=rng, watch=check_time,
         )  # fmt: skip
     except Deadline as reached:
         return Points(reached.x, np.full(n, 1 / n), seconds=time.perf_counter() - began)

@@ -506,6 +506,22 @@ def neural(data: str, rmse: float, ll: float) -> Reader:
     return found
 
 
+def initial18(r: Results) -> Reading:
+    words, fine = [], []
+    for data, splits in r.items():
+        for curves in splits:
+            (seconds, ours), (times, theirs) = curves["FWSS"], curves["SVGD"]
+            before = [max(np.searchsorted(times, t, side="right") - 1, 0) for t in seconds]
+            ahead = [error < theirs[at] for error, at in zip(ours, before, strict=True)]
+            fine.append(all(ahead))
+            ends = f"at the end {g(ours[-1])} and {g(theirs[-1])}"
+            least = f"least RMSE of FWSS {g(min(ours))} after {seconds[int(np.argmin(ours))]:.0f} s"
+            words.append(
+                f"{data}: FWSS is ahead with {sum(ahead)} of {len(ahead)} numbers of particles; {least}; {ends}"
+            )
+    return "; ".join(words), all(fine)
+
+
 def theorems18(r: Results) -> Reading:
     sizes = f"d {g(r['first']['diameter'])}, R {g(r['first']['radius'])} in the first"
     words = f"{r['above']} of {r['checks']} above the bound, on {r['problems']} problems; the last is {g(r['nearest'])}"

@@ -93,6 +93,9 @@ def test_conditions_can_fail() -> None:
     accuracy = {"FWSS, MAP start": [[0.1, 1.0], [0.6, 0.7]], "SVGD": [[1.0, 2.0], [0.5, 0.65]]}
     assert items.accuracy({"accuracy": accuracy})[1]
     assert not items.accuracy({"accuracy": accuracy | {"SVGD": [[0.1, 0.2], [0.5, 0.65]]}})[1]
+    later = {"FWSS": [[1.0, 3.0], [0.5, 0.4]], "SVGD": [[0.5, 2.0, 4.0], [0.7, 0.6, 0.3]]}
+    assert items.initial18({"naval": [later]})[1]
+    assert not items.initial18({"naval": [later | {"SVGD": [[0.5, 2.0, 4.0], [0.7, 0.3, 0.3]]}]})[1]
     one, more = {"systematic": [1.0], "DoGS": [0.01]}, {"iterated DoGS": [0.005]}
     for other, agrees in ((0.005, True), (1e-5, False)):
         assert items.iterated({"replicates": [{"guarantees": one | more | {"iterated DoGS": [other]}}]})[1] == agrees

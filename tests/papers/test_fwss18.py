@@ -75,6 +75,21 @@ def test_regression_is_held_against_the_paper(tmp_path) -> None:
     assert {name: len(rows) for name, rows in found.items()} == dict.fromkeys(found, 1)
 
 
+@pytest.mark.slow
+def test_curves_from_initial_weights_have_the_same_time(tmp_path) -> None:
+    pytest.importorskip("matplotlib")
+    shared_data("uci")
+    done = run("fwss_initial.py", "--quick", "--splits", "1", "--out", str(tmp_path))
+    assert done.returncode == 0, done.stderr
+    for splits in json.loads((tmp_path / "fwss_initial.json").read_text())["results"].values():
+        for curves in splits:
+            (seconds, ours), (times, theirs) = curves["FWSS"], curves["SVGD"]
+            assert len(seconds) == len(ours) == 4
+            assert len(times) == len(theirs) > 1
+            assert seconds == sorted(seconds)
+            assert times[-1] >= seconds[-1]
+
+
 def test_what_data_are_missing_is_told(monkeypatch, tmp_path) -> None:
     monkeypatch.setenv("HERDNER_DATA", str(tmp_path))
     done = run("fwss_blocks.py", "--quick", "--out", str(tmp_path))
