@@ -143,13 +143,16 @@ def with_name_ids(tuple entities not None, list ids not None):
     cdef Py_ssize_t i
     cdef list copies = []
     cdef object entity, copy
+    cdef type kind = None
     ids = list(ids)  # attributes of the entities may run any code
     if len(entities) != len(ids):
         raise ValueError(f"there are {len(entities)} entities and {len(ids)} ids; the numbers must agree")
     for i in range(len(entities)):
         entity = entities[i]
-        check_class(type(entity))
-        copy = allocated(type(entity), 0)
+        if type(entity) is not kind:
+            kind = type(entity)
+            check_class(kind)
+        copy = allocated(kind, 0)
         for name in ("start", "end", "label", "text", "confidence"):
             PyObject_GenericSetAttr(copy, name, getattr(entity, name))
         PyObject_GenericSetAttr(copy, "name_id", ids[i])
