@@ -9,6 +9,8 @@ from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
+import numpy as np
+
 import herdner
 from fuzz.files import mutated
 from fuzz.graphs import Rng, pick
@@ -80,9 +82,19 @@ def crfsuite_model() -> bytes:
 
 
 def crfsuite(rng: Rng) -> None:
+    """Read an altered model: random bytes, or one of its sizes, counts and places replaced by an extreme number."""
     if find_spec("pycrfsuite") is None:
         return
-    chain_weights(read_crfsuite(file(changed_bytes(rng, crfsuite_model()))))
+    data = crfsuite_model()
+    if rng.random() < 0.5:
+        at = 4 * int(rng.integers(len(data) // 4))
+        number = int(pick(rng, 0, 1, 255, 257, at, len(data), 2**31 - 1, 2**31, 2**32 - 1))
+        data = data[:at] + number.to_bytes(4, "little") + data[at + 4 :]
+    else:
+        data = changed_bytes(rng, data)
+    weights = read_crfsuite(file(data))
+    chain_weights(weights)
+    assert np.isfinite(weights.score([["17", "5"], ["8"]])).all(), weights
 
 
 def loaders(rng: Rng) -> None:
