@@ -80,6 +80,8 @@ def run(text: str, style: StyleName = "numbered") -> PseudonymisedDocument:
         ("[Rivera PER]: #WeStandByRivera, #westandbyrivera", "Person 1: #Person 1b, #Person 1c"),
         ("[Natsu (樋口 奈津) PER], 樋口", "Person 1, Person 1b"),
         ("Ana [Rivera PER 0], Ana[Ana PER 0]", "Person 1b, Person 1c"),
+        ("פגשתי את [דוד כהן PER 0] ב[תל אביב LOC 1]. כהן הלך.", "פגשתי את Person 1 Place 1b. Person 1b הלך."),
+        ("التقى [محمد علي PER 0] مع [سارة PER 1]، ثم قال عليّ نعم", "التقى Person 1 مع Person 2، ثم قال Person 1b نعم"),
         ("[山田 PER]さんは山田です", "Person 1さんはPerson 1です"),
         ("[山田 PER]Ana, x[-Ana PER]", "Person 1b, Person 2b"),
         ("", ""),
