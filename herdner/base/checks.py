@@ -9,6 +9,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 
+def check_text(value: object, name: str, meaning: str = "a string") -> str:
+    """Return a string unchanged, or raise `TypeError` if the value has another type.
+
+    Args:
+        value: The argument.
+        name: Name of the argument, for the message.
+        meaning: Description of the expected string, for the message.
+
+    Returns:
+        The value.
+
+    Raises:
+        TypeError: The value is not a string.
+    """
+    if not isinstance(value, str):
+        raise TypeError(f"`{name}` must be {meaning}, got {value!r:.80}")
+    return value
+
+
 def check_integer(value: object, name: str, least: int = 1, most: float = math.inf) -> int:
     """Return a number as an int, or raise `ValueError` if it is not a whole number from ``least`` to ``most``.
 

@@ -9,19 +9,21 @@ import logging
 import os
 import sys
 from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import contextmanager
-from typing import IO, TYPE_CHECKING, Any, ParamSpec, TypeVar
+from contextlib import contextmanager, redirect_stdout, suppress
+from typing import IO, TYPE_CHECKING, Any, ParamSpec, TextIO, TypeVar
 
 import typer
 
 from herdner.base.extras import MissingExtra
 from herdner.base.interrupts import raise_on_interrupt, restore_interrupt
 from herdner.base.memory import NotEnoughMemory
-from herdner.base.options import parse_option
+from herdner.base.options import parse_option, suggestion
 from herdner.base.progress import show_progress
 from herdner.cli.usage import UsageError, parse_options, usage_errors
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from herdner import Names, Tagger
     from herdner.inference import Backend
     from herdner.ner.inference import ConfidenceOf, Inference
@@ -38,7 +40,60 @@ def print_message(message: object) -> None:
         message: Text; line breaks become spaces, and characters that UTF-8 cannot encode are escaped.
     """
     line = " ".join(str(message).split())
+    if isinstance(sys.stdout, TerminalOutput):
+        sys.stdout.end_line()
     print(f"herdner: {line}".encode("utf-8", "backslashreplace").decode(), file=sys.stderr)
+
+
+class TerminalOutput(io.TextIOBase):
+    """Standard output on a terminal that ends an unfinished line before a message and at the end of the output.
+
+    Args:
+        stream: The original standard output.
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        """Store the stream."""
+        self._stream = stream
+        self._is_unfinished = False
+
+    @property
+    def encoding(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """Encoding of the terminal."""
+        return self._stream.encoding
+
+    def isatty(self) -> bool:
+        """Return True."""
+        return True
+
+    def fileno(self) -> int:
+        """Return the file descriptor of the terminal."""
+        return self._stream.fileno()
+
+    def write(self, text: str, /) -> int:
+        """Write a text in UTF-8, and remember whether its last line is complete.
+
+        Args:
+            text: The text.
+
+        Returns:
+            Number of characters.
+        """
+        if text:
+            self._stream.flush()
+            self._stream.buffer.write(text.encode("utf-8", "replace"))
+            self._is_unfinished = not text.endswith("\n")
+        return len(text)
+
+    def flush(self) -> None:
+        """Write all buffered text to the terminal."""
+        self._stream.flush()
+
+    def end_line(self) -> None:
+        """Complete an unfinished line, and write all buffered text."""
+        if self._is_unfinished:
+            self.write("\n")
+        self.flush()
 
 
 def print_note(note: object) -> None:
@@ -186,6 +241,8 @@ def parse_inference(
         links = parse_option(options.pop("links"), bool, f"{option} links") if "links" in options else None
     parsed = None
     if backend is not None or options:
+        if hint := next((hint for key in options if (hint := suggestion(key, ["links"]))), ""):
+            raise UsageError(f"{option}: {hint}Write links=false")
         parsed = parse_backend(DEFAULT_BACKEND if backend is None else backend, options)
     return tagger.inference(
         backend=parsed, links=links, names=names, min_confidence=min_confidence, name_bias=name_bias,
@@ -233,10 +290,18 @@ def open_output(output: str | None) -> Generator[IO[Any]]:
         output: Path of the file; None and "-" are standard output.
 
     Yields:
-        A text stream with the attribute ``buffer``.
+        A text stream, for `herdner.text.io.write.utf8`.
     """
     if output is None or output == "-":
-        yield sys.stdout
+        if not sys.stdout.isatty():
+            yield sys.stdout
+            return
+        with redirect_stdout(TerminalOutput(sys.stdout)) as terminal:
+            try:
+                yield terminal
+            finally:
+                with suppress(OSError):  # the terminal was closed
+                    terminal.end_line()
         return
     from herdner.text.io.source import create_file
 
@@ -247,6 +312,20 @@ def open_output(output: str | None) -> Generator[IO[Any]]:
         finally:
             stream.detach()
     logger.info("%s is written", output)
+
+
+def make_console() -> Console:
+    """Return a console of rich on standard output that prints text without markup.
+
+    A closed pipe raises `BrokenPipeError`, as with ``print``, instead of ending the process with exit code 1.
+    """
+    from rich.console import Console
+
+    class StandardOutput(Console):
+        def on_broken_pipe(self) -> None:
+            raise BrokenPipeError
+
+    return StandardOutput(file=sys.stdout, highlight=False, markup=False, emoji=False)
 
 
 @contextmanager

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from herdner.base.progress import show_progress
+from herdner.base.representation import counted
 from herdner.cli import options as opt
 from herdner.cli.command import command
-from herdner.cli.common import show_activity
+from herdner.cli.common import make_console, print_note, show_activity
 from herdner.cli.usage import check_encoding, check_format, check_not_input, usage_errors
 
 if TYPE_CHECKING:
@@ -30,14 +31,13 @@ def list_() -> None:
         for row in rows:
             print("\t".join(row))
         return
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
     table = Table("name", "licence", "fetch", "title")
     for row in rows:
         table.add_row(*map(Text, row))
-    Console().print(table)
+    make_console().print(table)
 
 
 @corpora.command("info")
@@ -113,4 +113,4 @@ def convert(
     with show_activity("converting"):
         count = convert_file(source_file, format_, output, core_labels=rename_labels, tokenizer=Tokenizer(), **options)
     if output != "-":
-        print(f"{count:,} documents written to {output}", file=sys.stderr)
+        print_note(f"{counted(count, 'document')} written to {output}")

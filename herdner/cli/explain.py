@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from herdner.cli.command import command
+from herdner.cli.common import make_console
 from herdner.cli.groups import TaggingOptions, TextOptions
 from herdner.cli.inputs import RunStatus, have_headings
 from herdner.cli.usage import UsageError, usage_errors
@@ -98,10 +98,9 @@ def _print_explanations(
     explanations: Iterable[tuple[str | None, list[Explanation]]], n_parts: int | None, has_headings: bool
 ) -> None:
     """Print a block of lines for each explained mention, in colour on a terminal."""
-    from rich.console import Console
     from rich.text import Text
 
-    console = Console(file=sys.stdout, highlight=False, markup=False, emoji=False)
+    console = make_console()
 
     def line(*pieces: tuple[str, str]) -> None:
         console.print(Text.assemble(*((to_printable(text), style) for text, style in pieces)), soft_wrap=True)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from herdner.base.progress import show_progress
-from herdner.cli.common import print_note
+from herdner.cli.common import make_console, print_note
 from herdner.cli.usage import UsageError, check_format, usage_errors
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ def tag_timed(
 def check_known_labels(
     gold: Sequence[Document], known_labels: Collection[str], model: str, sources: Sequence[FileAndFormat]
 ) -> None:
-    """Raise a usage error if the models know none of the gold labels.
+    """Raise a usage error if the models know none of the gold labels; print a note about labels with other names.
 
     Args:
         gold: Annotated documents.
@@ -115,13 +115,22 @@ def check_known_labels(
     Raises:
         UsageError: The documents have entities, and the model knows none of their labels.
     """
-    labels = sorted({span.label for document in gold for span in document.spans or ()})
-    if not labels or not known_labels or not set(labels).isdisjoint(known_labels):
+    from herdner.text.labels import similar_labels
+
+    labels = {span.label for document in gold for span in document.spans or ()}
+    unknown = sorted(labels.difference(known_labels))
+    if not unknown or not known_labels:
         return
-    raise UsageError(
-        f"{', '.join(source.path for source in sources)}: {model} has none of the labels {', '.join(labels[:8])},"
-        f" only {', '.join(sorted(known_labels))}; {_label_advice(labels, known_labels, sources)}"
-    )
+    files = ", ".join(source.path for source in sources)
+    if len(unknown) == len(labels):
+        raise UsageError(
+            f"{files}: {model} has none of the labels {', '.join(unknown[:8])},"
+            f" only {', '.join(sorted(known_labels))}; {_label_advice(unknown, known_labels, sources)}"
+        )
+    if renames := similar_labels(unknown, known_labels):
+        noun = "it as a label" if len(renames) == 1 else "them as labels"
+        options = _renaming_options(renames)
+        print_note(f"{files}: {model} has no label {', '.join(renames)}; to score {noun} of the model, add {options}")
 
 
 def _label_advice(labels: Sequence[str], known_labels: Collection[str], sources: Sequence[FileAndFormat]) -> str:
@@ -130,7 +139,7 @@ def _label_advice(labels: Sequence[str], known_labels: Collection[str], sources:
     It names the format of a corpus with these labels, or the options that rename labels.
     """
     from herdner.corpora.registry import load_registry
-    from herdner.evaluation.align import similar_labels
+    from herdner.text.labels import similar_labels
 
     formats = {source.format for source in sources}
     corpora = [each for each in load_registry().values() if each.label_names and each.format not in formats]
@@ -138,7 +147,11 @@ def _label_advice(labels: Sequence[str], known_labels: Collection[str], sources:
     if fitting:
         return f"read it as {sources[0].path}:{fitting[0]}"
     example = similar_labels(labels, known_labels) or {labels[0]: min(known_labels)}
-    return "rename them, as in " + " ".join(f"--rename {old}={new}" for old, new in example.items())
+    return f"rename them, as in {_renaming_options(example)}"
+
+
+def _renaming_options(renames: Mapping[str, str]) -> str:
+    return " ".join(f"--rename {old}={new}" for old, new in renames.items())
 
 
 def parse_sources(files: Iterable[str], format: str | None = None) -> list[FileAndFormat]:
@@ -338,6 +351,4 @@ def print_table(table: Tabular) -> None:
     if not sys.stdout.isatty():
         print(table.to_markdown())
         return
-    from rich.console import Console
-
-    Console().print(table.to_table())
+    make_console().print(table.to_table())

@@ -15,6 +15,7 @@ import typer
 
 from herdner.base.extras import check_extra
 from herdner.base.progress import show_progress
+from herdner.base.representation import counted
 from herdner.cli import options as opt
 from herdner.cli.command import command
 from herdner.cli.common import (
@@ -263,10 +264,12 @@ def _gather(
     jobs: int,
 ) -> CollectionNames:  # fmt: skip
     """Collect the names in all input files, in the first pass over a collection; the second pass reports failures."""
+    logger.info("first pass: gathering names of %s", counted(n_inputs, "input"))
     with show_progress("{task.completed} of {task.total} files") as display, _no_parse_warnings():
         task = display.add_task("gathering names", total=n_inputs)
         documents = read(on_file_end=lambda: display.advance(task))
         names = tagger.gather(documents, inference, seed=seed, n_jobs=jobs)
+    logger.info("second pass: tagging with these names")
     if names.is_exact:
         logger.info("the collection has %d documents and %d names", names.n_documents, len(names))
     else:
@@ -343,7 +346,8 @@ def _tag_resumably(
     with Journal.open(_journal_path(output), settings) as journal:
         n_done = journal.n_documents + journal.n_failures
         if n_done:
-            print_note(f"{journal.path}: {n_done} documents are done; the run continues with the next document")
+            done = counted(n_done, "finished document")
+            print_note(f"{journal.path}: has {done}; the run continues with the next document")
         status.documents, status.failures = journal.n_documents, journal.n_failures
         status.is_truncated = journal.is_truncated and errors is None
         if errors == "fail" and status.failures:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from herdner.text.document import Document, project
 from herdner.text.entity import Entity
-from herdner.text.labels import LabelNames, rename_labels
+from herdner.text.labels import LabelNames, rename_labels, similar_labels
 from herdner.text.tags import Scheme, detect_scheme, spans_from_tags
 
 _N_SHOWN = 24  # number of characters that an error message shows of each text
@@ -230,17 +230,3 @@ def _unknown_labels(unknown: set[str], gold_labels: set[str]) -> str:
         f"the gold documents ({', '.join(sorted(gold_labels)[:8])}) have no {', '.join(sorted(unknown)[:8])}; add "
         f"{hints}{'or ' if hints else ''}--gold-labels to leave out such labels"
     )
-
-
-def similar_labels(labels: Iterable[str], known_labels: Iterable[str]) -> dict[str, str]:
-    """Map unknown labels to similar known labels, such as "Person" to "PER".
-
-    Args:
-        labels: Unknown labels.
-        known_labels: Known labels.
-
-    Returns:
-        Known label for each label that has one. Labels are similar if their first three letters are equal, in any case.
-    """
-    prefixes = {known[:3].lower(): known for known in sorted(known_labels)}
-    return {label: prefixes[label[:3].lower()] for label in sorted(labels) if label[:3].lower() in prefixes}

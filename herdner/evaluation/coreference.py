@@ -21,6 +21,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from herdner.base.extras import check_extra
+from herdner.base.representation import counted
 from herdner.evaluation.tabular import Tabular
 from herdner.text.document import Document
 
@@ -221,7 +222,8 @@ class NameScores(Tabular):
 
     def summary(self) -> str:
         """Return the line of text below the table."""
-        return f"{self.n_names:,} gold names in {self.n_documents:,} documents; {self.mentions} mentions"
+        names, documents = counted(self.n_names, "gold name"), counted(self.n_documents, "document")
+        return f"{names} in {documents}; {self.mentions} mentions"
 
     def to_dict(self) -> dict[str, object]:
         """Return the scores as a dict of plain Python values."""

@@ -9,6 +9,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from herdner.base.representation import counted
 from herdner.evaluation.tabular import Tabular
 from herdner.text.document import Document
 from herdner.text.tags import Scheme, Span, detect_scheme, spans_from_tags
@@ -111,7 +112,8 @@ class Scores(Tabular):
             )
         if not self.micro.support:
             parts.append("the gold documents have no entity")
-        parts.append(f"{self.n_documents:,} documents, {self.n_sentences:,} sentences, {self.n_tokens:,} tokens")
+        sizes = counted(self.n_documents, "document"), counted(self.n_sentences, "sentence")
+        parts.append(", ".join([*sizes, counted(self.n_tokens, "token")]))
         if self.interval is not None:
             low, high, level = self.interval.low, self.interval.high, self.interval.level
             parts.append(f"{level:.0%} interval of F1 {low:.2%} to {high:.2%}, by bootstrap over {self.interval.unit}s")

@@ -7,11 +7,11 @@ import importlib
 import inspect
 import typing
 from collections.abc import Callable, Mapping
-from difflib import get_close_matches
 from functools import cache
 from types import MappingProxyType
 
-from herdner.base.options import describe_type, parse_option
+from herdner.base.checks import check_text
+from herdner.base.options import describe_type, parse_option, suggestion
 from herdner.inference.backend import Backend
 
 # A new backend needs one module and one line here. The module is imported on first use. The object is a class or a
@@ -75,6 +75,19 @@ class BackendDescription:
     options: tuple[OptionDescription, ...]
 
 
+class UnknownOption(ValueError):
+    """Error: a backend lacks an option.
+
+    Attributes:
+        option: Name of the option.
+    """
+
+    def __init__(self, message: str, option: str) -> None:
+        """Create the error from its message and the name of the option."""
+        super().__init__(message)
+        self.option = option
+
+
 def make_backend(name: str, **options: object) -> Backend:
     """Build a backend from its name and options.
 
@@ -87,12 +100,15 @@ def make_backend(name: str, **options: object) -> Backend:
 
     Raises:
         ValueError: The name, an option or a value is wrong.
+        TypeError: The name is not a string.
     """
+    check_text(name, "name", "the name of a backend, such as 'gibbs'")
     make, hints = _factory(name), _options(name)
     for key in options:
         if key not in hints:
             available = f"it has {_listed(hints)}" if hints else "it has none"
-            raise ValueError(f"backend {name} has no option {key!r}; {available}")
+            hint = f"; {suggestion(key, hints)}".rstrip("; ")
+            raise UnknownOption(f"backend {name} has no option {key!r}; {available}{hint}", key)
     try:
         return make(**{key: parse_option(value, hints[key][0], key) for key, value in options.items()})
     except ValueError as error:
@@ -140,8 +156,7 @@ def describe_backend(name: str) -> BackendDescription:
 
 def _factory(name: str) -> Callable[..., Backend]:
     if name not in BACKENDS:
-        similar = get_close_matches(name, BACKENDS, 1)
-        hint = f"did you mean {similar[0]!r}? " if similar else ""
+        hint = suggestion(name, BACKENDS)
         raise ValueError(f"there is no backend {name!r}; {hint}Backends: {_listed(BACKENDS)}")
     module, _, attribute = BACKENDS[name].partition(":")
     return getattr(importlib.import_module(module), attribute)

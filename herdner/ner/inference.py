@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from math import isfinite
 from typing import Any, Literal, get_args
 
+from herdner.base.options import suggestion
 from herdner.inference import Backend
-from herdner.inference.registry import resolve_backend
+from herdner.inference.registry import UnknownOption, resolve_backend
 from herdner.ner.known_names import CollectionNames, Names
 from herdner.ner.known_names.known import NamesLike
 
@@ -76,7 +77,12 @@ class Inference:
         if min_confidence_of not in get_args(ConfidenceOf):
             raise ValueError(f"`min_confidence_of` must be 'name' or 'mention', got {min_confidence_of!r}")
         if backend is not None or options:
-            backend = resolve_backend(DEFAULT_BACKEND if backend is None else backend, options)
+            try:
+                backend = resolve_backend(DEFAULT_BACKEND if backend is None else backend, options)
+            except UnknownOption as error:
+                if hint := suggestion(error.option, [field.name for field in fields(cls)]):
+                    raise ValueError(f"there is no option {error.option!r} of tagging; {hint[:-1]}") from None
+                raise
         return cls(
             backend, links, None if names is None else Names.of(names), min_confidence, name_bias, min_confidence_of
         )

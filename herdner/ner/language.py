@@ -1,14 +1,16 @@
 """Language check: warnings about texts whose language is not that of the model.
 
 A language is recognised by its most frequent function words, such as "the" and "of", or by a script such as Greek or
-Thai. Texts with fewer than 50 words, and texts with few function words of any language, such as lists of names, are
-reported only if most of their letters, and at least 100 letters, belong to such a script.
+Thai that the model's language does not use. Texts with fewer than 50 words, and texts with few function words of any
+language, such as lists of names, are reported only if most of their letters, and at least 10 letters, belong to such a
+script.
 """
 
 from __future__ import annotations
 
 import importlib.resources
 import json
+import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable
@@ -22,7 +24,7 @@ from herdner.ner.model_file import shipped_models
 from herdner.text.document import Document
 
 MIN_WORDS = 50
-MIN_LETTERS = 100  # for recognition by the script; some scripts have no spaces between words, so letters are counted
+MIN_LETTERS = 10  # for recognition by the script; some scripts have no spaces between words, so letters are counted
 # A text is in another language if it reaches all of these minima.
 _MIN_SHARE = 0.2  # share of function words of the other language among all words
 _MIN_LOWER = 0.4  # share of words in lower case among all words; lists of names have a smaller share
@@ -33,12 +35,13 @@ _SAMPLE, _LARGE_SAMPLE = 100, 1000
 _FIRST_GREEK = "\u0370"
 _SAME_TABLE = {"bs": "hr", "nn": "nb", "no": "nb", "sr": "hr"}  # languages with the function words of another language
 _SCRIPTS = {
-    "ARABIC": "ar", "ARMENIAN": "hy", "BENGALI": "bn", "CJK": "zh", "DEVANAGARI": "hi", "GEORGIAN": "ka", "GREEK": "el",
-    "HANGUL": "ko", "HEBREW": "he", "HIRAGANA": "ja", "KATAKANA": "ja", "TAMIL": "ta", "THAI": "th",
+    "ARABIC": "ar", "ARMENIAN": "hy", "BENGALI": "bn", "CJK": "zh", "CYRILLIC": "Cyrl", "DEVANAGARI": "hi",
+    "GEORGIAN": "ka", "GREEK": "el", "HANGUL": "ko", "HEBREW": "he", "HIRAGANA": "ja", "KATAKANA": "ja", "TAMIL": "ta",
+    "THAI": "th",
 }  # fmt: skip
 _SCRIPT_NAMES = {
-    "bn": "Bengali", "hi": "Hindi", "hy": "Armenian", "ja": "Japanese", "ka": "Georgian", "ko": "Korean", "ta": "Tamil",
-    "th": "Thai", "zh": "Chinese",
+    "Cyrl": "in Cyrillic script", "bn": "Bengali", "hi": "Hindi", "hy": "Armenian", "ja": "Japanese", "ka": "Georgian",
+    "ko": "Korean", "ta": "Tamil", "th": "Thai", "zh": "Chinese",
 }  # fmt: skip
 
 
@@ -67,6 +70,11 @@ class _FunctionWords(NamedTuple):
         return self.table[[rows[token] for token in tokens if token in rows]].sum(axis=0)
 
 
+def _script(letter: str) -> str:
+    """Return the script of a letter, the first word of its name in Unicode."""
+    return unicodedata.name(letter, "").partition(" ")[0]
+
+
 @cache
 def _function_words() -> _FunctionWords:
     data = json.loads((importlib.resources.files("herdner") / "data" / "function_words.json").read_text("utf-8"))
@@ -85,6 +93,23 @@ def language_name(code: str) -> str:
     return _function_words().names.get(_SAME_TABLE.get(code, code), code)
 
 
+def similar_model(name: str) -> str | None:
+    """Return the shipped model of the language that an unknown model name describes, or None.
+
+    Args:
+        name: Name or code of a language, such as "German" or "no", or the beginning of the name (at least three
+            letters); anything after "_" or "-" is ignored, as in "en_core_web_sm".
+    """
+    if not re.fullmatch(r"[\w-]+", name):  # a path
+        return None
+    head = re.split("[_-]", name.casefold())[0]
+    code = _SAME_TABLE.get(head, head)
+    for model in sorted(shipped_models()):
+        if code == model or (len(head) >= 3 and language_name(model).casefold().startswith(head)):
+            return model
+    return None
+
+
 class LanguageCheck:
     """Callable that returns the language of a text, or None if a model has the same language.
 
@@ -97,6 +122,7 @@ class LanguageCheck:
         table = _function_words()
         self.language = _SAME_TABLE.get(language, language)
         self._words = table.words.get(self.language, frozenset[str]())
+        self._own_scripts = {_script(word[0]) for word in self._words}
         self._own_only = frozenset(word for word in self._words if table.table[table.rows[word]].sum() == 1)
 
     def __call__(self, document: Document) -> str | None:
@@ -147,15 +173,14 @@ class LanguageCheck:
         if 2 * sum(map(_FIRST_GREEK.__le__, sample)) < len(sample):
             return None  # most characters are Latin
         letters = [letter for letter in text[:: max(1, len(text) // _LARGE_SAMPLE)] if letter.isalpha()]
-        scripts = Counter(unicodedata.name(letter, "").partition(" ")[0] for letter in letters)
         languages: Counter[str] = Counter()
-        for script, n in scripts.items():
-            if script in _SCRIPTS:
+        for script, n in Counter(map(_script, letters)).items():
+            if script in _SCRIPTS and script not in self._own_scripts:
                 languages[_SCRIPTS[script]] += n
         if languages["ja"]:
             languages["ja"] += languages.pop("zh", 0)
         code, n = max(languages.items(), key=lambda item: item[1], default=("", 0))
-        return code if n >= MIN_LETTERS and 2 * n > len(letters) and code != self.language else None
+        return code if n >= MIN_LETTERS and 2 * n > len(letters) else None
 
     def message(self, other: str, source: str = "the text", command_line: bool = False) -> str:
         """Return a warning about a text in another language.

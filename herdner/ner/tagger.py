@@ -17,7 +17,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from herdner.base.checks import check_integer
+from herdner.base.checks import check_integer, check_text
 from herdner.base.estimator import Estimator
 from herdner.base.seeds import child
 from herdner.crf.templates import Template, linear_chain_template
@@ -28,7 +28,7 @@ from herdner.ner.inference import Inference
 from herdner.ner.known_names import CollectionNames, Finder, Names
 from herdner.ner.known_names.evidence import SpanEncoder
 from herdner.ner.known_names.known import NamesLike
-from herdner.ner.language import LanguageCheck, LanguageWarning
+from herdner.ner.language import LanguageCheck, LanguageWarning, language_name, similar_model
 from herdner.ner.lexicon import Lexicon
 from herdner.ner.model import TaggerModel
 from herdner.ner.model_file import ModelError, shipped_models
@@ -706,12 +706,16 @@ def load(name_or_path: str | os.PathLike[str], **params: Any) -> Tagger:
 
     Raises:
         ModelError: The model does not exist or cannot be read.
+        TypeError: The argument is neither a string nor a path.
     """
     shipped = shipped_models()
-    if (name := os.fspath(name_or_path)) in shipped:
+    path = name_or_path.__fspath__() if isinstance(name_or_path, os.PathLike) else name_or_path
+    if (name := check_text(path, "name_or_path", "the name of a shipped model or a path")) in shipped:
         with importlib.resources.as_file(shipped[name]) as path:
             return Tagger.from_model(TaggerModel.load(path), **params)
     if not Path(name).exists():
         names = ", ".join(sorted(shipped)) or "none"
-        raise ModelError(f"there is no model {name!r}: give a file, or one of {names}")
+        similar = similar_model(name)
+        hint = "" if similar is None else f"did you mean {similar!r} ({language_name(similar)})? "
+        raise ModelError(f"there is no model {name!r}: {hint}give a file, or one of {names}")
     return Tagger.from_model(TaggerModel.load(name), **params)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from herdner.text.document import Document
@@ -12,6 +12,16 @@ from herdner.text.tags import Scheme, split_tag
 LabelNames = Mapping[str, str | None]
 """New name of each label; None removes the label. The entry ``"*"`` applies to all labels that are not listed. Without
 this entry, they keep their names."""
+
+# Names that different corpora use for the same label, in lower case.
+_SYNONYMS = (
+    {"per", "pers", "person", "people"},
+    {"loc", "location", "place", "gpe"},
+    {"org", "organization", "organisation", "company", "corporation"},
+    {"fac", "facility"},
+    {"misc", "miscellaneous", "other"},
+    {"prod", "product"},
+)
 
 
 def is_label(label: str) -> bool:
@@ -29,6 +39,27 @@ def check_label(label: object, name: str) -> str:
 def new_label(label: str, names: LabelNames | None) -> str | None:
     """Return the new name of a label according to the dict ``names``, or None if the label is to be removed."""
     return label if names is None else names.get(label, names.get("*", label))
+
+
+def similar_labels(labels: Collection[str], known_labels: Collection[str]) -> dict[str, str]:
+    """Map each unknown label to a known label with a similar name, such as "Person" to "PER" and "GPE" to "LOC".
+
+    Labels without a similar label are left out.
+
+    Names are similar if they differ only in case, a final "s" or characters that are not letters, or are synonyms.
+
+    Args:
+        labels: Labels, of which some may be known.
+        known_labels: Known labels. Those that ``labels`` contains are not candidates.
+    """
+    candidates = sorted(set(known_labels) - set(labels))
+    new_labels = sorted(set(labels) - set(known_labels))
+    return {new: old for new in new_labels for old in candidates if _are_similar(new, old)}
+
+
+def _are_similar(one: str, other: str) -> bool:
+    a, b = ("".join(filter(str.isalpha, label.casefold())).removesuffix("s") for label in (one, other))
+    return a == b or any(a in names and b in names for names in _SYNONYMS)
 
 
 def rename_labels(document: Document, names: LabelNames | None, scheme: Scheme = "iob2") -> Document:

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from herdner._ext.strings import Strings
 from herdner._ext.text import Runs
+from herdner.base.checks import check_text
 from herdner.base.locks import ForkLock
 from herdner.text.document import Document
 from herdner.text.sentences import ENGLISH, SentenceRules
@@ -136,8 +137,11 @@ class Tokenizer:
 
         Returns:
             A document with tokens and sentences, without annotation.
+
+        Raises:
+            TypeError: ``text`` is not a string.
         """
-        return self.tokenize_batch([text], id)[0]
+        return self.tokenize_batch([check_text(text, "text")], id)[0]
 
     def tokenize_batch(self, texts: list[str], id: str | None = None) -> list[Document]:
         """Tokenize several texts in one call, which is faster than one call for each text.

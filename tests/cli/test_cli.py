@@ -22,6 +22,7 @@ from herdner import Document
 from herdner.crf.link_rules import rule_to_dict
 from herdner.inference import make_backend
 from herdner.ner.lexicon import Gazetteers
+from herdner.ner.pseudonyms.pseudonym_map import PseudonymMap
 
 slow = partial(pytest.param, marks=pytest.mark.slow)
 NEWS = REPOSITORY / "corpora" / "herdner_news.train.conll"
@@ -390,13 +391,14 @@ def test_labels_that_the_model_does_not_know(call: Call, model: str, tmp_path: P
     scores = json.loads(call(*asked, "--rename", "location=LOC", "--json").out)
     assert scores["unknown_labels"] == {"person": 1}
     assert scores["micro"]["support"] == 3 > scores["micro_known"]["support"] == 2
-    table = call(*asked, "--rename", "location=LOC").out
-    assert "| person | - | - | - | 1 |" in table
-    assert "a label that the model does not know: 1 person" in table
+    table = call(*asked, "--rename", "location=LOC")
+    assert "| person | - | - | - | 1 |" in table.out
+    assert "a label that the model does not know: 1 person" in table.out
+    assert "has no label person; to score it as a label of the model, add --rename person=PER\n" in table.err
     dropped = json.loads(call(*asked, "--rename", "location=LOC", "--rename", "person=", "--json").out)
     assert (dropped["unknown_labels"], dropped["micro"]["support"]) == ({}, 2)
     path.write_text(path.read_text().replace("location", "PLACE").replace("person", "PERSON"))
-    assert "rename them, as in --rename PERSON=PER (" in one_line(call(*asked), 2)
+    assert "rename them, as in --rename PERSON=PER --rename PLACE=LOC (" in one_line(call(*asked), 2)
 
 
 def test_evaluate_needs_annotation(call: Call, model: str, tmp_path: Path) -> None:
@@ -498,6 +500,44 @@ def test_a_closed_pipe_is_quiet(model: str, tmp_path: Path, n: int) -> None:
     process.stdout.close()
     assert process.stderr.read() == b""
     assert process.wait(PATIENCE) == 0
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["tag", "{}", "-f", "jsonl"], ["tag", "{}", "-f", "conll"], ["explain", "{}"], ["explain", "{}", "--json"],
+        ["names", "{}"], ["backends"], ["corpora", "list"], ["tag", "--help"],
+    ],
+    ids=" ".join,
+)  # fmt: skip
+def test_no_command_minds_that_nobody_reads_its_output(model: str, tmp_path: Path, arguments: list[str]) -> None:
+    (tmp_path / "a.txt").write_text("In Kenya. " * 30)
+    arguments = [argument.format(tmp_path / "a.txt") for argument in arguments]
+    options = ["-m", model] if str(tmp_path / "a.txt") in arguments else []
+    process = herdner_process(*arguments, *options)
+    assert process.stdout is not None
+    assert process.stderr is not None
+    process.stdout.close()
+    assert process.stderr.read() == b""
+    assert process.wait(PATIENCE) == 0
+
+
+@pytest.mark.skipif(os.name == "nt", reason="terminals of POSIX")
+def test_a_message_begins_on_a_line_of_its_own_on_a_terminal(tmp_path: Path) -> None:
+    import pty
+
+    (tmp_path / "map.json").write_text(json.dumps(PseudonymMap().to_dict()))
+    (tmp_path / "a.txt").write_text("Person 7 left")  # without a line break at the end
+    reader, terminal = pty.openpty()
+    arguments = ["restore", "--map", tmp_path / "map.json", tmp_path / "a.txt"]
+    command = [sys.executable, "-m", "herdner", *map(str, arguments)]
+    process = subprocess.Popen(command, stdout=terminal, stderr=terminal, cwd=ELSEWHERE)
+    assert process.wait(PATIENCE) == 1
+    os.close(terminal)
+    lines = os.read(reader, 4096).decode().splitlines()
+    os.close(reader)
+    assert lines[0] == "Person 7 left"
+    assert lines[1].startswith(f"herdner: {tmp_path / 'a.txt'}: Person 7: not in the map")
 
 
 @pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")

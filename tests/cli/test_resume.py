@@ -17,6 +17,7 @@ from commands import Call, one_line
 from data import ELSEWHERE
 
 from herdner import Tagger
+from herdner.base.representation import counted
 
 TEXT = "Ada Lovelace met Charles Babbage in Kenya. Lovelace left Kenya. "
 
@@ -58,7 +59,7 @@ def test_the_output_equals_that_of_one_run(
         assert not (folder / output).exists()
     last = call(*arguments, "-o", output, "--resume")
     assert last.code == 1
-    assert "25 documents are done" in last.err
+    assert "has 25 finished documents" in last.err
     written = (folder / output).read_bytes()
     written = gzip.decompress(written) if output.endswith(".gz") else written
     assert written == (folder / "whole.jsonl").read_bytes()
@@ -126,7 +127,7 @@ def test_a_killed_process_leaves_a_run_that_continues(call: Call, news_model: Pa
     assert 0 < n_done < 150
     outcome = call(*arguments)
     assert outcome.code == 0
-    assert f"{n_done} documents are done" in outcome.err
+    assert f"has {counted(n_done, 'finished document')}" in outcome.err
     call(*arguments[:-2], str(folder / "whole.jsonl"))
     assert (folder / "out.jsonl").read_bytes() == (folder / "whole.jsonl").read_bytes()
     assert sorted(path.name for path in folder.iterdir()) == ["in.jsonl", "out.jsonl", "whole.jsonl"]

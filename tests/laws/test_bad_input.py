@@ -10,12 +10,16 @@ import pytest
 from data import ELSEWHERE
 from patience import PATIENCE
 
+import herdner
 from herdner.graph import FactorGraph, TableFactors, boltzmann, ising, potts
 from herdner.graph.scan import fixed_scan
 from herdner.inference import BACKENDS, ImpossibleGraph, UnsupportedGraph, make_backend
 from herdner.inference.backends.gibbs import Gibbs, qmc_gibbs
 from herdner.inference.gibbs import Sobol, bin_sharing, blanket_sharing, complete_sharing, neighbour_sum_sharing
 from herdner.inference.record import Record
+from herdner.ner.inference import Inference
+from herdner.ner.pseudonyms.pseudonym_map import PseudonymMap
+from herdner.text.tokenize import Tokenizer
 
 INF = np.inf
 GRID = ising(0.3, np.zeros((4, 4)))
@@ -126,6 +130,33 @@ def test_options_of_some(name, options, message):
 )
 def test_plans(make, message):
     assert_one_line(message, make)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: make_backend(None), "`name` must be the name of a backend, such as 'gibbs', got None"),  # type: ignore[arg-type]
+        (lambda: make_backend(3), "`name` must be the name of a backend, such as 'gibbs', got 3"),  # type: ignore[arg-type]
+        (lambda: herdner.load(None), "`name_or_path` must be the name of a shipped model or a path, got None"),  # type: ignore[arg-type]
+        (lambda: PseudonymMap().restore(5), "`text` must be a string, got 5"),  # type: ignore[arg-type]
+        (lambda: Tokenizer()(5), "`text` must be a string, got 5"),  # type: ignore[arg-type]
+    ],
+)
+def test_arguments_of_a_wrong_type(call, message):
+    assert_one_line(message, call, TypeError)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"linkz": False}, "there is no option 'linkz' of tagging; did you mean 'links'"),
+        ({"confidence": 0.5}, "there is no option 'confidence' of tagging; did you mean 'min_confidence'"),
+        ({"n_sweps": 3}, "backend sum-product has no option 'n_sweps'; it has .*n_sweeps.*; did you mean 'n_sweeps'.$"),
+        ({"colour": 3}, "backend sum-product has no option 'colour'; it has .*tolerance$"),
+    ],
+)
+def test_options_of_tagging(options, message):
+    assert_one_line(message, lambda: Inference.of(**options))
 
 
 def pair(table) -> FactorGraph:

@@ -16,12 +16,11 @@ from herdner.crf.templates import linear_chain_template
 from herdner.crf.trainer import StoppingRule
 from herdner.evaluation.scores import evaluate
 from herdner.ner.tagger import Tagger
-from herdner.ner.training.adapting import similar_labels
 from herdner.ner.training.chains import HerdnerTrainer
 from herdner.ner.training.corpus import prepare_corpus
 from herdner.ner.training.options import Regularisation
 from herdner.text.document import Document
-from herdner.text.labels import rename_labels
+from herdner.text.labels import rename_labels, similar_labels
 from herdner.text.tags import Span, tags_from_spans
 from herdner.text.tokenize import TokenizerSettings
 

@@ -278,8 +278,20 @@ def test_foreign_files_are_refused(tmp_path):
         load(tmp_path / "zip")
     with pytest.raises(ModelError, match="directory"):
         load(tmp_path)
-    with pytest.raises(ModelError, match="there is no model 'nowhere'"):
+    with pytest.raises(ModelError, match="there is no model 'nowhere': give a file"):
         load("nowhere")
+
+
+@pytest.mark.parametrize(
+    ("name", "similar"),
+    [
+        ("no", "'nb' .Norwegian."), ("German", "'de' .German."), ("nor", "'nb' .Norwegian."),
+        ("en_core_web_sm", "'en' .English."), ("pt-BR", "'pt' .Portuguese."),
+    ],
+)  # fmt: skip
+def test_the_language_of_a_missing_model_suggests_a_shipped_one(name, similar):
+    with pytest.raises(ModelError, match=rf"^there is no model {name!r}: did you mean {similar}\? give a file, or"):
+        load(name)
 
 
 def test_a_model_that_would_unpack_to_too_much_is_refused_before_it_is_unpacked(model, tmp_path, monkeypatch):

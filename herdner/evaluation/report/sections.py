@@ -7,6 +7,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
+from herdner.base.representation import counted
 from herdner.evaluation.consistency import InconsistentNames, RepeatedNameCounts
 from herdner.evaluation.errors import Confusion, ErrorExample, FrequentError
 from herdner.evaluation.report.values import Report, SystemChange, SystemResult
@@ -97,8 +98,9 @@ def headline(report: Report) -> str:
         One line.
     """
     return (
-        f"{report.n_documents:,} documents, {report.n_sentences:,} sentences, {report.n_tokens:,} tokens, "
-        f"{report.n_entities:,} gold entities in {Path(report.gold).name}"
+        f"{counted(report.n_documents, 'document')}, {counted(report.n_sentences, 'sentence')}, "
+        f"{counted(report.n_tokens, 'token')}, {counted(report.n_entities, 'gold entity', 'gold entities')}"
+        f" in {Path(report.gold).name}"
     )
 
 
@@ -354,7 +356,7 @@ def document_count(error: FrequentError) -> str:
     Returns:
         For example "2 documents".
     """
-    return f"{error.n_documents:,} document{'s' if error.n_documents > 1 else ''}"
+    return counted(error.n_documents, "document")
 
 
 def split_example(example: ErrorExample) -> list[tuple[str, str]]:

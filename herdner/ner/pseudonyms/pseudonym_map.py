@@ -11,6 +11,7 @@ from pathlib import Path
 from secrets import token_hex
 from typing import IO, Any, Protocol, cast
 
+from herdner.base.checks import check_text
 from herdner.base.files import atomic_write, lock_file
 from herdner.ner.pseudonyms.look_alikes import STYLES, StyleName, look_alikes
 from herdner.ner.pseudonyms.restoring import Restorer
@@ -171,8 +172,11 @@ class PseudonymMap:
 
         Returns:
             The text with original names.
+
+        Raises:
+            TypeError: ``text`` is not a string.
         """
-        return self.restorer()(text)
+        return self.restorer()(check_text(text, "text"))
 
     def restore_stream(self, chunks: Iterable[str]) -> Iterator[str]:
         """Replace the pseudonyms of a stream by the original names. A pseudonym may extend over several chunks.

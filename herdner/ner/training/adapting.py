@@ -6,7 +6,7 @@ Source: Chelba and Acero 2004.
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -17,20 +17,11 @@ from herdner.crf.weights import ChainWeights
 from herdner.ner.features import FeaturePlan
 from herdner.ner.lexicon import Lexicon
 from herdner.ner.model import TaggerModel
+from herdner.text.labels import similar_labels
 from herdner.text.tags import Scheme, labels_of
 from herdner.text.tokenize import TokenizerSettings
 
 logger = logging.getLogger(__name__)
-
-# Names that different corpora use for the same label, in lower case.
-_SYNONYMS = (
-    {"per", "pers", "person", "people"},
-    {"loc", "location", "place", "gpe"},
-    {"org", "organization", "organisation", "company", "corporation"},
-    {"fac", "facility"},
-    {"misc", "miscellaneous", "other"},
-    {"prod", "product"},
-)
 
 
 def without_weights(
@@ -71,23 +62,6 @@ def without_weights(
     return replace(base, weights=ChainWeights.empty(), link_tables=(), calibration=None, card={})
 
 
-def similar_labels(labels: Collection[str], base_labels: Collection[str]) -> dict[str, str]:
-    """Map each label of the documents that the base model lacks to a label of the base model with a similar name.
-
-    Labels without a similar label are left out.
-
-    Names are similar if they differ only in case, a final "s" or characters that are not letters, or are synonyms. A
-    label of the base that the documents also have is not a candidate.
-
-    Args:
-        labels: Labels of the documents.
-        base_labels: Labels of the base model.
-    """
-    candidates = sorted(set(base_labels) - set(labels))
-    new_labels = sorted(set(labels) - set(base_labels))
-    return {new: old for new in new_labels for old in candidates if _are_similar(new, old)}
-
-
 def warn_of_similar_labels(gold: Iterable[Iterable[str]], base_tags: Sequence[str]) -> None:
     """Log a warning if a label of the training documents is similar to a label of the base model, but not equal.
 
@@ -103,11 +77,6 @@ def warn_of_similar_labels(gold: Iterable[Iterable[str]], base_tags: Sequence[st
             ", ".join(f"{new} to {old}" for new, old in names.items()),
             " ".join(f"--rename {new}={old}" for new, old in names.items()), names,
         )  # fmt: skip
-
-
-def _are_similar(one: str, other: str) -> bool:
-    a, b = ("".join(filter(str.isalpha, label.casefold())).removesuffix("s") for label in (one, other))
-    return a == b or any(a in names and b in names for names in _SYNONYMS)
 
 
 def check_start(start: TaggerModel, plan: FeaturePlan, lexicon: Lexicon, tags: Sequence[str]) -> ChainWeights:
