@@ -6,7 +6,7 @@ import numpy as np
 from libc.math cimport INFINITY
 from libc.stdint cimport int64_t, uint8_t
 
-from herdner._ext.memory cimport own, require
+from herdner._ext.memory cimport owned, require
 
 
 def means_of_documents(documents, const double[::1] values not None):
@@ -14,7 +14,7 @@ def means_of_documents(documents, const double[::1] values not None):
 
     ``documents`` int64[M] are the documents of the values, at least 0. Values are added in their order.
     """
-    cdef const int64_t[::1] document = own(documents, np.int64, 1, "documents")
+    cdef const int64_t[::1] document = owned(documents, np.int64, 1, "documents")
     cdef Py_ssize_t i, n = values.shape[0]
     cdef int64_t n_documents = 0
     require(document.shape[0] == n, "each value needs a document")

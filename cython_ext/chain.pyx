@@ -22,7 +22,8 @@ from libc.stdint cimport int32_t, int64_t, uint8_t
 from libc.string cimport memset
 
 from herdner._ext.batches cimport BAD_NUMBERS, PairCounts, Spans, smooth_all
-from herdner._ext.memory cimport own, require
+from herdner._ext.links cimport add_link_messages, mark_touched
+from herdner._ext.memory cimport Memory, owned, require
 from herdner._ext.smoothing cimport (
     CHAIN_LANE_STATES, CHAIN_OK, CHAIN_PATHS, CHAIN_STRETCHES, Smoothed, Workspace, chain_stretch_scores,
     chain_best_scores, chain_has_bad_numbers, chain_path, chain_start_trace, chain_stretches, chain_tables,
@@ -257,7 +258,7 @@ def forward_backward(const double[:, ::1] unary not None, tables, offsets, edge_
             np.asarray(counts)[0] = pairs.total(space)
         return fault
     if counts is not None:
-        outer = np.zeros((tables.shape[0], tables.shape[1], c.scaled.stride))
+        outer = np.zeros((len(tables), unary.shape[1], c.scaled.stride))
         outer_counts = &outer[0, 0, 0]
         counts[:] = 0.0
     if edges is not None:
@@ -286,7 +287,7 @@ def forward_backward(const double[:, ::1] unary not None, tables, offsets, edge_
                     edge_marginal(c, t, 0 if edge == NULL else edge[t], &edges[start + t, 0, 0])
     if counts is not None:
         exponentials = np.asarray(space.scaled.padded)[0]
-        np.asarray(counts)[:] += (np.asarray(outer) * exponentials)[:, :, :tables.shape[1]]
+        np.asarray(counts)[:] += (np.asarray(outer) * exponentials)[:, :, :unary.shape[1]]
     return fault
 
 
@@ -332,8 +333,8 @@ def span_log_probability(const double[:, ::1] unary not None, tables, offsets, e
     tables, edge_table = own_tables(tables, unary.shape[1]), own_edges(edge_table, unary.shape[0], len(tables))
     cdef const int64_t[::1] borders = own_sequences(offsets, unary.shape[0])
     cdef const int32_t[::1] table_of = edge_table
-    states = own(states, np.int32, 1, "states")
-    span_starts, span_ends = own(span_starts, np.int64, 1, "span_starts"), own(span_ends, np.int64, 1, "span_ends")
+    states = owned(states, np.int32, 1, "states")
+    span_starts, span_ends = owned(span_starts, np.int64, 1, "span_starts"), owned(span_ends, np.int64, 1, "span_ends")
     check_spans(borders, states, unary.shape[1], span_starts, span_ends)
     require(out.shape[0] == len(span_starts), "out must have an entry for each span")
     cdef Workspace space = Workspace(tables, longest(borders))
@@ -358,3 +359,60 @@ def span_log_probability(const double[:, ::1] unary not None, tables, offsets, e
                 break
             spans.fill(c, unary, edge, start, borders[s + 1], &space.work[0])
     return fault
+
+
+def linked_span_log_probability(const double[:, ::1] unary not None, double[:, ::1] total not None, tables, offsets,
+                                states, span_starts, span_ends, links, list link_tables not None,
+                                const double[:, ::1] beliefs not None, const double[::1] start, const double[::1] end):
+    """Compute `span_log_probability` of spans in linked chains.
+
+    ``links`` holds int32[F, 2] for each of ``link_tables`` [K, K]. ``total`` [N, K] receives the expected
+    log-potentials of links under ``beliefs`` [N, K] and then, unless None, ``start`` and ``end`` (`add_borders`). It may
+    be ``unary``, which is read before.
+
+    Returns (fault, linked bool[M], results float64[2, M]): whether a link joins a token of the span, and the results for
+    ``total`` and for ``unary``. For spans that are not linked both are those for ``total``.
+    """
+    cdef Memory own_table = own_tables(tables, unary.shape[1]), sequences = own_sequences(offsets, unary.shape[0])
+    cdef Memory own_states = owned(states, np.int32, 1, "states")
+    cdef Memory first = owned(span_starts, np.int64, 1, "span_starts"), last = owned(span_ends, np.int64, 1, "span_ends")
+    cdef list ends = [owned(part, np.int32, 2, "links") for part in list(links)]
+    cdef const int64_t[::1] borders = sequences, starts = first, stops = last
+    cdef Py_ssize_t m = starts.shape[0], k, n_linked = 0
+    cdef int64_t fault
+    linked, results = np.empty(m, np.bool_), np.empty((2, m))
+    cdef uint8_t[::1] is_linked = linked.view(np.uint8)
+    cdef double[:, ::1] rows = results
+    cdef int64_t[:, ::1] chosen
+    cdef double[::1] chain_results
+    check_spans(borders, own_states, unary.shape[1], starts, stops)
+    require(total.shape[0] == unary.shape[0] and total.shape[1] == unary.shape[1], "total must have the shape of unary")
+    require(len(ends) == len(link_tables), "each table needs links")
+    if not m:
+        return -1, linked, results
+    mark_touched(ends, unary.shape[0], first, last, &is_linked[0])
+    cdef Workspace space = Workspace(own_table, longest(borders))
+    for k in range(m):
+        n_linked += is_linked[k]
+    if n_linked:
+        chosen, chain_results, n_linked = np.empty((2, n_linked), np.int64), np.empty(n_linked), 0
+        for k in range(m):
+            if is_linked[k]:
+                chosen[0, n_linked], chosen[1, n_linked] = starts[k], stops[k]
+                n_linked += 1
+        fault = smooth_all(space, unary, borders, None, None,
+                           Spans(own_states, chosen[0], chosen[1], chain_results), None)
+        if fault != -1:
+            return fault, linked, results
+    for part, table in zip(ends, link_tables):
+        add_link_messages(total, part, None, table, beliefs)
+    if start is not None:
+        add_borders(total, sequences, start, end)
+    fault = smooth_all(space, total, borders, None, None, Spans(own_states, starts, stops, rows[0]), None)
+    n_linked = 0
+    for k in range(m):
+        rows[1, k] = rows[0, k]
+        if is_linked[k]:
+            rows[1, k] = chain_results[n_linked]
+            n_linked += 1
+    return fault, linked, results

@@ -10,7 +10,7 @@ from libc.string cimport memset
 from hashing cimport Slot, combine, find, hash_start
 
 from herdner._ext.feature_tables cimport WordTable
-from herdner._ext.memory cimport own, require, require_offsets
+from herdner._ext.memory cimport own, owned, require, require_offsets
 from herdner._ext.words cimport ALL_CAPS, CAPITAL, HAS_LETTER, LOWER, SMALL, VECTOR, TypeRecord, TypeStore
 
 
@@ -27,9 +27,9 @@ cdef class Context:
         ``documents`` int64[D + 1]: the first token of each document, or None for one document.
         """
         cdef Py_ssize_t n = types.shape[0]
-        offsets = own(offsets, np.int64, 1, "sentence_offsets")
+        offsets = owned(offsets, np.int64, 1, "sentence_offsets")
         check_offsets(offsets, n)
-        self.documents = sentences_of(offsets, None if documents is None else own(documents, np.int64, 1, "documents"))
+        self.documents = sentences_of(offsets, None if documents is None else owned(documents, np.int64, 1, "documents"))
         words = np.empty(max(n, 1), np.uintp)
         links = np.empty((4, max(n, 1)), np.int32)
         position = np.empty((max(longest(offsets), 1), n_position), np.uint64)

@@ -23,7 +23,7 @@ from herdner._ext.context cimport (
     beside, checked_topics, position_of,
 )
 from herdner._ext.feature_tables cimport FeatureWeights, WordTable
-from herdner._ext.memory cimport own, require, require_offsets
+from herdner._ext.memory cimport own, owned, require, require_offsets
 from herdner._ext.spellings cimport TokenSpellings
 from herdner._ext.words cimport BRIEF, DIGITS, LOWER, N_TYPE_ATTRIBUTES, SHAPE, WORD, TypeStore
 
@@ -75,7 +75,7 @@ cdef class Words:
     cdef const int32_t[::1] types
 
     def __cinit__(self, TypeStore store not None, types):
-        cdef const int32_t[::1] own_types = own(types, np.int32, 1, "types")
+        cdef const int32_t[::1] own_types = owned(types, np.int32, 1, "types")
         cdef Py_ssize_t i, n_types = store.n_types
         cdef bint exist = True
         for i in range(own_types.shape[0]):

@@ -4,11 +4,12 @@
 import numpy as np
 
 cimport cython
+from cpython.mem cimport PyMem_Calloc, PyMem_Free, PyMem_Malloc
 from cpython.unicode cimport PyUnicode_GET_LENGTH, PyUnicode_READ_CHAR
 from libc.math cimport INFINITY
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
-from herdner._ext.memory cimport own, require, require_offsets
+from herdner._ext.memory cimport Memory, own, owned, require, require_offsets
 from herdner._ext.spellings cimport (
     BEGINS_CAPITAL, BEGINS_SMALL, IN_CAPITALS, OPENS, TokenSpellings, Spelling,
 )
@@ -64,7 +65,7 @@ def checked_borders(sentence_offsets, Py_ssize_t n_tokens):
 
 cdef object checked_documents(documents, Py_ssize_t n):
     """Return a private copy of the first token of each document and the number of tokens, n."""
-    result = np.array([0, n]) if documents is None else own(documents, np.int64, 1, "documents")
+    result = owned(np.array([0, n]) if documents is None else documents, np.int64, 1, "documents")
     require_offsets(result, n, "documents")
     return result
 
@@ -282,25 +283,41 @@ def is_touched(list ends not None, Py_ssize_t n, starts, stops):
 
     ``ends`` holds arrays of links int32[F, 2]; ``starts`` and ``stops`` int64[M] are the borders of the spans.
     """
-    cdef const int64_t[::1] first = own(starts, np.int64, 1, "starts"), last = own(stops, np.int64, 1, "stops")
-    cdef const int32_t[:, ::1] links
-    cdef int64_t[::1] linked_before = np.zeros(n + 1, np.int64)  # number of linked tokens before each token
-    cdef Py_ssize_t f, k
-    require(first.shape[0] == last.shape[0], "each span needs a start and an end")
-    for part in ends:
-        links = own(part, np.int32, 2, "links")
-        require(links.shape[1] == 2, "links must have two columns")
-        for f in range(links.shape[0]):
-            require(0 <= links[f, 0] < n and 0 <= links[f, 1] < n, "links must join tokens")
-            linked_before[links[f, 0] + 1] = linked_before[links[f, 1] + 1] = 1
-    for k in range(n):
-        linked_before[k + 1] += linked_before[k]
-    touched = np.empty(first.shape[0], np.bool_)
+    cdef Memory first = owned(starts, np.int64, 1, "starts"), last = owned(stops, np.int64, 1, "stops")
+    touched = np.empty(len(first), np.bool_)
     cdef uint8_t[::1] result = touched.view(np.uint8)
-    for k in range(first.shape[0]):
-        require(0 <= first[k] <= last[k] <= n, "spans must consist of tokens")
-        result[k] = linked_before[last[k]] > linked_before[first[k]]
+    mark_touched([owned(part, np.int32, 2, "links") for part in ends], n, first, last,
+                 &result[0] if len(first) else NULL)
     return touched
+
+
+cdef int mark_touched(list ends, Py_ssize_t n, Memory starts, Memory stops, uint8_t* touched) except -1:
+    """Fill ``touched`` [M] for `is_touched`; the items of ``ends`` are of the class `Memory`."""
+    cdef const int64_t* first = <const int64_t*> starts.view.buf
+    cdef const int64_t* last = <const int64_t*> stops.view.buf
+    cdef const int32_t* pair
+    cdef int64_t* linked_before  # number of linked tokens before each token
+    cdef Py_ssize_t f, k, m = starts.view.shape[0]
+    cdef Memory links
+    require(m == stops.view.shape[0], "each span needs a start and an end")
+    linked_before = <int64_t*> PyMem_Calloc(n + 1, sizeof(int64_t))
+    if linked_before == NULL:
+        raise MemoryError("no memory for the links")
+    try:
+        for links in ends:
+            require(links.view.shape[1] == 2, "links must have two columns")
+            for f in range(links.view.shape[0]):
+                pair = <const int32_t*> links.view.buf + 2 * f
+                require(0 <= pair[0] < n and 0 <= pair[1] < n, "links must join tokens")
+                linked_before[pair[0] + 1] = linked_before[pair[1] + 1] = 1
+        for k in range(n):
+            linked_before[k + 1] += linked_before[k]
+        for k in range(m):
+            require(0 <= first[k] <= last[k] <= n, "spans must consist of tokens")
+            touched[k] = linked_before[last[k]] > linked_before[first[k]]
+    finally:
+        PyMem_Free(linked_before)
+    return 0
 
 
 def merge_links(list ends not None):
@@ -312,6 +329,8 @@ def merge_links(list ends not None):
     """
     cdef list parts = [own(part, np.int32, 2, "links") for part in list(ends)]
     cdef Py_ssize_t n_rules = len(parts), n = 0, r
+    if n_rules == 1:
+        return links_of_one_rule(parts[0])
     require(n_rules <= 62 and all(part.shape[1] == 2 for part in parts),
             "links must have two columns, of 62 rules at most")
     cdef bint ascends = True
@@ -351,6 +370,17 @@ def merge_links(list ends not None):
     return pairs[:n], which, combinations
 
 
+cdef links_of_one_rule(part):
+    """Return the result of `merge_links` for the links of one rule."""
+    cdef const int32_t[:, ::1] links = part
+    cdef Py_ssize_t f
+    require(links.shape[1] == 2, "links must have two columns, of 62 rules at most")
+    for f in range(1, links.shape[0]):
+        if links[f, 0] < links[f - 1, 0] or (links[f, 0] == links[f - 1, 0] and links[f, 1] <= links[f - 1, 1]):
+            return None
+    return part.copy(), np.zeros(links.shape[0], np.int32), np.ones(min(links.shape[0], 1), np.int64)
+
+
 cdef distinct(const int64_t[::1] values):
     """Return the distinct values, ascending, and the index of each value, without sorting all of them."""
     cdef dict numbers = {}
@@ -369,7 +399,7 @@ cdef distinct(const int64_t[::1] values):
 
 def has_chains(const double[:, ::1] unary not None, sentence_offsets):
     """Return True if no sentence is empty and no log-potential is NaN or +inf."""
-    cdef const int64_t[::1] borders = own(sentence_offsets, np.int64, 1, "sentence_offsets")
+    cdef const int64_t[::1] borders = owned(sentence_offsets, np.int64, 1, "sentence_offsets")
     cdef const double* value = &unary[0, 0] if unary.shape[0] and unary.shape[1] else NULL
     cdef Py_ssize_t s, i
     cdef bint good = True
@@ -389,21 +419,35 @@ def add_messages(double[:, ::1] total not None, ends, scale,
     ``scale`` None means 1. Rows of ``table`` [K, K] belong to the earlier end. Links are added one by one in order, so
     the results of a document do not depend on other documents.
     """
-    cdef const double[::1] scales = scale
-    cdef const int32_t[:, ::1] links = own(ends, np.int32, 2, "ends")
-    cdef const double[:, ::1] transposed = np.ascontiguousarray(np.swapaxes(table, 0, 1))
-    cdef Py_ssize_t f, n_states = table.shape[0]
+    add_link_messages(total, owned(ends, np.int32, 2, "ends"), scale, table, beliefs)
+
+
+cdef int add_link_messages(double[:, ::1] total, Memory ends, const double[::1] scales, const double[:, ::1] table,
+                           const double[:, ::1] beliefs) except -1:
+    cdef const int32_t* links = <const int32_t*> ends.view.buf
+    cdef Py_ssize_t f, i, j, n_links = ends.view.shape[0], n_states = table.shape[0]
+    cdef double* transposed
     require(table.shape[1] == n_states == total.shape[1] == beliefs.shape[1], "tables and rows must have equal widths")
-    require(total.shape[0] == beliefs.shape[0] and links.shape[1] == 2, "each token needs a belief, each link two ends")
-    require(scales is None or scales.shape[0] == links.shape[0], "each link needs a scale")
-    for f in range(links.shape[0]):
-        require(0 <= links[f, 0] < total.shape[0] and 0 <= links[f, 1] < total.shape[0], "links must join tokens")
-    cdef double[::1] expected = np.empty(n_states)
+    require(total.shape[0] == beliefs.shape[0] and ends.view.shape[1] == 2,
+            "each token needs a belief, each link two ends")
+    require(scales is None or scales.shape[0] == n_links, "each link needs a scale")
+    for f in range(2 * n_links):
+        require(0 <= links[f] < total.shape[0], "links must join tokens")
+    if not n_links or not n_states:
+        return 0
+    transposed = <double*> PyMem_Malloc((n_states + 1) * n_states * sizeof(double))
+    if transposed == NULL:
+        raise MemoryError("no memory for a table")
+    for i in range(n_states):
+        for j in range(n_states):
+            transposed[j * n_states + i] = table[i, j]
     with nogil:
-        for f in range(links.shape[0]):
-            add_message(&total[links[f, 0], 0], &total[links[f, 1], 0], 1.0 if scales is None else scales[f],
-                        &table[0, 0], &transposed[0, 0], &beliefs[links[f, 0], 0], &beliefs[links[f, 1], 0],
-                        &expected[0], n_states)
+        for f in range(n_links):
+            i, j = links[2 * f], links[2 * f + 1]
+            add_message(&total[i, 0], &total[j, 0], 1.0 if scales is None else scales[f], &table[0, 0], transposed,
+                        &beliefs[i, 0], &beliefs[j, 0], transposed + n_states * n_states, n_states)
+    PyMem_Free(transposed)
+    return 0
 
 
 cdef void add_message(double* to_earlier, double* to_later, double weight, const double* table,

@@ -10,15 +10,19 @@ from weakref import getweakrefcount
 import numpy as np
 
 cimport cython
-from cpython.buffer cimport PyBUF_FULL_RO, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
+from cpython.buffer cimport (
+    PyBUF_FULL_RO, PyBUF_WRITABLE, PyBuffer_IsContiguous, PyBuffer_Release, PyObject_GetBuffer,
+)
+from cpython.mem cimport PyMem_Free, PyMem_Malloc
 from cpython.ref cimport Py_REFCNT
 from libc.stdint cimport int64_t
+from libc.string cimport memcpy
 
 
 @cython.no_gc  # so that `gc.get_referents` does not return the array behind it; no cycle contains it
 cdef class Memory:
     def __cinit__(self):
-        self.view.buf = NULL
+        self.view.buf = self.data = NULL
         self.forms = {}
 
     cdef int fill(self, array) except -1:
@@ -27,9 +31,29 @@ cdef class Memory:
         self.array = array
         return 0
 
+    cdef int copy(self, const Py_buffer* source) except -1:
+        """Copy a C-contiguous buffer of at most three axes with one of the formats of `FORMATS`."""
+        cdef Py_ssize_t stride = source.itemsize
+        cdef int k
+        self.data = <char*> PyMem_Malloc(max(source.len, 1))
+        if self.data == NULL:
+            raise MemoryError(f"no memory for a copy of {source.len} bytes")
+        memcpy(self.data, source.buf, source.len)
+        for k in range(source.ndim - 1, -1, -1):
+            self.sizes[k], self.sizes[3 + k] = source.shape[k], stride
+            stride *= source.shape[k]
+        self.view.buf, self.view.len, self.view.itemsize = self.data, source.len, source.itemsize
+        self.view.ndim, self.view.format = source.ndim, lasting(source.format[0])
+        self.view.shape, self.view.strides = self.sizes, self.sizes + 3
+        return 0
+
     def __dealloc__(self):
         if self.array is not None:
             PyBuffer_Release(&self.view)
+        PyMem_Free(self.data)
+
+    def __len__(self):
+        return self.view.shape[0]
 
     cdef object to_array(self):
         """Return a view of the memory, which must be C-contiguous.
@@ -39,7 +63,7 @@ cdef class Memory:
         return np.ndarray(self.array.shape, self.array.dtype, self)
 
     def __getbuffer__(self, Py_buffer* buffer, int flags):
-        if flags & PyBUF_WRITABLE or self.array is None:
+        if flags & PyBUF_WRITABLE or self.view.buf == NULL:
             raise BufferError("this memory is read-only")
         buffer.obj = self
         buffer.buf, buffer.len, buffer.itemsize = self.view.buf, self.view.len, self.view.itemsize
@@ -118,6 +142,76 @@ cdef object own(value, dtype, int n_axes, str name, bint strided=False):
     return memory.to_array()
 
 
+# The type of elements of each format of a buffer.
+cdef dict FORMATS = {
+    ord(np.dtype(each).char): each for each in (np.float64, np.float32, np.int64, np.int32, np.uint64, np.uint8, np.bool_)
+}
+
+
+cdef const char* lasting(char format) noexcept:
+    """Return a format as a string that is never released."""
+    if format == c"d":
+        return "d"
+    if format == c"f":
+        return "f"
+    if format == c"i":
+        return "i"
+    if format == c"l":
+        return "l"
+    if format == c"q":
+        return "q"
+    if format == c"L":
+        return "L"
+    if format == c"Q":
+        return "Q"
+    return "B" if format == c"B" else "?"
+
+
+cdef bint fits(const Py_buffer* view, dtype, int n_axes) except -1:
+    """Return True if a buffer is C-contiguous and has elements of a type of NumPy and as many axes."""
+    if view.ndim != n_axes or view.format == NULL or view.format[0] == 0 or view.format[1] != 0:
+        return False
+    return FORMATS.get(view.format[0]) is dtype and PyBuffer_IsContiguous(view, c"C")
+
+
+cdef bint is_whole(Memory memory, const Py_buffer* view) noexcept:
+    """Return True if a C-contiguous buffer has all elements of a memory, in the same axes."""
+    cdef int k
+    if view.buf != memory.view.buf or view.len != memory.view.len or view.ndim != memory.view.ndim:
+        return False
+    for k in range(view.ndim):
+        if view.shape[k] != memory.view.shape[k]:
+            return False
+    return view.itemsize == memory.view.itemsize
+
+
+cdef Memory owned(value, dtype, int n_axes, str name):
+    """Return the values as a `Memory` for a typed memoryview of at most three axes.
+
+    They are copied unless they are a whole sealed array. It does the same as `own`, but makes no array, which would
+    take most of the time.
+    """
+    cdef Memory memory
+    cdef Py_buffer view
+    if type(value) is Memory:
+        memory = value
+        if fits(&memory.view, dtype, n_axes):
+            return memory
+    elif type(value) is np.ndarray:
+        PyObject_GetBuffer(value, &view, PyBUF_FULL_RO)
+        try:
+            if fits(&view, dtype, n_axes):
+                base = value.base
+                if type(base) is Memory and is_whole(base, &view):
+                    return base
+                memory = Memory.__new__(Memory)
+                memory.copy(&view)
+                return memory
+        finally:
+            PyBuffer_Release(&view)
+    return memory_behind(own(value, dtype, n_axes, name))
+
+
 cdef Memory memory_behind(array):
     """Return a `Memory` with the elements of an array of `own`, or None for None; Python may see the `Memory`."""
     cdef Memory source = memory_of(array), memory
@@ -139,11 +233,12 @@ cdef int require(bint valid, str fault) except -1:
 
 cdef int require_offsets(object offsets, Py_ssize_t end, str name) except -1:
     """Raise ValueError unless int64 ``offsets`` rise from 0 to ``end``."""
-    cdef const int64_t[::1] borders = offsets
-    cdef Py_ssize_t s
-    if not (borders.shape[0] > 0 and borders[0] == 0 and borders[borders.shape[0] - 1] == end):
+    cdef Memory memory = owned(offsets, np.int64, 1, name)
+    cdef const int64_t* borders = <const int64_t*> memory.view.buf
+    cdef Py_ssize_t n = memory.view.shape[0], s
+    if not (n > 0 and borders[0] == 0 and borders[n - 1] == end):
         raise ValueError(f"{name} must run from 0 to {end}")
-    for s in range(1, borders.shape[0]):
+    for s in range(1, n):
         if borders[s - 1] > borders[s]:
             raise ValueError(f"{name} must not decrease")
     return 0

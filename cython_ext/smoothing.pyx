@@ -11,32 +11,34 @@ import numpy as np
 from libc.math cimport INFINITY, exp, fabs
 from libc.stdint cimport int32_t, int64_t
 
-from herdner._ext.memory cimport Memory, memory_of, own, require, require_offsets
+from herdner._ext.memory cimport Memory, owned, require, require_offsets
 
 
-cdef object own_tables(tables, Py_ssize_t n_states):
+cdef Memory own_tables(tables, Py_ssize_t n_states):
     """Return a private copy of tables [T, K, K] for ``n_states`` states, at least one table."""
-    result = own(tables, np.float64, 3, "tables")
-    require(n_states > 0 and len(result) > 0 and result.shape[1] == n_states == result.shape[2],
+    cdef Memory result = owned(tables, np.float64, 3, "tables")
+    require(n_states > 0 and result.view.shape[0] > 0 and result.view.shape[1] == n_states == result.view.shape[2],
             "tables must have a row and a column for each state")
     return result
 
 
-cdef object own_sequences(offsets, Py_ssize_t n):
+cdef Memory own_sequences(offsets, Py_ssize_t n):
     """Return a private copy of the offsets of sequences of n tokens."""
-    result = own(offsets, np.int64, 1, "offsets")
+    cdef Memory result = owned(offsets, np.int64, 1, "offsets")
     require_offsets(result, n, "offsets")
     return result
 
 
-cdef object own_edges(edge_table, Py_ssize_t n, Py_ssize_t n_tables):
+cdef Memory own_edges(edge_table, Py_ssize_t n, Py_ssize_t n_tables):
     """Return a private copy of the table of each token's edge, or None."""
-    cdef const int32_t[::1] edges
+    cdef Memory result
+    cdef const int32_t* edges
     cdef Py_ssize_t t
     if edge_table is None:
         return None
-    result = edges = own(edge_table, np.int32, 1, "edge_table")
-    require(edges.shape[0] == n, "edge_table must have an entry for each token")
+    result = owned(edge_table, np.int32, 1, "edge_table")
+    edges = <const int32_t*> result.view.buf
+    require(result.view.shape[0] == n, "edge_table must have an entry for each token")
     for t in range(n):
         require(0 <= edges[t] < n_tables, "edge_table must consist of tables")
     return result
@@ -64,32 +66,22 @@ cdef object pad(const double[:, :, ::1] tables, double filler):
     return padded
 
 
-cdef dict forms_of(tables):
-    """Return the dictionary in which sealed memory keeps forms of its tables, or a new one for a part of the memory."""
-    cdef Memory memory = memory_of(tables)
-    return {} if memory is None or memory.view.len != tables.nbytes else memory.forms
-
-
-cdef object padded_with_infinity(tables):
-    """Return the tables with rows padded by -inf, as `pad` does, for a private copy of tables.
+cdef object padded_with_infinity(Memory tables):
+    """Return the tables [T, K, K] with rows padded by -inf, as `pad` does.
 
     Tables that many calls share are padded once if they are sealed.
     """
-    cdef dict forms = forms_of(tables)
-    key = "padded", tables.shape
-    padded = forms.get(key)
+    padded = tables.forms.get("padded")
     if padded is None:
-        padded = forms[key] = pad(tables, -INFINITY)
+        padded = tables.forms["padded"] = pad(tables, -INFINITY)
     return padded
 
 
-cdef ScaledTables scaled_tables(tables):
-    """Return the `ScaledTables` of a private copy of tables, which are computed once if the tables are sealed."""
-    cdef dict forms = forms_of(tables)
-    key = "scaled", tables.shape
-    scaled = forms.get(key)
+cdef ScaledTables scaled_tables(Memory tables):
+    """Return the `ScaledTables` of tables [T, K, K], which are computed once if the tables are sealed."""
+    scaled = tables.forms.get("scaled")
     if scaled is None:
-        scaled = forms[key] = ScaledTables(tables)
+        scaled = tables.forms["scaled"] = ScaledTables(tables)
     return scaled
 
 
@@ -258,13 +250,13 @@ cdef class ScaledTables:
 
 cdef class Workspace:
     def __cinit__(self, tables, int64_t n):
-        cdef object copy = own(tables, np.float64, 3, "tables")
-        cdef const double[:, :, ::1] own_copy = copy
+        cdef Memory own_copy = owned(tables, np.float64, 3, "tables")
         cdef double[:, :, ::1] rows
         require(0 < n < 1 << 48, "sequences must have tokens")
         cdef double[:, ::1] norms = np.empty((3, n))
-        self.scaled = scaled_tables(copy)
-        self.c.scaled, self.c.scalable, self.c.tables = self.scaled.c, self.scaled.scalable, &own_copy[0, 0, 0]
+        self.scaled = scaled_tables(own_copy)
+        self.c.scaled, self.c.scalable = self.scaled.c, self.scaled.scalable
+        self.c.tables = <const double*> own_copy.view.buf
         rows = np.empty((4, n, self.c.scaled.stride))
         self.work = np.empty(self.c.scaled.n_states * self.c.scaled.stride)
         self.references = (own_copy, rows, norms)

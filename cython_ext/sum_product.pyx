@@ -25,7 +25,7 @@ from herdner._ext.smoothing cimport (
     joined, log_sum_exp, longest, node_marginals, own_edges, own_sequences, own_tables, scaled_passes, scaled_tables,
     smooth, soft_max, total_log,
 )
-from herdner._ext.memory cimport own, require
+from herdner._ext.memory cimport owned, require
 from prefetch cimport prefetch
 from rows cimport BUDGET
 
@@ -80,13 +80,13 @@ cdef class SumProduct:
         cdef int64_t slot, n, n_slots, n_fresh, n_chains
         cdef int k, n_states
         form = chains.form
-        self.unary = own(form.unary, np.float64, 2, "unary")
+        self.unary = owned(form.unary, np.float64, 2, "unary")
         n, n_states = self.unary.shape[0], <int> self.unary.shape[1]
         self.offsets, tables = own_sequences(form.offsets, n), own_tables(form.tables, n_states)
         self.edge_table = own_edges(form.edge_table, n, len(tables))
         link_tables = self.link_tables = own_tables(chains.tables, n_states)
-        scopes = own(chains.scopes, np.int32, 2, "scopes")
-        table_of_edge = own(np.ascontiguousarray(chains.table_of_edge), np.int32, 1, "table_of_edge")
+        scopes = owned(chains.scopes, np.int32, 2, "scopes")
+        table_of_edge = owned(np.ascontiguousarray(chains.table_of_edge), np.int32, 1, "table_of_edge")
         check_links(self.offsets, scopes, table_of_edge, self.link_tables.shape[0])
         n_chains = self.offsets.shape[0] - 1
         self.space = Workspace(tables, longest(self.offsets))
@@ -490,7 +490,7 @@ cdef class SumProduct:
 
     def log_potential(self, state):
         """Return the log-potential of a joint state int32[V], without constants."""
-        return self.sum_potentials(own(state, np.int32, 1, "state"))
+        return self.sum_potentials(owned(state, np.int32, 1, "state"))
 
     cdef double sum_potentials(self, const int32_t[::1] state) except? -1:
         cdef const double *tables = self.space.c.tables

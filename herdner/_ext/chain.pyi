@@ -1,3 +1,5 @@
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -32,3 +34,17 @@ def span_log_probability(
     span_ends: NDArray[np.int64],
     out: NDArray[np.float64],
 ) -> int: ...
+def linked_span_log_probability(
+    unary: NDArray[np.float64],
+    total: NDArray[np.float64],
+    tables: NDArray[np.float64],
+    offsets: NDArray[np.int64],
+    states: NDArray[np.int32],
+    span_starts: NDArray[np.int64],
+    span_ends: NDArray[np.int64],
+    links: Sequence[NDArray[np.int32]],
+    link_tables: list[NDArray[np.float64]],
+    beliefs: NDArray[np.float64],
+    start: NDArray[np.float64] | None,
+    end: NDArray[np.float64] | None,
+) -> tuple[int, NDArray[np.bool_], NDArray[np.float64]]: ...

@@ -10,16 +10,20 @@ cdef class Memory:
 
     Python can read it through the buffer protocol, which gives no other access; so arrays over it are *sealed*.
     """
-    cdef object array
+    cdef object array         # the array whose memory was taken, or None
+    cdef char* data           # a copy of elements if there is no array
+    cdef Py_ssize_t sizes[6]  # lengths and strides of the axes of the copy
     cdef Py_buffer view
     cdef dict forms  # values that compiled code computed from the memory, by their names
 
     cdef int fill(self, array) except -1
+    cdef int copy(self, const Py_buffer* source) except -1
     cdef object to_array(self)
 
 
 cdef Memory memory_of(array)
 cdef object own(value, dtype, int n_axes, str name, bint strided=*)
+cdef Memory owned(value, dtype, int n_axes, str name)
 cdef Memory memory_behind(array)
 cdef int require(bint valid, str fault) except -1
 cdef int require_offsets(object offsets, Py_ssize_t end, str name) except -1

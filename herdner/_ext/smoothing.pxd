@@ -6,6 +6,8 @@ cimport cython
 from libc.math cimport INFINITY, exp, fabs, log
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
+from herdner._ext.memory cimport Memory
+
 from sums cimport CompensatedSum, add
 
 
@@ -192,13 +194,13 @@ cdef inline chain_tables padded_tables(double[:, :, :, ::1] padded) noexcept nog
 
 cdef class ScaledTables
 
-cdef object own_tables(tables, Py_ssize_t n_states)
-cdef object own_sequences(offsets, Py_ssize_t n)
-cdef object own_edges(edge_table, Py_ssize_t n, Py_ssize_t n_tables)
+cdef Memory own_tables(tables, Py_ssize_t n_states)
+cdef Memory own_sequences(offsets, Py_ssize_t n)
+cdef Memory own_edges(edge_table, Py_ssize_t n, Py_ssize_t n_tables)
 cdef object in_lines(tuple shape)
 cdef object pad(const double[:, :, ::1] tables, double filler)
-cdef object padded_with_infinity(tables)
-cdef ScaledTables scaled_tables(tables)
+cdef object padded_with_infinity(Memory tables)
+cdef ScaledTables scaled_tables(Memory tables)
 cdef int smooth(Smoothed *c, const double *unary, int64_t n, const int32_t *edge_table, bint backward) noexcept nogil
 cdef int scaled_passes(Smoothed *c, int64_t n, const int32_t *edge_table, int64_t first, int64_t last,
                        bint backward) noexcept nogil

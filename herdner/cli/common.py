@@ -10,7 +10,7 @@ import os
 import sys
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout, suppress
-from typing import IO, TYPE_CHECKING, Any, ParamSpec, TextIO, TypeVar
+from typing import IO, TYPE_CHECKING, Any, ParamSpec, TextIO, TypeVar, cast
 
 import typer
 
@@ -241,8 +241,9 @@ def parse_inference(
         links = parse_option(options.pop("links"), bool, f"{option} links") if "links" in options else None
     parsed = None
     if backend is not None or options:
-        if hint := next((hint for key in options if (hint := suggestion(key, ["links"]))), ""):
-            raise UsageError(f"{option}: {hint}Write links=false")
+        for key, value in options.items():
+            if hint := suggestion(key, ["links"]):
+                raise UsageError(f"{option} {key}={value}: {hint}Write links=false")
         parsed = parse_backend(DEFAULT_BACKEND if backend is None else backend, options)
     return tagger.inference(
         backend=parsed, links=links, names=names, min_confidence=min_confidence, name_bias=name_bias,
@@ -298,7 +299,7 @@ def open_output(output: str | None) -> Generator[IO[Any]]:
             return
         with redirect_stdout(TerminalOutput(sys.stdout)) as terminal:
             try:
-                yield terminal
+                yield cast("IO[Any]", terminal)
             finally:
                 with suppress(OSError):  # the terminal was closed
                     terminal.end_line()

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 import typer
 
 from herdner.base.extras import check_extra
+from herdner.base.options import suggestion
 from herdner.base.progress import show_progress
 from herdner.base.representation import counted
 from herdner.cli import options as opt
@@ -174,7 +175,9 @@ def choose_format(format: str | None, output: str | None, default: str = "text")
         check_extension(output, {each for name in WRITABLE for each in FORMATS[name].extensions})
     format = default if format is None else format
     if format not in WRITABLE:
-        raise UsageError(f"--format {format!r}: unknown format; expected one of {', '.join(WRITABLE)}")
+        raise UsageError(
+            f"--format {format!r}: unknown format; {suggestion(format, WRITABLE)}expected one of {', '.join(WRITABLE)}"
+        )
     if FORMATS[format].is_binary and output in (None, "-") and sys.stdout.isatty():
         raise UsageError(f"--format {format} is binary and cannot be printed on a terminal; add --output FILE")
     check_writable(output)

@@ -11,7 +11,7 @@ from pathlib import Path
 import typer
 
 from herdner.base.extras import MissingExtra, check_extra
-from herdner.base.options import parse_pair
+from herdner.base.options import parse_pair, suggestion
 
 try:
     from typer import TyperException as ParserError
@@ -174,7 +174,9 @@ def check_format(format: str | None) -> None:
     from herdner.corpora.formats import READABLE
 
     if format is not None and format not in READABLE:
-        raise UsageError(f"--input {format!r}: unknown format; expected one of {', '.join(READABLE)}")
+        raise UsageError(
+            f"--input {format!r}: unknown format; {suggestion(format, READABLE)}expected one of {', '.join(READABLE)}"
+        )
 
 
 def check_figure(path: Path | None, option: str) -> None:

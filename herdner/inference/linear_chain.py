@@ -14,10 +14,11 @@ sequence whose every labelling is forbidden raises `ImpossibleChain`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from herdner._ext import chain as loops
 from herdner.base.arrays import Floats, Int32s, Int64s
@@ -253,6 +254,52 @@ def score_spans(
     ) != _NO_FAULT:
         raise _error(fault, offsets)
     return result
+
+
+def score_linked_spans(
+    unary: Floats, total: Floats, tables: Floats, offsets: Int64s, states: Int32s, starts: Int64s, ends: Int64s,
+    links: Sequence[Int32s], link_tables: Sequence[Floats], beliefs: Floats, borders: tuple[Floats, Floats] | None,
+) -> tuple[NDArray[np.bool_], Floats]:  # fmt: skip
+    """Return the results of `score_spans` with and without the expected log-potentials of links.
+
+    Args:
+        unary: float64[N, K], log-potentials of states.
+        total: float64[N, K], log-potentials without ``borders``, to which those of the links are added in place. It may
+            be ``unary``.
+        tables: float64[1, K, K], log-potentials of consecutive states.
+        offsets: int64[S + 1], borders of the sequences.
+        states: int32[N], the states whose probability is computed.
+        starts: int64[M], the first token of each span, ascending.
+        ends: int64[M], the token after the last one of each span, in the same sequence.
+        links: For each link table int32[F, 2], the linked tokens.
+        link_tables: float64[K, K], the link tables.
+        beliefs: float64[N, K], probabilities of the states, under which the expectation of each link is taken.
+        borders: Log-potentials of the first and the last state of each sequence, which are added to ``total`` after
+            those of the links, or None.
+
+    Returns:
+        bool[M], whether a link joins a token of the span; and float64[2, M], the results with and without links. Spans
+        that are not linked have the result with links twice.
+
+    Raises:
+        ImpossibleChain: Every labelling of a sequence with a span is forbidden.
+    """
+    fault, linked, results = loops.linked_span_log_probability(
+        unary,
+        total,
+        tables,
+        offsets,
+        states,
+        starts,
+        ends,
+        links,
+        list(link_tables),
+        beliefs,
+        *(borders or (None, None)),
+    )
+    if fault != _NO_FAULT:
+        raise _error(fault, offsets)
+    return linked, results
 
 
 def _convert_chain(unary: ArrayLike, transition: ArrayLike, offsets: ArrayLike, edge_table: ArrayLike | None):

@@ -12,13 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from herdner._ext.features import Extractor
-from herdner._ext.links import is_touched
 from herdner._ext.spellings import TokenSpellings, spell_tokens
 from herdner.base.arrays import Floats, Int64s
 from herdner.crf.link_rules import HasTokens, find_links_of_all
 from herdner.crf.model import Links, SkipChainModel
 from herdner.inference import Backend, UnsupportedGraph, make_backend
-from herdner.inference.linear_chain import score_spans
+from herdner.inference.linear_chain import score_linked_spans, score_spans
 from herdner.ner.calibration import Calibration, CalibrationInputs
 from herdner.ner.inference import DEFAULT_BACKEND
 from herdner.ner.known_names.evidence import Evidence
@@ -110,12 +109,17 @@ def span_confidences(
     if not len(starts):
         return np.empty(0)
     if any(map(len, links)):
-        beliefs = np.eye(unary.shape[1])[decoded.states] if decoded.marginals is None else decoded.marginals
+        beliefs = _beliefs(decoded, unary.shape[1])
         total = crf.with_expected_links(unary, links, beliefs, overwrite_unary)
         unary = crf.with_borders(total, sentence_offsets, overwrite_unary=True)
     else:
         unary = crf.with_borders(unary, sentence_offsets)
     return np.exp(score_spans(unary, crf.transitions, sentence_offsets, None, decoded.states, starts, ends))
+
+
+def _beliefs(decoded: DecodedTags, n_tags: int) -> Floats:
+    """Return the marginals of decoded tags. Without marginals, the decoded tags have probability 1."""
+    return np.eye(n_tags)[decoded.states] if decoded.marginals is None else decoded.marginals
 
 
 def span_beliefs(
@@ -141,15 +145,18 @@ def span_beliefs(
         overwrite_unary: Allow ``unary`` to be overwritten.
     """
     first, stops, labels = chunks
-    linked, chain = np.zeros(len(first), np.bool_), None
     if any(map(len, links)):
-        linked = is_touched(list(links), len(unary), first, stops)
-        chain = span_confidences(crf, unary, sentence_offsets, (), decoded, first[linked], stops[linked])
-    with_links = span_confidences(crf, unary, sentence_offsets, links, decoded, first, stops, overwrite_unary)
-    without_links = with_links
-    if chain is not None:
-        without_links = with_links.copy()
-        without_links[linked] = chain
+        total = unary if overwrite_unary else unary.copy()
+        linked, scores = score_linked_spans(
+            crf.with_borders(unary, sentence_offsets), total, crf.transitions, sentence_offsets, decoded.states, first,
+            stops, links, [each.table for each in crf.link_tables], _beliefs(decoded, unary.shape[1]),
+            (crf.start, crf.end) if crf.has_borders else None,
+        )  # fmt: skip
+        with_links, without_links = np.exp(scores)
+    else:
+        linked = np.zeros(len(first), np.bool_)
+        with_links = span_confidences(crf, unary, sentence_offsets, (), decoded, first, stops)
+        without_links = with_links
     if len(starts) <= 2:  # one document
         document = np.zeros(len(first), np.int64)
     else:

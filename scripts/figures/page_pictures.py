@@ -9,6 +9,7 @@ For each of these names, the script writes NAME-light.svg and NAME-dark.svg:
 * ``learning``: objective and F1 of each iteration in which links are learned;
 * ``explain``: links between the mentions of a name in ``corpora/article.txt``;
 * ``speed``: ratios of the table in docs/pages/speed.md, which `bench_all.py` measures;
+* ``compared``: F1 and speed of ``en`` and of spaCy's small pipeline, from the table of the README;
 * ``calibration``: precision against confidence on ``--corpus``.
 
 The name ``denoise`` stands for denoise.png, three pictures side by side with transparent gaps.
@@ -167,6 +168,25 @@ def speed(axes: Axes) -> None:
     axes.tick_params(axis="y", labelsize=8, length=0)
 
 
+def compared(axes: Axes) -> None:
+    """Draw the F1 of ``en`` and of spaCy's small pipeline against their speed, from the table of the README."""
+    readme = (REPOSITORY / "README.md").read_text(encoding="utf-8")
+    rows = [[cell.strip(" *`") for cell in line.split("|")[1:-1]] for line in readme.splitlines() if line[:1] == "|"]
+    header, (ours, theirs) = rows[0], (next(row for row in rows if name in row[0]) for name in ("herdner", "spaCy"))
+    at = header.index("tokens per second")
+    right, left = (float(row[at].replace(",", "")) for row in (ours, theirs))
+    for corpus, high, low in zip(header[1:4], map(float, ours[1:4]), map(float, theirs[1:4]), strict=True):
+        axes.plot([left, right], [low, high], color="grey", linestyle=":", linewidth=1, zorder=1)
+        axes.scatter([left], [low], color=COLOURS[1], zorder=2)
+        axes.scatter([right], [high], color=COLOURS[0], zorder=2)
+        name = corpus.removeprefix("F1, ").removesuffix(" without MISC")
+        axes.annotate(f"{name} {high:.1f}", (right, high), (8, -3), textcoords="offset points")
+        axes.annotate(f"{low:.1f}", (left, low), (-8, -3), textcoords="offset points", ha="right")
+    for row, place, colour in ((ours, right, COLOURS[0]), (theirs, left, COLOURS[1])):
+        axes.annotate(row[0].replace("`", ""), (place, 97), ha="center", color=colour)
+    axes.set(xscale="log", xlabel="tokens per second on one core", ylabel="F1", xlim=(1e3, 1e7), ylim=(55, 100))
+
+
 def calibration(corpus: str) -> Draw:
     """Return a function that draws precision against confidence on a corpus, without and with calibration."""
     tagger = herdner.load("en")
@@ -215,6 +235,7 @@ PLOTS: dict[str, tuple[Callable[[], Draw], tuple[float, float]]] = {
     "learning": (learning, (6.0, 3.0)),
     "explain": (lambda: explain, (6.4, 2.4)),
     "speed": (lambda: speed, (7.6, 3.2)),
+    "compared": (lambda: compared, (6.4, 2.8)),
 }
 
 

@@ -290,7 +290,7 @@ def test_foreign_files_are_refused(tmp_path):
     ],
 )  # fmt: skip
 def test_the_language_of_a_missing_model_suggests_a_shipped_one(name, similar):
-    with pytest.raises(ModelError, match=rf"^there is no model {name!r}: did you mean {similar}\? give a file, or"):
+    with pytest.raises(ModelError, match=rf"^there is no model {name!r}: did you mean {similar}\? Give a file, or"):
         load(name)
 
 

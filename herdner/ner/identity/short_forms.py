@@ -13,9 +13,8 @@ in lower case that follows the short form ("Biscayne clients" after "Biscayne Ca
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from itertools import compress
 from typing import NamedTuple
 
 from herdner.crf.link_rules import BUSINESS_WORDS, DESIGNATORS
@@ -124,14 +123,12 @@ def _missed_surnames(document: Document, full: Mapping[str, Mapping[str, FullNam
     if not surnames:
         return []
     tokens = document.tokens
-    places = set(compress(range(len(tokens)), map(surnames.__contains__, tokens)))
-    for span in document.spans or ():
-        places.difference_update(range(span.start, span.end))
+    places = _outside([i for i, token in enumerate(tokens) if token in surnames], document.spans or ())
     if not places:
         return []
     starts, words = set(document.sentence_offsets.tolist()), set(tokens)
     found: list[tuple[Span, Entity]] = []
-    for i in sorted(places):
+    for i in places:
         token, name = tokens[i], surnames[tokens[i]]
         start, end = int(document.token_starts[i]), int(document.token_ends[i])
         has_neighbour = tokens[i - 1][0].isupper() or (i + 1 < len(tokens) and tokens[i + 1][0].isupper())
@@ -164,6 +161,18 @@ def _shorten(document: Document, i: int, full: Mapping[str, Mapping[str, FullNam
     end = int(document.token_ends[span.start])
     text = document.text[entity.start : end]
     return replace(entity, end=end, text=text, confidence=SHARE_RIGHT * sure)
+
+
+def _outside(tokens: Iterable[int], spans: Sequence[Span]) -> list[int]:
+    """Return the tokens, in ascending order, that are not in one of the spans, which are in the order of the text."""
+    outside: list[int] = []
+    k = 0
+    for token in tokens:
+        while k < len(spans) and spans[k].end <= token:
+            k += 1
+        if k == len(spans) or token < spans[k].start:
+            outside.append(token)
+    return outside
 
 
 def _relabel(document: Document, i: int, full: Mapping[str, Mapping[str, FullName]]) -> Entity | None:
