@@ -366,17 +366,18 @@ def linked_span_log_probability(const double[:, ::1] unary not None, double[:, :
                                 const double[:, ::1] beliefs not None, const double[::1] start, const double[::1] end):
     """Compute `span_log_probability` of spans in linked chains.
 
-    ``links`` holds int32[F, 2] for each of ``link_tables`` [K, K]. ``total`` [N, K] receives the expected
-    log-potentials of links under ``beliefs`` [N, K] and then, unless None, ``start`` and ``end`` (`add_borders`). It may
-    be ``unary``, which is read before.
+    ``links`` holds int32[F, 2] for each of ``link_tables`` [K, K]. The expected log-potentials of links under
+    ``beliefs`` [N, K] are added to ``total`` [N, K], and then ``start`` and ``end`` (`add_borders`), unless they are
+    None. ``total`` may be ``unary``, which is read before.
 
-    Returns (fault, linked bool[M], results float64[2, M]): whether a link joins a token of the span, and the results for
-    ``total`` and for ``unary``. For spans that are not linked both are those for ``total``.
+    Returns (fault, linked bool[M], results float64[2, M]): whether a link joins a token of the span, and the results
+    for ``total`` and for ``unary``. For spans that are not linked, both are the results for ``total``.
     """
     cdef Memory own_table = own_tables(tables, unary.shape[1]), sequences = own_sequences(offsets, unary.shape[0])
     cdef Memory own_states = owned(states, np.int32, 1, "states")
-    cdef Memory first = owned(span_starts, np.int64, 1, "span_starts"), last = owned(span_ends, np.int64, 1, "span_ends")
-    cdef list ends = [owned(part, np.int32, 2, "links") for part in list(links)]
+    cdef Memory first = owned(span_starts, np.int64, 1, "span_starts")
+    cdef Memory last = owned(span_ends, np.int64, 1, "span_ends")
+    cdef list ends = [owned(part, np.int32, 2, "links") for part in list(links)], matrices = list(link_tables)
     cdef const int64_t[::1] borders = sequences, starts = first, stops = last
     cdef Py_ssize_t m = starts.shape[0], k, n_linked = 0
     cdef int64_t fault
@@ -387,7 +388,7 @@ def linked_span_log_probability(const double[:, ::1] unary not None, double[:, :
     cdef double[::1] chain_results
     check_spans(borders, own_states, unary.shape[1], starts, stops)
     require(total.shape[0] == unary.shape[0] and total.shape[1] == unary.shape[1], "total must have the shape of unary")
-    require(len(ends) == len(link_tables), "each table needs links")
+    require(len(ends) == len(matrices), "each table needs links")
     if not m:
         return -1, linked, results
     mark_touched(ends, unary.shape[0], first, last, &is_linked[0])
@@ -404,7 +405,7 @@ def linked_span_log_probability(const double[:, ::1] unary not None, double[:, :
                            Spans(own_states, chosen[0], chosen[1], chain_results), None)
         if fault != -1:
             return fault, linked, results
-    for part, table in zip(ends, link_tables):
+    for part, table in zip(ends, matrices):
         add_link_messages(total, part, None, table, beliefs)
     if start is not None:
         add_borders(total, sequences, start, end)

@@ -29,7 +29,9 @@ cdef class Context:
         cdef Py_ssize_t n = types.shape[0]
         offsets = owned(offsets, np.int64, 1, "sentence_offsets")
         check_offsets(offsets, n)
-        self.documents = sentences_of(offsets, None if documents is None else owned(documents, np.int64, 1, "documents"))
+        if documents is not None:
+            documents = owned(documents, np.int64, 1, "documents")
+        self.documents = sentences_of(offsets, documents)
         words = np.empty(max(n, 1), np.uintp)
         links = np.empty((4, max(n, 1)), np.int32)
         position = np.empty((max(longest(offsets), 1), n_position), np.uint64)

@@ -144,7 +144,8 @@ cdef object own(value, dtype, int n_axes, str name, bint strided=False):
 
 # The type of elements of each format of a buffer.
 cdef dict FORMATS = {
-    ord(np.dtype(each).char): each for each in (np.float64, np.float32, np.int64, np.int32, np.uint64, np.uint8, np.bool_)
+    ord(np.dtype(each).char): each
+    for each in (np.float64, np.float32, np.int64, np.int32, np.uint64, np.uint8, np.bool_)
 }
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 import typing
-from collections.abc import Callable, Iterable, Mapping
-from difflib import get_close_matches
+from collections.abc import Callable, Mapping
 from numbers import Real
 from types import NoneType
 from typing import Any, Literal, TypeVar
@@ -23,17 +22,6 @@ def parse_pair(text: str) -> tuple[str, str] | None:
     """Split a text ``key=value`` into key and value; return None if the text has another form."""
     key, equals, value = text.partition("=")
     return (key.strip(), value.strip()) if equals and key.strip().isidentifier() else None
-
-
-def suggestion(word: str, known: Iterable[str]) -> str:
-    """Return the question whether a similar known word was meant, with a space at its end; empty if none is similar.
-
-    Args:
-        word: Unknown word.
-        known: Known words.
-    """
-    similar = get_close_matches(word.lower(), list(known), 1)
-    return f"did you mean {similar[0]!r}? " if similar else ""
 
 
 def parse_call(text: str, functions: Mapping[str, Callable[..., T]], name: str, syntax: str) -> T:

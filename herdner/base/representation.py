@@ -1,4 +1,4 @@
-"""Short representations of dataclasses that contain arrays, and of numbers of things."""
+"""Short representations of dataclasses that contain arrays."""
 
 from __future__ import annotations
 
@@ -23,17 +23,6 @@ def short_repr(self: object) -> str:
     pairs = [(each.name, getattr(value, each.name, None)) for each in fields(value) if each.repr]
     listed = ", ".join(f"{name}={_short(content)}" for name, content in pairs if content is not None)
     return f"{type(self).__name__}({listed})"
-
-
-def counted(number: int, noun: str, plural: str = "") -> str:
-    """Return a number of things as text: "1 document", "1,234 documents".
-
-    Args:
-        number: The number.
-        noun: The thing, in the singular.
-        plural: Its plural; empty if it is formed by "s".
-    """
-    return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"
 
 
 def _short(content: Any) -> str:

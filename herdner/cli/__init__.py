@@ -101,6 +101,10 @@ def run(arguments: Sequence[str] | None = None) -> int:
         code = 2
     except typer.Exit as exit:
         code = exit.exit_code
+    except SystemExit as exit:
+        if not isinstance(exit.__context__, BrokenPipeError):
+            raise
+        discard_stdout()  # Typer exits with code 1 if nobody reads its help
     except (KeyboardInterrupt, typer.Abort):
         print_message("interrupted")
         code = 130

@@ -17,7 +17,8 @@ import typer
 from herdner.base.extras import MissingExtra
 from herdner.base.interrupts import raise_on_interrupt, restore_interrupt
 from herdner.base.memory import NotEnoughMemory
-from herdner.base.options import parse_option, suggestion
+from herdner.base.messages import suggestion
+from herdner.base.options import parse_option
 from herdner.base.progress import show_progress
 from herdner.cli.usage import UsageError, parse_options, usage_errors
 

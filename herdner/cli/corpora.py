@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from herdner.base.messages import counted
 from herdner.base.progress import show_progress
-from herdner.base.representation import counted
 from herdner.cli import options as opt
 from herdner.cli.command import command
 from herdner.cli.common import make_console, print_note, show_activity

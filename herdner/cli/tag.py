@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 import typer
 
 from herdner.base.extras import check_extra
-from herdner.base.options import suggestion
+from herdner.base.messages import counted, suggestion
 from herdner.base.progress import show_progress
-from herdner.base.representation import counted
 from herdner.cli import options as opt
 from herdner.cli.command import command
 from herdner.cli.common import (

@@ -11,7 +11,8 @@ from pathlib import Path
 import typer
 
 from herdner.base.extras import MissingExtra, check_extra
-from herdner.base.options import parse_pair, suggestion
+from herdner.base.messages import suggestion
+from herdner.base.options import parse_pair
 
 try:
     from typer import TyperException as ParserError

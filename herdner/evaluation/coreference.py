@@ -21,7 +21,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from herdner.base.extras import check_extra
-from herdner.base.representation import counted
+from herdner.base.messages import counted
 from herdner.evaluation.tabular import Tabular
 from herdner.text.document import Document
 

@@ -9,7 +9,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from herdner.base.representation import counted
+from herdner.base.messages import counted
 from herdner.evaluation.tabular import Tabular
 from herdner.text.document import Document
 from herdner.text.tags import Scheme, Span, detect_scheme, spans_from_tags

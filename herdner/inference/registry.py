@@ -11,7 +11,8 @@ from functools import cache
 from types import MappingProxyType
 
 from herdner.base.checks import check_text
-from herdner.base.options import describe_type, parse_option, suggestion
+from herdner.base.messages import suggestion
+from herdner.base.options import describe_type, parse_option
 from herdner.inference.backend import Backend
 
 # A new backend needs one module and one line here. The module is imported on first use. The object is a class or a

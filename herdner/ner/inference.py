@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields
 from math import isfinite
 from typing import Any, Literal, get_args
 
-from herdner.base.options import suggestion
+from herdner.base.messages import suggestion
 from herdner.inference import Backend
 from herdner.inference.registry import UnknownOption, resolve_backend
 from herdner.ner.known_names import CollectionNames, Names

@@ -17,7 +17,7 @@ from commands import Call, one_line
 from data import ELSEWHERE
 
 from herdner import Tagger
-from herdner.base.representation import counted
+from herdner.base.messages import counted
 
 TEXT = "Ada Lovelace met Charles Babbage in Kenya. Lovelace left Kenya. "
 

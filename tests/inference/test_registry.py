@@ -31,7 +31,11 @@ def test_options_may_be_text():
     ("name", "options", "message"),
     [
         ("viterby", {}, "there is no backend 'viterby'; did you mean 'viterbi'. Backends: .*exact.*viterbi"),
-        ("viterbi", {"marginal": True}, "backend viterbi has no option 'marginal'; it has marginals"),
+        (
+            "viterbi",
+            {"marginal": True},
+            "backend viterbi has no option 'marginal'; it has marginals; did you mean 'marginals'.",
+        ),
         ("viterbi", {"marginals": "yes"}, "backend viterbi: marginals must be true or false, not 'yes'"),
         ("viterbi", {"marginals": 1}, "marginals must be true or false, not 1"),
         ("exact", {"n_best": "many"}, "n_best must be a whole number, not 'many'"),

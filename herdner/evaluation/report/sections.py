@@ -7,7 +7,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
-from herdner.base.representation import counted
+from herdner.base.messages import counted
 from herdner.evaluation.consistency import InconsistentNames, RepeatedNameCounts
 from herdner.evaluation.errors import Confusion, ErrorExample, FrequentError
 from herdner.evaluation.report.values import Report, SystemChange, SystemResult

@@ -9,7 +9,7 @@ from dataclasses import replace
 from itertools import chain
 from typing import IO, Any
 
-from herdner.base.representation import counted
+from herdner.base.messages import counted
 from herdner.text.document import Document, Failure
 from herdner.text.io.jsonl import record_document
 from herdner.text.io.parse_warnings import ParseWarnings

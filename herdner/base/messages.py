@@ -1,0 +1,28 @@
+"""Parts of messages for users."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+
+def counted(number: int, noun: str, plural: str = "") -> str:
+    """Return a number of things as text: "1 document", "1,234 documents".
+
+    Args:
+        number: The number.
+        noun: The thing, in the singular.
+        plural: Its plural; empty if it is formed by "s".
+    """
+    return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"
+
+
+def suggestion(word: str, known: Iterable[str]) -> str:
+    """Return the question whether a similar known word was meant, with a space at its end; empty if none is similar.
+
+    Args:
+        word: Unknown word.
+        known: Known words.
+    """
+    similar = get_close_matches(word.lower(), list(known), 1)
+    return f"did you mean {similar[0]!r}? " if similar else ""
