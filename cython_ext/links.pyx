@@ -277,22 +277,11 @@ def documents_with_words(TokenSpellings said not None, words, documents):
     return np.flatnonzero(has).tolist()
 
 
-@cython.boundscheck(True)
-def is_touched(list ends not None, Py_ssize_t n, starts, stops):
-    """Return, for each of M spans of n tokens, whether a link joins one of its tokens: bool[M].
-
-    ``ends`` holds arrays of links int32[F, 2]; ``starts`` and ``stops`` int64[M] are the borders of the spans.
-    """
-    cdef Memory first = owned(starts, np.int64, 1, "starts"), last = owned(stops, np.int64, 1, "stops")
-    touched = np.empty(len(first), np.bool_)
-    cdef uint8_t[::1] result = touched.view(np.uint8)
-    mark_touched([owned(part, np.int32, 2, "links") for part in ends], n, first, last,
-                 &result[0] if len(first) else NULL)
-    return touched
-
-
 cdef int mark_touched(list ends, Py_ssize_t n, Memory starts, Memory stops, uint8_t* touched) except -1:
-    """Fill ``touched`` [M] for `is_touched`; the items of ``ends`` are of the class `Memory`."""
+    """Fill ``touched`` [M]: whether a link joins one of the tokens of each span.
+
+    ``ends`` holds links int32[F, 2] of n tokens; ``starts`` and ``stops`` int64[M] are the borders of the spans.
+    """
     cdef const int64_t* first = <const int64_t*> starts.view.buf
     cdef const int64_t* last = <const int64_t*> stops.view.buf
     cdef const int32_t* pair

@@ -27,9 +27,6 @@ def company_runs(
     designators: frozenset[str],
     last_words: frozenset[str],
 ) -> list[tuple[int, int, bool, bool]]: ...
-def is_touched(
-    ends: list[NDArray[np.int32]], n: int, starts: NDArray[np.int64], stops: NDArray[np.int64]
-) -> NDArray[np.bool_]: ...
 def has_chains(unary: NDArray[np.float64], sentence_offsets: NDArray[np.int64]) -> bool: ...
 def merge_links(
     ends: list[NDArray[np.int32]],
