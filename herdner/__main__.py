@@ -6,7 +6,7 @@ from herdner.base.interrupts import exit_on_interrupt
 
 
 def main() -> None:
-    """Import the command line and run it. Ctrl-C ends the process with one line even during the imports."""
+    """Import and run the command line. Even during the imports, Ctrl-C prints one line and ends the process."""
     exit_on_interrupt()
     from herdner.cli import main as run
 

@@ -34,7 +34,7 @@ class NpzError(ValueError):
 
 
 def write_npz(where: Where, arrays: Mapping[str, NDArray[Any]], texts: Mapping[str, bytes]) -> None:
-    """Write arrays and texts as members of a compressed .npz archive.
+    """Write arrays, and other members as bytes, into a compressed .npz archive.
 
     Args:
         where: A path, which is replaced atomically, or a binary stream.

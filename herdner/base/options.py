@@ -19,13 +19,13 @@ _DESCRIPTIONS: Mapping[object, str] = {
 
 
 def parse_pair(text: str) -> tuple[str, str] | None:
-    """Split a text ``key=value`` into key and value; return None if the text has another form."""
+    """Split a string ``key=value`` into key and value; return None if the string has another form."""
     key, equals, value = text.partition("=")
     return (key.strip(), value.strip()) if equals and key.strip().isidentifier() else None
 
 
 def parse_call(text: str, functions: Mapping[str, Callable[..., T]], name: str, syntax: str) -> T:
-    """Call the function that a text such as ``linear(0.1, 1)`` names, with the arguments in the text.
+    """Call the function that a string such as ``linear(0.1, 1)`` names, with the arguments in this string.
 
     Args:
         text: Name of the function, and its arguments in parentheses: numbers, or text without commas.

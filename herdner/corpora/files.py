@@ -56,7 +56,7 @@ def _checksum_of(path: Path) -> tuple[int, str]:
 
 
 def verify(corpus: Corpus, folder: str | os.PathLike[str]) -> Iterator[str]:
-    """Check that a corpus folder contains the files that the registry lists, with equal sizes and checksums.
+    """Compare a corpus folder with the names, sizes and checksums of files in the registry, and yield all differences.
 
     Args:
         corpus: The corpus.

@@ -436,9 +436,9 @@ def _check_annotation(entry: Format, document: Document) -> Document:
 
 
 def _entry(format: str, direction: Literal["read", "write"], options: Iterable[str] = ()) -> Format:
-    """Return the format with this name.
+    """Return the format named ``format``; raise `ValueError` if the format cannot be used as requested.
 
-    Raise `ValueError` unless it can be read or written (``direction``) and has these options.
+    The format must support ``direction``, reading or writing, and have all ``options``.
     """
     names = READABLE if direction == "read" else WRITABLE
     if format not in names:

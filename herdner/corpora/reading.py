@@ -69,7 +69,7 @@ def parse_source(argument: str, default: str | None = None) -> FileAndFormat:
 
 
 def corpus_label_names(format: str, registry: Mapping[str, Corpus] | None = None) -> dict[str, str | None] | None:
-    """Return the new names of labels that the registry defines for the corpora of a file format.
+    """Return a dict that renames the labels of the corpora with a file format, as the registry defines.
 
     Args:
         format: Name of a format.

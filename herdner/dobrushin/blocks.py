@@ -108,9 +108,7 @@ class BlockInfluence:
         return at
 
     def step(self, p: Floats, block: int) -> Floats:
-        """Return the bounds of the spans of ``block`` after a step that redraws all variables of this block.
-
-        The bound of a span limits the probability that two coupled runs differ at the span.
+        """Bound the probability that two coupled runs differ at each span of ``block`` after a step that redraws the block.
 
         Args:
             p: float64[spans], bounds on the probability that the runs differ at each span.
@@ -268,7 +266,7 @@ class _Block:
             yield self.last, self.right, InfluenceQuery(rest.widened(self.rounding), table, possible[self.right])
 
     def passages(self) -> Iterator[tuple[InfluenceQuery, InfluenceQuery]]:
-        """Yield two queries for each pair (v, w) of consecutive tracked variables: v's influence on w, and w's on v."""
+        """Yield queries for the influence of v on w and of w on v, for all pairs v, w of neighbours in ``tracked``."""
         possible, error = self.linked.possible, self.rounding
         for v, w in pairwise(self.tracked):
             table = self.between(v, w)
@@ -393,7 +391,7 @@ def _assemble(blocks: Sequence[_Block], spans: Sequence[VariableSpan]) -> BlockI
 
 
 def _reach(block: _Block, distance_pairs: Sequence[tuple[float, float]]) -> Callable[[int, int, int], float]:
-    """Return a function f(entry, v, w) that bounds the probability that a difference spreads from ``entry`` to v .. w.
+    """Return a function f(entry, v, w) that bounds the probability that a difference at ``entry`` reaches v .. w.
 
     The difference is between the states of two coupled runs, and ``entry`` is the variable of the block where they
     differ first. The range v .. w includes both of its ends.

@@ -382,7 +382,7 @@ def _check_binary(compiled: TableGraph) -> None:
 
 
 def _rows(n: int, pairs: Int32s, strength: Floats) -> tuple[Int64s, Int32s, Floats]:
-    """Return a symmetric matrix as sparse rows; the entry of a pair is the sum of ``strength`` over its copies."""
+    """Build a symmetric matrix as sparse rows from pairs of variables; strengths of repeated pairs add up."""
     starts = np.zeros(n + 1, np.int64)
     loops.count_pairs(pairs, starts)
     np.cumsum(starts, out=starts)
@@ -517,7 +517,7 @@ def _conditional(
 
 
 def _influence(p: Floats, possible: NDArray[np.bool_]) -> float:
-    """Return the influence of the variable on axis 0 of the conditionals p on the variable on the last axis of p.
+    """Return the influence of one variable (axis 0 of the conditionals p) on another variable (last axis of p).
 
     The array p holds full conditionals [states of the blanket .., K]. The influence is the largest total variation
     distance between two conditionals whose condition differs on axis 0 only.

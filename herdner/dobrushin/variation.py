@@ -103,7 +103,7 @@ class ScanSteps:
 
 
 def require_influence(influence: Influence) -> Influence:
-    """Raise `ValueError` unless ``influence`` is an `Influence`, which is an upper bound; return it unchanged.
+    """Return ``influence`` unchanged; raise `ValueError` unless it is an `Influence`, that is, an upper bound.
 
     Args:
         influence: The object to check.
@@ -418,7 +418,7 @@ class TargetVariables:
         return parse_call(text, functions, "targets", cls.SYNTAX)
 
     def __str__(self) -> str:
-        """Return the target variables as a text that `TargetVariables.from_text` parses."""
+        """Return the target variables as a string that `TargetVariables.from_text` parses."""
         if self.kind == "variables":
             return f"variables({', '.join(map(str, self.variables))})"
         return f"uncertain({self.probability:g})" if self.kind == "uncertain" else "all"

@@ -158,7 +158,7 @@ def _visible_positions(text: str) -> NDArray[np.int64]:
 def _check_text(
     guess: Document, reference: Document, source: NDArray[np.int64], target: NDArray[np.int64], name: str
 ) -> None:
-    """Raise `ValueError` with the first difference of two texts, unless they are equal except for white space."""
+    """Raise `ValueError` if two texts differ, except in white space; the message shows the first difference."""
     a, b = ("".join(document.text.split()) for document in (guess, reference))
     if a == b:
         return

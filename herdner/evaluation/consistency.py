@@ -215,7 +215,7 @@ def find_repeated_names(documents: Sequence[Document]) -> list[RepeatedName]:
 def _untagged_occurrences(
     document: Document, names: Mapping[NameTokens, object], spans: Sequence[tuple[int, int]]
 ) -> Iterator[NameTokens]:
-    """Yield the name at each occurrence of one of ``names`` outside all spans.
+    """Find the occurrences of ``names`` outside all spans, and yield the name of each occurrence.
 
     An occurrence that overlaps an earlier occurrence of the same name is left out.
     """

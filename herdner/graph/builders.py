@@ -243,7 +243,7 @@ def _spins(
 
 
 def _nodes(n: int, edges_each: int = 0) -> Int32s:
-    """Return the indices 0 to n - 1, read-only; check that they and ``edges_each`` edges per variable fit into memory.
+    """Return the indices of n variables; check that n variables with ``edges_each`` edges each fit into memory.
 
     Returns:
         int32[n].

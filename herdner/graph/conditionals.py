@@ -190,7 +190,7 @@ def conditionals(sizes: Int32s, factors: Sequence[TableFactors]) -> Conditionals
 
 
 def unary_rows(sizes: Int32s, widths: Int32s, factors: Sequence[TableFactors]) -> tuple[Floats, Int64s, Floats]:
-    """Return the sum of the unary factors of each variable as a row of log-potentials, with all rows concatenated.
+    """Add up the unary factors of each variable to a row of log-potentials, and concatenate the rows of all variables.
 
     Args:
         sizes: int32[V], the number of states of each variable.
@@ -283,7 +283,7 @@ class _FactorRows:
 
 
 def _rows(values: Floats) -> Floats:
-    """Convert tables of log-potentials to rows of the variable of the last axis, as `Conditionals` stores them.
+    """Convert tables to rows as in `Conditionals`: each row has the log-potentials of the variable on the last axis.
 
     Rows in which every state is forbidden are NaN.
 

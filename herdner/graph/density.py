@@ -69,7 +69,7 @@ class Reals:
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class DensityFactors:
-    """Group of F factors of ``a`` real variables each, which share one log-density function.
+    """Group of F factors over the same number of real variables, ``a``, with one common log-density function.
 
     The functions map P points to P rows; a row of the result must depend on its point only.
 

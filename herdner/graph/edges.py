@@ -116,7 +116,7 @@ def sum_terms(groups: Sequence[TableFactors], terms: Sequence[Term]) -> Floats:
 
 
 def _distinct_lists(n_edges: int, edge: NDArray[np.integer], term: Int64s) -> tuple[Int32s, list[tuple[int, ...]]]:
-    """Return, for each edge, the index of its list of terms; and return the distinct lists."""
+    """Return the index of each edge's list of terms, and the distinct lists to which these indices refer."""
     by_edge = np.argsort(edge, kind="stable")
     edge, term = edge[by_edge], term[by_edge]
     starts = np.flatnonzero(np.r_[True, edge[1:] != edge[:-1]])

@@ -20,7 +20,7 @@ LARGEST = 1e300
 
 
 class Factors(Protocol):
-    """Interface of a group of factors with scopes of equal size; `FactorGraph` uses only these members."""
+    """Interface that `FactorGraph` needs from a group of factors; all scopes of a group have equal size."""
 
     @property
     def scopes(self) -> Int32s:
@@ -56,7 +56,7 @@ class Factors(Protocol):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class TableFactors:
-    """Group of F factors of ``a`` variables each, defined by tables of log-potentials.
+    """Group of F factors over the same number of variables, ``a``, defined by tables of log-potentials.
 
     The log-potential of factor f is ``scale[f] * tables[table_of_factor[f]]``. Factors that use the same table are
     tied. Factors over no variables (``scopes`` of shape [F, 0]) are constants. A table entry of -inf forbids its

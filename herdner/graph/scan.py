@@ -85,7 +85,7 @@ class Scan:
         return hash((self.kind, None if self.order is None else self.order.tobytes()))
 
     def __str__(self) -> str:
-        """Return the scan as a text that `Scan.from_text` parses."""
+        """Return the scan as a string that `Scan.from_text` parses."""
         return self.kind if self.order is None else f"fixed({', '.join(map(str, self.order))})"
 
 

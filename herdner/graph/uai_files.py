@@ -64,7 +64,7 @@ class _Tokens:
         self.fill()
 
     def fill(self) -> bool:
-        """Split the next block of the text if all tokens of the current block are read; return whether one is left."""
+        """Split the next block of the text if the current block has no unread token; return whether a token remains."""
         while self.place == len(self.block) and self.end < len(self.text):
             space = _SPACE.search(self.text, self.end + _BLOCK_CHARACTERS)
             self.begin, self.end = self.end, space.start() if space else len(self.text)
@@ -189,7 +189,7 @@ def read_uai(path: str | os.PathLike[str]) -> FactorGraph:
 
 
 def _scope(tokens: _Tokens, n: int) -> list[int]:
-    """Read the scope of a factor: the number of its variables, then the variables, each below ``n``."""
+    """Read the scope of a factor: the number of its variables, then their indices, each below ``n``."""
     arity = tokens.integer("the number of variables of a factor", 0, min(n, 32))
     scope = [tokens.integer("a variable", 0, n - 1) for _ in range(arity)]
     if len(set(scope)) < arity:

@@ -348,7 +348,7 @@ def describe_error(error: FrequentError) -> str:
 
 
 def document_count(error: FrequentError) -> str:
-    """Return the number of documents in which an error occurs as text, such as "2 documents".
+    """Format the number of documents with an error, such as "2 documents".
 
     Args:
         error: The error.

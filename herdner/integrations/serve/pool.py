@@ -38,7 +38,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Limits that the service sets to requests, such as their size and duration.
+    """Limits of the service for each request, such as its size and duration.
 
     Attributes:
         characters: Maximum length of a text.
@@ -219,9 +219,9 @@ class IdleWorkers:
                 self._changed.notify_all()
 
     def turn_away(self, cost: float) -> bool:
-        """Turn away the waiting request with the highest cost if its cost exceeds ``cost``.
+        """Refuse the waiting request with the highest cost if that cost exceeds ``cost``.
 
-        Return True if a request was turned away.
+        Return True if a request was refused.
         """
         with self._changed:
             worst = max((each for each in self._places if each not in self._turned_away), default=(0.0, 0))

@@ -77,7 +77,7 @@ class BackendChoice(RequestModel):
 
 
 def _replace_surrogates(text: str) -> str:
-    """Replace lone surrogates by U+FFFD, like the reader of JSON lines. UTF-8 cannot represent them, but JSON can."""
+    """Replace lone surrogates, which JSON can represent but UTF-8 cannot, by U+FFFD."""
     return re.sub("[\ud800-\udfff]", "\ufffd", text)
 
 
@@ -251,7 +251,7 @@ class BackendResult(BaseModel):
 
 
 class TagResponse(BaseModel):
-    """Tagged text: its size, and the entities and links of each backend."""
+    """Response to a request with one text: the size of the text, and the entities and links of each backend."""
 
     model: str = Field(description="Name of the model.")
     n_characters: int = Field(description="Number of characters.")

@@ -127,7 +127,7 @@ class EntityPipe(Pipe):
         return doc  # the pipeline's error handler did not raise
 
     def pipe(self, stream: Iterable[Doc], *, batch_size: int = 128) -> Iterator[Doc]:
-        """Write predicted entities into each ``Doc`` of a stream, in place, and yield it.
+        """Write predicted entities into each ``Doc`` of a stream, in place, and yield each ``Doc``.
 
         Args:
             stream: The ``Doc`` objects.

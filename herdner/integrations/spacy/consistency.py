@@ -218,7 +218,7 @@ class HerdnerConsistency(EntityPipe):
         return read_group(doc, self.spans_key, self.scores_key, self.overlaps)
 
     def _parser_probabilities(self, doc: Doc) -> ParserProbabilities | None:
-        """Return a function that computes the probabilities of the preceding parser; None if there is no parser."""
+        """Return a function for the entity probabilities of the preceding ``ner``; None if no ``ner`` precedes."""
         use_parser = self.use_ner_scores and self.spans_key is None
         parser = preceding_parser(self.nlp, self) if use_parser else None
         return None if parser is None else partial(begin_probabilities, parser, doc)
@@ -364,7 +364,7 @@ class HerdnerConsistency(EntityPipe):
     def update(
         self, examples: Iterable[Example], *, drop: float = 0.0, sgd: Any = None, losses: dict[str, float] | None = None
     ) -> dict[str, float]:
-        """Warn that only `initialize` learns the link tables, unless it has already learned them.
+        """Warn that only `initialize` learns the link tables, unless `initialize` has already been called.
 
         Args:
             examples: Ignored.

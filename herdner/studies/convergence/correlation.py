@@ -86,7 +86,7 @@ class CorrelationEstimate:
 
     @classmethod
     def exact(cls, joint: Floats, focus: Focus, order: Sequence[int] | None = None) -> CorrelationEstimate:
-        """Estimate D^cor, the correlation part of the error, by exact linear algebra instead of sampling.
+        """Compute D^cor, the correlation part of the error, by linear algebra, without sampling.
 
         Time O(Y S^3) for S joint states, at most 2^11.
 
@@ -121,7 +121,7 @@ class CorrelationEstimate:
 
 
 def _solve(matrix: Floats, right: Floats) -> Floats:
-    """Solve a linear system; raise `ValueError` if it is singular because returns to a herding weight are too rare."""
+    """Solve a linear system; raise `ValueError` if the matrix is singular."""
     try:
         return cast(Floats, np.linalg.solve(matrix, right))
     except np.linalg.LinAlgError:
@@ -131,7 +131,7 @@ def _solve(matrix: Floats, right: Floats) -> Floats:
 
 
 def _check(focus: Focus) -> None:
-    """Raise `ValueError` if D^cor cannot be estimated for the variable of ``focus``."""
+    """Raise `ValueError` if D^cor cannot be estimated for the variable that ``focus`` describes."""
     if focus.target.shape[1] != 2:
         raise ValueError(f"the estimate of D^cor needs a binary variable, got {focus.target.shape[1]} states")
     if len(focus.keys) > 1:

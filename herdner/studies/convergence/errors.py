@@ -273,7 +273,7 @@ def best_bins(n_sweeps: float, error_bound: float = 0.0, ratio: float = 1.0) -> 
 
 
 def choose_bins(n_sweeps: int, error_bound: float = 0.0, ratio: float = 1.0, most: int = 2**16) -> int:
-    """Return the number of bins that `best_bins` computes, rounded and limited to 1 to ``most``.
+    """Return the result of `best_bins`, rounded to a whole number and clipped to the range from 1 to ``most``.
 
     The two error bounds of `best_bins` cover only two parts of the error. If full conditionals hardly vary, fewer bins
     are better. On a graph of degree d, more than 2^d bins do not reduce the error further.

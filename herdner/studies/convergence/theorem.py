@@ -83,7 +83,7 @@ class Convergence:
 
     @property
     def b(self) -> float:
-        """Constant B of HG16, Proposition 5: T sweeps visit each possible joint state at least l T - B times.
+        """Constant B: T sweeps visit each possible joint state at least `l` T - B times (HG16, Proposition 5).
 
         B is tau* p_min^t* + the sum over j < t* of p_min^j 2^min(N, j).
         """

@@ -17,7 +17,7 @@ _LEAST_SIGMA, _LEAST_P = 1e-3, 1e-6
 
 @dataclass(frozen=True, slots=True)
 class GaussianNoise:
-    """Gaussian noise: a pixel with label k is observed as levels[k] + sigma x a standard normal number (HG16, eq. 19).
+    """Gaussian noise: label k is observed as levels[k] plus sigma times a standard normal number (HG16, eq. 19).
 
     Attributes:
         sigma: Standard deviation, in the unit of the levels.

@@ -341,5 +341,5 @@ def block_field(run: ParticleRun, x: Floats, block: NDArray[np.intp]) -> SteinFi
 
 
 def _growth_steps(n: int) -> int:
-    """Return the number of increases by a quarter that take a count from 1 to ``n``, rounded down."""
+    """Return how many times a count grows by a quarter from 1 to ``n``: log(n) / log(1.25), rounded down."""
     return int(np.log(n) / np.log(1.25) + 1e-9)

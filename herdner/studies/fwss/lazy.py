@@ -81,7 +81,7 @@ def lazy_fwss(
 
 
 class _LazySampler:
-    """State of one run of lazy FWSS: the candidate points with their kernel means, and the particle of each candidate.
+    """State of one run of lazy FWSS: candidate points, their kernel means, and the particle index of each candidate.
 
     Candidates that are not particles yet have the particle index -1.
     """
@@ -148,7 +148,7 @@ class _LazySampler:
         self.particle[candidate] = run.n - 1
 
     def improve(self, phi: float) -> bool:
-        """Move the candidate with the smallest Stein field, and add the moved point as a particle and a candidate.
+        """Move the candidate with the smallest Stein field norm, and add the new point as particle and candidate.
 
         If the duality gap of the moved point is below ``phi / accuracy``, add nothing and return False.
         """

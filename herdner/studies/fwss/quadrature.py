@@ -106,7 +106,7 @@ class GramSystem:
                     ) from None
 
     def _extend(self, n: int) -> bool:
-        """Compute row ``n`` of the Cholesky factor; return False if rounding errors are too large for the jitter."""
+        """Compute row ``n`` of the Cholesky factor; return False if rounding errors require a larger jitter."""
         row = self._matrix[n, : n + 1]
         part = cast(Floats, solve_triangular(self._root[:n, :n], row[:n], lower=True, check_finite=False))
         pivot = row[n] + self.jitter - part @ part

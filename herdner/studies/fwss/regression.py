@@ -141,7 +141,7 @@ class NeuralRegression:
 
     @property
     def n_weights(self) -> int:
-        """Number of weights in the network. The two precisions are not counted."""
+        """Number of weights in the network, without the precisions of the noise and of the weights."""
         return (self.inputs.shape[1] + 2) * self.units + 1
 
     @property
@@ -180,7 +180,7 @@ class NeuralRegression:
         return x
 
     def fit_noise(self, x: Floats, inputs: ArrayLike, outputs: ArrayLike) -> Floats:
-        """Fit the noise precision of each point (network) to held-out residuals; keep it if their likelihood increases.
+        """Refit the noise precision of each network to held-out residuals, unless this lowers the residuals' likelihood.
 
         This is the last step of the program of SVGD's authors. Each point is fitted separately.
 
@@ -237,7 +237,7 @@ class NeuralRegression:
         return (inputs - middle) / spread
 
     def _parts(self, x: Floats) -> tuple[Floats, Floats, Floats, Floats]:
-        """Split P points (networks) into weights [D, P * H] and offsets of the first layer, and those of the second."""
+        """Split P networks into weights [D, P * H] and offsets of layer 1 and the weights and offsets of layer 2."""
         inputs, units = self.inputs.shape[1], self.units
         first = x[:, : inputs * units].reshape(len(x), inputs, units)
         at = inputs * units

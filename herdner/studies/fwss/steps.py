@@ -119,9 +119,10 @@ class Embedding:
             self._stein.append(stein[i, : first + i + 1])
 
     def at_particles(self) -> tuple[Floats, Floats | None, float]:
-        """Return the kernel mean z [N] at the particles, the optimal weights K^-1 z or None, and the matrix's jitter.
+        """Return the kernel mean z [N] at the particles, the optimal weights, and the jitter of the Gram matrix.
 
-        The optimal weights are None if mu_p is known; the caller must then solve K w = z for them.
+        The optimal weights are K^-1 z. If mu_p is known, None is returned in their place, and the caller must solve
+        K w = z.
         """
         if self._mean is not None:
             return self._z, None, self.system.jitter
@@ -202,7 +203,7 @@ class LineSearch:
         return step, gap
 
     def _worst(self, slope: Floats) -> int:
-        """Return the particle with the largest ``slope`` among the particles of positive weight."""
+        """Return the index of the particle with the largest ``slope``; particles of weight 0 are ignored."""
         support = np.flatnonzero(self._weights > 0)
         return int(support[np.argmax(slope[support])])
 
