@@ -108,7 +108,7 @@ class BlockInfluence:
         return at
 
     def step(self, p: Floats, block: int) -> Floats:
-        """Bound the probability that two coupled runs differ at each span of ``block`` after a step that redraws the block.
+        """Bound the probability that two coupled runs differ at each span of ``block`` after a step redraws the block.
 
         Args:
             p: float64[spans], bounds on the probability that the runs differ at each span.

@@ -234,7 +234,7 @@ def variation_curve(
 
 
 def coupling_bounds(influence: Influence, scan: Scan | ArrayLike, n_steps: int | None = None) -> Floats:
-    """Return, for each variable, a bound on the probability that it differs in two coupled runs (DoGS17, Sec. 4).
+    """Return bounds on the probability that each variable has different states in two coupled runs (DoGS17, Sec. 4).
 
     One run is the sampler, and the other run has the target distribution. The bound of a variable also bounds the total
     variation distance of its marginal from the target.

@@ -173,7 +173,7 @@ class TableFactors:
         return messages[kind]
 
     def check(self, domains: Domains) -> None:
-        """Raise ``ValueError`` if a variable does not exist, or if its table axis does not have one entry per state.
+        """Raise ``ValueError`` if a variable does not exist, or if a table lacks entries for states of its variables.
 
         Args:
             domains: The domains of the graph's variables, `Discrete`.

@@ -220,7 +220,7 @@ def set_names(doc: Doc, spans: Sequence[DocSpan], name_ids: Sequence[int | None]
 
 
 def name_ids_of(doc: Doc, spans: Sequence[DocSpan]) -> list[int | None]:
-    """Return the `name_id` of each span, which all mentions of a name share (`herdner.ner.identity`).
+    """Return the `name_id` of each span; mentions of one name have the same `name_id` (`herdner.ner.identity`).
 
     Args:
         doc: The ``Doc``.

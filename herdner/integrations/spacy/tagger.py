@@ -74,7 +74,7 @@ class TaggedSpans(NamedTuple):
 
 
 def _label_names(labels: str | dict[str, str | None] | None) -> dict[str, str | None] | None:
-    """Return the new name of each label, as the configuration sets it."""
+    """Return a dict that renames labels, from the option ``labels`` of the component."""
     if not isinstance(labels, str):
         return labels
     if labels not in LABEL_PRESETS:

@@ -285,7 +285,7 @@ class ConsistencyTask(NamedTuple):
         return scores, confidences
 
     def agreed_names(self, links: Iterable[NDArray[np.int32]]) -> NDArray[np.bool_]:
-        """Return a mask of the names whose direct and indirect links all lead to tokens with the label of the name.
+        """Return a mask of the names whose direct and indirect links lead only to tokens with the label of the name.
 
         Args:
             links: int32[F, 2], linked tokens of each rule.

@@ -109,7 +109,7 @@ def compare_methods(
 
 
 def comparison_sheet(observed: Observation, noise: Noise, tiles: list[ComparisonTile]) -> Image.Image:
-    """Draw the noisy picture, and for each method the denoised picture above a map of its marked pixels.
+    """Draw the noisy picture, and for each method the denoised picture with a map of the marked pixels below.
 
     Large pictures are scaled down.
 

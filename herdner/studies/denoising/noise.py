@@ -214,7 +214,7 @@ def estimate_gaussian_noise(y: ArrayLike, n_labels: int, levels: tuple[float, ..
 
 
 def estimate_flip_noise(y: NDArray[np.integer], n_labels: int) -> FlipNoise:
-    """Estimate the probability of flip noise from the share of pairs of neighbouring pixels that differ.
+    """Estimate the probability of flip noise from the share of neighbouring pixels with different labels.
 
     The estimate assumes that neighbours differ only because of noise.
 

@@ -281,7 +281,7 @@ def first_points(init: ArrayLike, target: Target, n: int, rng: np.random.Generat
 
 
 def resume_points(start: Points | None, target: Target, n: int, name: str = "n_particles") -> Points:
-    """Return the points and scores of the earlier run ``start`` to continue; return no points if ``start`` is None.
+    """Return the points and scores of the run ``start``, which a new run continues; no points if ``start`` is None.
 
     Args:
         start: Result of an earlier run.

@@ -176,7 +176,7 @@ class ParticleRun:
         return find_mode(self.target, self._starting_point(0), self.batches, self.plan.mode_steps)
 
     def refresh_bandwidth(self, x: Floats) -> None:
-        """Recompute the bandwidth by its rule if the number of particles has grown by a quarter since the last time.
+        """Recompute the bandwidth if the number of particles has grown by a quarter since the last computation.
 
         Args:
             x: The initial positions of new particles, float64[B, d], which the rule "median" includes.

@@ -180,7 +180,7 @@ class NeuralRegression:
         return x
 
     def fit_noise(self, x: Floats, inputs: ArrayLike, outputs: ArrayLike) -> Floats:
-        """Refit the noise precision of each network to held-out residuals, unless this lowers the residuals' likelihood.
+        """Refit the noise precision of each network to held-out residuals, unless this lowers their likelihood.
 
         This is the last step of the program of SVGD's authors. Each point is fitted separately.
 

@@ -218,7 +218,7 @@ class LineSearch:
 
 
 class AwaySteps(LineSearch):
-    """Line search that also steps away from the worst particle if such a step has a larger duality gap.
+    """Line search with an alternative step, away from the worst particle, if this step has the larger duality gap.
 
     The worst particle is the one whose weight has the largest derivative of MMD^2. The source is Lacoste-Julien and
     Jaggi (2015), Algorithm 1.
