@@ -54,7 +54,7 @@ class Item:
 HEAD = """# The papers, item by item
 
 This page lists every table, figure and theorem of the five papers that herdner implements. Each row has the result of
-the paper, the result of herdner, and a verdict: both results agree or depart. The command
+the paper, the result of herdner, and a verdict: herdner "agrees" with the paper or "departs" from it. The command
 `python scripts/papers/all.py` writes this page.
 
 {counts}
