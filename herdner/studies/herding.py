@@ -18,7 +18,7 @@ _OPERATIONS = 2**26  # number of operations per call of a compiled loop, so that
 
 @dataclass(frozen=True, slots=True, eq=False)
 class HerdingResult:
-    """Samples of a herding run, with its final weights.
+    """Samples of a herding run, with the herding weights after the last sample.
 
     The moments of T samples minus the target moments are (initial weights - final weights) / T.
 

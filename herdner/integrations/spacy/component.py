@@ -71,7 +71,7 @@ class Savable(Protocol):
 
 
 class SavedPart(NamedTuple):
-    """Value that is saved with a component, represented by a function that returns it and a function that reads it.
+    """Value that is saved with a component, given by one function that returns it and one that reads a saved value.
 
     Attributes:
         value: Function that returns the value, or None if there is nothing to save.

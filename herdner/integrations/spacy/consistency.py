@@ -85,7 +85,7 @@ DEFAULT_CONFIG = {"rules": RULES, "ignore_labels": IGNORE_LABELS, "scorer": SCOR
 
 
 class _TrainingPair(NamedTuple):
-    """Training example of the layer: a ``Doc`` with predicted entities, and the gold names as spans of tokens."""
+    """Training example of a skip-chain layer: a ``Doc`` with predicted entities, and gold names as token spans."""
 
     doc: Doc
     entities: DocEntities

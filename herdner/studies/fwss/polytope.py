@@ -15,7 +15,7 @@ from herdner.studies.fwss.quadrature import refuse_duplicates
 
 @dataclass(frozen=True, slots=True)
 class MarginalPolytope:
-    """Convex hull of the kernels k(x_i, .) of the points x_i of a discrete distribution p (FWSS18).
+    """Convex hull of the kernel functions k(x_i, .), one for each point x_i of a discrete distribution p (FWSS18).
 
     The hull contains mu_p, the kernel mean of p. The paper (Sec. 3.1) also uses the name R for the bound on the kernel,
     which is 1 here. For a density, the hull has infinitely many dimensions and contains no ball (App. E); then R is 0
@@ -151,7 +151,7 @@ class MarginalPolytope:
 
 
 def _tail(spread: float, gamma: float) -> float:
-    """Return an upper bound on the probability that a normal variable is more than ``gamma`` from its mean.
+    """Bound the probability that a normal variable differs from its mean by more than ``gamma``.
 
     ``spread`` is the standard deviation of the variable.
     """

@@ -53,7 +53,7 @@ class LogisticRegression:
 
     @property
     def target(self) -> Target:
-        """Posterior distribution of the regression as a target, which supports mini-batches."""
+        """Posterior distribution of the regression, as a `Target` that supports mini-batches."""
         n = self.inputs.shape[1]
         gamma = GammaOfExp(self.shape, self.rate)
         factors = [
@@ -146,7 +146,7 @@ class NeuralRegression:
 
     @property
     def target(self) -> Target:
-        """Posterior distribution of the regression as a target, which supports mini-batches."""
+        """Posterior distribution of the regression, as a `Target` that supports mini-batches."""
         n = self.n_weights
         gamma = GammaOfExp(self.shape, self.rate)
         weights_and_lambda = np.append(np.arange(n), n + 1).astype(np.int32)
@@ -216,7 +216,7 @@ class NeuralRegression:
         return middle + width * means, width * np.exp(-x[:, -2] / 2)
 
     def score(self, x: Floats, weights: Floats, inputs: ArrayLike, outputs: ArrayLike) -> tuple[float, float]:
-        """Return two scores on test data: the RMSE of the mean prediction, and the mean log-likelihood of the mixture.
+        """Return two scores on test data: the RMSE of the mean prediction and the mean log-likelihood of the mixture.
 
         Args:
             x: Points, float64[P, d].

@@ -155,7 +155,7 @@ class ConstantStep:
 
 
 class LineSearch:
-    """Step rule that minimises the MMD by a line search for the step size in [0, 1] towards the new particle.
+    """Step rule that moves weight to the new particle; a line search finds the step size that minimises the MMD.
 
     The step size is lambda = <mu - mu_p, mu - g> / |mu - g|^2, limited to [0, 1]. Here mu is the current mean, mu_p
     the kernel mean of the target, and g the kernel at the new particle. FWSS18, eq. 10 prints another denominator.
