@@ -18,6 +18,8 @@ graph itself.
 
 from libc.math cimport INFINITY, exp, fabs, log
 from libc.stdint cimport int32_t, int64_t, uint64_t
+from libc.stdlib cimport free, realloc
+from libc.string cimport memset
 
 cimport cython
 import numpy as np
@@ -27,6 +29,146 @@ from rows cimport BUDGET
 
 cdef enum:
     MOST_AXES = 64  # of a separator
+
+cdef int64_t MOST_ROWS = <int64_t> 1 << 40  # states of a separator
+
+
+cdef struct Numbers:  # a growing array
+    int64_t* items
+    Py_ssize_t length, room
+
+
+cdef int push(Numbers* numbers, int64_t value) except -1:
+    """Append a number."""
+    cdef int64_t* moved
+    cdef Py_ssize_t room
+    if numbers.length == numbers.room:
+        room = 2 * numbers.room + 16
+        moved = <int64_t*> realloc(numbers.items, room * sizeof(int64_t))
+        if not moved:
+            raise MemoryError("no memory for the blocks of a graph")
+        numbers.items, numbers.room = moved, room
+    numbers.items[numbers.length] = value
+    numbers.length += 1
+    return 0
+
+
+cdef object array_of(const Numbers* numbers, dtype=np.int64):
+    """Copy a growing array to an array of NumPy."""
+    cdef Py_ssize_t i
+    array = np.empty(numbers.length, np.int64)
+    cdef int64_t[::1] view = array
+    for i in range(numbers.length):
+        view[i] = numbers.items[i]
+    return array.astype(dtype, copy=False)
+
+
+cdef enum:  # the growing arrays of a layout, which become attributes of `Replicas`
+    VARIABLE, SEPARATORS, FIXED_VARIABLES, CONSTANT_TO, ROW_AT, CELL_AT, N_ROWS, SOURCE, OWN_STRIDE, FIXED_STRIDES
+    STRIDE_AT, STRIDES, BLOCK_AT, SEPARATOR_AT, INPUT_AT, FIXED_AT, N_COLUMNS
+
+
+cdef struct BlockSizes:
+    int64_t rows, cells, inputs
+
+
+@cython.final
+cdef class BlockLayout:
+    """Working memory for the layout of blocks: the inputs and the separator of one bucket after the other.
+
+    An input is a factor f >= 0, or -1 - b for the message of bucket b.
+    """
+    cdef Numbers inputs        # of the current bucket
+    cdef Numbers next_message  # [buckets]: the next message to the same bucket, or -1
+    cdef const int64_t[::1] scope_at
+    cdef const int32_t[::1] scopes
+    cdef int64_t[::1] factor_at, first_message, last_message, stride
+    cdef int32_t[::1] factors_of, position
+    cdef int64_t[::1] bucket_of  # [n]: the last bucket, plus 1, whose separator has the variable
+
+    def __cinit__(self, Py_ssize_t n, const int64_t[::1] scope_at not None, const int32_t[::1] scopes not None):
+        self.scope_at, self.scopes = scope_at, scopes
+        variables, at = np.asarray(scopes), np.asarray(scope_at)
+        factors = np.repeat(np.arange(len(at) - 1, dtype=np.int32), np.diff(at))
+        self.factors_of = factors[np.argsort(variables, kind="stable")]
+        self.factor_at = np.concatenate([[0], np.cumsum(np.bincount(variables, minlength=n))]).astype(np.int64)
+        self.position, self.stride = np.full(n, -1, np.int32), np.zeros(n, np.int64)
+        self.first_message, self.last_message = np.full(n, -1, np.int64), np.full(n, -1, np.int64)
+        self.bucket_of = np.zeros(n, np.int64)
+
+    def __dealloc__(self):
+        free(self.inputs.items)
+        free(self.next_message.items)
+
+    cdef int find_inputs(self, int32_t v) except -1:
+        """Find the factors whose first variable in the block is ``v``, and the messages to the bucket of ``v``."""
+        cdef Py_ssize_t e, k
+        cdef int32_t f
+        cdef int64_t message = self.first_message[v]
+        cdef bint is_first
+        self.inputs.length = 0
+        for e in range(self.factor_at[v], self.factor_at[v + 1]):
+            f, is_first = self.factors_of[e], True
+            for k in range(self.scope_at[f], self.scope_at[f + 1]):
+                if 0 <= self.position[self.scopes[k]] < self.position[v]:
+                    is_first = False
+                    break
+            if is_first:
+                push(&self.inputs, f)
+        while message >= 0:
+            push(&self.inputs, -1 - message)
+            message = self.next_message.items[message]
+        return 0
+
+    cdef Py_ssize_t find_separator(self, int32_t v, const Numbers* out, int32_t* separator) except -1:
+        """Write the separator of the bucket of ``v``, the variable that is eliminated first last; return its length."""
+        cdef Py_ssize_t i, e, m = 0, at
+        cdef int64_t source, mark = out[VARIABLE].length + 1
+        cdef int32_t u
+        for i in range(self.inputs.length):
+            source = self.inputs.items[i]
+            for e in range(self.first_of(source, out), self.end_of(source, out)):
+                u = self.variable(source, e, out)
+                if u == v or self.position[u] < 0 or self.bucket_of[u] == mark:
+                    continue
+                if m == MOST_AXES:
+                    raise ValueError("a separator has too many variables")
+                self.bucket_of[u] = mark
+                at = m
+                while at > 0 and self.position[separator[at - 1]] < self.position[u]:
+                    separator[at] = separator[at - 1]
+                    at -= 1
+                separator[at] = u
+                m += 1
+        return m
+
+    cdef int varies(self, int32_t v, int64_t source, const Numbers* out) noexcept:
+        """Return 1 if an input depends on the separator of the bucket of ``v``, else 0."""
+        cdef Py_ssize_t e
+        cdef int32_t u
+        for e in range(self.first_of(source, out), self.end_of(source, out)):
+            u = self.variable(source, e, out)
+            if u != v and self.position[u] >= 0:
+                return 1
+        return 0
+
+    cdef int append_message(self, int32_t v, int64_t bucket) noexcept:
+        """Append the message of a bucket to the inputs of the bucket of ``v``."""
+        if self.last_message[v] < 0:
+            self.first_message[v] = bucket
+        else:
+            self.next_message.items[self.last_message[v]] = bucket
+        self.last_message[v] = bucket
+        return 0
+
+    cdef inline int64_t first_of(self, int64_t source, const Numbers* out) noexcept:
+        return self.scope_at[source] if source >= 0 else out[SEPARATOR_AT].items[-1 - source]
+
+    cdef inline int64_t end_of(self, int64_t source, const Numbers* out) noexcept:
+        return self.scope_at[source + 1] if source >= 0 else out[SEPARATOR_AT].items[-source]
+
+    cdef inline int32_t variable(self, int64_t source, int64_t e, const Numbers* out) noexcept:
+        return self.scopes[e] if source >= 0 else <int32_t> out[SEPARATORS].items[e]
 
 
 cdef inline double uniform(uint64_t* state) noexcept nogil:
@@ -126,7 +268,7 @@ cdef class Replicas:
             raise ValueError("sizes must be at least 1")
         # Not methods of a subclass, which would get an incomplete object.
         Replicas._copy_factors(self, scopes, tables)
-        Replicas._lay_out(self, blocks, scopes)
+        Replicas._lay_out(self, blocks)
         self.n_replicas = len(betas)
         self.betas, self.penalties = np.zeros(self.n_replicas), np.zeros(self.n_replicas)
         self.scaled = np.empty((self.n_replicas, self.tables.shape[0]))
@@ -158,7 +300,7 @@ cdef class Replicas:
             if not (table < INFINITY).all():
                 raise ValueError("tables must be finite or -inf")
             flat_scopes += scope
-            strides += [stride // 8 for stride in np.empty(table.shape).strides]
+            strides += [stride // 8 for stride in table.strides]
             scope_at.append(len(flat_scopes))
             flat.append(table.ravel())
             table_at.append(table_at[-1] + table.size)
@@ -167,92 +309,119 @@ cdef class Replicas:
         self.tables = np.concatenate(flat)
         self.most_states = max(self.sizes, default=1)
 
-    @cython.wraparound(True)
-    @cython.boundscheck(True)
-    def _lay_out(self, list blocks, list scopes):
+    def _lay_out(self, list blocks):
         """Assign the factors to the buckets of all blocks, and compute the strides of all tables."""
+        cdef Numbers out[N_COLUMNS]
+        cdef BlockSizes most
+        cdef Py_ssize_t c
+        cdef const int32_t[::1] members
         require(not self.complete, "the blocks are laid out once")
-        factors_of = [[] for _ in range(self.n_variables)]
-        for f, scope in enumerate(scopes):
-            for v in scope:
-                factors_of[v].append(f)
-        out = {name: [] for name in ("variable", "separators", "fixed_variables", "constant_to", "row_at", "cell_at",
-                                     "n_rows", "source", "own_stride", "fixed_strides", "stride_at", "strides")}
-        starts = {name: [0] for name in ("block_at", "separator_at", "input_at", "fixed_at")}
-        most_rows = most_cells = most_inputs = 1
-        for block in blocks:
-            rows, cells, inputs = Replicas._lay_out_block(self, block, scopes, factors_of, out, starts)
-            most_rows, most_cells, most_inputs = max(most_rows, rows), max(most_cells, cells), max(most_inputs, inputs)
-            self.round_work += cells * (inputs + 1)
-        for name, values in out.items():
-            is_variable = name in ("variable", "separators", "fixed_variables")
-            out[name] = np.array(values, np.int32 if is_variable else np.int64)
-        self.bucket_variable, self.separators = out["variable"], out["separators"]
-        self.fixed_variables, self.constant_to = out["fixed_variables"], out["constant_to"]
-        self.row_at, self.cell_at, self.n_rows = out["row_at"], out["cell_at"], out["n_rows"]
-        self.source, self.own_stride, self.fixed_strides = out["source"], out["own_stride"], out["fixed_strides"]
-        self.stride_at, self.strides = out["stride_at"], out["strides"]
-        self.block_at, self.separator_at = (np.array(starts[name], np.int64) for name in ("block_at", "separator_at"))
-        self.input_at, self.fixed_at = (np.array(starts[name], np.int64) for name in ("input_at", "fixed_at"))
-        self.messages, self.beliefs, self.cells = np.zeros(most_rows), np.zeros(most_rows), np.zeros(most_cells)
+        memset(out, 0, sizeof(out))
+        layout = BlockLayout(self.n_variables, self.scope_at, self.scopes)
+        most.rows = most.cells = most.inputs = 1
+        try:
+            for c in (BLOCK_AT, SEPARATOR_AT, INPUT_AT, FIXED_AT):
+                push(&out[c], 0)
+            for block in blocks:
+                members = np.array(block, np.int32)
+                self.lay_out_block(out, layout, members, &most)
+            self.bucket_variable = array_of(&out[VARIABLE], np.int32)
+            self.separators = array_of(&out[SEPARATORS], np.int32)
+            self.fixed_variables = array_of(&out[FIXED_VARIABLES], np.int32)
+            self.constant_to, self.row_at = array_of(&out[CONSTANT_TO]), array_of(&out[ROW_AT])
+            self.cell_at, self.n_rows = array_of(&out[CELL_AT]), array_of(&out[N_ROWS])
+            self.source, self.own_stride = array_of(&out[SOURCE]), array_of(&out[OWN_STRIDE])
+            self.fixed_strides, self.stride_at = array_of(&out[FIXED_STRIDES]), array_of(&out[STRIDE_AT])
+            self.strides, self.block_at = array_of(&out[STRIDES]), array_of(&out[BLOCK_AT])
+            self.separator_at, self.input_at = array_of(&out[SEPARATOR_AT]), array_of(&out[INPUT_AT])
+            self.fixed_at = array_of(&out[FIXED_AT])
+        finally:
+            for c in range(N_COLUMNS):
+                free(out[c].items)
+        self.messages, self.beliefs, self.cells = np.zeros(most.rows), np.zeros(most.rows), np.zeros(most.cells)
         self.row, self.constant = np.zeros(self.most_states), np.zeros(self.most_states)
-        self.offsets = np.zeros(most_inputs, np.int64)
+        self.offsets = np.zeros(most.inputs, np.int64)
 
-    @cython.wraparound(True)
-    @cython.boundscheck(True)
-    def _lay_out_block(self, list block, list scopes, list factors_of, dict out, dict starts):
-        """Append the buckets of one block; return the numbers of rows and cells, and the most inputs of a bucket."""
-        position = {v: place for place, v in enumerate(block)}
-        if len(position) < len(block) or not all(0 <= v < self.n_variables for v in block):
-            raise ValueError("a block must name distinct variables of the graph")
-        waiting = {v: [] for v in block}  # inputs: (source, variables, strides)
-        for v in block:
-            for f in factors_of[v]:
-                scope = scopes[f]
-                if v == min((u for u in scope if u in position), key=position.get):
-                    at = self.scope_at[f]
-                    waiting[v].append((f, scope, list(self.scope_strides[at : at + len(scope)])))
-        n_rows = n_cells = most_inputs = 0
-        for v in block:
-            inputs = waiting[v]
-            separator = sorted({u for _, scope, _ in inputs for u in scope if u in position and u != v},
-                               key=position.get, reverse=True)
-            if len(separator) > MOST_AXES:
-                raise ValueError("a separator has too many variables")
-            inputs.sort(key=lambda each: any(u in position and u != v for u in each[1]))
-            for source, scope, strides in inputs:
-                stride_of = dict(zip(scope, strides))
-                out["source"].append(source)
-                out["own_stride"].append(stride_of[v])
-                out["stride_at"].append(len(out["strides"]))
-                out["strides"] += [stride_of.get(u, 0) for u in separator]
-                fixed = [u for u in scope if u not in position]
-                out["fixed_variables"] += fixed
-                out["fixed_strides"] += [stride_of[u] for u in fixed]
-                starts["fixed_at"].append(len(out["fixed_variables"]))
-            constant = sum(not any(u in position and u != v for u in scope) for _, scope, _ in inputs)
-            out["constant_to"].append(starts["input_at"][-1] + constant)
-            starts["input_at"].append(len(out["source"]))
-            out["variable"].append(v)
-            out["separators"] += separator
-            starts["separator_at"].append(len(out["separators"]))
+    cdef int lay_out_block(self, Numbers* out, BlockLayout layout, const int32_t[::1] block, BlockSizes* most
+                           ) except -1:
+        """Append the buckets of one block; raise the sizes ``most`` to those of the block."""
+        cdef int32_t separator[MOST_AXES]
+        cdef Numbers* inputs = &layout.inputs
+        cdef Py_ssize_t b, m, i, varying, n_constant
+        cdef int64_t bucket, rows, source, n_rows = 0, n_cells = 0, most_inputs = 0
+        cdef int32_t v
+        for b in range(block.shape[0]):
+            v = block[b]
+            if not 0 <= v < self.n_variables or layout.position[v] >= 0:
+                raise ValueError("a block must name distinct variables of the graph")
+            layout.position[v] = <int32_t> b
+            layout.first_message[v] = layout.last_message[v] = -1
+        for b in range(block.shape[0]):
+            v, bucket = block[b], out[VARIABLE].length
+            layout.find_inputs(v)
+            m = layout.find_separator(v, out, separator)
+            n_constant = 0
+            for varying in range(2):
+                for i in range(inputs.length):
+                    if layout.varies(v, inputs.items[i], out) == varying:
+                        source = inputs.items[i]
+                        push(&out[SOURCE], source if source >= 0 else -1 - out[ROW_AT].items[-1 - source])
+                        n_constant += 1 - varying
+                        self.append_strides(out, layout, v, source, separator, m)
+            push(&out[CONSTANT_TO], out[INPUT_AT].items[bucket] + n_constant)
+            push(&out[INPUT_AT], out[SOURCE].length)
+            push(&out[VARIABLE], v)
             rows = 1
-            for u in separator:
-                rows *= self.sizes[u]
-            out["row_at"].append(n_rows)
-            out["cell_at"].append(n_cells)
-            out["n_rows"].append(rows)
-            if separator:
-                strides, step = [], 1
-                for u in reversed(separator):
-                    strides.insert(0, step)
-                    step *= self.sizes[u]
-                waiting[separator[-1]].append((-1 - n_rows, separator, strides))
+            for i in range(m):
+                push(&out[SEPARATORS], separator[i])
+                rows *= self.sizes[separator[i]]
+                if rows > MOST_ROWS:
+                    raise ValueError("a separator has too many states")
+            push(&out[SEPARATOR_AT], out[SEPARATORS].length)
+            push(&out[ROW_AT], n_rows)
+            push(&out[CELL_AT], n_cells)
+            push(&out[N_ROWS], rows)
+            push(&layout.next_message, -1)
+            if m:
+                layout.append_message(separator[m - 1], bucket)
             n_rows += rows
             n_cells += rows * self.sizes[v]
-            most_inputs = max(most_inputs, len(inputs))
-        starts["block_at"].append(len(out["variable"]))
-        return n_rows, n_cells, most_inputs
+            most_inputs = max(most_inputs, inputs.length)
+        for b in range(block.shape[0]):
+            layout.position[block[b]] = -1
+        push(&out[BLOCK_AT], out[VARIABLE].length)
+        most.rows, most.cells = max(most.rows, n_rows), max(most.cells, n_cells)
+        most.inputs = max(most.inputs, most_inputs)
+        self.round_work += n_cells * (most_inputs + 1)
+        return 0
+
+    cdef int append_strides(self, Numbers* out, BlockLayout layout, int32_t v, int64_t source, const int32_t* separator,
+                            Py_ssize_t m) except -1:
+        """Append the strides of one input of a bucket, and its variables outside the block."""
+        cdef Py_ssize_t e, a
+        cdef int32_t u
+        cdef int64_t step = 1
+        if source >= 0:
+            for e in range(self.scope_at[source], self.scope_at[source + 1]):
+                u = self.scopes[e]
+                if layout.position[u] >= 0:
+                    layout.stride[u] = self.scope_strides[e]
+                else:
+                    push(&out[FIXED_VARIABLES], u)
+                    push(&out[FIXED_STRIDES], self.scope_strides[e])
+        else:
+            for e in range(out[SEPARATOR_AT].items[-source] - 1, out[SEPARATOR_AT].items[-1 - source] - 1, -1):
+                u = <int32_t> out[SEPARATORS].items[e]
+                layout.stride[u] = step
+                step *= self.sizes[u]
+        push(&out[OWN_STRIDE], layout.stride[v])
+        push(&out[STRIDE_AT], out[STRIDES].length)
+        for a in range(m):
+            push(&out[STRIDES], layout.stride[separator[a]])
+            layout.stride[separator[a]] = 0
+        layout.stride[v] = 0
+        push(&out[FIXED_AT], out[FIXED_VARIABLES].length)
+        return 0
 
     @property
     def states(self):

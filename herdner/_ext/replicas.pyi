@@ -14,7 +14,7 @@ class Replicas:
         sizes: ArrayLike,
         scopes: Sequence[Sequence[int]],
         tables: Sequence[NDArray[np.float64]],
-        blocks: Sequence[Sequence[int]],
+        blocks: Sequence[ArrayLike],
         betas: ArrayLike,
         penalties: ArrayLike,
         key: int,

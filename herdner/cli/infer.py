@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 _DEFAULT_SECONDS = 60.0
 _RESERVE_SECONDS = 1.0  # for the start of the process and the output
+_MOST_SHOWN = 8  # factors or variables in a message
 InferenceTask = Literal["MAR", "PR", "MPE", "samples"]
 
 
@@ -35,8 +36,9 @@ def infer(
     task: Annotated[
         InferenceTask,
         typer.Option(
+            case_sensitive=False,
             help="MAR: marginals of all variables; PR: log10 of the partition function; MPE: the most probable joint "
-            "state; samples: one joint state per line."
+            "state; samples: one joint state per line.",
         ),
     ] = "MAR",
     backend: Annotated[
@@ -48,8 +50,8 @@ def infer(
     seconds: Annotated[
         float | None,
         typer.Option(
-            help="Time limit of the whole command, for `auto`, `exact`, `belief-propagation`, `tempered` and "
-            "`annealed-importance` [default: 60; none for `exact`]."
+            help="Time limit of the whole command; only `auto`, `exact`, `belief-propagation`, `tempered` and "
+            "`annealed-importance` have one [default: 60; none for `exact`]."
         ),
     ] = None,
     variable: Annotated[
@@ -82,8 +84,9 @@ def infer(
     targets = (
         None if variable is None else [v - sum(each < v for each in observed) for v in variable if v not in observed]
     )
-    engine = _make_backend(backend, set_, _remaining(seconds, backend, began), task, samples, targets)
-    result = _run(engine, whole, observed, evidence, task, seed)
+    remaining = _remaining(seconds, backend, began)
+    engine = _make_backend(backend, set_, remaining, seconds is not None, task, samples, targets)
+    result = _run(engine, whole, observed, graph, evidence, task, seed)
     _print_notes(result, task, backend, samples)
     text = _format(task, result, whole, observed, backend, variable, samples)
     with open_output(output) as stream:
@@ -91,13 +94,13 @@ def infer(
 
 
 def _run(
-    engine: Backend, whole: FactorGraph, observed: dict[int, int], evidence: Path | None, task: InferenceTask, seed: int
-) -> Result:
+    engine: Backend, whole: FactorGraph, observed: dict[int, int], graph: Path, evidence: Path | None,
+    task: InferenceTask, seed: int,
+) -> Result:  # fmt: skip
     """Condition a graph on the observed variables, run a backend on the graph, and return the result.
 
     Raises:
-        GraphFileError: The evidence has probability 0.
-        ImpossibleGraph: The graph without evidence has no possible joint state.
+        GraphFileError: The evidence has probability 0, or the graph has no possible joint state.
     """
     from herdner.graph.files import GraphFileError
     from herdner.graph.graph import ImpossibleGraph
@@ -106,12 +109,33 @@ def _run(
         with show_activity("inference"):
             return engine.infer(whole.condition(observed), seed, record=_record(engine, task))
     except ImpossibleGraph:
-        if not observed:
-            raise
-        raise GraphFileError(
-            f"{evidence}: the evidence has probability 0, because zero entries of the graph forbid every joint state"
-            " with these observations"
-        ) from None
+        raise GraphFileError(_impossible_text(whole, observed, graph, evidence)) from None
+
+
+def _impossible_text(whole: FactorGraph, observed: dict[int, int], graph: Path, evidence: Path | None) -> str:
+    """Return the error message for a graph of which every joint state has probability 0."""
+    from herdner.base.extras import MissingExtra
+    from herdner.graph.tables import compile_tables
+    from herdner.inference.satisfiability import find_contradiction
+
+    try:
+        with show_activity("search for the contradiction"):
+            found = find_contradiction(compile_tables(whole), observed)
+    except (MissingExtra, MemoryError):
+        found = None
+    has_evidence = bool(observed) and (found is None or bool(found.variables))
+    if has_evidence:
+        text = f"{evidence}: the evidence has probability 0, because zeros of factors exclude every joint state with it"
+    else:
+        text = f"{graph}: every joint state has probability 0, because each one is excluded by a zero of some factor"
+    if found is None:
+        return f"{text}; to see which, install python-sat (pip install '.[sat]')"
+    shown = ", ".join(f"({' '.join(map(str, scope))})" for scope in found.scopes[:_MOST_SHOWN])
+    shown += f" and {len(found.scopes) - _MOST_SHOWN} more" if len(found.scopes) > _MOST_SHOWN else ""
+    if not has_evidence:
+        return f"{text}; these factors suffice, named by their variables: {shown}"
+    variables = " ".join(map(str, found.variables[:_MOST_SHOWN])) + " .." * (len(found.variables) > _MOST_SHOWN)
+    return f"{text}; the observed variables {variables} contradict the factors of the variables {shown}"
 
 
 def _print_notes(result: Result, task: InferenceTask, backend: str, n_samples: int) -> None:
@@ -168,10 +192,13 @@ def _record(engine: Backend, task: InferenceTask) -> Record | None:
 
 
 def _make_backend(
-    name: str, pairs: list[str] | None, seconds: float | None, task: InferenceTask, n_samples: int,
+    name: str, pairs: list[str] | None, seconds: float | None, has_limit: bool, task: InferenceTask, n_samples: int,
     targets: list[int] | None,
 ) -> Backend:  # fmt: skip
-    """Create the inference backend for a task of ``infer``; ``targets`` are variables of the graph after conditioning.
+    """Create the inference backend for a task of ``infer``.
+
+    The time limit ``seconds`` is that of the user if ``has_limit``, else the default. The variables ``targets`` are
+    those of the graph after conditioning.
 
     Raises:
         UsageError: The backend or an option is unknown, or a value is not valid.
@@ -186,6 +213,10 @@ def _make_backend(
     known = [option.name for option in describe_backend(name).options] if name in BACKENDS else []
     if "seconds" in known and seconds is not None:
         options = {"seconds": seconds, **options}
+    elif known and has_limit:
+        length = next((option for option in ("n_sweeps", "n_steps") if option in known), None)
+        advice = f"; use --set {length}=N" if length else ""
+        raise UsageError(f"--seconds: the backend {name} has no time limit{advice}")
     if "targets" in known and str(options.get("targets", "")).startswith("variables"):
         raise UsageError("--set targets: use --variable N instead, where N is the index of the variable in the file")
     if "targets" in known and targets is not None:

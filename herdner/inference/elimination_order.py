@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from time import perf_counter
 from weakref import WeakKeyDictionary
@@ -11,14 +12,16 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from herdner._ext import elimination as loops
-from herdner.base.arrays import Floats, Int32s
-from herdner.base.memory import check_memory
+from herdner._ext import elimination_order as loops
+from herdner._ext.consistency import possible_states
+from herdner._ext.elimination_order import GreedyOrder
+from herdner.base.arrays import Floats, Int32s, Int64s
 from herdner.graph.factors import TableFactors
 from herdner.graph.graph import ImpossibleGraph
 from herdner.graph.tables import TableGraph
 
-_WORDS_PER_SECOND = 5e8  # lower bound on the speed at which the search reads words of the adjacency matrix
+_SLICE_WORK = 2**20  # entries that the search reads between two checks of the clock and of Ctrl-C
+_HOPELESS = 1.5  # factor on the accepted log2 of cells above which the first rule ends the search
 LARGEST_LOG2_CELLS = 60.0  # log2 of the largest number of cells of a bucket in an order; no machine can store more
 
 
@@ -48,7 +51,8 @@ class ReducedGraph:
     @property
     def sizes(self) -> list[int]:
         """Number of states of each remaining variable."""
-        return [len(self.states[int(v)]) for v in self.variables]
+        remaining: list[int] = self.variables.tolist()
+        return [len(self.states[v]) for v in remaining]
 
     def original_states(self, states: Int32s) -> Int32s:
         """Convert joint states of the remaining variables to joint states of the original graph.
@@ -75,22 +79,24 @@ class ReducedGraph:
         """
         return np.array([np.searchsorted(self.states[int(v)], state[v]) for v in self.variables], np.int32)
 
-    def original_marginals(self, marginals: Iterable[Floats], sizes: Int32s) -> Floats:
+    def original_marginals(self, marginals: Floats, sizes: Int32s) -> Floats:
         """Convert marginals of the remaining variables to marginals of the original graph.
 
         Args:
-            marginals: The probabilities of the possible states of each remaining variable; further entries are ignored.
+            marginals: float64[sum of the remaining variables' numbers of states], the probabilities of the possible
+                states of each remaining variable, one variable after the other.
             sizes: int32[V], number of states of each variable of the original graph.
 
         Returns:
             float64[V, K].
         """
         whole = np.zeros((len(sizes), int(sizes.max(initial=1))))
-        for v, possible in enumerate(self.states):
-            whole[v, possible[0]] = 1.0
-        for v, marginal in zip(self.variables, marginals, strict=True):
-            possible = self.states[int(v)]
-            whole[v, possible] = marginal[: len(possible)]
+        whole[np.arange(len(sizes)), [possible[0] for possible in self.states]] = 1.0
+        counts = self.sizes
+        remaining: list[int] = self.variables.tolist()
+        columns = np.concatenate([np.zeros(0, np.int64), *(self.states[v] for v in remaining)])
+        whole[self.variables, [self.states[v][0] for v in remaining]] = 0.0
+        whole[np.repeat(self.variables, counts), columns] = marginals
         return whole
 
 
@@ -128,7 +134,7 @@ def reduce_graph(sizes: Int32s, groups: Sequence[TableFactors]) -> ReducedGraph:
     Raises:
         ImpossibleGraph: A variable has no possible state.
     """
-    scopes, tables = _single_factors(groups)
+    scopes, tables = single_factors(groups)
     states = _possible_states(sizes, scopes, tables)
     remaining = np.array([len(possible) > 1 for possible in states], bool)
     variables = np.flatnonzero(remaining)
@@ -137,12 +143,11 @@ def reduce_graph(sizes: Int32s, groups: Sequence[TableFactors]) -> ReducedGraph:
     remaining_scopes: list[tuple[int, ...]] = []
     merged: dict[tuple[int, ...], Floats] = {}
     numbers, possible = index.tolist(), [len(each) for each in states]
+    is_smaller = (np.array(possible) < sizes).tolist()
     for scope, table in zip(scopes, tables, strict=True):
-        if table.shape != tuple(possible[v] for v in scope):
-            table = table[np.ix_(*(states[v] for v in scope))]
-        if 1 in table.shape:
-            table = table.reshape([n for n in table.shape if n > 1])
-        rest = tuple(numbers[v] for v in scope if possible[v] > 1)
+        rest = tuple([numbers[v] for v in scope if possible[v] > 1])
+        if len(rest) < len(scope) or any(is_smaller[v] for v in scope):
+            table = table[np.ix_(*(states[v] for v in scope))].reshape([possible[v] for v in scope if possible[v] > 1])
         key = tuple(sorted(rest))
         if key != rest:
             table = table.transpose(np.argsort(rest))
@@ -161,7 +166,7 @@ def reduce_graph(sizes: Int32s, groups: Sequence[TableFactors]) -> ReducedGraph:
     return ReducedGraph(states, variables, list(merged), list(merged.values()), constant, hosts)
 
 
-def _single_factors(groups: Sequence[TableFactors]) -> tuple[list[tuple[int, ...]], list[Floats]]:
+def single_factors(groups: Sequence[TableFactors]) -> tuple[list[tuple[int, ...]], list[Floats]]:
     """Return the scope and the table of log-potentials of every factor of all groups."""
     scopes: list[tuple[int, ...]] = []
     tables: list[Floats] = []
@@ -174,30 +179,37 @@ def _single_factors(groups: Sequence[TableFactors]) -> tuple[list[tuple[int, ...
     return scopes, tables
 
 
+def flat_factors(scopes: Sequence[tuple[int, ...]], tables: Sequence[Floats]) -> tuple[Int64s, Int32s, Int64s, Floats]:
+    """Concatenate the scopes and the tables of factors for compiled loops.
+
+    Args:
+        scopes: Variables of each factor.
+        tables: Log-potentials of each factor.
+
+    Returns:
+        The offsets of the scopes int64[F + 1], the scopes, the offsets of the tables int64[F + 1], and the tables.
+    """
+    return (
+        np.cumsum([0, *map(len, scopes)], dtype=np.int64),
+        np.fromiter(itertools.chain.from_iterable(scopes), np.int32),
+        np.cumsum([0, *(table.size for table in tables)], dtype=np.int64),
+        np.concatenate([np.zeros(0), *(table.ravel() for table in tables)]),
+    )
+
+
 def _possible_states(sizes: Int32s, scopes: list[tuple[int, ...]], tables: list[Floats]) -> list[NDArray[np.int64]]:
     """Return the possible states of each variable, by generalised arc consistency."""
     states: list[NDArray[np.int64]] = [np.arange(size) for size in sizes.tolist()]
-    restricting = {f: np.isfinite(table) for f, table in enumerate(tables) if not np.isfinite(table).all()}
-    factors_of: dict[int, list[int]] = {}
-    for f in restricting:
-        for v in scopes[f]:
-            factors_of.setdefault(v, []).append(f)
-    waiting = dict.fromkeys(restricting)
-    while waiting:
-        f = next(iter(waiting))
-        del waiting[f]
-        scope = scopes[f]
-        possible = restricting[f]
-        if possible.shape != tuple(len(states[v]) for v in scope):
-            possible = possible[np.ix_(*(states[v] for v in scope))]
-        if not possible.any():
-            raise ImpossibleGraph("-inf entries forbid every joint state; allow at least one joint state")
-        for axis, v in enumerate(scope):
-            supported = possible.any(axis=tuple(a for a in range(len(scope)) if a != axis))
-            if not supported.all():
-                states[v] = states[v][supported]
-                possible = np.compress(supported, possible, axis=axis)
-                waiting |= dict.fromkeys(other for other in factors_of[v] if other != f)
+    restricting = [f for f, table in enumerate(tables) if table.min(initial=0.0) == -math.inf]
+    if not restricting:
+        return states
+    arrays = flat_factors([scopes[f] for f in restricting], [tables[f] for f in restricting])
+    is_possible, fault = possible_states(sizes, *arrays)
+    if fault >= 0:
+        raise ImpossibleGraph("-inf entries forbid every joint state; allow at least one joint state")
+    ends = np.cumsum(sizes, dtype=np.int64)
+    for v in np.unique(np.repeat(np.arange(len(sizes)), sizes)[is_possible == 0]).tolist():
+        states[v] = np.flatnonzero(is_possible[ends[v] - sizes[v] : ends[v]])
     return states
 
 
@@ -238,40 +250,50 @@ class EliminationOrder:
     message_cells: int
 
     @classmethod
-    def of(cls, order: Int32s, is_small: bool, sizes: Int32s, scopes: Sequence[tuple[int, ...]]) -> EliminationOrder:
-        """Compute the cost of an elimination order, and return the order with its cost.
+    def of(cls, search: GreedyOrder) -> EliminationOrder:
+        """Return the order of a search with its cost, or an order of infinite cost if the search found none.
 
         Args:
-            order: int32[n], the variables in the order of their elimination.
-            is_small: False if a bucket of the order has more than 2^60 cells.
-            sizes: int32[n], number of states of each variable.
-            scopes: Variables of each factor.
-
-        Returns:
-            The order with its cost.
+            search: The search. If it found no order, its first variables are followed by the others.
         """
-        if not is_small:
-            return cls(order, math.inf, len(order), 0)
-        position: list[int] = np.argsort(order).tolist()
-        n_states: list[int] = sizes.tolist()
-        buckets: list[set[int]] = [set() for _ in range(len(order))]
-        for scope in scopes:
-            buckets[min(position[v] for v in scope)].update(scope)
-        width, cells, message_cells = 0, 1, 0
-        variables: list[int] = order.tolist()
-        for bucket, v in zip(buckets, variables, strict=True):
-            separator = bucket - {v}
-            width = max(width, len(separator))
-            rows = math.prod(n_states[u] for u in separator)
-            message_cells += rows
-            cells += rows * n_states[v]
-            if separator:
-                buckets[min(position[u] for u in separator)].update(separator)
-        return cls(order, math.log2(cells), width, message_cells)
+        order, n_ordered = search.order, search.n_ordered
+        if n_ordered < len(order) or search.is_hopeless:
+            rest = np.setdiff1d(np.arange(len(order), dtype=np.int32), order[:n_ordered])
+            return cls(np.concatenate([order[:n_ordered], rest]), math.inf, len(order), 0)
+        return cls(order, math.log2(search.cells + 1), search.width, int(search.message_cells))
+
+
+def adjacency(n_variables: int, scopes: Sequence[tuple[int, ...]]) -> tuple[Int64s, Int32s]:
+    """Return the neighbours of all variables; two variables are neighbours if a factor contains both.
+
+    Args:
+        n_variables: Number of variables.
+        scopes: Variables of each factor.
+
+    Returns:
+        int64[n_variables + 1] and int32[..]: the neighbours of variable v, in ascending order, are the entries of the
+        second array from ``starts[v]`` to ``starts[v + 1]``, where ``starts`` is the first array.
+    """
+    by_arity: dict[int, list[tuple[int, ...]]] = {}
+    for scope in scopes:
+        by_arity.setdefault(len(scope), []).append(scope)
+    keys: list[Int64s] = [np.zeros(0, np.int64)]
+    for arity, group in by_arity.items():
+        variables, (left, right) = np.array(group, np.int64), np.triu_indices(arity, 1)
+        first, second = variables[:, left].ravel(), variables[:, right].ravel()
+        keys += [first * n_variables + second, second * n_variables + first]
+    pairs = np.unique(np.concatenate(keys))
+    starts = np.searchsorted(pairs, np.arange(n_variables + 1, dtype=np.int64) * n_variables).astype(np.int64)
+    return starts, (pairs % max(n_variables, 1)).astype(np.int32)
 
 
 def find_elimination_order(
-    sizes: Int32s, scopes: Sequence[tuple[int, ...]], seed: int = 0, *, seconds: float = math.inf
+    sizes: Int32s,
+    scopes: Sequence[tuple[int, ...]],
+    seed: int = 0,
+    *,
+    seconds: float = math.inf,
+    limit: float = LARGEST_LOG2_CELLS,
 ) -> EliminationOrder:
     """Search for a cheap elimination order by three greedy rules with random restarts.
 
@@ -284,69 +306,38 @@ def find_elimination_order(
         scopes: Variables of each factor.
         seed: Seed of the random restarts.
         seconds: Approximate time limit in seconds.
+        limit: log2 of the largest number of table cells that the caller accepts. If the first rule exceeds 1.5 times
+            this number, the search ends, because the other rules are seldom much better.
 
     Returns:
-        The cheapest order, with its cost. The cost is infinite if the time was too short to find an order.
+        The cheapest order, with its cost. The cost is infinite if no order of finite cost was found in time.
 
     Raises:
-        NotEnoughMemory: The graph has too many variables for the search.
+        MemoryError: The graph has too many variables for the search.
     """
     until = perf_counter() + seconds
-    leaves, pairs = _eliminate_leaves(len(sizes), scopes)
-    core = np.setdiff1d(np.arange(len(sizes)), leaves)
-    index = np.full(len(sizes), -1, np.int32)
-    index[core] = np.arange(len(core))
-    n = len(core)
-    check_memory(n * n / 8, f"an elimination order of {n} variables", "use sum-product or a sampler")
-    edges = index[np.array(sorted(pairs), np.int64).reshape(-1, 2)]
-    starts = np.searchsorted(edges[:, 0], np.arange(n + 1)).astype(np.int64)
-    neighbours, log_sizes = np.ascontiguousarray(edges[:, 1]), np.log2(sizes[core].astype(np.float64))
-    best, least, work, attempt = np.arange(n, dtype=np.int32), 0.0 if n == 0 else math.inf, 0, 0
-    # Reading one 64-bit word in the search takes about as much time as one cell of a bucket takes in inference.
-    while n and (attempt < 3 or (attempt < 500 and work < 2.0 ** min(least, 30.0) / 4)):
-        order = np.empty(n, np.int32)
-        spread = 0.0 if attempt < 3 else (0.05, 0.2, 0.5)[attempt // 3 % 3]
-        limit = min(LARGEST_LOG2_CELLS, least)
-        share = 0.5 if attempt < 2 else 1.0  # the third rule is the fastest on large graphs
-        most_words = int(min(2.0**62, share * max(until - perf_counter(), 0.0) * _WORDS_PER_SECOND))
-        if most_words == 0:
+    n = len(sizes)
+    starts, neighbours = adjacency(n, scopes)
+    log_sizes = np.log2(sizes.astype(np.float64))
+    if loops.least_largest_bucket(starts, neighbours, log_sizes) > LARGEST_LOG2_CELLS:
+        return EliminationOrder(np.arange(n, dtype=np.int32), math.inf, n, 0)
+    best, work, attempt = None, 0, 0
+    # An entry that the search reads takes about as much time as one cell of a bucket takes in inference.
+    while best is None or attempt < 3 or (attempt < 500 and work < 2.0 ** min(best.log2_cells, 30.0) / 4):
+        if best is not None and perf_counter() >= until:
             break
-        key = 0 if attempt < 3 else seed + attempt
-        cells, words = loops.find_order(
-            starts, neighbours, log_sizes, attempt % 3, key, limit, spread, most_words, order
-        )
-        work += words
+        least = LARGEST_LOG2_CELLS if best is None else min(LARGEST_LOG2_CELLS, best.log2_cells)
+        spread = 0.0 if attempt < 3 else (0.05, 0.2, 0.5)[attempt // 3 % 3]
+        search = loops.GreedyOrder(starts, neighbours, log_sizes, attempt % 3, seed + attempt, least, spread)
+        share = 0.5 if attempt < 2 else 1.0  # the third rule is the fastest on large graphs
+        stop = perf_counter() + share * (until - perf_counter()) if seconds < math.inf else math.inf
+        while perf_counter() < stop and not search.advance(_SLICE_WORK):
+            pass
+        work += search.work
         attempt += 1
-        if cells < least:
-            best, least = order, cells
-    best = np.concatenate([np.array(leaves, np.int32), core[best].astype(np.int32)])
-    return EliminationOrder.of(best, math.isfinite(least), sizes, scopes)
-
-
-def _eliminate_leaves(n: int, scopes: Sequence[tuple[int, ...]]) -> tuple[list[int], set[tuple[int, int]]]:
-    """Eliminate variables with at most one neighbour until none is left.
-
-    This is always optimal.
-
-    Returns:
-        The eliminated variables in order, and the pairs of neighbours among the remaining variables, each pair in both
-        directions.
-    """
-    neighbours: list[set[int]] = [set() for _ in range(n)]
-    for scope in scopes:
-        for v in scope:
-            neighbours[v].update(scope)
-    for v in range(n):
-        neighbours[v].discard(v)
-    leaves: list[int] = []
-    waiting = [v for v in range(n) if len(neighbours[v]) <= 1]
-    while waiting:
-        v = waiting.pop()
-        leaves.append(v)
-        for u in neighbours[v]:
-            neighbours[u].discard(v)
-            if len(neighbours[u]) == 1:
-                waiting.append(u)
-        neighbours[v] = set()
-    pairs = {(v, u) for v in range(n) for u in neighbours[v]}
-    return leaves, pairs
+        order = EliminationOrder.of(search)
+        if attempt == 1 and (search.is_hopeless or limit * _HOPELESS < order.log2_cells < math.inf):
+            return order
+        if best is None or order.log2_cells < best.log2_cells:
+            best = order
+    return best

@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from numpy.typing import NDArray
 
 from herdner.base.arrays import Floats
 
@@ -20,40 +21,42 @@ _RESAMPLES = 400  # bootstrap resamples
 _TAIL = 0.025  # probability beyond each end of the interval
 
 
-def log_mean_exp(values: Floats) -> float:
-    """Return the logarithm of the mean of the exponentials of ``values``.
+def log_mean_exp(values: Floats) -> Floats:
+    """Return the logarithm of the mean of the exponentials of ``values`` along the last axis.
 
     Args:
-        values: float64[N], N >= 1, possibly -inf.
+        values: float64[.., N], N >= 1, possibly -inf.
     """
-    top = float(values.max())
-    return top if top == -math.inf else top + math.log(float(np.exp(values - top).mean()))
+    top = values.max(axis=-1, keepdims=True)
+    top = np.where(top == -math.inf, 0.0, top)
+    with np.errstate(divide="ignore"):
+        return np.log(np.exp(values - top).mean(axis=-1)) + top[..., 0]
 
 
-def bennett_estimate(forward: Floats, reverse: Floats) -> float:
+def bennett_estimate(forward: Floats, reverse: Floats) -> Floats:
     """Return the estimate of log Z by Bennett's acceptance ratio, for equal numbers of runs in both directions.
 
     Args:
-        forward: float64[N], log-weights of forward runs; -inf if the run ended at an impossible state.
-        reverse: float64[N], negative log-weights of reverse runs, finite.
+        forward: float64[.., N], log-weights of forward runs; -inf if the run ended at an impossible state.
+        reverse: float64[.., N], negative log-weights of reverse runs, finite.
 
     Returns:
-        The value at which both directions accept equally often; -inf if all of ``forward`` is -inf.
+        float64[..], the value at which both directions accept equally often; -inf where all of ``forward`` is -inf.
     """
-    finite = forward[np.isfinite(forward)]
-    if not len(finite):
-        return -math.inf
-    low = min(float(finite.min()), float(reverse.min())) - math.log(len(forward)) - 40
-    high = max(float(finite.max()), float(reverse.max())) + math.log(len(forward)) + 40
-    while high - low > 1e-10 * max(1.0, abs(low)):
-        middle = (low + high) / 2
-        if middle in (low, high):
+    margin = math.log(forward.shape[-1]) + 40
+    is_finite: NDArray[np.bool_] = np.isfinite(forward)
+    least: Floats = forward.min(axis=-1, where=is_finite, initial=math.inf)
+    low: Floats = np.minimum(least, reverse.min(axis=-1)) - margin
+    high: Floats = np.maximum(forward.max(axis=-1, initial=-math.inf), reverse.max(axis=-1)) + margin
+    while np.any(high - low > 1e-10 * np.maximum(1.0, np.abs(low))):
+        middle: Floats = (low + high) / 2
+        if np.all((middle == low) | (middle == high)):
             break
-        if _logistic(finite - middle).sum() > _logistic(middle - reverse).sum():
-            low = middle
-        else:
-            high = middle
-    return (low + high) / 2
+        threshold = middle[..., None]
+        accepted: Floats = _logistic(forward - threshold).sum(axis=-1)
+        is_below: NDArray[np.bool_] = accepted > _logistic(threshold - reverse).sum(axis=-1)
+        low, high = np.where(is_below, middle, low), np.where(is_below, high, middle)
+    return np.where(is_finite.any(axis=-1), (low + high) / 2, -math.inf)
 
 
 def importance_interval(forward: Floats, reverse: Floats, rng: np.random.Generator) -> tuple[float, float]:
@@ -72,10 +75,8 @@ def importance_interval(forward: Floats, reverse: Floats, rng: np.random.Generat
         The lower and the upper end.
     """
     n = len(forward)
-    estimates = np.empty((_RESAMPLES, 3))
-    for row in estimates:
-        f, r = forward[rng.integers(n, size=n)], reverse[rng.integers(n, size=n)]
-        row[:] = log_mean_exp(f), -log_mean_exp(-r), bennett_estimate(f, r)
+    f, r = forward[rng.integers(n, size=(_RESAMPLES, n))], reverse[rng.integers(n, size=(_RESAMPLES, n))]
+    estimates = np.stack([log_mean_exp(f), -log_mean_exp(-r), bennett_estimate(f, r)], axis=1)
     low = np.quantile(estimates, _TAIL, axis=0, method="lower").min()
     high = np.quantile(estimates, 1 - _TAIL, axis=0, method="higher").max()
     return float(low), float(high)

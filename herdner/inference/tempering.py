@@ -12,7 +12,6 @@ exchanges are rejected equally often (Syed et al. 2022, "Non-reversible parallel
 
 from __future__ import annotations
 
-import heapq
 import math
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -21,10 +20,11 @@ from time import perf_counter
 
 import numpy as np
 
+from herdner._ext.elimination_order import find_block
 from herdner._ext.replicas import Replicas
 from herdner.base.arrays import Floats, Int32s
 from herdner.base.memory import check_memory
-from herdner.inference.elimination_order import ReducedGraph
+from herdner.inference.elimination_order import ReducedGraph, adjacency
 from herdner.inference.satisfiability import find_possible_state, has_solver
 
 MOST_LOG2_CELLS = 14.0  # log2 of the largest number of cells of a bucket in a block
@@ -37,7 +37,7 @@ _SLICE_SECONDS = 0.1  # approximate time between two checks of the clock and of 
 
 def find_blocks(
     sizes: Sequence[int], scopes: Sequence[tuple[int, ...]], width: int, rng: np.random.Generator
-) -> list[list[int]]:
+) -> list[Int32s]:
     """Search for blocks of variables that together contain all variables.
 
     The search for a block eliminates variables greedily, the cheapest first. If every elimination would be too
@@ -51,68 +51,19 @@ def find_blocks(
         rng: Source of randomness for ties.
 
     Returns:
-        The variables of each block in the order of their elimination.
+        int32[k] for each block, its variables in the order of their elimination.
     """
-    neighbours: list[set[int]] = [set() for _ in sizes]
-    for scope in scopes:
-        for v in scope:
-            neighbours[v].update(scope)
-    for v, others in enumerate(neighbours):
-        others.discard(v)
+    n = len(sizes)
     if width == 0:
-        return [[v] for v in range(len(sizes))]
-    log_sizes = np.log2(np.asarray(sizes, float)).tolist()
-    missing = set(range(len(sizes)))
-    blocks: list[list[int]] = []
-    while missing or len(blocks) < LEAST_BLOCKS:
-        block = _find_block([set(others) for others in neighbours], log_sizes, width, missing, rng)
-        missing.difference_update(block)
-        blocks.append(block)
+        return list(np.arange(n, dtype=np.int32).reshape(n, 1))
+    starts, neighbours = adjacency(n, scopes)
+    log_sizes = np.log2(np.asarray(sizes, np.float64))
+    is_missing = np.ones(n, np.uint8)
+    blocks: list[Int32s] = []
+    while is_missing.any() or len(blocks) < LEAST_BLOCKS:
+        ties = rng.random(n)
+        blocks.append(find_block(starts, neighbours, log_sizes, width, MOST_LOG2_CELLS, ties, is_missing))
     return blocks
-
-
-def _find_block(
-    neighbours: list[set[int]], log_sizes: list[float], width: int, missing: set[int], rng: np.random.Generator
-) -> list[int]:
-    """Return one block that contains at least one variable of ``missing``. The graph ``neighbours`` is modified."""
-    ties = rng.random(len(neighbours)).tolist()
-    alive = [True] * len(neighbours)
-    cheapest = [(len(others), ties[v], v) for v, others in enumerate(neighbours)]
-    largest = [(v in missing, -len(others), ties[v], v) for v, others in enumerate(neighbours)]
-    heapq.heapify(cheapest)
-    heapq.heapify(largest)
-    block: list[int] = []
-
-    def remove(v: int) -> None:
-        alive[v] = False
-        for u in neighbours[v]:
-            neighbours[u].discard(v)
-
-    def requeue(changed: set[int]) -> None:
-        for u in changed:
-            heapq.heappush(cheapest, (len(neighbours[u]), ties[u], u))
-            heapq.heappush(largest, (u in missing, -len(neighbours[u]), ties[u], u))
-
-    while cheapest:
-        degree, _, v = cheapest[0]
-        if not alive[v] or degree != len(neighbours[v]):
-            heapq.heappop(cheapest)
-            continue
-        log2_cells = log_sizes[v] + sum(log_sizes[u] for u in neighbours[v])
-        changed = set(neighbours[v])
-        if not changed or (degree <= width and log2_cells <= MOST_LOG2_CELLS):
-            block.append(v)
-            remove(v)
-            for u in changed:
-                neighbours[u] |= changed - {u}
-        else:
-            while not alive[largest[0][-1]] or -largest[0][1] != len(neighbours[largest[0][-1]]):
-                heapq.heappop(largest)
-            dropped = largest[0][-1]
-            changed = set(neighbours[dropped])
-            remove(dropped)
-        requeue(changed)
-    return block
 
 
 def penalties_of(betas: Floats) -> Floats:
@@ -274,13 +225,18 @@ class TemperedRun:
                     self.piece = max(1, self.piece // 2)
         return done
 
-    def marginals(self) -> list[Floats] | None:
-        """Return the averages of the recorded conditional marginals, one array per variable; None if there are none."""
+    def marginals(self) -> Floats | None:
+        """Return the averages of the recorded conditional marginals of all variables, one after the other.
+
+        The result is None if a variable has no record.
+        """
         pairs = [each.replicas.marginal_sums for each in self.ensembles]
         sums, counts = sum(pair[0] for pair in pairs), sum(pair[1] for pair in pairs)
         if np.any(counts == 0):
             return None
-        return list(sums / np.reshape(counts, (-1, 1)))
+        averages: Floats = sums / np.reshape(counts, (-1, 1))
+        sizes = self.reduced.sizes
+        return np.concatenate([np.zeros(0), *(row[:size] for row, size in zip(averages, sizes, strict=True))])
 
     def disagreement(self) -> float:
         """Return the mean over the variables of the largest difference between the marginals of two ensembles.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from importlib.util import find_spec
 
 import numpy as np
 import pytest
@@ -106,7 +107,31 @@ def test_evidence_of_probability_0_is_reported(call, tmp_path, options):
     (tmp_path / "graph.evid").write_text("1 0 0")
     outcome = call("infer", tmp_path / "graph.uai", "--evidence", tmp_path / "graph.evid", *options)
     assert (outcome.code, outcome.out, outcome.err.count("\n")) == (1, "", 1)
-    assert "graph.evid: the evidence has probability 0" in outcome.err
+    assert "graph.evid: the evidence has probability 0, because zeros of factors exclude every joint" in outcome.err
+
+
+@pytest.mark.parametrize("options", [[], ["-b", "exact"], ["-b", "tempered", "--seconds", "1"]])
+def test_a_graph_without_possible_state_is_explained(call, tmp_path, options):
+    (tmp_path / "graph.uai").write_text("MARKOV 3 2 2 2 3 1 2 2 0 1 1 0 2 1 1 4 0 0 0.5 0.5 2 1 0")
+    outcome = call("infer", tmp_path / "graph.uai", *options)
+    assert (outcome.code, outcome.out, outcome.err.count("\n")) == (1, "", 1)
+    assert "graph.uai: every joint state has probability 0" in outcome.err
+    named = "these factors suffice, named by their variables: (0), (0 1)"
+    assert (named if find_spec("pysat") else "to see which, install python-sat") in outcome.err
+    (tmp_path / "graph.uai").write_text("MARKOV 2 2 2 2 1 0 2 0 1 2 1 1 4 0 0 0 0")
+    assert "named by their variables: (0 1)" in call("infer", tmp_path / "graph.uai", *options).err
+
+
+def test_observations_that_contradict_a_factor_are_named(call, tmp_path):
+    pytest.importorskip("pysat")
+    (tmp_path / "graph.uai").write_text("MARKOV 3 2 2 2 2 2 0 2 1 1 4 0 1 1 0 2 1 1")
+    (tmp_path / "graph.evid").write_text("3 0 1 1 0 2 1")
+    outcome = call("infer", tmp_path / "graph.uai", "--evidence", tmp_path / "graph.evid")
+    assert "the observed variables 0 2 contradict the factors of the variables (0 2)" in outcome.err
+
+
+def test_a_task_may_be_in_lower_case(call, files):
+    assert call("infer", files[1], "--task", "pr").out == call("infer", files[1], "--task", "PR").out
 
 
 def test_wrong_calls_are_one_line(call, files, tmp_path):
@@ -116,6 +141,8 @@ def test_wrong_calls_are_one_line(call, files, tmp_path):
         (["infer", uai, "--evidence", uai], 1, "must be an integer"),
         (["infer", uai, "--task", "PR", "--backend", "gibbs"], 2, "does not compute the partition function"),
         (["infer", uai, "--task", "samples", "--backend", "gibbs"], 2, "requires --backend auto, exact or tempered"),
+        (["infer", uai, "-b", "gibbs", "--seconds", "9"], 2, "gibbs has no time limit; use --set n_sweeps=N"),
+        (["infer", uai, "--task", "map"], 2, "'map' is not one of 'mar', 'pr', 'mpe', 'samples'"),
         (["infer", uai, "--seconds", "0"], 2, "--seconds must be a positive number, got 0"),
         (["infer", uai, "--backend", "gibs"], 2, "gibs"),
         (["infer", uai, "--variable", "9"], 2, "--variable must be from 0 to 8, got 9"),

@@ -138,7 +138,7 @@ def test_maxima_of_trees_equal_enumeration(seed):
     run = MessagePassing(FactorLayout.of(reduced), 100, 1e-13, 1.0, "residual", maximise=True)
     run.run()
     assert run.converged
-    marginals = reduced.original_marginals(run.layout.per_variable(run.loop.marginals), compiled.sizes)
+    marginals = reduced.original_marginals(run.loop.marginals, compiled.sizes)
     for v, size in enumerate(sizes):
         best = [oracle.log_potentials[oracle.states[:, v] == state].max() for state in range(size)]
         expected = np.exp(np.array(best) - max(best))

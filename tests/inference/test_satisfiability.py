@@ -12,7 +12,7 @@ from herdner.graph.tables import compile_tables
 from herdner.inference import ImpossibleGraph, UnsupportedGraph, make_backend
 from herdner.inference.elimination_order import reduce_graph
 from herdner.inference.gibbs.start import random_start
-from herdner.inference.satisfiability import find_possible_state
+from herdner.inference.satisfiability import find_contradiction, find_possible_state
 
 
 def constrained_graph(seed: int) -> FactorGraph:
@@ -73,3 +73,27 @@ def test_without_the_solver_the_message_names_it(monkeypatch):
 
 def no_equal(n: int) -> np.ndarray:
     return np.where(np.eye(n) > 0, -np.inf, 0.0)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_a_contradiction_is_minimal(seed):
+    """The named factors and observations exclude every joint state; without one of them, a state is possible."""
+    pytest.importorskip("pysat")
+    rng = np.random.default_rng(seed)
+    graph = constrained_graph(seed)
+    sizes = graph.domains.sizes
+    states = np.array(list(itertools.product(*map(range, sizes))), np.int32)
+    evidence = {int(v): int(rng.integers(sizes[v])) for v in rng.permutation(9)[: rng.integers(0, 4)]}
+    allowed = {tuple(group.scopes[0].tolist()): np.isfinite(group.log_potential(states)) for group in graph.factors}
+    if len(allowed) < len(graph.factors):
+        return  # two factors have the same variables, which the answer cannot distinguish
+    seen = {v: states[:, v] == x for v, x in evidence.items()}
+    possible = np.all([*allowed.values(), *seen.values()], axis=0)
+    found = find_contradiction(compile_tables(graph), evidence)
+    if possible.any():
+        assert found is None
+        return
+    parts = [allowed[scope] for scope in found.scopes] + [seen[v] for v in found.variables]
+    assert not np.all(parts, axis=0).any()
+    for k in range(len(parts)):
+        assert np.all([np.ones(len(states), bool), *parts[:k], *parts[k + 1 :]], axis=0).any()

@@ -57,6 +57,7 @@ def test_blocks_contain_all_variables_and_have_small_separators(width, seed):
     blocks = find_blocks([2] * n, scopes, width, rng)
     assert set(itertools.chain(*blocks)) == set(range(n))
     for block in blocks:
+        assert len(set(block)) == len(block)
         rest = [set(scope) & set(block) for scope in scopes]
         for v in block:
             bucket = set().union(*(scope for scope in rest if v in scope)) - {v}
@@ -65,7 +66,7 @@ def test_blocks_contain_all_variables_and_have_small_separators(width, seed):
 
 
 def test_blocks_of_width_0_are_single_variables():
-    assert find_blocks([2, 3], [(0, 1)], 0, np.random.default_rng(0)) == [[0], [1]]
+    assert np.array_equal(find_blocks([2, 3], [(0, 1)], 0, np.random.default_rng(0)), [[0], [1]])
 
 
 @pytest.mark.parametrize("update", [False, True])

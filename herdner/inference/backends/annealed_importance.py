@@ -26,7 +26,7 @@ from herdner.inference.tempering import Ensemble, TemperedRun, penalties_of
 
 _TUNING_SHARE = 0.2  # fraction of the time limit in which tempered sampling tunes the temperatures
 _SAMPLING_SHARE = 0.2  # fraction of the time limit in which the start states of reverse runs are sampled
-_LEAST_PARTICLES = 5  # smallest number of particles of each worker, even if the time limit is short
+_LEAST_PARTICLES = 2  # smallest number of particles of each worker, even if the time limit is short
 _WORKERS = 2  # independent ensembles, a fixed number so that results do not depend on threads
 
 
@@ -113,9 +113,9 @@ class AnnealedImportance:
         until = math.inf if self.seconds is None else began + (_TUNING_SHARE + _SAMPLING_SHARE) * self.seconds
         states = self._samples(run, until)
         forward, reverse = self._weights(reduced, run, states, rng, began)
-        log_z = bennett_estimate(forward, reverse)
+        log_z = float(bennett_estimate(forward, reverse))
         if log_z == -math.inf:  # no forward run ended at a possible state
-            log_z = -log_mean_exp(-reverse)
+            log_z = -float(log_mean_exp(-reverse))
         interval = importance_interval(forward, reverse, rng)
         constant = reduced.constant + float(np.log(np.array(reduced.sizes, float)).sum())
         return self._result(compiled, reduced, run, constant, log_z, interval, began)

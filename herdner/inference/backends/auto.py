@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import ClassVar
@@ -112,7 +113,9 @@ class Auto:
         """Run exact inference, and return its result; return None if the time limit or the memory does not suffice."""
         exact = Exact(n_samples=self.n_samples)
         try:
-            run = EliminationRun.prepare(compiled, _ORDER_SHARE * self.seconds if self.max_log2_cells else 0.0)
+            limit = min(self.max_log2_cells, math.log2(max(_EXACT_SHARE * self.seconds / CELL_SECONDS, 1.0)))
+            seconds = _ORDER_SHARE * self.seconds if self.max_log2_cells else 0.0
+            run = EliminationRun.prepare(compiled, seconds, limit)
             plan = run.plan()
             logger.info("auto: exact inference takes 2^%.1f table cells, width %d", plan.log2_cells, plan.width)
             remaining = began + _EXACT_SHARE * self.seconds - perf_counter()

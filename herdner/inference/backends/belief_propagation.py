@@ -89,7 +89,7 @@ class BeliefPropagation:
             run.run()
         except KeyboardInterrupt:
             interrupted = True
-        marginals = reduced.original_marginals(run.layout.per_variable(run.loop.marginals), compiled.sizes)
+        marginals = reduced.original_marginals(run.loop.marginals, compiled.sizes)
         state = probable_state(compiled, marginals, "belief-propagation")
         result = Result(
             state=state,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import math
 import os
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import ClassVar
@@ -13,6 +12,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from herdner._ext.elimination import Beliefs
 from herdner.base.arrays import Floats, Int32s
 from herdner.base.checks import check_integer
 from herdner.base.memory import check_memory
@@ -30,7 +30,13 @@ from herdner.inference.elimination import (
     best_states,
     draw_states,
 )
-from herdner.inference.elimination_order import EliminationOrder, ReducedGraph, find_elimination_order, reduce_tables
+from herdner.inference.elimination_order import (
+    LARGEST_LOG2_CELLS,
+    EliminationOrder,
+    ReducedGraph,
+    find_elimination_order,
+    reduce_tables,
+)
 from herdner.inference.record import Record
 from herdner.inference.result import Result
 
@@ -100,7 +106,7 @@ class Exact:
 
         Raises:
             ImpossibleGraph: Entries of -inf leave a variable without possible states.
-            NotEnoughMemory: The graph has too many variables for the search for an elimination order.
+            MemoryError: The graph has too many variables for the search for an elimination order.
         """
         return EliminationRun.prepare(compile_tables(graph)).plan()
 
@@ -127,7 +133,8 @@ class Exact:
         """
         began = perf_counter()
         self.capabilities.require(record, "exact")
-        run = EliminationRun.prepare(compile_tables(graph), math.inf if self.seconds is None else self.seconds / 2)
+        seconds = math.inf if self.seconds is None else self.seconds / 2
+        run = EliminationRun.prepare(compile_tables(graph), seconds, self.max_log2_cells)
         self._check(run.plan())
         remaining = None if self.seconds is None else self.seconds - (perf_counter() - began)
         try:
@@ -212,19 +219,23 @@ class EliminationRun:
     order: EliminationOrder
 
     @classmethod
-    def prepare(cls, compiled: TableGraph, seconds: float = math.inf) -> EliminationRun:
+    def prepare(
+        cls, compiled: TableGraph, seconds: float = math.inf, limit: float = LARGEST_LOG2_CELLS
+    ) -> EliminationRun:
         """Prepare a run of exact inference: reduce the compiled graph, and find an elimination order.
 
         Args:
             compiled: The graph.
             seconds: Time limit of the search for an order, in seconds.
+            limit: log2 of the largest number of table cells that the caller accepts; a search that cannot reach it ends
+                early.
 
         Raises:
             ImpossibleGraph: Entries of -inf leave a variable without possible states.
-            NotEnoughMemory: The graph has too many variables for the search for an elimination order.
+            MemoryError: The graph has too many variables for the search for an elimination order.
         """
         reduced = reduce_tables(compiled)
-        order = find_elimination_order(np.array(reduced.sizes, np.int32), reduced.scopes, seconds=seconds)
+        order = find_elimination_order(np.array(reduced.sizes, np.int32), reduced.scopes, seconds=seconds, limit=limit)
         return cls(compiled, reduced, order)
 
     def plan(self) -> EliminationPlan:
@@ -263,29 +274,31 @@ class EliminationRun:
         Raises:
             OutOfTime: The run would exceed its time limit.
         """
-        beliefs, tables = messages.distribute(with_counts)
-        shares = (belief / belief.sum() for belief in beliefs)
-        marginals = self.reduced.original_marginals(shares, self.compiled.sizes)
-        return marginals, self._counts(messages.tree, tables) if with_counts else None
+        beliefs = messages.distribute(with_counts)
+        flat, sizes = beliefs.marginals, np.array(self.reduced.sizes, np.int64)
+        if len(sizes):
+            flat /= np.repeat(np.add.reduceat(flat, np.cumsum(sizes) - sizes), sizes)
+        marginals = self.reduced.original_marginals(flat, self.compiled.sizes)
+        return marginals, self._counts(messages.tree, beliefs) if with_counts else None
 
-    def _counts(self, tree: BucketTree, tables: Sequence[Floats | None]) -> tuple[Floats, ...]:
+    def _counts(self, tree: BucketTree, beliefs: Beliefs) -> tuple[Floats, ...]:
         """Return the expected count of each table cell, in one array per group with the shape of the group's tables."""
         counts = tuple(np.zeros(group.tables.shape) for group in self.compiled.factors)
         number = 0
         for group, total in zip(self.compiled.factors, counts, strict=True):
             for f in range(len(group)):
-                self._add_counts(tree, tables, number, group, f, total)
+                self._add_counts(tree, beliefs, number, group, f, total)
                 number += 1
         return counts
 
     def _add_counts(
-        self, tree: BucketTree, tables: Sequence[Floats | None], number: int, group: TableFactors, f: int, total: Floats
+        self, tree: BucketTree, beliefs: Beliefs, number: int, group: TableFactors, f: int, total: Floats
     ) -> None:
         """Add the joint marginal of factor ``f`` of a group to ``total``, the expected counts of the group.
 
         ``number`` is the index of the factor among all factors of the graph.
         """
         states: list[NDArray[np.integer]] = [self.reduced.states[v] for v in group.scopes[f].tolist()]
-        belief = tree.factor_belief(tables, *self.reduced.hosts[number])
+        belief = tree.factor_belief(beliefs, *self.reduced.hosts[number])
         cells = np.ix_(group.table_of_factor[f : f + 1], *states)
         total[cells] += float(group.scale[f]) * belief.reshape([1, *map(len, states)])

@@ -86,7 +86,7 @@ class TreeReweighted:
         compiled = compile_tables(graph)
         reduced = reduce_tables(compiled)
         best, interrupted = self._minimise(reduced, began)
-        marginals = reduced.original_marginals(best.run.layout.per_variable(best.run.loop.marginals), compiled.sizes)
+        marginals = reduced.original_marginals(best.run.loop.marginals, compiled.sizes)
         state = probable_state(compiled, marginals, "tree-reweighted")
         log_potential = float(compiled.graph.log_potential(state))
         result = Result(
