@@ -153,7 +153,7 @@ def _exit_by_signal(*_: object) -> None:
 
 
 def _end_soon(code: int) -> None:
-    """End the process within a second, even if terminated worker processes block their executor.
+    """End the process within a second, even if the executor still waits for worker processes that were terminated.
 
     All files are closed by now. Messages of the executor about its termination are discarded.
     """

@@ -52,7 +52,7 @@ def command(function: Callable[..., T]) -> Callable[..., T]:
 
 
 def _expanded_parameters(function: Callable[..., object]) -> tuple[list[inspect.Parameter], dict[str, Any]]:
-    """Return the parameters of a command, including those of its option groups, and the class of each group."""
+    """Return the parameters of a command with its option groups expanded, and the dataclass of each option group."""
     hints = get_type_hints(function, include_extras=True)
     groups: dict[str, Any] = {}
     parameters: list[inspect.Parameter] = []
@@ -73,7 +73,7 @@ def _expanded_parameters(function: Callable[..., object]) -> tuple[list[inspect.
 
 
 def _set_verbosity(verbose: bool, quiet: bool) -> None:
-    """Set the level of herdner's loggers. `herdner.cli.common.print_note` and progress displays follow it."""
+    """Set the level of herdner's loggers. The level also decides whether notes and progress displays are shown."""
     if verbose and quiet:
         raise UsageError("--verbose contradicts --quiet; leave out one of the two options")
     if verbose or quiet:

@@ -182,7 +182,7 @@ def handle_errors(function: Callable[P, T]) -> Callable[P, T]:
 
 
 def _corpus_error() -> type[Exception]:
-    """Return the class `CorpusError`.
+    """Import the class `CorpusError`, and return it.
 
     It is imported only after a failure, because the registry is slow to import.
     """
@@ -216,7 +216,7 @@ def parse_inference(
     name_bias: float = 0.0,
     min_confidence_of: ConfidenceOf = "name",
 ) -> Inference:  # fmt: skip
-    """Build an `Inference` object, the settings of tagging, from the options of a command.
+    """Build the settings for tagging, an `Inference` object, from the options of a command.
 
     Args:
         backend: Name of the backend; None: the backend of the tagger.
@@ -253,7 +253,7 @@ def parse_inference(
 
 
 def parse_names(path: str | None, strength: float | None, hard: bool, fold_case: bool) -> Names | None:
-    """Read a list of known names from a file, with the options of the command line.
+    """Read known names from the file that ``--names`` names, and apply the other options for known names.
 
     Args:
         path: Value of ``--names``.

@@ -83,7 +83,7 @@ def parse_side(text: str) -> ComparisonSide:
 def compare_sides(
     files: GoldFiles, names: tuple[str, str], seed: int, resamples: int, unit: ResamplingUnit | None
 ) -> Comparison:
-    """Compare two models or files of predictions on the same gold documents.
+    """Compare two sides, each a model or a file of predictions, on the same gold documents.
 
     Args:
         files: Annotated files.

@@ -57,7 +57,7 @@ def denoise(
         help="True picture: print the share of wrong pixels, and show these pixels in the --figure.")] = None,
     seed: opt.SeedOption = 0,
 ) -> None:  # fmt: skip
-    """Denoise a picture of two or a few levels by sampling a Markov random field.
+    """Denoise a picture that has few grey levels or colours by sampling a Markov random field.
 
     Noise and coupling are estimated from the picture if their options are not set. OUT appears when it is complete.
     """
@@ -97,7 +97,7 @@ def denoise(
 
 
 def _formats(paths: list[Path]) -> dict[Path, str]:
-    """Return the file format of each picture; raise a usage error for a file that cannot be written."""
+    """Return the file format of each picture; raise a usage error if one of these files cannot be written."""
     from herdner.studies.denoising.pictures import picture_format
 
     for path in paths:
@@ -196,7 +196,7 @@ def _read_truth(path: Path, observation: Observation, noise: Noise) -> NDArray[n
 
 
 def _write(files: dict[Path, bytes]) -> None:
-    """Write several files. Each one appears under its name only when it is complete."""
+    """Write several files. A file appears under its name only after all its content is written."""
     from herdner.base.files import atomic_write
 
     for path, content in files.items():

@@ -125,7 +125,7 @@ def _check_no_model_options(context: typer.Context, option: str) -> None:
 def _score_predictions(
     gold_files: GoldFiles, file: str, seed: int, resamples: int, consistency: bool, names: bool
 ) -> list[Tabular]:
-    """Return the scores of a file of predictions and, if requested, the consistency and the scores of names."""
+    """Return the entity scores of predictions in a file and, on request, their consistency and coreference scores."""
     import numpy as np
 
     from herdner.corpora.reading import read
@@ -182,7 +182,7 @@ def _score_model(
 
 
 def _measure_names(gold: list[Document], predicted: list[Document]) -> list[Tabular]:
-    """Return the scores of the names, for the gold mentions and for the predicted mentions."""
+    """Return the coreference scores of names, once with gold mentions and once with predicted mentions."""
     from herdner.evaluation.coreference import evaluate_names
     from herdner.ner.identity import with_names
 

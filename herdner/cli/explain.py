@@ -123,14 +123,14 @@ def _print_explanations(
 
 
 def _totals(each: Explanation) -> str:
-    """Return the sums of the contributions of features, transitions, links and known names, as text."""
+    """Return, as text, the total contribution of each kind: features, transitions, links and known names."""
     features, transitions, links = each.total("feature"), each.total("transition"), each.total("link")
     names = f", known names {each.total('name'):+.2f}" if each.total("name") else ""
     return f"features {features:+.2f}, transitions {transitions:+.2f}, links {links:+.2f}{names}"
 
 
 def _confidence(each: Explanation) -> str:
-    """Return the confidence of an entity and its log-odds, the sum of the three steps, as text."""
+    """Return, as text, the confidence of an entity and its log-odds (the sum over the steps of the explanation)."""
     total = sum(step.log_odds for step in each.steps)
     return f"confidence {100 * (each.mention.confidence or 0.0):.1f} %, log-odds {total:+.2f} in three steps:"
 

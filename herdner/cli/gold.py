@@ -212,7 +212,7 @@ def encoding_option(source: FileAndFormat, encoding: str | None) -> dict[str, st
 
 
 def text_keys(documents: Iterable[Document]) -> list[str]:
-    """Return the texts of documents without white space, so that equal texts of different formats are equal.
+    """Return the text of each document without white space, to compare texts that were read from different formats.
 
     Args:
         documents: The documents.
@@ -223,7 +223,7 @@ def text_keys(documents: Iterable[Document]) -> list[str]:
 def check_repeated_texts(
     sources: Sequence[FileAndFormat], files: Sequence[Sequence[Document]], strict: bool = False
 ) -> None:
-    """Raise a usage error if a file repeats the texts of another file; warn if single texts are repeated.
+    """Raise a usage error if half the texts of a file occur in the files before it; warn about fewer repeated texts.
 
     Args:
         sources: Files and their formats.

@@ -79,7 +79,7 @@ class TaggingOptions:
     seed: opt.SeedOption = 0
 
     def load(self, **settings: Any) -> tuple[Tagger, Inference]:
-        """Load the model, and return it with the options of tagging.
+        """Load the model, and return it with the settings for tagging.
 
         Args:
             **settings: Further arguments of `herdner.cli.common.parse_inference`.

@@ -139,7 +139,7 @@ def _impossible_text(whole: FactorGraph, observed: dict[int, int], graph: Path, 
 
 
 def _print_notes(result: Result, task: InferenceTask, backend: str, n_samples: int) -> None:
-    """Print the method, the certificate, the interval and a lack of samples on stderr."""
+    """Print on stderr the method, the certificate, the 95 % interval of log10 Z, and a note if samples are missing."""
     if result.method is not None:
         print_note(f"{backend}: {result.method}, {result.seconds:.1f} s")
     if result.certificate is not None:
@@ -167,7 +167,7 @@ def _check_variables(variables: list[int] | None, task: InferenceTask, n_variabl
 
 
 def _remaining(seconds: float | None, backend: str, began: float) -> float | None:
-    """Return the time limit for inference: the option minus the time since ``began`` and a reserve.
+    """Return the time left for inference: the limit ``seconds`` minus a reserve and the time since ``began``.
 
     Raises:
         UsageError: The time limit is not a positive number.
@@ -181,7 +181,7 @@ def _remaining(seconds: float | None, backend: str, began: float) -> float | Non
 
 
 def _record(engine: Backend, task: InferenceTask) -> Record | None:
-    """Return the results that `auto` or `exact` must record for a task; None for other backends."""
+    """Return the results that `auto` or `exact` must record for a task; return None for all other backends."""
     from herdner.inference.backends.auto import Auto
     from herdner.inference.backends.exact import Exact
     from herdner.inference.record import Record

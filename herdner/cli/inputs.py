@@ -133,7 +133,7 @@ def expand_inputs(
 
 
 def have_headings(inputs: Sequence[CommandInput]) -> bool:
-    """Return whether the output shows the id above each document, because there may be several documents."""
+    """Return True if there may be several documents, so that the output must show the id of each document."""
     return len(inputs) > 1 or inputs[0].format not in ONE_TEXT
 
 
@@ -269,7 +269,7 @@ class LanguageMessages:
         self._names.append(name)
 
     def check(self, results: Iterable[Document | Failure]) -> Iterator[Document | Failure]:
-        """Yield results of tagging, and print a message about the first document of a file in another language.
+        """Yield the results of tagging; for each file, print a message about its first document in another language.
 
         Args:
             results: One result for each call of `add_file`, in the same order.
@@ -285,7 +285,7 @@ class LanguageMessages:
 
 
 def table_options(column: str, id_column: str | None, delimiter: str | None) -> dict[str, Any]:
-    """Return the options of readers of tables.
+    """Check the options for reading tables, and return them as keyword arguments.
 
     Args:
         column: Value of ``--column``.

@@ -32,7 +32,7 @@ def names(
     min_confidence: Annotated[float | None, typer.Option(
         "--min-confidence", min=0, max=1, help="Leave out names with a lower confidence.")] = None,
 ) -> None:  # fmt: skip
-    """List the names of all texts, with their mentions, documents and first context.
+    """List the names in all texts, each with its counts of mentions and documents, and its first context.
 
     Names of different documents are one name if their fullest forms and labels are equal. A surname alone belongs to a
     longer name only in a document that contains both. The required memory does not depend on the number of documents.

@@ -175,7 +175,7 @@ def _record_results(
     results: Iterable[PseudonymisedDocument], mapped: PseudonymMap, standoff: str | None, report: str | None,
     stack: ExitStack,
 ) -> Iterator[PseudonymisedDocument]:  # fmt: skip
-    """Write the replaced ranges and the remaining common words of each result, and yield the result unchanged."""
+    """Write, for each result, the replaced ranges and the words of names that remain in the text; yield the result."""
     from herdner.base.files import atomic_write
 
     ranges = None if standoff is None else stack.enter_context(open_output(standoff))

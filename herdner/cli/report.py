@@ -110,7 +110,7 @@ def _read_and_align(
     sources: Sequence[FileAndFormat], names: Sequence[str], warnings: list[str], *, core_labels: bool, encoding: str,
     renames: LabelNames | None, gold_labels_only: bool, strict: bool,
 ) -> tuple[list[Document], list[Prediction]]:  # fmt: skip
-    """Return the gold documents, and the predictions aligned with the gold tokens; append to ``warnings``."""
+    """Return the gold documents, and the predictions aligned with the gold tokens; add warnings to ``warnings``."""
     from herdner.corpora.reading import read
     from herdner.evaluation.align import align_predictions
     from herdner.evaluation.report import Prediction
@@ -151,7 +151,7 @@ def _report_format(format: str | None, output: str | None) -> str:
 def _predictions(
     files: Sequence[str], format: str | None, before: str | None, after: str | None, names: Sequence[str] | None
 ) -> tuple[list[FileAndFormat], list[str]]:
-    """Return the gold file followed by the files of predictions, and the names of the files of predictions."""
+    """Return a list of the gold file and the files of predictions, and a name for each file of predictions."""
     if (before is None) != (after is None):
         raise UsageError("--before and --after must be used together")
     pair = [] if before is None or after is None else [before, after]

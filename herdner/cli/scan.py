@@ -27,7 +27,7 @@ _MAX_WORK = 2e9  # largest number of influences to visit for the bound of the un
 
 @dataclass(frozen=True)
 class _ScanTask:
-    """Input of a scan optimisation.
+    """Input for optimising a scan, the order in which a Gibbs sampler updates variables.
 
     Attributes:
         graph: The graph.
@@ -151,7 +151,7 @@ def _scans(
 def _curves(
     task: _ScanTask, influence: Influence, scans: dict[str, NDArray[np.int32]], notes: list[str]
 ) -> tuple[dict[str, NDArray[np.float64]], list[str]]:
-    """Return a dict from the name of each scan to its guarantee after each update, and notes for the user.
+    """Return a dict from the name of each scan to its error bound after each update, and notes for the user.
 
     The uniform random scan is added, unless its guarantee takes too long to compute.
     """
@@ -215,7 +215,7 @@ def _write_scan(path: Path, order: NDArray[np.int32]) -> None:
 
 
 def _draw(path: Path, task: _ScanTask, curves: dict[str, NDArray[np.float64]], order: NDArray[np.int32]) -> None:
-    """Draw the guarantee curves of the scans.
+    """Draw, for each scan, the guaranteed error bound after each update.
 
     For a single target of a grid, also draw its distance from the updated variables.
     """

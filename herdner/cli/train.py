@@ -92,7 +92,7 @@ class LinkOptions:
     folds: FoldsOption = 4
 
     def card(self) -> dict[str, object]:
-        """Return the options for the card of the model."""
+        """Return the options as an entry of the model card."""
         return {
             "rules": self.link or ["same-word"], "objective": self.objective, "l2": self.l2, "joint": self.joint,
             "folds": self.folds,
@@ -195,7 +195,7 @@ def _penalty(base: str | None, c1: float, c2: float | None, min_freq: int | None
 
 
 def _links(options: LinkOptions, language: str) -> tuple[list[Template], Learner]:
-    """Return the feature templates of the model, and the learner of its links."""
+    """Return the templates of the model (chain edges and links), and the settings for learning the links."""
     from herdner.crf.learning import Learner, MCMCLikelihood
     from herdner.crf.templates import linear_chain_template, skip_chain_template
 
@@ -240,7 +240,7 @@ def parse_rule(text: str, language: str) -> Rule:
 
 
 def _load_base(context: typer.Context, base: str | None, language: str) -> tuple[Tagger | None, TokenizerSettings]:
-    """Return the base model that is adapted, and the tokenizer settings.
+    """Return the base model that training adapts, and the tokenizer settings.
 
     Raise `UsageError` for options that the base model determines.
     """

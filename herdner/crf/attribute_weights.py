@@ -40,7 +40,7 @@ class EncodedSequences:
 
 @dataclass(frozen=True, eq=False)
 class AttributeWeights:
-    """Weights of a linear chain over named attributes.
+    """Weights of a linear-chain CRF whose features are named attributes.
 
     Attributes:
         labels: Names of the K labels, in the order of their indices.

@@ -192,7 +192,7 @@ class ChainData:
 
     @cached_property
     def entries(self) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
-        """Column and tag index of each feature weight, in the order of a weight vector.
+        """Column index (a column is a group of features) and tag index of each feature weight, in weight-vector order.
 
         A column is a set of features that occur at the same tokens.
         """
@@ -218,7 +218,7 @@ class ChainData:
         return np.concatenate([dense[self.dense], others, np.ones(int(self.transitions.sum()), np.bool_)])
 
     def vector_of(self, weights: ChainWeights) -> NDArray[np.float64]:
-        """Convert the weights of a model to a weight vector, in which features of one column share one entry.
+        """Convert a model's weights to a weight vector with one entry for each tag of a column (group of features).
 
         The entry is the sum of their weights.
 
@@ -269,7 +269,7 @@ def _include(
     weighted: NDArray[np.bool_],
     transitions: NDArray[np.bool_],
 ) -> None:
-    """Mark the weights of a base model in ``weighted`` [features, K] and ``transitions`` [K, K]."""
+    """Set entries of ``weighted`` [features, K] and ``transitions`` [K, K] to True for the weights of a base model."""
     tag_indices = _indices(base.labels, labels)
     rows, entries = base.entries_of(keys)
     weighted[rows, tag_indices[base.entry_labels[entries]]] = True
@@ -295,7 +295,7 @@ def _without_zeros(
 def _use_values(
     values: NDArray[np.float64], columns: NDArray[np.int32], entry_starts: NDArray[np.int64]
 ) -> NDArray[np.float64]:
-    """Repeat each feature value for each weight in the column of the feature; column -1 has no weights."""
+    """Repeat each feature value once for each weight of the feature's column; column -1 has no weights."""
     n_entries = np.append(np.diff(entry_starts), 0)
     return np.repeat(values, n_entries[columns])
 
@@ -307,7 +307,7 @@ def _columns(
     starts: NDArray[np.int64],
     n_features: int,
 ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-    """Group features into columns; all features of a column occur at the same tokens.
+    """Group features that occur at the same tokens and have weights for the same tags into columns.
 
     Return the column of each feature, and the index of one feature of each column.
 

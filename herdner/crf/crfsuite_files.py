@@ -172,7 +172,10 @@ def _chunk(magic: bytes, count: int, content: bytes) -> bytes:
 
 
 def _references(magic: bytes, counts: NDArray[np.int64], n_empty: int, first: int, start: int) -> bytes:
-    """Return the chunk that lists the feature indices of each attribute or label; the first index is ``first``."""
+    """Return a chunk that lists the feature indices of each attribute or label.
+
+    Indices are consecutive from ``first``.
+    """
     ends = np.cumsum(counts)
     lists = np.insert(np.arange(first, first + int(counts.sum())), ends - counts, counts)
     offsets = start + 12 + 4 * (len(counts) + n_empty) + 4 * (ends - counts + np.arange(len(counts)))

@@ -246,7 +246,9 @@ class CRF(BaseEstimator):
         classes: Sequence[str] | None = None,
         sample_weight: Sequence[float] | None = None,
     ) -> CRF:
-        """Update the weights by one epoch over a mini-batch. The next call continues from the learner's state.
+        """Update the weights by one epoch over a mini-batch.
+
+        The next call continues from the resulting weights and state.
 
         The first call continues from the weights of ``fit`` or of a model file, if there are any, and starts at 0
         otherwise. The initial learning rate of "l2sgd" is ``calibration_eta``; it is not calibrated. L2 regularisation
@@ -297,7 +299,7 @@ class CRF(BaseEstimator):
         return self
 
     def _online_start(self, settings: OnlineSettings) -> tuple[ChainWeights, ChainWeights, OnlineState, list[str]]:
-        """Return the initial weights, the sums for averages (all 0), the learner's state, and the attribute names."""
+        """Return initial weights, zeros for the sums of weights, the learner's initial state, and attribute names."""
         fitted = self._loaded()
         names = [] if fitted is None else list(fitted.attribute_names)
         weights = ChainWeights.empty() if fitted is None else fitted.learned_weights
@@ -311,7 +313,9 @@ class CRF(BaseEstimator):
         return weights, sums, state, names
 
     def predict(self, X: Iterable[Any] | EncodedSequences, allowed: Iterable[Any] | None = None) -> Labellings:
-        """Return the most probable labels of sequences: by Viterbi, or by ``backend`` if it is set or there are links.
+        """Return the most probable labels of sequences.
+
+        Viterbi is used unless ``backend`` is set or the sequences have links.
 
         Args:
             X: Sequences, or the result of `encode`.
@@ -550,13 +554,13 @@ class CRF(BaseEstimator):
 
     @property
     def state_features_(self) -> dict[tuple[str, str], float] | None:
-        """Weight of each (attribute, label) that is not 0; None before ``fit``."""
+        """Dict from (attribute, label) to the weight of this pair, without zeros; None before ``fit``."""
         weights = self._loaded()
         return None if weights is None else weight_info(weights).state_features
 
     @property
     def transition_features_(self) -> dict[tuple[str, str], float] | None:
-        """Weight of each (label, next label) that is not 0; None before ``fit``."""
+        """Dict from (label, next label) to the transition weight, without zeros; None before ``fit``."""
         weights = self._loaded()
         return None if weights is None else weight_info(weights).transitions
 
@@ -610,7 +614,7 @@ class CRF(BaseEstimator):
         return self._loaded() is not None
 
     def __sklearn_tags__(self) -> Any:
-        """Return the tags that describe the estimator to scikit-learn: sequences in, sequences out."""
+        """Return scikit-learn's estimator tags: the input holds sequences, and ``y`` is required."""
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
         tags.input_tags.two_d_array = False
@@ -755,7 +759,7 @@ class CRF(BaseEstimator):
         self._online = None
 
     def _loaded(self) -> AttributeWeights | None:
-        """Return the weights of ``fit`` or of the model file, or None."""
+        """Return the weights of ``fit`` or of the model file; return None if neither exists."""
         if self._weights is None and self.model_filename is not None and Path(self.model_filename).exists():
             self._weights = read_crfsuite(self.model_filename)
         return self._weights
@@ -810,7 +814,7 @@ class CRF(BaseEstimator):
     def _unrolled(
         self, weights: AttributeWeights, sequence: Any, allowed: Any = None
     ) -> tuple[SkipChainModel, Floats, Links]:  # fmt: skip
-        """Return the model, the log-potentials of the labels of a sequence, and its links."""
+        """Return the skip-chain model of one sequence, the log-potentials of its labels, and its links."""
         ((_, unary),) = self._batches(weights, [sequence], None if allowed is None else [allowed])
         if not self._is_linked:
             return link_model(weights.transition, None), unary, ()
@@ -859,7 +863,7 @@ class CRF(BaseEstimator):
     def _exact(
         self, X: Iterable[Any], backend: Exact, rng: np.random.Generator | None = None
     ) -> Iterator[tuple[list[str], Result | None]]:  # fmt: skip
-        """Yield the CRF's labels and the result of exact inference (None for an empty sequence) for each sequence."""
+        """Yield, for each sequence, the list of all labels and the exact result (None for an empty sequence)."""
         weights, record = self._fitted(), Record(marginals=False)
         for sequence in X:
             model, unary, links = self._unrolled(weights, sequence)
@@ -907,7 +911,7 @@ class _Report:
 
 
 def _list_of(X: Iterable[Any]) -> list[Any]:
-    """Return the sequences as a list; raise `TypeError` for other values and for data frames, which iterate columns."""
+    """Return the sequences as a list; raise `TypeError` for data frames and for other values that are not sequences."""
     if hasattr(X, "columns"):
         raise TypeError("`X` must be a list of sequences, got a data frame; pass the rows of each sequence, such as"
                         " `[rows.to_dict('records') for _, rows in frame.groupby('sentence')]`")  # fmt: skip

@@ -114,7 +114,7 @@ def minimise_l1(
 
 
 class _OrthantSearch:
-    """Memory of an OWL-QN search: differences of points and gradients, and the products of any two of them.
+    """Memory of an OWL-QN search: differences of points, differences of gradients, and all their dot products.
 
     The direction is a sum of differences (Chen et al. 2014, "Large-scale L-BFGS using MapReduce"), so that two passes
     over the memory are enough for an iteration.
@@ -141,7 +141,7 @@ class _OrthantSearch:
         self.ranges = list(pairwise([self.n_blocks * k // n_threads for k in range(n_threads + 1)]))
 
     def run(self, loop: Callable[..., None], *arguments: Any) -> None:
-        """Run a loop on all blocks."""
+        """Run a compiled loop on all blocks of coordinates, in threads."""
 
         def process(blocks: tuple[int, int]) -> None:
             loop(*arguments, *blocks)
@@ -192,7 +192,7 @@ class _OrthantSearch:
         return result
 
     def step(self, point: Floats, coefficients: Floats, length: float) -> tuple[Floats, float, float]:
-        """Take a step; without coefficients, its direction is that of the step before.
+        """Take a step. An empty array of coefficients repeats the direction of the step before.
 
         Returns:
             The new point, its L1 norm, and the product of the gradient and the step.

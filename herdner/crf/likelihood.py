@@ -19,7 +19,7 @@ _PARTS = 4  # the sums of this many parts are added in order, so that results do
 
 
 class ImpossibleTags(ValueError):
-    """Error: the tag scheme forbids all tag sequences that a sentence may have.
+    """Error: the annotation of a sentence allows only tag sequences that the tag scheme forbids.
 
     Args:
         document: Index of the document.
@@ -35,7 +35,7 @@ class ImpossibleTags(ValueError):
 
 @dataclass(frozen=True, eq=False)
 class Borders:
-    """Log-potentials of transitions and of sentence borders that are -inf if the tag scheme forbids them, else 0.
+    """Log-potentials of transitions and sentence borders: -inf if the tag scheme forbids the tags there, else 0.
 
     Attributes:
         transition: float64[K, K], adjacent tags.
@@ -149,7 +149,7 @@ class ChainLikelihood:
 
 
 def _ranges(n: int, n_parts: int) -> list[tuple[int, int]]:
-    """Divide n numbers into ranges of similar sizes."""
+    """Divide the indices from 0 to ``n`` into ``n_parts`` ranges of similar sizes."""
     return list(pairwise([n * k // n_parts for k in range(n_parts + 1)]))
 
 

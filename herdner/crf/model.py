@@ -28,7 +28,7 @@ Links = Sequence[NDArray[np.int32]]
 
 @dataclass(frozen=True, eq=False)
 class LinkTable:
-    """Link template with its table of log-potentials, which all links of the template share.
+    """Link template, and the table of log-potentials that all links of the template share.
 
     Attributes:
         template: Template that finds the links.
@@ -95,7 +95,7 @@ class SkipChainModel:
 
     @cached_property
     def _largest_addend(self) -> float:
-        """Larger of two numbers: the largest transition entry, and the sum of the largest entries of all link tables.
+        """Larger of two numbers: the largest transition entry, and the sum over link tables of their largest entries.
 
         A link table without positive entries counts as 0. The result is NaN if a table contains NaN.
         """
@@ -110,7 +110,7 @@ class SkipChainModel:
     def _add_known_sums(
         self, present: tuple[int, ...], combinations: tuple[int, ...]
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Compute and cache the sums of link tables, and the tables of chain edges, for C combinations of link tables.
+        """Cache, for each of C combinations of link tables, their sum and their sum plus the transition table.
 
         Args:
             present: Indices of the link tables that have links.
@@ -269,7 +269,7 @@ class SkipChainModel:
         return unary
 
     def without_borders(self) -> SkipChainModel:
-        """Return a copy of the model with start and end log-potentials of 0.
+        """Return a copy of the model whose start and end log-potentials are 0.
 
         Use the copy with unary log-potentials that already include these start and end log-potentials.
         """
@@ -282,7 +282,7 @@ class SkipChainModel:
         marginals: NDArray[np.float64],
         overwrite_unary: bool = False,
     ) -> NDArray[np.float64]:
-        """Add the expected log-potentials of links to the unary log-potentials of the tokens that they join.
+        """Add the expected log-potentials of each link to the unary log-potentials of both tokens that the link joins.
 
         The expectation of a link at one end is taken under the marginals of its other end, as in naive mean field
         (Wainwright and Jordan 2008, Sec. 5.3).

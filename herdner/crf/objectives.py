@@ -77,7 +77,7 @@ Objective = Callable[[SkipChainModel, Examples], LossGradient]
 
 @dataclass(frozen=True)
 class PseudoLikelihood:
-    """Pseudo-likelihood objective: the product of the probabilities of blocks of tokens, given all other gold tags.
+    """Pseudo-likelihood: the product over blocks of the probability of a block's gold tags, given all other gold tags.
 
     The source is Besag (1975).
 
@@ -135,7 +135,7 @@ class PseudoLikelihood:
 
 @dataclass(frozen=True)
 class Piecewise:
-    """Piecewise likelihood: the product of the likelihoods of all chains and all links (Sutton and McCallum 2005).
+    """Piecewise likelihood: the product over all chains and links of their likelihoods (Sutton and McCallum 2005).
 
     The probability of a link's tags (a, b) is proportional to p(i, a) p(j, b) exp(table[a, b]), where p are the
     marginals of the chain. The objective is exact for two sentences joined by one link. If tokens have many links, the

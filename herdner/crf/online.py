@@ -97,7 +97,7 @@ class OnlineState:
         return OnlineState(weights, np.zeros_like(weights), 0.0 if algorithm == "l2sgd" else 1.0)
 
     def result(self, settings: OnlineSettings) -> Floats:
-        """Return the weights for prediction, float64[d]: the average of all steps, or the last weights.
+        """Return weights for prediction, float64[d]: the mean of all steps if the algorithm averages, else the last.
 
         Args:
             settings: Settings of the epochs so far.
@@ -138,7 +138,7 @@ class OnlineLearner:
         self.penalty = 2.0 * max(settings.c2, 1e-12) / max(n_total or self.n_sequences, 1)
 
     def epoch(self, state: OnlineState, order: NDArray[np.int64]) -> tuple[OnlineState, float]:
-        """Update the weights by each sequence once, and return the new state and the loss of the epoch.
+        """Make one update of the weights for each sequence, and return the new state and the loss of the epoch.
 
         Args:
             state: State before the epoch; it is not changed.
@@ -165,7 +165,7 @@ class OnlineLearner:
         return replace(state, weights=weights, second=second, count=count), loss
 
     def calibrate(self, state: OnlineState, order: NDArray[np.int64]) -> OnlineState:
-        """Choose the learning rate of "l2sgd" that lowers the loss of a sample most in one epoch from weights of 0.
+        """Choose the learning rate of "l2sgd" that gives the lowest loss in one epoch over a sample, from zero weights.
 
         Args:
             state: State before the first step.
@@ -220,7 +220,7 @@ def train_online(
     rng: np.random.Generator,
     progress: EpochProgress | None = None,
 ) -> Floats:
-    """Train for epochs over all sequences in random order until the stopping rule is met, and return the weights.
+    """Run epochs over all sequences, in random order, until the stopping rule is met; return the weights.
 
     Args:
         learner: Data and settings.

@@ -79,7 +79,7 @@ def encode_labels(y: Iterable[Any], offsets: NDArray[np.int64], known: Sequence[
 
 
 def iterable_as_list(values: Any, requirement: str) -> list[Any]:
-    """Return an iterable as a list.
+    """Convert an iterable to a list; raise `TypeError` for other values.
 
     Args:
         values: The iterable; a list is returned as it is.
@@ -94,7 +94,7 @@ def iterable_as_list(values: Any, requirement: str) -> list[Any]:
 
 
 def _options(label: object, index: dict[str, int]) -> list[int] | None:
-    """Return the indices of the labels in a partial annotation; None stands for all labels."""
+    """Return the indices of the labels that a partial annotation allows; return None if it allows all labels."""
     if label is None:
         return None
     if not isinstance(label, set | frozenset | list | tuple) or not all(isinstance(each, str) for each in label):  # pyright: ignore[reportUnknownVariableType]

@@ -91,7 +91,7 @@ MOST_LINK_COST = 100_000  # with five rules, the tags of CoNLL cost 11,000 and t
 
 
 def check_link_costs(templates: Sequence[SkipChain], n_tags: int) -> None:
-    """Raise `ValueError` if the links of a mention could take far more time to decode than its tokens.
+    """Raise `ValueError` if decoding the links of a mention could take far more time than decoding its tokens.
 
     A message along a link takes time in proportion to the squared number of tags, and a mention may have ``nearest``
     links by each rule. Model files are not trusted, so this cost is bounded.

@@ -69,7 +69,7 @@ class ChainWeights:
         return np.repeat(self.keys, np.diff(self.starts.astype(np.int64)))
 
     def entries_of(self, keys: NDArray[np.uint64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return the indices of the weight entries of the features ``keys``.
+        """Return the indices of the weight entries of features, which are selected by their keys.
 
         Args:
             keys: Keys of features. Features without weights have no entries.
@@ -87,7 +87,7 @@ class ChainWeights:
         return np.repeat(present, sizes), entries
 
     def select(self, mask: NDArray[np.bool_]) -> ChainWeights:
-        """Keep the selected weight entries; remove features that have no entries left.
+        """Return chain weights with only the selected entries; features without entries are removed.
 
         Args:
             mask: bool[m], True for the selected entries.
@@ -136,7 +136,7 @@ class ChainWeights:
         )
 
     def prune(self, smallest: float) -> ChainWeights:
-        """Return the weights without entries of small absolute value.
+        """Return a copy of the weights without entries whose absolute value is below ``smallest``.
 
         Args:
             smallest: Smallest absolute value that is kept.

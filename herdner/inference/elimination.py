@@ -37,7 +37,7 @@ class OutOfTime(Exception):
 
 @dataclass(slots=True, eq=False)
 class EliminationClock:
-    """Time limit of an elimination. The measured speed predicts the end, so that slow runs stop early.
+    """Time limit of an elimination. A run stops early if its measured speed predicts that it would exceed the limit.
 
     Attributes:
         seconds: Time limit in seconds, from the creation of the clock.

@@ -32,7 +32,7 @@ _WORKERS = 2  # independent ensembles, a fixed number so that results do not dep
 
 @dataclass(frozen=True, slots=True)
 class AnnealedImportance:
-    """Estimation of log Z and its interval by annealed importance sampling in both directions.
+    """Estimation of log Z and of a confidence interval, by forward and reverse runs of annealed importance sampling.
 
     Forward runs start at uniform states, and reverse runs at samples of `Tempered`. Both pass through the same
     temperatures with blocked updates. Bennett's acceptance ratio combines their weights. The interval contains log Z in
@@ -78,7 +78,7 @@ class AnnealedImportance:
     def infer(
         self, graph: Graph, seed: Seed = None, *, start: ArrayLike | None = None, record: Record | None = None
     ) -> Result:
-        """Estimate log Z of one graph, and return it with its interval.
+        """Estimate log Z of one graph, and return the estimate with a confidence interval.
 
         Args:
             graph: A graph of discrete variables and tables.
@@ -124,7 +124,7 @@ class AnnealedImportance:
         self, compiled: TableGraph, reduced: ReducedGraph, run: TemperedRun, constant: float, log_z: float,
         interval: tuple[float, float], began: float,
     ) -> Result:  # fmt: skip
-        """Assemble the result; ``constant`` is log Z of the uniform reference."""
+        """Assemble the result; ``constant`` is log Z of the uniform distribution at the other end of the annealing."""
         best, marginals = run.best(), run.marginals()
         assert best is not None
         assert marginals is not None

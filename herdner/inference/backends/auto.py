@@ -179,7 +179,7 @@ class Auto:
         )
 
     def _better_log_z(self, propagated: Result | None, has_converged: bool, estimated: Result) -> Result:
-        """Return the sampled log Z, or that of converged belief propagation if the sampled interval is wide."""
+        """Return the sampled log Z; if its interval is wide, return log Z of belief propagation that has converged."""
         assert estimated.log_z_interval is not None
         low, high = estimated.log_z_interval
         width = f"an interval of width {high - low:.2g}"
@@ -189,7 +189,7 @@ class Auto:
         return replace(estimated, method=f"annealed importance sampling with {width}")
 
     def _estimate(self, compiled: TableGraph, rng: np.random.Generator, seconds: float) -> Result | None:
-        """Estimate log Z by annealed importance sampling; return None if no visited state is possible."""
+        """Estimate log Z by annealed importance sampling; return None if every visited state has log-potential -inf."""
         try:
             return AnnealedImportance(seconds=seconds, width=self._width(compiled, 4)).infer(compiled, rng)
         except UnsupportedGraph:

@@ -58,7 +58,7 @@ class BlockedGibbs:
     capabilities: ClassVar[Capabilities] = SAMPLER_CAPABILITIES
 
     def __post_init__(self) -> None:
-        """Convert ``annealing`` if it is a text, and raise ``ValueError`` for options out of range."""
+        """Convert ``annealing`` if it is a string, and raise ``ValueError`` for options out of range."""
         if self.annealing is not None:
             object.__setattr__(self, "annealing", as_annealing(self.annealing))
         if self.n_chains == 1 and (self.n_threads or 1) > 1:
@@ -83,7 +83,7 @@ class BlockedGibbs:
     def infer(
         self, graph: Graph, seed: Seed = None, *, start: ArrayLike | None = None, record: Record | None = None
     ) -> Result:
-        """Sample from one graph. A sweep over V variables of K states takes O(V K^2 + links x K).
+        """Sample from one graph. A sweep over V variables of K states takes time O(V K^2 + links x K).
 
         Args:
             graph: A graph of factors of at most two variables.

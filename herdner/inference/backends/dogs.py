@@ -45,7 +45,7 @@ from herdner.inference.result import Result
 
 @dataclass(frozen=True, slots=True)
 class DoGS:
-    """Gibbs sampling with a scan that is optimised for target variables, and with a certified error bound (DoGS17).
+    """Gibbs sampling in an update order (scan) optimised for target variables, with a certified error bound (DoGS17).
 
     The certificate is vacuous if the bounds on the influences on the targets add up to 1 or more. This is the case
     under most hard constraints without ``blocks``. The scan is then optimised by a heuristic, for influences that are
@@ -89,7 +89,7 @@ class DoGS:
     capabilities: ClassVar[Capabilities] = SAMPLER_CAPABILITIES
 
     def __post_init__(self) -> None:
-        """Convert options that are texts, and raise ``ValueError`` for options out of range."""
+        """Convert options that are strings, and raise ``ValueError`` for options out of range."""
         check_integer(self.steps_per_target, "steps_per_target")
         check_integer(self.iterations, "iterations")
         check_integer(self.exact_states, "exact_states", 0)
@@ -121,7 +121,7 @@ class DoGS:
         record: Record | None = None,
         importance: Importance = None,
     ) -> Result:
-        """Optimise a scan for one graph and sample with this scan, in time O(factors + updates).
+        """Optimise the update order (scan) for one graph, and sample in this order, in time O(factors + updates).
 
         Args:
             graph: A graph of discrete variables.
@@ -157,7 +157,7 @@ class DoGS:
         return replace(result, certificate=certificate, seconds=perf_counter() - began)
 
     def _block_scan(self, compiled: TableGraph, weights: Floats) -> tuple[Int32s, Certificate, Blocks | None]:
-        """Optimise a scan of blocks; return the order of its variables, an upper bound of its error, and the blocks."""
+        """Optimise a scan of blocks; return its variables in update order, a bound on the error, and the blocks."""
         targets = np.flatnonzero(weights)
         influence = block_influence(compiled, [(v, v) for v in targets.tolist()])
         n_steps = self.n_steps
@@ -208,7 +208,7 @@ class DoGS:
         return order, certificate, None
 
     def _importance(self, compiled: TableGraph) -> Mapping[int, float] | None:
-        """Return the importance of each variable according to the option ``targets``; None means that all are 1."""
+        """Return the importance of each variable according to the option ``targets``; return None if all are 1."""
         if self.targets.kind == "all":
             return None
         if self.targets.kind == "variables":

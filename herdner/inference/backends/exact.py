@@ -265,7 +265,7 @@ class EliminationRun:
         return self.reduced.original_states(draw_states(messages, n_samples, generator(seed)))[None]
 
     def marginals(self, messages: Messages, with_counts: bool) -> tuple[Floats, tuple[Floats, ...] | None]:
-        """Return the marginals [V, K] of all variables, and the expected counts of each group if ``with_counts``.
+        """Return the marginals [V, K] of all variables and, if ``with_counts``, the expected count of each table cell.
 
         Args:
             messages: Messages that are sums.

@@ -59,7 +59,7 @@ class MaxProduct:
     def infer(
         self, graph: Graph, seed: Seed = None, *, start: ArrayLike | None = None, record: Record | None = None
     ) -> Result:
-        """Run max-product on one graph. A sweep takes O(cells of all tables x variables of a table).
+        """Run max-product on one graph. A sweep takes time O(cells of all tables x variables of a table).
 
         Args:
             graph: A graph of discrete variables.
@@ -122,7 +122,7 @@ class MaxProduct:
 
 
 def _check_variable(variable: int) -> None:
-    """Raise `ImpossibleGraph` for the index of a variable without allowed states; accept -1, which means none.
+    """Raise `ImpossibleGraph` unless ``variable``, the index of a variable without allowed states, is -1 (none).
 
     The compiled loop returns this value.
     """
@@ -204,7 +204,7 @@ class Slots:
 
 
 def _tables(group: TableFactors) -> tuple[Floats, Int64s]:
-    """Concatenate the tables of a group; return them, and the position of the table of each variable of each factor.
+    """Concatenate a group's tables; return the array, and the position of the table for each variable of each factor.
 
     The tables of pairs are followed by their transposes.
     """

@@ -64,7 +64,7 @@ class MeanField:
     def infer(
         self, graph: Graph, seed: Seed = None, *, start: ArrayLike | None = None, record: Record | None = None
     ) -> Result:
-        """Optimise the distributions of all variables of one graph. A sweep takes O(cells of all tables + states).
+        """Optimise the distributions of all variables of one graph. A sweep takes time O(cells of all tables + states).
 
         Args:
             graph: A graph of discrete variables.

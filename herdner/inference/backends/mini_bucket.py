@@ -121,7 +121,7 @@ def _eliminate(
 
 
 def _divide(tables: Sequence[Table], most_cells: float) -> list[list[Table]]:
-    """Group the tables of a bucket, largest tables first, so that each product has at most ``most_cells`` cells."""
+    """Divide a bucket's tables into groups, largest first, whose products have at most ``most_cells`` cells each."""
     groups: list[tuple[dict[int, int], list[Table]]] = []
     for scope, table in sorted(tables, key=lambda pair: -pair[1].size):
         sizes = dict(zip(scope, table.shape, strict=True))
@@ -136,7 +136,7 @@ def _divide(tables: Sequence[Table], most_cells: float) -> list[list[Table]]:
 
 
 def _multiply(tables: Sequence[Table]) -> Table:
-    """Return the product of tables, the sum of their log-potentials over the union of their scopes."""
+    """Multiply tables: add their log-potentials over the union of their scopes, and return the resulting table."""
     union = tuple(sorted({v for scope, _ in tables for v in scope}))
     whole = {v: size for scope, table in tables for v, size in zip(scope, table.shape, strict=True)}
     check_memory(16.0 * math.prod(whole.values()), "a product of mini-bucket", "lower max_log2_cells")

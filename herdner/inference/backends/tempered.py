@@ -104,7 +104,7 @@ class Tempered:
     def sample(
         self, compiled: TableGraph, seed: Seed, start: Int32s | None = None, possible: Int32s | None = None
     ) -> tuple[Result, float]:
-        """Sample from a compiled graph; return the result of all chains, and the disagreement of the chains.
+        """Sample from a compiled graph; return the result, and how much the marginals of the chains differ.
 
         Args:
             compiled: The graph.
@@ -145,7 +145,7 @@ class Tempered:
         return result, run.disagreement()
 
     def _sample(self, run: TemperedRun, began: float, possible: Int32s | None) -> tuple[int, list[Int32s]]:
-        """Tune and run the chains; return the number of recorded rounds and, per sampling time, states int32[C, n]."""
+        """Tune and run all chains; return the number of recorded rounds, and arrays int32[C, n] of samples."""
         if self.seconds is None:
             run.tune(self.burn_in, possible=possible)
         else:

@@ -128,7 +128,7 @@ def group_counts(
     edge: Int64s | None = None,
     flipped: NDArray[np.bool_] | None = None,
 ) -> Floats:
-    """Return the expected counts of the table cells of a group: the sum of its factors' marginals times their scales.
+    """Return the expected counts of a group's table cells: the sum over factors of joint marginal times scale.
 
     The group has factors of at most two variables. The last three arguments are needed for pairs only; without them the
     counts of pairs are 0.
