@@ -159,7 +159,7 @@ def _score_model(
     gold_files: GoldFiles, model: str, backend: str | None, set_: list[str] | None, seed: int, resamples: int,
     consistency: bool, names: bool,
 ) -> list[Tabular]:  # fmt: skip
-    """Return the scores of one model and, if requested, the consistency of its predictions and the scores of names."""
+    """Return the entity scores of a model and, on request, consistency and coreference scores of its predictions."""
     import numpy as np
 
     import herdner

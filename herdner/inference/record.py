@@ -66,7 +66,7 @@ class Record:
         return cls(**values)  # type: ignore[arg-type]
 
     def __str__(self) -> str:
-        """Return the record as a text that `Record.from_text` parses."""
+        """Return the record as a string that `Record.from_text` parses."""
         flags = [f.name.replace("_", "-") for f in fields(self) if f.name != "every" and getattr(self, f.name)]
         return ",".join(flags + [f"every={self.every}"] * bool(self.every)) or "nothing"
 

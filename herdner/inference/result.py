@@ -82,7 +82,7 @@ class Result:
     __repr__ = short_repr
 
     def to_arviz(self) -> InferenceData:
-        """Convert the samples to an ArviZ data set with the variable "x" [chain, draw, variable] (extra ``evaluate``).
+        """Convert samples to an ArviZ data set: variable "x" [chain, draw, variable] (needs the extra ``evaluate``).
 
         If the log-potentials of the samples were recorded, ``sample_stats`` holds them as "lp" [chain, draw].
 
@@ -97,7 +97,7 @@ class Result:
         return to_arviz(samples, log_potentials)
 
     def diagnostics(self, variables: ArrayLike | None = None) -> Diagnostics:
-        """Return split R-hat and the effective sample size of each variable (extra ``evaluate``).
+        """Return split R-hat and the effective sample size of each variable (needs the extra ``evaluate``).
 
         The computation takes about 0.2 ms per variable and state for 2000 draws.
 
@@ -110,7 +110,7 @@ class Result:
         return diagnose(self._samples(), variables)
 
     def plot_trace(self, ax: Axes | None = None) -> Axes:
-        """Plot the log-potential after each sweep, one line per run (extra ``evaluate``).
+        """Plot the log-potential after each sweep, one line per run (needs the extra ``evaluate``).
 
         Args:
             ax: Axes to draw on; None creates a figure.
@@ -133,7 +133,7 @@ class Result:
         shape: Sequence[int] | None = None,
         state: int | None = None,
     ) -> Axes:
-        """Plot the marginals; Rao-Blackwellised marginals are preferred if available (extra ``evaluate``).
+        """Plot the marginals; Rao-Blackwellised marginals are preferred if available (needs the extra ``evaluate``).
 
         Args:
             ax: Axes to draw on; None creates a figure.

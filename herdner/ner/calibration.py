@@ -25,7 +25,7 @@ _LONGEST = 4  # number of tokens; a longer entity is treated as an entity of thi
 
 
 class CalibrationInputs(NamedTuple):
-    """Properties of M predicted entities, the inputs of the calibration of their confidence.
+    """Properties of M predicted entities, from which a calibration computes their confidence.
 
     Attributes:
         confidence: float64[M], probabilities under the CRF with links.

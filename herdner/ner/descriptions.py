@@ -203,7 +203,7 @@ class Describer:
         return {}
 
     def word_of(self, column: int, token: int) -> str:
-        """Return the word of the sentence whose lower-case hash is the value of an attribute of ``token``.
+        """Return the word in the sentence of ``token`` whose lower-case hash equals an attribute of ``token``.
 
         If several words have this hash, the one nearest to ``token`` is returned; if no word has it, "" is returned.
         """

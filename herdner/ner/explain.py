@@ -82,7 +82,7 @@ class ExplanationPart(NamedTuple):
         return {"kind": self.kind, "value": _finite(self.value), "words": self.words, "token": self.token}
 
     def __str__(self) -> str:
-        """Return the contribution in English, preceded by its token if it belongs to a single token."""
+        """Return the contribution in English; if it belongs to a single token, the text begins with this token."""
         return f"{self.token}: {self.words}" if self.token else self.words
 
 

@@ -85,7 +85,7 @@ def _function_words() -> _FunctionWords:
 
 
 def language_name(code: str) -> str:
-    """Return the English name of a language, or the code of a language that is not in the table.
+    """Return the English name of a language; return its code if the table of languages lacks it.
 
     Args:
         code: Code of the language, such as "de".
@@ -111,7 +111,7 @@ def similar_model(name: str) -> str | None:
 
 
 class LanguageCheck:
-    """Callable that returns the language of a text, or None if a model has the same language.
+    """Callable that returns the language of a text if it differs from the language of a model, else None.
 
     Args:
         language: Code of the model's language. If it is not in the table of function words, all texts pass the check.
@@ -143,7 +143,7 @@ class LanguageCheck:
         return None
 
     def _other_language(self, document: Document) -> str | None:
-        """Return another language whose function words prevail over those of the model's language, or None."""
+        """Return another language if its function words prevail over those of the model's language, else None."""
         table = _function_words()
         codes = list(table.words)
         tokens = document.tokens[:: max(1, document.n_tokens // _LARGE_SAMPLE)]
@@ -168,7 +168,7 @@ class LanguageCheck:
         return other if is_other else None
 
     def _language_of_script(self, text: str) -> str | None:
-        """Return the language of the script to which most letters belong, or None if `_SCRIPTS` lacks this script."""
+        """Return the language of most letters' script if the model has another language; return None if unclear."""
         sample = text[:: max(1, len(text) // _SAMPLE)]
         if 2 * sum(map(_FIRST_GREEK.__le__, sample)) < len(sample):
             return None  # most characters are Latin

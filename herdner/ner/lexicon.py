@@ -89,7 +89,7 @@ def vector_classes(leaves: Mapping[str, int], tree: NDArray[np.integer[Any]]) ->
 
 
 def _packed_classes(leaves: NDArray[np.integer[Any]], tree: NDArray[np.integer[Any]]) -> NDArray[np.uint32]:
-    """Pack the four class numbers of each word (5, 7, 9 and 11 bits) into one integer, the 5-bit number lowest.
+    """Pack the class numbers of each word (5, 7, 9 and 11 bits) into one integer, the first number in the lowest bits.
 
     Raises `ValueError` if a number is too large.
     """
@@ -103,7 +103,7 @@ def _packed_classes(leaves: NDArray[np.integer[Any]], tree: NDArray[np.integer[A
 
 @dataclass(frozen=True)
 class Gazetteers:
-    """Named lists of names for features, such as a list of places.
+    """Lists of phrases for features, such as a list of places; each list has a name.
 
     Attributes:
         names: Names of the lists.

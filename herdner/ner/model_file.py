@@ -148,7 +148,7 @@ def add_shared_arrays(file: ModelFile, names: Sequence[str]) -> dict[str, NDArra
 
 
 def _shipped_arrays(model: str, names: Sequence[str]) -> dict[str, NDArray[Any]]:
-    """Return the arrays of a shipped model whose names are in ``names``."""
+    """Return those arrays of a shipped model that ``names`` lists."""
     shipped = shipped_models()
     if model not in shipped:
         raise ValueError(f"the shared model must be one of {', '.join(sorted(shipped))}, got {model!r:.80}")

@@ -119,7 +119,7 @@ class Recaser:
 
 
 def _mark_companies(lower: Sequence[str], tokens: list[str], unknown: Set[str], sentence_starts: Set[int]) -> None:
-    """Capitalise the one or two words before each company designator; capitalise such pairs of words everywhere.
+    """Capitalise one or two words before each company designator, and all other occurrences of such a pair of words.
 
     A pair of words such as "Vertex Biolabs" that occurs often and whose second word is unknown is capitalised too.
     """

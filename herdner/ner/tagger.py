@@ -496,7 +496,7 @@ class Tagger(Estimator):
     def _with_collection(
         self, sources: Iterable[Item], inference: Inference | None, options: dict[str, Any]
     ) -> tuple[Inference, dict[str, Any]]:
-        """Gather the names of a collection in a first pass; return an `Inference` that uses them, and other options."""
+        """Gather the names of a collection in a first pass; return an `Inference` with them, and the stream options."""
         stream = {name: options.pop(name) for name in ("seed", "first", "n_jobs", "batch_size") if name in options}
         inference = self.inference(inference, **options)
         return replace(inference, collection=self.gather(sources, inference, **stream)), stream
@@ -574,7 +574,7 @@ class Tagger(Estimator):
         return explain(self._model, work.decoder, document, name, against, offsets, evidence, backend, rng)
 
     def explain_weights(self, documents: Iterable[DocumentOrTokens], top: int = 10) -> WeightTable:
-        """Return the largest weights of each tag and of the transitions, as a table for text, HTML and data frames.
+        """Return a table of the largest weights of each tag and of the transitions, as text, HTML or a data frame.
 
         Models store hashes of features, so the table lists only features that occur in the documents.
 

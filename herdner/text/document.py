@@ -227,7 +227,7 @@ class Document:
 
     @cached_property
     def tags(self) -> Sequence[str] | None:
-        """Tags of all tokens: `source_tags`, the tags in the file, if there are any; otherwise computed from the spans.
+        """Tags of all tokens: the tags in the file (`source_tags`) if there are any, else tags computed from the spans.
 
         None if the document is not annotated.
         """

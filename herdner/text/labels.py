@@ -37,7 +37,7 @@ def check_label(label: object, name: str) -> str:
 
 
 def new_label(label: str, names: LabelNames | None) -> str | None:
-    """Return the new name of a label according to the dict ``names``, or None if the label is to be removed."""
+    """Return the new name of a label according to the dict ``names``; return None if the label is to be removed."""
     return label if names is None else names.get(label, names.get("*", label))
 
 

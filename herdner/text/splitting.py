@@ -46,7 +46,7 @@ class SplitRules:
     def extended(
         self, prefixes: Sequence[str], suffixes: Sequence[str], infixes: Sequence[str], words: Iterable[str]
     ) -> SplitRules:
-        """Return the rules extended by further prefixes, suffixes, infixes and words that are never split.
+        """Return the rules, extended by further prefixes, suffixes and infixes, and by words that are never split.
 
         Args:
             prefixes: Regular expressions that are tried before the present ones.

@@ -178,7 +178,7 @@ class DoGS:
         return violations
 
     def _variable_scan(self, compiled: TableGraph, weights: Floats) -> tuple[Int32s, Certificate, None]:
-        """Optimise a scan of single variables; return its order, an upper bound of its error, and None (no blocks)."""
+        """Optimise a scan of single variables; return the update order, a bound on the error, and None (no blocks)."""
         influence = allowed_influence(compiled, self.exact_states)
         n_steps = self.steps_per_target * int(np.count_nonzero(weights)) if self.n_steps is None else self.n_steps
         n_steps = n_steps if weights.any() else 0

@@ -70,7 +70,7 @@ class InterpolatedAnnealing(Annealing):
                 raise ValueError(f"geometric: {name} must be above 0, not {beta}; linear allows 0")
 
     def __str__(self) -> str:
-        """Return the schedule as a text that `Annealing.from_text` parses."""
+        """Return the schedule as a string that `Annealing.from_text` parses."""
         return f"{self.kind}({self.start}, {self.end})"
 
     def betas(self, n_sweeps: int) -> Floats:
@@ -152,7 +152,7 @@ def geometric_annealing(start: float = 0.1, end: float = 1.0) -> Annealing:
 
 
 def as_annealing(value: Annealing | ArrayLike | str | None) -> Annealing:
-    """Convert a text, a list of inverse temperatures or an annealing schedule to an `Annealing`.
+    """Convert a string, a list of inverse temperatures or an annealing schedule to an `Annealing`.
 
     Args:
         value: An annealing schedule, its text, one constant beta, a list of betas [n_sweeps], or None for beta = 1.

@@ -102,7 +102,7 @@ class LFSR(DrivingSequence):
             raise ValueError(f"lfsr: register must be a degree from 2 to {MOST_DEGREE}, not {self.register!r}")
 
     def __str__(self) -> str:
-        """Return the driving sequence as a text that `DrivingSequence.from_text` parses."""
+        """Return the driving sequence as a string that `DrivingSequence.from_text` parses."""
         return "lfsr" if self.register is None else f"lfsr({self.register})"
 
     def begin(self, n_steps: int, n_sweeps: int, rng: np.random.Generator) -> Uniforms:
@@ -150,7 +150,7 @@ class Sobol(DrivingSequence):
     """
 
     def __str__(self) -> str:
-        """Return the driving sequence as a text that `DrivingSequence.from_text` parses."""
+        """Return the driving sequence as a string that `DrivingSequence.from_text` parses."""
         return "sobol"
 
     def begin(self, n_steps: int, n_sweeps: int, rng: np.random.Generator) -> Uniforms:

@@ -75,7 +75,7 @@ class Plan:
     loop: Literal["auto", "general"] = "auto"
 
     def __post_init__(self) -> None:
-        """Convert options that are texts; raise ``ValueError`` for options that are out of range or inconsistent."""
+        """Convert options that are strings; raise ``ValueError`` for options that are out of range or inconsistent."""
         _check_counts(self)
         for name, words in (("form", ENUMERATIONS["form"]), ("loop", ("auto", "general"))):
             if getattr(self, name) not in words:

@@ -58,7 +58,7 @@ REGISTERS: dict[int | str, tuple[Polynomial, int]] = {
 
 
 def _check_polynomial(polynomial: Polynomial) -> Polynomial:
-    """Return the exponents of a polynomial, or raise `ValueError` unless they rise from 0 to a degree of 2 to 32.
+    """Return a polynomial's exponents; raise `ValueError` unless they start at 0 and rise to a degree from 2 to 32.
 
     Args:
         polynomial: Exponents in ascending order.
@@ -168,7 +168,7 @@ class RegisterNumbers:
 
 
 def _byte_tables(images: list[int]) -> NDArray[np.uint32]:
-    """Return lookup tables for a jump of the register: the contribution of each byte of its state, uint32[4, 256]."""
+    """Return tables uint32[4, 256] for a jump of the register: what each byte of its state adds to the new state."""
     images = images + [0] * (WORD - len(images))
     tables: list[NDArray[np.uint32]] = []
     for byte in range(WORD // 8):

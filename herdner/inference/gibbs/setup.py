@@ -118,7 +118,7 @@ class Setup:
 
     @property
     def beta_step(self) -> float:
-        """Increase of the inverse temperature per sweep, or 0 unless all increases are equal and positive."""
+        """Increase of the inverse temperature per sweep if all increases are equal and positive, else 0."""
         if self.betas is None or len(self.betas) < 2 or self.betas[1] <= self.betas[0]:
             return 0.0
         steps = np.diff(self.betas)

@@ -51,7 +51,7 @@ class Sharing:
         return parse_call(text, functions, "sharing", cls.SYNTAX)
 
     def __str__(self) -> str:
-        """Return the sharing rule as a text that `Sharing.from_text` parses."""
+        """Return the sharing rule as a string that `Sharing.from_text` parses."""
         return f"{self.kind}({self.n_bins})" if self.kind.endswith("bins") else self.kind
 
 
@@ -94,7 +94,7 @@ def bin_sharing(n_bins: int) -> Sharing:
 
 
 def random_bin_sharing(n_bins: int) -> Sharing:
-    """Return random-bin sharing (RDHG; HGW19, Algorithm 9).
+    """Return random-bin sharing: one weight per value of a randomly rounded probability (RDHG; HGW19, Algorithm 9).
 
     Probabilities are rounded at random to multiples of 1 / ``n_bins``, and each multiple has one weight.
 

@@ -179,7 +179,7 @@ def block_weights(plan: Plan, sizes: Int32s) -> Weights:
 
 
 def _slots(bits: Floats, n_variables: int, most: int, some: bool = False) -> tuple[int, int, Int64s | None]:
-    """Return the number of weight keys per variable, the rows of the dense table, and each variable's first key.
+    """Return the number of weight keys per variable, the number of table rows, and the first key of each variable.
 
     A key identifies the herding weights of an update.
 
@@ -204,7 +204,7 @@ def _slots(bits: Floats, n_variables: int, most: int, some: bool = False) -> tup
 
 
 def _grid_bits(kind: str, form: GridForm) -> Floats:
-    """Return log2 of the number of weight keys of a grid variable.
+    """Return log2 of the number of weight keys of a variable in a grid graph.
 
     Its 4 neighbours have 16 joint states and 5 sums; ``kind`` determines which of them are keys.
     """
@@ -219,7 +219,7 @@ def _grid_bits(kind: str, form: GridForm) -> Floats:
 
 
 def _long_keys(bits: Floats) -> NDArray[np.uint8] | None:
-    """Return 1 for each variable whose weight keys must be hashed, and 0 for the others; None if no keys are hashed."""
+    """Return 1 for each variable whose weight keys must be hashed, else 0; return None if no variable needs hashing."""
     return (bits > _LONG).astype(np.uint8) if bits.max() > _LONG else None
 
 

@@ -158,7 +158,7 @@ def parse_any_form(text: str, label: str, before: str) -> MentionForm:
 
 
 def _keys(words: Sequence[str], acronym: str, initials: str, first_names: Sequence[str]) -> tuple[str, ...]:
-    """Return the keys of a form in the index of names; forms without a common key do not match.
+    """Return the index keys of a form (way to write a name). Two forms match only if they have a key in common.
 
     Args:
         words: Words of the name.
@@ -188,7 +188,7 @@ def _acronym(words: Sequence[str]) -> str:
 
 
 def _split(tokens: list[str], is_person: bool) -> tuple[list[str], list[str], bool]:
-    """Return the titles and the words of a name, and whether it names several persons."""
+    """Return the titles and the words of a name, and True if the name denotes several persons."""
     if is_person:  # "Tom's Aunt Polly" is a name of the aunt
         owners = [i for i, token in enumerate(tokens[:-1]) if token.endswith(("'s", "’s")) or token in _POSSESSIVES]
         tokens = tokens[owners[-1] + 1 :] if owners else tokens
@@ -212,7 +212,7 @@ def _may_begin(token: str) -> bool:
 
 
 def _scan(tokens: Sequence[str], is_person: bool) -> tuple[list[str], list[str], bool]:
-    """Return the titles and words before the first comma, bracket or clause, and whether they name several persons.
+    """Return the titles and words before the first comma, bracket or clause, and True if they denote several persons.
 
     A person's name that follows lower-case words replaces the words before them: "American philosopher Noam Chomsky"
     gives "Noam Chomsky".

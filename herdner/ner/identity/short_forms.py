@@ -40,7 +40,7 @@ BODIES = frozenset(
 
 
 class FullName(NamedTuple):
-    """Mention of several words whose label decides the label of its short forms.
+    """Full name: a mention of several words, whose label short forms of the name receive.
 
     Attributes:
         entity: The mention.
@@ -176,7 +176,7 @@ def _outside(tokens: Iterable[int], spans: Sequence[Span]) -> list[int]:
 
 
 def _relabel(document: Document, i: int, full: Mapping[str, Mapping[str, FullName]]) -> Entity | None:
-    """Return a short form with the label of its full name, or None if the label does not change."""
+    """Return a copy of a short form with the label of its full name; return None if the label does not change."""
     entity, start = document.entities[i], (document.spans or ())[i].start
     names = full.get(document.tokens[start].casefold())
     if names is None or entity.label in names or len(names) != 1 or len(entity.text) < MIN_LETTERS:

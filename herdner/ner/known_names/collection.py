@@ -66,7 +66,7 @@ _N_FIRST = 1 << 20
 
 
 class CollectionNames:
-    """Numbers of documents that contain each name of a collection: in total, and the expected number per label.
+    """Counts for each name of a collection: the documents with the name, and how often each label is expected there.
 
     A document adds 1 to the first count of each of its names, and at most 1 to the counts of the labels: the sum of the
     confidences of the mentions with a label, divided by the number of all mentions that have the spelling of the name.
@@ -97,7 +97,7 @@ class CollectionNames:
 
     @property
     def is_exact(self) -> bool:
-        """True unless there are more than ``max_names`` names, so that the counts are in a sketch."""
+        """True while each name has exact counts; False once there are more than ``max_names`` names."""
         return self._sketch is None
 
     def __len__(self) -> int:
@@ -140,7 +140,7 @@ class CollectionNames:
             self._add(np.array(list(other._row_of), np.uint64), other._counts[: len(other._row_of)])
 
     def _shares(self, document: Document) -> dict[int, list[int]]:
-        """Return, by hash of each name of a document, the numbers that the document adds to the counts of the name.
+        """Return a dict from the hash of each name of a document to the document's contribution to the name's counts.
 
         The numbers are 1 for the document, then its share of each label, both in units of 1 / 65,536.
         """
@@ -180,7 +180,7 @@ class CollectionNames:
         return self._sketch
 
     def counts(self, tokens: Sequence[str]) -> list[float]:
-        """Return the number of documents that contain a name, then the expected number in which it has each label.
+        """Return the number of documents with a name, then the expected number of documents for each of its labels.
 
         Args:
             tokens: Tokens of the name.
@@ -263,7 +263,7 @@ class CollectionNames:
 
 
 def _columns(keys: NDArray[np.uint64]) -> list[Int64s]:
-    """Return the column of each key in each row of the sketch. Each row uses other bits of the hash."""
+    """Return the column of each key in each row of the count sketch. Each row uses other bits of the hash."""
     bits = _SKETCH_WIDTH.bit_length() - 1
     return [
         ((keys >> np.uint64(bits * row)) % np.uint64(_SKETCH_WIDTH)).astype(np.int64) for row in range(_SKETCH_ROWS)

@@ -14,7 +14,7 @@ from herdner.text.tags import Scheme, Span, tags_from_spans
 
 
 class SpanEvidence(NamedTuple):
-    """Span with a label and the strength of the evidence for it.
+    """Span with a label, and the strength of the evidence for this label.
 
     The strength is added to the log-potential of the label's tag at each token of the span; ``inf`` fixes the tags.
     """
@@ -71,7 +71,7 @@ class Evidence:
 
 @dataclass(frozen=True)
 class SpanEncoder:
-    """Converter of labelled spans to tags of a model.
+    """Converter from labelled spans to the tags of a model.
 
     Attributes:
         tags: Tags of the model, in the order of its tables.
@@ -115,7 +115,7 @@ class SpanEncoder:
         )  # fmt: skip
 
     def _states(self, tags: Iterable[str]) -> list[int] | None:
-        """Return the indices of ``tags`` in the tags of the model, or None if the model lacks one of them."""
+        """Return the indices of ``tags`` in the tags of the model; return None if the model lacks one of them."""
         states = [self._index.get(tag, -1) for tag in tags]
         return None if -1 in states else states
 
@@ -137,7 +137,7 @@ class SpanEncoder:
         return fixed
 
     def _extensions(self, span: Span, sentence_offsets: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
-        """Yield (adjacent token, tag) for each tag that would extend the span; only IOB1 and IOB2 have such tags."""
+        """Yield (adjacent token, tag) for each tag that would extend the span. Only IOB1 and IOB2 have such tags."""
         if self.scheme not in ("iob1", "iob2"):
             return
         inside, begin = (self._index.get(f"{prefix}-{span.label}") for prefix in "IB")

@@ -145,7 +145,7 @@ class Finder:
 
 
 def _inside_longer(constraints: set[tuple[int, int]], spans: Iterable[Span]) -> set[tuple[int, int]]:
-    """Return the constraints inside longer spans; ignore spans that a constraint equals or crosses."""
+    """Return the constraints that lie inside a longer span, if no constraint equals or crosses this span."""
     inside: set[tuple[int, int]] = set()
     for start, end, _ in spans:
         touching = {each for each in constraints if each[0] < end and start < each[1]}

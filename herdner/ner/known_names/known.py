@@ -21,7 +21,7 @@ documents: the largest value that does no harm for lists with ambiguous names.
 
 @dataclass(frozen=True, eq=False)
 class Names:
-    """Known names and token patterns with their labels, an option of `Tagger.tag` and `Tagger.pipe`.
+    """Known names and token patterns with their labels, which `Tagger.tag` and `Tagger.pipe` accept.
 
     Where a name occurs inside a sentence, its strength is added at each token to the log-potential of the tag that
     encodes exactly this span with this label. Context can overrule this evidence, and links pass it on to other

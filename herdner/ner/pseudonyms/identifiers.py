@@ -132,7 +132,7 @@ def _phone_words(text: str) -> list[int]:
 
 
 def _parsed_phone(phonenumbers: Any, candidate: str, is_possible_enough: bool) -> str | None:
-    """Return the international form of a phone number that is valid in a region, or None.
+    """Return the international form of a phone number if it is valid in one of the regions, else None.
 
     With ``is_possible_enough``, the digits of a number are returned if only its length is possible.
     """

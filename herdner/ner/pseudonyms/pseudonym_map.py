@@ -92,7 +92,7 @@ class PseudonymMap:
         self._by_key: dict[tuple[str, str], MappedName] = {}
 
     def find(self, label: str, key: str) -> MappedName | None:
-        """Return the name with a label and a key (``name_key``), or None.
+        """Return the name that has a label and a key (``name_key``); return None if there is no such name.
 
         Args:
             label: Entity type or kind of identifier.
@@ -142,7 +142,7 @@ class PseudonymMap:
         return name.forms[form]
 
     def connect(self, pseudonym: str, form: str) -> None:
-        """Connect a pseudonym or an invented word with its original.
+        """Record the original text for which a pseudonym or an invented word stands.
 
         Args:
             pseudonym: The pseudonym.
@@ -358,7 +358,7 @@ def _check_name(i: int, item: Any) -> MappedName:
 
 
 def _form(pair: Any) -> tuple[str, str] | None:
-    """Return a form of a name and its pseudonym from an entry of a map file, or None if the entry is invalid."""
+    """Return the form and the pseudonym that an entry of a map file contains; return None if the entry is invalid."""
     values = cast(dict[str, Any], pair) if isinstance(pair, dict) else {}
     form, pseudonym = values.get("original"), values.get("pseudonym")
     return (form, pseudonym) if _is_text(form) and _is_text(pseudonym) else None  # pyright: ignore[reportReturnType]

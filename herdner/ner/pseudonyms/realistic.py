@@ -109,7 +109,7 @@ class Realistic:
         return "".join(name.words.get(match[0], match[0]) for match in TOKEN_OR_SPACE.finditer(form))
 
     def _invent(self, name: MappedName, form: str, context: str) -> None:
-        """Invent a word for each word of a form without an invented word, and add the new words to the name."""
+        """Invent a word for each word of a form that has no invented word yet, and add the new words to the name."""
         tokens: list[str] = TOKEN.findall(form)
         selected = [token for token in tokens if self._is_name_word(token)]
         if name.label not in ("PER", "PERSON"):
@@ -159,7 +159,7 @@ class Realistic:
 
 
 def _case(token: str) -> Any:
-    """Return the `str` method that converts a lower-case word to the case pattern of a token, or None."""
+    """Return the `str` method that gives a word the case pattern of a token; return None if there is none."""
     for convert in (str.capitalize, str.upper, str.lower):
         if convert(token.lower()) == token:
             return convert
@@ -227,7 +227,7 @@ def _listed_words(script: str) -> frozenset[str]:
 
 
 def _shuffle_names(kind: Kind, script: str, seed: int) -> Iterator[str]:
-    """Yield the names of a kind in random order, then without end words that join two or more of these names."""
+    """Yield the names of a kind in random order, then, without end, words that join two or more of these names."""
     words = list(_names(kind, script))
     rng = random.Random(f"{seed} {kind} {script}")
     rng.shuffle(words)

@@ -218,7 +218,7 @@ class Pseudonymiser:
         )
 
     def _pseudonym(self, owner: Owner) -> str:
-        """Return the pseudonym of the fullest form of a name; an empty string if the map lacks the name."""
+        """Return the pseudonym of the fullest form of a name; return an empty string if the map lacks the name."""
         name = self.names.find(owner.label, owner.key)
         return "" if name is None else name.pseudonym
 
@@ -338,7 +338,7 @@ class _Repeats:
         return len(self.owners) > n_words
 
     def forms(self) -> Iterator[Piece]:
-        """Find each occurrence of a form of two or more tokens, or of a part of a form in a script without spaces."""
+        """Find each occurrence of a form with several tokens; in scripts without spaces, also find parts of forms."""
         text = self.document.text
         owners: dict[str, Owner] = {}
         for start, end, _, owner in self.mentions:
@@ -389,7 +389,7 @@ class _Repeats:
         return repeats, remaining
 
     def _name_word(self, token: str) -> str | None:
-        """Return the word of a name that equals a token, is its singular or is a part of it; None if there is none."""
+        """Return the name word that equals a token, its singular or a part of it; return None if no word does."""
         if token not in self._decisions:
             self._decisions[token] = self._find_name_word(token)
         return self._decisions[token]
@@ -408,7 +408,7 @@ class _Repeats:
         return None
 
     def _nearest(self, word: str, offset: int) -> Owner:
-        """Return the owner of a word: the last name with this word before an offset, else the first name after it."""
+        """Return the owner of a word: of its names, the last one before ``offset``, else the first one after it."""
         owners = self.owners[word]
         return owners[max(bisect_right(owners, offset, key=_offset) - 1, 0)][1]
 

@@ -181,7 +181,7 @@ class Restorer:
         return best, end, _select_original(match, originals)
 
     def _singular(self, key: str, node: dict[str, Any]) -> str:
-        """Return the key without the ending of a plural if a pseudonym ends there; else an empty string."""
+        """Return the singular of the key if a pseudonym ends with this singular; else return an empty string."""
         for ending in self._endings:
             singular = key.removesuffix(ending)
             if len(singular) < len(key) and _LEAF in node.get(singular, ()):
@@ -189,7 +189,7 @@ class Restorer:
         return ""
 
     def _may_grow(self, token: str, node: dict[str, Any], is_first: bool) -> bool:
-        """Return True if the next chunk could lengthen the last token, ``token``, to one that ``node`` contains."""
+        """Return True if the next chunk could lengthen the last token, ``token``, so that it continues a pseudonym."""
         if token.isspace():
             return not is_first and " " in node and len(token) <= MAX_SPACES
         return len(token) <= self._longest and is_joined(token + "a", len(token))

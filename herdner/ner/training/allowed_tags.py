@@ -36,7 +36,7 @@ def allowed_tags(sequence: Sequence[str], tags: Sequence[str]) -> NDArray[np.uin
 def allowed_tags_of_partial(
     document: Document, gold: Sequence[str], tags: Sequence[str], scheme: Scheme
 ) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
-    """Return two masks of tags for each token of a partially annotated document: allowed tags, and counted tags.
+    """Return two masks for a partially annotated document: allowed tags, and tags with which features are counted.
 
     A feature gets a weight for each tag with which it is counted often enough (`ChainData.of`). The two masks differ
     for tokens outside all entities: only the tag O is counted for them, but tags of labels that were not annotated are

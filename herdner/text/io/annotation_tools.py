@@ -156,7 +156,7 @@ def with_marked_spans(
 
 
 def with_numbered_names(entities: list[Entity], names: Sequence[object]) -> list[Entity]:
-    """Set the `name_id` of each entity to the number of its name in the order of the text.
+    """Set the `name_id` of each entity to the number of its name; names are numbered in the order of the text.
 
     Return the entities unchanged if no name is known.
 
@@ -230,7 +230,7 @@ class _Utf16Units:
         return [match.start() + k for k, match in enumerate(_TWO_UNITS.finditer(self.text))]
 
     def character(self, unit: int) -> int | None:
-        """Return the offset of the character that begins at ``unit``, or None if ``unit`` is inside a character."""
+        """Return the offset of the character that begins at ``unit``; return None if ``unit`` is inside a character."""
         n_pairs = bisect_left(self.pairs, unit)
         return None if n_pairs and self.pairs[n_pairs - 1] == unit - 1 else unit - n_pairs
 

@@ -89,7 +89,7 @@ def detect_delimiter(header: str, column: str) -> str:
 def _rows(
     rows: Any, names: tuple[str, str | None, str], source: Source, warnings: ParseWarnings
 ) -> Iterator[Document | Failure]:
-    """Yield the documents of a table; ``names`` are the columns of texts and ids, and the separator of columns."""
+    """Yield a table's documents; ``names`` holds the text column's name, the id column's name and the separator."""
     columns: TableColumns | None = None
     text, id, separator = names
     number = 0
@@ -111,7 +111,7 @@ def _rows(
 
 
 def _next(rows: Any, source: Source) -> list[str] | None:
-    """Return the next row of a table that is not empty, or None at the end.
+    """Return the next row of a table that is not empty; return None at the end of the table.
 
     Raise `FormatError` for unbalanced quotes.
     """
@@ -152,7 +152,7 @@ def _document(row: list[str], columns: TableColumns, line: int, id: str, warning
 def write_table(
     documents: Iterable[Document], stream: IO[Any], *, delimiter: str | None = None, column: str = "text"
 ) -> None:
-    """Write documents as a CSV or TSV table with the columns id, text, fields of the documents, and entities (as JSON).
+    """Write documents as a CSV or TSV table with the columns id, text, one per document field, and entities (as JSON).
 
     Documents that were read from a table keep its columns in their order; new columns follow.
 

@@ -172,7 +172,7 @@ def _document(columns: _Columns, id: str) -> Document:
 
 
 def _entities(columns: _Columns, text: str, starts: list[int], ends: list[int]) -> list[Entity] | None:
-    """Return the entities of a DocBin document, or None if the file has no entity annotation for any token.
+    """Return the entities of a DocBin document; return None if the file has no entity annotation for any token.
 
     spaCy's codes are 3 for the first token of an entity, 1 for a further token, 2 outside, 0 unknown.
     """

@@ -257,7 +257,7 @@ def _document(record: dict[str, Any], id: str) -> tuple[Document, list[str]]:
 
 
 def _partial(labels: Any, ranges: Any, length: int) -> PartialAnnotation | None:
-    """Return the partial annotation that a JSON record describes, or None if it describes none.
+    """Return the partial annotation that a JSON record describes; return None if it describes none.
 
     ``labels`` and ``ranges`` are the values of its keys ``annotated_labels`` and ``unannotated``.
     """

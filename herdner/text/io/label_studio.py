@@ -120,7 +120,7 @@ def _text_key(data: Mapping[str, Any]) -> str:
 
 
 def _annotation(values: Mapping[str, Any], warn: Warn) -> list[Any] | None:
-    """Return the regions of a task's annotation, or None if the task is not annotated.
+    """Return the regions of a task's annotation; return None if the task is not annotated.
 
     If a task has several annotations, the ground truth is read, or else the last annotation.
     """

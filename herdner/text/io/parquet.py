@@ -38,7 +38,7 @@ GROUP_CHARACTERS = 8_000_000  # characters of a row group
 
 
 def count_rows(stream: IO[bytes], column: str) -> list[tuple[int, int]]:
-    """Return the number of rows and the size in bytes of a column, for each row group of a Parquet file.
+    """Return, for each row group of a Parquet file, the number of rows, and the size of one column in bytes.
 
     Args:
         stream: A Parquet file.
@@ -152,7 +152,7 @@ def _rows(batches: Iterator[Any]) -> Iterator[tuple[dict[str, Any], tuple[Any, i
 
 
 def _next(batches: Iterator[Any]) -> Any:
-    """Return the next batch of rows of a Parquet file, or None at the end.
+    """Return the next batch of rows of a Parquet file; return None at the end of the file.
 
     Raise `ValueError` if the file is damaged.
     """
@@ -256,7 +256,7 @@ def _groups(documents: Iterable[Document]) -> Iterator[list[Document]]:
 
 
 def _table(group: Sequence[Document], schema: pa.Schema | None, column: str) -> pa.Table:
-    """Convert documents to a table with the schema ``schema``; None derives a schema from the documents."""
+    """Convert documents to a table with the schema ``schema``; if it is None, derive a schema from the documents."""
     rows = [table_cells(document, column) for document in group]
     names = list(dict.fromkeys(name for row in rows for name in row)) or ["id", column, ENTITIES_COLUMN]
     if schema is not None and (unknown := [name for name in names if name not in schema.names]):
@@ -280,7 +280,7 @@ def _table(group: Sequence[Document], schema: pa.Schema | None, column: str) -> 
 
 
 def _original_column(name: str, values: Sequence[object], group: Sequence[Document]) -> Any:
-    """Return a column of the Parquet files from which the documents were read, or None if its values have changed."""
+    """Return a column as it was in the Parquet files of the documents; return None if a value has changed."""
     batches: list[tuple[Any, list[int]]] = []  # record batches and the indices of their rows
     for document, value in zip(group, values, strict=True):
         row = document.row

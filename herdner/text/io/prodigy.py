@@ -76,7 +76,7 @@ def _document(record: ToolRecord) -> Document:
 
 
 def _names_of(relations: object) -> tuple[dict[str, str], object]:
-    """Divide relations: return a dict from span to name for "COREF" relations, and a list of all others."""
+    """Divide relations: return a dict from span to name for "COREF" relations, and a list of all other relations."""
     if not isinstance(relations, list):
         return {}, relations
     pairs: list[tuple[str, str]] = []
@@ -172,7 +172,7 @@ def _tokens(document: Document) -> list[dict[str, Any]]:
 
 
 def _relations(document: Document, spans: list[dict[str, Any]]) -> list[Any]:
-    """Return the relations in the fields of a document, and one between each two successive mentions of a name.
+    """Return the relations in the fields of a document, and a relation between any two successive mentions of a name.
 
     Prodigy numbers the ends of a relation by the last token of a span; spans that end within a token have no number.
     """

@@ -311,7 +311,7 @@ def _spacy_doc(vocab: Any, document: Document) -> Any:
 
 
 def _segments(document: Document) -> Iterator[tuple[str, str | None]]:
-    """Yield the consecutive pieces of a document's text, each with its entity label, or None outside entities."""
+    """Yield the consecutive pieces of a document's text, each with the label of its entity (None outside entities)."""
     last = 0
     for entity in sorted(document.entities, key=_order):
         yield document.text[last : entity.start], None
