@@ -98,7 +98,7 @@ class TerminalOutput(io.TextIOBase):
 
 
 def print_note(note: object) -> None:
-    """Print one line on stderr that is not an error message. ``--quiet`` suppresses it.
+    """Print a note (not an error message) as one line on stderr. ``--quiet`` suppresses notes.
 
     Args:
         note: Text, as in `print_message`.
@@ -108,7 +108,7 @@ def print_note(note: object) -> None:
 
 
 class MessageHandler(logging.Handler):
-    """Handler of log records that prints each as one line on stderr.
+    """Handler that prints each log record as one line on stderr.
 
     Records below the level WARNING begin with the seconds since the start.
     """
@@ -145,7 +145,7 @@ def discard_stdout() -> None:
 
 
 def handle_errors(function: Callable[P, T]) -> Callable[P, T]:
-    """Decorate a command so that bad input, a full disk or a closed pipe ends it with a one-line message.
+    """Decorate a command so that bad input, a full disk or a closed pipe ends the command with a one-line message.
 
     Args:
         function: The command.
@@ -253,7 +253,7 @@ def parse_inference(
 
 
 def parse_names(path: str | None, strength: float | None, hard: bool, fold_case: bool) -> Names | None:
-    """Read known names from the file that ``--names`` names, and apply the other options for known names.
+    """Read known names from the file in the option ``--names``, and apply the other options for known names.
 
     Args:
         path: Value of ``--names``.

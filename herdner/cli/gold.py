@@ -175,7 +175,7 @@ def parse_sources(files: Iterable[str], format: str | None = None) -> list[FileA
 
 
 def parse_renames(pairs: Sequence[str] | None) -> LabelNames | None:
-    """Parse the OLD=NEW values of ``--rename`` into new names of labels.
+    """Parse the OLD=NEW values of ``--rename`` into a mapping from old to new labels.
 
     Args:
         pairs: OLD=NEW arguments.
@@ -196,7 +196,7 @@ def parse_renames(pairs: Sequence[str] | None) -> LabelNames | None:
 
 
 def encoding_option(source: FileAndFormat, encoding: str | None) -> dict[str, str]:
-    """Return the encoding as a keyword argument of the reader, or no argument if the reader has no such option.
+    """Return the encoding as a keyword argument of a reader; return no argument if the reader accepts no encoding.
 
     Args:
         source: File and format.
@@ -223,7 +223,7 @@ def text_keys(documents: Iterable[Document]) -> list[str]:
 def check_repeated_texts(
     sources: Sequence[FileAndFormat], files: Sequence[Sequence[Document]], strict: bool = False
 ) -> None:
-    """Raise a usage error if half the texts of a file occur in the files before it; warn about fewer repeated texts.
+    """Raise a usage error if at least half of a file's texts occur in earlier files; warn about fewer repeated texts.
 
     Args:
         sources: Files and their formats.

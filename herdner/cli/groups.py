@@ -53,7 +53,7 @@ class TextOptions:
         on_document: Callable[[str], object] | None = None,
         **options: Any,
     ) -> Iterator[Document | Failure]:
-        """Return an iterator over the documents of the input files and the failures to read them.
+        """Return an iterator over the documents of all input files, with a `Failure` for each unreadable document.
 
         Args:
             inputs: Result of `expand`.

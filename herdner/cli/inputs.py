@@ -138,7 +138,7 @@ def have_headings(inputs: Sequence[CommandInput]) -> bool:
 
 
 def names_folder(output: str | None, files: Sequence[str] | None) -> bool:
-    """Return whether ``--output`` names a folder into which each input file is written.
+    """Return whether ``--output`` names a folder, which receives one output file for each input file.
 
     Args:
         output: The option. It names a folder if it ends in a slash or is a folder. A name that does not exist and has
@@ -252,7 +252,7 @@ def _with_ids(inputs: Sequence[CommandInput], folders: Sequence[Path], replace: 
 
 
 class LanguageMessages:
-    """Messages about texts in another language than that of the model, one for each file.
+    """Messages, at most one for each file, about texts that are not in the language of the model.
 
     Args:
         tagger: Tagger of the command.

@@ -234,7 +234,7 @@ def write_all(documents: Iterable[Document], stream: IO[Any], format: str) -> No
 
 
 def write_folder(texts: Iterable[tuple[Document, str]], folder: Path, before: Callable[[], object]) -> None:
-    """Write each text to a file in a folder. The id of the document is the path of the file.
+    """Write each text to a file in a folder. The path of the file is the id of the document.
 
     Args:
         texts: Documents of text files, and the text to write for each. Pieces of one long file are joined.

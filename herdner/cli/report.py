@@ -129,7 +129,7 @@ def _read_and_align(
 
 
 def _missing_packages() -> list[str]:
-    """Return warnings about a missing Matplotlib; raise a usage error if Jinja2 is missing."""
+    """Return a list with a warning if Matplotlib is missing; raise a usage error if Jinja2 is missing."""
     from herdner.evaluation.report.html import missing_packages
 
     try:

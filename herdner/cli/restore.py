@@ -151,7 +151,7 @@ def _move_entity(entity: Any, moves: list[tuple[int, int]]) -> Any:
 
 
 def _moves(text: str, restorer: Restorer) -> Iterator[tuple[int, int]]:
-    """Yield for each pseudonym its end offset, and the growth of the text by all restorations up to this offset."""
+    """Yield, for each pseudonym, its end offset and how much all restorations up to this offset lengthen the text."""
     growth = 0
     for start, end, original in restorer.find(text):
         growth += len(original) - (end - start)

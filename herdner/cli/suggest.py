@@ -96,7 +96,7 @@ def _tag_unannotated(tagger: Tagger, documents: Iterable[Document | Failure], st
 
 
 def _with_rank(suggestion: Suggestion, rank: int) -> Document:
-    """Return a suggested document, with its rank, gain and uncertain words as fields."""
+    """Return a suggested document whose field ``suggested`` holds the rank, the gain and the uncertain words."""
     words = [word for word, _ in suggestion.uncertain_words[:MAX_WORDS]]
     values = {"rank": rank, "gain": round(suggestion.gain, 3), "uncertain_words": words}
     document = suggestion.document

@@ -294,7 +294,7 @@ def _no_parse_warnings() -> Generator[None]:
 
 
 def _check_resume(resume: bool, output: TagOutput, inputs: Sequence[CommandInput]) -> None:
-    """Raise a usage error if ``--resume`` cannot be obeyed; without the option, print a note on an interrupted run."""
+    """Check that ``--resume`` is possible; if the option is not set, print a note on an interrupted run."""
     if output.path in (None, "-"):
         if resume:
             raise UsageError("--resume needs a file that it can continue; add --output FILE.jsonl")

@@ -164,7 +164,7 @@ def check_not_input(output: str | os.PathLike[str] | None, inputs: Iterable[str]
 
 
 def check_format(format: str | None) -> None:
-    """Raise a usage error unless a format can be read.
+    """Raise a usage error unless herdner can read the format.
 
     Args:
         format: Value of ``--input``; None is not checked.

@@ -60,7 +60,7 @@ class AttributeWeights:
 
     @staticmethod
     def of(weights: ChainWeights, names: list[str], transition: Floats, keep_zeros: bool = False) -> AttributeWeights:
-        """Build attribute weights from the weights of a chain whose feature keys are attribute indices plus 1.
+        """Build attribute weights from chain weights in which the feature key of an attribute is its index plus 1.
 
         Args:
             weights: Weights of the chain.

@@ -307,7 +307,7 @@ def _columns(
     starts: NDArray[np.int64],
     n_features: int,
 ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-    """Group features that occur at the same tokens and have weights for the same tags into columns.
+    """Group features into columns: features that occur at the same tokens and have weights for the same tags.
 
     Return the column of each feature, and the index of one feature of each column.
 
@@ -330,7 +330,7 @@ def _columns(
 
 
 def _concatenate_starts(starts: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
-    """Join the start offsets of several documents to the start offsets of their concatenation."""
+    """Convert the start offsets of several documents to start offsets in the concatenation of the documents."""
     return np.concatenate([np.zeros(1, np.int64), *(np.diff(each) for each in starts)]).cumsum()
 
 
@@ -341,7 +341,7 @@ def _frequent_pairs(
     allowed: NDArray[np.uint8],
     min_freq: int,
 ) -> NDArray[np.bool_]:
-    """Return a mask of the pairs of a feature and a tag that occur at least ``min_freq`` times, bool[features, K]."""
+    """Return a mask bool[features, K] of the (feature, tag) pairs that occur at least ``min_freq`` times."""
     frequent = np.flatnonzero(np.bincount(key_indices, minlength=len(distinct)) >= min_freq)
     columns = np.full(len(distinct), -1, np.int32)
     columns[frequent] = np.arange(len(frequent), dtype=np.int32)

@@ -149,7 +149,7 @@ class _OrthantSearch:
         list(self.threads.map(process, self.ranges))
 
     def measure(self, point: Floats, trial: Floats, gradient: Floats, trial_gradient: Floats) -> None:
-        """Compute the gradient at a new point, and remember the differences from the point before."""
+        """Compute the gradient at a new point, and store the changes of point and gradient since the previous point."""
         slot = self.free[-1]
         used = np.array([2 * k + part for k in (*self.pairs, slot) for part in (0, 1)], np.int32)
         sums = np.empty((self.n_blocks, 2 + 3 * len(used)))
@@ -167,7 +167,7 @@ class _OrthantSearch:
                 self.free.append(self.pairs.popleft())
 
     def quasi_newton_coefficients(self) -> Floats:
-        """Return the coefficients of minus the inverse Hessian times the gradient (Nocedal 1980).
+        """Return the coefficients of the direction: minus the inverse Hessian times the gradient (Nocedal 1980).
 
         The Hessian is approximated from the differences.
 
@@ -192,7 +192,7 @@ class _OrthantSearch:
         return result
 
     def step(self, point: Floats, coefficients: Floats, length: float) -> tuple[Floats, float, float]:
-        """Take a step. An empty array of coefficients repeats the direction of the step before.
+        """Take a step. An empty array of coefficients repeats the direction of the previous step.
 
         Returns:
             The new point, its L1 norm, and the product of the gradient and the step.

@@ -70,7 +70,7 @@ class HasTokens(Protocol):
 
     @property
     def sentence_offsets(self) -> Int64s:
-        """Index of the first token of each sentence, and the number of tokens, int64[S + 1]."""
+        """Index of the first token of each sentence, followed by the number of tokens, int64[S + 1]."""
         ...
 
 
@@ -98,7 +98,7 @@ class Rule(Protocol):
 
 @dataclass(frozen=True)
 class _NameRule:
-    """Base class of the rules of this module: it checks the options, and prepares the tokens of a document.
+    """Base class of the link rules in this module, which checks options and prepares the tokens of a document.
 
     Raises:
         ValueError: An option is invalid.

@@ -193,7 +193,7 @@ class OnlineLearner:
         return replace(state, rate=best_rate)
 
     def _loss_after(self, weights: Floats, rate: float, sample: NDArray[np.int64]) -> float:
-        """Return the loss of one epoch over a sample with an initial learning rate."""
+        """Return the loss of an epoch that runs over a sample and starts with the learning rate ``rate``."""
         return self.epoch(OnlineState(weights, weights, 0.0, rate), sample)[1]
 
     def raise_fault(self) -> None:

@@ -29,7 +29,7 @@ class EncodedLabels:
 
 
 def encode_labels(y: Iterable[Any], offsets: NDArray[np.int64], known: Sequence[str] = ()) -> EncodedLabels:
-    """Convert the labels of sequences to indices, in the order in which the labels first occur.
+    """Convert the labels of sequences to indices; labels are numbered in the order of their first occurrence.
 
     Args:
         y: Labels of each sequence: a string for each item, a set of strings for a partial annotation, or None for an

@@ -69,7 +69,7 @@ class ChainWeights:
         return np.repeat(self.keys, np.diff(self.starts.astype(np.int64)))
 
     def entries_of(self, keys: NDArray[np.uint64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return the indices of the weight entries of features, which are selected by their keys.
+        """Return the indices of the weight entries of all features whose keys are in ``keys``.
 
         Args:
             keys: Keys of features. Features without weights have no entries.

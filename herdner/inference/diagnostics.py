@@ -21,7 +21,7 @@ _LEAST_DRAWS = 8  # ArviZ requires 4 in each half
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Diagnostics:
-    """Convergence diagnostics of the runs of a sampler for N variables.
+    """Convergence diagnostics of N variables, computed from the runs of a sampler.
 
     Attributes:
         variables: int64[N], the variables.
@@ -82,7 +82,7 @@ def diagnose(samples: Int32s, variables: ArrayLike | None) -> Diagnostics:
 
 
 def _diagnose_variable(arviz: Any, draws: Int32s) -> tuple[float, float, bool]:
-    """Return R-hat and the effective sample size of a variable, and True if all its draws [C, S] are equal."""
+    """Return R-hat, the effective sample size, and True if all draws [C, S] of a variable are equal."""
     states = np.unique(draws)
     if len(states) < 2:
         return 1.0, float(draws.size), True

@@ -214,7 +214,7 @@ def _possible_states(sizes: Int32s, scopes: list[tuple[int, ...]], tables: list[
 
 
 def _absorb(merged: dict[tuple[int, ...], Floats], n_variables: int) -> dict[tuple[int, ...], tuple[int, ...]]:
-    """Add each table to a table with a larger scope, if one exists; map each removed scope to the larger scope."""
+    """Merge each table into a table whose scope is a superset, if one exists; map removed scopes to their supersets."""
     containing: list[list[tuple[int, ...]]] = [[] for _ in range(n_variables)]
     hosts: dict[tuple[int, ...], tuple[int, ...]] = {}
     for scope in sorted(merged, key=lambda key: (-len(key), key)):

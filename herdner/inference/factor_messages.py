@@ -45,7 +45,7 @@ class FactorLayout:
 
     @classmethod
     def of(cls, reduced: ReducedGraph, weights: Floats | None = None) -> FactorLayout:
-        """Build the arrays from a reduced graph; variables without a factor get one whose log-potentials are all 0.
+        """Build the arrays from a reduced graph; a variable without factors gets a factor with log-potentials of 0.
 
         Args:
             reduced: The graph.

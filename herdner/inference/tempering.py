@@ -114,7 +114,7 @@ class Ensemble:
     def of(
         cls, reduced: ReducedGraph, n_replicas: int, width: int, rng: np.random.Generator, start: Int32s | None = None
     ) -> Ensemble:
-        """Build replicas with uniform states and equally spaced inverse temperatures from 1 to 0.
+        """Build replicas with uniformly drawn states and equally spaced inverse temperatures from 1 to 0.
 
         Args:
             reduced: The graph.
@@ -145,7 +145,7 @@ class Ensemble:
             n_rounds -= self.replicas.advance(n_rounds, record)
 
     def adapt(self) -> None:
-        """Equalise the rejection rates by new temperatures, if a state with a log-potential above -inf was visited."""
+        """Choose temperatures that equalise the rejection rates, once a state with finite log-potential was visited."""
         if len(self.betas) > 1 and self.replicas.best_log_potential > -math.inf:
             self.betas = equalise_rejections(self.betas, self.replicas.rejection_rates)
             self.replicas.set_temperatures(self.betas, penalties_of(self.betas))
@@ -247,6 +247,6 @@ class TemperedRun:
         return float(np.ptp(marginals, axis=0).max(axis=1, initial=0.0).mean()) if marginals.size else 0.0
 
     def best(self) -> Int32s | None:
-        """Return the best joint state of all ensembles, int32[n], or None if no possible state was visited."""
+        """Return the best joint state of all ensembles, int32[n]; return None if no possible state was visited."""
         replicas = max((each.replicas for each in self.ensembles), key=lambda each: each.best_log_potential)
         return replicas.best if replicas.best_log_potential > -math.inf else None

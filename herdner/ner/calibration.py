@@ -61,7 +61,7 @@ class CalibrationInputs(NamedTuple):
         )
 
     def regressors(self) -> tuple[Floats, Floats, Floats, Floats]:
-        """Return the regressors of the calibration, a logistic regression, for M entities; each is float64[M].
+        """Return the regressors of the logistic regression that calibrates M confidences; each regressor is float64[M].
 
         Returns:
             Log-odds with links and log-odds without links, both clipped to finite values; number of tokens after the

@@ -171,7 +171,7 @@ class Describer:
         return np.repeat(np.arange(1, len(lengths) + 1), lengths).tolist()
 
     def borders(self, token: int) -> tuple[int, int]:
-        """Return the first token of the sentence that contains a token, and the index after its last token."""
+        """Return the index of the first token in a token's sentence, and the index after the sentence's last token."""
         number = self.sentence(token)
         return self._borders[number - 1], self._borders[number]
 
@@ -180,7 +180,7 @@ class Describer:
         return self.sentence_offsets.tolist()
 
     def mention_at(self, token: int) -> Span | None:
-        """Return the mention that contains a token, or None if the token belongs to no mention."""
+        """Return the mention that contains a token; return None if the token belongs to no mention."""
         return self._mentions.get(token)
 
     @cached_property

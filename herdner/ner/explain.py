@@ -87,7 +87,7 @@ class ExplanationPart(NamedTuple):
 
 
 class ConfidenceStep(NamedTuple):
-    """One of the three steps from the model's probability of a mention to its confidence.
+    """One of the three steps that lead from the model's probability of a mention to the mention's confidence.
 
     Attributes:
         name: "model" for the first step, "links" for the second, "calibration" or "full name" for the third.
@@ -474,7 +474,7 @@ class _Explainer:
     # --- descriptions -----------------------------------------------------------------------------------------------
 
     def _sources(self, tokens: Iterable[int]) -> tuple[_Sources, Describer]:
-        """Return the features of the tokens ``tokens``, and the `Describer` of the document."""
+        """Return the features of the tokens with the indices ``tokens``, and the `Describer` of the document."""
         selected, extractor, plan = sorted(tokens), self.decoder.extractor, self.model.plan
         document, offsets = self.document, self.document.sentence_offsets
         starts, keys, origins, attributes = extractor.origins(

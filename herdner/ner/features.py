@@ -33,7 +33,7 @@ _Template = tuple[str, list[tuple[int, int]]]  # text of the template; column of
 
 
 class CompiledTemplate(NamedTuple):
-    """Compiled feature template: the attributes that the template reads, and the offsets of the tokens it reads.
+    """Compiled feature template: the attributes that the template reads, and the offsets of their tokens.
 
     Attributes:
         items: Column of the attribute and offset of each item.

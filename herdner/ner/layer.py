@@ -117,7 +117,7 @@ class LayerResult:
 
 
 class SkipChainLayer(Estimator):
-    """Skip-chain layer: it adds links between the mentions of a name to the token scores of any tagger.
+    """Skip-chain layer, which adds links between mentions of a name to any tagger that provides token scores.
 
     The model is a skip-chain CRF (Sutton and McCallum 2004) whose unary log-potentials are the scores. Without training
     it uses soft links of equal strength; `fit` learns the log-potentials of the links from annotated documents. The
@@ -279,7 +279,7 @@ class SkipChainLayer(Estimator):
         return labels, SkipChainModel.for_tags(labels, self._scheme(labels), transition, tuple(tables))
 
     def _scheme(self, labels: tuple[str, ...]) -> Scheme | None:
-        """Return the tag scheme that all tag sequences must follow, or None if any sequence is allowed."""
+        """Return the tag scheme that all tag sequences must follow; return None if any sequence is allowed."""
         if self.scheme is not None and self.scheme not in SCHEMES:
             raise ValueError(f"unknown tag scheme {self.scheme!r}; expected one of {', '.join(SCHEMES)}")
         if not self.constrained:
@@ -472,7 +472,7 @@ def _apply(
     rng: np.random.Generator,
     ends: Sequence[NDArray[np.int32]] | None = None,
 ) -> LayerResult:
-    """Tag one checked document. ``ends`` are the links of the document, or None to compute the links."""
+    """Tag one checked document. ``ends`` are the links of the document; if it is None, the links are computed."""
     unary, tokens, offsets = document
     if not tokens:
         return LayerResult([], [], unary, np.empty((0, 2), np.int32), np.zeros(0, np.bool_), np.zeros(0))

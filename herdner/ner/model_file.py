@@ -123,7 +123,7 @@ def remove_shared_arrays(
 
 
 def add_shared_arrays(file: ModelFile, names: Sequence[str]) -> dict[str, NDArray[Any]]:
-    """Return the arrays of a model file, and the arrays that it shares with a shipped model.
+    """Return the arrays of a model: those in its file, and those that the model shares with a shipped model.
 
     Args:
         file: Contents of the file.

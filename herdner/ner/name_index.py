@@ -22,7 +22,7 @@ COLUMNS = ("name", "label", "mentions", "documents", "first_document", "context"
 
 
 class IndexedName(NamedTuple):
-    """Name in an index, with its counts and its first context.
+    """Name in an index, with its numbers of mentions and documents, and the text around its first mention.
 
     Attributes:
         name: Fullest form, in the spelling of the first document that does not write it in capitals.
@@ -110,7 +110,7 @@ class NameIndex:
         return int(self._database.execute("SELECT coalesce(max(length(name)), 0) FROM names").fetchone()[0])
 
     def rows(self, min_mentions: int = 1, limit: int | None = None) -> Iterator[IndexedName]:
-        """Return an iterator over the names in descending order of mentions, then of documents, then alphabetically.
+        """Return an iterator over the names, by descending count of mentions, then of documents, then alphabetically.
 
         Args:
             min_mentions: Least number of mentions.

@@ -58,7 +58,7 @@ class Recaser:
 
     @cached_property
     def _phrases(self) -> dict[int, int]:
-        """Dict from hashes to values, for names of the selected gazetteers and for beginnings of longer phrases."""
+        """Dict from hash to value for names of the selected gazetteers, and for beginnings of longer phrases."""
         if self.lexicon.gazetteers is None:
             return {}
         phrases = self.lexicon.gazetteers.phrases

@@ -125,7 +125,7 @@ def as_tags(labels: Sequence[str]) -> list[str]:
 
 
 def check_finite(name: str, value: Any, default: Any = None) -> float:
-    """Return ``value``, or ``default`` if ``value`` is None; raise `ValueError` unless it is a finite number."""
+    """Return ``value``, or ``default`` if ``value`` is None; raise `ValueError` if the result is not finite."""
     value = default if value is None else value
     if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= LARGEST:
         raise ValueError(f"{name} must be a finite number of at most {LARGEST:g}, got {value!r:.80}")

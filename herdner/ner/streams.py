@@ -277,7 +277,7 @@ def _run_pending(
     function: Callable[[T], U], waiting: deque[tuple[T, Future[U]]], pool: ThreadPoolExecutor, n_jobs: int,
     halves: Callable[[T], list[T]],
 ) -> bool:  # fmt: skip
-    """Process the first item that no thread has started, in this thread.
+    """Process, in the calling thread, the first item that no other thread has started.
 
     If the other threads have too few items, this thread processes only the first half of the item.
 

@@ -351,7 +351,7 @@ class Document:
         return self._replace_unchecked(entities=with_name_ids(self.entities, list(ids)))
 
     def _replace_unchecked(self, **values: Any) -> Document:
-        """Return a copy of the document with other values, which are not checked; offsets must be valid."""
+        """Return a copy of the document with some values replaced, without checks; the offsets must be valid."""
         copy = object.__new__(type(self))
         copy.__dict__.update(self.__dict__, **values)
         for name in ("tags", "names"):  # computed from the values

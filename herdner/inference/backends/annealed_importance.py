@@ -124,7 +124,7 @@ class AnnealedImportance:
         self, compiled: TableGraph, reduced: ReducedGraph, run: TemperedRun, constant: float, log_z: float,
         interval: tuple[float, float], began: float,
     ) -> Result:  # fmt: skip
-        """Assemble the result; ``constant`` is log Z of the uniform distribution at the other end of the annealing."""
+        """Assemble the result; ``constant`` is log Z at inverse temperature 0, where the annealing starts."""
         best, marginals = run.best(), run.marginals()
         assert best is not None
         assert marginals is not None

@@ -179,7 +179,7 @@ class Auto:
         )
 
     def _better_log_z(self, propagated: Result | None, has_converged: bool, estimated: Result) -> Result:
-        """Return the sampled log Z; if its interval is wide, return log Z of belief propagation that has converged."""
+        """Return log Z by belief propagation if it converged and the sampled interval is wide, else sampled log Z."""
         assert estimated.log_z_interval is not None
         low, high = estimated.log_z_interval
         width = f"an interval of width {high - low:.2g}"
@@ -196,7 +196,7 @@ class Auto:
             return None
 
     def _width(self, compiled: TableGraph, width: int) -> int:
-        """Return the width of blocks: ``width``, or 1 if finding such blocks would take much of the time limit."""
+        """Return the width of blocks: ``width``, or 1 if finding blocks of this width would take too much time."""
         return width if len(reduce_tables(compiled).variables) < _FEW_VARIABLES * self.seconds else 1
 
     def _propagate(self, compiled: TableGraph, seconds: float) -> tuple[Result, bool]:

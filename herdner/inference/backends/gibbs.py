@@ -130,7 +130,7 @@ def circular_dhg(n_sweeps: int = 1000, burn_in: int = 0, n_bins: int = 16, **opt
 
 
 def rdhg(n_sweeps: int = 1000, burn_in: int = 0, n_bins: int = 16, **options: Unpack[GibbsOptions]) -> Gibbs:
-    """Return randomly discretized herded Gibbs (HGW19, Algorithm 9), with probabilities rounded at random to a grid.
+    """Return randomly discretized herded Gibbs (HGW19, Algorithm 9), which rounds probabilities at random to a grid.
 
     Args:
         n_sweeps: Number of sweeps.

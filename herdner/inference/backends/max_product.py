@@ -135,7 +135,7 @@ def _check_variable(variable: int) -> None:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Slots:
-    """Arrays of all factors of two or more variables, for the compiled loop; a slot is a variable of a factor.
+    """Arrays of all factors with two or more variables, for the compiled loop; a slot is a pair of factor and variable.
 
     Attributes:
         sizes: int32[V], the number of states of each variable.

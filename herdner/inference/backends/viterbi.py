@@ -82,7 +82,7 @@ class Viterbi:
 
 
 def add_marginals(result: Result, compiled: TableGraph, form: ChainForm, table_counts: bool) -> Result:
-    """Run forward-backward, and return the result with log_z, marginals and, if requested, table_counts.
+    """Run forward-backward; return the result with ``log_z``, ``marginals`` and, on request, ``table_counts``.
 
     Args:
         result: Result without these fields.

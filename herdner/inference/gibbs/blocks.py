@@ -17,7 +17,7 @@ from herdner.inference.backend import UnsupportedGraph
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Blocks:
-    """Blocks of variables that one sweep of blocked Gibbs updates.
+    """Blocks of variables, which blocked Gibbs sampling updates one after the other in a sweep.
 
     The compiled engine reads the fields by name (engine/fields.h).
 

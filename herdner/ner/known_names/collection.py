@@ -66,7 +66,7 @@ _N_FIRST = 1 << 20
 
 
 class CollectionNames:
-    """Counts for each name of a collection: the documents with the name, and how often each label is expected there.
+    """Number of documents with each name of a collection: in total, and, as an expected value, per label of the name.
 
     A document adds 1 to the first count of each of its names, and at most 1 to the counts of the labels: the sum of the
     confidences of the mentions with a label, divided by the number of all mentions that have the spelling of the name.
@@ -180,7 +180,7 @@ class CollectionNames:
         return self._sketch
 
     def counts(self, tokens: Sequence[str]) -> list[float]:
-        """Return the number of documents with a name, then the expected number of documents for each of its labels.
+        """Return how many documents contain a name, then, per label, the expected number where the name has the label.
 
         Args:
             tokens: Tokens of the name.
@@ -263,7 +263,7 @@ class CollectionNames:
 
 
 def _columns(keys: NDArray[np.uint64]) -> list[Int64s]:
-    """Return the column of each key in each row of the count sketch. Each row uses other bits of the hash."""
+    """Return the column of each key in each row of the count sketch. Each row uses different bits of the key."""
     bits = _SKETCH_WIDTH.bit_length() - 1
     return [
         ((keys >> np.uint64(bits * row)) % np.uint64(_SKETCH_WIDTH)).astype(np.int64) for row in range(_SKETCH_ROWS)

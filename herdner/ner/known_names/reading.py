@@ -138,7 +138,7 @@ def _object(line: str, place: str) -> Mapping[str, Any]:
 
 
 def _columns(line: str, place: str, default_label: str | None) -> tuple[str, ...]:
-    """Return the name, the label and possibly the strength in a line of columns."""
+    """Return the name, the label and, if present, the strength in a line of columns."""
     cells = tuple(cell.strip() for cell in line.split("\t"))
     if len(cells) == 1:
         cells = _split_cells(line, default_label) or (cells if default_label is None else (*cells, default_label))

@@ -45,7 +45,7 @@ def _letters(label: str) -> str:
 
 
 def look_alikes(style: StyleName, labels: Iterable[str]) -> re.Pattern[str]:
-    """Return a regular expression that matches all text that looks like a pseudonym of a style, in any case.
+    """Return a regular expression for all strings that look like a pseudonym of a style, in any letter case.
 
     Args:
         style: Style of the pseudonyms. For "realistic", only numbered pseudonyms match; invented names have no pattern.

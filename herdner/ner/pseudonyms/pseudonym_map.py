@@ -29,7 +29,7 @@ class MapError(ValueError):
 
 @dataclass
 class MappedName:
-    """Name with its pseudonym and the pseudonyms of all its forms.
+    """Name with its pseudonym and the pseudonyms of all forms of the name.
 
     Attributes:
         label: Entity type or kind of identifier, such as "PER" or "EMAIL".

@@ -132,7 +132,7 @@ class Realistic:
         return token.lower() in self._common_words or token.lower() in DESIGNATORS
 
     def _word_like(self, name: MappedName, token: str, kind: str) -> str:
-        """Return an invented word for a token, in the same case.
+        """Return an invented word for a token, in the letter case of the token.
 
         Tokens that differ only in case get the same word.
         """

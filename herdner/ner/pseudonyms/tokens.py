@@ -56,7 +56,7 @@ def name_key(text: str) -> str:
 
 
 def words(text: str) -> Iterator[str]:
-    """Yield the folded words of a text that have at least two characters and are not numbers.
+    """Yield the folded words of a text; omit numbers and words of a single character.
 
     Args:
         text: The text.

@@ -149,7 +149,7 @@ def initial_link_tables(
 
 
 def with_base_links(model: TaggerModel, base: TaggerModel) -> TaggerModel:
-    """Return a copy of the model, with the link-table entries of the base for all pairs of tags of the base.
+    """Return a copy of the model; link-table entries for pairs of tags of the base come from the base.
 
     Args:
         model: Model that was adapted to documents with new labels.

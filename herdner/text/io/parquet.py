@@ -142,7 +142,7 @@ def _document(
 
 
 def _rows(batches: Iterator[Any]) -> Iterator[tuple[dict[str, Any], tuple[Any, int]]]:
-    """Yield each row as a dict, and as its record batch with its index in the batch."""
+    """Yield each row as a dict, together with the record batch of the row and the row's index in the batch."""
     while (batch := _next(batches)) is not None:
         try:
             rows = batch.to_pylist()
@@ -163,7 +163,7 @@ def _next(batches: Iterator[Any]) -> Any:
 
 
 def _open(stream: IO[bytes], column: str, id_column: str | None = None) -> tuple[pq.ParquetFile, TableColumns]:
-    """Open a Parquet file; raise `ValueError` unless it has a column of texts and the column of ids."""
+    """Open a Parquet file; raise `ValueError` unless it has a string column ``column`` and the id column."""
     try:
         file = pq.ParquetFile(stream)
     except (pa.ArrowException, OSError) as error:  # Arrow raises OSError for undecodable bytes
