@@ -114,7 +114,7 @@ class MessageHandler(logging.Handler):
     """
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Print a record.
+        """Print a log record as one line on stderr.
 
         Args:
             record: The record.

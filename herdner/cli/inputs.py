@@ -30,7 +30,7 @@ MAX_EXTENSIONS = 5  # extensions of ignored files that one message lists
 
 
 class CommandInput(NamedTuple):
-    """Input of a command and the name of its format.
+    """Input of a command, with the name of the input's format.
 
     Attributes:
         source: A file, or the path of a folder or archive in which the reader finds the files.

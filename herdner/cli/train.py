@@ -83,7 +83,7 @@ LanguageOption = Annotated[str, typer.Option("--language", help="Language of the
 
 @dataclass(frozen=True)
 class LinkOptions:
-    """Options of the links and of their training."""
+    """Options for links and for the training of link tables."""
 
     link: LinkOption = None
     objective: ObjectiveOption = "pseudo-likelihood"
@@ -101,7 +101,7 @@ class LinkOptions:
 
 @dataclass(frozen=True)
 class LexiconOptions:
-    """Options of the word classes and gazetteers."""
+    """Options for word classes and gazetteers."""
 
     lexicon: LexiconOption = None
     classes: ClassesOption = False

@@ -220,7 +220,7 @@ class ChainData:
     def vector_of(self, weights: ChainWeights) -> NDArray[np.float64]:
         """Convert a model's weights to a weight vector with one entry for each tag of a column (group of features).
 
-        The entry is the sum of their weights.
+        An entry is the sum of the weights of the features in the column.
 
         Args:
             weights: Weights whose tags are a subset of `labels`.

@@ -141,7 +141,7 @@ class SequenceTagger:
         return weight_info(self.weights)
 
     def close(self) -> None:
-        """Forget the stored sequence."""
+        """Discard the stored sequence."""
         self._unary = None
 
     def _stored(self) -> Floats:

@@ -136,7 +136,7 @@ class Explanation:
         return math.fsum(part.value for part in self.parts if part.kind == kind)
 
     def top(self, most: int | None = None) -> list[ExplanationPart]:
-        """Return the parts with the largest contributions, and one part with the sum of all other contributions.
+        """Return the largest contributions, each as one part, and a last part with the sum of all other contributions.
 
         Args:
             most: Number of parts before the sum of all other parts. None returns all parts.

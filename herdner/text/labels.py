@@ -63,7 +63,7 @@ def _are_similar(one: str, other: str) -> bool:
 
 
 def rename_labels(document: Document, names: LabelNames | None, scheme: Scheme = "iob2") -> Document:
-    """Rename the entity labels of a document according to the dict ``names``. Entities of removed labels are removed.
+    """Rename the entity labels of a document by the dict ``names``, and remove entities with a removed label.
 
     Args:
         document: An annotated document, or one with proposed entities.

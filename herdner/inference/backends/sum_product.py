@@ -184,7 +184,7 @@ def _best_state(form: ChainForm, loop: loops.SumProduct) -> Int32s:
 
 
 def _table_counts(compiled: TableGraph, chains: LinkedChains, loop: loops.SumProduct) -> tuple[Floats, ...]:
-    """Return the expected counts of the table cells of each group under the approximate marginals."""
+    """Return the expected counts of the table cells of each factor group under the approximate marginals."""
     form, unary = chains.form, loop.unaries(0, len(chains.form.offsets) - 1)
     n, n_states = unary.shape
     edges = np.empty((n + len(chains.scopes), n_states, n_states))

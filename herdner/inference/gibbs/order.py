@@ -13,7 +13,7 @@ from herdner.inference.gibbs.plan import Plan
 
 
 def sampling_order(plan: Plan, compiled: TableGraph) -> tuple[Int32s | None, Int64s]:
-    """Return the variables that one sweep of a plan updates, in the order of the updates.
+    """Return the variables that one sweep updates, in the order of the updates.
 
     Without herding weights, `herdner.graph.order.sweep_order` returns the same order for scans that are not random.
     Herding weights can make more variables dependent than the graph does, which changes the colours of a checkerboard.

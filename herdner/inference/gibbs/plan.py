@@ -123,7 +123,7 @@ class Plan:
 
     @property
     def threads(self) -> int:
-        """Number of threads for the runs and sweeps of the plan."""
+        """Number of threads for the runs and their sweeps."""
         return self.n_threads or (min(self.n_chains, os.cpu_count() or 1) if self.n_chains > 1 else 1)
 
 

@@ -27,7 +27,7 @@ Loop = Literal["general", "binary", "categorical", "grid"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Setup:
-    """Data that all runs of a plan on one graph share.
+    """Data that all runs with the same sampling options on one graph share.
 
     The compiled engine reads the fields by name (engine/fields.h).
 

@@ -98,7 +98,7 @@ class Weights:
 
 
 def lay_out(plan: Plan, compiled: TableGraph, form: Conditionals | GridForm, loop: str) -> Weights:
-    """Compute the layout of the herding weights of a plan on a graph.
+    """Compute the layout of the herding weights from sampling options (a plan) and a graph.
 
     Args:
         plan: The plan.

@@ -142,7 +142,7 @@ class CollectionNames:
     def _shares(self, document: Document) -> dict[int, list[int]]:
         """Return a dict from the hash of each name of a document to the document's contribution to the name's counts.
 
-        The numbers are 1 for the document, then its share of each label, both in units of 1 / 65,536.
+        The contribution is a list: 1 for the document, then the document's share of each label, in units of 1 / 65,536.
         """
         sums: dict[int, list[float]] = {}
         mentions: dict[int, int] = {}

@@ -39,7 +39,7 @@ class Owner(NamedTuple):
 
 
 class Piece(NamedTuple):
-    """Range of a text that is replaced.
+    """Range of a text that a pseudonym replaces.
 
     Attributes:
         start: Offset of the first character.
@@ -186,7 +186,7 @@ class Pseudonymiser:
     def _replace(
         self, document: Document, pieces: Sequence[Piece], remaining: dict[str, tuple[int, list[Owner]]]
     ) -> PseudonymisedDocument:
-        """Replace disjoint pieces of a document by pseudonyms, and return the new document."""
+        """Replace disjoint ranges of a document by pseudonyms, and return the new document."""
         text, parts_of_text = document.text, list[str]()
         replacements: list[Replacement] = []
         last = length = 0
@@ -228,7 +228,7 @@ def _other(text: str, start: int, end: int) -> Piece:
 
 
 def _mention_pieces(document: Document) -> list[Piece]:
-    """Return the mentions of a document as pieces without white space at their borders."""
+    """Return the mentions of a document as ranges to replace, without white space at their borders."""
     owners = {name.id: Owner(name.label, name.text, name_key(name.text)) for name in document.names}
     pieces: list[Piece] = []
     for entity in document.entities:
@@ -242,7 +242,7 @@ def _mention_pieces(document: Document) -> list[Piece]:
 
 
 def disjoint(text: str, pieces: Iterable[Piece]) -> list[Piece]:
-    """Widen pieces until no word touches them (``widen``), and join pieces that then overlap or touch.
+    """Widen the ranges to replace until no word touches them, and join ranges that then overlap or touch.
 
     A joined piece has the owner of the identifier in it or, without identifier, of its longest mention or repeat. Text
     that looks like a pseudonym is left out if it overlaps another piece, whose pseudonym changes it.
@@ -269,7 +269,7 @@ def disjoint(text: str, pieces: Iterable[Piece]) -> list[Piece]:
 
 
 def _without_overlapped(text: str, pieces: list[Piece]) -> list[Piece]:
-    """Return the pieces without those of rank `OTHER` that overlap a piece of another rank."""
+    """Return the ranges to replace, without those of rank `OTHER` that overlap a range of another rank."""
     others = [piece for piece in pieces if piece.rank == OTHER]
     if not others:
         return pieces
@@ -286,7 +286,7 @@ def _precedence(piece: Piece) -> tuple[int, int, int]:
 
 
 def _join_repeats(text: str, pieces: Sequence[Piece]) -> list[Piece]:
-    """Join adjacent pieces of one name, such as "Ana" and "Rivera", if one of them is a repeat of the name."""
+    """Join adjacent ranges of one name, such as "Ana" and "Rivera", if one of them is a repeat of the name."""
     result: list[Piece] = []
     for piece in pieces:
         last = result[-1] if result else None
