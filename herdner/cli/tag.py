@@ -253,7 +253,7 @@ def _tag_inputs(run: TagRun, output: TagOutput, status: RunStatus, errors: str |
 
 
 def _check_collection(collection: bool, inputs: Sequence[CommandInput]) -> None:
-    """Raise a usage error if a collection has an input that cannot be read twice."""
+    """Raise a usage error if an input of a collection can be read only once."""
     for each in inputs if collection else ():
         if each.path == "-":
             raise UsageError("--collection reads the input twice and cannot read standard input; name files")
@@ -265,7 +265,8 @@ def _gather(
     read: Callable[..., Iterator[Document | Failure]], n_inputs: int, tagger: Tagger, inference: Inference, seed: int,
     jobs: int,
 ) -> CollectionNames:  # fmt: skip
-    """Collect the names in all input files in the first pass over a collection, which does not report failures."""
+    """Collect the names in all input files, in the first pass over a collection; the second pass reports failures."""
+    logger.info("first pass: gathering names of %s", counted(n_inputs, "input"))
     with show_progress("{task.completed} of {task.total} files") as display, _no_parse_warnings():
         task = display.add_task("gathering names", total=n_inputs)
         documents = read(on_file_end=lambda: display.advance(task))
@@ -294,7 +295,7 @@ def _no_parse_warnings() -> Generator[None]:
 
 
 def _check_resume(resume: bool, output: TagOutput, inputs: Sequence[CommandInput]) -> None:
-    """Check that ``--resume`` is possible; if the option is not set, print a note on an interrupted run."""
+    """Raise a usage error unless the run can be continued; without --resume, mention an interrupted run."""
     if output.path in (None, "-"):
         if resume:
             raise UsageError("--resume needs a file that it can continue; add --output FILE.jsonl")
@@ -395,7 +396,7 @@ def _successes(
 
 
 def _split_formats(files: list[str], format: str | None) -> tuple[list[str], str | None]:
-    """Split each FILE or FILE:FORMAT argument; return all files, and the one format that all files must share."""
+    """Return the files of arguments FILE or FILE:FORMAT, and the format of all of them."""
     from herdner.corpora.formats import split_format
 
     pairs = [split_format(file) for file in files]

@@ -37,7 +37,7 @@ class OutOfTime(Exception):
 
 @dataclass(slots=True, eq=False)
 class EliminationClock:
-    """Time limit of an elimination. A run stops early if its measured speed predicts that it would exceed the limit.
+    """Time limit of an elimination. The measured speed predicts the end, so that slow runs stop early.
 
     Attributes:
         seconds: Time limit in seconds, from the creation of the clock.
@@ -94,71 +94,7 @@ class BucketTree:
         self.loop = loops.BucketTree(self.sizes, order.order, *flat_factors(reduced.scopes, reduced.tables))
         self.table_of_factor: list[int] = self.loop.table_of_factor.tolist()
 
-    def _build(self, order: Int32s) -> None:
-        """Assign each factor to the bucket of its first variable in elimination order; compute all strides."""
-        position, sizes = self.position, self.n_states
-        earliest: list[list[int]] = [[] for _ in range(len(order))]
-        for number, scope in enumerate(self.reduced.scopes):
-            earliest[min(position[v] for v in scope)].append(number)
-        waiting: list[list[tuple[int, tuple[int, ...]]]] = [[] for _ in range(len(order))]
-        self.place_of_factor = [(0, ())] * len(self.reduced.scopes)
-        variables: list[int] = order.tolist()
-        for place, v in enumerate(variables):
-            inputs = waiting[place]
-            others = {u for _, scope in inputs for u in scope} | {
-                u for f in earliest[place] for u in self.reduced.scopes[f]
-            }
-            others.discard(v)
-            n_rows = math.prod(sizes[u] for u in others)
-            inputs += self._combined_factors(earliest[place], max(n_rows // COMBINED_PART, COMBINED_ROWS))
-            separator = tuple(sorted(others, key=position.__getitem__, reverse=True))
-            strides = np.zeros((len(inputs), len(separator)), np.int64)
-            for row, (_, scope) in enumerate(inputs):
-                step = 1
-                for u in reversed(scope):
-                    if u != v:
-                        strides[row, separator.index(u)] = step
-                    step *= sizes[u]
-            sources, widths = [source for source, _ in inputs], np.array([sizes[u] for u in separator], np.int32)
-            self.nodes.append(BucketNode(v, separator, sources, strides, sizes[v], widths, n_rows))
-            if separator:
-                waiting[position[separator[-1]]].append((-1 - place, separator))
-
-    def _combined_factors(self, numbers: list[int], most_rows: int) -> list[tuple[int, tuple[int, ...]]]:
-        """Merge the factors of a bucket into few tables of at most ``most_rows`` rows.
-
-        Returns:
-            Index in ``factors`` and scope of each new table; the scope is sorted like the separator of a bucket.
-        """
-        position, sizes = self.position, self.n_states
-        groups: list[tuple[set[int], list[int]]] = []
-        for number in sorted(numbers, key=lambda f: sorted(-position[v] for v in self.reduced.scopes[f])):
-            scope = set(self.reduced.scopes[number])
-            for joined, members in groups:
-                if math.prod(sizes[u] for u in joined | scope) <= most_rows:
-                    joined |= scope
-                    members.append(number)
-                    break
-            else:
-                groups.append((scope, [number]))
-        tables: list[tuple[int, tuple[int, ...]]] = []
-        for joined, members in groups:
-            scope = tuple(sorted(joined, key=position.__getitem__, reverse=True))
-            total = np.zeros([sizes[u] for u in scope])
-            for number in members:
-                own = self.reduced.scopes[number]
-                axes = tuple(scope.index(u) for u in own)
-                table = self.reduced.tables[number].transpose(np.argsort(axes))
-                total += table.reshape([total.shape[a] if a in axes else 1 for a in range(len(scope))])
-                self.place_of_factor[number] = (len(self.factors), axes)
-            scaled, offset = BucketTable.scaled(total.ravel(), True)
-            self.offset += offset
-            tables.append((len(self.factors), scope))
-            self.scope_of_table.append(scope)
-            self.factors.append(scaled)
-        return tables
-
-    def factor_belief(self, tables: Sequence[Floats | None], factor: int, axes: tuple[int, ...]) -> Floats:
+    def factor_belief(self, beliefs: loops.Beliefs, factor: int, axes: tuple[int, ...]) -> Floats:
         """Return the joint marginal of the variables at the given axes of a factor of the reduced graph.
 
         Args:

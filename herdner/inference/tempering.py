@@ -67,7 +67,7 @@ def find_blocks(
 
 
 def penalties_of(betas: Floats) -> Floats:
-    """Return the penalties that replace -inf entries: 0 at inverse temperature 0, rising to infinity at 1.
+    """Return the penalty for an entry of -inf at each inverse temperature: infinite at 1, and 0 at 0.
 
     Args:
         betas: float64[R], inverse temperatures from 0 to 1.
@@ -77,7 +77,7 @@ def penalties_of(betas: Floats) -> Floats:
 
 
 def equalise_rejections(betas: Floats, rejection_rates: Floats) -> Floats:
-    """Choose inverse temperatures so that neighbouring replicas reject exchanges at equal rates of at most 0.6.
+    """Choose inverse temperatures so that all exchanges are rejected equally often, at a rate of at most 0.6.
 
     The sum of the rejection rates between the inverse temperatures 1 and beta depends little on the temperatures in
     between. The sum is interpolated linearly in beta (Syed et al. 2022, Algorithm 4). If the temperatures are too few
@@ -114,7 +114,7 @@ class Ensemble:
     def of(
         cls, reduced: ReducedGraph, n_replicas: int, width: int, rng: np.random.Generator, start: Int32s | None = None
     ) -> Ensemble:
-        """Build replicas with uniformly drawn states and equally spaced inverse temperatures from 1 to 0.
+        """Build replicas with uniform states and equally spaced inverse temperatures from 1 to 0.
 
         Args:
             reduced: The graph.
@@ -145,7 +145,7 @@ class Ensemble:
             n_rounds -= self.replicas.advance(n_rounds, record)
 
     def adapt(self) -> None:
-        """Choose temperatures that equalise the rejection rates, once a state with finite log-potential was visited."""
+        """Change the temperatures to equalise the rejection rates; do nothing before a possible state was visited."""
         if len(self.betas) > 1 and self.replicas.best_log_potential > -math.inf:
             self.betas = equalise_rejections(self.betas, self.replicas.rejection_rates)
             self.replicas.set_temperatures(self.betas, penalties_of(self.betas))
@@ -225,8 +225,11 @@ class TemperedRun:
                     self.piece = max(1, self.piece // 2)
         return done
 
-    def marginals(self) -> list[Floats] | None:
-        """Return the mean of recorded conditional marginals, one array per variable; return None without records."""
+    def marginals(self) -> Floats | None:
+        """Return the averages of the recorded conditional marginals of all variables, one after the other.
+
+        The result is None if a variable has no record.
+        """
         pairs = [each.replicas.marginal_sums for each in self.ensembles]
         sums, counts = sum(pair[0] for pair in pairs), sum(pair[1] for pair in pairs)
         if np.any(counts == 0):
@@ -247,6 +250,6 @@ class TemperedRun:
         return float(np.ptp(marginals, axis=0).max(axis=1, initial=0.0).mean()) if marginals.size else 0.0
 
     def best(self) -> Int32s | None:
-        """Return the best joint state of all ensembles, int32[n]; return None if no possible state was visited."""
+        """Return the best joint state of all ensembles, int32[n], or None if no possible state was visited."""
         replicas = max((each.replicas for each in self.ensembles), key=lambda each: each.best_log_potential)
         return replicas.best if replicas.best_log_potential > -math.inf else None

@@ -265,7 +265,7 @@ class EliminationRun:
         return self.reduced.original_states(draw_states(messages, n_samples, generator(seed)))[None]
 
     def marginals(self, messages: Messages, with_counts: bool) -> tuple[Floats, tuple[Floats, ...] | None]:
-        """Return the marginals [V, K] of all variables and, if ``with_counts``, the expected count of each table cell.
+        """Return the marginals [V, K] of all variables, and the expected counts of each group if ``with_counts``.
 
         Args:
             messages: Messages that are sums.
@@ -281,8 +281,8 @@ class EliminationRun:
         marginals = self.reduced.original_marginals(flat, self.compiled.sizes)
         return marginals, self._counts(messages.tree, beliefs) if with_counts else None
 
-    def _counts(self, tree: BucketTree, tables: Sequence[Floats | None]) -> tuple[Floats, ...]:
-        """Return the expected count of each table cell: one array per factor group, shaped like the group's tables."""
+    def _counts(self, tree: BucketTree, beliefs: Beliefs) -> tuple[Floats, ...]:
+        """Return the expected count of each table cell, in one array per group with the shape of the group's tables."""
         counts = tuple(np.zeros(group.tables.shape) for group in self.compiled.factors)
         number = 0
         for group, total in zip(self.compiled.factors, counts, strict=True):
@@ -294,7 +294,7 @@ class EliminationRun:
     def _add_counts(
         self, tree: BucketTree, beliefs: Beliefs, number: int, group: TableFactors, f: int, total: Floats
     ) -> None:
-        """Add the joint marginal of factor ``f`` of a factor group to ``total``, the expected counts of the group.
+        """Add the joint marginal of factor ``f`` of a group to ``total``, the expected counts of the group.
 
         ``number`` is the index of the factor among all factors of the graph.
         """

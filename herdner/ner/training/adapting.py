@@ -31,7 +31,7 @@ def without_weights(
     scheme: Scheme,
     tokenizer: TokenizerSettings | None,
 ) -> TaggerModel:
-    """Return a copy of the base model without weights and links, in which training stores the adapted weights.
+    """Return a copy of the base model without weights and links. Training stores adapted weights in it.
 
     Args:
         base: Model that is adapted.
@@ -60,23 +60,6 @@ def without_weights(
             f" {tokenizer.language!r}; adapt another model, or train without a base"
         )
     return replace(base, weights=ChainWeights.empty(), link_tables=(), calibration=None, card={})
-
-
-def similar_labels(labels: Collection[str], base_labels: Collection[str]) -> dict[str, str]:
-    """Map each label that the base model lacks to a label of the base model with a similar name.
-
-    Labels without a similar label are left out.
-
-    Names are similar if they differ only in case, a final "s" or characters that are not letters, or are synonyms. A
-    label of the base that the documents also have is not a candidate.
-
-    Args:
-        labels: Labels of the documents.
-        base_labels: Labels of the base model.
-    """
-    candidates = sorted(set(base_labels) - set(labels))
-    new_labels = sorted(set(labels) - set(base_labels))
-    return {new: old for new in new_labels for old in candidates if _are_similar(new, old)}
 
 
 def warn_of_similar_labels(gold: Iterable[Iterable[str]], base_tags: Sequence[str]) -> None:
@@ -149,7 +132,7 @@ def initial_link_tables(
 
 
 def with_base_links(model: TaggerModel, base: TaggerModel) -> TaggerModel:
-    """Return a copy of the model; link-table entries for pairs of tags of the base come from the base.
+    """Return a copy of the model, with the link-table entries of the base for all pairs of tags of the base.
 
     Args:
         model: Model that was adapted to documents with new labels.
