@@ -516,6 +516,7 @@ cdef inline void add_axis(int32_t u, int32_t v, int32_t* axis, const int32_t[::1
 # Passes ---------------------------------------------------------------------------------------------------------------
 
 @cython.final
+@cython.no_gc_clear  # deallocation reads other objects
 cdef class Messages:
     """Messages of all buckets in elimination order, by sums or maxima."""
     cdef readonly BucketTree tree
@@ -720,11 +721,13 @@ cdef class Messages:
 
 
 @cython.final
+@cython.no_gc_clear  # deallocation reads other objects
 cdef class MessageBucket:
     """A large bucket whose message is computed in pieces, possibly by several threads."""
     cdef Messages messages
     cdef Layout f
     cdef bint in_logs, is_open
+    cdef Py_ssize_t n_running  # calls in progress, in any thread
 
     def __cinit__(self, Messages messages not None):
         if messages.busy or messages.is_impossible or messages.n_done == messages.tree.n:
@@ -762,10 +765,12 @@ cdef class MessageBucket:
             raise ValueError("the blocks do not exist")
         cells = <double*> malloc(self.f.inner * self.f.n_states * sizeof(double))
         base = <int64_t*> malloc((self.f.n_tables + 1) * sizeof(int64_t))
+        self.n_running += 1
         if cells and base:
             with nogil:
                 collect_rows(&self.f, self.in_logs, self.messages.maximised, cells, base,
                              self.messages.tables[self.messages.n_done].values, first, last)
+        self.n_running -= 1
         is_done = cells != NULL and base != NULL
         free(base)
         free(cells)
@@ -774,14 +779,15 @@ cdef class MessageBucket:
 
     def close(self):
         """Complete the message after all blocks were computed."""
-        if not self.is_open:
-            raise ValueError("the bucket is closed")
+        if not self.is_open or self.n_running:
+            raise ValueError("the bucket is closed, or a thread computes its blocks")
         self.is_open = self.messages.busy = False
         close_layout(&self.f)
         self.messages.close_message(self.in_logs)
 
 
 @cython.final
+@cython.no_gc_clear  # deallocation reads other objects
 cdef class Beliefs:
     """Marginals of variables and tables, by a pass over the buckets in reverse elimination order."""
     cdef readonly Messages messages
@@ -922,12 +928,14 @@ cdef class Beliefs:
 
 
 @cython.final
+@cython.no_gc_clear  # deallocation reads other objects
 cdef class BeliefBucket:
     """A large bucket whose beliefs are computed in pieces, possibly by several threads."""
     cdef Beliefs beliefs
     cdef Layout f
     cdef Own own
     cdef bint is_open
+    cdef Py_ssize_t n_running  # calls in progress, in any thread
     cdef double[:, ::1] sums  # [slices, K]: the part of each slice in the marginal of the variable
 
     def __cinit__(self, Beliefs beliefs not None):
@@ -980,9 +988,11 @@ cdef class BeliefBucket:
             raise ValueError("the blocks must belong to one slice")
         cells = <double*> malloc(self.f.inner * self.f.n_states * sizeof(double))
         base = <int64_t*> malloc((self.f.n_tables + 1) * sizeof(int64_t))
+        self.n_running += 1
         if cells and base:
             with nogil:
                 distribute_rows(&self.f, &self.own, cells, base, &self.sums[slice_, 0], first, last)
+        self.n_running -= 1
         is_done = cells != NULL and base != NULL
         free(base)
         free(cells)
@@ -994,8 +1004,8 @@ cdef class BeliefBucket:
         cdef Py_ssize_t x, s
         cdef double* marginal
         cdef BucketTree tree = self.beliefs.messages.tree
-        if not self.is_open:
-            raise ValueError("the bucket is closed")
+        if not self.is_open or self.n_running:
+            raise ValueError("the bucket is closed, or a thread computes its blocks")
         self.is_open = self.beliefs.busy = False
         marginal = &self.beliefs.marginals_[tree.state_at[tree.nodes[self.beliefs.n_left - 1].variable]]
         for x in range(self.f.n_states):

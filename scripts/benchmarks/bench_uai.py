@@ -3,9 +3,9 @@
     python scripts/benchmarks/bench_uai.py ../shared/data/uai [--seconds 60] [--only Grids_11 Pedigree_11]
 
 Each instance and program runs in a process of its own with 8 GB of memory and one thread. The table shows the processor
-time of inference without the time to read the file, and the largest difference from the marginals of the ``.MAR`` file
-if there is one. The peer needs pip install pyagrum; without it, its column is empty. pyAgrum cannot read graphs with
-variables of one state, so its column is empty there too.
+time of inference without the time to read the file, the best of up to five runs within one second, and the largest
+difference from the marginals of the ``.MAR`` file if there is one. The peer needs pip install pyagrum; without it, its
+column is empty. pyAgrum cannot read graphs with variables of one state, so its column is empty there too.
 """
 
 from __future__ import annotations
@@ -16,11 +16,12 @@ import math
 import resource
 import subprocess
 import sys
+from collections.abc import Callable
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from time import process_time
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -29,15 +30,26 @@ from herdner.inference.backends.exact import Exact
 from herdner.inference.record import Record
 
 MEMORY = 8 * 2**30
+T = TypeVar("T")
+
+
+def best_run(run: Callable[[], T]) -> tuple[T, float]:
+    """Call a function up to five times within one second; return its result and the least processor time of a call."""
+    results: list[T] = []
+    times: list[float] = []
+    while len(times) < 5 and sum(times) <= 1:
+        began = process_time()
+        results.append(run())
+        times.append(process_time() - began)
+    return results[-1], min(times)
 
 
 def herdner_run(path: Path) -> dict[str, float]:
     """Return the seconds of exact inference and the error of its marginals."""
     graph = read_uai(path)
     evidence = read_evidence(path.with_name(path.name + ".evid"), graph)
-    began = process_time()
-    result = Exact(n_threads=1).infer(graph.condition(evidence), record=Record(best=False))
-    outcome = {"seconds": process_time() - began}
+    result, seconds = best_run(lambda: Exact(n_threads=1).infer(graph.condition(evidence), record=Record(best=False)))
+    outcome = {"seconds": seconds}
     truth = path.with_name(path.name + ".MAR")
     if truth.exists() and result.marginals is not None:
         expected = read_marginals(truth)
@@ -54,13 +66,15 @@ def pyagrum_run(path: Path) -> dict[str, float]:
     pyagrum.setNumberOfThreads(1)
     graph = pyagrum.loadMRF(str(path))
     evidence = read_evidence(path.with_name(path.name + ".evid"))
-    began = process_time()
-    inference = pyagrum.ShaferShenoyMRFInference(graph)
-    inference.setEvidence({graph.variable(v).name(): state for v, state in evidence.items()})
-    inference.makeInference()
-    for v in graph.nodes():
-        inference.posterior(v)
-    return {"seconds": process_time() - began}
+
+    def infer() -> None:
+        inference = pyagrum.ShaferShenoyMRFInference(graph)
+        inference.setEvidence({graph.variable(v).name(): state for v, state in evidence.items()})
+        inference.makeInference()
+        for v in graph.nodes():
+            inference.posterior(v)
+
+    return {"seconds": best_run(infer)[1]}
 
 
 PROGRAMS = {"herdner": herdner_run, "pyagrum": pyagrum_run}
@@ -99,7 +113,7 @@ def main() -> None:
         if times["herdner"] < math.inf and times.get("pyagrum", math.inf) < math.inf:
             ratios.append(times["pyagrum"] / times["herdner"])
         error = runs["herdner"].get("error")
-        cells = [f"{times.get(name, math.inf):.2f}".replace("inf", "-") for name in PROGRAMS]
+        cells = [f"{times.get(name, math.inf):.3g}".replace("inf", "-") for name in PROGRAMS]
         print(f"| {file.stem} | {cells[0]} | {'-' if error is None else f'{error:.0e}'} | {cells[1]} |", flush=True)
     print(f"\nsolved within {options.seconds:g} s: {solved} of {len(files)}")
     if ratios:
