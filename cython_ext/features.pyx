@@ -13,7 +13,7 @@ import numpy as np
 cimport cython
 from cpython.mem cimport PyMem_RawCalloc, PyMem_RawFree
 from cpython.object cimport PyObject
-from libc.stdint cimport int32_t, int64_t, uint64_t
+from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint64_t
 
 from hashing cimport combine
 from prefetch cimport prefetch
@@ -24,6 +24,7 @@ from herdner._ext.context cimport (
 )
 from herdner._ext.feature_tables cimport FeatureWeights, WordTable
 from herdner._ext.memory cimport own, owned, require, require_offsets
+from herdner._ext.network cimport CompiledNetwork
 from herdner._ext.spellings cimport TokenSpellings
 from herdner._ext.words cimport BRIEF, DIGITS, LOWER, N_TYPE_ATTRIBUTES, SHAPE, WORD, TypeStore
 
@@ -49,6 +50,7 @@ cdef enum:
     FARTHEST = 9           # offset in a template
     RING = 4               # tokens in the pipeline of `score_tokens` (a power of two)
     MOST_SUMS = 2 * FARTHEST + 1 + 4 * MOST_OCCURRENCES
+    LOOK_AHEAD = 4         # tokens between the prefetching of a word's products in the network and their first use
 
 
 ctypedef struct Conjunction:
@@ -95,6 +97,16 @@ cdef class Words:
         return said
 
 
+@cython.final
+cdef class NetworkBuffers:
+    """Memory of one call for the hidden units and the outputs of a network."""
+    cdef int16_t[::1] sums
+    cdef int32_t[::1] products
+
+    def __cinit__(self, Py_ssize_t n_units, Py_ssize_t n_tags):
+        self.sums, self.products = np.empty(n_units, np.int16), np.empty(n_tags, np.int32)
+
+
 cdef class Extractor:
     """The features of tokens under a compiled plan (`herdner.ner.features.FeaturePlan.compile`).
 
@@ -107,7 +119,7 @@ cdef class Extractor:
 
     Other args: ``classes``, ``vectors`` and ``gazetteers`` are the tables of word classes, vector classes and phrases,
     or None; ``n_gazetteers`` is the number of phrase lists; ``weights`` is None for training; ``topics`` are
-    `herdner.ner.lexicon.Topics` or None.
+    `herdner.ner.lexicon.Topics` or None; ``network`` adds its scores, or is None.
     """
     cdef const int32_t[:, ::1] singles
     cdef int32_t[:, ::1] items          # of conjunctions, as (source, index): see find_sources
@@ -117,6 +129,7 @@ cdef class Extractor:
     cdef const uint64_t[:, ::1] elsewhere_seeds
     cdef WordTable classes, vectors, gazetteers
     cdef FeatureWeights weights
+    cdef CompiledNetwork network
     cdef TypeStore store
     cdef object topics
     cdef object lock        # a ForkLock; its lock is held while words are looked up and added
@@ -124,7 +137,7 @@ cdef class Extractor:
     cdef Py_ssize_t n_occurrences, n_position, n_labels, window, reach, n_conjunctions, max_keys
 
     def __cinit__(self, plan, WordTable classes, WordTable vectors, WordTable gazetteers, Py_ssize_t n_gazetteers,
-                  lock, FeatureWeights weights=None, topics=None):
+                  lock, FeatureWeights weights=None, topics=None, CompiledNetwork network=None):
         self.singles = own(plan["singles"], np.int32, 2, "singles")
         self.single_seeds = own(plan["single_seeds"], np.uint64, 1, "single_seeds")
         self.items = np.array(own(plan["conjunctions"], np.int32, 2, "conjunctions"))
@@ -135,11 +148,14 @@ cdef class Extractor:
         self.classes, self.vectors, self.gazetteers, self.weights = classes, vectors, gazetteers, weights
         self.topics = None if topics is None else checked_topics(topics)
         self.n_labels = weights.n_labels if weights is not None else 0
+        self.network = network
+        require(network is None or network.n_labels == self.n_labels, "the network and the weights have different tags")
         require(0 <= n_gazetteers <= MOST_GAZETTEERS, "there are too many gazetteers")
         self.n_position = N_POSITION_ATTRIBUTES + n_gazetteers
         self.max_keys = (self.singles.shape[0] + self.n_conjunctions
                          + 2 * 2 * self.n_occurrences * self.elsewhere.shape[0])
         self.nothing = np.zeros(self.n_position, np.uint64)
+        require(network is None or network.n_attributes <= self.n_position, "the network reads unknown gazetteers")
         self.check_plan()
         self.name_sources()
         self.lay_out(own(plan["conjunction_starts"], np.int32, 1, "conjunction_starts"),
@@ -205,15 +221,22 @@ cdef class Extractor:
         return (2 * self.window + 3) * self.n_labels
 
     cdef TypeStore new_store(self, Py_ssize_t n_tokens):
-        cdef TypeStore store = TypeStore(max(2 * MANY_TYPES, MANY_TYPES + n_tokens), self.sum_width())
+        cdef TypeStore store = TypeStore(max(2 * MANY_TYPES, MANY_TYPES + n_tokens), self.sum_width(),
+                                         0 if self.network is None else self.network.row_width)
         cdef Py_ssize_t type
         cdef int a
         for type in (BEFORE_SENTENCE, AFTER_SENTENCE):
             store.reserve()
             for a in (WORD, LOWER, DIGITS, SHAPE, BRIEF):
                 store.record(type).attributes[a] = 1 + type
-            self.sum_singles(store, type)
+            self.prepare(store, type)
         return store
+
+    cdef void prepare(self, TypeStore store, Py_ssize_t type) noexcept:
+        """Compute the numbers of a new word that depend on no other word: sums of weights, products in the network."""
+        self.sum_singles(store, type)
+        if self.network is not None:
+            self.network.describe(store.record(type), store.row_of(type))
 
     cdef void sum_singles(self, TypeStore store, Py_ssize_t type) noexcept:
         """Sum the weights of a word's own features, for each position that it may have relative to a token.
@@ -247,7 +270,7 @@ cdef class Extractor:
     cdef Py_ssize_t intern(self, TypeStore store, str word) except -1:
         """Add a new word to the store and return its index."""
         cdef Py_ssize_t type = store.add(word, self.classes, self.vectors, self.gazetteers)
-        self.sum_singles(store, type)
+        self.prepare(store, type)
         store.ids.enter(word, type, <void*> (type + 1))
         return type
 
@@ -431,19 +454,57 @@ cdef class Extractor:
         buffer_array = np.empty((RING, self.n_conjunctions + 1), np.uint64)
         cdef double[:, ::1] scores = scores_array
         cdef uint64_t[:, ::1] buffer = buffer_array
+        cdef NetworkBuffers buffers = self.network_buffers()
         if context.view.n:
             with nogil:
                 context.mark_places()
-                self.score_tokens(context, context.offsets, &scores[0, 0], buffer)
+                self.score_tokens(context, context.offsets, &scores[0, 0], buffer, buffers)
         return scores_array
 
+    def network_scores(self, tokens, sentence_offsets):
+        """Return the part of `scores` that the network adds: float64[n, n_tags]."""
+        cdef Context context = self.context(tokens, sentence_offsets, None)
+        scores_array = np.zeros((context.view.n, self.n_labels))
+        cdef double[:, ::1] scores = scores_array
+        cdef Py_ssize_t s, i
+        if self.network is None or not context.view.n:
+            return scores_array
+        cdef NetworkBuffers buffers = self.network_buffers()
+        with nogil:
+            context.mark_places()
+            for s in range(context.offsets.shape[0] - 1):
+                context.describe(s, self.gazetteers)
+                for i in range(context.offsets[s], context.offsets[s + 1]):
+                    self.add_network(context, i, context.offsets[s], context.offsets[s + 1], &scores[i, 0], buffers)
+        return scores_array
+
+    cdef NetworkBuffers network_buffers(self):
+        return NetworkBuffers(self.network.units, self.network.n_tags) if self.network is not None else None
+
+    cdef inline void add_network(self, Context context, Py_ssize_t token, Py_ssize_t begin, Py_ssize_t end,
+                                 double* scores, NetworkBuffers buffers) noexcept nogil:
+        """Add the scores of the network to those of a token in the sentence ``begin:end``."""
+        cdef const int8_t* rows[2 * FARTHEST + 1]
+        cdef Py_ssize_t w, reach = self.network.window // 2
+        if token + reach + LOOK_AHEAD < context.view.n:
+            self.prefetch_products(context, context.types[token + reach + LOOK_AHEAD])
+        for w in range(self.network.window):
+            rows[w] = context.store.row_of(context.type_at(token + w - reach, begin, end))
+        self.network.add_scores(rows, position_of(&context.view, token), scores, &buffers.sums[0], &buffers.products[0])
+
+    cdef inline void prefetch_products(self, Context context, Py_ssize_t type) noexcept nogil:
+        """Prefetch the products of a word."""
+        cdef Py_ssize_t offset
+        for offset in range(0, self.network.row_width, 64):
+            prefetch(context.store.row_of(type) + offset)
+
     cdef void score_tokens(self, Context context, const int64_t[::1] offsets, double* scores,
-                           uint64_t[:, ::1] buffer) noexcept nogil:
+                           uint64_t[:, ::1] buffer, NetworkBuffers buffers) noexcept nogil:
         """Compute the scores of all tokens in a pipeline of four stages, so that each stage prefetches for the next.
 
         Token i computes its keys, token i - 1 drops keys that certainly have no weights, token i - 2 looks up its
         features and token i - 3 adds their weights. The sums of single words are located for token i and added for
-        token i - 1.
+        token i - 1. The scores of the network are added for token i.
         """
         cdef Py_ssize_t n = context.view.n, i, j, k, s = -1, n_keys[RING], n_sums[2]
         cdef const double* sums[2][MOST_SUMS]
@@ -460,6 +521,8 @@ cdef class Extractor:
                 for k in range(n_keys[i % RING]):
                     self.weights.prefetch_filter(row[k])
                 n_sums[i % 2] = self.find_word_sums(context, i, offsets[s], offsets[s + 1], sums[i % 2])
+                if self.network is not None:
+                    self.add_network(context, i, offsets[s], offsets[s + 1], scores + i * self.n_labels, buffers)
             if 1 <= i <= n:
                 add_rows(scores + (i - 1) * self.n_labels, sums[(i - 1) % 2], n_sums[(i - 1) % 2], self.n_labels)
                 j = (i - 1) % RING

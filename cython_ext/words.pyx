@@ -3,7 +3,7 @@
 
 from cpython.mem cimport PyMem_RawCalloc, PyMem_RawFree
 from cpython.unicode cimport PyUnicode_DATA, PyUnicode_GET_LENGTH, PyUnicode_KIND, PyUnicode_READ
-from libc.stdint cimport uint32_t, uint64_t
+from libc.stdint cimport int8_t, uint32_t, uint64_t
 
 from hashing cimport Slot, combine, find, hash_char, hash_start, mix
 
@@ -31,14 +31,15 @@ cdef str plain_form(str word):
 
 
 cdef class TypeStore:
-    def __cinit__(self, Py_ssize_t capacity, Py_ssize_t sum_width):
+    def __cinit__(self, Py_ssize_t capacity, Py_ssize_t sum_width, Py_ssize_t row_width):
         cdef Py_ssize_t n_chunks = capacity // CHUNK + 1
         self.ids, self.groups, self.spellings = Strings(), {}, Spellings()
-        self.n_types, self.capacity, self.sum_width = 0, capacity, sum_width
+        self.n_types, self.capacity, self.sum_width, self.row_width = 0, capacity, sum_width, row_width
         self.records = <TypeRecord**> PyMem_RawCalloc(n_chunks, sizeof(void*))
         self.sums = <double**> PyMem_RawCalloc(n_chunks, sizeof(void*))
+        self.rows = <int8_t**> PyMem_RawCalloc(n_chunks, sizeof(void*))
         self.letters = <Spelling**> PyMem_RawCalloc(n_chunks, sizeof(void*))
-        if self.records == NULL or self.sums == NULL or self.letters == NULL:
+        if self.records == NULL or self.sums == NULL or self.rows == NULL or self.letters == NULL:
             raise MemoryError("no memory for word records")
 
     def __dealloc__(self):
@@ -48,10 +49,13 @@ cdef class TypeStore:
                 PyMem_RawFree(self.records[i])
             if self.sums != NULL:
                 PyMem_RawFree(self.sums[i])
+            if self.rows != NULL:
+                PyMem_RawFree(self.rows[i])
             if self.letters != NULL:
                 PyMem_RawFree(self.letters[i])
         PyMem_RawFree(self.records)
         PyMem_RawFree(self.sums)
+        PyMem_RawFree(self.rows)
         PyMem_RawFree(self.letters)
 
     cdef Py_ssize_t reserve(self) except -1:
@@ -61,9 +65,12 @@ cdef class TypeStore:
             self.records[chunk] = <TypeRecord*> PyMem_RawCalloc(CHUNK, sizeof(TypeRecord))
         if self.sums[chunk] == NULL:  # checked separately, as this allocation may have failed when the records' did not
             self.sums[chunk] = <double*> PyMem_RawCalloc(CHUNK * max(self.sum_width, 1), sizeof(double))
+        if self.rows[chunk] == NULL:
+            self.rows[chunk] = <int8_t*> PyMem_RawCalloc(CHUNK * max(self.row_width, 1), sizeof(int8_t))
         if self.letters[chunk] == NULL:
             self.letters[chunk] = <Spelling*> PyMem_RawCalloc(CHUNK, sizeof(Spelling))
-        if self.records[chunk] == NULL or self.sums[chunk] == NULL or self.letters[chunk] == NULL:
+        if (self.records[chunk] == NULL or self.sums[chunk] == NULL or self.rows[chunk] == NULL
+                or self.letters[chunk] == NULL):
             raise MemoryError("no memory for word records")
         self.n_types += 1
         return self.n_types - 1
@@ -149,6 +156,7 @@ cdef void describe(str word, TypeRecord* record) noexcept:
         lower = hash_char(lower, Py_UNICODE_TOLOWER(PyUnicode_READ(kind, data, n - 1 - i)))
         attributes[SUFFIX + i] = mix(lower)
     record.case = case_of(n_upper, n_lower, first_upper)
+    record.vector = 0
 
 
 cdef void classify(TypeRecord* record, WordTable classes) noexcept nogil:
@@ -169,7 +177,8 @@ cdef void classify(TypeRecord* record, WordTable classes) noexcept nogil:
 cdef void classify_vector(TypeRecord* record, WordTable vectors) noexcept nogil:
     """Fill the vector-class attributes of the lower-case form.
 
-    The table maps 32 bits of its hash to class indices of 5, 7, 9 and 11 bits.
+    The table maps 32 bits of its hash to class indices of 5, 7, 9 and 11 bits, and to the index of the word in the
+    upper 32 bits.
     """
     cdef const Slot* slot = find(vectors.slots, vectors.mask, <uint32_t> record.attributes[LOWER])
     if slot != NULL:
@@ -177,3 +186,4 @@ cdef void classify_vector(TypeRecord* record, WordTable vectors) noexcept nogil:
         record.attributes[VECTOR + 1] = 1 + (slot.value >> 5 & 0x7F)
         record.attributes[VECTOR + 2] = 1 + (slot.value >> 12 & 0x1FF)
         record.attributes[VECTOR + 3] = 1 + (slot.value >> 21 & 0x7FF)
+        record.vector = <uint32_t> (1 + (slot.value >> 32))

@@ -5,6 +5,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from herdner._ext.feature_tables import FeatureWeights, WordTable
+from herdner._ext.network import CompiledNetwork
 from herdner._ext.spellings import TokenSpellings
 
 TYPE_ATTRIBUTES: tuple[str, ...]
@@ -40,6 +41,7 @@ class Extractor:
         lock: Any,
         weights: FeatureWeights | None = None,
         topics: Any | None = None,
+        network: CompiledNetwork | None = None,
     ) -> None: ...
     def keys(
         self, tokens: Sequence[str], sentence_offsets: NDArray[np.int64]
@@ -54,3 +56,4 @@ class Extractor:
         sentence_offsets: NDArray[np.int64],
         documents: NDArray[np.int64] | None = None,
     ) -> NDArray[np.float64]: ...
+    def network_scores(self, tokens: Sequence[str], sentence_offsets: NDArray[np.int64]) -> NDArray[np.float64]: ...

@@ -2,7 +2,7 @@
 # Attributes of a word: case, shape, affixes, classes. One record per distinct word (type), filled by
 # cython_ext/words.pyx.
 cimport cython
-from libc.stdint cimport int32_t, uint32_t, uint64_t
+from libc.stdint cimport int8_t, int32_t, uint32_t, uint64_t
 
 from herdner._ext.feature_tables cimport WordTable
 from herdner._ext.spellings cimport Spelling, Spellings
@@ -36,6 +36,7 @@ ctypedef struct TypeRecord:
     uint32_t case
     int32_t group                           # words that differ only in case share a group
     uint32_t phrase                         # gazetteer entry that consists of, or begins with, this word (context.pyx)
+    uint32_t vector                         # 1 + index of the word among those with vector classes; 0: it has none
 
 
 cdef enum:
@@ -44,7 +45,7 @@ cdef enum:
 
 @cython.final
 cdef class TypeStore:
-    """Records of all words so far, with ``sum_width`` numbers for each that the caller fills.
+    """Records of all words so far, with ``sum_width`` sums and ``row_width`` bytes for each that the caller fills.
 
     The store only grows, and records never move.
     """
@@ -54,7 +55,8 @@ cdef class TypeStore:
     cdef TypeRecord** records
     cdef Spelling** letters  # separate arrays, as the features do not read them
     cdef double** sums
-    cdef Py_ssize_t n_types, capacity, sum_width
+    cdef int8_t** rows
+    cdef Py_ssize_t n_types, capacity, sum_width, row_width
 
     cdef inline TypeRecord* record(self, Py_ssize_t type) noexcept nogil:
         return &self.records[type // CHUNK][type % CHUNK]
@@ -64,6 +66,9 @@ cdef class TypeStore:
 
     cdef inline double* sums_of(self, Py_ssize_t type) noexcept nogil:
         return &self.sums[type // CHUNK][(type % CHUNK) * self.sum_width]
+
+    cdef inline int8_t* row_of(self, Py_ssize_t type) noexcept nogil:
+        return &self.rows[type // CHUNK][(type % CHUNK) * self.row_width]
 
     cdef Py_ssize_t reserve(self) except -1
     cdef Py_ssize_t add(self, str word, WordTable classes, WordTable vectors, WordTable gazetteers) except -1

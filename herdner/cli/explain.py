@@ -35,7 +35,7 @@ def explain(
     all_: Annotated[bool, typer.Option("--all", help="Print all contributions, not only the largest.")] = False,
     json_: Annotated[bool, typer.Option("--json", help="Print one JSON object for each document.")] = False,
 ) -> None:  # fmt: skip
-    """Explain the labels of names: show what features, transitions and links contribute to the log-odds.
+    """Explain the labels of names: show what features, network, transitions and links contribute to the log-odds.
 
     The label of each mention is compared with the outcome "no name" (or another label), while all other tags stay the
     same. The contributions add up to the log-odds exactly. A contribution of +0.69 doubles the odds of the label.
@@ -123,10 +123,11 @@ def _print_explanations(
 
 
 def _totals(each: Explanation) -> str:
-    """Return, as text, the total contribution of each kind: features, transitions, links and known names."""
+    """Return, as text, the total contribution of each kind: features, network, transitions, links and known names."""
     features, transitions, links = each.total("feature"), each.total("transition"), each.total("link")
+    network = f"network {each.total('network'):+.2f}, " if each.total("network") else ""
     names = f", known names {each.total('name'):+.2f}" if each.total("name") else ""
-    return f"features {features:+.2f}, transitions {transitions:+.2f}, links {links:+.2f}{names}"
+    return f"features {features:+.2f}, {network}transitions {transitions:+.2f}, links {links:+.2f}{names}"
 
 
 def _confidence(each: Explanation) -> str:

@@ -1,4 +1,4 @@
-"""Explanations of labels: contributions of features, transitions, links and known names to the log-odds of a mention.
+"""Explanations of labels: contributions of features, network, transitions, links and known names to the log-odds.
 
 A mention is compared with an alternative for its tokens, by default "no name" (the tag O); the tags of all other tokens
 stay the same. The log-probability of a tag sequence is the sum of the log-potentials of all factors, minus log Z
@@ -8,8 +8,8 @@ stay the same. The log-probability of a tag sequence is the sum of the log-poten
 
 are a sum of contributions, one for each factor that touches the mention. The contribution of a factor is its
 log-potential at the tags of the mention minus its log-potential at the tags of the alternative. Factors are features,
-transitions, links and known names. The contributions are exact: except for rounding, they add up to the log-odds. A
-contribution of +0.69 (log 2) doubles the odds.
+the scores of the model's neural network, transitions, links and known names. The contributions are exact: except for
+rounding, they add up to the log-odds. A contribution of +0.69 (log 2) doubles the odds.
 
 The confidence of the mention cannot be computed from these log-odds. It takes all alternatives and all tags of linked
 mentions into account, and it is calibrated (`herdner.ner.calibration`). The log-odds of a confidence p,
@@ -42,8 +42,8 @@ from herdner.text.document import Document
 from herdner.text.entity import Entity
 from herdner.text.tags import Chunks, Span, split_tag, tags_from_spans
 
-PartKind = Literal["feature", "transition", "link", "name", "rest"]
-PART_KINDS: tuple[PartKind, ...] = ("feature", "transition", "link", "name")
+PartKind = Literal["feature", "network", "transition", "link", "name", "rest"]
+PART_KINDS: tuple[PartKind, ...] = ("feature", "network", "transition", "link", "name")
 BEST = "best"
 """Value of ``against`` that selects the most probable other label of each mention as its alternative."""
 _START, _END = 0, 1  # values of `_Term.at` for the transitions at the start and at the end of a sentence
@@ -66,10 +66,12 @@ class ExplanationPart(NamedTuple):
     """One contribution to the log-odds of a mention's label, such as the contribution of a feature or a link.
 
     Attributes:
-        kind: "feature", "transition", "link", "name" (a known name), or "rest" (a sum of small parts).
+        kind: "feature", "network" (the neural network of the model), "transition", "link", "name" (a known name), or
+            "rest" (a sum of small parts).
         value: Contribution in log-odds; positive values support the label.
         words: Description in English.
-        token: Token of the mention that the feature describes, if the mention has several tokens; else empty.
+        token: Token of the mention that the feature or the network describes, if the mention has several tokens; else
+            empty.
     """
 
     kind: PartKind
@@ -396,6 +398,8 @@ class _Explainer:
         """
         for token, state in sorted(other.items()):
             yield from self._features(token, state, sources)
+            value = self._network_scores[token, self._states[token]] - self._network_scores[token, state]
+            yield _Term("network", token, float(value), ())
             value = self._name_scores[token, self._states[token]] - self._name_scores[token, state]
             yield _Term("name", token, float(value), ())
         yield from self._transitions(other)
@@ -445,6 +449,12 @@ class _Explainer:
         return unary
 
     @cached_property
+    def _network_scores(self) -> Floats:
+        """Log-potentials that the neural network adds to the tags of each token, float64[tokens, tags]."""
+        tokens, offsets = self._truecased_document.tokens, self.document.sentence_offsets
+        return self.decoder.extractor.network_scores(tokens, offsets)
+
+    @cached_property
     def _name_scores(self) -> Floats:
         """Log-potentials that known names add to the tags of each token, float64[tokens, tags]."""
         scores = np.zeros((len(self.document.tokens), len(self.decoder.tags)))
@@ -492,7 +502,8 @@ class _Explainer:
         span = self.spans[i]
         values: dict[tuple[PartKind, str, str], list[float]] = {}
         for term in filter(lambda term: term.value, terms):
-            token = self.document.tokens[term.token] if term.kind == "feature" and span.end - span.start > 1 else ""
+            has_token = term.kind in ("feature", "network") and span.end - span.start > 1
+            token = self.document.tokens[term.token] if has_token else ""
             values.setdefault((term.kind, token, self._description(term, describer)), []).append(term.value)
         parts = [ExplanationPart(kind, math.fsum(own), words, token) for (kind, token, words), own in values.items()]
         return Explanation(
@@ -512,6 +523,8 @@ class _Explainer:
         if term.kind == "link":
             other, table = term.at
             return describer.link(term.token, other, self.decoder.crf.link_tables[table].template.name)
+        if term.kind == "network":
+            return "neural network, which reads the words around it"
         if term.kind == "name":
             return describer.known_name(math.isinf(term.value))
         if term.at:

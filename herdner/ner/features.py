@@ -20,6 +20,7 @@ from herdner._ext.features import (
     Extractor,
 )
 from herdner._ext.hashing import hash_string
+from herdner._ext.network import CompiledNetwork
 from herdner.base.locks import ForkLock
 from herdner.ner.lexicon import Lexicon
 
@@ -176,13 +177,19 @@ class FeaturePlan:
         return items
 
 
-def make_extractor(plan: FeaturePlan, lexicon: Lexicon, weights: FeatureWeights | None = None) -> Extractor:
+def make_extractor(
+    plan: FeaturePlan,
+    lexicon: Lexicon,
+    weights: FeatureWeights | None = None,
+    network: CompiledNetwork | None = None,
+) -> Extractor:
     """Return the compiled feature extractor for a feature plan.
 
     Args:
         plan: Feature plan.
         lexicon: Lexical resources that the features read.
         weights: Weights of the features. None for training, which needs features but no scores.
+        network: Neural network whose scores are added to those of the features, or None.
 
     Raises:
         ValueError: The plan is invalid.
@@ -197,6 +204,7 @@ def make_extractor(plan: FeaturePlan, lexicon: Lexicon, weights: FeatureWeights 
         ForkLock(),
         weights,
         lexicon.topics,
+        network,
     )
 
 

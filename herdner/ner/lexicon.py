@@ -44,8 +44,9 @@ class WordValues:
         return f"WordValues({len(self.keys)} words)"
 
     def table(self) -> WordTable:
-        """Return the compiled hash table of the words and values."""
-        return WordTable(self.keys, self.values.astype(np.uint64))
+        """Return the compiled hash table of the words. The upper 32 bits of each value hold the index of the word."""
+        indices = np.arange(len(self.keys), dtype=np.uint64)
+        return WordTable(self.keys, np.bitwise_or(self.values.astype(np.uint64), np.left_shift(indices, np.uint64(32))))
 
     @staticmethod
     def of(keys: NDArray[np.uint64], values: NDArray[np.uint32]) -> WordValues:

@@ -27,6 +27,8 @@ from herdner.ner.model_file import (
     remove_shared_arrays,
     write_model,
 )
+from herdner.ner.network import ARRAYS as _NETWORK_ARRAYS
+from herdner.ner.network import Network
 from herdner.text.tags import SCHEMES, Scheme, check_tags
 from herdner.text.tokenize import TokenizerSettings
 
@@ -45,6 +47,7 @@ class TaggerModel:
         card: Description of the model: training corpora, licences, options and scores.
         link_tables: Link rules and the log-potentials of their links.
         calibration: Calibration of confidences, or None.
+        network: Neural network whose scores are added to the log-potentials of the features, or None.
     """
 
     weights: ChainWeights
@@ -56,6 +59,7 @@ class TaggerModel:
     card: Mapping[str, Any] = field(default_factory=dict[str, Any])
     link_tables: tuple[LinkTable, ...] = ()
     calibration: Calibration | None = None
+    network: Network | None = None
 
     def crf(self) -> SkipChainModel:
         """Build the skip-chain model of the tagger. Transitions that the tag scheme forbids have log-potential -inf."""
@@ -63,10 +67,11 @@ class TaggerModel:
         return SkipChainModel.for_tags(self.weights.labels, scheme, self.weights.transition, self.link_tables)
 
     def extractor(self) -> Extractor:
-        """Return the compiled feature extractor with the model's weights."""
+        """Return the compiled feature extractor with the model's weights and its network."""
         w = self.weights
         table = FeatureWeights(w.keys, w.starts, w.entry_labels, w.entry_weights, len(w.labels))
-        return make_extractor(self.plan, self.lexicon, table)
+        network = None if self.network is None else self.network.compile(w.labels, self.plan.gazetteers)
+        return make_extractor(self.plan, self.lexicon, table, network)
 
     def save(
         self,
@@ -112,6 +117,8 @@ class TaggerModel:
         }  # fmt: skip
         if self.calibration is not None:
             header["calibration"] = self.calibration.to_dict()
+        if self.network is not None:
+            header["network"], arrays = self.network.to_dict(), {**arrays, **self.network.to_arrays()}
         if shared_lexicon is not None:
             header["shared_lexicon"], arrays = remove_shared_arrays(arrays, shared_lexicon, _SHARED)
         write_model(where, header, arrays)
@@ -137,7 +144,7 @@ _ARRAYS = {
     "feature_weights": ("<f8 <f4 <f2", 1), "link_tables": ("<f8", 3),
     "word_classes_keys": ("<u8", 1), "word_classes_values": ("<u4", 1),
     "vector_classes_keys": ("<u8", 1), "vector_classes_values": ("<u4", 1),
-    "topics": ("<f4", 2), "gazetteers_keys": ("<u8", 1), "gazetteers_values": ("<u4", 1),
+    "topics": ("<f4", 2), "gazetteers_keys": ("<u8", 1), "gazetteers_values": ("<u4", 1), **_NETWORK_ARRAYS,
 }  # fmt: skip
 
 _SHARED = "word_classes_keys", "word_classes_values", "vector_classes_keys", "vector_classes_values"
@@ -163,6 +170,10 @@ def _model(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Tag
     if plan.gazetteers != names:
         raise ValueError(f"the feature plan reads the gazetteers {plan.gazetteers}, but the file contains {names}")
     gazetteers = Gazetteers(names, _unpack("gazetteers", arrays)) if names else None
+    network = None
+    if "network" in header:
+        network = Network.of(header["network"], arrays, 0 if vectors is None else len(vectors.keys))
+        network.compile(labels, names)  # raises for attributes that the model does not have
     return TaggerModel(
         weights=_weights(labels, arrays),
         plan=plan,
@@ -173,6 +184,7 @@ def _model(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Tag
         card=dict(header["card"]),
         link_tables=link_tables_from(header.get("links", ()), arrays, len(labels)),
         calibration=Calibration.from_dict(header["calibration"]) if "calibration" in header else None,
+        network=network,
     )
 
 

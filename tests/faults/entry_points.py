@@ -113,6 +113,7 @@ DIRECT = {
     "InfluenceMatrix",
     "WordTable",
     "FeatureWeights",
+    "CompiledNetwork",
     "TrainingData",
     "Memory",
     "MentionForm",

@@ -116,6 +116,8 @@ def study(herdner: Any) -> None:
 
 def compile_directly() -> None:
     """Make the objects of compiled classes that are final, or too large in the rest of the session."""
+    from networks import random_network
+
     from herdner._ext import (
         conditionals,
         feature_tables,
@@ -141,6 +143,7 @@ def compile_directly() -> None:
     feature_tables.FeatureWeights(
         keys, np.array([0, 1, 3, 4], np.uint32), np.array([0, 1, 2, 2], np.uint8), rng.normal(size=4), 3
     )
+    random_network(["O", "B"], 3, dimensions=4).compile(["O", "B", "I"])
     features = np.array([0, 2, 4, 7, 8], np.int64), np.array([5, 6, 5, 7, 9, 5, 6, 7], np.uint64)
     allowed = np.eye(3, dtype=np.uint8)[[0, 1, 2, 1]]
     data = ChainData.of([features] * 3, [np.array([0, 2, 4])] * 3, [allowed] * 3, ["O", "B", "I"], min_freq=1)

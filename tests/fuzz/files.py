@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 from altered import altered, members_of, packed
+from networks import random_network
 
 import herdner
 from fuzz.graphs import Rng, anything, backend, grid, pick
@@ -23,7 +24,7 @@ from herdner.crf.weights import ChainWeights
 from herdner.graph import load_graph, save_graph
 from herdner.inference import make_backend
 from herdner.ner.features import FeaturePlan
-from herdner.ner.lexicon import Gazetteers, Lexicon, word_classes
+from herdner.ner.lexicon import Gazetteers, Lexicon, vector_classes, word_classes
 from herdner.ner.model import TaggerModel
 
 TEXT = "Ada Lovelace met Charles Babbage in New York. Ada paid Charles. OSLO, said Ada 's aunt."
@@ -37,7 +38,10 @@ def model() -> bytes:
     plan = FeaturePlan(
         ("word[0]", "lower[-1]|word[0]", "gazetteer:city[0]", "shape[1]", "class4[0]"), ("lower",), 2, ("city",)
     )
-    lexicon = Lexicon(word_classes({"Ada": 12, "of": 900_000}), Gazetteers.of({"city": [["New", "York"], ["Oslo"]]}))
+    vectors = vector_classes({"ada": 0, "york": 1, "paid": 1}, np.array([[0, 1, 2], [31, 127, 511]]))
+    lexicon = Lexicon(
+        word_classes({"Ada": 12, "of": 900_000}), Gazetteers.of({"city": [["New", "York"], ["Oslo"]]}), vectors
+    )
     keys = np.unique(herdner.ner.features.make_extractor(plan, lexicon).keys(*_tokens())[1])  # type: ignore[attr-defined]
     sizes = rng.integers(1, 4, len(keys))
     starts = np.append(0, np.cumsum(sizes)).astype(np.uint32)
@@ -50,7 +54,8 @@ def model() -> bytes:
         LinkTable(skip_chain_template(SameStem()), np.eye(5)),
     )  # fmt: skip
     stream = io.BytesIO()
-    TaggerModel(weights, plan, lexicon, link_tables=links).save(stream)
+    network = random_network(labels, 3, largest=9)
+    TaggerModel(weights, plan, lexicon, link_tables=links, network=network).save(stream)
     return stream.getvalue()
 
 

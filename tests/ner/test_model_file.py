@@ -12,6 +12,7 @@ import pytest
 from altered import altered, members_of, packed
 from hypothesis import given
 from hypothesis import strategies as st
+from networks import random_network
 from quick import examples
 
 from herdner.crf.weights import ChainWeights
@@ -35,8 +36,9 @@ def model() -> TaggerModel:
     lexicon = Lexicon(word_classes({"Ada": 12, "of": 900_000}), Gazetteers.of({"city": [["New", "York"], ["Oslo"]]}))
     lexicon = replace(lexicon, vectors=vector_classes({"oslo": 1, "ada": 0}, np.array([[0, 1, 2], [31, 127, 511]])))
     return TaggerModel(
-        weights, FeaturePlan(("word[0]", "gazetteer:city[0]"), gazetteers=("city",)), lexicon, card={"name": "tiny"}
-    )
+        weights, FeaturePlan(("word[0]", "gazetteer:city[0]"), gazetteers=("city",)), lexicon, card={"name": "tiny"},
+        network=random_network(LABELS, 2, units=3, dimensions=2, window=3),
+    )  # fmt: skip
 
 
 def assert_equal_models(a: TaggerModel, b: TaggerModel) -> None:
@@ -56,6 +58,9 @@ def assert_equal_models(a: TaggerModel, b: TaggerModel) -> None:
     np.testing.assert_array_equal(a.lexicon.gazetteers.phrases.values, b.lexicon.gazetteers.phrases.values)
     np.testing.assert_array_equal(a.lexicon.vectors.keys, b.lexicon.vectors.keys)
     np.testing.assert_array_equal(a.lexicon.vectors.values, b.lexicon.vectors.values)
+    assert a.network.to_dict() == b.network.to_dict()
+    for name, array in a.network.to_arrays().items():
+        np.testing.assert_array_equal(array, b.network.to_arrays()[name])
 
 
 def test_a_saved_model_comes_back_bit_for_bit(model, tmp_path):
@@ -64,7 +69,7 @@ def test_a_saved_model_comes_back_bit_for_bit(model, tmp_path):
 
 
 def test_a_model_without_word_knowledge_comes_back(model, tmp_path):
-    bare = replace(model, lexicon=Lexicon(), plan=FeaturePlan(("word[0]",)))
+    bare = replace(model, lexicon=Lexicon(), plan=FeaturePlan(("word[0]",)), network=None)
     bare.save(tmp_path / "m.herdner")
     assert TaggerModel.load(tmp_path / "m.herdner").lexicon == Lexicon()
 

@@ -272,7 +272,7 @@ class TextsResponse(BaseModel):
 class ExplainedPart(BaseModel):
     """Term of the log-odds of an entity, such as the weight of a feature or a link."""
 
-    kind: str = Field(description="feature, transition, link or name (a known name).", examples=["link"])
+    kind: str = Field(description="feature, network, transition, link or name (a known name).", examples=["link"])
     value: float | None = Field(description="The term; positive values support the label. null: infinite.")
     words: str = Field(description="Description of the term in words.", examples=["the word before is 'at'"])
     token: str = Field(

@@ -63,10 +63,11 @@ async function fill() {
 }
 
 function explanation(result) {
-  const { feature, transition, link, name } = result.totals;
+  const { feature, network, transition, link, name } = result.totals;
   const other = result.against ?? "no name";
   const odds = make("p", "odds", `log-odds ${number(result.log_odds)} against ${other}: `);
-  odds.append(`features ${number(feature)}, transitions ${number(transition)}, links ${number(link)}`);
+  const ofNetwork = network === 0 ? "" : `network ${number(network)}, `;
+  odds.append(`features ${number(feature)}, ${ofNetwork}transitions ${number(transition)}, links ${number(link)}`);
   if (name !== 0) odds.append(`, known names ${number(name)}`);
   const steps = result.confidence_steps.map((step) => `${step.name} ${number(step.log_odds)} (${percent(step.probability)})`);
   const confidence = make("p", "", `confidence ${percent(result.confidence)} in steps of log-odds: ${steps.join(", ")}`);

