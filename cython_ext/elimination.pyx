@@ -298,6 +298,8 @@ cdef class BucketTree:
 
     def scope_of_table(self, Py_ssize_t table):
         """Return the variables of a table, one for each axis."""
+        if not 0 <= table < len(self.scopes_of_tables):
+            raise ValueError("the table does not exist")
         return self.scopes_of_tables[table]
 
     cdef int build(self, const int32_t[::1] sizes, const int32_t[::1] order, const int32_t[::1] position,
