@@ -80,7 +80,10 @@ def detect_delimiter(header: str, column: str) -> str:
     except csv.Error:  # one column, or an irregular line
         sniffed = DELIMITERS[0]
     for delimiter in (sniffed, *DELIMITERS):
-        names = next(csv.reader([header], delimiter=delimiter), list[str]())
+        try:
+            names = next(csv.reader([header], delimiter=delimiter), list[str]())
+        except csv.Error:  # for example, a carriage return within the line; the reader of the table reports it
+            return sniffed
         if len(names) > 1 and column in map(str.strip, names):
             return delimiter
     return sniffed

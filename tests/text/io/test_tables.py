@@ -297,6 +297,12 @@ def test_the_delimiter_is_detected_in_the_header(header: str, delimiter: str) ->
     assert detect_delimiter(header + "\n", "text") == delimiter
 
 
+def test_a_carriage_return_in_the_header_is_an_error_of_the_format() -> None:
+    for format in ("csv", "tsv"):
+        with pytest.raises(FormatError, match="new-line character"):
+            list(read_documents(io.BytesIO(b"id,te\rxt\n1,Ada met Bob.\n"), format))
+
+
 def test_a_given_delimiter_is_used() -> None:
     (document,) = read_documents(io.BytesIO(b"text:n\nAda, Bo:7\n"), "csv", delimiter=":")
     assert (document.text, document.fields) == ("Ada, Bo", {"n": "7"})
