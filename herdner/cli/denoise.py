@@ -97,7 +97,7 @@ def denoise(
 
 
 def _formats(paths: list[Path]) -> dict[Path, str]:
-    """Return the file format of each picture; raise a usage error if one of these files cannot be written."""
+    """Return the picture format of each output path; raise a usage error if a format cannot be written."""
     from herdner.studies.denoising.pictures import picture_format
 
     for path in paths:

@@ -295,7 +295,7 @@ def _without_zeros(
 def _use_values(
     values: NDArray[np.float64], columns: NDArray[np.int32], entry_starts: NDArray[np.int64]
 ) -> NDArray[np.float64]:
-    """Repeat each feature value once for each weight of the feature's column; column -1 has no weights."""
+    """Return each feature value as often as its column has weights; column -1 has no weights."""
     n_entries = np.append(np.diff(entry_starts), 0)
     return np.repeat(values, n_entries[columns])
 

@@ -430,7 +430,7 @@ def all_variables() -> TargetVariables:
 
 
 def selected_variables(*variables: int) -> TargetVariables:
-    """Select the given variables as targets, that is, as variables whose marginals a scan shall estimate.
+    """Return an option that selects target variables: those whose marginals the scan is to estimate.
 
     Args:
         variables: Indices of the variables.

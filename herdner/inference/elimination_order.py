@@ -251,7 +251,7 @@ class EliminationOrder:
 
     @classmethod
     def of(cls, search: GreedyOrder) -> EliminationOrder:
-        """Return the order of a search with its cost, or an order of infinite cost if the search found none.
+        """Return the elimination order that a search found, with its cost; the cost is infinite if it found none.
 
         Args:
             search: The search. If it found no order, its first variables are followed by the others.

@@ -323,7 +323,7 @@ class _Explainer:
 
     @cached_property
     def _backend_tags(self) -> DecodedTags:
-        """Tags that the backend decodes. Afterwards, a full name may change the label of a short form."""
+        """Tags that the backend decodes, before short forms of a name take the label of the full name."""
         rng = self.rng or np.random.default_rng(0)
         crf, offsets = self.decoder.crf, self.document.sentence_offsets
         return decode(crf, self._unary, offsets, self._links, self.backend, rng)

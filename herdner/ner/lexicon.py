@@ -205,7 +205,7 @@ class Topics:
 
 @dataclass(frozen=True)
 class Lexicon:
-    """Lexical resources of features: word classes, gazetteers, vector classes and topics; each may be None.
+    """Lexical resources for features: word classes, gazetteers, classes of word vectors, and topics; each may be None.
 
     Attributes:
         classes: Brown word classes.

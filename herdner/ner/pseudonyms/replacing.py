@@ -82,7 +82,7 @@ class Replacement(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class RemainingWord:
-    """Common word of a replaced name that remains in a document.
+    """Ordinary word (such as "Bank") that was part of a replaced name and still occurs in the document.
 
     Attributes:
         word: The word, folded.
@@ -309,7 +309,7 @@ def _offset(pair: tuple[int, Owner]) -> int:
 
 
 class _Repeats:
-    """Search for repeats of names in a document: forms and words of names outside of the tagged mentions.
+    """Finder of names that are repeated outside the tagged mentions of a document: in full or as a single word.
 
     Args:
         document: The document.

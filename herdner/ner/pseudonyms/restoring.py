@@ -54,7 +54,7 @@ class Restorer:
     def __init__(
         self, originals: Mapping[str, str], look_alikes: re.Pattern[str] | None = None, is_exact: bool = False
     ) -> None:
-        """Build the tree of the tokens of all pseudonyms."""
+        """Build a prefix tree of the token sequences of all pseudonyms."""
         self.n_restored = 0
         self.unknown: Counter[str] = Counter()
         self._look_alikes = look_alikes

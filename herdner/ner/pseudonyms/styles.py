@@ -37,7 +37,7 @@ class NumberedStyle:
     """
 
     def __init__(self, names: PseudonymMap, labels: Iterable[str] = ()) -> None:
-        """Find the highest number that the map contains for each noun."""
+        """Find, for each noun of a numbered pseudonym ("Person 3"), the highest number in the map."""
         self._names = names
         self._pattern = look_alikes("numbered", {*labels, *names.labels})
         self._last: Counter[str] = Counter()
