@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-GROWTH = 1000  # items that a list may get
+GROWTH = 100  # items that a list may get
 
 
 class Meddler:
