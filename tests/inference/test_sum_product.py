@@ -295,7 +295,7 @@ def test_a_forbidden_state_is_repaired():
     result = make_backend("sum-product").infer(FactorGraph([2] * 7, [TableFactors(pairs, unequal)]))
     assert result.log_potential == 0.0
     np.testing.assert_allclose(result.marginals, 0.5)
-    with pytest.raises(UnsupportedGraph, match=r"^sum-product found no joint state"):
+    with pytest.raises(UnsupportedGraph, match=r"sum-product found no joint state"):
         make_backend("sum-product").infer(FactorGraph([2] * 5, [TableFactors([[0, 2], [2, 4], [4, 0]], unequal)]))
 
 

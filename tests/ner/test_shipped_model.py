@@ -38,7 +38,7 @@ def core7() -> herdner.Tagger:
 
 def test_its_classes_size_and_card(tagger):
     assert {tag.partition("-")[2] for tag in tagger.classes_} == {"", "PER", "LOC", "ORG"}
-    assert len(shipped_models()["en"].read_bytes()) < 10_000_000
+    assert len(shipped_models()["en"].read_bytes()) < 10_500_000
     assert tagger.card["corpora"]
     assert {corpus["licence"] for corpus in tagger.card["corpora"].values()} <= OPEN_LICENCES | OTHER_LICENCES
     assert tagger.card["f1"]["ieer"] > 85
@@ -87,7 +87,7 @@ def test_models_leave_room_in_the_wheel():
     """The other models share word classes with `en`."""
     sizes = {name: len(file.read_bytes()) for name, file in shipped_models().items()}
     assert set(sizes) == {"en", "en_core7", *LANGUAGES}
-    assert sizes["en"] <= 7_200_000
+    assert sizes["en"] <= 10_500_000
     assert sizes["en_core7"] <= 4_500_000
     assert all(sizes[name] <= 3_000_000 for name in LANGUAGES)
 
