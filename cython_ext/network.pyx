@@ -112,24 +112,24 @@ cdef class CompiledNetwork:
     cdef void describe(self, const TypeRecord* record, int8_t* rows) noexcept nogil:
         """Compute the products of a word's vector with all matrices of the hidden layer, int8[window * units]."""
         cdef int16_t vector[MOST_DIMENSIONS]
-        cdef const int8_t* found[MOST_TABLES]
+        cdef const int8_t* parts[MOST_TABLES]
         cdef Py_ssize_t t, k = 0, n_tables = self.attributes.shape[0], n = self.n_dimensions
         cdef uint64_t value
         for t in range(n_tables):
             value = record.attributes[self.attributes[t, 0]]
             if value:
                 value = value * 0x9E3779B97F4A7C15ULL >> (64 - self.attributes[t, 1])
-                found[k] = &self.tables[self.starts[t] + <int64_t> value, 0]
+                parts[k] = &self.tables[self.starts[t] + <int64_t> value, 0]
                 k += 1
         if 0 < record.vector <= self.codes.shape[0]:
             for t in range(self.codes.shape[1]):
-                found[k] = &self.tables[self.starts[n_tables + t] + self.codes[record.vector - 1, t], 0]
+                parts[k] = &self.tables[self.starts[n_tables + t] + self.codes[record.vector - 1, t], 0]
                 k += 1
         for t in range(k):
-            prefetch(found[t])
+            prefetch(parts[t])
         memset(vector, 0, MOST_DIMENSIONS * sizeof(int16_t))
         for t in range(k):
-            network_add(vector, found[t], n)
+            network_add(vector, parts[t], n)
         network_limit(vector, -127, 127, n)
         network_multiply(rows, &self.hidden[0, 0, 0, 0], vector, self.row_width, self.n_pairs, self.shift)
 

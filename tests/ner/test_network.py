@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import ctypes
 import io
 import json
+import platform
+import shutil
+import subprocess
 from dataclasses import replace
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -69,6 +74,39 @@ def test_compiled_scores_equal_those_of_numpy_exactly(sentences, seed, data):
     tags = tuple(data.draw(st.permutations([*TAGS, "S-NEW"])))
     expected = numpy_scores(network, LEXICON, document.tokens, document.sentence_offsets, tags)
     np.testing.assert_array_equal(scores_of(model(network, tags), document), expected)
+
+
+LOOPS = """
+#include "network_loops.h"
+#define LOOP(name) \\
+    void name##_16(int32_t *s, const int16_t *a, const int16_t *b, int64_t n) { network_lanes_##name(s, a, b, n); }
+LOOP(plain)
+LOOP(sse2)
+LOOP(avx2)
+"""
+
+
+@pytest.mark.skipif(
+    platform.machine() != "x86_64" or shutil.which("gcc") is None or not Path("/proc/cpuinfo").exists(),
+    reason="needs GCC on Linux and x86_64",
+)
+def test_the_loops_of_all_instruction_sets_agree(tmp_path):
+    """The installed module calls only the loop of this machine's instruction set, so the test compiles all three."""
+    folder = Path(__file__).parents[2] / "cython_ext"
+    source, library = tmp_path / "loops.c", tmp_path / "loops.so"
+    source.write_text(LOOPS)
+    subprocess.run(["gcc", "-O2", "-shared", "-fPIC", f"-I{folder}", "-o", library, source], check=True)
+    loops, rng = ctypes.CDLL(str(library)), np.random.default_rng(0)
+    names = ["plain", "sse2"] + ["avx2"] * ("avx2" in Path("/proc/cpuinfo").read_text())
+    for n_pairs in (1, 2, 7, 128):
+        matrix = rng.integers(-128, 128, (n_pairs, 16, 2)).astype(np.int16)
+        vector = rng.integers(-127, 128, (n_pairs, 2)).astype(np.int16)
+        expected = np.einsum("jic,jc->i", matrix.astype(np.int64), vector.astype(np.int64))
+        for name in names:
+            sums = np.empty(16, np.int32)
+            pointers = [ctypes.c_void_p(each.ctypes.data) for each in (sums, matrix, vector)]
+            getattr(loops, f"{name}_16")(*pointers, ctypes.c_int64(n_pairs))
+            np.testing.assert_array_equal(sums, expected, err_msg=name)
 
 
 def test_the_largest_numbers_do_not_overflow():
