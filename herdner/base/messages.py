@@ -6,12 +6,12 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 
 
-def counted(number: int, noun: str, plural: str = "") -> str:
-    """Return a number of things as text: "1 document", "1,234 documents".
+def format_count(number: int, noun: str, plural: str = "") -> str:
+    """Format the count of a noun as text: "1 document", "1,234 documents".
 
     Args:
         number: The number.
-        noun: The thing, in the singular.
+        noun: The noun, in the singular.
         plural: Its plural; empty if it is formed by "s".
     """
     return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from herdner.base.messages import counted
+from herdner.base.messages import format_count
 from herdner.base.progress import show_progress
 from herdner.cli import options as opt
 from herdner.cli.command import command
@@ -113,4 +113,4 @@ def convert(
     with show_activity("converting"):
         count = convert_file(source_file, format_, output, core_labels=rename_labels, tokenizer=Tokenizer(), **options)
     if output != "-":
-        print_note(f"{counted(count, 'document')} written to {output}")
+        print_note(f"{format_count(count, 'document')} written to {output}")

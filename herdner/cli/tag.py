@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 import typer
 
 from herdner.base.extras import check_extra
-from herdner.base.messages import counted, suggestion
+from herdner.base.messages import format_count, suggestion
 from herdner.base.progress import show_progress
 from herdner.cli import options as opt
 from herdner.cli.command import command
@@ -266,7 +266,7 @@ def _gather(
     jobs: int,
 ) -> CollectionNames:  # fmt: skip
     """Collect the names in all input files, in the first pass over a collection; the second pass reports failures."""
-    logger.info("first pass: gathering names of %s", counted(n_inputs, "input"))
+    logger.info("first pass: gathering names of %s", format_count(n_inputs, "input"))
     with show_progress("{task.completed} of {task.total} files") as display, _no_parse_warnings():
         task = display.add_task("gathering names", total=n_inputs)
         documents = read(on_file_end=lambda: display.advance(task))
@@ -348,7 +348,7 @@ def _tag_resumably(
     with Journal.open(_journal_path(output), settings) as journal:
         n_done = journal.n_documents + journal.n_failures
         if n_done:
-            done = counted(n_done, "finished document")
+            done = format_count(n_done, "finished document")
             print_note(f"{journal.path}: has {done}; the run continues with the next document")
         status.documents, status.failures = journal.n_documents, journal.n_failures
         status.is_truncated = journal.is_truncated and errors is None

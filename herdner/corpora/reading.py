@@ -134,7 +134,7 @@ def convert(
     """
     count = 0
 
-    def counted() -> Iterator[Document]:
+    def format_count() -> Iterator[Document]:
         nonlocal count
         for document in read(source, core_labels=core_labels, **options):
             count += 1
@@ -142,8 +142,10 @@ def convert(
 
     options_of_writer = ANNOTATION_OPTIONS.get(target_format, {})
     if str(output) == "-":
-        write_documents(counted(), sys.stdout, target_format, **options_of_writer)
+        write_documents(format_count(), sys.stdout, target_format, **options_of_writer)
         return count
     with create_file(output) as stream:
-        write_documents(counted(), stream, target_format, **options_of_writer, **file_options(target_format, output))
+        write_documents(
+            format_count(), stream, target_format, **options_of_writer, **file_options(target_format, output)
+        )
     return count

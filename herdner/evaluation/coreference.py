@@ -21,7 +21,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from herdner.base.extras import check_extra
-from herdner.base.messages import counted
+from herdner.base.messages import format_count
 from herdner.evaluation.tabular import Tabular
 from herdner.text.document import Document
 
@@ -222,7 +222,7 @@ class NameScores(Tabular):
 
     def summary(self) -> str:
         """Return the line of text below the table."""
-        names, documents = counted(self.n_names, "gold name"), counted(self.n_documents, "document")
+        names, documents = format_count(self.n_names, "gold name"), format_count(self.n_documents, "document")
         return f"{names} in {documents}; {self.mentions} mentions"
 
     def to_dict(self) -> dict[str, object]:

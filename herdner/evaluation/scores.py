@@ -9,7 +9,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from herdner.base.messages import counted
+from herdner.base.messages import format_count
 from herdner.evaluation.tabular import Tabular
 from herdner.text.document import Document
 from herdner.text.tags import Scheme, Span, detect_scheme, spans_from_tags
@@ -112,8 +112,8 @@ class Scores(Tabular):
             )
         if not self.micro.support:
             parts.append("the gold documents have no entity")
-        sizes = counted(self.n_documents, "document"), counted(self.n_sentences, "sentence")
-        parts.append(", ".join([*sizes, counted(self.n_tokens, "token")]))
+        sizes = format_count(self.n_documents, "document"), format_count(self.n_sentences, "sentence")
+        parts.append(", ".join([*sizes, format_count(self.n_tokens, "token")]))
         if self.interval is not None:
             low, high, level = self.interval.low, self.interval.high, self.interval.level
             parts.append(f"{level:.0%} interval of F1 {low:.2%} to {high:.2%}, by bootstrap over {self.interval.unit}s")

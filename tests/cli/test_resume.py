@@ -17,7 +17,7 @@ from commands import Call, one_line
 from data import ELSEWHERE
 
 from herdner import Tagger
-from herdner.base.messages import counted
+from herdner.base.messages import format_count
 
 TEXT = "Ada Lovelace met Charles Babbage in Kenya. Lovelace left Kenya. "
 
@@ -127,7 +127,7 @@ def test_a_killed_process_leaves_a_run_that_continues(call: Call, news_model: Pa
     assert 0 < n_done < 150
     outcome = call(*arguments)
     assert outcome.code == 0
-    assert f"has {counted(n_done, 'finished document')}" in outcome.err
+    assert f"has {format_count(n_done, 'finished document')}" in outcome.err
     call(*arguments[:-2], str(folder / "whole.jsonl"))
     assert (folder / "out.jsonl").read_bytes() == (folder / "whole.jsonl").read_bytes()
     assert sorted(path.name for path in folder.iterdir()) == ["in.jsonl", "out.jsonl", "whole.jsonl"]

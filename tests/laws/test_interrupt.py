@@ -35,7 +35,7 @@ graph = ising(0.3, np.random.default_rng(0).normal(size=(20, 20)))
 record = Record(trace=True, every=100, rao_blackwell=True, table_counts=True)
 plan = {plan}
 advance, pieces = Run.advance, Counter()
-def counted(run, *rest):
+def format_count(run, *rest):
     advance(run, *rest)
     pieces[run] += 1
     if pieces[run] == 12 and sum(n >= 12 for n in pieces.values()) == plan.n_chains:

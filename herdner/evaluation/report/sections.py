@@ -7,7 +7,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
-from herdner.base.messages import counted
+from herdner.base.messages import format_count
 from herdner.evaluation.consistency import InconsistentNames, RepeatedNameCounts
 from herdner.evaluation.errors import Confusion, ErrorExample, FrequentError
 from herdner.evaluation.report.values import Report, SystemChange, SystemResult
@@ -98,8 +98,8 @@ def headline(report: Report) -> str:
         One line.
     """
     return (
-        f"{counted(report.n_documents, 'document')}, {counted(report.n_sentences, 'sentence')}, "
-        f"{counted(report.n_tokens, 'token')}, {counted(report.n_entities, 'gold entity', 'gold entities')}"
+        f"{format_count(report.n_documents, 'document')}, {format_count(report.n_sentences, 'sentence')}, "
+        f"{format_count(report.n_tokens, 'token')}, {format_count(report.n_entities, 'gold entity', 'gold entities')}"
         f" in {Path(report.gold).name}"
     )
 
@@ -356,7 +356,7 @@ def document_count(error: FrequentError) -> str:
     Returns:
         For example "2 documents".
     """
-    return counted(error.n_documents, "document")
+    return format_count(error.n_documents, "document")
 
 
 def split_example(example: ErrorExample) -> list[tuple[str, str]]:

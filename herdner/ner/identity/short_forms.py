@@ -57,7 +57,7 @@ class FullName(NamedTuple):
 
     @property
     def is_team(self) -> bool:
-        """Return whether the name consists of a word and a capitalised plural that is no business word."""
+        """True if the name consists of a word and a capitalised plural that is no business word."""
         last = self.last_word
         is_plural = last[:1].isupper() and last.endswith("s") and not last.endswith("ss")
         return len(self.words) == 2 and is_plural and last not in BUSINESS_WORDS and last not in DESIGNATORS

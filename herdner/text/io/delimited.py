@@ -9,7 +9,7 @@ from dataclasses import replace
 from itertools import chain
 from typing import IO, Any
 
-from herdner.base.messages import counted
+from herdner.base.messages import format_count
 from herdner.text.document import Document, Failure
 from herdner.text.io.jsonl import record_document
 from herdner.text.io.parse_warnings import ParseWarnings
@@ -105,7 +105,7 @@ def _rows(
             continue
         number += 1
         if len(row) != len(columns.names):
-            what = f"{counted(len(row), 'column')}; expected {len(columns.names)}, as in the first row"
+            what = f"{format_count(len(row), 'column')}; expected {len(columns.names)}, as in the first row"
             yield Failure(FormatError(f"{source.name}:{rows.line_num}: {what}"))
             continue
         yield _document(row, columns, rows.line_num, f"{source.id}#{number}", warnings)
