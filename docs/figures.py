@@ -48,10 +48,12 @@ def of_cards() -> Iterator[tuple[str, float]]:
     for name in ("en", "en_core7"):
         scores = herdner.load(name).card["f1"]
         for key, (corpus, _) in CORPORA.items():
-            yield f"{name}.{key}", next(f1 for each, f1 in scores.items() if each.startswith(corpus))
+            yield f"{name}.{key}", scores[min((each for each in scores if each.startswith(corpus)), key=len)]
         for label, f1 in scores.items():
             if label.isupper() or label == "micro":
                 yield f"{name}.{label}", f1
+    yield "en.lower", herdner.load("en").card["f1"]["ieer, lower case"]
+    yield "en.capitals", herdner.load("en").card["f1"]["ieer, capitals"]
     scores = herdner.load("en").card["cross_validated"]
     for key, (corpus, _) in CROSS_VALIDATED.items():
         yield f"en.{key}", scores[corpus]["f1"]
@@ -83,7 +85,8 @@ LIMITS = (
     ("IE-ER (56 articles)", "ieer"), ("CoNLL-2003 English, `eng.testa`, without MISC", "testa"),
     ("English Worldwide Newswire, its own annotation", "worldwide"), ("wikigold (one half), without MISC", "wikigold"),
     ("Universal NER, English Web Treebank", "ewt"), ("Broad Twitter Corpus", "btc"), ("WNUT-17", "wnut17"),
-    ("Tweebank-NER", "tweebank"), ("LitBank, novels", "litbank"),
+    ("Tweebank-NER", "tweebank"), ("LitBank, novels", "litbank"), ("IE-ER in lower case", "lower"),
+    ("IE-ER in capitals", "capitals"),
 )  # fmt: skip
 ROW = " | ".join(f"{{MODEL.{key}:.1f}}" for key in ("ieer", "testa", "worldwide", "btc", "tweebank", "wnut17"))
 LABELS = ("micro", "PER", "LOC", "ORG", "NORP", "DATE", "MONEY", "MISC")

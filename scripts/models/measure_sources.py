@@ -18,7 +18,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 from rich.progress import track
-from train_en import ADDED, NAMES, Source, measured_documents, part_name, shipped_lexicon, training_documents
+from train_en import ADDED, NAMES, Source, measured_documents, part_name, recase, shipped_lexicon, training_documents
 
 import herdner
 from herdner import Tagger
@@ -44,10 +44,7 @@ def selections(sources: Sequence[Source]) -> Iterator[tuple[str, list[Document]]
 def development(sources: Sequence[Source], data: Path) -> dict[str, list[Document]]:
     """Return the development documents by name: files, IE-ER in lower case, and halves of added corpora."""
     parts = dict(measured_documents(data, Tokenizer()))
-    parts["ieer, lower case"] = [
-        Document.from_tokens([[t.lower() for t in s] for s in d.sentences()], list(d.sentence_tags()), id=d.id)
-        for d in parts["ieer"]
-    ]
+    parts["ieer, lower case"] = recase(parts["ieer"], str.lower)
     for source in sources:
         if source.is_in(1) and not source.is_copy and source.corpus != "tweebank":
             parts.setdefault(part_name(source), []).append(source.document)

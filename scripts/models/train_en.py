@@ -200,10 +200,20 @@ def score_summary(gold: Sequence[Document], predicted: Sequence[Document]) -> di
     }
 
 
+def recase(documents: Iterable[Document], change: Callable[[str], str]) -> list[Document]:
+    """Return copies of annotated documents whose tokens are changed, for example by `str.lower`."""
+    return [
+        Document.from_tokens([list(map(change, tokens)) for tokens in d.sentences()], list(d.sentence_tags()), id=d.id)
+        for d in documents
+    ]
+
+
 def measure(tagger: Tagger, data: Path, tokenizer: Tokenizer) -> dict[str, dict[str, Any]]:
-    """Return the scores on each development file."""
-    documents = measured_documents(data, tokenizer)
-    return {name: score_summary(gold, list(tagger.pipe(gold))) for name, gold in documents}
+    """Return the scores on each development file, and on IE-ER in lower case and in capitals."""
+    documents = dict(measured_documents(data, tokenizer))
+    documents["ieer, lower case"] = recase(documents["ieer"], str.lower)
+    documents["ieer, capitals"] = recase(documents["ieer"], str.upper)
+    return {name: score_summary(gold, list(tagger.pipe(gold))) for name, gold in documents.items()}
 
 
 def cross_validate(
