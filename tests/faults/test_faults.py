@@ -51,17 +51,17 @@ import io, os, signal, sys
 from pathlib import Path
 from herdner.base.files import atomic_write
 left = int(sys.argv[2])
-def format_count(function):
+def counted(function):
     def call(*arguments, **options):
         global left
         left -= 1
         if left < 0: os.kill(os.getpid(), signal.SIGKILL)
         return function(*arguments, **options)
     return call
-os.fsync, os.chown = format_count(os.fsync), format_count(os.chown)
-Path.chmod, Path.replace, Path.unlink = format_count(Path.chmod), format_count(Path.replace), format_count(Path.unlink)
+os.fsync, os.chown = counted(os.fsync), counted(os.chown)
+Path.chmod, Path.replace, Path.unlink = counted(Path.chmod), counted(Path.replace), counted(Path.unlink)
 with atomic_write(sys.argv[1]) as stream:
-    for _ in range(3): format_count(stream.write)(b"n" * 100_000)
+    for _ in range(3): counted(stream.write)(b"n" * 100_000)
 """
     ends = []
     for step in range(9):

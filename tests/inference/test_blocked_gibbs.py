@@ -97,11 +97,11 @@ def test_any_graph_of_pairs_keeps_to_the_support_and_its_log_potentials(graph, s
     assert result.log_potential == pytest.approx(graph.log_potential(result.state), abs=1e-9)
     seen, counts = np.unique(result.samples[0], axis=0, return_counts=True)
     assert [round(result.joint[tuple(state)] * 100) for state in seen] == counts.tolist()
-    expected = sum((g.tables[g.tables > -np.inf] * c[g.tables > -np.inf]).sum() for g, c in format_count(graph, result))
+    expected = sum((g.tables[g.tables > -np.inf] * c[g.tables > -np.inf]).sum() for g, c in counted(graph, result))
     assert expected == pytest.approx(values.mean(), abs=1e-9)
 
 
-def format_count(graph, result):
+def counted(graph, result):
     return zip(graph.factors, result.table_counts, strict=True)
 
 

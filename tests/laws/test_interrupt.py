@@ -35,12 +35,12 @@ graph = ising(0.3, np.random.default_rng(0).normal(size=(20, 20)))
 record = Record(trace=True, every=100, rao_blackwell=True, table_counts=True)
 plan = {plan}
 advance, pieces = Run.advance, Counter()
-def format_count(run, *rest):
+def counted_advance(run, *rest):
     advance(run, *rest)
     pieces[run] += 1
     if pieces[run] == 12 and sum(n >= 12 for n in pieces.values()) == plan.n_chains:
         print("begun", flush=True)  # and the pieces, which grow, are as long as they get
-Run.advance = counted
+Run.advance = counted_advance
 # When the signal comes the system writes a byte here, whatever Python is doing.
 arrival, wakeup = os.pipe()
 os.set_blocking(wakeup, False)
