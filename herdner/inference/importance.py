@@ -19,6 +19,7 @@ from herdner.base.arrays import Floats
 
 _RESAMPLES = 400  # bootstrap resamples
 _TAIL = 0.025  # probability beyond each end of the interval
+_BISECTIONS = 1200  # upper limit of halvings; an interval from -1e308 to 1e308 takes about 1060
 
 
 def log_mean_exp(values: Floats) -> Floats:
@@ -29,7 +30,7 @@ def log_mean_exp(values: Floats) -> Floats:
     """
     top = values.max(axis=-1, keepdims=True)
     top = np.where(top == -math.inf, 0.0, top)
-    with np.errstate(divide="ignore"):
+    with np.errstate(divide="ignore", over="ignore"):
         return np.log(np.exp(values - top).mean(axis=-1)) + top[..., 0]
 
 
@@ -42,21 +43,27 @@ def bennett_estimate(forward: Floats, reverse: Floats) -> Floats:
 
     Returns:
         float64[..], the value at which both directions accept equally often; -inf where all of ``forward`` is -inf.
+
+    Raises:
+        ValueError: The shapes differ, there is no run, ``forward`` has NaN or +inf, or ``reverse`` is not finite.
     """
+    forward, reverse = _check_weights(forward, reverse)
     margin = math.log(forward.shape[-1]) + 40
     is_finite: NDArray[np.bool_] = np.isfinite(forward)
     least: Floats = forward.min(axis=-1, where=is_finite, initial=math.inf)
     low: Floats = np.minimum(least, reverse.min(axis=-1)) - margin
     high: Floats = np.maximum(forward.max(axis=-1, initial=-math.inf), reverse.max(axis=-1)) + margin
-    while np.any(high - low > 1e-10 * np.maximum(1.0, np.abs(low))):
-        middle: Floats = (low + high) / 2
-        if np.all((middle == low) | (middle == high)):
-            break
-        threshold = middle[..., None]
-        accepted: Floats = _logistic(forward - threshold).sum(axis=-1)
-        is_below: NDArray[np.bool_] = accepted > _logistic(threshold - reverse).sum(axis=-1)
-        low, high = np.where(is_below, middle, low), np.where(is_below, high, middle)
-    return np.where(is_finite.any(axis=-1), (low + high) / 2, -math.inf)
+    with np.errstate(over="ignore"):  # differences of values near 1e308
+        for _ in range(_BISECTIONS):
+            middle: Floats = low / 2 + high / 2
+            is_converged = (high - low <= 1e-10 * np.maximum(1.0, np.abs(low))) | (middle == low) | (middle == high)
+            if np.all(is_converged):
+                break
+            threshold = middle[..., None]
+            accepted: Floats = _logistic(forward - threshold).sum(axis=-1)
+            is_below: NDArray[np.bool_] = accepted > _logistic(threshold - reverse).sum(axis=-1)
+            low, high = np.where(is_below, middle, low), np.where(is_below, high, middle)
+    return np.where(is_finite.any(axis=-1), low / 2 + high / 2, -math.inf)
 
 
 def importance_interval(forward: Floats, reverse: Floats, rng: np.random.Generator) -> tuple[float, float]:
@@ -73,13 +80,33 @@ def importance_interval(forward: Floats, reverse: Floats, rng: np.random.Generat
 
     Returns:
         The lower and the upper end.
+
+    Raises:
+        ValueError: The shapes differ, there is no run, ``forward`` has NaN or +inf, or ``reverse`` is not finite.
     """
+    forward, reverse = _check_weights(forward, reverse)
+    if forward.ndim != 1:
+        raise ValueError(f"forward must have one axis, got shape {forward.shape}")
     n = len(forward)
     f, r = forward[rng.integers(n, size=(_RESAMPLES, n))], reverse[rng.integers(n, size=(_RESAMPLES, n))]
     estimates = np.stack([log_mean_exp(f), -log_mean_exp(-r), bennett_estimate(f, r)], axis=1)
     low = np.quantile(estimates, _TAIL, axis=0, method="lower").min()
     high = np.quantile(estimates, 1 - _TAIL, axis=0, method="higher").max()
     return float(low), float(high)
+
+
+def _check_weights(forward: Floats, reverse: Floats) -> tuple[Floats, Floats]:
+    """Return float64 arrays of the log-weights of both directions."""
+    forward, reverse = np.asarray(forward, np.float64), np.asarray(reverse, np.float64)
+    if forward.shape != reverse.shape:
+        raise ValueError(f"forward and reverse must have equal shapes, got {forward.shape} and {reverse.shape}")
+    if forward.ndim == 0 or forward.size == 0:
+        raise ValueError(f"forward must hold at least one run, got shape {forward.shape}")
+    if not (forward < math.inf).all():
+        raise ValueError("forward must be free of NaN and +inf")
+    if not np.isfinite(reverse).all():
+        raise ValueError("reverse must be finite")
+    return forward, reverse
 
 
 def _logistic(x: Floats) -> Floats:

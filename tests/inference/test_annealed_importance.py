@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import re
+from functools import partial
 
 import numpy as np
 import pytest
@@ -89,6 +91,41 @@ def test_bennett_estimate_of_gaussian_weights():
     assert low < 100 < high
     assert bennett_estimate(np.array([-np.inf, 1.0]), np.array([1.0, 1.0])) < 1.0
     assert bennett_estimate(np.array([-np.inf]), np.array([1.0])) == -np.inf
+
+
+@pytest.mark.parametrize("estimate", [bennett_estimate, partial(importance_interval, rng=np.random.default_rng(0))])
+@pytest.mark.parametrize(
+    ("forward", "reverse", "message"),
+    [
+        ([1.0, np.nan], [1.0, 1.0], "forward must be free of NaN and +inf"),
+        ([1.0, np.inf], [1.0, 1.0], "forward must be free of NaN and +inf"),
+        ([1.0, 1.0], [1.0, np.nan], "reverse must be finite"),
+        ([1.0, 1.0], [1.0, -np.inf], "reverse must be finite"),
+        ([1.0, 1.0], [1.0], "forward and reverse must have equal shapes, got (2,) and (1,)"),
+        ([], [], "forward must hold at least one run, got shape (0,)"),
+        (1.0, 1.0, "forward must hold at least one run, got shape ()"),
+    ],
+)
+def test_log_weights_out_of_range_are_refused(estimate, forward, reverse, message):
+    with pytest.raises(ValueError, match=re.escape(message)):
+        estimate(np.array(forward), np.array(reverse))
+
+
+@pytest.mark.parametrize("size", [1.0, 1e15, 1e154, 1e300, 1.7e308])
+def test_the_bisection_ends_for_any_finite_log_weights(size):
+    signs = np.array([[-1.0, -1.0], [-1.0, 1.0], [1.0, 1.0], [0.0, 1.0]])
+    for forward in signs * size:
+        for reverse in signs * size:
+            assert min(*forward, *reverse) - 50 <= bennett_estimate(forward, reverse) <= max(*forward, *reverse) + 50
+            low, high = importance_interval(forward, reverse, np.random.default_rng(0))
+            assert np.isfinite([low, high]).all()
+            assert low <= high
+
+
+def test_log_weights_of_several_experiments_are_estimated_one_by_one():
+    forward, reverse = np.array([[1.0, 2.0], [-1e308, 1e308]]), np.array([[3.0, 2.0], [1e308, -1e308]])
+    estimates = bennett_estimate(forward, reverse)
+    assert estimates == pytest.approx([float(bennett_estimate(f, r)) for f, r in zip(forward, reverse, strict=True)])
 
 
 def test_results_do_not_depend_on_threads():
