@@ -212,6 +212,13 @@ cdef inline double normalise(const double* values, double* probabilities, Py_ssi
     return top + log(total)
 
 
+cdef int check_temperatures(betas, penalties) except -1:
+    """Raise ValueError unless inverse temperatures and penalties are at least 0, and inverse temperatures finite."""
+    if not (np.isfinite(betas) & (betas >= 0) & (penalties >= 0)).all():
+        raise ValueError("inverse temperatures and penalties must be at least 0, and inverse temperatures finite")
+    return 0
+
+
 cdef class Replicas:
     """Replicas of one graph with their states, and the blocks in which they are updated; owns copies of all arrays."""
     cdef readonly Py_ssize_t n_variables, n_replicas, n_blocks
@@ -471,8 +478,7 @@ cdef class Replicas:
         new_betas, new_penalties = np.array(betas, np.float64), np.array(penalties, np.float64)
         if new_betas.shape != (self.n_replicas,) or new_penalties.shape != (self.n_replicas,):
             raise ValueError(f"there must be {self.n_replicas} inverse temperatures and penalties")
-        if not (np.isfinite(new_betas) & (new_betas >= 0) & (new_penalties >= 0)).all():
-            raise ValueError("inverse temperatures and penalties must be at least 0, and inverse temperatures finite")
+        check_temperatures(new_betas, new_penalties)
         for r in range(self.n_replicas):
             self._scale(r, new_betas[r], new_penalties[r])
         if self.rejected is not None:
@@ -594,8 +600,11 @@ cdef class Replicas:
             while x < n_states - 1 and u >= p[x]:
                 u -= p[x]
                 x += 1
-            while p[x] == 0:  # rounding: the probabilities add up to less than 1
-                x = x - 1 if x > 0 else n_states - 1
+            # Rounding: the probabilities can add up to less than 1. All are 0 if log-potentials overflow.
+            for a in range(n_states):
+                if p[(x + n_states - a) % n_states] != 0:
+                    x = (x + n_states - a) % n_states
+                    break
             self.states_[r, self.bucket_variable[b]] = <int32_t> x
 
     cdef void add_marginals(self, Py_ssize_t block) noexcept nogil:
@@ -697,9 +706,12 @@ cdef class Replicas:
 
         Args:
             r: The replica.
-            betas: float64[T], inverse temperatures; the state is a sample at the first one.
-            penalties: float64[T], penalties for entries of -inf.
+            betas: float64[T], inverse temperatures, at least 0; the state is a sample at the first one.
+            penalties: float64[T], penalties for entries of -inf, at least 0; may be infinite.
             reverse: Run in the opposite direction.
+
+        Raises:
+            ValueError: The replica does not exist, or a temperature or penalty is out of range.
         """
         cdef double[::1] b = np.array(betas, np.float64)
         cdef double[::1] c = np.array(penalties, np.float64)
@@ -707,6 +719,7 @@ cdef class Replicas:
         cdef Py_ssize_t t
         if not 0 <= r < self.n_replicas or b.shape[0] != c.shape[0] or b.shape[0] < 1:
             raise ValueError("the replica must exist, and each inverse temperature must have a penalty")
+        check_temperatures(np.asarray(b), np.asarray(c))
         require(self.complete and not self.busy, "another thread uses the replicas")
         self.busy = True
         with nogil:

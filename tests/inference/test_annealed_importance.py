@@ -93,6 +93,29 @@ def test_bennett_estimate_of_gaussian_weights():
     assert bennett_estimate(np.array([-np.inf]), np.array([1.0])) == -np.inf
 
 
+@pytest.mark.parametrize("beta", [np.nan, np.inf, -1.0])
+def test_inverse_temperatures_out_of_range_are_refused(beta):
+    replicas = Replicas([2], [[0]], [np.zeros(2)], [[0]], np.ones(1), np.ones(1), 0)
+    with pytest.raises(ValueError, match="inverse temperatures and penalties must be at least 0"):
+        replicas.anneal(0, np.array([1.0, beta]), np.ones(2))
+    with pytest.raises(ValueError, match="inverse temperatures and penalties must be at least 0"):
+        replicas.anneal(0, np.ones(2), np.array([1.0, -1.0 if beta == np.inf else beta]))
+
+
+@pytest.mark.parametrize("size", [1e300, 1e308])
+@pytest.mark.parametrize("seed", range(20))
+def test_annealing_ends_where_log_potentials_overflow(seed, size):
+    rng = np.random.default_rng(seed)
+    k, scopes = int(rng.integers(2, 5)), [[0, 1], [1, 2], [0, 2], [0, 1, 2]]
+    tables = [rng.choice([-size, 0.0, size, -np.inf], size=(k,) * len(scope)) for scope in scopes]
+    replicas = Replicas([k] * 3, scopes, tables, [[0, 1, 2]], np.array([1.0, 0.5]), np.array([np.inf, 3.0]), seed)
+    replicas.advance(50, True)
+    for reverse in (False, True):
+        replicas.anneal(1, rng.choice([0.0, 0.5, 2.0, 1e10, 1e308], 20), rng.choice([0.0, 1.0, np.inf], 20), reverse)
+        assert (replicas.states >= 0).all()
+        assert (replicas.states < k).all()
+
+
 @pytest.mark.parametrize("estimate", [bennett_estimate, partial(importance_interval, rng=np.random.default_rng(0))])
 @pytest.mark.parametrize(
     ("forward", "reverse", "message"),

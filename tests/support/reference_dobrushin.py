@@ -14,15 +14,21 @@ from oracle import factors_of
 from scipy.optimize import linprog
 
 
-def joint(graph) -> np.ndarray:
-    """[K1, .., KV]: the probability of each state."""
+def log_weights(graph) -> np.ndarray:
+    """Return the log-potential of each joint state, [K1, .., KV]."""
     sizes = [int(k) for k in graph.domains.sizes]
     total = np.zeros(sizes)
     for scope, table in factors_of(graph):
         order = np.argsort(scope)
         shape = [k if i in scope else 1 for i, k in enumerate(sizes)]
         total = total + np.transpose(table, order).reshape(shape)
-    weights = np.exp(total - total.max()) if total.max() > -np.inf else np.full(sizes, np.nan)
+    return total
+
+
+def joint(graph) -> np.ndarray:
+    """[K1, .., KV]: the probability of each state."""
+    total = log_weights(graph)
+    weights = np.exp(total - total.max()) if total.max() > -np.inf else np.full(total.shape, np.nan)
     return weights / weights.sum()
 
 

@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
-from reference_dobrushin import joint, marginal_distance
+from reference_dobrushin import joint, log_weights, marginal_distance
 
 from herdner import FactorGraph, TableFactors
 from herdner.dobrushin import block_influence
@@ -58,12 +58,40 @@ def far_apart(seed: int) -> FactorGraph:
     return FactorGraph(graph.domains, tables)
 
 
-def law_after_block(p: np.ndarray, law: np.ndarray, first: int, last: int) -> np.ndarray:
-    """The law of the state after the variables first .. last were drawn anew together."""
+def law_after_block(
+    p: np.ndarray, law: np.ndarray, first: int, last: int, given: np.ndarray | None = None
+) -> np.ndarray:
+    """Return the law of the state after the variables first .. last were drawn anew together.
+
+    Args:
+        p: The joint distribution, [K1, .., KV].
+        law: The law before the update, [.., K1, .., KV].
+        first: The first variable of the block.
+        last: The last variable of the block.
+        given: The distribution of the block given the other variables; None computes it from ``p``.
+    """
     axes, shift = tuple(range(first, last + 1)), law.ndim - p.ndim
-    with np.errstate(invalid="ignore"):
-        given = np.nan_to_num(p / p.sum(axis=axes, keepdims=True))
+    if given is None:
+        with np.errstate(invalid="ignore"):
+            given = np.nan_to_num(p / p.sum(axis=axes, keepdims=True))
     return given * law.sum(axis=tuple(a + shift for a in axes), keepdims=True)
+
+
+def block_conditional(total: np.ndarray, first: int, last: int) -> np.ndarray:
+    """Return the distribution of the variables first .. last given the others, 0 where the others are impossible.
+
+    It is computed from log-potentials, because probabilities near 1e-308 have few significant digits.
+
+    Args:
+        total: The log-potential of each joint state, [K1, .., KV].
+        first: The first variable of the block.
+        last: The last variable of the block.
+    """
+    axes = tuple(range(first, last + 1))
+    top = total.max(axis=axes, keepdims=True)
+    weights = np.exp(total - np.where(top == -np.inf, 0.0, top))
+    sums = weights.sum(axis=axes, keepdims=True)
+    return weights / np.where(sums == 0.0, 1.0, sums)
 
 
 def chances_after(p: np.ndarray, blocks: Sequence[tuple[int, int]], variable: int) -> np.ndarray:
@@ -87,14 +115,15 @@ def violations(seed: int, counted: Counter | None = None, far: bool = False) -> 
     """Return the errors in the certificates of one random graph."""
     graph, rng, found = (far_apart if far else random_chains)(seed), np.random.default_rng((42, seed)), []
     counted = Counter() if counted is None else counted
-    p = joint(graph)
+    p, total = joint(graph), log_weights(graph)
     n = p.ndim
     places = [(v, w) for v in range(n) for w in range(v, min(n, v + 3))]
     influence = block_influence(graph, places)
     order = rng.integers(0, influence.n_blocks, int(rng.integers(1, 3 * influence.n_blocks + 2)))
-    law = np.eye(p.size)[p.ravel() > 0].reshape(-1, *p.shape)
+    law = np.eye(p.size)[total.ravel() > -np.inf].reshape(-1, *p.shape)
+    given = {block: block_conditional(total, *influence.ranges[block]) for block in set(order.tolist())}
     for t, block in enumerate(order):
-        law = law_after_block(p, law, *influence.ranges[block])
+        law = law_after_block(p, law, *influence.ranges[block], given[block])
         bounds = influence.coupling_bounds(order[: t + 1])
         for (v, w), bound in zip(influence.spans, bounds, strict=True):
             truth = marginal_distance(law, p, tuple(range(v, w + 1)))

@@ -107,7 +107,7 @@ def bounds_of(graph: FactorGraph) -> Iterator[Influence]:
     if (graph.domains.sizes == 2).all():
         yield binary_bound(graph)
         yield binary_bound(graph, as_printed=False)
-        if max(group.arity for group in graph.factors) < 3:
+        if max((group.arity for group in graph.factors), default=0) < 3:
             yield binary_pairwise_bound(graph)
 
 
