@@ -53,7 +53,7 @@ def constant(value: ArrayLike, n: int, dtype: type[T]) -> NDArray[T]:
 
 
 def frozen_or_constant(values: ArrayLike, dtype: type[T], name: str) -> NDArray[T]:
-    """Return the values as a sealed array, as `frozen` does; an array that repeats one value is stored as one value."""
+    """Return the values as a permanently read-only array; a broadcast scalar (stride 0) is stored only once."""
     array = np.asarray(values)
     if array.ndim == 1 and array.size and array.strides == (0,):
         return constant(frozen(array[0], dtype, name), len(array), dtype)
@@ -61,7 +61,7 @@ def frozen_or_constant(values: ArrayLike, dtype: type[T], name: str) -> NDArray[
 
 
 def finite(values: ArrayLike, name: str) -> Floats:
-    """Return the values as a C-contiguous float64 array, or raise `ValueError` unless all are finite."""
+    """Return the values as a C-contiguous float64 array; raise `ValueError` if a value is not finite."""
     array = np.ascontiguousarray(values, np.float64)
     if not np.isfinite(array).all():
         raise ValueError(f"{name} must hold finite numbers")

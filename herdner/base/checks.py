@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 
 def check_text(value: object, name: str, meaning: str = "a string") -> str:
-    """Return a string unchanged, or raise `TypeError` if the value has another type.
+    """Return a value unchanged if it is a string; raise `TypeError` otherwise.
 
     Args:
         value: The argument.
@@ -29,7 +29,7 @@ def check_text(value: object, name: str, meaning: str = "a string") -> str:
 
 
 def check_integer(value: object, name: str, least: int = 1, most: float = math.inf) -> int:
-    """Return a number as an int, or raise `ValueError` if it is not a whole number from ``least`` to ``most``.
+    """Convert a number to an int; raise `ValueError` if it is not a whole number from ``least`` to ``most``.
 
     Args:
         value: The argument.
@@ -50,7 +50,7 @@ def check_integer(value: object, name: str, least: int = 1, most: float = math.i
 
 
 def check_real(value: object, name: str, least: float = -math.inf, most: float = math.inf) -> float:
-    """Return a number as a float, or raise `ValueError` if it is not a finite number from ``least`` to ``most``.
+    """Convert a number to a float; raise `ValueError` if it is not a finite number from ``least`` to ``most``.
 
     Args:
         value: The argument.

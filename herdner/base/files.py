@@ -63,7 +63,7 @@ def atomic_write(path: str | os.PathLike[str], mode: int | None = None) -> Gener
 
 @contextmanager
 def _errors_for(path: Path, part: Path) -> Generator[None, None, None]:
-    """Replace the name of the temporary file ``part`` by ``path`` in the errors of the ``with`` block."""
+    """Replace the temporary file name ``part`` by ``path`` in each `OSError` that the ``with`` block raises."""
     try:
         yield
     except OSError as error:
@@ -74,7 +74,7 @@ def _errors_for(path: Path, part: Path) -> Generator[None, None, None]:
 
 
 def _copy_mode_and_owner(path: Path, part: Path, mode: int | None) -> None:
-    """Give a new file the mode (unless ``mode`` is set) and, if permitted, the owner of the file that it replaces."""
+    """Copy the owner (if permitted) and permissions of the old file to the new file; ``mode``, if set, has priority."""
     with suppress(FileNotFoundError):
         old = path.stat()
         if hasattr(os, "chown"):
@@ -84,7 +84,7 @@ def _copy_mode_and_owner(path: Path, part: Path, mode: int | None) -> None:
 
 
 def _opener(mode: int | None) -> Callable[[str, int], int] | None:
-    """Return an opener for `open` that creates files with the permissions ``mode``, or None for default permissions."""
+    """Return an opener for `open` that creates files with the permissions ``mode``; return None if ``mode`` is None."""
     return None if mode is None else partial(os.open, mode=mode)
 
 

@@ -38,7 +38,7 @@ def raise_on_interrupt() -> None:
 
 
 def record_interrupts() -> None:
-    """Make Ctrl-C only change the result of `was_interrupted`; do nothing unless `raise_on_interrupt` is active."""
+    """Make Ctrl-C only set a flag, which `was_interrupted` returns; do nothing unless `raise_on_interrupt` is active."""
     if signal.getsignal(signal.SIGINT) is _raise:
         signal.signal(signal.SIGINT, _record)
 
@@ -50,7 +50,7 @@ def was_interrupted() -> bool:
 
 @contextmanager
 def restore_interrupt() -> Generator[None]:
-    """Raise `KeyboardInterrupt` instead of any other error that occurs after a Ctrl-C in the ``with`` block.
+    """Replace any error of the ``with`` block by `KeyboardInterrupt` if the process has received Ctrl-C.
 
     Compiled libraries may convert an interrupt to an error of their own.
 
@@ -67,7 +67,7 @@ def restore_interrupt() -> Generator[None]:
 
 @contextmanager
 def block_interrupts() -> Generator[None]:
-    """Block Ctrl-C in all processes that start in the ``with`` block, from the first instruction of the process on."""
+    """Block Ctrl-C in each process that starts in the ``with`` block, from the first instruction of that process on."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return

@@ -13,7 +13,7 @@ _locks: WeakSet[ForkLock] = WeakSet()
 
 
 class ForkLock:
-    """Holder of a reentrant lock; a forked child process gets a new, free lock.
+    """Holder of a reentrant lock that is replaced by a new, unlocked lock in a forked child process.
 
     The data that the lock protects are consistent in the child.
 

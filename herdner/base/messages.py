@@ -18,7 +18,7 @@ def format_count(number: int, noun: str, plural: str = "") -> str:
 
 
 def suggestion(word: str, known: Iterable[str]) -> str:
-    """Return the question whether a similar known word was meant, with a space at its end; empty if none is similar.
+    """Return the question "did you mean ...?" with a similar known word and a trailing space; "" if no word is similar.
 
     Args:
         word: Unknown word.

@@ -34,7 +34,7 @@ class NpzError(ValueError):
 
 
 def write_npz(where: Where, arrays: Mapping[str, NDArray[Any]], texts: Mapping[str, bytes]) -> None:
-    """Write arrays, and other members as bytes, into a compressed .npz archive.
+    """Write arrays and further members, which are byte strings, to a compressed .npz archive.
 
     Args:
         where: A path, which is replaced atomically, or a binary stream.
@@ -65,7 +65,7 @@ def _add(archive: zipfile.ZipFile, name: str, data: bytes) -> None:
 
 
 def read_member(where: Where, name: str, largest: int) -> bytes:
-    """Read a member of an .npz archive that is not an array, and return its bytes.
+    """Read the bytes of a member that is not an array from an .npz archive.
 
     Args:
         where: A path or binary stream.

@@ -25,7 +25,7 @@ class HiddenProgress:
 
 @contextmanager
 def show_progress(*columns: str, visible: bool = True) -> Generator[Progress | HiddenProgress]:
-    """Show a progress bar on stderr, if stderr is a terminal, or in a notebook.
+    """Show a progress bar in a notebook, or on stderr if stderr is a terminal.
 
     It is hidden if the logger "herdner" ignores warnings (``--quiet``).
 

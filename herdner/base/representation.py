@@ -12,7 +12,7 @@ MAX_CHARACTERS = 60  # of the representation of one field
 
 
 def short_repr(self: object) -> str:
-    """Return one line that names the class of a dataclass, its numbers, and the types and shapes of its arrays.
+    """Return a one-line description of a dataclass instance: class name, numbers, and types and shapes of arrays.
 
     It serves as the method ``__repr__``. Fields that are None, or that have ``repr=False``, are left out.
 

@@ -29,7 +29,7 @@ def generator(seed: Seed) -> np.random.Generator:
 
 
 def child(seed: int | None, number: int) -> np.random.Generator:
-    """Return a random number generator for part ``number`` of a computation, independent of the other parts.
+    """Create the random number generator for part ``number`` of a computation; the parts have independent generators.
 
     Args:
         seed: The seed of the computation; None for fresh entropy.

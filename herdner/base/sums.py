@@ -10,7 +10,7 @@ _SPLIT = 2.0**27 + 1
 
 
 def exact_sum(a: Floats, b: Floats) -> tuple[Floats, Floats]:
-    """Return ``a + b`` rounded, and its rounding error, so that both add up to the exact sum.
+    """Return the rounded sums ``a + b`` and their rounding errors, which add up to the exact sums.
 
     Args:
         a: Array of finite numbers or -inf.
@@ -27,7 +27,7 @@ def exact_sum(a: Floats, b: Floats) -> tuple[Floats, Floats]:
 
 
 def exact_product(scale: float, x: Floats) -> tuple[Floats, Floats]:
-    """Return ``scale * x`` rounded, and its rounding error, so that both add up to the exact product.
+    """Return the rounded products ``scale * x`` and their rounding errors, which add up to the exact products.
 
     The error is exact if it is not below the range of normal doubles.
 

@@ -69,7 +69,7 @@ def herdner(
 
 
 def _print_warning(message: Warning | str, category: type[Warning], *_: object) -> None:
-    """Print a warning as one line; warnings of libraries about deprecated functions are omitted."""
+    """Print a warning as one line, unless it is a deprecation warning."""
     if not issubclass(category, DeprecationWarning | PendingDeprecationWarning):
         print_note(message)
 

@@ -17,7 +17,7 @@ def backends(
         metavar="NAME", help="Show only this backend, with its options.")] = None,
     json_: opt.JsonOption = False,
 ) -> None:  # fmt: skip
-    """List the inference backends, or show the options of one backend for --set, with their default values."""
+    """List the inference backends, or show one backend's options (for --set) and their default values."""
     import json
 
     from herdner.inference.registry import BACKENDS, describe_backend

@@ -47,7 +47,7 @@ def print_message(message: object) -> None:
 
 
 class TerminalOutput(io.TextIOBase):
-    """Standard output on a terminal that ends an unfinished line before a message and at the end of the output.
+    """Standard output on a terminal; an unfinished line is completed before a message and at the end of the output.
 
     Args:
         stream: The original standard output.
@@ -216,7 +216,7 @@ def parse_inference(
     name_bias: float = 0.0,
     min_confidence_of: ConfidenceOf = "name",
 ) -> Inference:  # fmt: skip
-    """Build the settings for tagging, an `Inference` object, from the options of a command.
+    """Build the `Inference` object, which holds the settings for tagging, from the options of a command.
 
     Args:
         backend: Name of the backend; None: the backend of the tagger.
@@ -253,7 +253,7 @@ def parse_inference(
 
 
 def parse_names(path: str | None, strength: float | None, hard: bool, fold_case: bool) -> Names | None:
-    """Read known names from the file in the option ``--names``, and apply the other options for known names.
+    """Read the file of known names in ``--names``, and apply the other options that concern known names.
 
     Args:
         path: Value of ``--names``.
@@ -317,7 +317,7 @@ def open_output(output: str | None) -> Generator[IO[Any]]:
 
 
 def make_console() -> Console:
-    """Return a console of rich on standard output that prints text without markup.
+    """Return a `rich` console that prints to standard output without interpreting markup.
 
     A closed pipe raises `BrokenPipeError`, as with ``print``, instead of ending the process with exit code 1.
     """

@@ -68,7 +68,7 @@ def fetch(
         str | None, typer.Option("--registry", help="Registry file to use instead of herdner's.")
     ] = None,
 ) -> None:  # fmt: skip
-    """Download a corpus, verify the size and checksum of every file, and print the folder."""
+    """Download a corpus, verify the size and checksum of every file, and print the path of the folder."""
     from herdner.corpora.files import fetch as fetch_corpus
 
     with show_progress("{task.percentage:.0f} %") as display:

@@ -35,7 +35,7 @@ def explain(
     all_: Annotated[bool, typer.Option("--all", help="Print all contributions, not only the largest.")] = False,
     json_: Annotated[bool, typer.Option("--json", help="Print one JSON object for each document.")] = False,
 ) -> None:  # fmt: skip
-    """Explain the labels of names: show what features, network, transitions and links contribute to the log-odds.
+    """Explain the labels of names: show what features, network, transitions and links add to the log-odds of the label.
 
     The label of each mention is compared with the outcome "no name" (or another label), while all other tags stay the
     same. The contributions add up to the log-odds exactly. A contribution of +0.69 doubles the odds of the label.
@@ -123,7 +123,7 @@ def _print_explanations(
 
 
 def _totals(each: Explanation) -> str:
-    """Return, as text, the total contribution of each kind: features, network, transitions, links and known names."""
+    """Return the total contributions of features, network, transitions, links and known names as text."""
     features, transitions, links = each.total("feature"), each.total("transition"), each.total("link")
     network = f"network {each.total('network'):+.2f}, " if each.total("network") else ""
     names = f", known names {each.total('name'):+.2f}" if each.total("name") else ""
@@ -131,7 +131,7 @@ def _totals(each: Explanation) -> str:
 
 
 def _confidence(each: Explanation) -> str:
-    """Return, as text, the confidence of an entity and its log-odds (the sum over the steps of the explanation)."""
+    """Return the confidence and the log-odds of an entity as text; the log-odds are summed over all steps."""
     total = sum(step.log_odds for step in each.steps)
     return f"confidence {100 * (each.mention.confidence or 0.0):.1f} %, log-odds {total:+.2f} in three steps:"
 

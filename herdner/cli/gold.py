@@ -103,7 +103,7 @@ def tag_timed(
 def check_known_labels(
     gold: Sequence[Document], known_labels: Collection[str], model: str, sources: Sequence[FileAndFormat]
 ) -> None:
-    """Raise a usage error if the models know none of the gold labels; print a note about labels with other names.
+    """Raise a usage error if no gold label is known; print a note about unknown labels that resemble known ones.
 
     Args:
         gold: Annotated documents.
@@ -196,7 +196,7 @@ def parse_renames(pairs: Sequence[str] | None) -> LabelNames | None:
 
 
 def encoding_option(source: FileAndFormat, encoding: str | None) -> dict[str, str]:
-    """Return the encoding as a keyword argument of a reader; return no argument if the reader accepts no encoding.
+    """Return the keyword argument ``encoding`` of a reader as a dict; empty if the reader has no such option.
 
     Args:
         source: File and format.

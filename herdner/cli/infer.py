@@ -181,7 +181,7 @@ def _remaining(seconds: float | None, backend: str, began: float) -> float | Non
 
 
 def _record(engine: Backend, task: InferenceTask) -> Record | None:
-    """Return the results that `auto` or `exact` must record for a task; return None for all other backends."""
+    """Return the `Record` that a task requires of the backend `auto` or `exact`; return None for all other backends."""
     from herdner.inference.backends.auto import Auto
     from herdner.inference.backends.exact import Exact
     from herdner.inference.record import Record
@@ -259,7 +259,7 @@ def _format(
 
 
 def _complete(states: np.ndarray, free: np.ndarray, observed: dict[int, int], n: int) -> np.ndarray:
-    """Combine states of the free variables with the observed states to joint states int32[N, n]."""
+    """Combine the states of the free and of the observed variables into joint states, int32[N, n]."""
     import numpy as np
 
     whole = np.zeros((len(states), n), np.int32)

@@ -252,7 +252,7 @@ def _with_ids(inputs: Sequence[CommandInput], folders: Sequence[Path], replace: 
 
 
 class LanguageMessages:
-    """Messages, at most one for each file, about texts that are not in the language of the model.
+    """Messages about texts in another language than the model's, at most one for each file.
 
     Args:
         tagger: Tagger of the command.
@@ -269,7 +269,7 @@ class LanguageMessages:
         self._names.append(name)
 
     def check(self, results: Iterable[Document | Failure]) -> Iterator[Document | Failure]:
-        """Yield the results of tagging; for each file, print a message about its first document in another language.
+        """Yield the results of tagging; print a message about the first document of each file in another language.
 
         Args:
             results: One result for each call of `add_file`, in the same order.

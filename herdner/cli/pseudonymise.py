@@ -175,7 +175,7 @@ def _record_results(
     results: Iterable[PseudonymisedDocument], mapped: PseudonymMap, standoff: str | None, report: str | None,
     stack: ExitStack,
 ) -> Iterator[PseudonymisedDocument]:  # fmt: skip
-    """Write, for each result, the replaced ranges and the words of names that remain in the text; yield the result."""
+    """Write the replaced ranges of each result, and the words of names that remain in its text; yield the results."""
     from herdner.base.files import atomic_write
 
     ranges = None if standoff is None else stack.enter_context(open_output(standoff))
@@ -234,7 +234,7 @@ def write_all(documents: Iterable[Document], stream: IO[Any], format: str) -> No
 
 
 def write_folder(texts: Iterable[tuple[Document, str]], folder: Path, before: Callable[[], object]) -> None:
-    """Write each text to a file in a folder. The path of the file is the id of the document.
+    """Write each text to a file in a folder; the document id is the path of the file.
 
     Args:
         texts: Documents of text files, and the text to write for each. Pieces of one long file are joined.

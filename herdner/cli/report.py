@@ -139,7 +139,7 @@ def _missing_packages() -> list[str]:
 
 
 def _report_format(format: str | None, output: str | None) -> str:
-    """Return ``format``, or else the report format that the file extension of ``output`` determines."""
+    """Return ``format`` if it is set, and otherwise the report format of the file extension of ``output``."""
     if format is not None:
         return format
     extension = Path(output or "").suffix.lower().lstrip(".")
@@ -151,7 +151,7 @@ def _report_format(format: str | None, output: str | None) -> str:
 def _predictions(
     files: Sequence[str], format: str | None, before: str | None, after: str | None, names: Sequence[str] | None
 ) -> tuple[list[FileAndFormat], list[str]]:
-    """Return a list of the gold file and the files of predictions, and a name for each file of predictions."""
+    """Return the list of all files (gold file first, then predictions), and a name for each file of predictions."""
     if (before is None) != (after is None):
         raise UsageError("--before and --after must be used together")
     pair = [] if before is None or after is None else [before, after]

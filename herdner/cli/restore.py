@@ -126,7 +126,7 @@ def _restore_line(line: str, restorer: Restorer, place: str) -> str:
 
 
 def _restore_value(value: Any, restorer: Restorer) -> Any:
-    """Restore the strings of a JSON value; in a record with a text, adjust the entities' offsets to the new text."""
+    """Restore the strings of a JSON value; in a record with a text, shift the entity offsets accordingly."""
     if isinstance(value, str):
         return restorer(value)
     if isinstance(value, list):
@@ -151,7 +151,7 @@ def _move_entity(entity: Any, moves: list[tuple[int, int]]) -> Any:
 
 
 def _moves(text: str, restorer: Restorer) -> Iterator[tuple[int, int]]:
-    """Yield, for each pseudonym, its end offset and how much all restorations up to this offset lengthen the text."""
+    """Yield the end offset of each pseudonym, and the change in text length due to all restorations up to there."""
     growth = 0
     for start, end, original in restorer.find(text):
         growth += len(original) - (end - start)

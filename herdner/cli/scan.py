@@ -27,7 +27,7 @@ _MAX_WORK = 2e9  # largest number of influences to visit for the bound of the un
 
 @dataclass(frozen=True)
 class _ScanTask:
-    """Input for optimising a scan, the order in which a Gibbs sampler updates variables.
+    """Input for the optimisation of a scan (order in which a Gibbs sampler updates the variables).
 
     Attributes:
         graph: The graph.
@@ -128,7 +128,7 @@ def _scan_task(
 def _scans(
     task: _ScanTask, influence: Influence, certify: Path | None, epsilon: float | None, iterations: int
 ) -> tuple[dict[str, NDArray[np.int32]], list[str]]:
-    """Return a dict from name to scan for all scans to certify, and notes for the user about the search."""
+    """Return the scans to certify in a dict by name, and notes for the user about the search."""
     from herdner.dobrushin import ScanSteps, optimise_scan, shortest_scan
     from herdner.graph.scan import systematic_scan
 
@@ -151,7 +151,7 @@ def _scans(
 def _curves(
     task: _ScanTask, influence: Influence, scans: dict[str, NDArray[np.int32]], notes: list[str]
 ) -> tuple[dict[str, NDArray[np.float64]], list[str]]:
-    """Return a dict from the name of each scan to its error bound after each update, and notes for the user.
+    """Return a dict that maps the name of each scan to its error bounds, one per update, and notes for the user.
 
     The uniform random scan is added, unless its guarantee takes too long to compute.
     """
@@ -191,7 +191,7 @@ def _print_guarantees(
 
 
 def _read_scan(path: Path) -> NDArray[np.int64]:
-    """Read a scan, one variable index per line, from a file; raise `ValueError` with the number of an invalid line."""
+    """Read a scan from a file with one variable index per line; raise `ValueError` that cites an invalid line."""
     import numpy as np
 
     indices: list[int] = []

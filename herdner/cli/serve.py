@@ -75,7 +75,7 @@ def serve(
 
 
 def make_server(config: uvicorn.Config) -> uvicorn.Server:
-    """Create a uvicorn server that also reacts to a Ctrl-C that arrived before the server started.
+    """Create a uvicorn server that stops at once if Ctrl-C arrived before its start.
 
     Args:
         config: Configuration of the server.

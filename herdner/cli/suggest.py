@@ -72,7 +72,7 @@ def suggest(
 
 
 def _tag_unannotated(tagger: Tagger, documents: Iterable[Document | Failure], status: RunStatus) -> Iterator[Document]:
-    """Yield the documents without annotation, tagged by the model. Failures are counted."""
+    """Tag the documents that have no annotation, and yield them; count failures in ``status``."""
     from herdner.text.document import Failure
 
     n_annotated = 0
@@ -96,7 +96,7 @@ def _tag_unannotated(tagger: Tagger, documents: Iterable[Document | Failure], st
 
 
 def _with_rank(suggestion: Suggestion, rank: int) -> Document:
-    """Return a suggested document whose field ``suggested`` holds the rank, the gain and the uncertain words."""
+    """Return a suggested document with rank, gain and uncertain words in its field ``suggested``."""
     words = [word for word, _ in suggestion.uncertain_words[:MAX_WORDS]]
     values = {"rank": rank, "gain": round(suggestion.gain, 3), "uncertain_words": words}
     document = suggestion.document
