@@ -38,7 +38,7 @@ def raise_on_interrupt() -> None:
 
 
 def record_interrupts() -> None:
-    """Make Ctrl-C only set a flag, which `was_interrupted` returns; do nothing unless `raise_on_interrupt` is active."""
+    """Make Ctrl-C only set a flag that `was_interrupted` returns; do nothing unless `raise_on_interrupt` is active."""
     if signal.getsignal(signal.SIGINT) is _raise:
         signal.signal(signal.SIGINT, _record)
 

@@ -265,7 +265,7 @@ def _gather(
     read: Callable[..., Iterator[Document | Failure]], n_inputs: int, tagger: Tagger, inference: Inference, seed: int,
     jobs: int,
 ) -> CollectionNames:  # fmt: skip
-    """Collect the names in all input files, in the first pass over a collection; the second pass reports failures."""
+    """Collect the names in all input files (first pass over a collection); the second pass reports failures."""
     logger.info("first pass: gathering names of %s", format_count(n_inputs, "input"))
     with show_progress("{task.completed} of {task.total} files") as display, _no_parse_warnings():
         task = display.add_task("gathering names", total=n_inputs)
@@ -295,7 +295,7 @@ def _no_parse_warnings() -> Generator[None]:
 
 
 def _check_resume(resume: bool, output: TagOutput, inputs: Sequence[CommandInput]) -> None:
-    """Raise a usage error unless the run can be continued; without --resume, mention an interrupted run."""
+    """Raise a usage error if ``--resume`` cannot work; without ``--resume``, print a note about an interrupted run."""
     if output.path in (None, "-"):
         if resume:
             raise UsageError("--resume needs a file that it can continue; add --output FILE.jsonl")
@@ -396,7 +396,7 @@ def _successes(
 
 
 def _split_formats(files: list[str], format: str | None) -> tuple[list[str], str | None]:
-    """Return the files of arguments FILE or FILE:FORMAT, and the format of all of them."""
+    """Split arguments FILE or FILE:FORMAT into the file names and the format that all files share."""
     from herdner.corpora.formats import split_format
 
     pairs = [split_format(file) for file in files]

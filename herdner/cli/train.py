@@ -300,7 +300,7 @@ def _read_training(
 
 
 def _warn_about_training_texts(training: list[Document], development: list[Document]) -> None:
-    """Print a warning if training documents are also development documents, which makes the scores too high."""
+    """Print a warning if development documents also occur among the training documents, which inflates the scores."""
     seen = set(text_keys(training))
     count = sum(text in seen for text in text_keys(development))
     if count:

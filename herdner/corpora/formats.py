@@ -300,7 +300,7 @@ def split_format(argument: str) -> tuple[str, str | None]:
 
 
 def file_options(format: str, path: str | os.PathLike[str]) -> dict[str, Any]:
-    """Return the options that `write_documents` needs to write a file that ``create_file`` has opened.
+    """Return the options with which `write_documents` must write a file that ``create_file`` has opened.
 
     ``herdner.text.io.source.create_file`` compresses a file if its extension selects a compression.
 
@@ -418,7 +418,7 @@ def write_documents(documents: Iterable[Document], stream: IO[Any], format: str,
 
 
 def _check_annotation(entry: Format, document: Document) -> Document:
-    """Return the document; raise `ValueError` if its annotation could not be read back from a file of the format."""
+    """Return a document unchanged; raise `ValueError` if files of the format cannot represent its annotation."""
     if document.partial is not None and "partial" not in entry.carries:
         raise ValueError(
             f"document {document.id!r}: {entry.name} cannot represent a partial annotation; write JSON lines"
@@ -436,7 +436,7 @@ def _check_annotation(entry: Format, document: Document) -> Document:
 
 
 def _entry(format: str, direction: Literal["read", "write"], options: Iterable[str] = ()) -> Format:
-    """Return the format named ``format``; raise `ValueError` if the format cannot be used as requested.
+    """Return the format named ``format``; raise `ValueError` if it lacks the direction or an option.
 
     The format must support ``direction``, reading or writing, and have all ``options``.
     """

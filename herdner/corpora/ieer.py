@@ -22,7 +22,7 @@ _CHARACTERS = {"AMP": "&", "LT": "<", "GT": ">", "QUOT": '"'}
 
 
 class _Markup(NamedTuple):
-    """Span of text between an opening and a closing mark, with the attributes of the opening mark.
+    """Text span between an opening and a closing IE-ER mark, with the attributes of the opening mark.
 
     Attributes:
         kind: "enamex", "numex" or "timex".
@@ -84,7 +84,7 @@ def read_ieer(
 
 
 def _bodies(source: Source, encoding: str) -> Iterator[tuple[int, int, str]]:
-    """Yield the numbers of the first and last line, and the content, of each <DOC> element of a file."""
+    """Yield the first line number, the last line number and the content of each <DOC> element in a file."""
     lines: list[str] | None = None
     first = 0
     for number, line in read_lines(source, encoding):
@@ -162,7 +162,7 @@ def _outermost_first(markup: list[_Markup]) -> list[_Markup]:
 def _entities(
     text: str, markup: list[_Markup], labels: LabelNames, warnings: list[ParseWarning]
 ) -> tuple[list[Entity], dict[int, dict[str, str]]]:
-    """Return the outermost marked spans as entities, and a dict from entity index to further attributes."""
+    """Return the outermost marked spans as entities, and their further attributes in a dict by entity index."""
     entities: list[Entity] = []
     attributes: dict[int, dict[str, str]] = {}
     for mark in markup:

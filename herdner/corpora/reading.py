@@ -69,7 +69,7 @@ def parse_source(argument: str, default: str | None = None) -> FileAndFormat:
 
 
 def corpus_label_names(format: str, registry: Mapping[str, Corpus] | None = None) -> dict[str, str | None] | None:
-    """Return a dict that renames the labels of the corpora with a file format, as the registry defines.
+    """Return the dict that renames the labels of all registered corpora in a file format, if they share one dict.
 
     Args:
         format: Name of a format.

@@ -82,7 +82,7 @@ class Corpus:
 
     @property
     def all_label_names(self) -> dict[str, str | None]:
-        """New name of each label of the corpus, as a dict for `herdner.text.labels.rename_labels`.
+        """Dict that maps each label of the corpus to its new name, for `herdner.text.labels.rename_labels`.
 
         Labels that are not in ``label_names`` are removed.
         """

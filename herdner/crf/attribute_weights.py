@@ -16,7 +16,7 @@ from herdner.crf.weights import ChainWeights
 
 @dataclass(frozen=True, eq=False)
 class EncodedSequences:
-    """Attributes of sequences as indices and values.
+    """Attributes of all items of sequences, encoded as attribute indices and values.
 
     Attributes:
         offsets: int64[S + 1], first item of each sequence, and the number of items n.
@@ -60,7 +60,7 @@ class AttributeWeights:
 
     @staticmethod
     def of(weights: ChainWeights, names: list[str], transition: Floats, keep_zeros: bool = False) -> AttributeWeights:
-        """Build attribute weights from chain weights in which the feature key of an attribute is its index plus 1.
+        """Build attribute weights from chain weights whose feature keys are attribute indices plus 1.
 
         Args:
             weights: Weights of the chain.
@@ -90,7 +90,7 @@ class AttributeWeights:
 
     @cached_property
     def chain_weights(self) -> ChainWeights:
-        """Weights of a linear chain. The feature key of an attribute is its index plus 1.
+        """Weights of the same linear chain, with attribute indices plus 1 as feature keys.
 
         Raises:
             ValueError: There are more than 256 labels.
@@ -112,7 +112,7 @@ class AttributeWeights:
 
     @cached_property
     def _entries(self) -> tuple[NDArray[np.int64], NDArray[np.uint8], Floats]:
-        """Sparse matrix of weights, one row per attribute: row starts int64[A + 1], label indices and weights."""
+        """Sparse matrix of the weights, one row per attribute: row starts int64[A + 1], label indices, and weights."""
         weights = self.chain_weights
         borders = np.arange(1, len(self.attribute_names) + 2, dtype=np.uint64)
         starts = weights.starts.astype(np.int64)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def table_parameters(model: SkipChainModel) -> Parameters:
-    """Return the parameters of the posterior of a skip-chain model: allowed transitions and link tables.
+    """Return the `Parameters` of `table_posterior`: the entries of allowed transitions and of all link tables.
 
     Args:
         model: Model whose tables are the mean of the prior.
@@ -77,7 +77,7 @@ def table_posterior(
 
 
 class _Likelihood:
-    """Log-likelihood of P parameter vectors [P, d], and its gradient.
+    """Log-likelihoods of P parameter vectors, float64[P, d], and their gradients.
 
     One pass computes both, so the last result is cached.
     """

@@ -218,7 +218,7 @@ class ChainData:
         return np.concatenate([dense[self.dense], others, np.ones(int(self.transitions.sum()), np.bool_)])
 
     def vector_of(self, weights: ChainWeights) -> NDArray[np.float64]:
-        """Convert a model's weights to a weight vector with one entry for each tag of a column (group of features).
+        """Convert a model's weights to a weight vector; all features of a column share one entry for each tag.
 
         An entry is the sum of the weights of the features in the column.
 
@@ -269,7 +269,7 @@ def _include(
     weighted: NDArray[np.bool_],
     transitions: NDArray[np.bool_],
 ) -> None:
-    """Set entries of ``weighted`` [features, K] and ``transitions`` [K, K] to True for the weights of a base model."""
+    """Set the masks ``weighted`` [features, K] and ``transitions`` [K, K] to True where a base model has weights."""
     tag_indices = _indices(base.labels, labels)
     rows, entries = base.entries_of(keys)
     weighted[rows, tag_indices[base.entry_labels[entries]]] = True
@@ -295,7 +295,7 @@ def _without_zeros(
 def _use_values(
     values: NDArray[np.float64], columns: NDArray[np.int32], entry_starts: NDArray[np.int64]
 ) -> NDArray[np.float64]:
-    """Return each feature value as often as its column has weights; column -1 has no weights."""
+    """Repeat each feature value once for each weight of its column; column -1 has no weights."""
     n_entries = np.append(np.diff(entry_starts), 0)
     return np.repeat(values, n_entries[columns])
 

@@ -167,7 +167,7 @@ def crfsuite_bytes(weights: AttributeWeights) -> bytes:
 
 
 def _chunk(magic: bytes, count: int, content: bytes) -> bytes:
-    """Return a chunk of a model file: its name, its size, the number of its items and its content."""
+    """Return the bytes of a chunk of a model file: name, size, number of items, and content."""
     return magic + np.array([len(content) + 12, count], "<u4").tobytes() + content
 
 

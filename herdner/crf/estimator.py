@@ -370,7 +370,7 @@ class CRF(BaseEstimator):
         return [weights.labels[k] for k in states.tolist()]
 
     def predict_marginals(self, X: Iterable[Any] | EncodedSequences) -> Labellings:
-        """Return the probability of each label of each item.
+        """Return the marginal probability of each label at each item.
 
         Args:
             X: Sequences, or the result of `encode`.
@@ -397,7 +397,7 @@ class CRF(BaseEstimator):
         return Labellings.of(marginals)
 
     def predict_marginals_single(self, xseq: Items) -> list[dict[str, float]]:
-        """Return the probability of each label of each item of one sequence.
+        """Return the marginal probability of each label at each item of one sequence.
 
         Args:
             xseq: Items of the sequence.
@@ -694,7 +694,7 @@ class CRF(BaseEstimator):
         online: bool,
         known: tuple[str, ...] = (),
     ) -> tuple[list[str], ChainData, Borders]:
-        """Return the names of all attributes, the training data, and the fixed transitions."""
+        """Return the names of all attributes, the training data, and the log-potentials of the fixed transitions."""
         index = AttributeIndex(() if base is None else base.attribute_names)
         encoded = EncodedSequences(*index.encode(self._sequences(X), True), index)
         if not encoded.n_items:
@@ -759,7 +759,7 @@ class CRF(BaseEstimator):
         self._online = None
 
     def _loaded(self) -> AttributeWeights | None:
-        """Return the weights of ``fit`` or of the model file; return None if neither exists."""
+        """Return the weights that ``fit`` has learned or that the model file contains; None if neither exists."""
         if self._weights is None and self.model_filename is not None and Path(self.model_filename).exists():
             self._weights = read_crfsuite(self.model_filename)
         return self._weights
@@ -899,7 +899,7 @@ class _Report:
         self.epoch(number, values["loss"], values["weights"])
 
     def epoch(self, number: int, loss: float, vector: Floats) -> None:
-        """Record an iteration, and print a line if ``verbose`` is set."""
+        """Record an epoch of online learning, and print a line if ``verbose`` is set."""
         line = {"iteration": number, "seconds": time.perf_counter() - self.begin, "loss": loss}
         if self.accuracy is not None:
             line["accuracy"] = self.accuracy(vector)
@@ -919,7 +919,7 @@ def _list_of(X: Iterable[Any]) -> list[Any]:
 
 
 def _sample_weights(weights: Sequence[float] | None, n_sequences: int) -> Floats:
-    """Return the weight of each sequence, float64[S]."""
+    """Return the weight of each sequence, float64[S]; by default 1."""
     if weights is None:
         return np.ones(n_sequences)
     try:

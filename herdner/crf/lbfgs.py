@@ -192,7 +192,7 @@ class _OrthantSearch:
         return result
 
     def step(self, point: Floats, coefficients: Floats, length: float) -> tuple[Floats, float, float]:
-        """Take a step. An empty array of coefficients repeats the direction of the previous step.
+        """Move ``point`` along the direction with these coefficients; an empty array repeats the previous direction.
 
         Returns:
             The new point, its L1 norm, and the product of the gradient and the step.

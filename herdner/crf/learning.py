@@ -149,7 +149,7 @@ class LearningCurve:
 
 @dataclass
 class _BestModel:
-    """History of all iterations, with the best model.
+    """Record of all iterations of learning, and the best model so far.
 
     The best model is the model with the best score, or the last model if there are no scores.
     """

@@ -35,7 +35,7 @@ class ImpossibleTags(ValueError):
 
 @dataclass(frozen=True, eq=False)
 class Borders:
-    """Log-potentials of transitions and sentence borders: -inf if the tag scheme forbids the tags there, else 0.
+    """Log-potentials of adjacent tags and of tags at sentence borders: -inf if the tag scheme forbids them, else 0.
 
     Attributes:
         transition: float64[K, K], adjacent tags.

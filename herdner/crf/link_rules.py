@@ -291,7 +291,7 @@ class Acronym(_NameRule):
 
 @dataclass(frozen=True)
 class LastName(_NameRule):
-    """Rule that links a single capitalised word to the last word of earlier full names, "Clinton" to "Bill Clinton".
+    """Rule that links a single capitalised word to the last word of earlier full names, as "Clinton" to "Bill Clinton".
 
     A full name is a run of two to four capitalised words: "Clinton" is linked to "President Bill Clinton". `SameWord`
     links these words only if the full name is among the nearest mentions. This rule finds the nearest full names, even
@@ -327,7 +327,7 @@ class LastName(_NameRule):
 
 @dataclass(frozen=True)
 class Company(_NameRule):
-    """Rule that links the words of a shortened company name to the equal words of the full name.
+    """Rule that links the words of a shortened company name to the same words in the full name.
 
     "Winam" is linked to "Winam Ferries Ltd." and to "Winam Foods". A full name is a run of capitalised words before one
     of ``DESIGNATORS``, optionally separated by "," or "&". The first run of several words that ends in one of
@@ -551,7 +551,7 @@ def _runs(names: list[int], borders: Container[int]) -> Iterator[tuple[int, int]
 
 
 def _prefix_pairs(tokens: list[str], earlier: range, later: range, short: range) -> Iterator[tuple[int, int]]:
-    """Yield the pairs of equal words of two company names if one name is a prefix of the other."""
+    """Yield the index pairs of the equal words in two company names if one name is a prefix of the other."""
     pairs = list(zip(earlier, later, strict=False))
     if len(pairs) == len(short) and all(tokens[i].casefold() == tokens[j].casefold() for i, j in pairs):
         yield from pairs

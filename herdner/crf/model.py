@@ -95,7 +95,7 @@ class SkipChainModel:
 
     @cached_property
     def _largest_addend(self) -> float:
-        """Larger of two numbers: the largest transition entry, and the sum over link tables of their largest entries.
+        """Larger of two numbers: the maximum of the transition table, and the sum of the maxima of all link tables.
 
         A link table without positive entries counts as 0. The result is NaN if a table contains NaN.
         """
@@ -104,13 +104,13 @@ class SkipChainModel:
 
     @cached_property
     def _known_sums(self) -> dict[tuple[tuple[int, ...], ...], tuple[NDArray[np.float64], NDArray[np.float64]]]:
-        """Cache that maps arguments of `_add_known_sums` to its results."""
+        """Cache of `_add_known_sums`: a dict from its arguments to its results."""
         return {}
 
     def _add_known_sums(
         self, present: tuple[int, ...], combinations: tuple[int, ...]
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Cache, for each of C combinations of link tables, their sum and their sum plus the transition table.
+        """Sum the link tables of each of C combinations, with and without the transition table, and cache the sums.
 
         Args:
             present: Indices of the link tables that have links.

@@ -185,14 +185,14 @@ def _link_gradient(links: _TiedLinks, examples: Examples) -> tuple[float, Floats
 
 
 def _add_gold_tags(logits: Floats, links: _TiedLinks, y: NDArray[np.int32]) -> None:
-    """Add the log-potentials of links to ``logits`` [n, K]; the tag at the other end of each link is the gold tag."""
+    """Add the log-potentials of links to ``logits`` [n, K]; at each token, the linked token has its gold tag."""
     earlier, later = links.ends.T
     np.add.at(logits, later, links.table[y[earlier]])
     np.add.at(logits, earlier, links.table.T[y[later]])
 
 
 def _subtract_gold_tags(probabilities: Floats, y: NDArray[np.int32]) -> Floats:
-    """Return the gradient of the loss with respect to unary log-potentials: the probabilities minus 1 at gold tags.
+    """Subtract 1 from the probability of each gold tag; this gives the gradient with respect to unary log-potentials.
 
     The array ``probabilities`` is overwritten.
     """

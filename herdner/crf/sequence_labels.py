@@ -105,7 +105,7 @@ def _options(label: object, index: dict[str, int]) -> list[int] | None:
 
 
 class Labellings(np.ndarray):
-    """One-dimensional array with a list for each sequence: its labels, or its dictionaries of probabilities.
+    """One-dimensional array with one list per sequence: the labels, or the label probabilities, of its items.
 
     ``==`` compares like the array that ``sklearn_crfsuite.CRF.predict`` returns, which has two dimensions if all
     sequences have equal lengths.
@@ -113,7 +113,7 @@ class Labellings(np.ndarray):
 
     @staticmethod
     def of(sequences: Sequence[list[Any]]) -> Labellings:
-        """Store lists in an array, whatever their lengths.
+        """Store lists of any lengths as the elements of a one-dimensional array.
 
         Args:
             sequences: List of each sequence.

@@ -66,7 +66,7 @@ def infer_sequence(
     seed: int | np.random.Generator | None,
     record: Record | None = None,
 ) -> Result:
-    """Run inference on one sequence. Samplers start at the most probable labels of the chain.
+    """Run inference on one sequence; samplers start at the most probable labels of the linear chain (without links).
 
     Args:
         model: Tables of transitions and links.

@@ -17,7 +17,7 @@ from herdner.inference.linear_chain import decode, smooth
 
 @dataclass(frozen=True)
 class WeightInfo:
-    """Weights of a chain as dictionaries, as ``pycrfsuite.Tagger.info()`` returns them.
+    """Dictionaries with the weights of a chain, in the form of ``pycrfsuite.Tagger.info()``.
 
     Attributes:
         header: Number of attributes, labels and features.
@@ -35,7 +35,7 @@ class WeightInfo:
 
 
 def weight_info(weights: AttributeWeights) -> WeightInfo:
-    """Return the weights of a chain as dictionaries.
+    """Return the weights of a chain as the dictionaries of a `WeightInfo`.
 
     Args:
         weights: Weights of the chain.

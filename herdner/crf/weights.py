@@ -151,7 +151,7 @@ def _sum_repeated(
     of_tags: Sequence[NDArray[np.uint8]],
     of_weights: Sequence[NDArray[np.float64]],
 ) -> ChainWeights:
-    """Add the weights of entries that have the same key and the same tag."""
+    """Build chain weights, and sum the weights of entries that have the same key and the same tag."""
     keys, tags, weights = np.concatenate(of_keys), np.concatenate(of_tags), np.concatenate(of_weights)
     order = np.lexsort((tags, keys))
     first = np.append(True, (np.diff(keys[order]) != 0) | (np.diff(tags[order]) != 0))[: len(order)]
