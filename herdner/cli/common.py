@@ -317,7 +317,7 @@ def open_output(output: str | None) -> Generator[IO[Any]]:
 
 
 def make_console() -> Console:
-    """Return a `rich` console that prints to standard output without interpreting markup.
+    """Return a console of the library ``rich`` that prints to standard output and ignores markup.
 
     A closed pipe raises `BrokenPipeError`, as with ``print``, instead of ending the process with exit code 1.
     """

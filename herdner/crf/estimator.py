@@ -299,7 +299,7 @@ class CRF(BaseEstimator):
         return self
 
     def _online_start(self, settings: OnlineSettings) -> tuple[ChainWeights, ChainWeights, OnlineState, list[str]]:
-        """Return initial weights, zeros for the sums of weights, the learner's initial state, and attribute names."""
+        """Return initial weights, weight sums (all 0), the learner's initial state, and the names of the attributes."""
         fitted = self._loaded()
         names = [] if fitted is None else list(fitted.attribute_names)
         weights = ChainWeights.empty() if fitted is None else fitted.learned_weights
@@ -863,7 +863,7 @@ class CRF(BaseEstimator):
     def _exact(
         self, X: Iterable[Any], backend: Exact, rng: np.random.Generator | None = None
     ) -> Iterator[tuple[list[str], Result | None]]:  # fmt: skip
-        """Yield, for each sequence, the list of all labels and the exact result (None for an empty sequence)."""
+        """Yield the list of all labels and the exact result for each sequence; None for an empty sequence."""
         weights, record = self._fitted(), Record(marginals=False)
         for sequence in X:
             model, unary, links = self._unrolled(weights, sequence)

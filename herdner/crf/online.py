@@ -97,7 +97,7 @@ class OnlineState:
         return OnlineState(weights, np.zeros_like(weights), 0.0 if algorithm == "l2sgd" else 1.0)
 
     def result(self, settings: OnlineSettings) -> Floats:
-        """Return weights for prediction, float64[d]: the mean of all steps if the algorithm averages, else the last.
+        """Return weights for prediction, float64[d]: the mean over steps if the algorithm averages, else the last ones.
 
         Args:
             settings: Settings of the epochs so far.
@@ -165,7 +165,7 @@ class OnlineLearner:
         return replace(state, weights=weights, second=second, count=count), loss
 
     def calibrate(self, state: OnlineState, order: NDArray[np.int64]) -> OnlineState:
-        """Choose the learning rate of "l2sgd" that gives the lowest loss in one epoch over a sample, from zero weights.
+        """Choose the learning rate of "l2sgd" that gives the lowest loss after one epoch from zero weights on a sample.
 
         Args:
             state: State before the first step.

@@ -108,7 +108,7 @@ class BlockInfluence:
         return at
 
     def step(self, p: Floats, block: int) -> Floats:
-        """Bound the probability that two coupled runs differ at each span of ``block`` after a step redraws the block.
+        """Bound, for each span of ``block``, the probability that two coupled runs differ there after the update.
 
         Args:
             p: float64[spans], bounds on the probability that the runs differ at each span.
@@ -123,7 +123,7 @@ class BlockInfluence:
         return np.minimum(np.bincount(row, self.values[at:end] * p[self.sources[at:end]], last - first), 1.0)
 
     def coupling_bounds(self, order: Iterable[int]) -> Floats:
-        """Return an upper bound on the total variation distance of each span from the target after a scan of blocks.
+        """Bound, for each span, the total variation distance between sampler and target after a scan of blocks.
 
         The distance is between the law of the span's joint state after the scan and its law under the target. The bound
         holds for every possible initial state.
@@ -188,7 +188,7 @@ def block_influence(graph: Graph, spans: Sequence[VariableSpan] = ()) -> BlockIn
 
 
 class _Block:
-    """One block of variables with its links, and bounds on its forward and backward sums.
+    """Block of variables with its links, and bounds on the forward and backward log-sums in the block.
 
     The block tracks the variables that other blocks or spans depend on.
     """
@@ -250,7 +250,7 @@ class _Block:
         return sums
 
     def entries(self) -> Iterator[tuple[int, int, InfluenceQuery]]:
-        """Yield v, w and the query for the influence of w on v, for each v in the block and each outer neighbour w."""
+        """Yield v, w and a query for w's influence on v, for all links of the block and all edges out of the block."""
         ends, possible = self.linked.ends, self.linked.possible
         for slot in self.slots.tolist():
             v, other = int(ends.variable[slot]), int(ends.other[slot])
@@ -266,7 +266,7 @@ class _Block:
             yield self.last, self.right, InfluenceQuery(rest.widened(self.rounding), table, possible[self.right])
 
     def passages(self) -> Iterator[tuple[InfluenceQuery, InfluenceQuery]]:
-        """Yield queries for the influence of v on w and of w on v, for all pairs v, w of neighbours in ``tracked``."""
+        """Yield, for each pair v, w of consecutive tracked variables, queries for the influence in both directions."""
         possible, error = self.linked.possible, self.rounding
         for v, w in pairwise(self.tracked):
             table = self.between(v, w)
@@ -339,7 +339,7 @@ def _exceeds_doubles(low: Floats, high: Floats, tables: Floats, possible: NDArra
 
 
 def _span(x: Floats) -> Floats:
-    """Return, for each of N queries, the largest difference of finite numbers within a row of x [N, U, K]."""
+    """Return, for each of N queries, the largest difference of two finite numbers in the same row of x [N, U, K]."""
     lowest = np.where(np.isneginf(x), np.inf, x).min(axis=2)
     return np.maximum(x.max(axis=2) - lowest, 0.0).max(axis=1)
 
@@ -391,7 +391,7 @@ def _assemble(blocks: Sequence[_Block], spans: Sequence[VariableSpan]) -> BlockI
 
 
 def _reach(block: _Block, distance_pairs: Sequence[tuple[float, float]]) -> Callable[[int, int, int], float]:
-    """Return a function f(entry, v, w) that bounds the probability that a difference at ``entry`` reaches v .. w.
+    """Return f(entry, v, w), a bound on the probability that runs differing first at ``entry`` also differ in v .. w.
 
     The difference is between the states of two coupled runs, and ``entry`` is the variable of the block where they
     differ first. The range v .. w includes both of its ends.

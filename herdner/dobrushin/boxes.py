@@ -188,7 +188,7 @@ def _rounding_errors(compiled: TableGraph, offsets: Int64s) -> Floats:
 
 
 def _possible_states(form: ChainForm) -> NDArray[np.bool_]:
-    """Return a mask bool[V, K] of the possible states, those that occur in an allowed joint state of their chain.
+    """Return a mask bool[V, K] of the states that occur in an allowed joint state of their chain.
 
     Marginals do not show this, because the probability of a possible state can underflow to 0.
     """
@@ -290,7 +290,7 @@ def log_sums(x: Floats) -> Floats:
 
 
 def bounding_box(sums: Floats, reference: Int64s) -> Box:
-    """Merge the bounds on log-sums for several states outside a range of variables; the result holds for all of them.
+    """Merge the bounds on log-sums for U outer states into one box per variable that holds for all outer states.
 
     Args:
         sums: float64[n, U, 2, K], from `chain_sums`. The upper log-sum of the reference state is shifted to 0.

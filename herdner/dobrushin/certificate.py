@@ -34,7 +34,7 @@ class Certificate:
 
     @property
     def vacuous(self) -> bool:
-        """True if the bound is so large that it gives no information about the error of the sampler."""
+        """True if the bound says nothing about the sampler's error: it is too large, or an assumption is violated."""
         return bool(self.broken) or not self.bound < self.trivial
 
     @property

@@ -104,7 +104,7 @@ class Influence:
         return cls(starts, sources.astype(np.int32), complete, theorem)
 
     def _keys(self) -> Int64s:
-        """Return one integer for each stored entry (i, j), different for different pairs."""
+        """Return a unique integer for each stored entry (i, j): i V + j."""
         owners = np.repeat(np.arange(self.n_variables), np.diff(self.starts))
         return owners * self.n_variables + self.sources
 
@@ -246,7 +246,7 @@ class TotalInfluence:
 
 
 def pairwise_bound(graph: Graph) -> Influence:
-    """Return the influence bound of DoGS17, Theorem 10, for variables with any number of states.
+    """Return the influence bound of DoGS17, Theorem 10, which applies to variables with any number of states.
 
     C_ij <= tanh(R / 4), where R is the largest (t[a, x] - t[a, y]) - (t[b, x] - t[b, y]) of the table t. The theorem
     does not cover factors of more than two variables. Here their other variables are fixed at the states that make R
@@ -263,7 +263,7 @@ def pairwise_bound(graph: Graph) -> Influence:
 
 
 def binary_pairwise_bound(graph: Graph) -> Influence:
-    """Return the influence bound of DoGS17, Theorem 11, for binary variables and factors of at most two variables.
+    """Return the influence bound of DoGS17, Theorem 11, for binary graphs with factors of at most two variables.
 
     Entries are exact unless b = 1 in the theorem. Pair tables of any form are split into couplings and fields of the
     spins -1 (state 0) and +1 (state 1). Time O(factors), with one exponential per entry.
@@ -290,7 +290,7 @@ def binary_pairwise_bound(graph: Graph) -> Influence:
 
 
 def binary_bound(graph: Graph, *, as_printed: bool = True) -> Influence:
-    """Return the influence bound of DoGS17, Theorem 12, for binary variables and factors of any arity.
+    """Return the influence bound of DoGS17, Theorem 12, which applies to binary variables and factors of any arity.
 
     Args:
         graph: A graph of binary variables.
@@ -382,7 +382,7 @@ def _check_binary(compiled: TableGraph) -> None:
 
 
 def _rows(n: int, pairs: Int32s, strength: Floats) -> tuple[Int64s, Int32s, Floats]:
-    """Build a symmetric matrix as sparse rows from pairs of variables; strengths of repeated pairs add up."""
+    """Build the sparse rows of a symmetric matrix from pairs of variables; strengths of repeated pairs are summed."""
     starts = np.zeros(n + 1, np.int64)
     loops.count_pairs(pairs, starts)
     np.cumsum(starts, out=starts)
@@ -449,7 +449,7 @@ def overwrite_exact_entries(
         max_states: Largest number of joint states of a blanket.
 
     Returns:
-        The first variable whose blanket has more joint states, or -1.
+        The first variable whose blanket has more joint states; -1 if there is no such variable.
     """
     sizes = compiled.sizes
     small = [
@@ -517,7 +517,7 @@ def _conditional(
 
 
 def _influence(p: Floats, possible: NDArray[np.bool_]) -> float:
-    """Return the influence of one variable (axis 0 of the conditionals p) on another variable (last axis of p).
+    """Return the influence of the variable on axis 0 of the conditionals p on the variable on the last axis.
 
     The array p holds full conditionals [states of the blanket .., K]. The influence is the largest total variation
     distance between two conditionals whose condition differs on axis 0 only.

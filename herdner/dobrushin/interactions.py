@@ -208,7 +208,7 @@ def _ranges(tables: Floats) -> Floats:
 
 
 def _allowance(size: Floats) -> Floats:
-    """Return a bound on the rounding error of each sum, or 0 if negligible; ``size`` is the sum of absolute terms."""
+    """Return bounds on the rounding errors of sums, 0 if negligible; ``size`` holds the sums of the absolute terms."""
     errors = 2 * _EPSILON * size
     return np.where(errors > _NEGLIGIBLE, errors, 0.0)
 

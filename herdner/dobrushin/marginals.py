@@ -174,7 +174,7 @@ def _message(linked: LinkedBoxes, slot: int, q: Box) -> Box:
 
 
 def _mean_range(values: Floats, weights: Box) -> tuple[float, float]:
-    """Return the smallest and the largest log of the weighted mean of exp(``values``), over all weights in a box.
+    """Return the minimum and maximum of log(weighted mean of exp(``values``)) over all weights in a box.
 
     The mean is (sum of w exp(v)) / (sum of w), where log w lies in the box ``weights``.
 
@@ -188,7 +188,7 @@ def _mean_range(values: Floats, weights: Box) -> tuple[float, float]:
 
 
 def _threshold_means(v: Floats, front: Floats, back: Floats) -> Floats:
-    """Return log weighted means of exp(v), one for each position at which the weights change from front to back.
+    """Return log weighted means of exp(v); the position at which the weights change from ``front`` to ``back`` varies.
 
     Elements of v before the position have the log-weights ``front``, and elements after it have ``back``.
     """

@@ -425,12 +425,12 @@ class TargetVariables:
 
 
 def all_variables() -> TargetVariables:
-    """Select all variables as targets, that is, as variables whose marginals a scan shall estimate."""
+    """Select all variables as targets, that is, as the variables whose marginals a scan shall estimate."""
     return TargetVariables()
 
 
 def selected_variables(*variables: int) -> TargetVariables:
-    """Return an option that selects target variables: those whose marginals the scan is to estimate.
+    """Select target variables by their indices; targets are the variables whose marginals a scan shall estimate.
 
     Args:
         variables: Indices of the variables.

@@ -224,7 +224,7 @@ def _labels(documents: Iterable[Document]) -> set[str]:
 
 
 def _unknown_labels(unknown: set[str], gold_labels: set[str]) -> str:
-    """Return a warning that names the labels without a gold entity, and options that rename or drop these labels."""
+    """Return a warning about labels that no gold entity has; it names options that rename or drop these labels."""
     hints = "".join(f"--rename {old}={new} " for old, new in similar_labels(unknown, gold_labels).items())
     return (
         f"the gold documents ({', '.join(sorted(gold_labels)[:8])}) have no {', '.join(sorted(unknown)[:8])}; add "

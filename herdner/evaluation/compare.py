@@ -215,7 +215,7 @@ def _compare_labels(
 
 
 def _count_exclusive(pairs: Sequence[DocumentSpans], others: Sequence[DocumentSpans]) -> Counter[str]:
-    """Count, for each label, the gold entities that only the first of two predictions contains."""
+    """Count the gold entities of each label that are predicted in ``pairs`` but not in ``others``."""
     return Counter(
         span.label
         for pair, other in zip(pairs, others, strict=True)
@@ -226,7 +226,7 @@ def _count_exclusive(pairs: Sequence[DocumentSpans], others: Sequence[DocumentSp
 def bootstrap_differences(
     counts_a: NDArray[np.int64], counts_b: NDArray[np.int64], rng: np.random.Generator, n_resamples: int
 ) -> NDArray[np.float64]:
-    """Return the difference in F1 between taggers B and A in each bootstrap sample.
+    """Return the F1 of tagger B minus the F1 of tagger A for each bootstrap sample.
 
     Args:
         counts_a: int64[n_units, 3], correct, predicted and gold entities of A.
@@ -246,7 +246,7 @@ def bootstrap_differences(
 def swapped_differences(
     counts_a: NDArray[np.int64], counts_b: NDArray[np.int64], rng: np.random.Generator, n_resamples: int
 ) -> Iterator[NDArray[np.float64]]:
-    """Yield the differences in F1 between taggers B and A after random swaps of their outputs.
+    """Yield the F1 of tagger B minus the F1 of tagger A, after random swaps of their outputs.
 
     The outputs of each unit are swapped with probability 1/2. Units with equal counts are ignored, because swapping
     them changes nothing. Units whose differences in counts are equal up to the sign form a group. The number of swapped

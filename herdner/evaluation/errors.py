@@ -98,7 +98,7 @@ def _overlaps(gold: Sequence[Span], predicted: Sequence[Span]) -> Iterator[tuple
 
 
 def match_documents(gold: Sequence[Document], predicted: Sequence[Document]) -> list[DocumentMatch]:
-    """Match the gold spans with the predicted spans of all documents. `evaluate` compares the same spans.
+    """Match the gold and predicted spans of all documents; the spans are those that `evaluate` compares.
 
     Args:
         gold: Gold documents.
@@ -115,7 +115,7 @@ def match_documents(gold: Sequence[Document], predicted: Sequence[Document]) -> 
 
 
 def find_fixed_errors(before: Iterable[DocumentMatch], after: Iterable[DocumentMatch]) -> list[DocumentMatch]:
-    """Find the errors of one prediction that another prediction of the same documents does not contain.
+    """Find the errors in one prediction that do not occur in another prediction of the same documents.
 
     A missed or wrongly predicted gold span is fixed if the other prediction is correct. A spurious span is fixed if
     the other prediction does not contain it.

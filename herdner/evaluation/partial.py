@@ -90,7 +90,7 @@ def partial_scores(gold: Sequence[Document], predicted: Sequence[Document]) -> P
 
 
 def _sentence_groups(pair: DocumentSpans) -> Iterator[tuple[list[Span], list[Span]]]:
-    """Yield the gold and predicted spans of each sentence; sentences that a common span overlaps are one group.
+    """Yield the gold and predicted spans of each sentence; sentences that share a span are treated as one.
 
     nervaluate takes quadratic time in the length of its input. These groups make the time linear and do not change the
     result, because only overlapping spans are matched.

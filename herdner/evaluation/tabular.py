@@ -44,7 +44,7 @@ class Tabular(ABC):
         return json.dumps(self.to_dict(), ensure_ascii=False)
 
     def to_table(self) -> Table:
-        """Return the result as a table of the package rich, for the console."""
+        """Return the result as a table of the library ``rich``, for the console."""
         from rich.table import Table
         from rich.text import Text
 

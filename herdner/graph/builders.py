@@ -167,7 +167,7 @@ def complete_graph(J: ArrayLike, h: ArrayLike = 0.0, n_variables: int | None = N
 
 
 def potts(J: ArrayLike, unary: ArrayLike, edges: ArrayLike | None = None, *, wrap: bool = False) -> FactorGraph:
-    """Build a Potts model of K states: a term J_ij for each edge with equal states, and a term unary[i, x_i].
+    """Build a Potts model of K states: term J_ij for each edge whose states are equal, and unary[i, x_i] for each i.
 
     Args:
         J: Coupling of all edges; or float[E] with ``edges``; or one array per axis of a grid, as in `ising`.
@@ -243,7 +243,7 @@ def _spins(
 
 
 def _nodes(n: int, edges_each: int = 0) -> Int32s:
-    """Return the indices of n variables; check that n variables with ``edges_each`` edges each fit into memory.
+    """Return the indices of n variables; raise an error if these and their edges do not fit into memory.
 
     Returns:
         int32[n].

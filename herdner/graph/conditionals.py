@@ -240,7 +240,7 @@ class _FactorRows:
         return cls(group, term_of_factor, tuple(blocks))
 
     def place(self, rows: list[Floats], at: int) -> tuple[Int64s, int]:
-        """Append the flattened blocks to the list ``rows``, and return the position of the first number of each block.
+        """Append the flattened blocks of this group to the list ``rows``, and return the start position of each block.
 
         Positions count the numbers of all arrays in ``rows``; before the call, there are ``at``.
 
@@ -257,7 +257,7 @@ class _FactorRows:
         return np.array([[starts[id(block)], block[0].size] for block in self.blocks]), at
 
     def strides(self) -> Int32s:
-        """Return the distance between the rows of one variable for consecutive states of another, int32[arity, arity].
+        """Return the distances between rows of one variable when another's state grows by 1, int32[arity, arity].
 
         Entry [a, b] is the distance in the rows of the variable at scope position a, if only the state of the variable
         at scope position b increases by 1.
@@ -273,7 +273,7 @@ class _FactorRows:
         return strides
 
     def spreads(self) -> Floats:
-        """Return bounds on the difference between the log-potentials of two allowed states of a variable of a factor.
+        """Return bounds on the difference of two allowed states' log-potentials, for each scope position and table.
 
         Returns:
             float64[arity, tables], the bound for the variable at each scope position and for each table.
@@ -283,7 +283,7 @@ class _FactorRows:
 
 
 def _rows(values: Floats) -> Floats:
-    """Convert tables to rows as in `Conditionals`: each row has the log-potentials of the variable on the last axis.
+    """Convert tables to the rows of `Conditionals`: each row has the log-potentials of the last axis's variable.
 
     Rows in which every state is forbidden are NaN.
 

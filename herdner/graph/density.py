@@ -32,11 +32,11 @@ class Reals:
         check_integer(self.n, "the number of real variables", 0)
 
     def __len__(self) -> int:
-        """Return the number of variables of the domains."""
+        """Return the number of variables."""
         return int(self.n)
 
     def points(self, x: ArrayLike) -> Floats:
-        """Check points [P, V] or [V], the values of all variables, and return them as rows [P, V].
+        """Check the values of all variables at P points, [P, V], or at one point, [V], and return them as rows [P, V].
 
         Args:
             x: float[V], or float[P, V] for P points.
@@ -69,7 +69,7 @@ class Reals:
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class DensityFactors:
-    """Group of F factors over the same number of real variables, ``a``, with one common log-density function.
+    """Group of F factors, each over ``a`` real variables, that share one log-density function.
 
     The functions map P points to P rows; a row of the result must depend on its point only.
 
@@ -334,7 +334,7 @@ def compile_density(graph: FactorGraph | DensityGraph) -> DensityGraph:
 
 
 def with_gradient(log_density: Callable[..., Any]) -> tuple[Callable[..., Floats], Callable[..., Floats]]:
-    """Compile a batched `jax.numpy` log-density in 64 bits, and return it with its gradient function.
+    """Compile a batched log-density in `jax.numpy` for 64-bit numbers; return it and its gradient function.
 
     Args:
         log_density: Function from [P, a] to [P].

@@ -72,7 +72,7 @@ def _svg(report: Report, draw: Callable[[Axes, Report], None], height: float, wi
 
 
 def _short(name: str) -> str:
-    """Return the name of a prediction, shortened to leave room for the bars."""
+    """Return the name of a prediction, shortened so that the bars of the figure have enough room."""
     return name if len(name) <= _MAX_NAME else f"{name[: _MAX_NAME - 1]}\N{HORIZONTAL ELLIPSIS}"
 
 
@@ -85,7 +85,7 @@ def _colour(i: int, report: Report) -> str:
 
 
 def _bar_positions(i: int, n: int, n_groups: int) -> list[float]:
-    """Return the position of the i-th of n bars in each of the groups.
+    """Return the position of the i-th of n bars in each group of bars.
 
     The distance between groups is 1, and the width of a bar 0.8 / n.
     """

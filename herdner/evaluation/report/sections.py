@@ -35,7 +35,7 @@ class ReportTable(NamedTuple):
 
 
 class ConfusionCell(NamedTuple):
-    """Cell of a confusion matrix: numbers of entities with equal and with different predicted boundaries.
+    """Cell of a confusion matrix: number of entities with the gold boundaries, and number with other boundaries.
 
     ``share`` is the share of these entities among all entities of the row, in [0, 1].
     """
@@ -105,7 +105,7 @@ def headline(report: Report) -> str:
 
 
 def cards(report: Report) -> list[Card]:
-    """Return a card with the F1 of each prediction, and a card for each difference in F1.
+    """Return a card with the F1 of each prediction, and a card for each difference in F1 between two predictions.
 
     Args:
         report: The report.
@@ -268,7 +268,7 @@ def _consistency(report: Report) -> list[Block]:
 
 
 def _short_forms(systems: Sequence[SystemResult]) -> list[Block]:
-    """Return an explanation and a table of short forms, or an empty list if the gold documents contain none."""
+    """Return an explanation and a table of short forms; return an empty list if the gold documents contain none."""
     labels = [label for label, counts in systems[0].short_forms.items() if counts.n]
     rows = [
         [s.name, *(f"{n:,}" for label in labels for n in (s.short_forms[label].n, s.short_forms[label].n_correct))]
