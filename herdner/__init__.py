@@ -20,7 +20,7 @@ __version__ = "0.1.0"
 
 
 def _installed_package() -> importlib.machinery.ModuleSpec:
-    """Return the module spec of an installed herdner of this version; raise `ImportError` if there is none."""
+    """Return the module spec of an installation of herdner with this version; raise `ImportError` if there is none."""
     from importlib.metadata import distributions
 
     own_folder = Path(__file__).resolve().parents[1]

@@ -17,7 +17,7 @@ class Estimator:
     """
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the parameters of the estimator by name.
+        """Return the parameters of the estimator as a dict by name.
 
         Args:
             deep: Include the parameters of nested estimators and dataclasses.

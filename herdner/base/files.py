@@ -21,7 +21,7 @@ _PART = re.compile(r"\..+\.\d+-\d+\.part", re.DOTALL | re.ASCII)  # names of tem
 
 @contextmanager
 def atomic_write(path: str | os.PathLike[str], mode: int | None = None) -> Generator[IO[bytes], None, None]:
-    """Open a temporary file for writing, which replaces ``path`` when the ``with`` block ends without an error.
+    """Open a temporary file that replaces ``path`` when the ``with`` block ends without an error.
 
     Until then the bytes are in a hidden file in the same folder, and ``path`` keeps its content; an error removes the
     hidden file. Hidden files of killed processes are removed by the next process that writes into the folder. If

@@ -13,7 +13,7 @@ _locks: WeakSet[ForkLock] = WeakSet()
 
 
 class ForkLock:
-    """Holder of a reentrant lock that is replaced by a new, unlocked lock in a forked child process.
+    """Container of a reentrant lock; a forked child process gets a new, unlocked lock.
 
     The data that the lock protects are consistent in the child.
 
@@ -27,7 +27,7 @@ class ForkLock:
     __slots__ = ("__weakref__", "current")
 
     def __init__(self) -> None:
-        """Create a free lock."""
+        """Create an unlocked lock."""
         self.current: Any = RLock()
         _locks.add(self)
 
@@ -49,7 +49,7 @@ def _after_fork_in_parent() -> None:
 
 
 def _after_fork_in_child() -> None:
-    """Replace all locks by free locks in the child process after a fork."""
+    """Replace all locks by new, unlocked locks in the child process after a fork."""
     _acquired_locks.clear()
     for lock in list(_locks):
         lock.current = RLock()

@@ -46,7 +46,7 @@ def check_memory(n_bytes: float, what: str, remedy: str) -> None:
 def free_memory() -> float:
     """Return the number of bytes that this process can still allocate.
 
-    It is infinity if the system does not report it.
+    The result is infinity if the system does not report this number.
     """
     return max(0.0, min(_limits(), default=float("inf")))
 

@@ -7,7 +7,7 @@ from difflib import get_close_matches
 
 
 def format_count(number: int, noun: str, plural: str = "") -> str:
-    """Format the count of a noun as text: "1 document", "1,234 documents".
+    """Format a number and its noun as text: "1 document", "1,234 documents".
 
     Args:
         number: The number.

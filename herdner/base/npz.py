@@ -42,7 +42,7 @@ def write_npz(where: Where, arrays: Mapping[str, NDArray[Any]], texts: Mapping[s
         texts: Other members by name; they precede the arrays.
 
     Raises:
-        ValueError: A text is longer than `read_member` accepts.
+        ValueError: A member in ``texts`` is longer than `read_member` accepts.
     """
     for name, data in texts.items():
         if len(data) > _MAX_TEXT:
@@ -65,7 +65,7 @@ def _add(archive: zipfile.ZipFile, name: str, data: bytes) -> None:
 
 
 def read_member(where: Where, name: str, largest: int) -> bytes:
-    """Read the bytes of a member that is not an array from an .npz archive.
+    """Read the bytes of a member of an .npz archive; the member is not an array.
 
     Args:
         where: A path or binary stream.

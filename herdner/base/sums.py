@@ -10,14 +10,14 @@ _SPLIT = 2.0**27 + 1
 
 
 def exact_sum(a: Floats, b: Floats) -> tuple[Floats, Floats]:
-    """Return the rounded sums ``a + b`` and their rounding errors, which add up to the exact sums.
+    """Return the rounded sums ``a + b`` and their rounding errors; a rounded sum plus its error is the exact sum.
 
     Args:
         a: Array of finite numbers or -inf.
         b: Array of finite numbers or -inf.
 
     Returns:
-        The sum, and its error; the error of an infinite sum is 0.
+        The rounded sums, and their errors; the error of an infinite sum is 0.
     """
     total = a + b
     with np.errstate(invalid="ignore"):
@@ -27,7 +27,7 @@ def exact_sum(a: Floats, b: Floats) -> tuple[Floats, Floats]:
 
 
 def exact_product(scale: float, x: Floats) -> tuple[Floats, Floats]:
-    """Return the rounded products ``scale * x`` and their rounding errors, which add up to the exact products.
+    """Return the rounded products ``scale * x`` and their rounding errors; product plus error is the exact product.
 
     The error is exact if it is not below the range of normal doubles.
 
@@ -36,7 +36,7 @@ def exact_product(scale: float, x: Floats) -> tuple[Floats, Floats]:
         x: Array of finite numbers or -inf.
 
     Returns:
-        The product, and its error; the error of an infinite product is 0.
+        The rounded products, and their errors; the error of an infinite product is 0.
     """
     product, (a, up) = scale * x, np.frexp(scale)
     b, more = np.frexp(np.where(np.isfinite(x), x, 0.0))

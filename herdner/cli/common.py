@@ -226,10 +226,10 @@ def parse_inference(
         names: Known names, or None.
         min_confidence: Names with a lower confidence are removed; None keeps all.
         name_bias: Number that is added to the model's log-odds of each token to be part of a name.
-        min_confidence_of: "name" compares the confidence of names with ``min_confidence``, "mention" that of mentions.
+        min_confidence_of: Confidence that is compared with ``min_confidence``: that of a "name" or of each "mention".
 
     Returns:
-        Options of tagging.
+        The settings for tagging.
 
     Raises:
         UsageError: The backend or an option is unknown, or a value is not valid.
@@ -253,7 +253,7 @@ def parse_inference(
 
 
 def parse_names(path: str | None, strength: float | None, hard: bool, fold_case: bool) -> Names | None:
-    """Read the file of known names in ``--names``, and apply the other options that concern known names.
+    """Read known names from the file that ``--names`` gives, and apply the other options for known names.
 
     Args:
         path: Value of ``--names``.

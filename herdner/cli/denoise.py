@@ -153,7 +153,7 @@ def _make_backend(name: str | None, pairs: list[str] | None, sweeps: int, estima
 def _parameters(
     observation: Observation, sigma: float | None, p: float | None, coupling: float | None, seed: int
 ) -> tuple[Noise, float]:
-    """Return the noise model and the coupling.
+    """Return the noise model and the coupling of neighbouring pixels.
 
     Parameters that no option sets are estimated from the picture.
     """
@@ -176,7 +176,7 @@ def _parameters(
 
 
 def _read_truth(path: Path, observation: Observation, noise: Noise) -> NDArray[np.int32]:
-    """Return the level of each pixel of the true picture, int32[rows, columns]."""
+    """Return the level (grey level or colour) of each pixel of the true picture, int32[rows, columns]."""
     import numpy as np
 
     from herdner.studies.denoising.noise import GaussianNoise

@@ -52,7 +52,7 @@ class RunStatus:
 
     Attributes:
         documents: Number of documents that succeeded.
-        tokens: Number of their tokens.
+        tokens: Number of tokens in the documents that succeeded.
         failures: Number of documents and files that failed.
         is_truncated: Whether a file ended too early, so that an unknown number of documents is missing.
     """
@@ -252,7 +252,7 @@ def _with_ids(inputs: Sequence[CommandInput], folders: Sequence[Path], replace: 
 
 
 class LanguageMessages:
-    """Messages about texts in another language than the model's, at most one for each file.
+    """Messages, at most one per file, about texts in another language than the language of the model.
 
     Args:
         tagger: Tagger of the command.
@@ -269,7 +269,7 @@ class LanguageMessages:
         self._names.append(name)
 
     def check(self, results: Iterable[Document | Failure]) -> Iterator[Document | Failure]:
-        """Yield the results of tagging; print a message about the first document of each file in another language.
+        """Yield the results of tagging; for each file, print a message about the first document in another language.
 
         Args:
             results: One result for each call of `add_file`, in the same order.

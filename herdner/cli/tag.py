@@ -149,7 +149,7 @@ def tag(
 
 
 def choose_format(format: str | None, output: str | None, default: str = "text") -> str:
-    """Return ``format``, or else the output format that the file extension of ``output`` determines.
+    """Return ``format`` if it is set, and otherwise the output format for the file extension of ``output``.
 
     Args:
         format: Value of ``--format``.
@@ -198,7 +198,7 @@ class TagRun(NamedTuple):
     Attributes:
         read: Function that reads documents and failures.
         n_inputs: Number of input files.
-        tag: Function that tags them.
+        tag: Function that tags the documents.
         languages: Messages about texts in other languages.
     """
 

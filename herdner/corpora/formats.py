@@ -277,7 +277,7 @@ def format_of(name: str | os.PathLike[str], *, write: bool = False) -> str | Non
         write: Consider the formats that can be written instead of those that can be read.
 
     Returns:
-        Name of the format, or None if the extension belongs to none.
+        Name of the format; None if the extension belongs to no format.
     """
     extension = PurePath(strip_compression_suffix(os.fspath(name))).suffix.lower()
     return (_WRITTEN_AS if write else _READ_AS).get(extension)
@@ -436,7 +436,7 @@ def _check_annotation(entry: Format, document: Document) -> Document:
 
 
 def _entry(format: str, direction: Literal["read", "write"], options: Iterable[str] = ()) -> Format:
-    """Return the format named ``format``; raise `ValueError` if it lacks the direction or an option.
+    """Return the format named ``format``; raise `ValueError` if it does not support the direction or an option.
 
     The format must support ``direction``, reading or writing, and have all ``options``.
     """

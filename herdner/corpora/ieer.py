@@ -29,7 +29,7 @@ class _Markup(NamedTuple):
         start: Offset of the first character.
         end: Offset behind the last character.
         attributes: The attribute "type", and optionally "status" and "alt".
-        line: Index of its first line within the document.
+        line: Index of the span's first line within the document.
     """
 
     kind: str

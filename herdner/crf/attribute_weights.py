@@ -23,7 +23,7 @@ class EncodedSequences:
         starts: int64[n + 1], first attribute of each item, and the number of attributes m.
         indices: int32[m], index of each attribute.
         values: float64[m], value of each attribute, or uint8[m] if all values are 0 or 1; None means that all are 1.
-        index: Index to which ``indices`` refer.
+        index: Attribute index (map from names to indices) that defines ``indices``.
     """
 
     offsets: NDArray[np.int64]
@@ -90,7 +90,7 @@ class AttributeWeights:
 
     @cached_property
     def chain_weights(self) -> ChainWeights:
-        """Weights of the same linear chain, with attribute indices plus 1 as feature keys.
+        """Weights in the form of `ChainWeights`; the feature key of an attribute is the attribute's index plus 1.
 
         Raises:
             ValueError: There are more than 256 labels.

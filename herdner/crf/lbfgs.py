@@ -167,7 +167,7 @@ class _OrthantSearch:
                 self.free.append(self.pairs.popleft())
 
     def quasi_newton_coefficients(self) -> Floats:
-        """Return the coefficients of the direction: minus the inverse Hessian times the gradient (Nocedal 1980).
+        """Return the coefficients of the search direction, minus the inverse Hessian times the gradient (Nocedal 1980).
 
         The Hessian is approximated from the differences.
 

@@ -100,12 +100,12 @@ class Learner:
 
 @dataclass(frozen=True, slots=True)
 class LearningStep:
-    """Objective and score on development data after one iteration of table learning.
+    """Training objective, and score on development data, after one iteration of table learning.
 
     Attributes:
         iteration: Index of the iteration; 0 is the starting point.
         value: Objective per token, in nats; NaN where the objective is not evaluated.
-        score: Development score, or None.
+        score: Score on development data; None without development data.
     """
 
     iteration: int
@@ -115,7 +115,7 @@ class LearningStep:
 
 @dataclass(frozen=True)
 class LearningCurve:
-    """Objective and score on development data after each iteration of table learning.
+    """Training objective, and score on development data, after each iteration of table learning.
 
     Attributes:
         steps: All iterations.
@@ -126,7 +126,7 @@ class LearningCurve:
     best_iteration: int
 
     def plot(self, ax: Axes | None = None) -> Axes:
-        """Plot the objective and the score on development data of each iteration (needs the extra ``evaluate``).
+        """Plot the training objective and the development score of each iteration (needs the extra ``evaluate``).
 
         Args:
             ax: Axes to draw on; None creates new axes.

@@ -26,7 +26,7 @@ class ImpossibleTags(ValueError):
     """
 
     def __init__(self, document: int) -> None:
-        """Store the index of the document with the impossible sentence, and build the error message."""
+        """Store the index of the document that contains the impossible tags, and build the error message."""
         self.document = document
         super().__init__(
             f"document {document}: the tag scheme forbids all tag sequences that a sentence may have; correct its tags"

@@ -185,7 +185,7 @@ def _link_gradient(links: _TiedLinks, examples: Examples) -> tuple[float, Floats
 
 
 def _add_gold_tags(logits: Floats, links: _TiedLinks, y: NDArray[np.int32]) -> None:
-    """Add the log-potentials of links to ``logits`` [n, K]; at each token, the linked token has its gold tag."""
+    """Add the log-potentials of each token's links to ``logits`` [n, K], given the gold tags of the linked tokens."""
     earlier, later = links.ends.T
     np.add.at(logits, later, links.table[y[earlier]])
     np.add.at(logits, earlier, links.table.T[y[later]])

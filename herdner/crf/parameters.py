@@ -52,7 +52,7 @@ class Parameters:
         return np.concatenate([transition[self.is_free], *(table.ravel() for table in tables)])
 
     def to_model(self, vector: Floats) -> SkipChainModel:
-        """Return a copy of the model with the learned table entries from ``vector``.
+        """Return a copy of the model whose learned table entries come from ``vector``.
 
         Args:
             vector: float64[d].

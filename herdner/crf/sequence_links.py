@@ -116,7 +116,7 @@ def learn_link_table(
     states: NDArray[np.int32],
     links: Sequence[NDArray[np.int32]],
 ) -> Floats:
-    """Learn the table that all links share, float64[K, K], by the piecewise likelihood (Sutton and McCallum 2005).
+    """Learn the table that all links share, float64[K, K], by piecewise likelihood (Sutton and McCallum 2005).
 
     Args:
         transition: float64[K, K], log-potentials of transitions.

@@ -211,7 +211,7 @@ class WeightTable:
         )
 
     def to_frame(self, backend: str = "pandas") -> Any:
-        """Return the table as a data frame with the columns kind, label, attribute and weight.
+        """Return the table as a data frame with the columns ``kind``, ``label``, ``attribute`` and ``weight``.
 
         Args:
             backend: Library of the data frame, such as "pandas", "polars" or "pyarrow".

@@ -98,7 +98,7 @@ def check_link_costs(templates: Sequence[SkipChain], n_tags: int) -> None:
 
     Args:
         templates: Link templates of a model.
-        n_tags: Number of its tags.
+        n_tags: Number of tags of the model.
 
     Raises:
         ValueError: There are too many templates, links or tags.

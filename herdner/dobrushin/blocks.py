@@ -115,7 +115,7 @@ class BlockInfluence:
             block: Index of the block.
 
         Returns:
-            float64[rows of the block].
+            float64[rows of the block], one bound for each span of the block.
         """
         first, last = int(self.rows[block]), int(self.rows[block + 1])
         at, end = self.starts[first], self.starts[last]

@@ -37,7 +37,7 @@ class Box(NamedTuple):
         return Box(self.low + other.low, self.high + other.high)
 
     def at(self, where: int | slice | Int64s) -> Box:
-        """Return the box of the rows ``where``, which is an index, a slice or an array of indices.
+        """Return the box of the rows that ``where``, an index, a slice or an array of indices, selects.
 
         Args:
             where: Index, slice or indices of the first axis.
@@ -53,7 +53,7 @@ class Box(NamedTuple):
         return Box(self.low - error, self.high + error)
 
     def without(self, part: Box) -> Box:
-        """Return the bounds of a sum after removal of a term whose bounds are ``part``.
+        """Return the bounds of a sum without one of its terms, whose bounds are ``part``.
 
         Args:
             part: The box to subtract.
@@ -71,7 +71,7 @@ class LinkEnds:
         variable: int32[2E], the variable of each slot.
         other: int32[2E], the variable at the other end of the link.
         table: int32[2E], index of the slot's table in ``tables``.
-        tables: float64[T, K, K], log-potentials; row = state of the other variable, column = state of the slot's.
+        tables: float64[T, K, K], log-potentials; row = state of ``other``, column = state of ``variable``.
     """
 
     variable: Int32s
@@ -190,7 +190,7 @@ def _rounding_errors(compiled: TableGraph, offsets: Int64s) -> Floats:
 def _possible_states(form: ChainForm) -> NDArray[np.bool_]:
     """Return a mask bool[V, K] of the states that occur in an allowed joint state of their chain.
 
-    Marginals do not show this, because the probability of a possible state can underflow to 0.
+    Marginals do not show which states are possible, because the probability of a possible state can underflow to 0.
     """
     possible, tables = np.isfinite(form.unary), np.isfinite(form.tables)
     edges, begins = form.edge_table, set(form.offsets.tolist())

@@ -420,7 +420,7 @@ def _interaction_rows(compiled: TableGraph) -> tuple[Int64s, Int32s, Floats, Flo
 
 
 def _allow_for_rounding(compiled: TableGraph, starts: Int64s, values: Floats, fields: Floats) -> None:
-    """Increase the couplings' absolute values and decrease the fields' absolute values by rounding errors, in place.
+    """Increase the couplings' and decrease the fields' absolute values by bounds on their rounding errors, in place.
 
     The bounds of Theorems 11 and 12 increase with the sizes of the couplings and decrease with those of the fields.
     """

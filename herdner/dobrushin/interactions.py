@@ -21,8 +21,8 @@ _NEGLIGIBLE = 1e-13  # smaller rounding errors of log-potentials are ignored
 def sizes_by_variable(compiled: TableGraph, base: float = 1.0) -> tuple[Floats, Floats]:
     """Return, for each variable, the sum of its factors' largest absolute log-potentials, and its number of factors.
 
-    The size of a factor is its largest finite log-potential in absolute value. In both results, a factor of a
-    variables is counted ``base`` to the power of a times.
+    The size of a factor is its largest finite log-potential in absolute value. In both results, a factor of ``a``
+    variables is counted ``base ** a`` times.
 
     Args:
         compiled: The graph.
@@ -45,8 +45,8 @@ def rounding_errors(compiled: TableGraph) -> Floats:
     """Return bounds on the rounding errors in sums of the log-potentials of each variable, float64[V].
 
     A sum of n numbers of total size S has a rounding error of at most about n S 2^-52. The total size is that of all
-    factors with the variable; a table of a variables counts 2^a times, as often as an expansion into spin products uses
-    it. Errors below 1e-13 become 0, so that ordinary bounds do not depend on them.
+    factors with the variable; a table of ``a`` variables counts 2^a times, as often as an expansion into spin products
+    uses it. Errors below 1e-13 become 0, so that ordinary bounds do not depend on them.
 
     Args:
         compiled: The graph.

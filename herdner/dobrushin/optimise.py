@@ -200,11 +200,9 @@ class ScanSearch:
         return bound
 
     def without_idle_steps(self, order: Int32s) -> Int32s:
-        """Remove steps without effect from a scan.
+        """Remove the steps of a scan that have no effect on the bound.
 
         A step has no effect if its variable is drawn again before it influences an important variable.
-
-        The bound does not depend on these steps.
 
         Args:
             order: int32[T], the variable of each step.

@@ -151,7 +151,7 @@ def ceaf_e(gold: Clusters, predicted: Clusters) -> CoreferenceScore:
 
 
 def lea(gold: Clusters, predicted: Clusters) -> CoreferenceScore:
-    """Return the LEA score, which sums the share of resolved links over clusters, weighted by cluster size.
+    """Return the LEA score: the share of resolved links in each cluster, averaged with the cluster sizes as weights.
 
     Each pair of mentions of a gold cluster is a link; it is resolved if a predicted cluster contains both mentions. A
     cluster of one mention has one link, which is resolved if the same cluster is predicted. The links of predicted
@@ -221,7 +221,7 @@ class NameScores(Tabular):
         return [*rows, ("mean of MUC, B-cubed and CEAF-e", "", "", f"{100 * self.mean_f1:.2f}")]
 
     def summary(self) -> str:
-        """Return the line of text below the table."""
+        """Return the line of text below the table of scores."""
         names, documents = format_count(self.n_names, "gold name"), format_count(self.n_documents, "document")
         return f"{names} in {documents}; {self.mentions} mentions"
 
@@ -238,7 +238,7 @@ class NameScores(Tabular):
 
 
 def clusters_of(document: Document) -> list[frozenset[Hashable]]:
-    """Return, for each name in a document, the set of the offsets (start, end) of its mentions.
+    """Return, for each name in a document, its mentions as a set of offsets (start, end).
 
     Args:
         document: Document whose entities have a `name_id`. Other entities are left out.

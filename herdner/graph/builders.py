@@ -277,7 +277,7 @@ def _sides(shape: Sequence[int], wrap: bool) -> tuple[int, ...]:
 
 
 def _grid_edges(nodes: Int32s, sides: tuple[int, ...], wrap: bool) -> tuple[Int32s, list[int]]:
-    """Return the edges of a grid [E, 2], sorted by axis, and the number of edges along each axis."""
+    """Return the edges [E, 2] of a grid, sorted by axis, and the number of edges along each axis."""
     counts = [len(nodes) if wrap else len(nodes) // side * (side - 1) for side in sides]
     return sealed([_fill_edges(nodes, sides, wrap, counts)]), counts
 

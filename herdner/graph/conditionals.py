@@ -283,7 +283,7 @@ class _FactorRows:
 
 
 def _rows(values: Floats) -> Floats:
-    """Convert tables to the rows of `Conditionals`: each row has the log-potentials of the last axis's variable.
+    """Convert tables to the rows of `Conditionals`; a row has the log-potentials of the variable on the last axis.
 
     Rows in which every state is forbidden are NaN.
 

@@ -145,7 +145,7 @@ def _consistency(ax: Axes, report: Report) -> None:
 
 
 def _kinds(ax: Axes, report: Report) -> None:
-    """Draw one stacked bar for each prediction; its parts are the numbers of errors of each kind."""
+    """Draw one stacked bar for each prediction; the lengths of its parts are the numbers of errors of each kind."""
     counts = [system.confusion.kinds() for system in report.systems]
     left = [0] * len(counts)
     widest = max(1, *(sum(kinds.values()) - kinds["correct"] for kinds in counts))

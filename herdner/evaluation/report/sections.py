@@ -89,7 +89,7 @@ class Card(NamedTuple):
 
 
 def headline(report: Report) -> str:
-    """Return one line with the name of the gold file and the sizes of the gold documents.
+    """Return one line with the gold file name and the numbers of documents, sentences, tokens and gold entities.
 
     Args:
         report: The report.

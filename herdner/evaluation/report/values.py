@@ -211,7 +211,7 @@ def make_report(
     gold_source: str, gold: Sequence[Document], predictions: Sequence[Prediction], settings: ReportSettings,
     warnings: Sequence[str] = (),
 ) -> Report:  # fmt: skip
-    """Evaluate each prediction, and compare all predictions after the first with the first prediction.
+    """Evaluate each prediction, and compare each later prediction with the first one.
 
     Args:
         gold_source: File of the gold documents.
