@@ -19,11 +19,11 @@ class Domains(Protocol):
     """
 
     def __len__(self) -> int:
-        """Return the number of variables of the domains."""
+        """Return the number of variables; each variable has one domain."""
         ...
 
     def points(self, x: ArrayLike) -> NDArray[Any]:
-        """Check points (values of all variables) and return them as rows.
+        """Check points, each with the values of all variables, and return them as an array [P, V].
 
         Args:
             x: One point [V], or P points [P, V].
@@ -76,11 +76,11 @@ class Discrete:
         object.__setattr__(self, "sizes", sizes)
 
     def __len__(self) -> int:
-        """Return the number of variables of the domains."""
+        """Return the number of variables; each variable has one domain."""
         return len(self.sizes)
 
     def points(self, x: ArrayLike) -> NDArray[np.integer]:
-        """Check joint states [P, V] or [V], and return them as rows [P, V].
+        """Check joint states, int[P, V] or one state int[V], and return them as an array int[P, V].
 
         Args:
             x: int[V], or int[P, V] for P points.

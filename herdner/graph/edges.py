@@ -19,13 +19,13 @@ Term = tuple[int, int, float, bool]
 
 
 def is_near(group: TableFactors) -> NDArray[np.bool_]:
-    """Return a mask of the factors in a group that join two consecutive variables.
+    """Return a boolean mask of the factors in ``group`` whose two variables are consecutive.
 
     Args:
         group: A group of factors of two variables.
 
     Returns:
-        bool[F].
+        bool[F], true for factors (i, i + 1) and (i + 1, i).
     """
     return np.abs(group.scopes[:, 0] - group.scopes[:, 1]) == 1
 
@@ -75,7 +75,7 @@ def edge_terms(
     flipped: Sequence[NDArray[np.bool_]],
     n_edges: int,
 ) -> tuple[Int32s, list[tuple[Term, ...]]]:
-    """Return the terms of each edge: the factors that join its two variables.
+    """Return the terms of each edge; a term is a factor that joins the two variables of the edge.
 
     The sum of the terms is the edge's table of log-potentials. The terms are in the order of the groups. Edges with
     equal terms share one list, so that tied tables stay tied.
@@ -102,7 +102,7 @@ def edge_terms(
 
 
 def sum_terms(groups: Sequence[TableFactors], terms: Sequence[Term]) -> Floats:
-    """Return an edge's table of log-potentials, which is the sum of its terms (factors).
+    """Return the table of log-potentials of an edge, which is the sum of the tables of its factors (terms).
 
     Args:
         groups: The groups that the terms refer to.
@@ -116,7 +116,7 @@ def sum_terms(groups: Sequence[TableFactors], terms: Sequence[Term]) -> Floats:
 
 
 def _distinct_lists(n_edges: int, edge: NDArray[np.integer], term: Int64s) -> tuple[Int32s, list[tuple[int, ...]]]:
-    """Return the index of each edge's list of terms, and the distinct lists to which these indices refer."""
+    """Return the distinct lists of terms, preceded by the index of the list of each edge."""
     by_edge = np.argsort(edge, kind="stable")
     edge, term = edge[by_edge], term[by_edge]
     starts = np.flatnonzero(np.r_[True, edge[1:] != edge[:-1]])
@@ -132,7 +132,7 @@ def _distinct_lists(n_edges: int, edge: NDArray[np.integer], term: Int64s) -> tu
 
 
 def merge_parallel_factors(factors: Sequence[TableFactors]) -> Sequence[TableFactors]:
-    """Merge all factors of one pair of variables into a single factor, because parallel factors form a cycle.
+    """Merge the factors that join the same two variables into one factor, because parallel factors form a cycle.
 
     Args:
         factors: Groups of factors.
@@ -165,7 +165,7 @@ def merge_parallel_factors(factors: Sequence[TableFactors]) -> Sequence[TableFac
 
 
 def scaled_tables(group: TableFactors) -> tuple[Floats, Int32s]:
-    """Return the distinct tables of a group, multiplied by the scales of their factors.
+    """Multiply the tables of a group by the scales of its factors; return the products and each factor's index in them.
 
     Args:
         group: A non-empty group of F factors.

@@ -20,7 +20,7 @@ LARGEST = 1e300
 
 
 class Factors(Protocol):
-    """Interface that `FactorGraph` needs from a group of factors; all scopes of a group have equal size."""
+    """Interface that `FactorGraph` needs from a group of factors, which all have the same number of variables."""
 
     @property
     def scopes(self) -> Int32s:
@@ -36,7 +36,7 @@ class Factors(Protocol):
         ...
 
     def log_potential(self, points: NDArray[Any]) -> Floats:
-        """Return the sum of the group's factors at each of P points, float64[P].
+        """Return, for each of P points, the sum of the log-potentials of the group's factors, float64[P].
 
         Args:
             points: [P, V], the values of all variables.
@@ -44,7 +44,7 @@ class Factors(Protocol):
         ...
 
     def condition(self, values: NDArray[Any], observed: NDArray[np.bool_], renumber: Int32s) -> Sequence[Factors]:
-        """Fix the observed variables, and return the factors of the remaining variables.
+        """Fix the observed variables to their values, and return the resulting factors of the remaining variables.
 
         Args:
             values: [V], the values of the observed variables; other entries are ignored.
@@ -56,7 +56,7 @@ class Factors(Protocol):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class TableFactors:
-    """Group of F factors over the same number of variables, ``a``, defined by tables of log-potentials.
+    """Group of F factors that have ``a`` variables each and are defined by tables of log-potentials.
 
     The log-potential of factor f is ``scale[f] * tables[table_of_factor[f]]``. Factors that use the same table are
     tied. Factors over no variables (``scopes`` of shape [F, 0]) are constants. A table entry of -inf forbids its
@@ -173,7 +173,7 @@ class TableFactors:
         return messages[kind]
 
     def check(self, domains: Domains) -> None:
-        """Raise ``ValueError`` if a variable does not exist, or if a table lacks entries for states of its variables.
+        """Raise ``ValueError`` if a factor's variable does not exist or the factor's table lacks some of its states.
 
         Args:
             domains: The domains of the graph's variables, `Discrete`.
@@ -193,7 +193,7 @@ class TableFactors:
         )
 
     def log_potential(self, points: NDArray[np.integer]) -> Floats:
-        """Return the sum of the group's factors at each of P joint states, float64[P].
+        """Return, for each of P joint states, the sum of the log-potentials of the group's factors, float64[P].
 
         Args:
             points: int[P, V], the states of all variables.
@@ -204,7 +204,7 @@ class TableFactors:
     def condition(
         self, values: NDArray[np.integer], observed: NDArray[np.bool_], renumber: Int32s
     ) -> list[TableFactors]:
-        """Fix the observed variables, and return the factors of the remaining variables.
+        """Fix the observed variables to their values, and return the resulting factors of the remaining variables.
 
         Factors whose observed variables are at the same scope positions form one group. Equal slices of a table are
         stored once.

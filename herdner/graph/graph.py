@@ -26,7 +26,7 @@ class UnsupportedGraph(ValueError):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class FactorGraph:
-    """A factor graph: the log-probability of a joint state x is the sum of all factors at x, minus log Z.
+    """A factor graph: the log-probability of a joint state is the sum of all factors' log-potentials, minus log Z.
 
     Attributes:
         domains: The domains of the V variables, such as `Discrete`.
@@ -91,7 +91,7 @@ class FactorGraph:
         return len(self.domains)
 
     def log_potential(self, x: ArrayLike) -> Floats:
-        """Return the unnormalised log-probability of x: the sum of all factors at x.
+        """Return the unnormalised log-probability of x, which is the sum of the log-potentials of all factors at x.
 
         Args:
             x: The values of all variables, [V], or P points [P, V].
@@ -151,7 +151,7 @@ class FactorGraph:
         return dict(zip(self.names, self._rows(values), strict=True))
 
     def on_grid(self, values: ArrayLike) -> NDArray[Any]:
-        """Reshape values of all variables to the shape of the grid, such as marginals [V, K] to [H, W, K].
+        """Reshape an array with one row per variable to the grid, for example marginals [V, K] to [H, W, K].
 
         Args:
             values: One entry or row per variable.

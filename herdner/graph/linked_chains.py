@@ -17,7 +17,7 @@ from herdner.graph.factors import TableFactors
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LinkedChains:
-    """Array layout of a graph with factors of one and two variables, divided into chains and E links between variables.
+    """Array layout of a graph with factors of one or two variables: chains, and E links between variables.
 
     Attributes:
         form: The chains, runs of consecutive variables.
@@ -54,14 +54,14 @@ def linked_chains(sizes: Int32s, factors: Sequence[TableFactors]) -> LinkedChain
 
 
 def _part(group: TableFactors, mask: NDArray[np.bool_]) -> list[TableFactors]:
-    """Return a list of one group with the factors that ``mask`` selects; the list is empty if ``mask`` selects none."""
+    """Return a list with the factors that ``mask`` selects from a group, as one group; return [] if it selects none."""
     if mask.all():
         return [group]
     return [group.part(mask)] if mask.any() else []
 
 
 def _runs(sizes: Int32s, factors: Sequence[TableFactors], near: Sequence[TableFactors], n_states: int) -> ChainForm:
-    """Return the chains of a graph, which are runs of consecutive variables joined by the factors ``near``."""
+    """Return the chains of a graph: runs of consecutive variables that are joined by factors of the groups ``near``."""
     n = len(sizes)
     offsets = np.empty(n + 1, np.int64)
     n_runs = layout.forward_paths(near[0].scopes, n, offsets) if len(near) == 1 else -1
@@ -77,7 +77,7 @@ def _runs(sizes: Int32s, factors: Sequence[TableFactors], near: Sequence[TableFa
 
 
 def _links(groups: Sequence[TableFactors], n_states: int) -> tuple[Int32s, Int32s, Floats]:
-    """Return the links [E, 2], the table index of each link, and the tables [T, K, K].
+    """Return the links as pairs of variables [E, 2], the table index of each link, and the tables [T, K, K].
 
     The links of several groups are sorted by their variables. Sums over links are thus added in the same order, and are
     bitwise reproducible.
@@ -102,7 +102,7 @@ def _links(groups: Sequence[TableFactors], n_states: int) -> tuple[Int32s, Int32
 
 
 def _squares(tables: Floats, n_states: int) -> Floats:
-    """Pad tables to [T, K, K]; states that a variable does not have get -inf."""
+    """Pad tables to [T, K, K] with -inf, for states that a variable does not have."""
     n_rows, n_columns = tables.shape[1:]
     if n_rows == n_columns == n_states:
         return tables

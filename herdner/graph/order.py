@@ -82,7 +82,7 @@ def block_ranges(compiled: TableGraph, overlapping: bool = False) -> Int32s:
             and are as long as possible.
 
     Returns:
-        int32[B, 2].
+        int32[B, 2], the first and the last variable of each block.
     """
     n = len(compiled.sizes)
     nearest, joins = np.full(n, -1, np.int32), np.zeros(n, np.uint8)
@@ -112,7 +112,7 @@ def block_steps(ranges: Int32s, order: NDArray[np.integer]) -> tuple[Int32s, Int
         order: int[N], the blocks in the order of their updates.
 
     Returns:
-        int32[n] each: the variable of each step, and its block.
+        Two arrays int32[n]: the variable that each step updates, and the index of the variable's block.
     """
     order = np.asarray(order, np.int64)
     lengths = ranges[order, 1] - ranges[order, 0] + 1

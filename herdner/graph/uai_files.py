@@ -64,7 +64,7 @@ class _Tokens:
         self.fill()
 
     def fill(self) -> bool:
-        """Split the next block of the text if the current block has no unread token; return whether a token remains."""
+        """Split the next block of text into tokens if the current block is used up; return True if a token remains."""
         while self.place == len(self.block) and self.end < len(self.text):
             space = _SPACE.search(self.text, self.end + _BLOCK_CHARACTERS)
             self.begin, self.end = self.end, space.start() if space else len(self.text)
@@ -72,7 +72,7 @@ class _Tokens:
         return self.place < len(self.block)
 
     def error(self, message: str, place: int | None = None) -> GraphFileError:
-        """Return an error that names the line of a token.
+        """Return an error whose message names the line of a token.
 
         ``place`` is the index of the token in the block; the default is the latest token that was read.
         """

@@ -146,7 +146,7 @@ class BucketTree:
         return beliefs
 
     def _complete(self, run: loops.Messages | loops.Beliefs, cost: float) -> None:
-        """Compute all buckets of a pass, in which a table cell takes ``cost`` units of time."""
+        """Compute the messages or beliefs of all buckets in one pass; each table cell takes ``cost`` units of time."""
         while not run.is_done:
             self._tick(cost * run.advance(_SLICE_CELLS))
             bucket = run.large_bucket()
@@ -162,7 +162,7 @@ class BucketTree:
             self.clock.advance(n_cells)
 
     def _run(self, bucket: loops.MessageBucket | loops.BeliefBucket, cost: float) -> None:
-        """Compute the blocks of a large bucket, in threads if they share no cells."""
+        """Compute the blocks of a large bucket; use threads unless several pieces would write the same cells."""
         n_slices = bucket.n_slices
         per_slice = bucket.n_blocks // max(n_slices, 1)
         pieces = [

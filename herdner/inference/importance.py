@@ -35,7 +35,7 @@ def log_mean_exp(values: Floats) -> Floats:
 
 
 def bennett_estimate(forward: Floats, reverse: Floats) -> Floats:
-    """Return the estimate of log Z by Bennett's acceptance ratio, for equal numbers of runs in both directions.
+    """Return the estimate of log Z by Bennett's acceptance ratio, for equal numbers of forward and reverse runs.
 
     Args:
         forward: float64[.., N], log-weights of forward runs; -inf if the run ended at an impossible state.

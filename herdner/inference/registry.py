@@ -77,7 +77,7 @@ class BackendDescription:
 
 
 class UnknownOption(ValueError):
-    """Error: a backend lacks an option.
+    """Error: an option was passed to a backend that does not have this option.
 
     Attributes:
         option: Name of the option.

@@ -59,7 +59,7 @@ def find_possible_state(reduced: ReducedGraph) -> Int32s | None:
 
 @dataclass(frozen=True, slots=True)
 class Contradiction:
-    """Observations and factors that together exclude every joint state; no smaller part of them was found to do so.
+    """Observations and factors that together exclude every joint state; the search found no smaller set that does.
 
     Attributes:
         variables: The observed variables.
@@ -113,14 +113,14 @@ def find_contradiction(compiled: TableGraph, evidence: Mapping[int, int]) -> Con
 
 
 def _first_numbers(sizes: Sequence[int]) -> list[int]:
-    """Return the number of the Boolean variable of state 0 of each variable, and the first number after all states."""
+    """Return the number of each variable's first Boolean variable, for state 0, and the first unused number."""
     return np.concatenate([[1], 1 + np.cumsum(sizes, dtype=np.int64)]).tolist()  # numbers begin with 1
 
 
 def _solver(
     sizes: Sequence[int], scopes: Sequence[tuple[int, ...]], tables: Sequence[Floats], first_switch: int | None = None
 ) -> Any:
-    """Return a solver with the clauses of a graph.
+    """Return a SAT solver with the clauses that describe the states and the -inf entries of a graph.
 
     Args:
         sizes: Number of states of each variable.

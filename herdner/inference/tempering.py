@@ -226,7 +226,7 @@ class TemperedRun:
         return done
 
     def marginals(self) -> Floats | None:
-        """Return the averages of the recorded conditional marginals of all variables, one after the other.
+        """Return the averages of the recorded conditional marginals of all variables, concatenated in one array.
 
         The result is None if a variable has no record.
         """

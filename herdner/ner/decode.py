@@ -118,7 +118,7 @@ def span_confidences(
 
 
 def _beliefs(decoded: DecodedTags, n_tags: int) -> Floats:
-    """Return the marginals of decoded tags. Without marginals, the decoded tags have probability 1."""
+    """Return the marginals of decoded tags; if there are none, give each decoded tag probability 1."""
     return np.eye(n_tags)[decoded.states] if decoded.marginals is None else decoded.marginals
 
 

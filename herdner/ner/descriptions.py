@@ -188,7 +188,7 @@ class Describer:
         return {token: span for span in self.spans for token in range(span.start, span.end)}
 
     def examples(self, column: int, token: int) -> list[str]:
-        """Return up to `MAX_EXAMPLES` other words with the attribute value of a token, well-known words first."""
+        """Return at most `MAX_EXAMPLES` words that share an attribute value with a token, well-known words first."""
         value, own = int(self.attributes[token, column]), self.tokens[token].casefold()
         if (column, value) not in self._shared:
             well_known = (WELL_KNOWN[i] for i in np.flatnonzero(self.well_known[:, column] == value).tolist())
@@ -203,7 +203,7 @@ class Describer:
         return {}
 
     def word_of(self, column: int, token: int) -> str:
-        """Return the word in the sentence of ``token`` whose lower-case hash equals an attribute of ``token``.
+        """Search the sentence of ``token`` for the word whose lower-case hash equals an attribute of ``token``.
 
         If several words have this hash, the one nearest to ``token`` is returned; if no word has it, "" is returned.
         """

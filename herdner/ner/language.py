@@ -71,7 +71,7 @@ class _FunctionWords(NamedTuple):
 
 
 def _script(letter: str) -> str:
-    """Return the script of a letter, the first word of its name in Unicode."""
+    """Return the script of a letter, which is the first word of the letter's Unicode name."""
     return unicodedata.name(letter, "").partition(" ")[0]
 
 
@@ -94,7 +94,7 @@ def language_name(code: str) -> str:
 
 
 def similar_model(name: str) -> str | None:
-    """Return the shipped model of the language that an unknown model name describes, or None.
+    """Return the shipped model for the language that an unknown model name describes; return None if there is none.
 
     Args:
         name: Name or code of a language, such as "German" or "no", or the beginning of the name (at least three
@@ -143,7 +143,7 @@ class LanguageCheck:
         return None
 
     def _other_language(self, document: Document) -> str | None:
-        """Return another language if its function words prevail over those of the model's language, else None."""
+        """Return another language whose function words prevail in a document; return None if there is none."""
         table = _function_words()
         codes = list(table.words)
         tokens = document.tokens[:: max(1, document.n_tokens // _LARGE_SAMPLE)]
@@ -168,7 +168,10 @@ class LanguageCheck:
         return other if is_other else None
 
     def _language_of_script(self, text: str) -> str | None:
-        """Return the language of most letters' script if the model has another language; return None if unclear."""
+        """Determine the language of a text by the script of most of its letters.
+
+        The result is None if no script prevails, or if the language of the model uses this script.
+        """
         sample = text[:: max(1, len(text) // _SAMPLE)]
         if 2 * sum(map(_FIRST_GREEK.__le__, sample)) < len(sample):
             return None  # most characters are Latin

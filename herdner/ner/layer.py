@@ -388,7 +388,7 @@ class SkipChainLayer(Estimator):
         tags: Sequence[Sequence[str]],
         sentence_offsets: Sequence[SentenceOffsets] | None,
     ) -> tuple[list[ScoredDocument], list[list[str]]]:
-        """Check annotated documents, and return the documents and their gold labels."""
+        """Check annotated documents, and return the documents and their gold tags."""
         scheme = self._scheme(labels)
         documents = list(self._documents(labels, scores, tokens, sentence_offsets))
         if len(tags) != len(documents):

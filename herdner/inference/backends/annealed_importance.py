@@ -32,7 +32,7 @@ _WORKERS = 2  # independent ensembles, a fixed number so that results do not dep
 
 @dataclass(frozen=True, slots=True)
 class AnnealedImportance:
-    """Estimation of log Z and of a confidence interval, by forward and reverse runs of annealed importance sampling.
+    """Estimation of log Z with a confidence interval, by forward and reverse runs of annealed importance sampling.
 
     Forward runs start at uniform states, and reverse runs at samples of `Tempered`. Both pass through the same
     temperatures with blocked updates. Bennett's acceptance ratio combines their weights. The interval contains log Z in
@@ -124,7 +124,7 @@ class AnnealedImportance:
         self, compiled: TableGraph, reduced: ReducedGraph, run: TemperedRun, constant: float, log_z: float,
         interval: tuple[float, float], began: float,
     ) -> Result:  # fmt: skip
-        """Assemble the result; ``constant`` is log Z at inverse temperature 0, where the annealing starts."""
+        """Assemble the `Result`; ``constant`` is log Z at inverse temperature 0, where the annealing starts."""
         best, marginals = run.best(), run.marginals()
         assert best is not None
         assert marginals is not None
@@ -166,7 +166,7 @@ class AnnealedImportance:
     def _weights(
         self, reduced: ReducedGraph, run: TemperedRun, states: list[Int32s], rng: np.random.Generator, began: float
     ) -> tuple[Floats, Floats]:
-        """Run all forward and reverse runs; return the forward log-weights and the negative reverse log-weights."""
+        """Run all forward and reverse runs; return their log-weights, which are negated for the reverse runs."""
         tuned = np.mean([ensemble.betas for ensemble in run.ensembles], axis=0)
         workers = [Ensemble.of(reduced, 1, self.width, r) for r in rng.spawn(_WORKERS)]
         n_temperatures = self.n_temperatures
@@ -204,6 +204,6 @@ class AnnealedImportance:
 
 
 def _interpolate(betas: Floats, n_temperatures: int) -> Floats:
-    """Interpolate inverse temperatures linearly to ``n_temperatures`` values, from 1 to 0."""
+    """Interpolate linearly between ``betas``, which fall from 1 to 0; return ``n_temperatures`` values."""
     places = np.linspace(0, len(betas) - 1, n_temperatures)
     return np.interp(places, np.arange(len(betas)), betas)

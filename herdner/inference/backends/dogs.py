@@ -157,7 +157,7 @@ class DoGS:
         return replace(result, certificate=certificate, seconds=perf_counter() - began)
 
     def _block_scan(self, compiled: TableGraph, weights: Floats) -> tuple[Int32s, Certificate, Blocks | None]:
-        """Optimise a scan of blocks; return its variables in update order, a bound on the error, and the blocks."""
+        """Optimise a scan of blocks; return the variables in update order, a bound on the error, and the blocks."""
         targets = np.flatnonzero(weights)
         influence = block_influence(compiled, [(v, v) for v in targets.tolist()])
         n_steps = self.n_steps
@@ -218,14 +218,14 @@ class DoGS:
 
 
 def allowed_influence(compiled: TableGraph, exact_states: int = 0) -> Influence:
-    """Return a bound on the Dobrushin influences; in some cases, ignore states that -inf entries forbid.
+    """Return a bound on the Dobrushin influences; on some graphs, exclude states that -inf entries forbid.
 
     A Gibbs sampler never visits these states, because it starts at an allowed joint state. They are left out if a
     factor has three or more variables or ``exact_states`` is positive; otherwise the bound is `tightest_influence`.
 
     Args:
         compiled: The graph.
-        exact_states: Largest number of joint states of a Markov blanket that is enumerated.
+        exact_states: Enumerate the joint states of a Markov blanket if there are at most this many.
 
     Raises:
         ImpossibleGraph: Entries of -inf forbid all states of a variable.

@@ -64,7 +64,7 @@ class EliminationPlan:
 
 @dataclass(frozen=True, slots=True)
 class Exact:
-    """Exact inference by variable elimination (junction tree): best states, log Z, marginals, counts and samples.
+    """Exact inference by variable elimination (junction tree): best states, log Z, marginals, table counts and samples.
 
     Factors may have any arity. The cost is exponential in the treewidth of the graph; `plan` predicts it. Impossible
     states (-inf entries) are removed first. If several states have the largest log-potential, the result is one of
@@ -265,11 +265,11 @@ class EliminationRun:
         return self.reduced.original_states(draw_states(messages, n_samples, generator(seed)))[None]
 
     def marginals(self, messages: Messages, with_counts: bool) -> tuple[Floats, tuple[Floats, ...] | None]:
-        """Return the marginals [V, K] of all variables, and the expected counts of each group if ``with_counts``.
+        """Return the marginals [V, K] of all variables and, with ``with_counts``, the expected counts of table cells.
 
         Args:
-            messages: Messages that are sums.
-            with_counts: Compute the counts.
+            messages: Messages of a pass that sums, and does not maximise.
+            with_counts: Also compute the expected counts of table cells.
 
         Raises:
             OutOfTime: The run would exceed its time limit.

@@ -88,7 +88,7 @@ def dhg(
     form: Literal["circular", "threshold"] = "threshold",
     **options: Unpack[GibbsOptions],
 ) -> Gibbs:
-    """Return discretized herded Gibbs (HGW19, Algorithm 5): one herding weight for each bin of probabilities.
+    """Return discretized herded Gibbs (HGW19, Algorithm 5): a variable has one herding weight for each bin.
 
     The state is 1 if the weight of the bin is positive. The probability is then added to the weight, so its exact value
     affects only later states of the same bin. In `circular_dhg` the exact value also affects the present state. With

@@ -122,7 +122,7 @@ class MaxProduct:
 
 
 def _check_variable(variable: int) -> None:
-    """Raise `ImpossibleGraph` unless ``variable``, the index of a variable without allowed states, is -1 (none).
+    """Raise `ImpossibleGraph` if the index ``variable``, which names a variable without allowed states, is not -1.
 
     The compiled loop returns this value.
     """
@@ -165,7 +165,7 @@ class Slots:
 
     @classmethod
     def of(cls, sizes: Int32s, factors: Sequence[TableFactors]) -> Slots:
-        """Build the slot arrays from the factors of a graph.
+        """Build the `Slots` arrays from the factors of a graph.
 
         Args:
             sizes: int32[V], the number of states of each variable.
@@ -204,7 +204,7 @@ class Slots:
 
 
 def _tables(group: TableFactors) -> tuple[Floats, Int64s]:
-    """Concatenate a group's tables; return the array, and the position of the table for each variable of each factor.
+    """Concatenate a group's tables; also return, for each factor and variable, the position of the factor's table.
 
     The tables of pairs are followed by their transposes.
     """

@@ -95,7 +95,7 @@ class MiniBucket:
 def _eliminate(
     reduced: ReducedGraph, order: Sequence[int], most_cells: float, is_upper: bool
 ) -> tuple[float, list[list[Table]]]:
-    """Eliminate all variables; return the bound, and the tables of each variable's bucket in elimination order."""
+    """Eliminate all variables; return a bound on log Z, and the tables of all buckets in elimination order."""
     position = {v: place for place, v in enumerate(order)}
     buckets: list[list[Table]] = [[] for _ in order]
     for scope, table in zip(reduced.scopes, reduced.tables, strict=True):
@@ -121,7 +121,7 @@ def _eliminate(
 
 
 def _divide(tables: Sequence[Table], most_cells: float) -> list[list[Table]]:
-    """Divide a bucket's tables into groups, largest first, whose products have at most ``most_cells`` cells each."""
+    """Divide a bucket's tables, largest first, into groups whose products have at most ``most_cells`` cells each."""
     groups: list[tuple[dict[int, int], list[Table]]] = []
     for scope, table in sorted(tables, key=lambda pair: -pair[1].size):
         sizes = dict(zip(scope, table.shape, strict=True))

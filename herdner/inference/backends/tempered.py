@@ -104,7 +104,7 @@ class Tempered:
     def sample(
         self, compiled: TableGraph, seed: Seed, start: Int32s | None = None, possible: Int32s | None = None
     ) -> tuple[Result, float]:
-        """Sample from a compiled graph; return the result, and how much the marginals of the chains differ.
+        """Sample from a compiled graph; return the result, and the mean difference between the marginals of the chains.
 
         Args:
             compiled: The graph.
@@ -145,7 +145,7 @@ class Tempered:
         return result, run.disagreement()
 
     def _sample(self, run: TemperedRun, began: float, possible: Int32s | None) -> tuple[int, list[Int32s]]:
-        """Tune and run all chains; return the number of recorded rounds, and arrays int32[C, n] of samples."""
+        """Tune and run all chains; return the number of recorded rounds, and the chains' states at each sample."""
         if self.seconds is None:
             run.tune(self.burn_in, possible=possible)
         else:
@@ -174,7 +174,7 @@ class Tempered:
 
 
 def _original_samples(reduced: ReducedGraph, samples: list[Int32s]) -> Int32s | None:
-    """Convert S arrays int32[C, n] of states of a reduced graph to samples int32[C, S, V] of the original graph."""
+    """Convert recorded states of a reduced graph to samples int32[chains, records, V] of the original graph."""
     if not samples:
         return None
     stacked = np.stack(samples, axis=1)

@@ -103,7 +103,7 @@ class TreeReweighted:
         return result
 
     def _minimise(self, reduced: ReducedGraph, began: float) -> tuple[_ForestBound, bool]:
-        """Minimise the bound over distributions of spanning forests; pass messages for each distribution.
+        """Minimise the upper bound on log Z over distributions of spanning forests; pass messages for each one.
 
         Returns:
             The best bound, and True if Ctrl-C was pressed.
@@ -149,7 +149,7 @@ class _ForestBound:
 
     @classmethod
     def of(cls, run: MessagePassing, forests: ForestDistribution, constant: float) -> _ForestBound:
-        """Compute the upper bound: the mean of log Z over a distribution of spanning forests.
+        """Compute the upper bound on log Z, which is the mean of log Z over a distribution of spanning forests.
 
         Args:
             run: The messages.
@@ -166,6 +166,6 @@ class _ForestBound:
 
 
 def _starts(layout: FactorLayout) -> list[int]:
-    """Return the position of the first cell of each table."""
+    """Return the position of each factor's first table cell in the concatenated tables."""
     n_cells = np.multiply.reduceat(layout.sizes[layout.scope].astype(np.int64), layout.factor_at[:-1])
     return np.concatenate([[0], np.cumsum(n_cells)[:-1]]).tolist()

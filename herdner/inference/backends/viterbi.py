@@ -159,7 +159,7 @@ def group_counts(
 
 
 def _by_variable(form: ChainForm, rows: NDArray[T]) -> NDArray[T]:
-    """Reorder rows from the order of the chains to the order of the variables."""
+    """Reorder the rows of an array, one per variable, from the order of the chains to the order of the variables."""
     if form.order is None:
         return rows
     result = np.empty_like(rows)

@@ -78,7 +78,7 @@ class DrivingSequence(ABC):
 
 @dataclass(frozen=True, slots=True)
 class LFSR(DrivingSequence):
-    """Driving sequence of a linear-feedback shift register (LFSR). It repeats after each period.
+    """Periodic driving sequence of a linear-feedback shift register (LFSR).
 
     A register of degree m has the period N = 2^m - 1. Sweep t uses the numbers t n_steps, t n_steps + 1, .. modulo N.
     If n_steps and N have a common factor c, one number is skipped after every N / c sweeps (Tribble 2007; Chen et al.

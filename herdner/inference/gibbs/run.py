@@ -443,7 +443,7 @@ class _Averages(TypedDict, total=False):
 
 
 def _averages(setup: Setup, runs: list[Arrays], n_kept: int) -> _Averages:
-    """Return the averages over all sweeps and runs; ``n_kept`` is the number of recorded sweeps."""
+    """Average the recorded states over all sweeps and runs; ``n_kept`` is the number of recorded sweeps."""
     record, form, sizes = setup.plan.record, setup.form, setup.compiled.sizes
     averages = _Averages()
     if record.marginals:

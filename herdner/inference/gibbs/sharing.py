@@ -56,7 +56,7 @@ class Sharing:
 
 
 def complete_sharing() -> Sharing:
-    """Return complete sharing: one weight for each joint state of all other variables (HGW19, Sec. 3.1).
+    """Return complete sharing: a variable has one herding weight for each joint state of all others (HGW19, Sec. 3.1).
 
     The error after T sweeps is O(1/T).
     """
@@ -64,21 +64,25 @@ def complete_sharing() -> Sharing:
 
 
 def blanket_sharing() -> Sharing:
-    """Return blanket sharing: one weight for each joint state of the Markov blanket, as in HG16, Algorithm 1."""
+    """Return blanket sharing: a variable has one herding weight for each joint state of its Markov blanket.
+
+    This is herded Gibbs of HG16, Algorithm 1.
+    """
     return Sharing("blanket")
 
 
 def neighbour_sum_sharing() -> Sharing:
-    """Return neighbour-sum sharing: one weight for each sum of the neighbours' states ("shared" in HG16, Sec. 4.3).
+    """Return neighbour-sum sharing: a variable has one herding weight for each sum of its neighbours' states.
 
-    With more than two states, the key is the number of neighbours in each state. The factors that join a variable to
-    its neighbours must all have the same table; this is checked when the sampler starts.
+    HG16, Sec. 4.3, calls it "shared". With more than two states, the key is the number of neighbours in each state.
+    The factors that join a variable to its neighbours must all have the same table; this is checked when the sampler
+    starts.
     """
     return Sharing("neighbour-sum")
 
 
 def bin_sharing(n_bins: int) -> Sharing:
-    """Return bin sharing: one herding weight for each bin of the probability of state 1.
+    """Return bin sharing: a variable has one herding weight for each bin of its probability of state 1.
 
     In the threshold form this is DHG (HGW19 Algorithm 5), and with one bin HG-1bin. In the circular form, the default
     of a plan, it is `herdner.circular_dhg`. For K > 2 states, which the paper does not define, the key is the bins of
@@ -94,9 +98,10 @@ def bin_sharing(n_bins: int) -> Sharing:
 
 
 def random_bin_sharing(n_bins: int) -> Sharing:
-    """Return random-bin sharing: one weight per value of a randomly rounded probability (RDHG; HGW19, Algorithm 9).
+    """Return random-bin sharing: a variable has one herding weight for each value of its randomly rounded probability.
 
-    Probabilities are rounded at random to multiples of 1 / ``n_bins``, and each multiple has one weight.
+    Probabilities are rounded at random to multiples of 1 / ``n_bins``, and each multiple has one weight (RDHG; HGW19,
+    Algorithm 9).
 
     The expectation of a rounded probability equals the probability. For K > 2 states, which the paper does not define,
     the K probabilities are rounded together by systematic sampling; for two states this equals the algorithm.

@@ -156,7 +156,7 @@ def lay_out(plan: Plan, compiled: TableGraph, form: Conditionals | GridForm, loo
 
 
 def _is_packed(plan: Plan, keys: Weights, sizes: Int32s) -> bool:
-    """Return True if a specialised loop can address the weights by the joint states of the neighbours."""
+    """Return True if a specialised loop can find a herding weight by the joint state of the variable's neighbours."""
     steady_bins = keys.draw == "bins" and keys.n_bins > 1 and plan.annealing is None
     return (keys.draw == "blanket" or steady_bins) and 2 < int(sizes.max()) <= loops.PACKED_LIMIT
 
@@ -179,14 +179,15 @@ def block_weights(plan: Plan, sizes: Int32s) -> Weights:
 
 
 def _slots(bits: Floats, n_variables: int, most: int, some: bool = False) -> tuple[int, int, Int64s | None]:
-    """Return the number of weight keys per variable, the number of table rows, and the first key of each variable.
+    """Return the size of the table of herding weights and the position of each variable in this table.
 
-    A key identifies the herding weights of an update.
+    A key identifies the herding weights of an update. The values are the number of keys per variable, the number of
+    table rows, and the first row of each variable.
 
-    If all variables have equally many keys, the first keys are None, else the number of keys is 0. The number of rows
+    If all variables have equally many keys, the first rows are None, else the number of keys is 0. The number of rows
     is 0 if the table would exceed ``most`` rows. ``bits`` is log2 of the number of keys, [V], or [1] if it is the same
-    for all variables. With ``some``, variables with many keys use the hash table (first key -1), so that the others
-    fit into the dense table.
+    for all variables. With ``some``, variables with many keys use the hash table (first row -1), so that the other
+    variables fit into the dense table.
     """
     counts = np.rint(np.exp2(np.minimum(bits, 2 * _LONG)))
     widest, total = float(counts.max()), float(counts.sum()) * (n_variables if len(bits) == 1 else 1)
@@ -204,7 +205,7 @@ def _slots(bits: Floats, n_variables: int, most: int, some: bool = False) -> tup
 
 
 def _grid_bits(kind: str, form: GridForm) -> Floats:
-    """Return log2 of the number of weight keys of a variable in a grid graph.
+    """Return log2 of the number of keys that distinguish the herding weights of one variable in a grid graph.
 
     Its 4 neighbours have 16 joint states and 5 sums; ``kind`` determines which of them are keys.
     """
@@ -219,7 +220,7 @@ def _grid_bits(kind: str, form: GridForm) -> Floats:
 
 
 def _long_keys(bits: Floats) -> NDArray[np.uint8] | None:
-    """Return 1 for each variable whose weight keys must be hashed, else 0; return None if no variable needs hashing."""
+    """Return a mask (0 or 1) of the variables whose keys of herding weights must be hashed, or None if none must be."""
     return (bits > _LONG).astype(np.uint8) if bits.max() > _LONG else None
 
 
@@ -263,7 +264,7 @@ def _check_equal_couplings(form: Conditionals, n_neighbours: int) -> None:
 
 
 def _bin_multipliers(n_bins: int, n_states: int) -> NDArray[np.uint64]:
-    """Return the multiplier of each state in the weight key under bin sharing, uint64[n_states].
+    """Return the multiplier of each state in the sum that is the key of a herding weight under bin sharing.
 
     The multipliers are powers of ``n_bins`` + 1 if the key has enough bits, else coefficients of a linear hash.
     """

@@ -277,9 +277,9 @@ def _tag_missing(client: Client, job: TagJob, manifest: Manifest, folder: Output
 def _results(
     client: Client, job: TagJob, function: Callable[..., Any], arguments: Sequence[tuple[Any, ...]]
 ) -> Generator[tuple[int, Any], None, None]:
-    """Call a function on the cluster for each item of ``arguments``.
+    """Call a function on the cluster for each item of ``arguments``, and yield each result when its call finishes.
 
-    Yield the index and the result, or exception, of each call when it finishes.
+    Each yielded value is the index of a call, and the result or the exception of the call.
 
     The number of submitted tasks is limited (`TASKS_PER_THREAD`) to save memory in the scheduler and in this process.
     If a worker dies, another one runs its tasks.

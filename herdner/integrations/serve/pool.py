@@ -56,7 +56,7 @@ class Limits:
     n_waiting: int = 16
 
     def __post_init__(self) -> None:
-        """Check the values of the limits."""
+        """Raise an error if a limit is out of range."""
         for name, minimum in (("characters", 1), ("n_workers", 1), ("n_waiting", 0)):
             check_integer(getattr(self, name), name, minimum)
         if not (math.isfinite(self.seconds) and self.seconds > 0):
@@ -194,7 +194,7 @@ class IdleWorkers:
             self._changed.notify_all()
 
     def empty(self) -> bool:
-        """Return whether no worker is idle."""
+        """Return True if no worker is idle."""
         return not self._workers
 
     @contextmanager

@@ -28,7 +28,7 @@ class RequestModel(BaseModel):
 
 
 class BackendOptions(RequestModel):
-    """Options of a backend that affect the result; options of memory and threads are excluded.
+    """Options of a backend that affect the result; options for memory and threads are excluded.
 
     `GET /api/about` lists the options of each backend. Omitted options have the backend's defaults.
     """

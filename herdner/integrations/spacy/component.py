@@ -168,7 +168,7 @@ class EntityPipe(Pipe):
 
     @property
     def spans_key(self) -> str | None:
-        """Name of the group in ``doc.spans``, from the configuration."""
+        """Name of the component's span group in ``doc.spans``; None if the component uses no span group."""
         return self.cfg["spans_key"]
 
     def _values(self) -> dict[str, Savable]:

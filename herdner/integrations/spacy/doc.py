@@ -104,7 +104,7 @@ def _sentence_starts(doc: Doc, starts_sentence: NDArray[np.uint64]) -> NDArray[n
 
 
 def register_extension(name: str = EXTENSION) -> bool:
-    """Register an attribute such as ``span._.confidence`` if it does not exist, and return whether it can be set.
+    """Register an attribute such as ``span._.confidence`` unless it exists; return True if the attribute can be set.
 
     The value is stored with the label of the span. If another component replaces the span by one with the same tokens
     and another label, the new span has the value None. The attribute cannot be set if another library has registered

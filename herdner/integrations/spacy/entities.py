@@ -127,7 +127,7 @@ def _probability(score: Any, span: DocSpan) -> float | None:
 
 
 def preceding_parser(nlp: Language, component: Any) -> Any:
-    """Return the last ``ner`` or ``beam_ner`` that precedes the component in its pipeline, or None."""
+    """Return the last ``ner`` or ``beam_ner`` before the component in its pipeline; return None if there is none."""
     parser = None
     for _, pipe in nlp.pipeline:
         if pipe is component:
@@ -169,7 +169,7 @@ def begin_probabilities(parser: Any, doc: Doc, labels: Sequence[str], tokens: ND
 
 
 def _action_columns(parser: Any, labels: Sequence[str]) -> NDArray[np.int64]:
-    """Return, for each action of the parser, the index of the probability to which the action contributes.
+    """Return, for each action of the parser, the index of the label probability to which the action contributes.
 
     An action that begins an entity has the index of its label, or K + 1 if the label is not in ``labels``. The action O
     (outside) has the index K. Actions inside an entity have the index -1.

@@ -84,7 +84,7 @@ def training_documents(
 
 
 def has_entities(doc: Doc, spans_key: str | None) -> bool:
-    """Return whether a reference ``Doc`` contains entities.
+    """Return True if a reference ``Doc`` contains entities.
 
     Args:
         doc: The ``Doc``.
@@ -131,7 +131,7 @@ def _token_range(start: int, end: int, example: Example, aligned: AlignedDocumen
 
 
 def _sentence_starts(example: Example) -> NDArray[np.bool_] | None:
-    """Return a mask of the ``predicted`` tokens that begin a sentence of ``reference``.
+    """Return a mask of the tokens of ``example.predicted`` that begin a sentence of ``example.reference``.
 
     Return None if ``predicted`` has sentences of its own, or ``reference`` has none.
     """

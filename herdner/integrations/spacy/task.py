@@ -239,7 +239,7 @@ class ConsistencyTask(NamedTuple):
         drop: bool = True,
         unchanged: float = -np.inf,
     ) -> tuple[Floats, list[float | None]]:
-        """Return the log-potentials of the tokens, and the tagger's confidence in each name.
+        """Return the log-potential of each tag at each token, and the tagger's confidence in each name.
 
         Args:
             entities: The entities of the ``Doc``.

@@ -37,7 +37,7 @@ def weights() -> NameWeights:
 
 
 def with_names(document: Document, choose: NameWeights | Choose | None = None) -> Document:
-    """Return the document with a `name_id` for each entity.
+    """Set the `name_id` of each entity of a document, and return the changed document.
 
     Names are numbered from 0 in the order of their first mentions.
 

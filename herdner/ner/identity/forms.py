@@ -207,12 +207,12 @@ def _split(tokens: list[str], is_person: bool) -> tuple[list[str], list[str], bo
 
 
 def _may_begin(token: str) -> bool:
-    """Return whether a name may begin with this token: a capitalised word, a number or a word of a caseless script."""
+    """Return True if a token may begin a name: a capitalised word, a number or a word of a caseless script."""
     return not token[:1].islower() and token.casefold() not in ARTICLES and any(map(str.isalnum, token))
 
 
 def _scan(tokens: Sequence[str], is_person: bool) -> tuple[list[str], list[str], bool]:
-    """Return the titles and words before the first comma, bracket or clause, and True if they denote several persons.
+    """Return the titles and words of a name up to a comma, bracket or clause, and True if it denotes several persons.
 
     A person's name that follows lower-case words replaces the words before them: "American philosopher Noam Chomsky"
     gives "Noam Chomsky".

@@ -40,7 +40,7 @@ BODIES = frozenset(
 
 
 class FullName(NamedTuple):
-    """Full name: a mention of several words, whose label short forms of the name receive.
+    """Full name: a mention of several words that passes its label to the short forms of the name.
 
     Attributes:
         entity: The mention.
@@ -144,7 +144,7 @@ def _missed_surnames(document: Document, full: Mapping[str, Mapping[str, FullNam
 
 
 def _shorten(document: Document, i: int, full: Mapping[str, Mapping[str, FullName]]) -> Entity | None:
-    """Return an uncertain organisation without its last word in lower case, or None if it does not change.
+    """Return an uncertain organisation without its last word in lower case; return None if there is nothing to remove.
 
     The first word must be that of an earlier full name with a capitalised last word.
     """
@@ -164,7 +164,7 @@ def _shorten(document: Document, i: int, full: Mapping[str, Mapping[str, FullNam
 
 
 def _outside(tokens: Iterable[int], spans: Sequence[Span]) -> list[int]:
-    """Return the tokens, in ascending order, that are not in one of the spans, which are in the order of the text."""
+    """Return the tokens, in ascending order, that no span contains; the spans must be in the order of the text."""
     outside: list[int] = []
     k = 0
     for token in tokens:

@@ -66,7 +66,7 @@ _N_FIRST = 1 << 20
 
 
 class CollectionNames:
-    """Number of documents with each name of a collection: in total, and, as an expected value, per label of the name.
+    """Counts of the documents that contain each name of a collection, in total and per label of the name.
 
     A document adds 1 to the first count of each of its names, and at most 1 to the counts of the labels: the sum of the
     confidences of the mentions with a label, divided by the number of all mentions that have the spelling of the name.
@@ -171,7 +171,7 @@ class CollectionNames:
             np.add.at(self._sketch[row], columns, counts)
 
     def _to_sketch(self) -> Int64s:
-        """Move all counts to the sketch, and return the sketch."""
+        """Move all counts to the count sketch, and return the sketch."""
         if self._sketch is None:
             keys, counts = np.array(list(self._row_of), np.uint64), self._counts[: len(self._row_of)]
             self._row_of, self._counts = {}, self._counts[:0]
@@ -180,7 +180,7 @@ class CollectionNames:
         return self._sketch
 
     def counts(self, tokens: Sequence[str]) -> list[float]:
-        """Return how many documents contain a name, then, per label, the expected number where the name has the label.
+        """Return the number of documents that contain a name, and the expected number in which it has each label.
 
         Args:
             tokens: Tokens of the name.

@@ -25,7 +25,7 @@ class SpanEvidence(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """Changes of the log-potentials of one document because of known names.
+    """Changes that known names cause in the log-potentials of one document.
 
     Attributes:
         tokens: Indices [m] of tokens.
@@ -115,7 +115,7 @@ class SpanEncoder:
         )  # fmt: skip
 
     def _states(self, tags: Iterable[str]) -> list[int] | None:
-        """Return the indices of ``tags`` in the tags of the model; return None if the model lacks one of them."""
+        """Return the indices of ``tags`` in the tags of the model; return None if the model lacks one of the tags."""
         states = [self._index.get(tag, -1) for tag in tags]
         return None if -1 in states else states
 

@@ -102,7 +102,7 @@ class Finder:
             yield from (SpanEvidence(Span(*span, label), strength) for label, strength in best.items())
 
     def has_constraint_in(self, document: Document, own_tokens: bool) -> bool:
-        """Return whether a known name with the strength ``inf`` occurs in a document.
+        """Return True if a known name with the strength ``inf`` occurs in a document.
 
         The arguments are those of ``__call__``.
         """
@@ -145,7 +145,7 @@ class Finder:
 
 
 def _inside_longer(constraints: set[tuple[int, int]], spans: Iterable[Span]) -> set[tuple[int, int]]:
-    """Return the constraints that lie inside a longer span, if no constraint equals or crosses this span."""
+    """Return the constraints inside a span, for all spans that properly contain every constraint that they overlap."""
     inside: set[tuple[int, int]] = set()
     for start, end, _ in spans:
         touching = {each for each in constraints if each[0] < end and start < each[1]}
