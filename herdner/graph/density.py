@@ -260,7 +260,7 @@ class DensityGraph:
         return sum((group.log_potential(points) for group in self.factors), np.zeros(len(points)))
 
     def grad(self, x: ArrayLike, terms: Int64s | None = None, block: NDArray[np.integer] | None = None) -> Floats:
-        """Return the gradient of the graph's log-density at each point, with respect to all variables or to ``block``.
+        """Return the gradient of the graph's log-density at each point, for all variables or only those in ``block``.
 
         Samplers call it in loops, so it checks shapes but not values.
 

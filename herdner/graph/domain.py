@@ -13,7 +13,7 @@ from herdner.base.representation import short_repr
 
 
 class Domains(Protocol):
-    """Interface of a graph's domains, the sets of values of its variables.
+    """Interface of the domains of a graph's variables; a domain is the set of a variable's values.
 
     `FactorGraph` uses only these three methods.
     """

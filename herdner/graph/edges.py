@@ -102,7 +102,7 @@ def edge_terms(
 
 
 def sum_terms(groups: Sequence[TableFactors], terms: Sequence[Term]) -> Floats:
-    """Return the table of log-potentials of an edge, which is the sum of the tables of its factors (terms).
+    """Return the table of log-potentials of an edge: the sum of the tables of the factors (terms) on this edge.
 
     Args:
         groups: The groups that the terms refer to.
@@ -116,7 +116,7 @@ def sum_terms(groups: Sequence[TableFactors], terms: Sequence[Term]) -> Floats:
 
 
 def _distinct_lists(n_edges: int, edge: NDArray[np.integer], term: Int64s) -> tuple[Int32s, list[tuple[int, ...]]]:
-    """Return the distinct lists of terms, preceded by the index of the list of each edge."""
+    """Group terms by edge; return the index of each edge's list of terms, and the distinct lists."""
     by_edge = np.argsort(edge, kind="stable")
     edge, term = edge[by_edge], term[by_edge]
     starts = np.flatnonzero(np.r_[True, edge[1:] != edge[:-1]])
@@ -165,7 +165,7 @@ def merge_parallel_factors(factors: Sequence[TableFactors]) -> Sequence[TableFac
 
 
 def scaled_tables(group: TableFactors) -> tuple[Floats, Int32s]:
-    """Multiply the tables of a group by the scales of its factors; return the products and each factor's index in them.
+    """Multiply a group's tables by the factors' scales; return the products, and the index of each factor's product.
 
     Args:
         group: A non-empty group of F factors.

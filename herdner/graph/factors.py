@@ -173,7 +173,7 @@ class TableFactors:
         return messages[kind]
 
     def check(self, domains: Domains) -> None:
-        """Raise ``ValueError`` if a factor's variable does not exist or the factor's table lacks some of its states.
+        """Raise ``ValueError`` if a factor has an unknown variable or its table is too small for the variables' states.
 
         Args:
             domains: The domains of the graph's variables, `Discrete`.

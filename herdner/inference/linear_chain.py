@@ -71,10 +71,10 @@ class ChainMarginals:
 def viterbi(
     unary: ArrayLike, transition: ArrayLike, offsets: ArrayLike, edge_table: ArrayLike | None = None
 ) -> tuple[Int32s, Floats]:
-    """Return the best states of all sequences, int32[N], and the log-potential of each sequence, float64[S].
+    """Return the best state sequences, concatenated as int32[N], and the log-potential of each sequence, float64[S].
 
-    Among equally good labellings it prefers the smallest state of the last token of a sequence, then of the preceding
-    token, and so on, as CRFsuite does.
+    Among equally good labellings, the function prefers the smallest state of the last token of a sequence, then of the
+    preceding token, and so on, as CRFsuite does.
 
     Args:
         unary: float64[N, K], log-potentials of states.
@@ -275,7 +275,7 @@ def score_linked_spans(
         link_tables: float64[K, K], the link tables.
         beliefs: float64[N, K], probabilities of the states, under which the expectation of each link is taken.
         borders: Log-potentials of the first and the last state of each sequence, which are added to ``total`` after
-            those of the links, or None.
+            those of the links; None adds nothing.
 
     Returns:
         bool[M], whether a link joins a token of the span; and float64[2, M], the results with and without links. Spans

@@ -117,7 +117,7 @@ def make_backend(name: str, **options: object) -> Backend:
 
 
 def resolve_backend(backend: object, options: Mapping[str, object] | None = None) -> Backend:
-    """Build a backend from its name and options. A `Backend` is returned unchanged.
+    """Build a backend from its name and options; return a `Backend` unchanged.
 
     Args:
         backend: Name of a backend, or a `Backend`.

@@ -67,7 +67,7 @@ def find_blocks(
 
 
 def penalties_of(betas: Floats) -> Floats:
-    """Return the penalty for an entry of -inf at each inverse temperature: infinite at 1, and 0 at 0.
+    """Return the penalty for an entry of -inf at each inverse temperature beta: infinite for beta 1, 0 for beta 0.
 
     Args:
         betas: float64[R], inverse temperatures from 0 to 1.
@@ -114,7 +114,7 @@ class Ensemble:
     def of(
         cls, reduced: ReducedGraph, n_replicas: int, width: int, rng: np.random.Generator, start: Int32s | None = None
     ) -> Ensemble:
-        """Build replicas with uniform states and equally spaced inverse temperatures from 1 to 0.
+        """Build replicas with the state ``start`` or random states, and evenly spaced inverse temperatures from 1 to 0.
 
         Args:
             reduced: The graph.
@@ -140,12 +140,12 @@ class Ensemble:
         return cls(replicas, betas)
 
     def advance(self, n_rounds: int, record: bool) -> None:
-        """Run a number of rounds; with ``record``, add up the conditional marginals of replica 0."""
+        """Run rounds of tempered sampling; with ``record``, add up the conditional marginals of replica 0."""
         while n_rounds > 0:
             n_rounds -= self.replicas.advance(n_rounds, record)
 
     def adapt(self) -> None:
-        """Change the temperatures to equalise the rejection rates; do nothing before a possible state was visited."""
+        """Change the temperatures to equalise the rejection rates, provided that a possible state has been visited."""
         if len(self.betas) > 1 and self.replicas.best_log_potential > -math.inf:
             self.betas = equalise_rejections(self.betas, self.replicas.rejection_rates)
             self.replicas.set_temperatures(self.betas, penalties_of(self.betas))
@@ -204,7 +204,7 @@ class TemperedRun:
             ensemble.make_possible(possible)
 
     def advance(self, n_rounds: int, *, record: bool = False, until: float = math.inf) -> int:
-        """Run all ensembles for a number of rounds or until a time; return the number of completed rounds.
+        """Run all ensembles for a number of rounds or until a deadline; return the number of completed rounds.
 
         Args:
             n_rounds: Largest number of rounds.
@@ -250,6 +250,6 @@ class TemperedRun:
         return float(np.ptp(marginals, axis=0).max(axis=1, initial=0.0).mean()) if marginals.size else 0.0
 
     def best(self) -> Int32s | None:
-        """Return the best joint state of all ensembles, int32[n], or None if no possible state was visited."""
+        """Return the best joint state of all ensembles, int32[n]; return None if no possible state was visited."""
         replicas = max((each.replicas for each in self.ensembles), key=lambda each: each.best_log_potential)
         return replicas.best if replicas.best_log_potential > -math.inf else None

@@ -65,7 +65,7 @@ class _FunctionWords(NamedTuple):
     table: NDArray[np.int64]
 
     def language_counts(self, tokens: Iterable[str]) -> NDArray[np.int64]:
-        """Return the number of function words of each language among the tokens, int64[languages]."""
+        """Return, for each language, the number of tokens that are function words of the language, int64[languages]."""
         rows = self.rows
         return self.table[[rows[token] for token in tokens if token in rows]].sum(axis=0)
 

@@ -179,7 +179,7 @@ class Auto:
         )
 
     def _better_log_z(self, propagated: Result | None, has_converged: bool, estimated: Result) -> Result:
-        """Choose a result: belief propagation if it converged and the interval of sampling is wide, else sampling."""
+        """Choose a result: converged belief propagation if the sampled interval of log Z is wide, else sampling."""
         assert estimated.log_z_interval is not None
         low, high = estimated.log_z_interval
         width = f"an interval of width {high - low:.2g}"

@@ -59,7 +59,7 @@ class BeliefPropagation:
     def infer(
         self, graph: Graph, seed: Seed = None, *, start: ArrayLike | None = None, record: Record | None = None
     ) -> Result:
-        """Run belief propagation on one graph until the messages converge, and return the result.
+        """Run belief propagation on one graph until convergence or a limit on sweeps or time, and return the result.
 
         Args:
             graph: A graph of discrete variables and tables.

@@ -64,7 +64,7 @@ class EliminationPlan:
 
 @dataclass(frozen=True, slots=True)
 class Exact:
-    """Exact inference by variable elimination (junction tree): best states, log Z, marginals, table counts and samples.
+    """Exact inference by variable elimination (junction tree): best states, log Z, marginals, expected counts, samples.
 
     Factors may have any arity. The cost is exponential in the treewidth of the graph; `plan` predicts it. Impossible
     states (-inf entries) are removed first. If several states have the largest log-potential, the result is one of

@@ -122,7 +122,7 @@ class MaxProduct:
 
 
 def _check_variable(variable: int) -> None:
-    """Raise `ImpossibleGraph` if the index ``variable``, which names a variable without allowed states, is not -1.
+    """Raise `ImpossibleGraph` if ``variable``, the index of a variable without allowed states, is not -1 (none).
 
     The compiled loop returns this value.
     """

@@ -109,8 +109,9 @@ class Tempered:
         Args:
             compiled: The graph.
             seed: Source of randomness.
-            start: int32[V], a joint state with a log-potential above -inf, or None.
-            possible: int32[V], a joint state with a log-potential above -inf for chains that do not find one, or None.
+            start: int32[V], a joint state with a log-potential above -inf; None draws the start states.
+            possible: int32[V], a joint state with a log-potential above -inf for chains that do not find one; None if
+                no such state is known.
 
         Returns:
             The result, and the mean over the variables of the largest difference between the chains' marginals.

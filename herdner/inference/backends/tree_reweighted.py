@@ -103,7 +103,7 @@ class TreeReweighted:
         return result
 
     def _minimise(self, reduced: ReducedGraph, began: float) -> tuple[_ForestBound, bool]:
-        """Minimise the upper bound on log Z over distributions of spanning forests; pass messages for each one.
+        """Minimise the upper bound on log Z over distributions of spanning forests, by repeated message passing.
 
         Returns:
             The best bound, and True if Ctrl-C was pressed.

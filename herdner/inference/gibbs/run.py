@@ -345,7 +345,7 @@ class Run:
 
         Args:
             fault: Code of the fault; 0 is success.
-            variable: The variable at which it occurred.
+            variable: Index of the variable at which the fault occurred.
 
         Raises:
             ValueError: The scan reached a forbidden state, log-potentials overflowed, or the weights exceed
@@ -443,7 +443,7 @@ class _Averages(TypedDict, total=False):
 
 
 def _averages(setup: Setup, runs: list[Arrays], n_kept: int) -> _Averages:
-    """Average the recorded states over all sweeps and runs; ``n_kept`` is the number of recorded sweeps."""
+    """Average the records of all sweeps and runs; ``n_kept`` is the number of recorded sweeps."""
     record, form, sizes = setup.plan.record, setup.form, setup.compiled.sizes
     averages = _Averages()
     if record.marginals:

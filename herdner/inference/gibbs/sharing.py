@@ -56,15 +56,15 @@ class Sharing:
 
 
 def complete_sharing() -> Sharing:
-    """Return complete sharing: a variable has one herding weight for each joint state of all others (HGW19, Sec. 3.1).
+    """Return complete sharing: a variable has one herding weight per joint state of all other variables.
 
-    The error after T sweeps is O(1/T).
+    The error after T sweeps is O(1/T) (HGW19, Sec. 3.1).
     """
     return Sharing("complete")
 
 
 def blanket_sharing() -> Sharing:
-    """Return blanket sharing: a variable has one herding weight for each joint state of its Markov blanket.
+    """Return blanket sharing: a variable has one herding weight per joint state of its Markov blanket.
 
     This is herded Gibbs of HG16, Algorithm 1.
     """

@@ -101,10 +101,10 @@ def lay_out(plan: Plan, compiled: TableGraph, form: Conditionals | GridForm, loo
     """Compute the layout of the herding weights from sampling options (a plan) and a graph.
 
     Args:
-        plan: The plan.
+        plan: The sampling options.
         compiled: The graph.
-        form: Form of the graph that the loop reads.
-        loop: Name of the loop.
+        form: Array layout of the graph that the compiled loop reads.
+        loop: Name of the compiled loop.
 
     Raises:
         ValueError: The sharing of the plan does not fit the graph.
@@ -179,7 +179,7 @@ def block_weights(plan: Plan, sizes: Int32s) -> Weights:
 
 
 def _slots(bits: Floats, n_variables: int, most: int, some: bool = False) -> tuple[int, int, Int64s | None]:
-    """Return the size of the table of herding weights and the position of each variable in this table.
+    """Return the size of the table of herding weights, and the position of each variable's weights in the table.
 
     A key identifies the herding weights of an update. The values are the number of keys per variable, the number of
     table rows, and the first row of each variable.
@@ -220,7 +220,7 @@ def _grid_bits(kind: str, form: GridForm) -> Floats:
 
 
 def _long_keys(bits: Floats) -> NDArray[np.uint8] | None:
-    """Return a mask (0 or 1) of the variables whose keys of herding weights must be hashed, or None if none must be."""
+    """Return a mask (0 or 1) of the variables whose keys of herding weights must be hashed; None if there are none."""
     return (bits > _LONG).astype(np.uint8) if bits.max() > _LONG else None
 
 
@@ -264,7 +264,7 @@ def _check_equal_couplings(form: Conditionals, n_neighbours: int) -> None:
 
 
 def _bin_multipliers(n_bins: int, n_states: int) -> NDArray[np.uint64]:
-    """Return the multiplier of each state in the sum that is the key of a herding weight under bin sharing.
+    """Return the multipliers of the states' bins in the sum that identifies a herding weight under bin sharing.
 
     The multipliers are powers of ``n_bins`` + 1 if the key has enough bits, else coefficients of a linear hash.
     """

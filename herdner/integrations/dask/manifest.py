@@ -117,7 +117,7 @@ class OutputPart:
 
 @dataclass
 class Manifest:
-    """Manifest of an output folder, the state of a run: settings, inputs and parts.
+    """State of a run, stored as the manifest of the output folder: settings, inputs and parts.
 
     Attributes:
         settings: Settings of the run.

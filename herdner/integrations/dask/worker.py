@@ -30,9 +30,9 @@ from herdner.text.io.parquet import write_parquet
 
 @dataclass(frozen=True)
 class ModelBytes:
-    """Content of a model file and its SHA-256.
+    """Content and SHA-256 checksum of a model file.
 
-    Two objects with equal SHA-256 are equal.
+    Two objects with equal checksums are equal.
     """
 
     sha256: str

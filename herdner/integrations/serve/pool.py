@@ -275,7 +275,7 @@ class Pool:
     """
 
     def __init__(self, source: ModelSource, limits: Limits, names: Names | None = None) -> None:
-        """Start the workers and wait until the first one has loaded the model."""
+        """Start the workers, and wait until the first worker has loaded the model."""
         self._source, self.limits, self._names = source, limits, names
         # Long requests never occupy the last worker, and slow requests leave a part of the queue to quicker requests.
         n_long = max(limits.n_workers - 1, 1)

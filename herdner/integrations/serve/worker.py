@@ -109,7 +109,7 @@ class RequestHandler:
         return self.tag(**request) if "backends" in request else self.explain(**request)
 
     def write_file(self, text: str, entities: Sequence[Mapping[str, Any]], format: str) -> dict[str, Any]:
-        """Return the bytes of a file with a text and its entities, encoded in base 64.
+        """Return a dict with the bytes, in base 64, of a file that contains a text and its entities.
 
         Args:
             text: The text.

@@ -71,7 +71,7 @@ class Savable(Protocol):
 
 
 class SavedPart(NamedTuple):
-    """Value that is saved with a component, given by one function that returns it and one that reads a saved value.
+    """Value that is saved with a component: a function that returns the value, and a function that reads a saved one.
 
     Attributes:
         value: Function that returns the value, or None if there is nothing to save.
@@ -264,7 +264,7 @@ def factory(name: str, **options: Any) -> Callable[[Component], Component]:
 
 
 def add_requirement(nlp: Language) -> bool:
-    """Add herdner to the requirements of the pipeline, from which ``spacy package`` builds a package.
+    """Add herdner to the pipeline's requirements, which ``spacy package`` writes into the package that it builds.
 
     ``spacy package`` itself detects only libraries that were built by setuptools.
 

@@ -113,7 +113,7 @@ def _document(example: Example, rules: SentenceRules, spans_key: str | None, los
 
 
 def _entity(span: DocSpan, example: Example, aligned: AlignedDocument, losses: _Losses) -> Entity | None:
-    """Convert a reference span to an entity of the document, or None if the span contains no token of the document."""
+    """Convert a reference span to an entity of the document; return None if the span has no token of the document."""
     document = aligned.document
     first, last = _token_range(span.start, span.end, example, aligned)
     if first == last:

@@ -249,7 +249,7 @@ class HerdnerTagger(EntityPipe):
             self.vocab.strings.add(label)  # here, because a memory zone removes strings that are added inside it
 
     def _check_new_labels(self) -> None:
-        """Raise `ValueError` if ``labels`` renames a label that the configured model does not have."""
+        """Raise `ValueError` if the option ``labels`` renames a label that the configured model does not have."""
         labels = self.tagger.labels
         if unknown := sorted(set(self._new_labels or {}) - set(labels)):
             raise ValueError(f"labels: the model has no label {unknown[0]!r}; it has {', '.join(labels)}")

@@ -177,7 +177,7 @@ class ConsistentEntities(NamedTuple):
 
 
 class ConsistencyTask(NamedTuple):
-    """Input of the consistency layer for one ``Doc``: its tokens, and the names that may change.
+    """Input of the consistency layer for one ``Doc``: its tokens, and the entities that may change.
 
     White space is not a token.
 
@@ -316,7 +316,7 @@ class ConsistencyTask(NamedTuple):
         tagger_confidences: Sequence[float | None],
         agreed: NDArray[np.bool_],
     ) -> ConsistentEntities:
-        """Combine the names that the layer has predicted with the entities that must not change.
+        """Combine the entities that the layer has predicted with the entities that must not change.
 
         Args:
             entities: The entities before the layer.

@@ -199,7 +199,7 @@ class CollectionNames:
         return np.maximum(cells[row] - noise, 0).tolist()
 
     def span_evidence(self, document: Document, excluded: Iterable[int] = ()) -> Iterator[SpanEvidence]:
-        """Yield the evidence of the other documents for the names that occur in a document of the collection.
+        """Yield the evidence that the other documents of a collection give for the names in one of its documents.
 
         Names inside a longer name of the document get no evidence: "Ontario" in "United Farmers of Ontario". If other
         names overlap, only the longest name gets evidence, and among equally long names the first. The counts of the
@@ -249,7 +249,7 @@ class CollectionNames:
                     yield start, end
 
     def checksum(self) -> str:
-        """Return the SHA-256 checksum of the counts."""
+        """Return the SHA-256 checksum of the labels, the parameters and all counts."""
         digest = hashlib.sha256(f"{self.labels} {self.max_names} {self.evidence} {self.n_documents}\n".encode())
         digest.update(self._first.tobytes())
         if self._sketch is not None:
