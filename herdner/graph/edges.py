@@ -82,7 +82,7 @@ def edge_terms(
 
     Args:
         groups: Groups of factors of two variables.
-        edges: int[F] for each group, the edge of each factor.
+        edges: int[F] for each group, the index of the edge of each factor.
         flipped: bool[F] for each group, true if a factor lists the edge's second variable first.
         n_edges: Number of edges.
 
@@ -109,7 +109,7 @@ def sum_terms(groups: Sequence[TableFactors], terms: Sequence[Term]) -> Floats:
         terms: The terms of the edge, which are added in this order.
 
     Returns:
-        float64[K, L].
+        float64[K, L], the table.
     """
     parts = [groups[g].tables[table] * scale for g, table, scale, _ in terms]
     return sum(part.T if term[3] else part for part, term in zip(parts, terms, strict=True))  # type: ignore[return-value]
@@ -139,7 +139,7 @@ def merge_parallel_factors(factors: Sequence[TableFactors]) -> Sequence[TableFac
 
     Returns:
         Groups without parallel factors; ``factors`` itself if no factors are parallel. A merged factor lists its
-        variables in the order of the first factor of its pair.
+        variables in the same order as the first of the factors that it replaces.
     """
     pairs = [group for group in factors if group.arity == 2 and len(group)]
     scopes = np.concatenate([np.empty((0, 2), np.int32), *(group.scopes for group in pairs)])

@@ -49,7 +49,7 @@ class Factors(Protocol):
         Args:
             values: [V], the values of the observed variables; other entries are ignored.
             observed: bool[V], the variables to fix.
-            renumber: int32[V], the index of each other variable in the smaller graph.
+            renumber: int32[V], the index of each remaining variable in the graph that results.
         """
         ...
 
@@ -212,7 +212,7 @@ class TableFactors:
         Args:
             values: int[V], the states of the observed variables; other entries are ignored.
             observed: bool[V], the variables to fix.
-            renumber: int32[V], the index of each other variable in the smaller graph.
+            renumber: int32[V], the index of each remaining variable in the graph that results.
         """
         if not len(self):
             return []

@@ -264,8 +264,8 @@ def score_linked_spans(
 
     Args:
         unary: float64[N, K], log-potentials of states.
-        total: float64[N, K], log-potentials without ``borders``, to which those of the links are added in place. It may
-            be ``unary``.
+        total: float64[N, K], log-potentials without ``borders``; the log-potentials of the links are added to this
+            array in place. It may be the same array as ``unary``.
         tables: float64[1, K, K], log-potentials of consecutive states.
         offsets: int64[S + 1], borders of the sequences.
         states: int32[N], the states whose probability is computed.
@@ -275,7 +275,7 @@ def score_linked_spans(
         link_tables: float64[K, K], the link tables.
         beliefs: float64[N, K], probabilities of the states, under which the expectation of each link is taken.
         borders: Log-potentials of the first and the last state of each sequence, which are added to ``total`` after
-            those of the links; None adds nothing.
+            the log-potentials of the links; None adds nothing.
 
     Returns:
         bool[M], whether a link joins a token of the span; and float64[2, M], the results with and without links. Spans

@@ -173,8 +173,8 @@ class ConsistentClassifier:
 def first_pieces(document: Document, offsets: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return, for each word of a document, the window and the index of the word piece whose logits score the word.
 
-    This is the first piece that overlaps the word. If several windows contain the piece, the window is chosen whose
-    ends are farthest from the piece; ends at the beginning and end of the text are ignored.
+    The word piece is the first one that overlaps the word. If several windows contain the piece, the window is chosen
+    whose ends are farthest from the piece; ends at the beginning and end of the text are ignored.
 
     Args:
         document: A document with tokens.

@@ -188,7 +188,7 @@ class Describer:
         return {token: span for span in self.spans for token in range(span.start, span.end)}
 
     def examples(self, column: int, token: int) -> list[str]:
-        """Return at most `MAX_EXAMPLES` words that share an attribute value with a token, well-known words first."""
+        """Return up to `MAX_EXAMPLES` other words with the same attribute value as a token, well-known words first."""
         value, own = int(self.attributes[token, column]), self.tokens[token].casefold()
         if (column, value) not in self._shared:
             well_known = (WELL_KNOWN[i] for i in np.flatnonzero(self.well_known[:, column] == value).tolist())

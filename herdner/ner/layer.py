@@ -472,7 +472,7 @@ def _apply(
     rng: np.random.Generator,
     ends: Sequence[NDArray[np.int32]] | None = None,
 ) -> LayerResult:
-    """Tag one checked document. ``ends`` are the links of the document; if it is None, the links are computed."""
+    """Tag one checked document with the links ``ends``; compute the links if ``ends`` is None."""
     unary, tokens, offsets = document
     if not tokens:
         return LayerResult([], [], unary, np.empty((0, 2), np.int32), np.zeros(0, np.bool_), np.zeros(0))

@@ -74,9 +74,9 @@ def blanket_sharing() -> Sharing:
 def neighbour_sum_sharing() -> Sharing:
     """Return neighbour-sum sharing: a variable has one herding weight for each sum of its neighbours' states.
 
-    HG16, Sec. 4.3, calls it "shared". With more than two states, the key is the number of neighbours in each state.
-    The factors that join a variable to its neighbours must all have the same table; this is checked when the sampler
-    starts.
+    HG16, Sec. 4.3, calls it "shared". With more than two states, the numbers of neighbours in each state select the
+    weight. The factors that join a variable to its neighbours must all have the same table; this is checked when the
+    sampler starts.
     """
     return Sharing("neighbour-sum")
 
@@ -85,8 +85,8 @@ def bin_sharing(n_bins: int) -> Sharing:
     """Return bin sharing: a variable has one herding weight for each bin of its probability of state 1.
 
     In the threshold form this is DHG (HGW19 Algorithm 5), and with one bin HG-1bin. In the circular form, the default
-    of a plan, it is `herdner.circular_dhg`. For K > 2 states, which the paper does not define, the key is the bins of
-    all K probabilities.
+    of a plan, it is `herdner.circular_dhg`. For K > 2 states, which the paper does not define, the bins of all K
+    probabilities together select the weight.
 
     Args:
         n_bins: Number of bins of the interval [0, 1].
@@ -104,7 +104,7 @@ def random_bin_sharing(n_bins: int) -> Sharing:
     Algorithm 9).
 
     The expectation of a rounded probability equals the probability. For K > 2 states, which the paper does not define,
-    the K probabilities are rounded together by systematic sampling; for two states this equals the algorithm.
+    the K probabilities are rounded together by systematic sampling; for two states this is Algorithm 9.
 
     Args:
         n_bins: Number of intervals of the grid on [0, 1].

@@ -323,7 +323,8 @@ class ConsistencyTask(NamedTuple):
             spans: Names that the layer has predicted, as spans of the document's tokens.
             confidences: Probabilities of these names under the layer; None if unknown.
             linked: bool[n], whether each token is linked to another one.
-            tagger_confidences: The tagger's confidence in each name of the task. A name without links keeps it.
+            tagger_confidences: The tagger's confidence in each name of the task. A name without links keeps this
+                confidence.
             agreed: Result of `agreed_names`. A name of this mask is kept even if the layer has removed it.
 
         Returns:

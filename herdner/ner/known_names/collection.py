@@ -180,7 +180,7 @@ class CollectionNames:
         return self._sketch
 
     def counts(self, tokens: Sequence[str]) -> list[float]:
-        """Return the number of documents that contain a name, and the expected number in which it has each label.
+        """Return the number of documents with a name and, for each label, the expected number in which the name has it.
 
         Args:
             tokens: Tokens of the name.
