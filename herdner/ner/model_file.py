@@ -101,7 +101,7 @@ def read_model(where: Where, format: str = FORMAT) -> ModelFile:
 def remove_shared_arrays(
     arrays: Mapping[str, NDArray[Any]], model: str, names: Sequence[str]
 ) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """Remove from ``arrays`` all arrays that a shipped model also contains.
+    """Remove from ``arrays`` the arrays that equal those of a shipped model.
 
     Args:
         arrays: Arrays by name.
@@ -112,7 +112,7 @@ def remove_shared_arrays(
         The value of "shared_lexicon" in the header, and the remaining arrays.
 
     Raises:
-        ValueError: No array equals that of the shipped model.
+        ValueError: No array equals the array of this name in the shipped model.
     """
     theirs = _shipped_arrays(model, names)
     shared = {name: array for name, array in theirs.items() if name in arrays and np.array_equal(arrays[name], array)}
@@ -159,7 +159,7 @@ def _shipped_arrays(model: str, names: Sequence[str]) -> dict[str, NDArray[Any]]
 
 @contextmanager
 def intact(where: Where, kind: str, remedy: str) -> Generator[None]:
-    """Convert errors about the contents of a model file into a `ModelError` with the name of the file.
+    """Convert an error that invalid contents of a model file cause in a ``with`` block to a `ModelError`.
 
     Args:
         where: Path or stream of the file.

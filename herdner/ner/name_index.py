@@ -22,7 +22,7 @@ COLUMNS = ("name", "label", "mentions", "documents", "first_document", "context"
 
 
 class IndexedName(NamedTuple):
-    """Name in an index, with its numbers of mentions and documents, and the text around its first mention.
+    """Name in an index, with its number of mentions, its number of documents and the text around its first mention.
 
     Attributes:
         name: Fullest form, in the spelling of the first document that does not write it in capitals.
@@ -72,7 +72,7 @@ class NameIndex:
         self._database.close()
 
     def add(self, document: Document) -> None:
-        """Add the names of a document.
+        """Add the names of a document to the index.
 
         Args:
             document: Document with entities. An entity without `name_id` counts as the only mention of its name.
@@ -110,7 +110,7 @@ class NameIndex:
         return int(self._database.execute("SELECT coalesce(max(length(name)), 0) FROM names").fetchone()[0])
 
     def rows(self, min_mentions: int = 1, limit: int | None = None) -> Iterator[IndexedName]:
-        """Return an iterator over the names, by descending count of mentions, then of documents, then alphabetically.
+        """Return an iterator over the names, sorted by number of mentions (descending), number of documents, and text.
 
         Args:
             min_mentions: Least number of mentions.
@@ -134,7 +134,7 @@ def _names(document: Document) -> Iterator[tuple[str, str, int, Entity]]:
 
 
 def _context(document: Document, entity: Entity) -> str:
-    """Return the text around an entity in one line."""
+    """Return the text around an entity, with line breaks replaced by spaces."""
     text, start, end = document.text, entity.start, entity.end
     begin, stop = max(0, start - CONTEXT), min(len(text), end + CONTEXT)
     before, after = text[begin:start], text[end:stop]
@@ -181,7 +181,7 @@ def _write_text(rows: Iterable[IndexedName], put: Callable[[str], object], width
 
 
 class _CsvStream:
-    """Text stream for the csv module that passes each row to a function."""
+    """Output stream for a CSV writer; the stream passes each written row to a function."""
 
     def __init__(self, put: Callable[[str], object]) -> None:
         self.write = put

@@ -87,7 +87,7 @@ class Network:
         return f"Network({self.hidden.shape[1]} units, {len(self.codes)} words)"
 
     def compile(self, tags: Sequence[str], gazetteers: Sequence[str] = ()) -> CompiledNetwork:
-        """Return the compiled network with a score for each tag of a model.
+        """Compile the network into one that computes a score for each tag of a model.
 
         A tag that the network does not know gets the largest score of all tags at each token. So the network never
         prefers another tag to a new one, and the features decide.
@@ -150,7 +150,7 @@ class Network:
 
 
 def _pairs(items: Sequence[tuple[str, int]], names: Sequence[str]) -> NDArray[np.int32]:
-    """Return rows (index of the attribute in ``names``, number of bits)."""
+    """Return an array with a row for each attribute of ``items``: its index in ``names``, and its number of bits."""
     unknown = [name for name, _ in items if name not in names]
     if unknown:
         raise ValueError(f"the network reads the attribute {unknown[0]!r}, which the model does not have")

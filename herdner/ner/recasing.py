@@ -25,7 +25,7 @@ _MIN_LETTERS = 3  # unknown words with fewer letters get no capital, nor do word
 
 
 def reader(plan: FeaturePlan, lexicon: Lexicon) -> Callable[[Document], Document]:
-    """Return the function that prepares documents for features and links: a `Recaser`, or the identity function.
+    """Return the function that prepares a document for feature extraction: a `Recaser`, or the identity function.
 
     Args:
         plan: Feature plan.
@@ -58,7 +58,7 @@ class Recaser:
 
     @cached_property
     def _phrases(self) -> dict[int, int]:
-        """Dict from hash to value for names of the selected gazetteers, and for beginnings of longer phrases."""
+        """Dict from the hashes of names of the selected gazetteers, and of beginnings of phrases, to their values."""
         if self.lexicon.gazetteers is None:
             return {}
         phrases = self.lexicon.gazetteers.phrases
@@ -119,7 +119,7 @@ class Recaser:
 
 
 def _mark_companies(lower: Sequence[str], tokens: list[str], unknown: Set[str], sentence_starts: Set[int]) -> None:
-    """Capitalise one or two words before each company designator, and all other occurrences of such a pair of words.
+    """Capitalise the one or two words before a company designator such as "inc"; capitalise a pair wherever it occurs.
 
     A pair of words such as "Vertex Biolabs" that occurs often and whose second word is unknown is capitalised too.
     """

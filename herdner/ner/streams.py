@@ -169,7 +169,7 @@ class BatchTagger:
         return [result for each in singles for result in self(each)]
 
     def evidence(self, documents: Sequence[Document], own_tokens: Sequence[bool], first: int) -> Sequence[Evidence]:
-        """Return the evidence of known names and of the collection for each document.
+        """Return the evidence (log-potentials) that known names and the names of a collection add to each document.
 
         The result is empty if there are neither known names nor a collection.
 
@@ -195,7 +195,7 @@ class BatchTagger:
     def _known_evidence(
         self, finder: Finder, documents: Sequence[Document], own_tokens: Sequence[bool]
     ) -> list[Evidence]:
-        """Return the evidence of known names for each document.
+        """Return the evidence (log-potentials) that known names add to each document.
 
         If there are constraints, the documents are first tagged without them. Constraints inside a longer name that is
         found in this way have no effect.

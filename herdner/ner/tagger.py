@@ -229,7 +229,7 @@ class Tagger(Estimator):
         return [list(document.tags or ()) for document in self.pipe(map(as_document, documents))]
 
     def predict_marginals(self, documents: Iterable[DocumentOrTokens], links: bool = True) -> list[NDArray[np.float64]]:
-        """Return the marginals of the tags of each document.
+        """Return, for each document, the marginal probability of each tag at each token.
 
         Args:
             documents: Documents with tokens, or lists of tokens.
@@ -496,7 +496,7 @@ class Tagger(Estimator):
     def _with_collection(
         self, sources: Iterable[Item], inference: Inference | None, options: dict[str, Any]
     ) -> tuple[Inference, dict[str, Any]]:
-        """Gather the names of a collection in a first pass; return an `Inference` with them, and the stream options."""
+        """Gather names in a first pass over a collection; return `Inference` options with them, and stream options."""
         stream = {name: options.pop(name) for name in ("seed", "first", "n_jobs", "batch_size") if name in options}
         inference = self.inference(inference, **options)
         return replace(inference, collection=self.gather(sources, inference, **stream)), stream

@@ -113,7 +113,7 @@ class Document:
         id: str | None = None,
         fields: Mapping[str, object] | None = None,
     ) -> Document:
-        """Build a document from tokenized sentences and, if given, the tags of their tokens.
+        """Build a document from tokenized sentences, and optionally from a tag for each token.
 
         The text joins tokens by one space and sentences by a line break.
 
@@ -584,7 +584,7 @@ def align_tokens(tokens: Sequence[str], text: str) -> NDArray[np.int64] | None:
 
 
 def offsets_from_lengths(lengths: Iterable[int]) -> NDArray[np.int64]:
-    """Return the start offset of each of several consecutive pieces, and the end offset of the last piece.
+    """Convert the lengths of n consecutive pieces to n + 1 offsets: the start of each piece and the end of the last.
 
     Args:
         lengths: Lengths of n pieces.

@@ -30,7 +30,7 @@ def is_label(label: str) -> bool:
 
 
 def check_label(label: object, name: str) -> str:
-    """Return ``label``, or raise `ValueError` with ``name`` in the message if it is not a valid label."""
+    """Return ``label`` if it is valid; otherwise raise `ValueError` with ``name`` in the message."""
     if not isinstance(label, str) or not is_label(label):
         raise ValueError(f"the label of {name} is {label!r}; expected words with single spaces between them")
     return label

@@ -46,7 +46,7 @@ class PartialAnnotation:
     annotated_labels: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
-        """Check the possible tags of all ranges and the annotated labels."""
+        """Check the possible tags of each range, and check that no annotated label is listed twice."""
         for tags in dict.fromkeys(each.tags for each in self.unannotated):
             alternatives(tags)
         counts = Counter(self.annotated_labels or ())

@@ -10,7 +10,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class TableColumns:
-    """Columns of a table, in their order.
+    """Names of a table's columns, in their order, with the roles of the columns as text, id or document field.
 
     Attributes:
         names: Names of the columns.

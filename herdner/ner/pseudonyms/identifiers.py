@@ -48,7 +48,7 @@ class Identifier(NamedTuple):
 
 
 class IdentifierKind(NamedTuple):
-    """Kind of structured identifiers.
+    """Kind of structured identifier, such as phone numbers, with a pattern and a function that validates candidates.
 
     Attributes:
         label: Label of the identifiers.
@@ -63,7 +63,7 @@ class IdentifierKind(NamedTuple):
 
 
 def find_identifiers(text: str) -> list[Identifier]:
-    """Find the structured identifiers of a text.
+    """Find the structured identifiers in a text.
 
     If identifiers overlap, the longest is kept, and among equally long identifiers the first in the order of `KINDS`.
 
@@ -132,7 +132,7 @@ def _phone_words(text: str) -> list[int]:
 
 
 def _parsed_phone(phonenumbers: Any, candidate: str, is_possible_enough: bool) -> str | None:
-    """Return the international form of a phone number if it is valid in one of the regions, else None.
+    """Return the international form of a phone number, or None if the number is not valid in any of the `REGIONS`.
 
     With ``is_possible_enough``, the digits of a number are returned if only its length is possible.
     """

@@ -121,7 +121,7 @@ class PseudonymMap:
             self.connect(pseudonym, form)
 
     def pseudonym_of(self, label: str, text: str, key: str, form: str, proposals: Proposals) -> str:
-        """Return the pseudonym of a form of a name. The name and its form are added if they are new.
+        """Return the pseudonym for one spelling (form) of a name. The name and its form are added if they are new.
 
         Args:
             label: Entity type or kind of identifier.
@@ -339,7 +339,7 @@ class _Checkpoint:
 
 
 def _check_name(i: int, item: Any) -> MappedName:
-    """Check one name of a map file, and return it."""
+    """Check the entry of one name in a map file, and convert it to a `MappedName`."""
     values = cast(dict[str, Any], item) if isinstance(item, dict) else {}
     fields = label, text, pseudonym = tuple(map(values.get, ("label", "text", "pseudonym")))
     forms, words = values.get("forms"), values.get("words", {})

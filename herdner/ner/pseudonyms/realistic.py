@@ -35,7 +35,7 @@ MIN_LETTERS = 3
 
 
 class Realistic:
-    """Style of pseudonyms that are invented names, taken from the name lists of the library Faker.
+    """Style of pseudonyms that look like real names; their words come from the name lists of the library Faker.
 
     Each word of a name gets an invented word, which no other word of the map has. Initials, particles in lower case,
     and the common words of places and organisations remain. Identifiers, and names in scripts without a list, get
@@ -81,7 +81,7 @@ class Realistic:
                 self._names.reserved |= forms & _listed_words(script_of(word))
 
     def pseudonym_of(self, label: str, text: str, key: str, form: str, context: str) -> str:
-        """Return the pseudonym of a form of a name.
+        """Return the pseudonym for one spelling (form) of a name.
 
         Args:
             label: Entity type or kind of identifier.
@@ -109,7 +109,7 @@ class Realistic:
         return "".join(name.words.get(match[0], match[0]) for match in TOKEN_OR_SPACE.finditer(form))
 
     def _invent(self, name: MappedName, form: str, context: str) -> None:
-        """Invent a word for each word of a form that has no invented word yet, and add the new words to the name."""
+        """Add invented words to a name, for those words of one of its forms that have no invented word yet."""
         tokens: list[str] = TOKEN.findall(form)
         selected = [token for token in tokens if self._is_name_word(token)]
         if name.label not in ("PER", "PERSON"):
@@ -159,7 +159,7 @@ class Realistic:
 
 
 def _case(token: str) -> Any:
-    """Return the `str` method that gives a word the case pattern of a token; return None if there is none."""
+    """Return the `str` method (`capitalize`, `upper` or `lower`) that produces the case of a token, else None."""
     for convert in (str.capitalize, str.upper, str.lower):
         if convert(token.lower()) == token:
             return convert
@@ -167,7 +167,7 @@ def _case(token: str) -> Any:
 
 
 def _gender(form: str, context: str) -> Literal["female", "male", "given"]:
-    """Infer a person's gender from the title before the name or from the first name; return "given" if unclear."""
+    """Infer a person's gender from the title before the name or the first name; return "given" if it is unclear."""
     if FEMALE_TITLES.search(context):
         return "female"
     if MALE_TITLES.search(context):

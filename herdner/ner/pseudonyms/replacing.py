@@ -113,7 +113,7 @@ class PseudonymisedDocument:
 
     @property
     def text(self) -> str:
-        """Text with pseudonyms."""
+        """Text of the document, with pseudonyms in place of names and identifiers."""
         return self.document.text
 
 
@@ -121,7 +121,7 @@ class PseudonymStyle(Protocol):
     """Protocol of a style of pseudonyms, such as `NumberedStyle`."""
 
     def pseudonym_of(self, label: str, text: str, key: str, form: str, context: str) -> str:
-        """Return the pseudonym of a form of a name. A new form is added to the map of the style."""
+        """Return the pseudonym for one spelling (form) of a name. A new form is added to the map of the style."""
         ...
 
     def find(self, text: str) -> Iterator[tuple[int, int]]:
@@ -269,7 +269,7 @@ def disjoint(text: str, pieces: Iterable[Piece]) -> list[Piece]:
 
 
 def _without_overlapped(text: str, pieces: list[Piece]) -> list[Piece]:
-    """Return the ranges to replace, without those of rank `OTHER` that overlap a range of another rank."""
+    """Return the ranges to replace; omit a range of text that only looks like a pseudonym if it overlaps another."""
     others = [piece for piece in pieces if piece.rank == OTHER]
     if not others:
         return pieces
@@ -338,7 +338,7 @@ class _Repeats:
         return len(self.owners) > n_words
 
     def forms(self) -> Iterator[Piece]:
-        """Find each occurrence of a form with several tokens; in scripts without spaces, also find parts of forms."""
+        """Find the occurrences of forms of two or more tokens; in scripts without spaces, also of parts of forms."""
         text = self.document.text
         owners: dict[str, Owner] = {}
         for start, end, _, owner in self.mentions:
@@ -353,7 +353,7 @@ class _Repeats:
         return (Piece(each.start, each.end, REPEAT, ordered[int(each.original)]) for each in found)
 
     def words(self, pieces: Sequence[Piece]) -> tuple[list[Piece], dict[str, tuple[int, list[Owner]]]]:
-        """Find the words that repeat or contain a word of a name and lie outside of ``pieces``.
+        """Find the words outside of ``pieces`` that repeat or contain a word of a name.
 
         Return a piece for each word to replace, and a dict from each common word that remains to the number of its
         occurrences and the names that contain it.
@@ -389,7 +389,7 @@ class _Repeats:
         return repeats, remaining
 
     def _name_word(self, token: str) -> str | None:
-        """Return the name word that equals a token, its singular or a part of it; return None if no word does."""
+        """Return the word of a name that equals a token, the token's singular or a part of the token, else None."""
         if token not in self._decisions:
             self._decisions[token] = self._find_name_word(token)
         return self._decisions[token]
@@ -408,7 +408,7 @@ class _Repeats:
         return None
 
     def _nearest(self, word: str, offset: int) -> Owner:
-        """Return the owner of a word: of its names, the last one before ``offset``, else the first one after it."""
+        """Return the name to which a word belongs: the last one with this word before ``offset``, else the first."""
         owners = self.owners[word]
         return owners[max(bisect_right(owners, offset, key=_offset) - 1, 0)][1]
 

@@ -21,7 +21,7 @@ _LEAF = ""  # key of the originals in a node; no token is empty
 
 
 class Restoration(NamedTuple):
-    """Pseudonym in a text, with its original.
+    """Position of a pseudonym in a text, with the original text that restores it.
 
     Attributes:
         start: Offset of the pseudonym in the text with pseudonyms.
@@ -181,7 +181,7 @@ class Restorer:
         return best, end, _select_original(match, originals)
 
     def _singular(self, key: str, node: dict[str, Any]) -> str:
-        """Return the singular of the key if a pseudonym ends with this singular; else return an empty string."""
+        """Return the singular of ``key`` if a pseudonym ends with this singular; else return an empty string."""
         for ending in self._endings:
             singular = key.removesuffix(ending)
             if len(singular) < len(key) and _LEAF in node.get(singular, ()):
@@ -189,7 +189,7 @@ class Restorer:
         return ""
 
     def _may_grow(self, token: str, node: dict[str, Any], is_first: bool) -> bool:
-        """Return True if the next chunk could lengthen the last token, ``token``, so that it continues a pseudonym."""
+        """Return True if the last token, ``token``, could continue a pseudonym after more text has lengthened it."""
         if token.isspace():
             return not is_first and " " in node and len(token) <= MAX_SPACES
         return len(token) <= self._longest and is_joined(token + "a", len(token))
@@ -202,7 +202,7 @@ class Restorer:
 
 
 def _select_original(match: str, originals: Mapping[str, str]) -> str:
-    """Return the original of the pseudonym that resembles a matched text most.
+    """Return the original text for a match, which is a pseudonym with possibly changed white space or case.
 
     Args:
         match: Matched text, whose white space, case or both may have changed.

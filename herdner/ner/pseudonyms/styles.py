@@ -29,7 +29,7 @@ def letters(n: int) -> str:
 
 
 class NumberedStyle:
-    """Style of pseudonyms such as "Person 12". Other forms of the name get a letter: "Person 12b".
+    """Style of numbered pseudonyms: "Person 12" for the fullest form of a name, "Person 12b" for another form.
 
     Args:
         names: Map to which new names are added. New numbers follow the highest number of the map.
@@ -55,7 +55,7 @@ class NumberedStyle:
         return (match.span() for match in self._pattern.finditer(text))
 
     def pseudonym_of(self, label: str, text: str, key: str, form: str, context: str) -> str:
-        """Return the pseudonym of a form of a name.
+        """Return the pseudonym for one spelling (form) of a name.
 
         Args:
             label: Entity type or kind of identifier.
@@ -67,7 +67,7 @@ class NumberedStyle:
         return self._names.pseudonym_of(label, text, key, form, self)
 
     def propose_name(self, label: str, text: str) -> Iterator[str]:
-        """Yield pseudonyms with the next numbers.
+        """Yield pseudonyms for a new name, with ascending numbers that no other name has.
 
         Args:
             label: Entity type or kind of identifier.
@@ -125,7 +125,7 @@ class KeyedHash:
         return (match.span() for match in self._pattern.finditer(text))
 
     def pseudonym_of(self, label: str, text: str, key: str, form: str, context: str) -> str:
-        """Return the pseudonym of a form of a name.
+        """Return the pseudonym for one spelling (form) of a name.
 
         Args:
             label: Entity type or kind of identifier.
@@ -148,7 +148,7 @@ class KeyedHash:
             yield f"{prefix(label)}_{digest[:length]}"
 
     def propose_form(self, name: MappedName, form: str) -> Iterator[str]:
-        """Yield the pseudonym of the name with longer and longer prefixes of a hash value of the form.
+        """Yield candidates for another form: the pseudonym of the name, then an ever longer prefix of a hash value.
 
         Args:
             name: The name.

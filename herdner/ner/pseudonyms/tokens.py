@@ -77,7 +77,7 @@ def parts(word: str) -> Iterator[str]:
 
 
 def widen(text: str, start: int, end: int) -> tuple[int, int]:
-    """Widen a range of a text until no word touches it, so that a pseudonym in its place is a token of its own.
+    """Widen a range of a text to whole words, so that a pseudonym that replaces the range is a separate token.
 
     Characters of scripts without spaces do not count as words here.
 

@@ -80,7 +80,7 @@ def warn_of_similar_labels(gold: Iterable[Iterable[str]], base_tags: Sequence[st
 
 
 def check_start(start: TaggerModel, plan: FeaturePlan, lexicon: Lexicon, tags: Sequence[str]) -> ChainWeights:
-    """Return the weights of the model at which training starts; raise `ValueError` if its features or tags do not fit.
+    """Return a model's weights, the start of training; raise `ValueError` if features or tags of the model do not fit.
 
     Args:
         start: Model with these weights.
@@ -132,7 +132,7 @@ def initial_link_tables(
 
 
 def with_base_links(model: TaggerModel, base: TaggerModel) -> TaggerModel:
-    """Return a copy of the model, with the link-table entries of the base for all pairs of tags of the base.
+    """Return a copy of an adapted model in which the base model's pairs of tags have the base model's link weights.
 
     Args:
         model: Model that was adapted to documents with new labels.

@@ -36,9 +36,9 @@ def allowed_tags(sequence: Sequence[str], tags: Sequence[str]) -> NDArray[np.uin
 def allowed_tags_of_partial(
     document: Document, gold: Sequence[str], tags: Sequence[str], scheme: Scheme
 ) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
-    """Return two masks for a partially annotated document: allowed tags, and tags with which features are counted.
+    """Return the allowed tags of each token of a partially annotated document, and the tags that count for features.
 
-    A feature gets a weight for each tag with which it is counted often enough (`ChainData.of`). The two masks differ
+    A feature gets a weight for each tag with which it is counted often enough (`ChainData.of`). The two arrays differ
     for tokens outside all entities: only the tag O is counted for them, but tags of labels that were not annotated are
     allowed too.
 
@@ -139,7 +139,7 @@ def _tag(label: str, begins: bool, ends: bool, scheme: Scheme) -> str:
 def _boundary_tags(
     span: Span, document: Document, undecided: dict[int, str], scheme: Scheme, marks_ends: bool, begins_with_i: bool
 ) -> dict[int, list[str]]:
-    """Return the possible tags of the first and the last token of an entity next to unannotated tokens.
+    """Return the possible tags of the first and the last token of an entity that is adjacent to unannotated tokens.
 
     Such an entity may be longer than its span. It may begin earlier if its first tag is I or E; it must begin earlier
     unless entities of the document begin with I. It may end later if its last tag is B or I.

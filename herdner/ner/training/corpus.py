@@ -134,7 +134,7 @@ def prepare_corpus(
 def _tags_and_borders(
     documents: Sequence[Document], gold: Sequence[Sequence[str]], scheme: Scheme, base_tags: Sequence[str]
 ) -> tuple[tuple[str, ...], Borders | None]:
-    """Return the tags of the model, and log-potentials of -inf that forbid tag sequences which are not well formed.
+    """Return the tags of the model, and log-potentials (0 or -inf) that forbid malformed tag sequences.
 
     The log-potentials are None if all documents are fully annotated, because each token then has a single
     allowed tag. They are also None if there are more than `MOST_TAGS` tags, which `prepare_corpus` rejects.

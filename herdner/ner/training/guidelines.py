@@ -90,7 +90,7 @@ class FeatureCopies:
 
 
 def _corpus_specific_plan(plan: FeaturePlan) -> FeaturePlan:
-    """Return a feature plan with only the features that get a copy for each corpus."""
+    """Return a feature plan that contains only those features of ``plan`` that are copied for each corpus."""
     names = (*_COPIED, *(f"gazetteer:{name}" for name in plan.gazetteers))
     copied = {f"{name}[0]" for name in names}
     copied |= {f"{name}[{offset}]" for name in _COPIED_OF_NEIGHBOURS for offset in (-1, 1)}
@@ -99,7 +99,7 @@ def _corpus_specific_plan(plan: FeaturePlan) -> FeaturePlan:
 
 
 def _copy(keys: NDArray[np.uint64], corpus: str) -> NDArray[np.uint64]:
-    """Return the keys of the copies of features for the corpus ``corpus``."""
+    """Hash the keys of features together with the name of a corpus; the results are the keys of the feature copies."""
     return (keys ^ np.uint64(hash_string(f"in the corpus {corpus}"))) * _ODD
 
 

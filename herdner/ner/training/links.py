@@ -97,7 +97,7 @@ def join_examples(
     unaries: Sequence[Floats],
     states: Sequence[NDArray[np.int32]],
 ) -> Examples:
-    """Concatenate documents with gold tags to `Examples`, the training data of link tables.
+    """Concatenate annotated documents into `Examples`, the training data of link tables.
 
     Args:
         model: Model whose links are learned.

@@ -63,7 +63,7 @@ def rounding_error(compiled: TableGraph) -> float:
 
 
 def _check_span(compiled: TableGraph, log_potentials: Floats) -> None:
-    """Raise `ValueError` if the probability of a possible joint state underflows, or if its rounding error is large."""
+    """Raise `ValueError` if the log-potentials of joint states differ too much or have large rounding errors."""
     span = float(np.ptp(log_potentials))
     if span > _MAX_SPAN:
         raise ValueError(
@@ -215,7 +215,7 @@ class Focus:
 
     @property
     def n_weights(self) -> int:
-        """Number of herding weights of the variable, Y."""
+        """Y, the number of herding weights of the variable X."""
         return int(self.keys.max()) + 1 if self.aims is None else len(self.aims)
 
 

@@ -71,7 +71,7 @@ def count_recorded(
 
 
 def focus_of_recorded(compiled: TableGraph, plan: Gibbs, sharing: Sharing, variable: int) -> Focus:
-    """Return the `Focus` of a variable (joint distribution and herding weights) in a graph without compiled counting.
+    """Return the `Focus` of a variable (joint distribution and herding weights) if the graph has non-binary variables.
 
     Args:
         compiled: The graph.
@@ -144,7 +144,7 @@ def _layer(u: Floats, chances: Floats) -> Int64s:
 
 
 def _row_indices(rows: NDArray[np.integer]) -> Int64s:
-    """Return the index of each row among the distinct rows, int64[Z]."""
+    """Return, for each of the Z rows of a matrix, the index of an equal row among the distinct rows, int64[Z]."""
     return np.unique(rows, axis=0, return_inverse=True)[1].reshape(-1).astype(np.int64)
 
 

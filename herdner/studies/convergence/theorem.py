@@ -116,7 +116,7 @@ class Convergence:
         return _ratio(2 * self.b, self.l)
 
     def burn_in(self, n_sweeps: float) -> float:
-        """Return the number of burn-in sweeps after which the error bound lambda / T holds, tau*(T) (HG16, Theorem 3).
+        """Return tau*(T), the number of burn-in sweeps after which the error bound lambda / T holds (HG16, Theorem 3).
 
         tau*(T) is the logarithm of (1 - eta) l T / (4 N) to the base 2 / (1 + eta); it is infinite if eta is 1 or l is
         0.
@@ -162,7 +162,7 @@ class Convergence:
 
 
 def _ratio(above: float, below: float) -> float:
-    """Return ``above / below``, infinity if ``below`` is 0."""
+    """Return ``above / below``, or infinity if ``below`` is 0."""
     return above / below if below > 0 else math.inf
 
 

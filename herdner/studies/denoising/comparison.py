@@ -26,7 +26,7 @@ _WRONG = (220, 30, 30)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ComparisonTile:
-    """Denoised picture of one method in a comparison, with a title and the pixels to mark.
+    """Picture denoised by one of the compared methods, with a title and the pixels to mark.
 
     Attributes:
         title: Name and statistics of the denoiser.

@@ -28,7 +28,7 @@ class GaussianNoise:
     levels: tuple[float, ...] = BLACK_AND_WHITE
 
     def __post_init__(self) -> None:
-        """Convert the fields to their types, and check them."""
+        """Convert the levels to a tuple of floats, and check ``sigma`` and the levels."""
         if not (is_number(self.sigma) and 0 < self.sigma < math.inf):
             raise ValueError(
                 f"sigma must be finite and above 0, got {self.sigma}; a picture without noise needs no denoising"
@@ -85,7 +85,7 @@ class GaussianNoise:
         return np.array(self.levels)[labels] + rng.normal(0.0, self.sigma, labels.shape)
 
     def refit(self, y: Floats, q: Floats, levels_too: bool) -> GaussianNoise:
-        """Return the noise model of maximum likelihood, given the observation y and the label probabilities ``q``.
+        """Return the maximum-likelihood noise model, given the observation y and the label probabilities ``q``.
 
         Args:
             y: float64[P], the observations.
@@ -114,7 +114,7 @@ class FlipNoise:
     n_labels: int = 2
 
     def __post_init__(self) -> None:
-        """Convert the fields to their types, and check them."""
+        """Check the flip probability and the number of labels."""
         if not (is_number(self.p) and 0 < self.p < 1):
             raise ValueError(f"p must be above 0 and below 1, got {self.p}; a picture without noise needs no denoising")
         check_integer(self.n_labels, "n_labels", 2, 2**15)
@@ -160,7 +160,7 @@ class FlipNoise:
         return np.where(rng.random(labels.shape) < self.p, flipped % self.n_labels, labels).astype(np.int32)
 
     def refit(self, y: NDArray[np.integer], q: Floats, levels_too: bool) -> FlipNoise:
-        """Return the noise model of maximum likelihood, given the observation y and the label probabilities ``q``.
+        """Return the maximum-likelihood noise model, given the observation y and the label probabilities ``q``.
 
         Args:
             y: int[P], the observations.

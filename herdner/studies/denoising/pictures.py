@@ -253,7 +253,7 @@ def encode_image(image: Image.Image, file_format: str) -> bytes:
 
 
 def to_image(picture: Picture) -> Image.Image:
-    """Convert a picture to a Pillow image with 256 grey values or with its palette.
+    """Convert a picture to a Pillow image: with 256 grey values, or with the palette of the picture.
 
     Args:
         picture: The picture.

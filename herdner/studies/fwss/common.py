@@ -95,7 +95,7 @@ class Adam:
     epsilon: float = 1e-8
 
     def __post_init__(self) -> None:
-        """Check that the options are in range."""
+        """Check that the learning rates and the constants of Adam are in range."""
         _check_rate("rate", self.rate)
         if self.final is not None:
             _check_rate("final", self.final)

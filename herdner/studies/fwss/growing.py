@@ -62,7 +62,7 @@ class FwssOptions:
     mode_steps: int = 2000
 
     def __post_init__(self) -> None:
-        """Check that the options are in range."""
+        """Check that the options of the sampler are in range."""
         check_integer(self.n_steps, "n_steps", 0)
         check_integer(self.at_once, "at_once")
         check_integer(self.mode_steps, "mode_steps")
@@ -260,12 +260,12 @@ def approximate_lmo(run: ParticleRun, x: Floats, seed: int) -> Floats:
 
 
 def move_along_field(run: ParticleRun, x: Floats, field: Callable[[Floats], Floats] | None, seed: int) -> Floats:
-    """Move points along a Stein field and their own scores (gradients of log p); return the new positions.
+    """Move new points along the Stein field ``field`` and their own Stein field; return the new positions.
 
     Args:
         run: The run.
         x: Initial positions, float64[B, d].
-        field: The field, or None.
+        field: Stein field of the existing particles, or None.
         seed: Seed of the mini-batches.
 
     Returns:
@@ -293,14 +293,14 @@ class Ascent:
         self._displacement = run.plan.optimiser.begin(run.plan.n_steps)
 
     def move(self, x: Floats, field: Callable[[Floats], Floats] | None, n_steps: int) -> Floats:
-        """Move particles ``n_steps`` times along a Stein field; return their new coordinates in the block of variables.
+        """Move new particles ``n_steps`` times along a Stein field; return their coordinates in the block of variables.
 
         Each of the B moving particles has the weight 1 / (n + B). A single particle (B = 1) is moved by its own score
         and the field.
 
         Args:
             x: float64[B, d].
-            field: The field of the other particles, or None.
+            field: Stein field of the existing particles, or None.
             n_steps: Number of moves.
 
         Returns:
@@ -341,5 +341,5 @@ def block_field(run: ParticleRun, x: Floats, block: NDArray[np.intp]) -> SteinFi
 
 
 def _growth_steps(n: int) -> int:
-    """Return how many times a count grows by a quarter from 1 to ``n``: log(n) / log(1.25), rounded down."""
+    """Return the number of times that a particle count of 1 can grow by a quarter without exceeding ``n``."""
     return int(np.log(n) / np.log(1.25) + 1e-9)

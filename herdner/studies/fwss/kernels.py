@@ -55,7 +55,7 @@ class SampleMean:
     weights: Floats = None  # type: ignore[assignment]
 
     def __post_init__(self) -> None:
-        """Convert the fields to their types, and check them."""
+        """Convert the samples and their weights to arrays, and check the shapes."""
         samples = as_points(self.samples, "samples")
         weights = cast("Floats | None", self.weights)
         weights = np.full(len(samples), 1 / len(samples)) if weights is None else finite(weights, "`weights`")
@@ -99,7 +99,7 @@ class MixtureMean:
     covariances: Floats
 
     def __post_init__(self) -> None:
-        """Convert the fields to their types, and check them."""
+        """Convert the weights, means and covariances to arrays, and check the shapes."""
         weights, means = finite(self.weights, "`weights`"), as_points(self.means, "means")
         covariances, (n, d) = finite(self.covariances, "`covariances`"), means.shape
         if weights.shape != (n,) or covariances.shape != (n, d, d):

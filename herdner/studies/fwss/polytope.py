@@ -31,7 +31,7 @@ class MarginalPolytope:
     radius: float
 
     def __post_init__(self) -> None:
-        """Check the fields."""
+        """Check that the diameter and the inner radius are not negative."""
         check_real(self.diameter, "diameter", 0)
         check_real(self.radius, "radius", 0)
 

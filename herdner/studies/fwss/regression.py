@@ -43,7 +43,7 @@ class LogisticRegression:
     rate: float = 0.01
 
     def __post_init__(self) -> None:
-        """Convert the fields to their types, and check them."""
+        """Check the data and the prior; append a constant input, and convert the outputs to -1 and 1."""
         x, y = check_data(self.inputs, self.outputs)
         if not np.isin(y, (0, 1)).all():
             raise ValueError("`outputs` of a logistic regression must be 0 or 1")
@@ -128,7 +128,7 @@ class NeuralRegression:
     scaling: tuple[Floats, Floats, float, float] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        """Convert the fields to their types, and check them."""
+        """Check the arguments, and scale the inputs and outputs to mean 0 and standard deviation 1."""
         x, y = check_data(self.inputs, self.outputs)
         check_integer(self.units, "units")
         GammaOfExp(self.shape, self.rate)  # checks both
@@ -180,7 +180,7 @@ class NeuralRegression:
         return x
 
     def fit_noise(self, x: Floats, inputs: ArrayLike, outputs: ArrayLike) -> Floats:
-        """Refit the noise precision of each network to held-out residuals, unless this lowers their likelihood.
+        """Refit the noise precision of each network to held-out data, unless this lowers the likelihood of the data.
 
         This is the last step of the program of SVGD's authors. Each point is fitted separately.
 
@@ -216,7 +216,7 @@ class NeuralRegression:
         return middle + width * means, width * np.exp(-x[:, -2] / 2)
 
     def score(self, x: Floats, weights: Floats, inputs: ArrayLike, outputs: ArrayLike) -> tuple[float, float]:
-        """Return two scores on test data: the RMSE of the mean prediction and the mean log-likelihood of the mixture.
+        """Return the RMSE of the mean prediction on test data, and the mean log-likelihood of the test outputs.
 
         Args:
             x: Points, float64[P, d].
@@ -237,7 +237,7 @@ class NeuralRegression:
         return (inputs - middle) / spread
 
     def _parts(self, x: Floats) -> tuple[Floats, Floats, Floats, Floats]:
-        """Split P networks into weights [D, P * H] and offsets of layer 1 and the weights and offsets of layer 2."""
+        """Split P parameter vectors: weights [D, P * H] and offsets of layer 1, then weights and offset of layer 2."""
         inputs, units = self.inputs.shape[1], self.units
         first = x[:, : inputs * units].reshape(len(x), inputs, units)
         at = inputs * units

@@ -208,7 +208,7 @@ class LineSearch:
         return int(support[np.argmax(slope[support])])
 
     def _along(self, direction: Floats, slope: Floats, leaves: int, most: float) -> float:
-        """Move the weights along ``direction`` to the smallest MMD; return the step size, which is at most ``most``."""
+        """Move the weights along ``direction`` to the minimum of the MMD; return the step size, at most ``most``."""
         curvature = float(direction @ (self.embedding.system.matrix @ direction))
         step = min(max(-float(slope @ direction) / curvature, 0.0), most) if curvature > 0 else 0.0
         self._weights = self._weights + step * direction

@@ -102,7 +102,7 @@ def as_target(target: Target | FactorGraph | DensityGraph) -> Target:
 
 
 def gaussian_mixture(weights: ArrayLike, means: ArrayLike, covariances: ArrayLike) -> Target:
-    """Build a mixture of C normal distributions as a target, with its exact kernel mean and exact samples.
+    """Build a target that is a mixture of C normal distributions, with an exact kernel mean and an exact sampler.
 
     The prior is a Gaussian with twice the spread of the mixture.
 
@@ -146,7 +146,7 @@ def gaussian_mixture(weights: ArrayLike, means: ArrayLike, covariances: ArrayLik
 
 
 def eleven_gaussians() -> Target:
-    """Build the mixture of 11 normal distributions in the plane of FWSS18, App. G.2 (Fig. 3 to 5, 10, 11).
+    """Build a two-dimensional mixture of 11 normal distributions, as in FWSS18, App. G.2 (Fig. 3 to 5, 10, 11).
 
     The paper specifies only the number of components. Here they have equal weights and standard deviation 0.35, and
     their means lie on a spiral.
@@ -205,7 +205,7 @@ class GammaOfExp:
     rate: float
 
     def __post_init__(self) -> None:
-        """Check the fields."""
+        """Check that shape and rate of the gamma distribution are finite and above 0."""
         for name, value in (("shape", self.shape), ("rate", self.rate)):
             if not 0 < value < np.inf:
                 raise ValueError(f"`{name}` of a gamma distribution must be finite and above 0, got {value}")

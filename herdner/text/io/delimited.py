@@ -114,7 +114,7 @@ def _rows(
 
 
 def _next(rows: Any, source: Source) -> list[str] | None:
-    """Return the next row of a table that is not empty; return None at the end of the table.
+    """Return the next non-empty row of a table; return None at the end of the table.
 
     Raise `FormatError` for unbalanced quotes.
     """

@@ -91,7 +91,7 @@ class Journal:
             yield result
 
     def copy_documents(self, stream: IO[Any]) -> None:
-        """Write the lines of all documents to a stream, without failures.
+        """Copy the lines of all documents to a stream; the lines of failures are omitted.
 
         Args:
             stream: A text or binary stream.
@@ -129,7 +129,7 @@ def _digest(value: object) -> str:
 
 
 def _check_header(path: Path, line: bytes, digests: Mapping[str, str]) -> None:
-    """Raise `ValueError` unless the first line of a journal contains the digests of the given settings."""
+    """Raise `ValueError` unless the first line of a journal contains the settings' digests ``digests``."""
     try:
         earlier: Any = json.loads(line)[_HEADER_KEY]
         names = [name for name in {**earlier, **digests} if earlier.get(name) != digests.get(name)]

@@ -143,7 +143,7 @@ def is_blank(line: bytes, encoding: str) -> bool:
 
 
 def _record(line: str, number: int, id: str, warnings: ParseWarnings) -> Document | Failure:
-    """Parse one JSON line to a document. ``id`` is the document's id if the JSON object contains none."""
+    """Parse one JSON line into a document. ``id`` is the document's id if the JSON object contains none."""
     try:
         record, messages = parse_record(line)
     except ValueError as error:

@@ -96,7 +96,7 @@ def _no_picture(_: object) -> list[object]:
 
 
 def _xml_parts(source: Source, data: bytes) -> io.BytesIO:
-    """Return a zip archive that contains only the XML of a DOCX file, after checking its size.
+    """Check the size of a DOCX file, and return a zip archive that contains only the XML parts of the file.
 
     Pictures and other members are left out, so that the reader cannot unpack them.
     """

@@ -188,7 +188,7 @@ class _Output:
 
 
 def _put(output: _Output, page: str, start: int, end: int, data: str, keep: bool) -> None:
-    """Write the content ``data`` of an HTML text token to the output; ``keep`` preserves its line breaks.
+    """Write ``data``, the content of an HTML text token, to the output; ``keep`` preserves line breaks in ``data``.
 
     The token is at ``page[start:end]``.
     """

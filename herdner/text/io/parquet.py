@@ -280,7 +280,7 @@ def _table(group: Sequence[Document], schema: pa.Schema | None, column: str) -> 
 
 
 def _original_column(name: str, values: Sequence[object], group: Sequence[Document]) -> Any:
-    """Return a column as it was in the Parquet files of the documents; return None if a value has changed."""
+    """Return a column as the input Parquet files contain it; return None if they do not, or if a value has changed."""
     batches: list[tuple[Any, list[int]]] = []  # record batches and the indices of their rows
     for document, value in zip(group, values, strict=True):
         row = document.row

@@ -172,7 +172,7 @@ def _tokens(document: Document) -> list[dict[str, Any]]:
 
 
 def _relations(document: Document, spans: list[dict[str, Any]]) -> list[Any]:
-    """Return the relations in the fields of a document, and a relation between any two successive mentions of a name.
+    """Return the relations stored with a document, and a relation between any two successive mentions of a name.
 
     Prodigy numbers the ends of a relation by the last token of a span; spans that end within a token have no number.
     """
