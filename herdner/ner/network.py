@@ -87,7 +87,7 @@ class Network:
         return f"Network({self.hidden.shape[1]} units, {len(self.codes)} words)"
 
     def compile(self, tags: Sequence[str], gazetteers: Sequence[str] = ()) -> CompiledNetwork:
-        """Compile the network into one that computes a score for each tag of a model.
+        """Compile the network for a model, so that it computes a score for each tag of the model.
 
         A tag that the network does not know gets the largest score of all tags at each token. So the network never
         prefers another tag to a new one, and the features decide.

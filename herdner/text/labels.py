@@ -63,11 +63,12 @@ def _are_similar(one: str, other: str) -> bool:
 
 
 def rename_labels(document: Document, names: LabelNames | None, scheme: Scheme = "iob2") -> Document:
-    """Rename the entity labels of a document by the dict ``names``, and remove entities with a removed label.
+    """Rename the entity labels of a document by the dict ``names``; remove entities whose label becomes None.
 
     Args:
         document: An annotated document, or one with proposed entities.
-        names: New name of each label; None changes no label.
+        names: New name of each label; None removes the entities of the label, and the key "*" stands for all other
+            labels. If ``names`` is None, no label changes.
         scheme: Scheme of the new tags. It does not apply to documents with ambiguous tags, which keep their prefixes:
             spans cannot represent a B- or I- beside an ambiguous tag.
 

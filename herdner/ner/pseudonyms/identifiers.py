@@ -54,7 +54,7 @@ class IdentifierKind(NamedTuple):
         label: Label of the identifiers.
         pattern: Pattern of candidates.
         standard_form: Function of a text and a match of the pattern. It returns the end of the identifier and its
-            standard form, or None if it is not valid.
+            standard form, or None if the match is not a valid identifier.
     """
 
     label: str
@@ -132,7 +132,7 @@ def _phone_words(text: str) -> list[int]:
 
 
 def _parsed_phone(phonenumbers: Any, candidate: str, is_possible_enough: bool) -> str | None:
-    """Return the international form of a phone number, or None if the number is not valid in any of the `REGIONS`.
+    """Return the international form of a phone number; return None if the number is not valid in any region.
 
     With ``is_possible_enough``, the digits of a number are returned if only its length is possible.
     """

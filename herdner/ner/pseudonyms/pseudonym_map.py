@@ -29,7 +29,7 @@ class MapError(ValueError):
 
 @dataclass
 class MappedName:
-    """Name with its pseudonym and the pseudonyms of all forms of the name.
+    """Name with its pseudonym, and with a pseudonym for each form (spelling) of the name.
 
     Attributes:
         label: Entity type or kind of identifier, such as "PER" or "EMAIL".
@@ -92,16 +92,16 @@ class PseudonymMap:
         self._by_key: dict[tuple[str, str], MappedName] = {}
 
     def find(self, label: str, key: str) -> MappedName | None:
-        """Return the name that has a label and a key (``name_key``); return None if there is no such name.
+        """Return the name with the label ``label`` and the key ``key``; return None if the map lacks such a name.
 
         Args:
             label: Entity type or kind of identifier.
-            key: Key of the fullest form.
+            key: Key of the fullest form (``name_key``).
         """
         return self._by_key.get((label, key))
 
     def add(self, name: MappedName, key: str | None = None) -> None:
-        """Add a name with all its forms.
+        """Add a name with all its forms to the map.
 
         Args:
             name: The name.
@@ -157,7 +157,7 @@ class PseudonymMap:
 
     @property
     def labels(self) -> set[str]:
-        """Labels of all names."""
+        """Labels of all names in the map."""
         return {name.label for name in self.names}
 
     def restorer(self) -> Restorer:

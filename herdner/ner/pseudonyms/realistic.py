@@ -159,7 +159,7 @@ class Realistic:
 
 
 def _case(token: str) -> Any:
-    """Return the `str` method (`capitalize`, `upper` or `lower`) that produces the case of a token, else None."""
+    """Return the `str` method (`capitalize`, `upper` or `lower`) that yields a token's case; None for mixed case."""
     for convert in (str.capitalize, str.upper, str.lower):
         if convert(token.lower()) == token:
             return convert
@@ -192,7 +192,7 @@ def script_of(word: str) -> str:
 
 @cache
 def _names(kind: Kind, script: str) -> tuple[str, ...]:
-    """Return Faker's single-word names of one kind for a script."""
+    """Return Faker's single-word names of one kind, such as "surname", in a script, such as "LATIN"."""
     if script not in LOCALES:
         return ()
     locale = LOCALES[script]
@@ -227,7 +227,7 @@ def _listed_words(script: str) -> frozenset[str]:
 
 
 def _shuffle_names(kind: Kind, script: str, seed: int) -> Iterator[str]:
-    """Yield the names of a kind in random order, then, without end, words that join two or more of these names."""
+    """Yield names of a kind in random order, and then an endless stream of words that join two or more of them."""
     words = list(_names(kind, script))
     rng = random.Random(f"{seed} {kind} {script}")
     rng.shuffle(words)

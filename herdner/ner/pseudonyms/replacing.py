@@ -269,7 +269,7 @@ def disjoint(text: str, pieces: Iterable[Piece]) -> list[Piece]:
 
 
 def _without_overlapped(text: str, pieces: list[Piece]) -> list[Piece]:
-    """Return the ranges to replace; omit a range of text that only looks like a pseudonym if it overlaps another."""
+    """Return the ranges to replace, except text that only looks like a pseudonym and overlaps another range."""
     others = [piece for piece in pieces if piece.rank == OTHER]
     if not others:
         return pieces
@@ -328,7 +328,7 @@ class _Repeats:
         self._decisions: dict[str, str | None] = {}
 
     def _add(self, text: str, start: int, owner: Owner) -> bool:
-        """Add the words of a mention to the search, and return True if one of them is new."""
+        """Add the words of a mention to the words that are searched; return True if one of the words is new."""
         n_words = len(self.owners)
         for word in words(text):
             owners = self.owners.setdefault(word, [])
@@ -389,7 +389,7 @@ class _Repeats:
         return repeats, remaining
 
     def _name_word(self, token: str) -> str | None:
-        """Return the word of a name that equals a token, the token's singular or a part of the token, else None."""
+        """Find a word of a name that equals a token, its singular or a part of it; return None if there is none."""
         if token not in self._decisions:
             self._decisions[token] = self._find_name_word(token)
         return self._decisions[token]

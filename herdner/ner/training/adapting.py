@@ -132,7 +132,7 @@ def initial_link_tables(
 
 
 def with_base_links(model: TaggerModel, base: TaggerModel) -> TaggerModel:
-    """Return a copy of an adapted model in which the base model's pairs of tags have the base model's link weights.
+    """Copy an adapted model; in the copy, pairs of tags of the base model have the link weights of the base model.
 
     Args:
         model: Model that was adapted to documents with new labels.

@@ -56,7 +56,7 @@ def held_out_unaries(
 
 
 def _reorder(scores: Floats, columns: Sequence[str], tags: Sequence[str]) -> Floats:
-    """Reorder the columns of scores to the order of ``tags``.
+    """Reorder the columns of an array of scores, so that they are in the order of ``tags``.
 
     A tag that ``columns`` lacks gets the lowest score of each token.
     """

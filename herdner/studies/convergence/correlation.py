@@ -131,7 +131,7 @@ def _solve(matrix: Floats, right: Floats) -> Floats:
 
 
 def _check(focus: Focus) -> None:
-    """Raise `ValueError` if D^cor cannot be estimated for the variable that ``focus`` describes."""
+    """Raise `ValueError` if D^cor cannot be estimated for the variable X of ``focus``."""
     if focus.target.shape[1] != 2:
         raise ValueError(f"the estimate of D^cor needs a binary variable, got {focus.target.shape[1]} states")
     if len(focus.keys) > 1:

@@ -126,7 +126,7 @@ class Lambdas:
 
 
 def _counts(visits: ArrayLike, focus: Focus) -> Floats:
-    """Convert visit counts to a float64 array [L, Z, K]; raise `ValueError` if all counts are 0 or one is negative."""
+    """Check visit counts, and convert them to a float64 array [L, Z, K]; raise `ValueError` if they are invalid."""
     counts = finite(visits, "`visits`")
     shape = (*focus.keys.shape, focus.target.shape[1])
     if counts.size != math.prod(shape):

@@ -33,8 +33,8 @@ def joint_distribution(graph: Graph) -> Floats:
         float64[K1, .., KV].
 
     Raises:
-        ValueError: The graph has more joint states, or doubles cannot represent the probabilities of its possible joint
-            states.
+        ValueError: The graph has more than 2^16 joint states, or doubles cannot represent the probabilities of its
+            possible joint states.
         ImpossibleGraph: The graph forbids every joint state.
     """
     compiled = compile_tables(graph)
@@ -105,7 +105,7 @@ def gibbs_kernel(graph: Graph, order: Sequence[int] | None = None) -> Floats:
         float64[S, S], joint states in row-major order (the state of the last variable changes fastest).
 
     Raises:
-        ValueError: The graph has more joint states.
+        ValueError: The graph has more than 2^11 joint states.
     """
     joint = joint_distribution(graph)
     check_kernel(joint)
@@ -119,7 +119,7 @@ def check_kernel(joint: Floats) -> None:
         joint: The joint distribution, float64[K1, .., KV].
 
     Raises:
-        ValueError: It has more than 2^11 joint states.
+        ValueError: The graph has more than 2^11 joint states.
     """
     if joint.size > MAX_KERNEL:
         raise ValueError(f"the graph has {joint.size} joint states; a kernel matrix allows at most {MAX_KERNEL}")

@@ -40,7 +40,7 @@ class ComparisonTile:
 
 
 def comparison_methods(n_sweeps: int) -> dict[str, tuple[Backend, str]]:
-    """Return the denoising methods to compare: the methods of HG16, Table 2 and HGW19, Fig. 11, and ICM.
+    """Return the denoising methods to compare: those of HG16 (Table 2), those of HGW19 (Fig. 11), and ICM.
 
     Each method is a backend and the name of the estimate that it computes.
 

@@ -24,7 +24,7 @@ from herdner.studies.denoising.noise import FlipNoise, GaussianNoise, Noise
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DenoisedPicture:
-    """Denoised picture, with the noise model and the coupling with which it was computed.
+    """Denoised picture, with the noise model and the coupling that `denoise` used.
 
     Attributes:
         labels: int32[rows, columns], the label of each pixel.

@@ -116,7 +116,7 @@ class Observation:
 
 
 def read_picture(path: str | os.PathLike[str]) -> Picture:
-    """Read a picture of at most 2^26 pixels in any format of Pillow.
+    """Read a picture of at most 2^26 pixels, in any file format that Pillow supports.
 
     The picture is rotated according to its EXIF data.
 

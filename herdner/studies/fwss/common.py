@@ -27,7 +27,7 @@ class DivergenceError(ArithmeticError):
     """Error: a coordinate or gradient of a sampler's particle is not finite.
 
     Attributes:
-        particle: Index of the first such particle.
+        particle: Index of the first particle with a coordinate or gradient that is not finite.
         step: Step of the sampler.
     """
 
@@ -36,7 +36,7 @@ class DivergenceError(ArithmeticError):
 
         Args:
             sampler: Name of the sampler.
-            particle: Index of the first such particle.
+            particle: Index of the first particle with a coordinate or gradient that is not finite.
             step: Step of the sampler.
         """
         super().__init__(
@@ -248,7 +248,7 @@ def check_points(x: Points | ArrayLike, target: Target, name: str) -> Floats:
         name: Name of the points in error messages.
 
     Raises:
-        ValueError: The points have the wrong shape, or the log-density is not finite at one.
+        ValueError: The points have the wrong shape, or the log-density is not finite at one of them.
     """
     points = as_points(x.x if isinstance(x, Points) else x, name)
     if points.shape[1] != target.dim:
@@ -281,7 +281,7 @@ def first_points(init: ArrayLike, target: Target, n: int, rng: np.random.Generat
 
 
 def resume_points(start: Points | None, target: Target, n: int, name: str = "n_particles") -> Points:
-    """Return the points and scores of the run ``start``, which a new run continues; no points if ``start`` is None.
+    """Return the points and scores of the earlier run ``start``; return empty arrays if ``start`` is None.
 
     Args:
         start: Result of an earlier run.
@@ -290,7 +290,7 @@ def resume_points(start: Points | None, target: Target, n: int, name: str = "n_p
         name: Name of the argument ``n`` in error messages.
 
     Raises:
-        ValueError: The points do not fit the target, or there are more than n.
+        ValueError: The points do not fit the target, or there are more than n points.
     """
     if start is None:
         return Points(np.empty((0, target.dim)), np.empty(0), np.empty((0, target.dim)))

@@ -202,14 +202,14 @@ class NeuralRegression:
         return out
 
     def predict(self, x: Floats, inputs: ArrayLike) -> tuple[Floats, Floats]:
-        """Return the predicted mean and standard deviation of the output for each point, in the units of the output.
+        """Return the predictions of each network, and the standard deviation of its noise, in the units of the output.
 
         Args:
             x: Points, float64[P, d].
             inputs: float64[M, D].
 
         Returns:
-            Means, float64[P, M], and standard deviations, float64[P].
+            Predictions of P networks for M inputs, float64[P, M], and standard deviations, float64[P].
         """
         _, _, middle, width = self.scaling
         means = self._forward(x, self._scale_inputs(np.asarray(inputs, float)))[0]

@@ -43,7 +43,7 @@ def fwss(
     start: Points | None = None,
     seed: Seed = None,
 ) -> Points:
-    """Sample by Frank-Wolfe Stein sampling: each new particle moves along a `SteinField`, and earlier ones stay.
+    """Sample by Frank-Wolfe Stein sampling: each new particle moves along a `SteinField`; earlier particles stay fixed.
 
     The new particle's own score has the weight 1 / (n + 1). With quadrature weights, the field still has equal weights:
     under quadrature weights, the field of the particles is almost 0 near them, and every new particle would move to a

@@ -227,7 +227,7 @@ def _file_name(id: str | None, number: int, names: set[str]) -> str:
 
 
 def _file_name_key(name: str) -> str:
-    """Return the case-folded and NFC-normalised file name, because some file systems ignore these differences."""
+    """Normalise case and Unicode form (NFC) of a file name; some file systems do not distinguish such names."""
     return unicodedata.normalize("NFC", unicodedata.normalize("NFC", name).casefold())
 
 

@@ -191,7 +191,7 @@ def write_table(
 
 
 def _check_names(names: list[str]) -> None:
-    """Raise `ValueError` if a column name is empty, or has white space at an end, which readers remove."""
+    """Raise `ValueError` if a column name is empty, or begins or ends with white space, which readers remove."""
     for name in names:
         if name != name.strip() or not name:
             raise ValueError(

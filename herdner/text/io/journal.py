@@ -113,7 +113,7 @@ class Journal:
             self.n_documents += 1
 
     def _lines(self) -> Iterator[bytes]:
-        """Yield the complete lines after the header, and leave the stream at their end."""
+        """Yield the complete lines after the header; afterwards the stream is at the end of the last complete line."""
         self._stream.seek(self._start)
         end = self._start
         for line in iter(self._stream.readline, b""):

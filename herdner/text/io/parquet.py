@@ -123,7 +123,7 @@ def _document(
     values: dict[str, Any], columns: TableColumns, arrow: tuple[Any, int], number: int, source: Source,
     warnings: ParseWarnings,
 ) -> Document | Failure:  # fmt: skip
-    """Convert a row to a document; ``arrow`` is its record batch and the index of the row in the batch."""
+    """Convert a row to a document; ``arrow`` is the record batch of the row and the row's index in the batch."""
     roles = (columns.text, columns.id)
     fields = {
         field: values[name] for name, field in zip(columns.names, columns.fields, strict=True) if name not in roles
@@ -280,7 +280,7 @@ def _table(group: Sequence[Document], schema: pa.Schema | None, column: str) -> 
 
 
 def _original_column(name: str, values: Sequence[object], group: Sequence[Document]) -> Any:
-    """Return a column as the input Parquet files contain it; return None if they do not, or if a value has changed."""
+    """Copy a column from the Parquet files of the documents; return None if they lack it or a value has changed."""
     batches: list[tuple[Any, list[int]]] = []  # record batches and the indices of their rows
     for document, value in zip(group, values, strict=True):
         row = document.row

@@ -34,7 +34,7 @@ class ParseWarnings:
     """
 
     def __init__(self, name: str, strict: bool) -> None:
-        """Create a collector without warnings for the file ``name``."""
+        """Create an empty collector of warnings about the file ``name``."""
         self.name, self.strict = name, strict
         self.first_and_count: dict[str, tuple[str, int]] = {}  # by message
 

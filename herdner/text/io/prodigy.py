@@ -76,7 +76,7 @@ def _document(record: ToolRecord) -> Document:
 
 
 def _names_of(relations: object) -> tuple[dict[str, str], object]:
-    """Divide relations: return a dict from span to name for "COREF" relations, and a list of all other relations."""
+    """Split relations into a dict from span to name (for "COREF" relations) and a list of all other relations."""
     if not isinstance(relations, list):
         return {}, relations
     pairs: list[tuple[str, str]] = []

@@ -100,7 +100,7 @@ def write_jsonl(documents: Iterable[Document], stream: IO[Any]) -> None:
 
 
 def with_fields(record: dict[str, Any], document: Document, reserved: Collection[str] = ()) -> dict[str, Any]:
-    """Return a record with the fields of a document as further keys.
+    """Return a copy of a record, with the fields of a document as additional keys.
 
     A field whose name has another meaning in the format is written as ``source_NAME``, so that it is not lost. The
     field "id" is left out, because it is the original form of the document's id.
