@@ -467,7 +467,7 @@ class Tagger(Estimator):
         )
 
     def gather(self, items: Iterable[Item], inference: Inference | None = None, **options: Any) -> CollectionNames:
-        """Tag the documents of a collection, and return the evidence that they contain for the label of each name.
+        """Tag the documents of a collection, and count, for each name, the documents in which it has each label.
 
         This is the first pass of `pipe` with ``collection=True``. The second pass tags the same documents with the
         result as ``Inference.collection``. The evidence for a document excludes its own contribution.
@@ -479,7 +479,7 @@ class Tagger(Estimator):
             options: Keyword arguments of `outcomes` and `inference`.
 
         Returns:
-            The counts of the names.
+            Number of documents with each name, in total and for each label.
 
         Raises:
             ValueError: An option is invalid.

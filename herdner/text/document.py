@@ -24,7 +24,7 @@ from herdner.text.tags import Scheme, Span, spans_from_tags, tags_from_spans
 
 
 class Projection(NamedTuple):
-    """Token spans of the entities of a document, and the numbers of entities that were changed or dropped.
+    """Token spans of a document's entities, with the number of widened and the number of dropped entities.
 
     Attributes:
         spans: Token spans in the order of the text; no two overlap.
@@ -584,7 +584,7 @@ def align_tokens(tokens: Sequence[str], text: str) -> NDArray[np.int64] | None:
 
 
 def offsets_from_lengths(lengths: Iterable[int]) -> NDArray[np.int64]:
-    """Convert the lengths of n consecutive pieces to n + 1 offsets: the start of each piece and the end of the last.
+    """Convert the lengths of n consecutive pieces to n + 1 offsets: n starts, and the end of the last piece.
 
     Args:
         lengths: Lengths of n pieces.

@@ -176,7 +176,7 @@ def chunks_from_states(
 
 @lru_cache(maxsize=256)
 def _columns(tags: tuple[str, ...]) -> tuple[NDArray[np.uint8], NDArray[np.int32], list[str]]:
-    """Return three columns for a list of tags: prefix of each tag, label index of each tag, and the labels.
+    """Return the prefix of each tag, the index of each tag's label, and the distinct labels.
 
     Label 0 belongs to O.
     """

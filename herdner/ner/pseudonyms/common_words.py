@@ -28,7 +28,7 @@ class CommonWords:
 
     @classmethod
     def of(cls, lexicon: Lexicon) -> CommonWords:
-        """Return the common words of the language of a model.
+        """Return the common words in the language of a model.
 
         Args:
             lexicon: Lexical resources of the model: word classes, which contain the most frequent case of each word,

@@ -167,7 +167,7 @@ def _case(token: str) -> Any:
 
 
 def _gender(form: str, context: str) -> Literal["female", "male", "given"]:
-    """Infer a person's gender from the title before the name or the first name; return "given" if it is unclear."""
+    """Infer a person's gender from a title before the name, or else from the first name; "given" means unknown."""
     if FEMALE_TITLES.search(context):
         return "female"
     if MALE_TITLES.search(context):

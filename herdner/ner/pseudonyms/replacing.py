@@ -328,7 +328,7 @@ class _Repeats:
         self._decisions: dict[str, str | None] = {}
 
     def _add(self, text: str, start: int, owner: Owner) -> bool:
-        """Add the words of a mention to the words that are searched; return True if one of the words is new."""
+        """Add the words of a mention to the search terms; return True if at least one of the words is new."""
         n_words = len(self.owners)
         for word in words(text):
             owners = self.owners.setdefault(word, [])
@@ -338,7 +338,7 @@ class _Repeats:
         return len(self.owners) > n_words
 
     def forms(self) -> Iterator[Piece]:
-        """Find the occurrences of forms of two or more tokens; in scripts without spaces, also of parts of forms."""
+        """Find all occurrences of forms that have two or more tokens; in scripts without spaces, also find parts."""
         text = self.document.text
         owners: dict[str, Owner] = {}
         for start, end, _, owner in self.mentions:
@@ -408,7 +408,7 @@ class _Repeats:
         return None
 
     def _nearest(self, word: str, offset: int) -> Owner:
-        """Return the name to which a word belongs: the last one with this word before ``offset``, else the first."""
+        """Return the name to which a word belongs: the last name with the word before ``offset``, else the first."""
         owners = self.owners[word]
         return owners[max(bisect_right(owners, offset, key=_offset) - 1, 0)][1]
 
@@ -423,7 +423,7 @@ class _Repeats:
 
     @cached_property
     def _first_words(self) -> set[int]:
-        """Offsets of the first words of all sentences of the document."""
+        """Character offset of the first word of each sentence in the document."""
         tokens, starts = self.document.tokens, self.document.token_starts.tolist()
         firsts: set[int] = set()
         for begin, end in pairwise(self.document.sentence_offsets.tolist()):

@@ -21,7 +21,7 @@ _LEAF = ""  # key of the originals in a node; no token is empty
 
 
 class Restoration(NamedTuple):
-    """Position of a pseudonym in a text, with the original text that restores it.
+    """Position of a pseudonym in a text, with the original text that the pseudonym replaced.
 
     Attributes:
         start: Offset of the pseudonym in the text with pseudonyms.
@@ -102,7 +102,7 @@ class Restorer:
             yield piece
 
     def find(self, text: str) -> list[Restoration]:
-        """Return the pseudonyms of a text with their originals, in the order of the text.
+        """Find the pseudonyms in a text, and return each with its original, in the order of the text.
 
         Args:
             text: A text with pseudonyms.

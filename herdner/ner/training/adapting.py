@@ -31,7 +31,7 @@ def without_weights(
     scheme: Scheme,
     tokenizer: TokenizerSettings | None,
 ) -> TaggerModel:
-    """Return a copy of the base model without weights and links. Training stores adapted weights in it.
+    """Return a copy of the base model without weights and links. Training stores the adapted weights in the copy.
 
     Args:
         base: Model that is adapted.

@@ -104,7 +104,7 @@ def _copy(keys: NDArray[np.uint64], corpus: str) -> NDArray[np.uint64]:
 
 
 def _join_features(one: Keys, other: Keys) -> Keys:
-    """Join two feature lists: each token gets its features of both lists."""
+    """Join two feature lists: each token gets the features that it has in either list."""
     tokens = np.concatenate([np.repeat(np.arange(len(starts) - 1), np.diff(starts)) for starts, _ in (one, other)])
     keys = np.concatenate([one[1], other[1]])[np.argsort(tokens, kind="stable")]
     return one[0] + other[0], keys

@@ -59,7 +59,7 @@ def with_topics(
 
 
 def class_shares(model: TaggerModel, documents: Sequence[Document]) -> Floats:
-    """Return the square root of the share of each vector class among the tokens of each document.
+    """Return, for each document, the square roots of the shares of the vector classes among its tokens.
 
     Args:
         model: Model with the lexicon of vector classes.

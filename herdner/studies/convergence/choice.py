@@ -22,7 +22,7 @@ _MIN_FALL = 0.25  # smallest exponent a of a decrease T^-a; Gibbs sampling has 1
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ErrorBoundChoice:
-    """Error bound that `choose_error_bound` selected, and the measured sampling error for each bound that it tried.
+    """Error bound that `choose_error_bound` selected, and the measured sampling error for each candidate bound.
 
     Attributes:
         error_bound: The smallest candidate c whose difference from Gibbs sampling still decreases at the end of the

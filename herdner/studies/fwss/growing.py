@@ -260,7 +260,7 @@ def approximate_lmo(run: ParticleRun, x: Floats, seed: int) -> Floats:
 
 
 def move_along_field(run: ParticleRun, x: Floats, field: Callable[[Floats], Floats] | None, seed: int) -> Floats:
-    """Move new points along the Stein field ``field`` and their own Stein field; return the new positions.
+    """Move new points along the sum of ``field`` and the Stein field of the new points; return the new positions.
 
     Args:
         run: The run.

@@ -174,7 +174,7 @@ def with_numbered_names(entities: list[Entity], names: Sequence[object]) -> list
 
 
 def join_pairs(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """Group keys that pairs connect directly or indirectly, and map each key to one key of its group.
+    """Group keys that pairs connect directly or indirectly, and map each key to a representative key of its group.
 
     Args:
         pairs: Pairs of keys that belong together.

@@ -56,7 +56,7 @@ class ColumnSentence(NamedTuple):
 
 
 class DocumentBorder(NamedTuple):
-    """Border between two documents of a column file, with the id of the second document if the file contains one."""
+    """Border between two documents of a column file, with the id of the second document if the file contains an id."""
 
     id: str | None
 

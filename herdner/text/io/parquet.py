@@ -256,7 +256,7 @@ def _groups(documents: Iterable[Document]) -> Iterator[list[Document]]:
 
 
 def _table(group: Sequence[Document], schema: pa.Schema | None, column: str) -> pa.Table:
-    """Convert documents to a table with the schema ``schema``; if it is None, derive a schema from the documents."""
+    """Convert documents to a table with the schema ``schema``; None derives the schema from the documents."""
     rows = [table_cells(document, column) for document in group]
     names = list(dict.fromkeys(name for row in rows for name in row)) or ["id", column, ENTITIES_COLUMN]
     if schema is not None and (unknown := [name for name in names if name not in schema.names]):

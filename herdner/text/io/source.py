@@ -176,7 +176,7 @@ def decompress_stream(compression: str, stream: IO[bytes]) -> Any:
 
 
 def compress_stream(compression: str, stream: IO[bytes]) -> Any:
-    """Return a binary stream that compresses all bytes written to it, and writes them to ``stream``.
+    """Return a binary stream that compresses the bytes written to it and passes the compressed bytes to ``stream``.
 
     Close it before ``stream``. Equal input yields equal bytes.
     """
@@ -377,7 +377,7 @@ def read_lines(source: Source, encoding: str = "utf-8") -> Iterator[tuple[int, s
 
 
 def read_raw_lines(source: Source, encoding: str = "utf-8") -> Iterator[str]:
-    """Read the lines of a text file as `read_lines` does, but keep the line feeds at their ends."""
+    """Read the lines of a text file as `read_lines` does, but keep the line feed at the end of each line."""
     number, length = 0, 0
     parts: list[str] = []  # parts of the current line; joining them once takes linear time for chunks of any size
     for chunk in read_chunks(source, encoding):
