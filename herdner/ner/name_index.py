@@ -110,7 +110,7 @@ class NameIndex:
         return int(self._database.execute("SELECT coalesce(max(length(name)), 0) FROM names").fetchone()[0])
 
     def rows(self, min_mentions: int = 1, limit: int | None = None) -> Iterator[IndexedName]:
-        """Return an iterator over the names, sorted by number of mentions (descending), number of documents, and text.
+        """Return an iterator over the names, by descending numbers of mentions and of documents, then alphabetically.
 
         Args:
             min_mentions: Least number of mentions.

@@ -119,7 +119,7 @@ class Recaser:
 
 
 def _mark_companies(lower: Sequence[str], tokens: list[str], unknown: Set[str], sentence_starts: Set[int]) -> None:
-    """Capitalise the one or two words before a company designator such as "inc"; capitalise a pair wherever it occurs.
+    """Capitalise one or two words before a company designator such as "inc", and repetitions of two such words.
 
     A pair of words such as "Vertex Biolabs" that occurs often and whose second word is unknown is capitalised too.
     """

@@ -137,7 +137,7 @@ class KeyedHash:
         return self._names.pseudonym_of(label, text, key, form, self)
 
     def propose_name(self, label: str, text: str) -> Iterator[str]:
-        """Yield pseudonyms with longer and longer prefixes of one hash value.
+        """Yield candidate pseudonyms for a new name, with longer and longer prefixes of one hash value.
 
         Args:
             label: Entity type or kind of identifier.
@@ -148,7 +148,7 @@ class KeyedHash:
             yield f"{prefix(label)}_{digest[:length]}"
 
     def propose_form(self, name: MappedName, form: str) -> Iterator[str]:
-        """Yield candidates for another form: the pseudonym of the name, then an ever longer prefix of a hash value.
+        """Yield candidate pseudonyms for another form: the pseudonym of the name, followed by a prefix of a hash value.
 
         Args:
             name: The name.

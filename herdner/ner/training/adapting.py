@@ -80,7 +80,7 @@ def warn_of_similar_labels(gold: Iterable[Iterable[str]], base_tags: Sequence[st
 
 
 def check_start(start: TaggerModel, plan: FeaturePlan, lexicon: Lexicon, tags: Sequence[str]) -> ChainWeights:
-    """Return a model's weights, the start of training; raise `ValueError` if features or tags of the model do not fit.
+    """Return the weights of ``start``, at which training starts; raise `ValueError` if the model does not fit.
 
     Args:
         start: Model with these weights.

@@ -252,7 +252,7 @@ class NeuralRegression:
         return (hidden @ second[:, :, None])[..., 0] + offset, hidden
 
     def _pieces(self, n_points: int, terms: Terms):
-        """Yield the inputs and outputs of the selected data points, in chunks that fit into the CPU cache.
+        """Yield the inputs and outputs of the data points ``terms``, in chunks that fit into the CPU cache.
 
         If ``terms`` is None, all data terms are selected.
         """

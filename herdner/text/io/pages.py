@@ -221,7 +221,7 @@ def _units(page: str, start: int, end: int) -> Iterator[tuple[str, int, int]]:
 
 
 def _matching_units(data: str, units: Iterable[tuple[str, int, int]]) -> Iterator[tuple[str, int, int]]:
-    """Yield those units, or single characters of units, that the text ``data`` contains in the same order.
+    """Yield the words, spaces and references in ``units``, or single characters of them, that ``data`` also contains.
 
     The parser drops invalid tags, as in ``Ada</>Bo`` and ``Ada<b``, so that ``data`` lacks characters of the page.
     """
