@@ -125,7 +125,7 @@ class NameIndex:
 
 
 def _names(document: Document) -> Iterator[tuple[str, str, int, Entity]]:
-    """Yield label, text, number of mentions and first mention of each name of a document."""
+    """Yield, for each name in a document, its label, text, number of mentions and first mention."""
     for name in document.names:
         yield name.label, name.text, len(name.mentions), document.entities[name.mentions[0]]
     for entity in document.entities:

@@ -46,7 +46,7 @@ def top_weights(model: TaggerModel, decoder: Decoder, documents: Iterable[Docume
 
 
 def _add_descriptions(names: dict[int, str], model: TaggerModel, decoder: Decoder, document: Document) -> None:
-    """Add to ``names`` a description of each feature of a document that has a weight and is not yet in ``names``."""
+    """Add to ``names`` a description of each weighted feature of a document, unless ``names`` contains it already."""
     offsets, plan, extractor = document.sentence_offsets, model.plan, decoder.extractor
     tokens = decoder.read(document).tokens  # recased, as for tagging
     starts, keys, origins, attributes = extractor.origins(tokens, offsets, np.arange(len(tokens), dtype=np.int64))
