@@ -14,7 +14,7 @@ from hashing cimport mix
 from herdner._ext.memory cimport own, require, require_offsets
 
 cdef enum:
-    FEWEST = 4   # tokens that share a bundle
+    FEWEST = 32   # tokens that share a bundle; the sums of fewer and more frequent bundles stay in the cache
 
 
 @cython.internal
