@@ -72,7 +72,7 @@ MinFreqOption = Annotated[int | None, typer.Option(
     "--min-freq", min=1, help="Drop features that occur fewer times [default: 2; with --base 1].")]
 IterationsOption = Annotated[int, typer.Option("--iterations", min=1, help="Largest number of L-BFGS iterations.")]
 TrainerOption = Annotated[Literal["herdner", "crfsuite"], typer.Option(
-    "--trainer", help="Trainer of the chain. Both have the same objective; --c1 always needs CRFsuite.")]
+    "--trainer", help="Trainer of the chain. Both minimise the same objective.")]
 SchemeOption = Annotated[Literal["iobes", "iob2", "iob1", "bilou"], typer.Option(
     "--scheme", help="Tag scheme of the model.")]
 WeightTypeOption = Annotated[Literal["float64", "float32", "float16"], typer.Option(
@@ -146,7 +146,7 @@ def train(
     from herdner import Tagger, Tokenizer
     from herdner.crf.crfsuite_files import check_crfsuite
 
-    if trainer != "herdner" or c1:
+    if trainer != "herdner":
         check_crfsuite()
     check_writable(output)
     check_figure(figure, "--figure")
@@ -258,7 +258,7 @@ def _load_base(context: typer.Context, base: str | None, language: str) -> tuple
     for name in ("trainer", "c1"):
         if is_set(context, name):
             raise UsageError(
-                f"--{name}: cannot be combined with --base; only herdner's trainer without L1 can adapt a model"
+                f"--{name}: cannot be combined with --base; a model is adapted by herdner's trainer without L1 norm"
             )
     tagger = load(base)
     return tagger, tagger.model_.tokenizer

@@ -79,7 +79,7 @@ class Tagger(Estimator):
             learns them (`herdner.ner.training.topics`).
         scheme: Tag scheme of the chain, independent of the scheme of the training data.
         constrained: Forbid tag sequences that are not well formed in the scheme.
-        c1: Weight of the L1 norm.
+        c1: Weight of the L1 norm. It must be 0 if a base model is adapted.
         c2: Weight of the squared L2 norm. None is 0.3. If a base model is adapted, changes of its weights are penalised
             ten times as strongly. If the documents also have new labels, changes of all weights of the base's tags are
             penalised 5,000 times as strongly, and the link tables of the base stay unchanged.
@@ -88,8 +88,7 @@ class Tagger(Estimator):
         max_iterations: Largest number of L-BFGS iterations.
         tolerance: Training stops when five iterations have reduced the loss by less than this fraction of its
             value. Chains of folds use at least 0.005. CRFsuite ignores this parameter and has its own stopping rule.
-        trainer: "herdner" (`herdner.crf.trainer`) or "crfsuite"; both minimise the same objective. CRFsuite is always
-            used if ``c1`` is not 0.
+        trainer: "herdner" (`herdner.crf.trainer`) or "crfsuite"; both minimise the same objective.
         templates: Templates of the transitions and links. None is ``(linear_chain_template(), skip_chain_template())``;
             ``(linear_chain_template(),)`` trains a model without links.
         learner: Settings with which the tables of links are learned (`herdner.crf.learning.Learner`).

@@ -149,6 +149,7 @@ def test_a_base_that_does_not_fit_is_refused_in_one_line(base):
         (Tagger(plan=herdner.FeaturePlan(("word[0]",))), {"base": base}, "another feature plan"),
         (Tagger(tokenizer=TokenizerSettings("nl")), {"base": base}, "language of the base, 'en', got 'nl'"),
         (Tagger(trainer="crfsuite"), {"base": base}, "use trainer='herdner'"),
+        (Tagger(c1=0.1), {"base": base}, "`c1` must be 0 with `base`"),
         (Tagger(), {"base": Tagger()}, "not trained"),
         (
             Tagger(plan=herdner.FeaturePlan(("word[0]",))),

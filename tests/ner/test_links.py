@@ -209,10 +209,9 @@ def test_an_averaged_chain_is_the_mean_of_all_that_were_trained(monkeypatch):
     assert tagger.model_.link_tables[0].table.any()
 
 
-@pytest.mark.parametrize("options", [{"trainer": "crfsuite"}, {"c1": 0.1}])
-def test_chains_of_crfsuite_are_not_averaged(options):
-    with pytest.raises(ValueError, match="`averaged` needs trainer='herdner' and c1=0"):
-        Tagger(averaged=True, **options).fit(news("dev")[:4])
+def test_chains_of_crfsuite_are_not_averaged():
+    with pytest.raises(ValueError, match="`averaged` needs trainer='herdner'"):
+        Tagger(averaged=True, trainer="crfsuite").fit(news("dev")[:4])
 
 
 def test_no_development_documents_are_as_none():

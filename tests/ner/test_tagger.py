@@ -16,6 +16,7 @@ from herdner.corpora.formats import read_documents
 from herdner.crf.crfsuite_files import chain_weights, crfsuite_sequences, read_crfsuite, train_crfsuite
 from herdner.crf.templates import linear_chain_template
 from herdner.crf.trainer import StoppingRule
+from herdner.crf.weights import ChainWeights
 from herdner.inference.gibbs import bin_sharing, linear_annealing
 from herdner.ner.features import default_plan, make_extractor
 from herdner.ner.lexicon import Lexicon
@@ -70,6 +71,25 @@ def crfsuite_agrees(train: list[Document], test: list[Document], path: Path, **o
 
 def test_tags_are_those_of_crfsuite(tmp_path):
     crfsuite_agrees(news("train"), news("dev"), tmp_path / "m.crfsuite", max_iterations=20)
+
+
+def test_weights_with_an_l1_norm_are_those_of_crfsuite():
+    documents = news("train")[:8]
+    options = {"c1": 0.3, "c2": 0.2, "min_freq": 1, "max_iterations": 2000, "templates": (linear_chain_template(),)}
+    ours, theirs = (
+        Tagger(**options, trainer=trainer, tolerance=1e-9, constrained=False).fit(documents).model_.weights
+        for trainer in ("herdner", "crfsuite")
+    )
+    assert ours.entry_weights.all()
+
+    def weights_of(chain: ChainWeights) -> dict[tuple[int, str], float]:
+        tags = [chain.labels[k] for k in chain.entry_labels]
+        return dict(zip(zip(chain.entry_keys.tolist(), tags, strict=True), chain.entry_weights.tolist(), strict=True))
+
+    first, second = weights_of(ours), weights_of(theirs)
+    assert 100 < len(first) < 0.5 * len(weights_of(Tagger(**options | {"c1": 0.0}).fit(documents).model_.weights))
+    for key in first.keys() | second.keys():
+        assert first.get(key, 0.0) == pytest.approx(second.get(key, 0.0), abs=0.03)  # CRFsuite stops earlier
 
 
 def test_the_default_tolerance_is_the_trainer_s():

@@ -48,7 +48,7 @@ class HerdnerTrainer:
         start: ChainWeights | None = None,
     ) -> None:
         """Store the options, and prepare the training data of all documents."""
-        self.corpus, self.stopping_rule, self.base = corpus, stopping_rule, base
+        self.corpus, self.stopping_rule, self.base, self.c1 = corpus, stopping_rule, base, regularisation.c1
         self.data = ChainData.of(
             features, [document.sentence_offsets for document in corpus.documents], corpus.allowed, corpus.tags,
             min_freq=regularisation.min_freq, base=base, counted=corpus.counted,
@@ -88,12 +88,13 @@ class HerdnerTrainer:
                     self.data.occurring_weights(weights > 0), start, 0.0 if self.origin is None else self.origin
                 )
         vector = train_chain(
-            self.data, c2=self.c2, stopping_rule=rule, start=start, origin=self.origin, document_weights=weights,
-            borders=self.corpus.borders, progress=progress,
+            self.data, c1=self.c1, c2=self.c2, stopping_rule=rule, start=start, origin=self.origin,
+            document_weights=weights, borders=self.corpus.borders, progress=progress,
         )  # fmt: skip
         if indices is None:
             self.start = vector
-        return self.data.weights_of(vector, self.base)
+        chain = self.data.weights_of(vector, self.base)
+        return chain.select(chain.entry_weights != 0) if self.c1 else chain
 
 
 def crfsuite_trainer(

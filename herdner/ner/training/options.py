@@ -84,17 +84,12 @@ class TrainingOptions:
         """Raise `ValueError` if a training option is invalid."""
         if self.trainer not in TRAINERS:
             raise ValueError(f"`trainer` must be one of {', '.join(TRAINERS)}, got {self.trainer!r}")
-        if self.averaged and not self.uses_own_trainer:
+        if self.averaged and self.trainer != "herdner":
             raise ValueError(
-                "`averaged` needs trainer='herdner' and c1=0, because the chains of CRFsuite may have different tags"
+                "`averaged` needs trainer='herdner', because the chains of CRFsuite may have different tags"
             )
         if self.scheme not in SCHEMES:
             raise ValueError(f"`scheme` must be one of {', '.join(SCHEMES)}, got {self.scheme!r}")
-
-    @property
-    def uses_own_trainer(self) -> bool:
-        """True if `herdner.crf.trainer` trains the linear chains, False if CRFsuite does (L1 needs CRFsuite)."""
-        return self.trainer == "herdner" and not self.c1
 
     def link_templates(self, base: TaggerModel | None) -> list[SkipChain]:
         """Return the link templates of the model to be trained.

@@ -118,10 +118,14 @@ def _make_trainer(
 ) -> ChainTrainer:
     """Return the trainer of linear chains, for the features of ``model`` and the documents of ``corpus``."""
     start_weights = None if start is None else check_start(start, model.plan, model.lexicon, corpus.tags)
-    if not options.uses_own_trainer and (base or start or corpus.borders or (corpus.weights != 1).any()):
+    if options.trainer != "herdner" and (base or start or corpus.borders or (corpus.weights != 1).any()):
         raise ValueError(
-            "training by CRFsuite or with c1 above 0 needs fully annotated documents of equal weight, and supports"
-            " neither `base` nor `start`; use trainer='herdner' and c1=0"
+            "training by CRFsuite needs fully annotated documents of equal weight, and supports neither `base` nor"
+            " `start`; use trainer='herdner'"
+        )
+    if options.c1 and base is not None:
+        raise ValueError(
+            f"`c1` must be 0 with `base`, because the L1 norm removes weights of the base, got {options.c1}"
         )
     extractor, copies = make_extractor(model.plan, model.lexicon), None
     features = [extractor.keys(d.tokens, d.sentence_offsets) for d in corpus.documents]
@@ -131,7 +135,7 @@ def _make_trainer(
         )
         features = copies.features
     penalties = regularisation(options.c1, options.c2, options.min_freq, has_base=base is not None)
-    if options.uses_own_trainer:
+    if options.trainer == "herdner":
         train = HerdnerTrainer(
             features, corpus, penalties, StoppingRule(options.max_iterations, options.tolerance),
             base=None if base is None else base.weights, start=start_weights,
