@@ -3,59 +3,70 @@
 
 import numpy as np
 
-from libc.math cimport INFINITY
+from libc.math cimport exp, log, log1p
 from libc.stdint cimport int64_t, uint8_t
 
 from herdner._ext.memory cimport owned, require
 
 
-def means_of_documents(documents, const double[::1] values not None):
-    """Return, for each of M values, the mean of the values of its document: float64[M].
+def regressors(const double[::1] confidence not None, const double[::1] without_links not None,
+               const int64_t[::1] length not None, const int64_t[::1] document not None, double nearest, int64_t longest):
+    """Return the regressors of M entities: float64[4, M].
 
-    ``documents`` int64[M] are the documents of the values, at least 0. Values are added in their order.
+    The rows are the log-odds of ``confidence`` and of ``without_links``, the number of tokens after the first, and the
+    mean of ``without_links`` over the entities of the same document. Probabilities are clipped to [``nearest``, 1 -
+    ``nearest``], and lengths to ``longest``.
     """
-    cdef const int64_t[::1] document = owned(documents, np.int64, 1, "documents")
-    cdef Py_ssize_t i, n = values.shape[0]
+    cdef const int64_t[::1] documents = owned(document, np.int64, 1, "document")
+    cdef Py_ssize_t i, n = confidence.shape[0]
     cdef int64_t n_documents = 0
-    require(document.shape[0] == n, "each value needs a document")
+    require(without_links.shape[0] == n == length.shape[0] and documents.shape[0] == n,
+            "each entity needs two probabilities, a length and a document")
     for i in range(n):
-        require(0 <= document[i] < 1 << 48, "documents count from 0")
-        n_documents = max(n_documents, document[i] + 1)
+        require(0 <= documents[i] < 1 << 48, "documents count from 0")
+        n_documents = max(n_documents, documents[i] + 1)
     cdef double[:, ::1] totals = np.zeros((2, n_documents))  # sum and number of values
-    means = np.empty(n)
-    cdef double[::1] result = means
+    result = np.empty((4, n))
+    cdef double[:, ::1] rows = result
     with nogil:
         for i in range(n):
-            totals[0, document[i]] += values[i]
-            totals[1, document[i]] += 1.0
+            totals[0, documents[i]] += without_links[i]
+            totals[1, documents[i]] += 1.0
         for i in range(n):
-            result[i] = totals[0, document[i]] / totals[1, document[i]]
-    return means
+            rows[0, i] = log_odds(confidence[i], nearest)
+            rows[1, i] = log_odds(without_links[i], nearest)
+            rows[2, i] = <double> (min(length[i], longest) - 1)
+            rows[3, i] = totals[0, documents[i]] / totals[1, documents[i]]
+    return result
 
 
-def calibrated_log_odds(const double[::1] odds not None, const double[::1] chain_odds not None,
-                        const double[::1] extra_tokens not None, const double[::1] document_means not None,
-                        const uint8_t[::1] is_linked not None, const uint8_t[::1] is_certain not None,
-                        const double[::1] label_constants not None, linked, unlinked, double length, double document):
-    """Return the calibrated log-odds of M entities: float64[M], +inf for entities that are certain.
+cdef inline double log_odds(double probability, double nearest) noexcept nogil:
+    probability = min(max(probability, nearest), 1.0 - nearest)
+    return log(probability) - log1p(-probability)
 
-    The other arguments are the regressors and coefficients of `herdner.ner.calibration.Calibration`.
+
+def calibrated(const double[:, ::1] rows not None, const double[::1] confidence not None,
+               const double[::1] without_links not None, const uint8_t[::1] is_linked not None,
+               const double[::1] label_constants not None, linked, unlinked, double length, double document):
+    """Return the calibrated probability of M entities: float64[M]. An entity with probabilities of 1 keeps it.
+
+    ``rows`` float64[4, M] are the `regressors`; the coefficients are those of `herdner.ner.calibration.Calibration`.
     """
-    cdef double with_links, without_links, constant, weight, other_constant, total
-    cdef Py_ssize_t i, n = odds.shape[0]
-    with_links, without_links, constant = tuple(linked)  # raises ValueError unless there are three
+    cdef double with_links, without, constant, weight, other_constant, total
+    cdef Py_ssize_t i, n = rows.shape[1]
+    with_links, without, constant = tuple(linked)  # raises ValueError unless there are three
     weight, other_constant = tuple(unlinked)
-    require(chain_odds.shape[0] == n == extra_tokens.shape[0] == document_means.shape[0] == is_linked.shape[0]
-            and is_certain.shape[0] == n == label_constants.shape[0], "each entity needs a value of each regressor")
-    log_odds = np.empty(n)
-    cdef double[::1] result = log_odds
+    require(rows.shape[0] == 4 and confidence.shape[0] == n == without_links.shape[0] == is_linked.shape[0]
+            and label_constants.shape[0] == n, "each entity needs a value of each regressor")
+    probabilities = np.empty(n)
+    cdef double[::1] result = probabilities
     with nogil:
         for i in range(n):
             if is_linked[i]:
-                total = with_links * odds[i] + without_links * chain_odds[i] + constant
+                total = with_links * rows[0, i] + without * rows[1, i] + constant
             else:
-                total = weight * odds[i] + other_constant
+                total = weight * rows[0, i] + other_constant
             total += label_constants[i]
-            total += length * extra_tokens[i] + document * document_means[i]
-            result[i] = INFINITY if is_certain[i] else total
-    return log_odds
+            total += length * rows[2, i] + document * rows[3, i]
+            result[i] = 1.0 if min(confidence[i], without_links[i]) >= 1.0 else 1.0 / (1.0 + exp(-total))
+    return probabilities

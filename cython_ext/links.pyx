@@ -175,8 +175,7 @@ cdef enum:
 
 
 @cython.boundscheck(True)
-def company_runs(names, list tokens not None, sentence_offsets, frozenset designators not None,
-                 frozenset last_words not None):
+cdef list company_runs(names, list tokens, sentence_offsets, frozenset designators, frozenset last_words):
     """Return the runs of `name_tokens` for `herdner.crf.link_rules.Company`.
 
     Returns list[(begin, end, is_designated, is_full)]: a designator follows the run; it does, or the run has several
@@ -214,6 +213,47 @@ def company_runs(names, list tokens not None, sentence_offsets, frozenset design
             runs.append((begin + 1, token, is_designated, is_designated or is_last and token > begin + 2))
     wanted = {(<str?> tokens[<Py_ssize_t> run[0]]).casefold() for run in runs if run[3]}
     return [run for run in runs if (<str?> tokens[<Py_ssize_t> run[0]]).casefold() in wanted]
+
+
+@cython.boundscheck(True)
+def company_links(names, list tokens not None, sentence_offsets, frozenset designators not None,
+                  frozenset last_words not None, Py_ssize_t nearest):
+    """Return the links of `herdner.crf.link_rules.Company` in one document: int32[F, 2], ascending and distinct.
+
+    The arguments are those of `company_runs`, and the number of full names to which a short form is linked.
+    """
+    cdef dict full = {}, early = {}  # the last ``nearest`` full names and short forms by their first word
+    cdef set pairs = set()
+    cdef list known
+    cdef tuple run, other
+    for run in company_runs(names, tokens, sentence_offsets, designators, last_words):
+        key = (<str?> tokens[<Py_ssize_t> run[0]]).casefold()
+        known = full.setdefault(key, [])
+        if run[2] or (run[3] and not known):
+            if not known:
+                for other in early.get(key, ()):
+                    add_prefix(pairs, tokens, other, run, other)
+        else:
+            for other in known:
+                add_prefix(pairs, tokens, other, run, run)
+            known = early.setdefault(key, [])
+        known.append(run)
+        if len(known) > nearest:
+            del known[0]
+    return np.array(sorted(pairs), np.int32).reshape(-1, 2)
+
+
+cdef int add_prefix(set pairs, list tokens, tuple earlier, tuple later, tuple short) except -1:
+    """Add the pairs of equal words of two company names if the shorter one is a prefix of the other."""
+    cdef Py_ssize_t first = earlier[0], second = later[0], n = short[1] - short[0], k
+    if n > min(earlier[1] - first, later[1] - second):
+        return 0
+    for k in range(n):
+        if (<str?> tokens[first + k]).casefold() != (<str?> tokens[second + k]).casefold():
+            return 0
+    for k in range(n):
+        pairs.add((first + k, second + k))
+    return 0
 
 
 cdef int64_t link_groups(const int32_t[::1] groups, int64_t begin, int64_t end, int64_t nearest, int32_t[::1] later,
@@ -274,7 +314,7 @@ def documents_with_words(TokenSpellings said not None, words, documents):
         for d in range(starts.shape[0] - 1):
             for token in range(starts[d], starts[d + 1]):
                 has[d] |= wanted[said.at[token].word]
-    return np.flatnonzero(has).tolist()
+    return [d for d in range(starts.shape[0] - 1) if has[d]]
 
 
 cdef int mark_touched(list ends, Py_ssize_t n, Memory starts, Memory stops, uint8_t* touched) except -1:

@@ -20,13 +20,14 @@ def same_words(
     nearest: int,
 ) -> NDArray[np.int32]: ...
 def documents_with_words(said: TokenSpellings, words: Iterable[str], documents: NDArray[np.int64]) -> list[int]: ...
-def company_runs(
+def company_links(
     names: Iterable[int],
     tokens: list[str],
     sentence_offsets: NDArray[np.int64],
     designators: frozenset[str],
     last_words: frozenset[str],
-) -> list[tuple[int, int, bool, bool]]: ...
+    nearest: int,
+) -> NDArray[np.int32]: ...
 def has_chains(unary: NDArray[np.float64], sentence_offsets: NDArray[np.int64]) -> bool: ...
 def merge_links(
     ends: list[NDArray[np.int32]],

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from herdner._ext.links import (
     capitalised_tokens,
     checked_borders,
-    company_runs,
+    company_links,
     documents_with_words,
     name_tokens,
     name_tokens_of_documents,
@@ -365,22 +365,8 @@ class Company(_NameRule):
             links.append(self._links_of_names(list(documents[d].tokens), names, documents[d].sentence_offsets) + start)
         return np.concatenate(links)
 
-    def _links_of_names(self, tokens: list[str], candidates: list[int], sentence_offsets: Int64s) -> NDArray[np.int32]:
-        full: defaultdict[str, deque[range]] = defaultdict(lambda: deque(maxlen=self.nearest))
-        early: defaultdict[str, deque[range]] = defaultdict(lambda: deque(maxlen=self.nearest))
-        pairs: list[tuple[int, int]] = []
-        for begin, end, is_designated, is_full in company_runs(
-            candidates, tokens, sentence_offsets, DESIGNATORS, BUSINESS_WORDS
-        ):
-            run, key = range(begin, end), tokens[begin].casefold()
-            if not (is_designated or (is_full and not full[key])):
-                pairs += [pair for name in full[key] for pair in _prefix_pairs(tokens, name, run, run)]
-                early[key].append(run)
-            else:
-                near = () if full[key] else early[key]
-                pairs += [pair for short in near for pair in _prefix_pairs(tokens, short, run, short)]
-                full[key].append(run)
-        return _rows(pairs)
+    def _links_of_names(self, tokens: list[str], names: Iterable[int], sentence_offsets: Int64s) -> NDArray[np.int32]:
+        return company_links(names, tokens, sentence_offsets, DESIGNATORS, BUSINESS_WORDS, self.nearest)
 
 
 RULES: Mapping[str, type[Any]] = MappingProxyType(
@@ -548,13 +534,6 @@ def _runs(names: list[int], borders: Container[int]) -> Iterator[tuple[int, int]
         end = token + 1
     if end > 0:
         yield begin, end
-
-
-def _prefix_pairs(tokens: list[str], earlier: range, later: range, short: range) -> Iterator[tuple[int, int]]:
-    """Yield the index pairs of the equal words in two company names if one name is a prefix of the other."""
-    pairs = list(zip(earlier, later, strict=False))
-    if len(pairs) == len(short) and all(tokens[i].casefold() == tokens[j].casefold() for i, j in pairs):
-        yield from pairs
 
 
 @cache

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from herdner._ext.calibration import calibrated_log_odds, means_of_documents
+from herdner._ext.calibration import calibrated, regressors
 from herdner.base.arrays import Floats, Int64s
 
 _NEAREST = 1e-12  # probabilities are clipped to [_NEAREST, 1 - _NEAREST]; log-odds of 0 and 1 would be infinite
@@ -60,17 +60,14 @@ class CalibrationInputs(NamedTuple):
             np.concatenate([np.empty(0, np.int64), *document]),
         )
 
-    def regressors(self) -> tuple[Floats, Floats, Floats, Floats]:
-        """Return the regressors of the logistic regression that calibrates M confidences; each regressor is float64[M].
+    def regressors(self) -> Floats:
+        """Return the regressors of the logistic regression that calibrates M confidences, float64[4, M].
 
         Returns:
             Log-odds with links and log-odds without links, both clipped to finite values; number of tokens after the
             first, at most 3; and the mean probability without links of all entities in the same document.
         """
-        clipped = np.minimum(np.maximum([self.confidence, self.without_links], _NEAREST), 1 - _NEAREST)
-        odds, chain_odds = np.log(clipped) - np.log1p(-clipped)
-        document = means_of_documents(self.document, self.without_links)
-        return odds, chain_odds, np.minimum(self.length, _LONGEST) - 1.0, document
+        return regressors(self.confidence, self.without_links, self.length, self.document, _NEAREST, _LONGEST)
 
 
 @dataclass(frozen=True)
@@ -121,11 +118,10 @@ class Calibration:
         Returns:
             float64[M], probabilities.
         """
-        is_certain = np.minimum(inputs.confidence, inputs.without_links) >= 1
         constants = np.array([self.labels.get(label, 0.0) for label in inputs.label], np.float64)
-        flags = inputs.is_linked.view(np.uint8), is_certain.view(np.uint8)
+        probabilities = inputs.confidence, inputs.without_links
         weights = self.linked, self.unlinked, self.length, self.document
-        return _probability(calibrated_log_odds(*inputs.regressors(), *flags, constants, *weights))
+        return calibrated(inputs.regressors(), *probabilities, inputs.is_linked.view(np.uint8), constants, *weights)
 
     @classmethod
     def fit(
