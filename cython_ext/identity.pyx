@@ -254,6 +254,66 @@ def read_forms(str text not None, tuple entities not None, parse not None, froze
     return parsed
 
 
+def short_form_candidates(tokens not None, spans not None, tuple entities not None, str person not None,
+                          str organisation not None):
+    """Return the mentions and words whose labels a full name may change: (full, short, pairs, surnames, places).
+
+    ``full`` is the index of the first full name of the label ``person`` or ``organisation`` for each word and label: the
+    word is the last one of a person, and the first one of an organisation, case-folded. ``short`` are the mentions of
+    one token that are this word of full names with one other label. ``pairs`` are the organisations of two tokens whose
+    first token is that of a full organisation and whose last token is in lower case. ``surnames`` is the index of a full
+    name for the last word of each person, and ``places`` are the tokens outside all spans that equal such a word.
+
+    ``spans`` are tuples (start, end, label) in the order of the text, ``entities`` the same mentions.
+    """
+    cdef list words = list(tokens), single = [], double = [], short = [], pairs = [], places = []
+    cdef dict full = {}, surnames = {}, names
+    cdef Py_ssize_t i, k = 0, t, start, end, n_spans
+    cdef tuple span
+    cdef list all_spans = [tuple(each) for each in spans]
+    cdef str label, word
+    n_spans = len(all_spans)
+    if len(entities) != n_spans:
+        raise ValueError(f"each span needs an entity, got {n_spans} spans and {len(entities)} entities")
+    for i in range(n_spans):
+        start, end, label = <tuple> all_spans[i]
+        if end - start == 1:
+            single.append(i)
+            continue
+        if label != person and label != organisation:
+            continue
+        if end - start == 2 and label == organisation:
+            double.append(i)
+        word = (<str?> words[end - 1 if label == person else start]).casefold()
+        names = full.setdefault(word, {})
+        if label not in names:
+            names[label] = i
+    if not full:
+        return full, short, pairs, surnames, places
+    for i in single:
+        start, end, label = <tuple> all_spans[i]
+        names = full.get((<str?> words[start]).casefold())
+        if names is not None and len(names) == 1 and label not in names:
+            short.append(i)
+    for i in double:
+        start, end, label = <tuple> all_spans[i]
+        word = <str?> words[end - 1]
+        if word.islower() and word.isalpha() and organisation in full.get((<str?> words[start]).casefold(), ()):
+            pairs.append(i)
+    for names in full.values():
+        if person in names:
+            word = entities[<Py_ssize_t> names[person]].text
+            surnames[word.split()[-1] if word.strip() else word] = names[person]
+    if surnames:
+        for t in range(len(words)):
+            if words[t] in surnames:
+                while k < n_spans and <Py_ssize_t> (<tuple> all_spans[k])[1] <= t:
+                    k += 1
+                if k == n_spans or t < <Py_ssize_t> (<tuple> all_spans[k])[0]:
+                    places.append(t)
+    return full, short, pairs, surnames, places
+
+
 cpdef bint is_person_label(str label) except -1:
     """Return True if a label, such as "PER" or "person", is that of persons."""
     return label is not None and (label == "PER" or label[:3].casefold() == "per")

@@ -1,4 +1,4 @@
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, final
 
 MATCHES: tuple[str, ...]
@@ -65,3 +65,10 @@ def cluster_mentions(
     forms: list[MentionForm],
     choose: NameWeights | Callable[[int, list[NameCluster], list[list[str]]], NameCluster],
 ) -> list[int]: ...
+def short_form_candidates(
+    tokens: Sequence[str],
+    spans: Sequence[tuple[int, int, str]],
+    entities: tuple[Any, ...],
+    person: str,
+    organisation: str,
+) -> tuple[dict[str, dict[str, int]], list[int], list[int], dict[str, int], list[int]]: ...

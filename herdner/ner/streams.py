@@ -26,7 +26,7 @@ DocumentOrTokens = Document | Sequence[str] | Sequence[Sequence[str]]
 TextOrDocument = str | Document
 Item = TextOrDocument | Failure
 
-BATCH_CHARACTERS = 80_000  # longer batches are not faster, and need more memory
+BATCH_CHARACTERS = 40_000  # longer batches take more time, because the system clears new memory for each of them
 BATCHES_WAITING = 3  # batches that wait for each thread; with two, threads ran idle while the calling thread was busy
 
 

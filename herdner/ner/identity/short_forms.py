@@ -13,10 +13,11 @@ in lower case that follows the short form ("Biscayne clients" after "Biscayne Ca
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
+from herdner._ext.identity import short_form_candidates
 from herdner.crf.link_rules import BUSINESS_WORDS, DESIGNATORS
 from herdner.ner.identity.clusters import with_names
 from herdner.ner.identity.forms import TITLES, bare_word
@@ -82,52 +83,47 @@ def relabel_short_forms(document: Document) -> Document:
         document: Tagged document with confidences. A document with malformed tags is returned unchanged.
     """
     spans, entities = document.spans or (), document.entities
-    if document.source_tags is not None:
+    if document.source_tags is not None or not entities:
         return document
-    full: dict[str, dict[str, FullName]] = {}  # by word and label, the first full name
-    single: list[int] = []
-    pairs: list[int] = []
-    for i, span in enumerate(spans):
-        if span.end - span.start == 1:
-            single.append(i)
-            continue
-        if span.end - span.start == 2 and span.label == ORGANISATION:
-            pairs.append(i)
-        if span.label in (PERSON, ORGANISATION):
-            word = document.tokens[span.end - 1 if span.label == PERSON else span.start].casefold()
-            names = full.setdefault(word, {})
-            if span.label not in names:
-                names[span.label] = FullName(entities[i], entities[i].text.split())
-    if not full:
+    full, short, pairs, surnames, places = short_form_candidates(document.tokens, spans, entities, PERSON, ORGANISATION)
+    if not (short or pairs or places):
         return document
-    new = {i: entity for i in single if (entity := _relabel(document, i, full)) is not None}
-    new |= {i: entity for i in pairs if (entity := _shorten(document, i, full)) is not None}
-    found = _missed_surnames(document, full)
-    if not (new or found):
+    names = {
+        word: {label: FullName(entities[i], entities[i].text.split()) for label, i in of_word.items()}
+        for word, of_word in full.items()
+    }
+    new = {i: entity for i in short if (entity := _relabel(document, i, names)) is not None}
+    new |= {i: entity for i in pairs if (entity := _shorten(document, i, names)) is not None}
+    missed = _missed_surnames(document, names, {word: entities[i] for word, i in surnames.items()}, places)
+    if not (new or missed):
         return document
     rows = [
         (Span(span.start, span.start + 1, new[i].label), new[i]) if i in new else (span, entities[i])
         for i, span in enumerate(spans)
     ]
-    rows = sorted([*rows, *found], key=lambda row: row[0].start)
+    rows = sorted([*rows, *missed], key=lambda row: row[0].start)
     return replace(document, spans=[span for span, _ in rows], entities=tuple(entity for _, entity in rows))
 
 
-def _missed_surnames(document: Document, full: Mapping[str, Mapping[str, FullName]]) -> list[tuple[Span, Entity]]:
+def _missed_surnames(
+    document: Document, full: Mapping[str, Mapping[str, FullName]], surnames: Mapping[str, Entity], places: list[int]
+) -> list[tuple[Span, Entity]]:
     """Return the untagged words that repeat the last word of a person's earlier full name.
 
     Such a word must be capitalised, but not the words beside it. It must not begin a sentence, and the document must
     not contain it in lower case.
+
+    Args:
+        document: Tagged document.
+        full: Full names by word and label.
+        surnames: The full name of a person for each last word.
+        places: Untagged tokens that equal a surname, ascending.
     """
-    surnames = {names[PERSON].last_word: names[PERSON].entity for names in full.values() if PERSON in names}
-    if not surnames:
-        return []
-    tokens = document.tokens
-    places = _outside([i for i, token in enumerate(tokens) if token in surnames], document.spans or ())
     if not places:
         return []
+    tokens = document.tokens
     starts, words = set(document.sentence_offsets.tolist()), set(tokens)
-    found: list[tuple[Span, Entity]] = []
+    missed: list[tuple[Span, Entity]] = []
     for i in places:
         token, name = tokens[i], surnames[tokens[i]]
         start, end = int(document.token_starts[i]), int(document.token_ends[i])
@@ -139,19 +135,20 @@ def _missed_surnames(document: Document, full: Mapping[str, Mapping[str, FullNam
         if len(token) < MIN_LETTERS or not token[0].isupper():
             continue
         confidence = SHARE_RIGHT * (name.confidence or 0.0)
-        found.append((Span(i, i + 1, PERSON), Entity(start, end, PERSON, document.text[start:end], confidence)))
-    return found
+        missed.append((Span(i, i + 1, PERSON), Entity(start, end, PERSON, document.text[start:end], confidence)))
+    return missed
 
 
 def _shorten(document: Document, i: int, full: Mapping[str, Mapping[str, FullName]]) -> Entity | None:
     """Return an uncertain organisation without its last word in lower case; return None if there is nothing to remove.
 
-    The first word must be that of an earlier full name with a capitalised last word.
+    ``i`` is the index of an organisation of two words, the last one in lower case. The first word must be that of an
+    earlier full name with a capitalised last word.
     """
     entity, span = document.entities[i], (document.spans or ())[i]
     first, last = document.tokens[span.start : span.end]
-    name = full.get(first.casefold(), {}).get(ORGANISATION)
-    if name is None or not (last.islower() and last.isalpha()) or (entity.confidence or 0.0) >= LEAST_FULL:
+    name = full[first.casefold()][ORGANISATION]
+    if (entity.confidence or 0.0) >= LEAST_FULL:
         return None
     if name.entity.start >= entity.start or not name.last_word[0].isupper() or last in map(str.casefold, name.words):
         return None
@@ -163,25 +160,15 @@ def _shorten(document: Document, i: int, full: Mapping[str, Mapping[str, FullNam
     return replace(entity, end=end, text=text, confidence=SHARE_RIGHT * sure)
 
 
-def _outside(tokens: Iterable[int], spans: Sequence[Span]) -> list[int]:
-    """Return the tokens, in ascending order, that no span contains; the spans must be in the order of the text."""
-    outside: list[int] = []
-    k = 0
-    for token in tokens:
-        while k < len(spans) and spans[k].end <= token:
-            k += 1
-        if k == len(spans) or token < spans[k].start:
-            outside.append(token)
-    return outside
-
-
 def _relabel(document: Document, i: int, full: Mapping[str, Mapping[str, FullName]]) -> Entity | None:
-    """Return a copy of a short form with the label of its full name; return None if the label does not change."""
+    """Return a copy of a short form with the label of its full name; return None if the label does not change.
+
+    ``i`` is the index of a mention of one word, which begins or ends full names of exactly one other label.
+    """
     entity, start = document.entities[i], (document.spans or ())[i].start
-    names = full.get(document.tokens[start].casefold())
-    if names is None or entity.label in names or len(names) != 1 or len(entity.text) < MIN_LETTERS:
+    if len(entity.text) < MIN_LETTERS:
         return None
-    ((label, full_name),) = names.items()
+    ((label, full_name),) = full[document.tokens[start].casefold()].items()
     name = full_name.entity
     own, sure = entity.confidence or 0.0, name.confidence or 0.0
     if name.start > entity.start or sure < max(own, LEAST_FULL):
