@@ -64,7 +64,7 @@ def finite(values: ArrayLike, name: str) -> Floats:
     """Return the values as a C-contiguous float64 array; raise `ValueError` if a value is not finite."""
     array = np.ascontiguousarray(values, np.float64)
     if not np.isfinite(array).all():
-        raise ValueError(f"{name} must hold finite numbers")
+        raise ValueError(f"{name} must hold finite numbers, got NaN or infinity")
     return array
 
 
@@ -74,7 +74,9 @@ def _convert(array: NDArray[Any], dtype: type[T], name: str) -> NDArray[T]:
             raise ValueError(f"{name} must hold integers, not {array.dtype}")
         limits = np.iinfo(dtype)  # type: ignore[type-var]
         if array.min() < limits.min or array.max() > limits.max:
-            raise ValueError(f"{name} holds numbers outside {limits.min} to {limits.max}")
+            raise ValueError(
+                f"{name} must hold integers from {limits.min} to {limits.max}, got {array.min()} to {array.max()}"
+            )
     try:
         return array.astype(dtype)
     except (TypeError, ValueError):

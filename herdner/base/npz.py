@@ -46,7 +46,9 @@ def write_npz(where: Where, arrays: Mapping[str, NDArray[Any]], texts: Mapping[s
     """
     for name, data in texts.items():
         if len(data) > _MAX_TEXT:
-            raise ValueError(f"{name} would have {len(data) >> 20} MiB; expected at most {_MAX_TEXT >> 20} MiB")
+            raise ValueError(
+                f"the member {name} would have {len(data) >> 20} MiB; expected at most {_MAX_TEXT >> 20} MiB"
+            )
     target = atomic_write(where) if isinstance(where, str | os.PathLike) else nullcontext(where)
     with target as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
         for name, data in texts.items():
@@ -162,7 +164,7 @@ def _array(data: bytes, what: str) -> NDArray[Any]:
     stream = io.BytesIO(data)
     version = np.lib.format.read_magic(stream)
     if version not in ((1, 0), (2, 0)):
-        raise NpzError(f"{what} has an unknown version of the .npy format")
+        raise NpzError(f"{what} has the .npy format version {version[0]}.{version[1]}; expected version 1.0 or 2.0")
     read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
     shape, fortran, dtype = read(stream, max_header_size=10_000)
     if dtype.hasobject or dtype.kind not in "uif":

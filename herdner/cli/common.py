@@ -244,7 +244,7 @@ def parse_inference(
     if backend is not None or options:
         for key, value in options.items():
             if hint := suggestion(key, ["links"]):
-                raise UsageError(f"{option} {key}={value}: {hint}Write links=false")
+                raise UsageError(f"{option} {key}={value}: {hint}To tag without links, write links=false")
         parsed = parse_backend(DEFAULT_BACKEND if backend is None else backend, options)
     return tagger.inference(
         backend=parsed, links=links, names=names, min_confidence=min_confidence, name_bias=name_bias,

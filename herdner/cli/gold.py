@@ -124,8 +124,8 @@ def check_known_labels(
     files = ", ".join(source.path for source in sources)
     if len(unknown) == len(labels):
         raise UsageError(
-            f"{files}: {model} has none of the labels {', '.join(unknown[:8])},"
-            f" only {', '.join(sorted(known_labels))}; {_label_advice(unknown, known_labels, sources)}"
+            f"{files}: {model} has none of the labels {', '.join(unknown[:8])}; its labels are"
+            f" {', '.join(sorted(known_labels))}; {_label_advice(unknown, known_labels, sources)}"
         )
     if renames := similar_labels(unknown, known_labels):
         noun = "it as a label" if len(renames) == 1 else "them as labels"
@@ -242,8 +242,9 @@ def check_repeated_texts(
         n_shared = sum(text in seen for text in texts)
         if 2 * n_shared >= max(1, len(texts)):
             raise UsageError(
-                f"{source.path}: {n_shared} of {len(texts)} documents repeat texts of the files before it; to score "
-                f"predictions, use: herdner evaluate {' '.join(':'.join(each) for each in sources[:i])} --predictions "
+                f"{source.path}: {n_shared} of {len(texts)} documents also occur in the gold files before this file; "
+                "to score predictions, use: herdner evaluate "
+                f"{' '.join(':'.join(each) for each in sources[:i])} --predictions "
                 f"{':'.join(source)}"
             )
         n_distinct = len(set(texts) - seen)

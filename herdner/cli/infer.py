@@ -208,7 +208,7 @@ def _make_backend(
     options = parse_options(pairs, "--set")
     if task == "samples":
         if name not in ("auto", "exact", "tempered"):
-            raise UsageError(f"--task samples requires --backend auto, exact or tempered, got {name}")
+            raise UsageError(f"--task samples requires the backend auto, exact or tempered, got {name}")
         options = {"n_samples": n_samples, **options}
     known = [option.name for option in describe_backend(name).options] if name in BACKENDS else []
     if "seconds" in known and seconds is not None:

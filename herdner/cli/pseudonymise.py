@@ -112,7 +112,8 @@ def _choose_format(format: str | None, output: str | None, is_folder: bool, inpu
     if is_folder:
         if format not in (None, "text") or any(each.format != "text" for each in inputs):
             raise UsageError(
-                f"--output {output}: output to a folder needs text files as inputs and the format text; name a file"
+                f"--output {output}: a folder as output needs text files as inputs, and --format text; name an output"
+                " file instead"
             )
         return "text"
     from herdner.corpora.formats import FORMATS, format_of
@@ -253,7 +254,10 @@ def write_folder(texts: Iterable[tuple[Document, str]], folder: Path, before: Ca
                 id = (document.id or "document").rpartition("#")[0] if "offset" in document.fields else document.id
                 path = folder / (id or "document")
                 if not path.resolve().is_relative_to(folder.resolve()):
-                    raise ValueError(f"{path}: is not in the folder {folder}; name a file instead of a folder")
+                    raise ValueError(
+                        f"{path}: this output would be outside the folder {folder}; give --output a file instead of a"
+                        " folder"
+                    )
                 path.parent.mkdir(parents=True, exist_ok=True)
                 put = current.enter_context(open_output(str(path))).write
                 current.callback(before)

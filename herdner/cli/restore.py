@@ -121,7 +121,9 @@ def _restore_line(line: str, restorer: Restorer, place: str) -> str:
     try:
         record: Any = json.loads(line)
     except (ValueError, RecursionError):
-        raise FormatError(f"{place}: is not JSON; restore it as text with another file extension") from None
+        raise FormatError(
+            f"{place}: the line is not JSON; if this is a text file, give it another file extension, such as .txt"
+        ) from None
     return json_line(_restore_value(record, restorer))
 
 

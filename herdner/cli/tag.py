@@ -258,7 +258,7 @@ def _check_collection(collection: bool, inputs: Sequence[CommandInput]) -> None:
         if each.path == "-":
             raise UsageError("--collection reads the input twice and cannot read standard input; name files")
         if (path := Path(each.path)).exists() and not path.is_file() and not path.is_dir():
-            raise UsageError(f"--collection reads the input twice; {each.path} can be read only once, name a file")
+            raise UsageError(f"--collection reads the input twice, but {each.path} can be read only once; name a file")
 
 
 def _gather(
@@ -298,7 +298,7 @@ def _check_resume(resume: bool, output: TagOutput, inputs: Sequence[CommandInput
     """Raise a usage error if ``--resume`` cannot work; without ``--resume``, print a note about an interrupted run."""
     if output.path in (None, "-"):
         if resume:
-            raise UsageError("--resume needs a file that it can continue; add --output FILE.jsonl")
+            raise UsageError("--resume continues an interrupted output file; add --output FILE.jsonl")
         return
     path = _journal_path(output)
     if not resume:
@@ -354,7 +354,8 @@ def _tag_resumably(
         status.is_truncated = journal.is_truncated and errors is None
         if errors == "fail" and status.failures:
             raise ValueError(
-                f"{journal.path}: failed documents: {status.failures}; with --errors fail no output is written"
+                f"{journal.path}: the number of failed documents is {status.failures}; no output was written, because"
+                " of --errors fail"
             )
         try:
             with run.results(status, first=n_done) as results:

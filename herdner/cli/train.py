@@ -258,7 +258,8 @@ def _load_base(context: typer.Context, base: str | None, language: str) -> tuple
     for name in ("trainer", "c1"):
         if is_set(context, name):
             raise UsageError(
-                f"--{name}: cannot be combined with --base; a model is adapted by herdner's trainer without L1 norm"
+                f"--{name}: cannot be combined with --base, because only herdner's own trainer with c1=0 can adapt a"
+                " model; leave out one of the two options"
             )
     tagger = load(base)
     return tagger, tagger.model_.tokenizer

@@ -42,7 +42,7 @@ def check_url(url: str, after: str | None = None) -> None:
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise ValueError(f"{url!r} is not an http or https address")
     if after is not None and urlsplit(after).scheme == "https" and parts.scheme != "https":
-        raise ValueError(f"{url!r} does not use https, but the address that redirects to it does")
+        raise ValueError(f"the https address {after!r} redirects to {url!r}, which does not use https")
 
 
 def download(

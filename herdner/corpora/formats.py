@@ -426,7 +426,10 @@ def _check_annotation(entry: Format, document: Document) -> Document:
     end = 0
     for entity in document.entities:
         if not is_label(entity.label):
-            raise ValueError(f"document {document.id!r}: {entity.label!r:.60} is not a label that files can contain")
+            raise ValueError(
+                f"document {document.id!r}: the label {entity.label!r:.60} cannot be written to a file; expected"
+                " printable words with single spaces between them, without |"
+            )
         if entity.start < end:
             raise ValueError(
                 f"document {document.id!r}: the entity at {entity.start}..{entity.end} overlaps another entity"

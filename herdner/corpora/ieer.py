@@ -94,7 +94,7 @@ def _bodies(source: Source, encoding: str) -> Iterator[tuple[int, int, str]]:
             lines, first = [], number
         elif line.strip() == "</DOC>":
             if lines is None:
-                raise FormatError(f"{source.name}:{number}: </DOC> without <DOC>")
+                raise FormatError(f"{source.name}:{number}: </DOC> without <DOC>; expected <DOC> before </DOC>")
             yield first, number, "\n".join(lines)
             lines = None
         elif lines is not None:

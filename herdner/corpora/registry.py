@@ -164,11 +164,11 @@ def _corpus(name: str, entry: object) -> Corpus:
             raise ValueError(f"{where}: {key} is {values[key]!r}, expected one of {', '.join(allowed)}")
     values["labels"] = tuple(values["labels"])
     if not set(values["label_names"]) <= set(values["labels"]):
-        raise ValueError(f"{where}: label_names contains a label that the field labels does not list")
+        raise ValueError(f"{where}: `label_names` contains a label that is missing from `labels`; add it to `labels`")
     if values["fetch"] == "download" and not all(file.url for file in files):
-        raise ValueError(f"{where}: fetch is 'download', but a file has no url")
+        raise ValueError(f"{where}: `fetch` is 'download', but a file has no url; add a `url` to each file")
     if values["fetch"] == "by hand" and not values["instructions"]:
-        raise ValueError(f"{where}: fetch is 'by hand', but there are no instructions")
+        raise ValueError(f"{where}: `fetch` is 'by hand', but there are no instructions; add `instructions`")
     return Corpus(name=name, **values)
 
 
@@ -185,7 +185,7 @@ def _corpus_file(entry: object, where: str) -> CorpusFile:
         raise ValueError(f"{where}: sha256 must be 64 lower-case hexadecimal digits")
     if file.url is not None:
         if file.name.endswith("/"):
-            raise ValueError(f"{where}: a folder cannot have a url")
+            raise ValueError(f"{where}: the folder {file.name!r} must not have a `url`; remove the `url`")
         check_url(file.url)
     return file
 
@@ -205,7 +205,7 @@ def _values(entry: object, required: Mapping[str, type], defaults: Mapping[str, 
     if unknown := [key for key in table if key not in required and key not in defaults]:
         raise ValueError(f"{where}: unknown field {', '.join(unknown)}")
     if missing := next((key for key in required if key not in table), None):
-        raise ValueError(f"{where}: {missing} is missing")
+        raise ValueError(f"{where}: the field {missing} is missing")
     types = {**{key: str if value is None else type(value) for key, value in defaults.items()}, **required}
     for key, value in table.items():
         if not isinstance(value, types[key]) or isinstance(value, bool):

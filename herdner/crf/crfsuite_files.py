@@ -273,7 +273,7 @@ def chain_weights(model: AttributeWeights) -> ChainWeights:
     try:
         keys = np.array([int(name) for name in model.attribute_names], np.uint64)
     except OverflowError:
-        raise ValueError("each attribute name must be a feature key (an integer below 2 ** 64)") from None
+        raise ValueError("all attribute names must be feature keys, which are integers below 2 ** 64") from None
     return ChainWeights.grouped(
         tuple(model.labels),
         model.transition,

@@ -19,7 +19,7 @@ _PARTS = 4  # the sums of this many parts are added in order, so that results do
 
 
 class ImpossibleTags(ValueError):
-    """Error: the annotation of a sentence allows only tag sequences that the tag scheme forbids.
+    """Error: the annotation of a sentence allows only tag sequences with forbidden transitions.
 
     Args:
         document: Index of the document.
@@ -29,7 +29,8 @@ class ImpossibleTags(ValueError):
         """Store the index of the document that contains the impossible tags, and build the error message."""
         self.document = document
         super().__init__(
-            f"document {document}: the tag scheme forbids all tag sequences that a sentence may have; correct its tags"
+            f"document {document}: forbidden transitions rule out every tag sequence that the annotation of a sentence"
+            " allows; correct the tags of this document, or allow the transitions"
         )
 
 
@@ -115,7 +116,7 @@ class ChainLikelihood:
             The loss, and its derivatives, float64[d].
 
         Raises:
-            ImpossibleTags: The tag scheme forbids all tag sequences that a sentence may have.
+            ImpossibleTags: Forbidden transitions rule out every tag sequence that the annotation of a sentence allows.
         """
         data, n_labels = self.data, len(self.data.labels)
         n_dense, n_features = len(self.dense_places), data.n_features

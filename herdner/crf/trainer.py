@@ -99,7 +99,7 @@ def train_chain(
         float64[d] with d = ``data.n_features`` + number of transitions.
 
     Raises:
-        ImpossibleTags: The tag scheme forbids all tag sequences that a sentence may have.
+        ImpossibleTags: Forbidden transitions rule out every tag sequence that the annotation of a sentence allows.
         TrainingInterrupted: Ctrl-C was pressed.
     """
     likelihood = ChainLikelihood(

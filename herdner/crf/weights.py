@@ -126,7 +126,9 @@ class ChainWeights:
         """
         labels, n = several[0].labels, len(several)
         if any(each.labels != labels for each in several):
-            raise ValueError("the chains must have the same tags to average their weights")
+            raise ValueError(
+                "the weights of chains with different tags cannot be averaged; train all chains on the same tags"
+            )
         return _sum_repeated(
             labels,
             np.mean([each.transition for each in several], axis=0),

@@ -209,7 +209,8 @@ def _nodes(form: ChainForm) -> Floats:
     fault = loops.forward_backward(form.unary, form.tables, form.offsets, form.edge_table, log_zs, nodes)
     if fault != -1:
         raise ValueError(
-            "-inf entries forbid every joint state of a chain, or a log-potential exceeds 1e300; change the graph"
+            "a chain has no finite normaliser: -inf entries forbid all its joint states, or a log-potential exceeds"
+            " 1e300; change these log-potentials"
         )
     return nodes
 

@@ -279,8 +279,8 @@ def binary_pairwise_bound(graph: Graph) -> Influence:
     wide = next((g for g in compiled.factors if g.arity > 2 and len(g)), None)
     if wide is not None:
         raise ValueError(
-            f"Theorem 11 needs factors of at most two variables, got {wide.arity}; use binary_bound or"
-            " tightest_influence"
+            f"Theorem 11 needs factors of at most two variables, got a factor of {wide.arity} variables; use"
+            " binary_bound or tightest_influence"
         )
     starts, sources, values = _rows(len(compiled.sizes), *pair_couplings(compiled.factors))
     fields = binary_fields(compiled)

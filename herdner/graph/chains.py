@@ -96,8 +96,8 @@ def check_width(sizes: Int32s, needs_table: bool) -> None:
     most_cells = max(MOST_CELLS, 2 * int(sizes.sum(dtype=np.int64)))
     if (needs_table and n_states**2 > MOST_CELLS) or len(sizes) * n_states > most_cells:
         raise UnsupportedGraph(
-            f"variable {int(sizes.argmax())} has {n_states} states; arrays with so many columns for all"
-            f" {len(sizes)} variables are too large"
+            f"variable {int(sizes.argmax())} has {n_states} states; arrays with one row for each of the {len(sizes)}"
+            " variables and one column for each state are too large; use fewer states"
         )
 
 

@@ -156,8 +156,8 @@ def conditionals(sizes: Int32s, factors: Sequence[TableFactors]) -> Conditionals
     n_rows = sum(block.size for group in groups for block in group.blocks)
     if n_rows > MOST_CELLS:
         raise UnsupportedGraph(
-            f"the conditionals need {n_rows / 2**27:.0f} GB of tables, more than {MOST_CELLS / 2**27:.0f} GB: tie the"
-            " tables of some factors (table_of_factor), or split the graph into its components"
+            f"the tables of the conditionals need {n_rows / 2**27:.0f} GB, more than {MOST_CELLS / 2**27:.0f} GB: let"
+            " factors share tables (table_of_factor), or split the graph into its components"
         )
     starts = np.zeros(len(sizes) + 1, np.int64)
     for group in groups:

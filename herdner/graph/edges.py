@@ -65,7 +65,7 @@ def check_cells(n_tables: int, n_states: int) -> None:
     if n_cells > MOST_CELLS:
         raise UnsupportedGraph(
             f"{n_tables} different edge tables of {n_states} x {n_states} states need {n_cells / 2**27:.0f} GB, more"
-            " than 2 GB: tie the tables of some edges, or split the graph into its components"
+            " than 2 GB: let edges share tables (table_of_factor), or split the graph into its components"
         )
 
 

@@ -100,6 +100,6 @@ def _graph(arrays: dict[str, NDArray[Any]]) -> FactorGraph:
     groups: list[TableFactors] = []
     for g in indices:
         if f"scopes_{g}" not in arrays or f"tables_{g}" not in arrays:
-            raise GraphFileError(f"group {g} needs both scopes_{g} and tables_{g}")
+            raise GraphFileError(f"factor group {g} needs both arrays scopes_{g} and tables_{g}")
         groups.append(TableFactors(**{name: arrays[key] for name in _ARRAYS if (key := f"{name}_{g}") in arrays}))
     return FactorGraph(arrays["sizes"], groups)

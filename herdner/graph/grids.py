@@ -50,15 +50,20 @@ def grid_form(sizes: Int32s, factors: Sequence[TableFactors]) -> GridForm:
     """
     pairs = [group for group in factors if group.arity == 2 and len(group)]
     if len(pairs) != 1 or any(group.arity > 2 and len(group) for group in factors) or not (sizes == 2).all():
-        raise UnsupportedGraph("a grid needs variables of two states, and all two-variable factors in one group")
+        raise UnsupportedGraph(
+            "the graph must be a grid: its variables must have two states, and one group must contain all factors of"
+            " two variables"
+        )
     (group,) = pairs
     columns, wraps = loops.grid_columns(group.scopes, len(sizes))
     if not columns:
-        raise UnsupportedGraph("the two-variable factors do not join each variable of a grid to its neighbours")
+        raise UnsupportedGraph(
+            "the graph must be a grid, but its factors of two variables do not join each variable to its neighbours"
+        )
     n_vertical = len(sizes) - (0 if wraps else columns)
     along = [group.scale[:n_vertical], group.scale[n_vertical:]]
     if len(group.tables) > 1 or any(scale.min() != scale.max() for scale in along):
-        raise UnsupportedGraph("the two-variable factors along one axis of the grid are not equal")
+        raise UnsupportedGraph("all factors of two variables along one axis of the grid must be equal")
     sides = np.empty((4, 2))
     for axis, scale in enumerate(along):
         table = scale[0] * group.tables[0]

@@ -140,7 +140,7 @@ def test_wrong_calls_are_one_line(call, files, tmp_path):
         (["infer", str(tmp_path / "none.uai")], 1, "no such file"),
         (["infer", uai, "--evidence", uai], 1, "must be an integer"),
         (["infer", uai, "--task", "PR", "--backend", "gibbs"], 2, "does not compute the partition function"),
-        (["infer", uai, "--task", "samples", "--backend", "gibbs"], 2, "requires --backend auto, exact or tempered"),
+        (["infer", uai, "--task", "samples", "--backend", "gibbs"], 2, "requires the backend auto, exact or tempered"),
         (["infer", uai, "-b", "gibbs", "--seconds", "9"], 2, "gibbs has no time limit; use --set n_sweeps=N"),
         (["infer", uai, "--task", "map"], 2, "'map' is not one of 'mar', 'pr', 'mpe', 'samples'"),
         (["infer", uai, "--seconds", "0"], 2, "--seconds must be a positive number, got 0"),

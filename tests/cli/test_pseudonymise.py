@@ -143,7 +143,7 @@ def test_recall_and_identifiers(call: Call, folder: Path) -> None:
         (["a.txt", "--map", "m.json", "--style", "loud"], 2, "loud"),
         (["a.txt", "--map", "b.json"], 1, "b.json: "),
         (["none.txt", "--map", "m.json"], 1, "none.txt"),
-        (["x.jsonl", "--map", "m.json", "-o", "out/"], 2, "output to a folder needs text files as inputs"),
+        (["x.jsonl", "--map", "m.json", "-o", "out/"], 2, "a folder as output needs text files as inputs"),
     ],
 )
 def test_bad_input_is_one_line(call: Call, folder: Path, arguments: list[str], code: int, message: str) -> None:

@@ -154,7 +154,7 @@ def test_a_registry_file_of_the_user(tmp_path: Path) -> None:
         ("https://example.org/toy.conll", "file:///etc/passwd", "not an http or https address"),
         (', url = "https://example.org/toy.conll"', "", "a file has no url"),
         ('fetch = "download"', 'fetch = "by hand"', "there are no instructions"),
-        ('labels = ["PER"]', 'labels = ["LOC"]', "label_names contains a label that the field labels does not list"),
+        ('labels = ["PER"]', 'labels = ["LOC"]', "`label_names` contains a label that is missing from `labels`"),
         ("files = [", "files = [ 3, ", "expected a table, found int"),
     ],
 )

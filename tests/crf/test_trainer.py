@@ -224,7 +224,7 @@ def as_dict(weights: ChainWeights) -> dict[tuple[int, int], float]:
 def test_tags_that_the_scheme_forbids_are_refused():
     features = [(np.array([0, 1, 2]), np.array([1, 2], np.uint64))]
     data = ChainData.of(features, [np.array([0, 2])], [allowed_tags(["O", "I"], LABELS)], LABELS, min_freq=1)
-    with pytest.raises(ImpossibleTags, match="document 0: the tag scheme forbids all tag sequences"):
+    with pytest.raises(ImpossibleTags, match="document 0: forbidden transitions rule out every tag sequence"):
         train_chain(data, borders=BORDERS["forbidden"])
 
 

@@ -61,7 +61,7 @@ GOOD = {"format": [1], "sizes": [2, 3], "scopes_0": [[0, 1]], "tables_0": np.one
         ({"sizes": None}, "array sizes is missing"),
         ({"sizes": [2, 2]}, "variable 1 has 2 states"),
         ({"sizes": [2.0, 3.0]}, "sizes must hold int32, not float64"),
-        ({"tables_0": None}, "needs both scopes_0 and tables_0"),
+        ({"tables_0": None}, "needs both arrays scopes_0 and tables_0"),
         ({"tables_0": np.full((1, 2, 3), np.nan)}, "NaN"),
         ({"tables_0": np.array([Trap()], object)}, "tables_0 has the type object"),
         ({"scopes_0": [[0, 5]]}, "names variable 5"),

@@ -75,7 +75,7 @@ class HerdnerTrainer:
             The weights of the chain.
 
         Raises:
-            ImpossibleTags: The tag scheme forbids all tag sequences that a document may have.
+            ImpossibleTags: Forbidden transitions rule out every tag sequence that the annotation of a document allows.
         """
         weights, start, rule = self.corpus.weights, self.start, self.stopping_rule
         if indices is not None:
