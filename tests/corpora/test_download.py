@@ -195,7 +195,7 @@ def test_a_full_disk(server: ThreadingHTTPServer, tmp_path: Path, monkeypatch: p
 
 def test_a_redirect_may_not_leave_https() -> None:
     download.check_url("https://example.org/b", after="https://example.org/a")
-    with pytest.raises(ValueError, match="redirects to .* which does not use https"):
+    with pytest.raises(ValueError, match=r"redirects to .* which does not use https"):
         download.check_url("http://example.org/b", after="https://example.org/a")
     with pytest.raises(ValueError, match="not an http or https address"):
         download.check_url("file:///etc/hostname")
