@@ -330,8 +330,8 @@ def exact_influence(graph: Graph, max_states: int = 2**16) -> Influence:
     omitted = overwrite_exact_entries(compiled, starts, sources, values, max_states)
     if omitted >= 0:
         raise ValueError(
-            f"the Markov blanket of variable {omitted} has more than {max_states} joint states; raise `max_states`, or"
-            " use a bound such as pairwise_bound"
+            f"the Markov blanket of variable {omitted} has more than {max_states} joint states; increase `max_states`,"
+            " or use a bound such as pairwise_bound"
         )
     return Influence(starts, sources, values, "Definition 6", compiled)
 

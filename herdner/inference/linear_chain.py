@@ -315,12 +315,14 @@ def _convert_chain(unary: ArrayLike, transition: ArrayLike, offsets: ArrayLike, 
     if edge_table is None:
         if len(tables) > 1:
             raise ValueError(
-                f"edge_table must give the table of each edge if there are several tables, got {len(tables)} tables"
+                f"`transition` has {len(tables)} tables, so `edge_table` must contain the table index of each edge"
             )
         return unary, tables, offsets, None
     edges = np.ascontiguousarray(edge_table, np.int32)
     if edges.shape != (n_tokens,) or (n_tokens and not 0 <= edges.min() <= edges.max() < len(tables)):
-        raise ValueError(f"edge_table must name a table from 0 to {len(tables) - 1} for each of the {n_tokens} tokens")
+        raise ValueError(
+            f"edge_table must contain a table index from 0 to {len(tables) - 1} for each of the {n_tokens} tokens"
+        )
     return unary, tables, offsets, edges
 
 
@@ -341,8 +343,8 @@ def check_tables(transition: ArrayLike, n_states: int) -> Floats:
     tables = tables[None] if tables.ndim == 2 else tables
     if tables.ndim != 3 or tables.shape[1:] != (n_states, n_states) or not len(tables):
         raise ValueError(
-            f"transition must have shape [{n_states}, {n_states}], because unary has {n_states} states, not"
-            f" {tables.shape}"
+            f"transition must have shape [{n_states}, {n_states}], got {tables.shape}; `unary` determines the number of"
+            " states"
         )
     if not ((np.abs(tables) <= LARGEST) | (tables == -np.inf)).all():
         raise ValueError(f"transition {_OUT_OF_RANGE}")

@@ -264,7 +264,7 @@ class SkipChainLayer(Estimator):
         if not hasattr(self, "model_"):
             return self._initial()
         if check_labels(self.labels) != self.classes_:
-            raise ValueError("the labels differ from those that this layer was trained with; call fit again")
+            raise ValueError("`labels` has changed since this layer was trained; call `fit` again")
         return self.classes_, self.model_
 
     def _initial(self) -> tuple[tuple[str, ...], SkipChainModel]:

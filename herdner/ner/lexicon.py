@@ -97,7 +97,7 @@ def _packed_classes(leaves: NDArray[np.integer[Any]], tree: NDArray[np.integer[A
     numbers = np.column_stack([tree, np.arange(len(tree))]).astype(np.int64)
     if numbers.shape[1] != len(VECTOR_CLASSES) or ((numbers < 0) | (numbers >= VECTOR_CLASSES)).any():
         limits = ", ".join(map(str, VECTOR_CLASSES))
-        raise ValueError(f"vector classes must consist of four non-negative integers below {limits}")
+        raise ValueError(f"each vector class must consist of four integers, at least 0 and below {limits} respectively")
     shifts = np.cumsum([0, *(n.bit_length() - 1 for n in VECTOR_CLASSES[:-1])])
     return (numbers << shifts).sum(axis=1).astype(np.uint32)[leaves]
 
@@ -184,7 +184,10 @@ class Topics:
         """Raise `ValueError` if the cluster centres are invalid; otherwise replace the array by a read-only copy."""
         shape = VECTOR_CLASSES[2] + 1, sum(TOPICS)
         if self.centres.shape != shape or not ((self.centres >= 0) & (self.centres <= 1)).all():
-            raise ValueError(f"centres must be numbers from 0 to 1 of shape {shape}, got shape {self.centres.shape}")
+            raise ValueError(
+                f"the cluster centres must be an array of shape {shape} of numbers from 0 to 1, got shape"
+                f" {self.centres.shape}"
+            )
         own = np.array(self.centres, np.float32, order="C")  # a read-only copy, because compiled loops do not check it
         own.flags.writeable = False
         object.__setattr__(self, "centres", own)

@@ -258,7 +258,7 @@ def _weights(labels: tuple[str, ...], arrays: Mapping[str, NDArray[Any]]) -> Cha
     if transition.shape != (len(labels), len(labels)):
         raise ValueError(f"the transition table must have shape {(len(labels),) * 2}, got {transition.shape}")
     if len(keys) != len(sizes) or starts[-1] != len(entry_labels) or len(entry_labels) != len(entry_weights):
-        raise ValueError("the arrays of features must have equal lengths")
+        raise ValueError("the arrays of feature weights do not fit together: their lengths contradict each other")
     if sizes.max(initial=0) > len(labels):
         raise ValueError(f"a feature must have at most {len(labels)} weights, one for each tag, got {sizes.max()}")
     if len(entry_labels) and entry_labels.max() >= len(labels):
@@ -281,6 +281,6 @@ def _cumulative_hashes(differences: NDArray[Any]) -> NDArray[np.uint64]:
     """
     keys = np.cumsum(differences, dtype=np.uint64)
     if len(keys) and (keys[0] == 0 or (keys[1:] <= keys[:-1]).any()):
-        raise ValueError("the keys must be strictly ascending")
+        raise ValueError("the stored hashes must be strictly ascending")
     check_collisions(keys)
     return keys

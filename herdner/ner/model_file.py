@@ -196,7 +196,7 @@ def check_arrays(arrays: Mapping[str, NDArray[Any]], known: Mapping[str, tuple[s
     for name, array in arrays.items():
         types, n_axes = known.get(name, ("", 0))
         if array.dtype.str not in types.split() or array.ndim != n_axes:
-            raise ValueError(f"unexpected array {name} of type {array.dtype} with {array.ndim} axes")
+            raise ValueError(f"the file has an unexpected array {name} of type {array.dtype} with {array.ndim} axes")
         if array.dtype.kind == "f" and not (np.abs(array) <= np.float64(LARGEST_WEIGHT)).all():
             raise ValueError(f"the array {name} has values that are not finite or exceed {LARGEST_WEIGHT:g}")
 
@@ -218,7 +218,7 @@ def _read_header(data: bytes, path: str, format: str) -> dict[str, Any]:
         raise ModelError(f"{path}: contains {LOADERS[values['format']]}")
     version = values.get("format_version")
     if not isinstance(version, int) or version < 1:
-        raise ModelError(f"{path}: damaged model (format version {version!r})")
+        raise ModelError(f"{path}: damaged model (the format version must be an integer above 0, got {version!r})")
     if version > FORMAT_VERSION:
         needs = values.get("needs", "newer")
         raise ModelError(f"{path}: model format {version} needs herdner {needs} or later: pip install -U herdner")

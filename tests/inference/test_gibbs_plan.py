@@ -21,7 +21,7 @@ GRID = ising(0.5, np.zeros((2, 3)))
         (lambda: Gibbs(error_bound=1.0), r"also set sharing, for example sharing=blanket"),
         (
             lambda: Gibbs(sharing=bin_sharing(4), driving=Sobol()),
-            r"sharing=bins\(4\) makes no random draws; remove driving",
+            r"sharing=bins\(4\) makes no random draws; remove `driving`",
         ),
         (lambda: Gibbs(2**32), r"n_sweeps must be at most 4294967295, not 4294967296; use several runs"),
         (lambda: LFSR(2.5), "register must be a degree .*, not 2.5"),  # type: ignore[arg-type]

@@ -69,7 +69,7 @@ def test_options_of_every_preset(name, options, message):
         (
             "gibbs",
             {"burn_in": 10, "n_sweeps": 10},
-            "burn_in must be below n_sweeps=10, got 10; raise n_sweeps or lower",
+            "burn_in must be below n_sweeps=10, got 10; increase n_sweeps, or decrease",
         ),
         ("gibbs", {"burn_in": -3}, "burn_in must be a whole number of at least 0, not -3"),
         ("dhg", {"n_bins": 0}, "number of bins must be a whole number from 1 to 1073741824, not 0"),
@@ -83,10 +83,10 @@ def test_options_of_every_preset(name, options, message):
         ("herded-gibbs", {"weight_memory": 0}, "weight_memory must be a whole number of at least 1, not 0"),
         ("dhg", {"form": "round"}, "form must be one of 'circular', 'threshold', not 'round'"),
         ("bounded-error", {"error_bound": "much"}, "error_bound must be a number, not 'much'"),
-        ("bounded-error", {"error_bound": "-2"}, r"error_bound must be a number of at least 0 \(0 always herds\)"),
+        ("bounded-error", {"error_bound": "-2"}, r"must be a number of at least 0 \(0 makes every update herded\)"),
         ("bounded-error", {"error_bound": "nan"}, "error_bound must be a number"),
         ("qmc-gibbs", {"driving": "halton"}, "driving sequence must be sobol, lfsr or lfsr.*not 'halton'"),
-        ("qmc-gibbs", {"driving": "lfsr(1+x^2+x^4)"}, "register must be a degree from 2 to 32"),
+        ("qmc-gibbs", {"driving": "lfsr(1+x^2+x^4)"}, "`register` must be the degree of a polynomial, from 2 to 32"),
         ("annealed-gibbs", {"annealing": "cool"}, r"annealing must be linear\(start, end\) or geometric"),
         ("annealed-gibbs", {"annealing": "linear(-1, 2)"}, "start must be a finite inverse temperature of at least 0"),
         ("gibs", {}, "no backend 'gibs'; did you mean 'gibbs'. Backends: annealed-gibbs, .*gibbs"),
@@ -172,7 +172,7 @@ def random_potts() -> FactorGraph:
     [
         (lambda: TableFactors([[0]], [[np.nan, 1.0]]), r"NaN or \+inf; log-potentials must be finite or -inf"),
         (lambda: TableFactors([[0]], [[INF, 1.0]]), r"NaN or \+inf; log-potentials must be finite or -inf"),
-        (lambda: Gibbs().infer(FactorGraph([], [])), "no variables; a sampler needs at least one"),
+        (lambda: Gibbs().infer(FactorGraph([], [])), "a sampler needs at least one unobserved variable"),
         (lambda: Gibbs(scan=fixed_scan([0, 16])).infer(GRID), "scan names variable 16: .* variables are 0 to 15"),
         (lambda: Gibbs(scan=fixed_scan([-1])).infer(GRID), "scan names variable -1: .* variables are 0 to 15"),
         (

@@ -155,8 +155,8 @@ class AnnealedImportance:
                 run.advance(self.spacing - 1, record=True, until=perf_counter() + share)
             if number == 0 and (run.best() is None or run.marginals() is None):
                 raise UnsupportedGraph(
-                    "annealed-importance found no joint state that the -inf entries allow; raise n_rounds or seconds,"
-                    " use exact (for graphs of small treewidth), or pass a start"
+                    "annealed-importance found no joint state that the -inf entries allow; increase `n_rounds` or"
+                    " `seconds`, pass `start`, or use the backend 'exact' if the treewidth is small"
                 )
             worker = number % _WORKERS
             run.ensembles[worker].make_possible(run.best())

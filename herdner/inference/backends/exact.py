@@ -142,7 +142,7 @@ class Exact:
         except OutOfTime:
             raise UnsupportedGraph(
                 f"exact inference on this graph of 2^{run.order.log2_cells:.1f} table cells takes more than"
-                f" {self.seconds:g} s; raise seconds, condition on some variables, or use auto"
+                f" {self.seconds:g} s; increase `seconds`, condition on some variables, or use the backend 'auto'"
             ) from None
         return replace(result, seconds=perf_counter() - began)
 
@@ -190,14 +190,15 @@ class Exact:
         """Raise an error if the predicted cost or the memory for messages exceeds its limit; log a large cost."""
         if self.seconds is not None and not math.isfinite(plan.log2_cells):
             raise UnsupportedGraph(
-                f"exact found no elimination order of at most 2^60 table cells within {self.seconds / 2:g} s; raise"
-                " seconds, condition on some variables, or use auto"
+                f"exact found no elimination order of at most 2^60 table cells within {self.seconds / 2:g} s; increase"
+                " `seconds`, condition on some variables, or use the backend 'auto'"
             )
         if plan.log2_cells > self.max_log2_cells:
             cost = f"2^{plan.log2_cells:.1f}" if math.isfinite(plan.log2_cells) else "more than 2^60"
             raise UnsupportedGraph(
-                f"exact inference on this graph takes {cost} table cells, but at most 2^{self.max_log2_cells:g} are"
-                " accepted; condition on some variables, use sum-product or a sampler, or raise max_log2_cells"
+                f"exact inference on this graph takes {cost} table cells, but `max_log2_cells` allows only"
+                f" 2^{self.max_log2_cells:g}; condition on some variables, use the backend 'sum-product' or a sampler,"
+                " or increase `max_log2_cells`"
             )
         check_memory(plan.n_bytes, "exact inference on this graph", "condition on some variables, or use a sampler")
         if plan.log2_cells > _LARGE:

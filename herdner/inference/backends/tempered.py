@@ -131,8 +131,8 @@ class Tempered:
         best, marginals = run.best(), run.marginals()
         if best is None or marginals is None:
             raise UnsupportedGraph(
-                "tempered found no joint state that the -inf entries allow; raise n_rounds or seconds, use exact (for"
-                " graphs of small treewidth), or pass a start"
+                "tempered found no joint state that the -inf entries allow; increase `n_rounds` or `seconds`, pass"
+                " `start`, or use the backend 'exact' if the treewidth is small"
             )
         state = reduced.original_states(best[None])[0]
         result = Result(

@@ -99,7 +99,9 @@ class LFSR(DrivingSequence):
         """Raise ``ValueError`` if ``register`` is neither a degree from 2 to 32 nor "hgw19"."""
         is_name = isinstance(self.register, int | str) and not isinstance(self.register, bool)
         if self.register is not None and not (is_name and self.register in REGISTERS):
-            raise ValueError(f"lfsr: register must be a degree from 2 to {MOST_DEGREE}, not {self.register!r}")
+            raise ValueError(
+                f"lfsr: `register` must be the degree of a polynomial, from 2 to {MOST_DEGREE}, not {self.register!r}"
+            )
 
     def __str__(self) -> str:
         """Return the driving sequence as a string that `DrivingSequence.from_text` parses."""

@@ -81,7 +81,9 @@ class Plan:
             if getattr(self, name) not in words:
                 raise ValueError(f"{name} must be {' or '.join(words)}, not {getattr(self, name)!r}")
         if not isinstance(self.error_bound, Real) or not self.error_bound >= 0:
-            raise ValueError(f"error_bound must be a number of at least 0 (0 always herds), not {self.error_bound!r}")
+            raise ValueError(
+                f"error_bound must be a number of at least 0 (0 makes every update herded), not {self.error_bound!r}"
+            )
         for name, kind in (("sharing", Sharing), ("scan", Scan), ("record", Record), ("driving", DrivingSequence)):
             value = getattr(self, name)
             if isinstance(value, str):
@@ -92,7 +94,8 @@ class Plan:
             raise ValueError("error_bound needs herding weights: also set sharing, for example sharing=blanket")
         if self.driving is not None and not self.draws:
             raise ValueError(
-                f"driving replaces random draws, but sharing={self.sharing} makes no random draws; remove driving"
+                f"`driving` replaces random draws, but a sampler with sharing={self.sharing} makes no random draws;"
+                " remove `driving`"
             )
         if self.annealing is not None:
             schedule = as_annealing(self.annealing)
@@ -144,5 +147,6 @@ def _check_counts(plan: Plan) -> None:
             raise ValueError(f"{name} must be at most {most}, not {getattr(plan, name)}; {advice}")
     if plan.burn_in and plan.burn_in >= plan.n_sweeps:
         raise ValueError(
-            f"burn_in must be below n_sweeps={plan.n_sweeps}, got {plan.burn_in}; raise n_sweeps or lower burn_in"
+            f"burn_in must be below n_sweeps={plan.n_sweeps}, got {plan.burn_in}; increase n_sweeps, or decrease"
+            " burn_in"
         )

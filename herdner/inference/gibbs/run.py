@@ -117,7 +117,9 @@ def compile_samplable(graph: Graph) -> TableGraph:
     compiled = compile_tables(graph)
     sizes = compiled.sizes
     if not len(sizes):
-        raise ValueError("the graph has no variables; a sampler needs at least one")
+        raise ValueError(
+            "a sampler needs at least one unobserved variable, but the graph has none; observe fewer variables"
+        )
     constant_term(compiled.factors)
     if sizes.max() > loops.STATES_LIMIT:
         raise ValueError(
@@ -369,24 +371,26 @@ class Run:
                 f" {self._weight_advice(variable)}"
             )
         if fault:
-            raise MemoryError("no memory is left for herding weights; use dhg, or a smaller n_chains")
+            raise MemoryError(
+                "the memory does not suffice for the herding weights; use the backend dhg, or a smaller n_chains"
+            )
 
     def _weight_advice(self, variable: int) -> str:
         """Return the end of the error message for too many herding weights: the reason and the remedies."""
         if self.setup.blocks is not None:
             return (
-                "each joint state of the neighbours of a block has its own weights; raise weight_memory, or use fewer"
-                " sweeps, or herded=false"
+                "each joint state of the neighbours of a block has its own weights; increase weight_memory, use fewer"
+                " sweeps, or set herded=false"
             )
         sharing = self.setup.plan.sharing
         if sharing is not None and sharing.kind.endswith("bins"):
-            return f"{sharing.n_bins} bins are too many; raise weight_memory, or use fewer bins"
+            return f"{sharing.n_bins} bins are too many; increase weight_memory, or use fewer bins"
         degree = len(self.setup.compiled.sizes) - 1
         if sharing is None or sharing.kind != "complete":
             degree = len(self.setup.compiled.graph.blanket(variable))
         return (
-            f"variable {variable} has {degree} neighbours, and each of their joint states has a weight; raise"
-            " weight_memory, or use dhg (sharing=bins(B)), which needs one weight per bin"
+            f"variable {variable} has {degree} neighbours, and each of their joint states has a weight; increase"
+            " weight_memory, or use the backend dhg (sharing=bins(B)), which needs one weight per bin"
         )
 
 
@@ -398,8 +402,8 @@ def _joint_strides(sizes: Int32s) -> tuple[int, Int64s]:
     states = float(np.prod(sizes.astype(np.float64)))
     if states > _MOST_JOINT:
         raise ValueError(
-            f"record.joint supports at most {_MOST_JOINT} joint states, but this graph has {states:.3g};"
-            " record marginals, or every=K, instead"
+            f"a run can record the frequencies of at most {_MOST_JOINT} joint states, but this graph has {states:.3g};"
+            " instead of `joint`, record `marginals`, or every K-th state by `every=K`"
         )
     strides = np.concatenate([[1], np.cumprod(sizes[:0:-1], dtype=np.int64)])[::-1]
     return int(states), np.ascontiguousarray(strides)

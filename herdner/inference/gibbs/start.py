@@ -122,8 +122,8 @@ def repair(compiled: TableGraph, state: Int32s, key: int, backend: str) -> Int32
         possible = find_possible_state(reduced) if has_solver() else None
         if possible is not None:
             return reduced.original_states(possible[None])[0]
-    solver = "" if has_solver() else f" a solver ({install_advice('pysat')}),"
+    solver = "" if has_solver() else f" install a solver ({install_advice('pysat')}),"
     raise UnsupportedGraph(
-        f"in {_SWEEPS} repair sweeps, {backend} found no joint state that the -inf entries allow; use exact (for"
-        f" graphs of small treewidth), tempered,{solver} or large finite penalties in place of some -inf entries"
+        f"in {_SWEEPS} repair sweeps, {backend} found no joint state that the -inf entries allow; use the backend"
+        f" 'exact' (for small treewidth) or 'tempered',{solver} or replace some -inf entries by large finite penalties"
     )

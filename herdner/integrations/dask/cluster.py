@@ -99,14 +99,14 @@ def check_workers(client: Client, timeout: float = TIMEOUT) -> None:
         client.wait_for_workers(1, timeout=timeout)
     except TimeoutError:
         raise ClusterError("the cluster has no workers; start some by: dask worker ADDRESS --nthreads 1") from None
-    remedy = f"install herdner {herdner.__version__} with its extra dask on all of them"
+    remedy = f"install herdner {herdner.__version__} with its extra dask on all workers"
     try:
         versions: Any = client.run(worker_version)
     except Exception as error:  # the type depends on the cause, such as a missing package
         raise ClusterError(f"a worker cannot use herdner ({type(error).__name__}: {error}); {remedy}") from None
     others = set(versions.values()) - {herdner.__version__}
     if others:
-        raise ClusterError(f"workers have herdner {', '.join(sorted(others))}; {remedy}")
+        raise ClusterError(f"some workers have another version of herdner, {', '.join(sorted(others))}; {remedy}")
 
 
 def worker_version() -> str:

@@ -68,7 +68,7 @@ def find_files(
         raise ValueError(f"the input format must be one of {', '.join(INPUT_FORMATS)}, got {format!r}")
     files = [file for each in inputs for file in _files_of(each, format, storage_options or {})]
     if not files:
-        raise ValueError("there is no input: name files, folders or patterns")
+        raise ValueError("the list of inputs is empty; name at least one file, folder or pattern")
     return files
 
 

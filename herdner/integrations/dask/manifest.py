@@ -244,7 +244,7 @@ def check_same_run(manifest: Manifest, settings: RunSettings, inputs: Sequence[R
         if old_files[path] != new_files[path]:
             raise ValueError(f"{path} has changed since the run in {folder.url} began; use another folder")
     if manifest.inputs != list(inputs):
-        raise different("the earlier run that wrote this folder had these inputs in another order or number")
+        raise different("the earlier run had the same inputs in another order, or some inputs several times")
 
 
 def _setting_difference(name: str, old: RunSettings, new: RunSettings) -> str:

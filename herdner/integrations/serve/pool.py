@@ -120,7 +120,7 @@ class Worker:
         """
         if not self._pipe.poll(_LOADING_SECONDS):
             self.end()
-            raise RequestRefused(f"the model was not loaded within {_LOADING_SECONDS:.0f} seconds")
+            raise RequestRefused(f"loading the model took longer than {_LOADING_SECONDS:.0f} seconds; try again")
         return json.loads(self._receive())
 
     def answer(self, request: bytes, deadline: float, client_gone: threading.Event) -> bytes:
@@ -164,7 +164,7 @@ class Worker:
         try:
             answer = self._pipe.recv_bytes()
         except (EOFError, OSError):
-            raise WorkerEnded("the worker process has ended, perhaps by lack of memory") from None
+            raise WorkerEnded("the worker process has ended, perhaps because of too little memory") from None
         status, content = answer[:1], answer[1:]
         if status == DONE:
             return content

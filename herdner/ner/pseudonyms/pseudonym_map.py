@@ -226,7 +226,8 @@ class PseudonymMap:
             raise MapError("is not a map of pseudonyms; expected a file that `herdner pseudonymise --map` has written")
         if values.get("version") != VERSION:
             raise MapError(
-                f"`version` must be {VERSION}, got {values.get('version')!r}; use the version of herdner that wrote it"
+                f"`version` must be {VERSION}, got {values.get('version')!r}; use the version of herdner that wrote the"
+                " map"
             )
         style, id, names, reserved = map(values.get, ("style", "id", "names", "reserved"))
         if style not in STYLES or not isinstance(id, str) or not isinstance(names, list):

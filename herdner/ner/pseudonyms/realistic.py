@@ -155,7 +155,7 @@ class Realistic:
             if lower not in self._used and lower not in self._names.reserved and lower not in self._common_words:
                 self._used.add(lower)
                 return word
-        raise AssertionError("the pool of names never ends")
+        raise AssertionError("the pool of names must be infinite, but it is exhausted")
 
 
 def _case(token: str) -> Any:

@@ -220,7 +220,7 @@ def test_openapi_describes_every_field_and_its_examples_are_right(client: Any) -
 @pytest.mark.parametrize(
     ("request_", "said"),
     [
-        ({}, "the request must contain either text or texts"),
+        ({}, "the request must contain either the key 'text' or the key 'texts'"),
         ({"text": 5}, "text: "),
         ({"text": "Ada", "colour": "red"}, "colour: "),
         ({"text": "Ada", "backends": []}, "backends: "),
@@ -367,8 +367,8 @@ def test_many_texts_are_tagged_as_each_alone(client: Any) -> None:
 @pytest.mark.parametrize(
     ("body", "status", "said"),
     [
-        ({}, 422, "the request must contain either text or texts"),
-        ({"text": "a", "texts": ["a"]}, 422, "the request must contain either text or texts"),
+        ({}, 422, "the request must contain either the key 'text' or the key 'texts'"),
+        ({"text": "a", "texts": ["a"]}, 422, "the request must contain either the key 'text' or the key 'texts'"),
         ({"texts": []}, 422, "texts"),
         ({"texts": ["a"] * 1001}, 422, "texts"),
         ({"texts": [1]}, 422, "texts[0]"),
