@@ -102,7 +102,7 @@ def test_other_settings_and_other_inputs_are_refused(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["in.jsonl"], "--resume needs a file"),
+        (["in.jsonl"], "--resume continues an interrupted output file"),
         (["in.jsonl", "-o", "a.csv"], "--resume needs JSON lines, got --format csv"),
         (["-", "-o", "a.jsonl"], "--resume cannot read standard input again"),
     ],

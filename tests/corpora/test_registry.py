@@ -140,7 +140,7 @@ def test_a_registry_file_of_the_user(tmp_path: Path) -> None:
         ("version = 1", "version = 2", "the registry has version 2, but this version of herdner reads version 1"),
         ("version = 1", "version = ", "not a registry"),
         ("version = 1", "version = " + "[" * 50_000, "not a registry of corpora: its lists are nested too deeply"),
-        ('licence = "CC0-1.0"', "", "corpus toy: licence is missing"),
+        ('licence = "CC0-1.0"', "", "corpus toy: the field licence is missing"),
         ('licence = "CC0-1.0"', "licence = 3", "licence must be of type str, found int"),
         ('use = "train"', 'use = "sell"', "use is 'sell', expected one of train, measure only"),
         ('language = "en"', 'language = "en"\nlanguages = 2', "unknown field languages"),

@@ -40,7 +40,7 @@ def test_the_mean_of_one_chain_is_that_chain() -> None:
 
 
 def test_chains_with_other_tags_have_no_mean() -> None:
-    with pytest.raises(ValueError, match="must have the same tags"):
+    with pytest.raises(ValueError, match="chains with different tags cannot be averaged"):
         ChainWeights.mean([drawn(0), drawn(1, ("O", "B-LOC", "I-LOC"))])
 
 

@@ -147,7 +147,7 @@ def test_tightest_enumerates_small_blankets_alone() -> None:
     assert not small.all()
     np.testing.assert_array_equal(found[~small], bound[~small])
     np.testing.assert_allclose(found[small], np.minimum(exact, bound)[small])
-    with pytest.raises(ValueError, match="raise `max_states`, or use a bound such as pairwise_bound"):
+    with pytest.raises(ValueError, match="increase `max_states`, or use a bound such as pairwise_bound"):
         exact_influence(graph, 2**3)
 
 

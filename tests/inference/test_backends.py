@@ -140,7 +140,7 @@ def test_the_factor_that_closes_a_long_cycle_is_on_it():
 def test_exact_refuses_what_is_too_wide_and_says_how_much_it_would_take():
     grid = ising(0.3, shape=(20, 20))
     with pytest.raises(
-        UnsupportedGraph, match=r"takes 2\^\d\d\.\d table cells, but at most 2\^10 are accepted; condition"
+        UnsupportedGraph, match=r"takes 2\^\d\d\.\d table cells, but `max_log2_cells` allows only 2\^10; condition"
     ):
         make_backend("exact", max_log2_cells=10).infer(grid)
     full = complete_graph(np.zeros((80, 80)), np.zeros(80))

@@ -108,7 +108,7 @@ def test_large_grids_are_refused_soon() -> None:
     grid = ising(0.4, np.random.default_rng(0).normal(size=(100, 100)))
     reduced = reduce_tables(compile_tables(grid))
     began = process_time()
-    with pytest.raises(UnsupportedGraph, match=r"takes more than 2\^60 table cells, but at most 2\^33 are accepted"):
+    with pytest.raises(UnsupportedGraph, match=r"takes more than 2\^60 table cells, but .* allows only 2\^33"):
         Exact().infer(grid)
     assert process_time() - began < 5
     search = run(reduced.scopes, np.array(reduced.sizes))

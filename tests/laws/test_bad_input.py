@@ -187,7 +187,7 @@ def random_potts() -> FactorGraph:
         (lambda: Gibbs().infer(GRID, start=np.zeros((1, 16), int)), r"one state of shape \[16\], not \(1, 16\)"),
         (lambda: Gibbs().infer(GRID, start=[2] * 16), "variable 0 has the states 0 to 1, not 2"),
         (lambda: Gibbs().infer(GRID, start=[0.5] * 16), "states of variables must be integers"),
-        (lambda: Gibbs(record=Record(joint=True)).infer(ising(0.1, np.zeros((6, 6)))), "record marginals, or every=K"),
+        (lambda: Gibbs(record=Record(joint=True)).infer(ising(0.1, np.zeros((6, 6)))), "instead of `joint`, record `marginals`"),
         (
             lambda: qmc_gibbs(driving=Sobol()).infer(FactorGraph([2] * 30_000, [])),
             "at most 21201 updates per sweep, not 30000; use lfsr",
@@ -212,7 +212,7 @@ def test_graphs_that_allow_nothing():
     constant = FactorGraph([2], [TableFactors(np.empty((1, 0), np.int32), [-INF])])
     assert_one_line("every joint state is forbidden", lambda: Gibbs().infer(constant), ImpossibleGraph)
     loop = TableFactors([[0, 1], [1, 2], [2, 0]], [[[-INF, 0.0], [0.0, -INF]]])  # three variables that all differ
-    found = r"no joint state that the -inf entries allow.* use exact .* or large finite penalties"
+    found = r"no joint state that the -inf entries allow.* use the backend 'exact' .* by large finite penalties"
     assert_one_line(found, lambda: Gibbs().infer(FactorGraph([2] * 3, [loop])), UnsupportedGraph)
 
 
@@ -242,7 +242,7 @@ def test_sums_of_neighbours_need_equal_couplings(graph, message):
 @pytest.mark.parametrize(
     ("sharing", "memory", "graph", "message"),
     [
-        (blanket_sharing(), 10, GRID, "more than weight_memory=10 bytes: variable . has . neighbours.* or use dhg"),
+        (blanket_sharing(), 10, GRID, "more than weight_memory=10 bytes: variable . has . neighbours.* or use the backend dhg"),
         (
             complete_sharing(),
             20_000,
@@ -253,9 +253,9 @@ def test_sums_of_neighbours_need_equal_couplings(graph, message):
             blanket_sharing(),
             50_000,
             random_potts(),
-            "50000 bytes: variable .* neighbours.* use dhg .* one weight per bin",
+            "50000 bytes: variable .* neighbours.* use the backend dhg .* one weight per bin",
         ),
-        (bin_sharing(1000), 50_000, random_potts(), "1000 bins are too many; raise weight_memory, or use fewer bins"),
+        (bin_sharing(1000), 50_000, random_potts(), "1000 bins are too many; increase weight_memory, or use fewer bins"),
     ],
 )
 @pytest.mark.parametrize("n_chains", [1, 2])

@@ -266,5 +266,5 @@ def test_it_keeps_scikit_learns_conventions():
     with pytest.raises(ValueError, match="unknown parameter 'ties'; SkipChainLayer has labels"):
         copy.set_params(ties=2.0)
     assert pickle.loads(pickle.dumps(layer)).predict(*documents(5, 1)[:2]) == layer.predict(*documents(5, 1)[:2])
-    with pytest.raises(ValueError, match="call fit again"):
+    with pytest.raises(ValueError, match="call `fit` again"):
         layer.set_params(labels=LABELS[::-1]).predict(*documents(5, 1)[:2])

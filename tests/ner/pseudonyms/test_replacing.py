@@ -217,7 +217,7 @@ def test_many_mentions_of_one_name() -> None:
 @pytest.mark.parametrize(("start", "end"), [(-1, 2), (0, -(2**31)), (2**62, 2**62 + 1), (3, 3), (0, 6)])
 def test_ranges_outside_a_text_are_not_widened(start, end):
     assert widen("an Ada", 4, 5) == (3, 6)
-    with pytest.raises(ValueError, match=f"of length 5, got {start} to {end}"):
+    with pytest.raises(ValueError, match=f"within the 5 characters of the text, got {start} to {end}"):
         widen("a b c", start, end)
 
 

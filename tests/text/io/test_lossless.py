@@ -98,8 +98,8 @@ def test_a_byte_order_mark_at_the_start_of_a_token_is_kept() -> None:
     [
         (Document.from_tokens([["-DOCSTART-", "x"]]), "the token '-DOCSTART-' separates documents"),
         (Document.from_tokens([["New York"]]), "the token 'New York' contains white space"),
-        (Document.from_tokens([["Ada"]], [["B-a\tb"]]), r"'a\\tb' is not a label"),
-        (Document.from_tokens([["Ada"]], [["B-a\nb"]]), r"'a\\nb' is not a label"),
+        (Document.from_tokens([["Ada"]], [["B-a\tb"]]), r"the label 'a\\tb' cannot be written"),
+        (Document.from_tokens([["Ada"]], [["B-a\nb"]]), r"the label 'a\\nb' cannot be written"),
     ],
 )
 def test_documents_that_columns_cannot_represent_are_refused(document: Document, message: str) -> None:
