@@ -100,8 +100,8 @@ class Document:
         for each in self.partial.unannotated if self.partial else ():
             if not 0 <= each.start < each.end <= length:
                 raise ValueError(
-                    f"document {self.id!r} has {length} characters, but an unannotated range is at"
-                    f" {each.start}..{each.end}"
+                    f"document {self.id!r} has {length} characters, but its partial annotation has a range at"
+                    f" {each.start}..{each.end}; expected at least one character within the text"
                 )
 
     @classmethod

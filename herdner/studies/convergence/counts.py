@@ -168,7 +168,7 @@ def count_visits(
         )
     if not is_random and sharing is not None and sharing.kind == "random-bins":
         raise ValueError(
-            "`sharing` groups samples by random bins, but the plan of the sampler has no random bins; omit `sharing`"
+            "`sharing` must not be random bins, because the plan of the sampler has no random bins; omit `sharing`"
         )
     if (compiled.sizes != 2).any():
         focus = focus_of_recorded(compiled, plan, sharing or own or blanket_sharing(), focus_of)
@@ -214,7 +214,7 @@ def _check_arguments(compiled: TableGraph, plan: Gibbs, lengths: list[int], vari
     """Check the arguments of `count_visits`; return the number of variables, and ``variable`` as an index from 0."""
     n = len(compiled.sizes)
     if not 1 <= n <= loops.COUNTED_LIMIT and not (compiled.sizes != 2).any():
-        raise ValueError(f"counting needs 1 to {loops.COUNTED_LIMIT} binary variables, got {n}")
+        raise ValueError(f"counting visits needs a graph of 1 to {loops.COUNTED_LIMIT} binary variables, got {n}")
     if plan.annealing is not None:
         raise ValueError(
             "count_visits compares samples with the distribution of the graph, which annealing changes; omit annealing"

@@ -47,8 +47,8 @@ def count_recorded(
     n_values = ends[-1] * len(compiled.sizes)
     if n_values > _MAX_RECORDED:
         raise ValueError(
-            f"counting on a graph with non-binary variables records all states, here {n_values} values; at most"
-            f" {_MAX_RECORDED} are supported; use fewer sweeps"
+            f"the states of all variables after all sweeps are {n_values} values, but only {_MAX_RECORDED} can be"
+            " recorded; use fewer sweeps"
         )
     rng = generator(seed)
     stream = int(deepcopy(rng).integers(0, 2**64, (plan.n_chains, 4), dtype=np.uint64)[0, 0])

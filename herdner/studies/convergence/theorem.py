@@ -103,7 +103,8 @@ class Convergence:
         """
         if self.eta >= 1:
             raise ValueError(
-                "HG16, Theorem 3 gives no bound, because the Dobrushin coefficient of the Gibbs sweep is 1"
+                "HG16, Theorem 3 gives no bound, because the Dobrushin coefficient of the Gibbs sweep is 1; use smaller"
+                " couplings"
             )
         return _ratio(2 * self.n_variables * (1 + self.eta), self.l * (1 - self.eta))
 

@@ -201,8 +201,8 @@ def make_observation(picture: Picture, flips: bool | None, n_labels: int, name: 
         appearance = np.array([distinct_values[0], 1.0 - float(distinct_values[0] > 0.5)])
         return Observation(np.zeros(picture.values.shape, np.int32), appearance, 2, None)
     raise PictureError(
-        f"{name}: has {len(distinct_values)} distinct values, more than the {n_labels} levels; raise --levels, or use"
-        " --noise gaussian"
+        f"{name}: has {len(distinct_values)} distinct values, more than the {n_labels} levels; increase --levels, or"
+        " use --noise gaussian"
     )
 
 

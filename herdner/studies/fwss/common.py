@@ -180,7 +180,7 @@ class GradientBatches:
         if batch_size is not None:
             check_integer(batch_size, "batch_size")
             if not density.n_terms:
-                raise ValueError("`batch_size` needs a target with data terms (`n_terms` of its factors)")
+                raise ValueError("`batch_size` needs a target with data terms; set `n_terms` of its density factors")
         self._density, self._size, self._rng = density, batch_size, rng
         self.n_gradients = 0
 
@@ -273,7 +273,7 @@ def first_points(init: ArrayLike, target: Target, n: int, rng: np.random.Generat
         ValueError: ``init`` does not fit the target.
     """
     if isinstance(init, str) and init != "prior":
-        raise ValueError(f"`init` must be 'prior' or points [M, d], got {init!r}")
+        raise ValueError(f"`init` must be 'prior' or an array of points [M, d], got {init!r}")
     points = np.empty((0, target.dim)) if isinstance(init, str) else check_points(init, target, "init")[:n]
     if len(points) == n:
         return points
@@ -295,9 +295,9 @@ def resume_points(start: Points | None, target: Target, n: int, name: str = "n_p
     if start is None:
         return Points(np.empty((0, target.dim)), np.empty(0), np.empty((0, target.dim)))
     if not isinstance(start, Points):  # pyright: ignore[reportUnnecessaryIsInstance]  # a public function
-        raise ValueError(f"`start` must be Points, as samplers return, got {type(start).__name__}")
+        raise ValueError(f"`start` must be the Points that a sampler returned, got {type(start).__name__}")
     if start.x.ndim != 2 or start.x.shape[1] != target.dim:
-        raise ValueError(f"`start` must have points [N, {target.dim}] for this target, got {start.x.shape}")
+        raise ValueError(f"the points of `start` must have shape [N, {target.dim}], as the target, got {start.x.shape}")
     if len(start) > n:
         raise ValueError(f"`{name}` includes the points of `start` and must be at least {len(start)}, got {n}")
     if start.scores is None:
@@ -334,7 +334,7 @@ def resolve_kernel_mean(kernel_mean: KernelMean | ArrayLike | str | None, target
         return target.kernel_mean
     if isinstance(kernel_mean, str):
         if kernel_mean != "stein":
-            raise ValueError(f"`kernel_mean` must be 'stein', samples, or a kernel mean, got {kernel_mean!r}")
+            raise ValueError(f"`kernel_mean` must be 'stein', an array of samples or KernelMean, got {kernel_mean!r}")
         return None
     return as_kernel_mean(kernel_mean)
 

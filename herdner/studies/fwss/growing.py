@@ -69,7 +69,7 @@ class FwssOptions:
         make_rule(self.step, None)
         check_bandwidth(self.bandwidth)
         if isinstance(self.init, str) and self.init not in ("prior", "map"):
-            raise ValueError(f"`init` must be 'prior', 'map' or points [M, d], got {self.init!r}")
+            raise ValueError(f"`init` must be 'prior', 'map' or an array of points [M, d], got {self.init!r}")
 
 
 class ParticleRun:

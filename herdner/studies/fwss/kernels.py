@@ -104,8 +104,8 @@ class MixtureMean:
         covariances, (n, d) = finite(self.covariances, "`covariances`"), means.shape
         if weights.shape != (n,) or covariances.shape != (n, d, d):
             raise ValueError(
-                f"`weights` and `covariances` must have shapes {(n,)} and {(n, d, d)}, as `means` has {(n, d)}, got"
-                f" {weights.shape} and {covariances.shape}"
+                f"`means` has shape {(n, d)}, so `weights` and `covariances` must have shapes {(n,)} and {(n, d, d)},"
+                f" got {weights.shape} and {covariances.shape}"
             )
         for name, values in (("weights", weights), ("means", means), ("covariances", covariances)):
             object.__setattr__(self, name, values)

@@ -68,7 +68,9 @@ def lazy_fwss(
     options.setdefault("n_steps", 10)
     plan = FwssOptions(**options)
     if plan.step == "constant":
-        raise ValueError("lazy_fwss does not support step='constant', because equal weights ignore duality gaps")
+        raise ValueError(
+            "lazy_fwss does not support step='constant', because equal weights ignore duality gaps; use another `step`"
+        )
     check_real(accuracy, "accuracy", 1)
     bandwidth = float(resolve_bandwidth(plan.bandwidth, points, scores))
     mean = resolve_kernel_mean(plan.kernel_mean, target)

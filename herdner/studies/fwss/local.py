@@ -135,7 +135,7 @@ def local_fwss(
     """
     rule = check_bandwidth(bandwidth, ["median"])
     if isinstance(init, str) and init != "prior":
-        raise ValueError(f"`init` must be 'prior' or points [M, d], got {init!r}")
+        raise ValueError(f"`init` must be 'prior' or an array of points [M, d], got {init!r}")
     plan = FwssOptions(step="constant", init=init, n_steps=n_steps, optimiser=optimiser, bandwidth=1.0)
 
     def oracle(run: ParticleRun, x: Floats, seed: int) -> Floats:

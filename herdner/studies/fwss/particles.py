@@ -255,11 +255,11 @@ def _limits(box: ArrayLike | None, dim: int) -> Floats | None:
 
 def _grid(limits: Floats | None, resolution: int) -> Floats:
     if limits is None:
-        raise ValueError("search='grid' needs `box`, the lower and upper limits of the grid, [d, 2]")
+        raise ValueError("search='grid' needs `box`, an array of shape [d, 2] with the limits of the grid")
     n = check_integer(resolution, "resolution", 2)
     if n ** len(limits) > _MOST_NODES:
         raise ValueError(
-            f"a grid of {n} points in each of {len(limits)} dimensions is too large; lower `resolution`, or use"
+            f"a grid of {n} points in each of {len(limits)} dimensions is too large; decrease `resolution`, or use"
             " search='monte-carlo'"
         )
     axes: list[Floats] = [np.linspace(low, high, n) for low, high in limits]

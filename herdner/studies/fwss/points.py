@@ -51,7 +51,9 @@ class Points:
         """
         values: NDArray[Any] = np.asarray(f(self.x))
         if values.shape[:1] != (len(self),):
-            raise ValueError(f"`f` must return an array [{len(self)}] or [{len(self)}, ..], got shape {values.shape}")
+            raise ValueError(
+                f"`f` must return an array of shape [{len(self)}] or [{len(self)}, ..], got shape {values.shape}"
+            )
         return np.tensordot(self.weights, values, axes=1)
 
 

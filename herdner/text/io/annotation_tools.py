@@ -117,7 +117,7 @@ def text_of(values: dict[str, Any], key: str = "text") -> str:
     text = values.get(key)
     if not isinstance(text, str):
         problem = "no text" if text is None else f"text is {json.dumps(text)[:40]}"
-        raise ValueError(f"{problem}; expected an object with a {key!r} that is a string")
+        raise ValueError(f"{problem}; expected an object with a string under the key {key!r}")
     return text
 
 

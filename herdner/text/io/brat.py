@@ -106,7 +106,7 @@ def _archived(source: Source, encoding: str) -> Iterator[_Pair]:
                         continue
                     total += member.size
                     if total > MAX_BYTES:
-                        raise FormatError(f"{source.name}: unpacks to more than {MAX_BYTES} bytes; split it")
+                        raise FormatError(f"{source.name}: unpacks to more than {MAX_BYTES} bytes; split the archive")
                     content = archive.extractfile(member)
                     data = b"" if content is None else content.read()
                     inside = Source(f"{source.name}/{member.name}", member.name, None, io.BytesIO(data))

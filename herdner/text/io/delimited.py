@@ -182,8 +182,8 @@ def write_table(
             line.writerow(header)
         if unknown := [name for name in cells if name not in header]:
             raise ValueError(
-                f"document {document.id!r} has the field {unknown[0]!r}, but the first document, which determines the"
-                " columns, does not; write JSON lines"
+                f"document {document.id!r} has the field {unknown[0]!r}, but the table has no such column, because the"
+                " first document has no such field; write JSON lines"
             )
         line.writerow([_field(cells.get(name)) for name in header])
     if line is None:

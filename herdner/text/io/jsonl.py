@@ -199,7 +199,7 @@ def parse_record(line: str) -> tuple[dict[str, Any], list[str]]:
     except ValueError as error:
         raise ValueError(f"{describe_json_error(error)}; expected one object on each line") from None
     if not isinstance(record, dict):
-        raise ValueError(f"got a JSON {type(record).__name__}; expected an object with a text")
+        raise ValueError(f"got a JSON {type(record).__name__}; expected an object with the key text or tokens")
     if "\\u" in line and _LONE_SURROGATE.search(json.dumps(record, ensure_ascii=False)):
         return _replace_surrogates(record), ["lone surrogates are replaced by U+FFFD"]
     return cast(dict[str, Any], record), []
@@ -279,8 +279,8 @@ def _range(i: int, item: Any, length: int) -> UnannotatedRange:
     start, end, tags = map(values.get, ("start", "end", "tags"))
     if type(start) is not int or type(end) is not int or not 0 <= start < end <= length or not isinstance(tags, str):
         raise ValueError(
-            f"unannotated range {i} is {json.dumps(item)[:60]}; expected start and end in a text of {length}"
-            " characters, and tags as in PER|ORG"
+            f"item {i} of `unannotated` is {json.dumps(item)[:60]}; expected 0 <= start < end <= {length}, the length"
+            " of the text, and tags such as PER|ORG"
         )
     return UnannotatedRange(start, end, tags)
 
@@ -339,7 +339,7 @@ def _entity(i: int, item: Any, text: str) -> Entity:
             f"the confidence of entity {i} is {confidence!r:.40}; expected a number of at most {LARGEST_CONFIDENCE:g}"
         )
     if name_id is not None and (type(name_id) is not int or not 0 <= name_id <= LARGEST_NAME_ID):
-        raise ValueError(f"the name_id of entity {i} is {name_id!r:.40}; expected an integer from 0")
+        raise ValueError(f"the name_id of entity {i} is {name_id!r:.40}; expected an integer of at least 0")
     confidence = None if confidence is None else float(confidence)
     entity = Entity(start, end, check_label(label, f"entity {i}"), "", confidence, name_id)
     own = values.get("text")

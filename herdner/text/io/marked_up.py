@@ -121,7 +121,10 @@ def _xml_parts(source: Source, data: bytes) -> io.BytesIO:
         for member in members:
             xml = archive.read(member)  # at most as many bytes as the directory states
             if any(each in xml for each in _DEFINITIONS):
-                raise FormatError(f"{source.name}: {member.filename} defines XML entities, which no DOCX file may do")
+                raise FormatError(
+                    f"{source.name}: {member.filename} defines XML entities, which DOCX files must not contain; save"
+                    " the document again"
+                )
             copy.writestr(member.filename, xml)
     parts.seek(0)
     return parts

@@ -147,7 +147,8 @@ def _rows(batches: Iterator[Any]) -> Iterator[tuple[dict[str, Any], tuple[Any, i
         try:
             rows = batch.to_pylist()
         except (pa.ArrowException, ValueError, OverflowError) as error:  # dates after the year 9999
-            raise ValueError(f"contains a value without a Python type ({' '.join(str(error).split())})") from None
+            problem = " ".join(str(error).split())
+            raise ValueError(f"contains a value that Python cannot represent ({problem})") from None
         yield from ((row, (batch, i)) for i, row in enumerate(rows))
 
 
@@ -172,7 +173,7 @@ def _open(stream: IO[bytes], column: str, id_column: str | None = None) -> tuple
     columns = TableColumns.of(schema.names, column, id_column)
     type = schema.field(column).type
     if (type.value_type if pa.types.is_dictionary(type) else type) not in (TEXT, pa.large_string()):
-        raise ValueError(f"column {column!r} has the type {type}; expected texts")
+        raise ValueError(f"column {column!r} has the type {type}; expected strings")
     return file, columns
 
 

@@ -170,7 +170,9 @@ def table_cells(document: Document, column: str = "text") -> dict[str, object]:
         cells["id" if "id" not in cells else "document_id"] = document.id
         others.pop("id", None)
     if len(cells) < len(row.columns.names):
-        raise ValueError(f"document {document.id!r}: the table has a column {f'source_{ENTITIES}'!r}; rename it")
+        raise ValueError(
+            f"document {document.id!r}: the column name {f'source_{ENTITIES}'!r} is reserved; rename this column"
+        )
     cells = with_fields(cells, replace(document, fields=others), [ENTITIES]) if others else cells
     cells.setdefault(ENTITIES, entities)
     return cells

@@ -186,7 +186,7 @@ def test_expectations_are_weighted_sums():
     points = Points(np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([0.25, 0.75]))
     assert points.expect(lambda x: x[:, 0]) == pytest.approx(2.5)
     np.testing.assert_allclose(points.expect(lambda x: x**2), [7.0, 13.0])
-    with pytest.raises(ValueError, match=r"must return an array .2. or .2, ..."):
+    with pytest.raises(ValueError, match=r"must return an array of shape .2. or .2, ..."):
         points.expect(lambda x: x.sum())
 
 
@@ -256,12 +256,12 @@ TWICE = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 0.0]])
         (lambda: svgd(never_finite(-np.inf), 3), "log-density is -inf at starting point 0"),
         (lambda: hmc(never_finite(np.nan), 3), "log-density is nan at starting point 0"),
         (lambda: fwss(ELEVEN, 3, init=np.zeros((2, 3))), r"init must have shape \[N, 2\]"),
-        (lambda: fwss(ELEVEN, 3, init="mode"), "`init` must be 'prior', 'map' or points"),
+        (lambda: fwss(ELEVEN, 3, init="mode"), "`init` must be 'prior', 'map' or an array of points"),
         (lambda: fwss(ELEVEN, 3, step="exact"), "`step` must be one of 'constant', 'line-search', 'away', 'pair"),
         (lambda: fwss(ELEVEN, 3, batch_size=5), "needs a target with data"),
         (lambda: fwss(ELEVEN, 3, kernel_mean="exact"), "`kernel_mean` must be 'stein'"),
         (lambda: fwss(ELEVEN, 1, start=fwss(ELEVEN, 2, seed=1)), "must be at least 2, got 1"),
-        (lambda: fwss(ELEVEN, 1, start=np.zeros((1, 2))), "`start` must be Points"),
+        (lambda: fwss(ELEVEN, 1, start=np.zeros((1, 2))), "`start` must be the Points"),
         (lambda: fwss(LOGISTIC, 5, start=fwss(ELEVEN, 2, seed=1)), "for this target"),
         (lambda: quadrature_weights(TWICE, ELEVEN.kernel_mean, 0.5), "points 0 and 2 are equal, which makes the Gram"),
         (lambda: stein_weights(TWICE, TWICE, 0.5), "points 0 and 2 are equal"),
@@ -276,7 +276,7 @@ TWICE = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 0.0]])
         (lambda: lazy_fwss(ELEVEN, 3, cache=TWICE[:2], accuracy=0.5), "`accuracy` must be a finite number"),
         (lambda: cached_fwss(ELEVEN, 3, cache=np.zeros((0, 2))), "and at least one point"),
         (lambda: stein_points(ELEVEN, 3, search="grid"), "search='grid' needs `box`"),
-        (lambda: stein_points(LOGISTIC, 3, search="grid", box=[[-1, 1]] * 5), "too large; lower `resolution`, or use"),
+        (lambda: stein_points(LOGISTIC, 3, search="grid", box=[[-1, 1]] * 5), "too large; decrease `resolution`"),
         (lambda: stein_points(ELEVEN, 3, box=[[1, -1], [0, 1]]), "a lower and an upper end"),
         (lambda: Adam(0.0), "`rate` must be above 0"),
         (lambda: ksd(TWICE, TWICE[:2], 1.0), "`scores` must have the shape of the points"),

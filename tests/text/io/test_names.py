@@ -93,7 +93,7 @@ def test_without_names_the_key_is_left_out() -> None:
 def test_a_bad_name_id_is_an_error(value: object, tmp_path: Path) -> None:
     record = {"text": "Ada", "entities": [{"start": 0, "end": 3, "label": "PER", "name_id": value}]}
     (tmp_path / "x.jsonl").write_text(json.dumps(record) + "\n")
-    with pytest.raises(ValueError, match=r"the name_id of entity 0 is .*; expected an integer from 0"):
+    with pytest.raises(ValueError, match=r"the name_id of entity 0 is .*; expected an integer of at least 0"):
         list(read(f"{tmp_path / 'x.jsonl'}:jsonl"))
 
 

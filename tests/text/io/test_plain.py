@@ -208,7 +208,7 @@ def test_jsonl_with_tokens():
     ("record", "message"),
     [
         ("{", "not JSON"),
-        ("[1]", "a JSON list; expected an object with a text"),
+        ("[1]", "a JSON list; expected an object with the key text or tokens"),
         ("{}", "neither text nor tokens; expected"),
         ('{"text": 5}', "text is 5; expected a string"),
         ('{"text": "ab", "entities": [3]}', "entity 0 is 3; expected an object"),
