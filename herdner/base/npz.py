@@ -155,7 +155,9 @@ def _bytes(archive: zipfile.ZipFile, member: zipfile.ZipInfo, packed: bool) -> b
             f"the member {member.filename} of the archive is compressed; store it uncompressed, as numpy.savez does"
         )
     if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) or member.flag_bits & 0x1:
-        raise NpzError(f"the member {member.filename} has an unknown compression method, or is encrypted")
+        raise NpzError(
+            f"the member {member.filename} is encrypted, or compressed by another method than deflate; write it again"
+        )
     return archive.read(member)
 
 

@@ -239,12 +239,13 @@ def _format(
     if task == "PR":
         if result.log_z is None:
             raise UsageError(
-                f"--task PR: {backend} does not compute the partition function; use exact or annealed-importance"
+                f"--task PR: {backend} does not compute the partition function; use the backend exact or"
+                " annealed-importance"
             )
         return format_log_z(result.log_z)
     if task == "MAR":
         if result.marginals is None:
-            raise UsageError(f"--task MAR: {backend} does not compute marginals; use exact or sum-product")
+            raise UsageError(f"--task MAR: {backend} does not compute marginals; use the backend exact or sum-product")
         marginals = np.zeros((len(sizes), int(sizes.max(initial=1))))
         marginals[list(observed), list(observed.values())] = 1.0
         marginals[free, : result.marginals.shape[1]] = result.marginals

@@ -78,7 +78,7 @@ def _check_map(path: str, mapped: PseudonymMap, map_path: str) -> None:
         line = stream.readline(200)
     match = re.match(r'\{"map": "(\w+)"', line)
     if match is None:
-        raise ValueError(f"{path}: is not a file that `herdner pseudonymise --standoff` has written")
+        raise ValueError(f"{path}: unknown content; expected a file that `herdner pseudonymise --standoff` has written")
     if match[1] != mapped.id:
         raise ValueError(
             f"{path}: belongs to the map {match[1]}, but {map_path} is the map {mapped.id}; name the right map"

@@ -177,7 +177,7 @@ def _corpus_file(entry: object, where: str) -> CorpusFile:
     path = PurePosixPath(file.name)
     # The name becomes a path on this machine, which must be within the folder of the corpus.
     if not path.parts or path.is_absolute() or ".." in path.parts or re.search(r'[\\:\x00-\x1f<>|?*"]', file.name):
-        raise ValueError(f"{where}: {file.name!r} is not a safe file name")
+        raise ValueError(f"{where}: {file.name!r} is not a safe file name; expected a relative path without ..")
     where = f"{where}: file {file.name}"
     if not 0 <= file.size <= MAX_FILE_SIZE:
         raise ValueError(f"{where}: size {file.size} is not between 0 and {MAX_FILE_SIZE}")

@@ -26,7 +26,7 @@ from herdner.base.checks import are_offsets
 
 LARGEST = 1e300  # CHAIN_LARGEST of the compiled loops
 _NO_FAULT = -1  # returned by the compiled loops on success
-_OUT_OF_RANGE = f"holds NaN, +inf or numbers beyond {LARGEST:g}; log-potentials must be -inf, or at most that large"
+_OUT_OF_RANGE = f"holds NaN, +inf or numbers beyond {LARGEST:g}; log-potentials must be -inf or within +-{LARGEST:g}"
 
 
 class ImpossibleChain(ValueError):

@@ -99,7 +99,8 @@ class Calibration:
         """Raise `ValueError` if a coefficient of the calibration is invalid."""
         if len(self.linked) != 3 or len(self.unlinked) != 2:
             raise ValueError(
-                f"`linked` must have 3 numbers and `unlinked` 2, got {len(self.linked)} and {len(self.unlinked)}"
+                "`linked` must have 3 numbers, and `unlinked` must have 2 numbers, got"
+                f" {len(self.linked)} and {len(self.unlinked)}"
             )
         numbers = [*self.linked, *self.unlinked, *self.labels.values(), self.length, self.document]
         if not np.isfinite(numbers).all():

@@ -218,7 +218,10 @@ def explain(
         if (name is None or _contains(name, entity.text)) and offsets in (None, (entity.start, entity.end))
     ]
     if not selected and offsets is not None:
-        raise NoSuchName(f"characters {offsets[0]} to {offsets[1]} are not tagged as a name", is_in_text=True)
+        raise NoSuchName(
+            f"characters {offsets[0]} to {offsets[1]} are not tagged as a name; give the offsets of a tagged name",
+            is_in_text=True,
+        )
     if not selected and name is not None:
         is_in_text = _contains(name, document.text)
         reason = "in the text, but not tagged as a name" if is_in_text else "not in the text"

@@ -163,7 +163,7 @@ def gold_tags(
         tags = [tag.replace("B-", "I-", 1) if tag[0] == "B" else tag for tag in tags]
     missing = next((t for t, tag in enumerate(tags) if tag not in labels), None)
     if missing is not None:
-        raise ValueError(f"the tag of token {missing}, {tags[missing]!r:.80}, is not among the labels; correct it")
+        raise ValueError(f"the tag of token {missing}, {tags[missing]!r:.80}, is not among the labels; correct the tag")
     return tags
 
 

@@ -92,7 +92,7 @@ def batches(sources: Iterable[object], first: int, most: int) -> Iterator[Batch]
     A `Failure` forms a separate batch. If ``sources`` raises an exception, the sources before it are yielded first.
     """
     if isinstance(sources, str | bytes | Document):
-        raise TypeError("`pipe` expects an iterable of texts or documents; use `tag` for a single one")
+        raise TypeError("`pipe` expects an iterable of texts or documents; use `tag` for a single text or document")
     batch: list[TextOrDocument] = []
     size = 0
     try:

@@ -216,7 +216,7 @@ class Document:
             ValueError: The document is not annotated.
         """
         if self.tags is None:
-            raise ValueError(f"document {self.id!r} has no tags")
+            raise ValueError(f"document {self.id!r} has no tags; tag or annotate the document first")
         tags = self.tags
         return (tags[start:end] for start, end in pairwise(self.sentence_offsets.tolist()))
 

@@ -118,7 +118,7 @@ def test_a_run_begins_where_it_is_told_to():
 
 
 def test_no_start_is_an_error_in_one_line():
-    with pytest.raises(UnsupportedGraph, match=r"icm found no joint state .* use exact") as caught:
+    with pytest.raises(UnsupportedGraph, match=r"icm found no joint state .* use the backend 'exact'") as caught:
         make_backend("icm").infer(colouring(3, [[0, 1], [1, 2], [2, 0]], 2))
     assert "\n" not in str(caught.value)
     with pytest.raises(ImpossibleGraph, match="chain from variable 0 to 1"):

@@ -172,7 +172,7 @@ def test_without_names_the_map_stays_where_it_was():
 
 @pytest.mark.parametrize("numbers", [((1, 0), (1, 0)), ((1, 0, 0), (1,)), ((1, 0, 0, 0), (1, 0))])
 def test_maps_of_other_sizes_are_refused(numbers):
-    with pytest.raises(ValueError, match="`linked` must have 3 numbers and `unlinked` 2"):
+    with pytest.raises(ValueError, match="`linked` must have 3 numbers, and `unlinked` must have 2"):
         Calibration(*numbers)
 
 

@@ -236,8 +236,8 @@ def test_closing_a_stream_waits_for_no_thread():
 @pytest.mark.parametrize(
     ("sources", "message"),
     [
-        ("one text", "use `tag` for a single one"),
-        (NEWS[0], "use `tag` for a single one"),
+        ("one text", "use `tag` for a single text or document"),
+        (NEWS[0], "use `tag` for a single text or document"),
         ([b"x"], "got bytes"),
         ([None], "got NoneType"),
     ],

@@ -130,7 +130,7 @@ class CollectionNames:
             ValueError: The labels or the sizes of the collections differ.
         """
         if (self.labels, self.max_names) != (other.labels, other.max_names):
-            raise ValueError("the two collections must have the same labels and the same `max_names`")
+            raise ValueError("collections with different labels or a different `max_names` cannot be combined")
         self.n_documents += other.n_documents
         np.maximum(self._first, other._first, out=self._first)
         if other._sketch is not None:

@@ -96,7 +96,7 @@ def check_start(start: TaggerModel, plan: FeaturePlan, lexicon: Lexicon, tags: S
     if unknown := sorted(set(start.weights.labels) - set(tags)):
         raise ValueError(
             f"the model to start from has the tag {unknown[0]!r}, which the documents lack; pass another model as"
-            " `start`, or pass this one as `base`"
+            " `start`, or pass this model as `base`"
         )
     return start.weights
 

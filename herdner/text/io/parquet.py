@@ -327,7 +327,7 @@ def _new_column(
         array = pa.array(values)
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
         problem = " ".join(str(error).split())
-        raise ValueError(f"{name!r} has values of several types ({problem}); write JSON lines") from None
+        raise ValueError(f"the key {name!r} has values of several types ({problem}); write JSON lines") from None
     return array.cast(TEXT) if pa.types.is_null(array.type) else array
 
 

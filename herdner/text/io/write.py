@@ -372,7 +372,7 @@ def _check_tokens(document: Document) -> None:
         [*document.token_starts.tolist(), len(document.text)], [*document.token_ends.tolist(), 0], strict=True
     ):
         if (gap := document.text[last:start]) and not gap.isspace():
-            raise ValueError(f"document {document.id!r}: the text {gap!r:.60} belongs to no token; tokenize it again")
+            raise ValueError(f"document {document.id!r}: {gap!r:.60} belongs to no token; tokenize the document again")
         last = end
 
 
