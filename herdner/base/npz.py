@@ -156,7 +156,7 @@ def _bytes(archive: zipfile.ZipFile, member: zipfile.ZipInfo, packed: bool) -> b
         )
     if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) or member.flag_bits & 0x1:
         raise NpzError(
-            f"the member {member.filename} is encrypted, or compressed by another method than deflate; write it again"
+            f"the member {member.filename} is encrypted, or compressed by another method than deflate; save it again"
         )
     return archive.read(member)
 

@@ -927,7 +927,7 @@ def _sample_weights(weights: Sequence[float] | None, n_sequences: int) -> Floats
     except (TypeError, ValueError):
         checked = np.empty(0)
     if checked.shape != (n_sequences,) or not np.isfinite(checked).all() or (checked < 0).any():
-        raise ValueError(f"`sample_weight` must have a finite number of at least 0 for each of {n_sequences} sequences")
+        raise ValueError(f"`sample_weight` must have a finite weight, at least 0, for each of {n_sequences} sequences")
     if n_sequences and not checked.any():
         raise ValueError("`sample_weight` must not be zero for all sequences; give one of them a positive weight")
     return checked

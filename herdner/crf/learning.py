@@ -59,7 +59,7 @@ class MCMCLikelihood:
         """Raise `ValueError` if the backend cannot record expected counts."""
         if "table_counts" not in self.backend.capabilities.record:
             raise ValueError(
-                f"`backend` must record expected counts, got {self.backend}; use one such as Gibbs or BlockedGibbs"
+                f"`backend` must record expected counts, got {self.backend}; use for example Gibbs or BlockedGibbs"
             )
 
 

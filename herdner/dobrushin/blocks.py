@@ -66,7 +66,7 @@ class BlockInfluence:
             dtype = {"ranges": np.int32, "values": np.float64}.get(name, np.int64)
             object.__setattr__(self, name, frozen(getattr(self, name), dtype, f"the {name} of {what}"))
         if self.ranges.shape != (len(self.ranges), 2) or self.targets.ndim != 1:
-            raise ValueError(f"`ranges` of {what} must have shape [blocks, 2], and `targets` shape [rows]")
+            raise ValueError(f"`ranges` of {what} must have shape [blocks, 2], and `targets` must have shape [rows]")
         if len(self.rows) != self.n_blocks + 1 or not are_offsets(self.rows, len(self.targets)):
             raise ValueError(f"`rows` of {what} must rise from 0 to the number of targets, {len(self.targets)}")
         if len(self.starts) != len(self.targets) + 1:

@@ -325,7 +325,7 @@ def _repeat_rows(rows: NDArray[T], n: int | None) -> NDArray[T]:
     if n < len(rows):
         return rows[:n]
     if not len(rows):
-        raise ValueError(f"an empty scan cannot be repeated to {n} steps")
+        raise ValueError(f"an empty scan cannot be repeated to {n} steps; pass at least one variable")
     return np.resize(rows, (n, *rows.shape[1:]))
 
 

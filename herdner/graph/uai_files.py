@@ -164,7 +164,7 @@ def read_uai(path: str | os.PathLike[str]) -> FactorGraph:
     tokens = _Tokens(path)
     kind = tokens.word("MARKOV or BAYES")
     if kind.upper() not in _KINDS:
-        raise tokens.error(f"expected MARKOV or BAYES, got {kind[:40]!r}")
+        raise tokens.error(f"the file must begin with MARKOV or BAYES, got {kind[:40]!r}")
     room = tokens.most  # upper limit of all counts: a malformed file cannot request more memory than its length
     n = tokens.integer("the number of variables", 0, room)
     sizes = np.array([tokens.integer("a number of states", 1, 2**31 - 1) for _ in range(n)], np.int32)
@@ -322,7 +322,7 @@ def read_marginals(path: str | os.PathLike[str]) -> list[Floats]:
     """
     tokens = _Tokens(path)
     if tokens.word("MAR") != "MAR":
-        raise tokens.error(f"expected MAR, got {tokens.block[0][:40]!r}")
+        raise tokens.error(f"the file must begin with MAR, got {tokens.block[0][:40]!r}")
     n = tokens.integer("the number of variables", 0, tokens.most)
     marginals: list[Floats] = []
     for _ in range(n):

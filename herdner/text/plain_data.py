@@ -116,7 +116,8 @@ def _entity(value: Any, text: str) -> Entity:
     length = min(entity.end, len(text)) - entity.start
     if len(entity.text) != length or not text.startswith(entity.text, entity.start):
         raise ValueError(
-            f"not a document: an entity has the text {entity.text!r}, but the document has another text at its offsets"
+            f"not a document: an entity has the text {entity.text!r}, but the document has another text at the"
+            " entity's offsets"
         )
     return entity
 

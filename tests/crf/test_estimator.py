@@ -112,7 +112,7 @@ def test_weights_of_sequences_count_like_repetitions() -> None:
 
 @pytest.mark.parametrize("weights", [[1.0], [1.0, -1.0], [1.0, np.nan], ["a", 1.0], [None, 1.0]])
 def test_weights_of_sequences_must_be_numbers(weights: Any) -> None:
-    with pytest.raises(ValueError, match="`sample_weight` must have a finite number of at least 0 for each of 2 seq"):
+    with pytest.raises(ValueError, match="`sample_weight` must have a finite weight, at least 0, for each of 2 seq"):
         CRF().fit([[{"a": 1}]] * 2, [["A"]] * 2, sample_weight=weights)
 
 

@@ -107,7 +107,7 @@ def test_what_is_written_is_read_again(tmp_path):
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("MARKOV", "MARKOW", r":1: expected MARKOV or BAYES, got 'MARKOW'"),
+        ("MARKOV", "MARKOW", r":1: the file must begin with MARKOV or BAYES, got 'MARKOW'"),
         ("2 2 3", "2 0 3", r":3: a number of states must be an integer from 1 to 2147483647, got '0'"),
         ("2 0 1", "2 0 3", r":6: a variable must be an integer from 0 to 2, got '3'"),
         ("2 0 1", "2 1 1", r":6: the scope \[1, 1\] names a variable twice"),

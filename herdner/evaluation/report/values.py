@@ -227,7 +227,7 @@ def make_report(
         ValueError: There is no prediction, the documents do not match, or a confidence is not in [0, 1].
     """
     if not predictions:
-        raise ValueError("a report needs at least one prediction")
+        raise ValueError("`predictions` is empty; a report needs the predictions of at least one tagger")
     lines = list(warnings)
     matches = [match_documents(gold, prediction.documents) for prediction in predictions]
     systems = [_system(p, gold, m, settings, lines) for p, m in zip(predictions, matches, strict=True)]

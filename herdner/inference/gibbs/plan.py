@@ -111,7 +111,7 @@ class Plan:
         shares_sweeps = self.n_chains == 1 and (self.n_threads or 1) > 1
         if shares_sweeps and self.scan.kind not in ("checkerboard", "jacobi"):
             raise ValueError(
-                "threads can share a sweep only if scan is checkerboard or jacobi; set the scan, or n_threads=1"
+                "threads can share a sweep only if scan is checkerboard or jacobi; set such a scan, or n_threads=1"
             )
 
     @property

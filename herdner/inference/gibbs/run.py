@@ -123,7 +123,7 @@ def compile_samplable(graph: Graph) -> TableGraph:
     constant_term(compiled.factors)
     if sizes.max() > loops.STATES_LIMIT:
         raise ValueError(
-            f"variable {sizes.argmax()} has {sizes.max()} states; samplers support at most {loops.STATES_LIMIT}"
+            f"variable {sizes.argmax()} has {sizes.max()} states; samplers support at most {loops.STATES_LIMIT} states"
         )
     return compiled
 

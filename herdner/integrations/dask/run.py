@@ -299,7 +299,7 @@ def _results(
     try:
         for future in running:
             if future.status in ("cancelled", "lost"):
-                raise ClusterError("the connection to the cluster was lost; start the run again to continue it")
+                raise ClusterError("the connection to the cluster was lost; to continue the run, start it again")
             error = future.exception()
             yield index_of.pop(future.key), future.result() if error is None else error
             running.update(submit(_max_tasks(client) - len(index_of)))

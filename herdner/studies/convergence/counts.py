@@ -164,7 +164,7 @@ def count_visits(
     is_random = own is not None and own.kind == "random-bins"
     if is_random and sharing is not None and sharing != own:
         raise ValueError(
-            "the samples of a plan with random bins can be grouped only by the sharing of the plan; omit `sharing`"
+            "if a plan has random bins, only the sharing rule of the plan can group the samples; omit `sharing`"
         )
     if not is_random and sharing is not None and sharing.kind == "random-bins":
         raise ValueError(

@@ -269,7 +269,7 @@ def _partial(labels: Any, ranges: Any, length: int) -> PartialAnnotation | None:
     ):
         raise ValueError('annotated_labels must be a list of labels, as in ["PER", "LOC"]')
     if ranges is not None and not isinstance(ranges, list):
-        raise ValueError('unannotated must be a list, as in [{"start", "end", "tags"}, ...]')
+        raise ValueError("`unannotated` must be a list of objects with the keys start, end and tags")
     unannotated = tuple(_range(i, each, length) for i, each in enumerate(cast(list[Any], ranges or [])))
     return PartialAnnotation(unannotated, None if labels is None else tuple(cast(list[str], labels)))
 

@@ -234,7 +234,7 @@ def _write(
                 table = table_of(group, None if writer is None else writer.schema)
             except (pa.ArrowException, TypeError, OverflowError) as error:
                 problem = " ".join(str(error).split())
-                raise ValueError(f"values of several types in one column ({problem}); write JSON lines") from None
+                raise ValueError(f"a column has values of several types ({problem}); write JSON lines") from None
             writer = writer or pq.ParquetWriter(stream, table.schema, compression="zstd")
             writer.write_table(table)
     finally:

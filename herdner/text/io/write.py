@@ -53,7 +53,7 @@ def write_conll(documents: Iterable[Document], stream: IO[Any], *, scheme: Schem
             continue
         if document.partial is not None and document.partial.annotated_labels is not None:
             raise ValueError(
-                f"document {document.id!r}: the column format cannot represent which labels are annotated;"
+                f"document {document.id!r}: the column format cannot store the list of annotated labels;"
                 " write JSON lines"
             )
         _check_tokens(document)
