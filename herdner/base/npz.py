@@ -87,7 +87,8 @@ def read_member(where: Where, name: str, largest: int) -> bytes:
         _check_size(archive, largest)
         member = archive.getinfo(name)
         if member.file_size > _MAX_TEXT:
-            raise NpzError(f"{name} would have {member.file_size >> 20} MiB; expected at most {_MAX_TEXT >> 20} MiB")
+            size, most = member.file_size >> 20, _MAX_TEXT >> 20
+            raise NpzError(f"the member {name} would have {size} MiB; expected at most {most} MiB")
         return _bytes(archive, member, True)
 
 

@@ -53,7 +53,7 @@ def table_posterior(
     from herdner.studies.fwss import Target
 
     if not 0 < l2 < np.inf:
-        raise ValueError(f"`l2` must be finite and above 0, got {l2}; without a prior, table entries can diverge")
+        raise ValueError(f"`l2` must be finite and above 0, got {l2}; without a prior, the weights can diverge")
     parameters = table_parameters(model)
     likelihood = _Likelihood(parameters, examples, objective or PseudoLikelihood())
     if not np.isfinite(likelihood.log_density(parameters.start[None])).all():

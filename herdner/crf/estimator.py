@@ -778,7 +778,7 @@ class CRF(BaseEstimator):
         """Yield batches of sequences with the log-potentials of their labels, -inf for labels that are not allowed."""
         if isinstance(X, EncodedSequences):
             if allowed is not None:
-                raise ValueError("`allowed` needs sequences of items; pass them instead of the result of `encode`")
+                raise ValueError("`allowed` needs sequences of items as `X`, not the result of `encode`")
             yield X, weights.unary(X)
             return
         sequences = self._sequences(X)
@@ -929,5 +929,5 @@ def _sample_weights(weights: Sequence[float] | None, n_sequences: int) -> Floats
     if checked.shape != (n_sequences,) or not np.isfinite(checked).all() or (checked < 0).any():
         raise ValueError(f"`sample_weight` must have a finite weight, at least 0, for each of {n_sequences} sequences")
     if n_sequences and not checked.any():
-        raise ValueError("`sample_weight` must not be zero for all sequences; give one of them a positive weight")
+        raise ValueError("`sample_weight` must not be zero for all sequences; give one sequence a positive weight")
     return checked

@@ -72,7 +72,9 @@ class Discrete:
                 f"sizes must be a list with the number of states of each variable, got an array of shape {sizes.shape}"
             )
         if sizes.size and sizes.min() < 1:
-            raise ValueError(f"variable {int(sizes.argmin())} has {int(sizes.min())} states; each needs at least one")
+            raise ValueError(
+                f"variable {int(sizes.argmin())} has {int(sizes.min())} states; each variable needs at least one state"
+            )
         object.__setattr__(self, "sizes", sizes)
 
     def __len__(self) -> int:

@@ -134,7 +134,7 @@ class FactorGraph:
         if not isinstance(variable, str):
             return variable
         if self.names is None or variable not in self.names:
-            raise ValueError(f"the graph has no variable named {variable!r}; pass an index or one of its names")
+            raise ValueError(f"the graph has no variable named {variable!r}; pass an index or the name of a variable")
         return self.names.index(variable)
 
     def by_name(self, values: ArrayLike) -> dict[str, NDArray[Any]]:

@@ -510,7 +510,7 @@ def _templates(rules: object) -> list[SkipChain]:
             rule = rule_from_text(rule)
         if isinstance(rule, type) or not isinstance(rule, SkipChain | Rule):
             raise ValueError(
-                f"a rule must be an object such as SameWord() or a text such as 'same-word', got {rule!r:.80}"
+                f"a rule must be an object such as SameWord() or a string such as 'same-word', got {rule!r:.80}"
             )
         templates.append(rule if isinstance(rule, SkipChain) else SkipChain(rule))
     return templates

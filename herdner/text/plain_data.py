@@ -55,7 +55,7 @@ def parse_object(text: str) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         raise ValueError(f"not a document: {describe_json_error(error)}") from None
     if not isinstance(values, dict):
-        raise ValueError(f"not a document: got a JSON {type(values).__name__}; expected an object with a text")
+        raise ValueError(f"not a document: got a JSON {type(values).__name__}; expected an object with the key text")
     return cast("dict[str, Any]", values)
 
 
@@ -82,7 +82,7 @@ def _parts(values: Mapping[str, Any]) -> DocumentParts:
         raise ValueError(f"not a document: unknown key {unknown[0]!r}; expected one of {', '.join(_KEYS)}")
     text, id, fields = values["text"], values.get("id"), dict(values.get("fields") or {})
     if not isinstance(text, str) or not (id is None or isinstance(id, str)):
-        raise ValueError("not a document: the text must be a string, and the id a string or None")
+        raise ValueError("not a document: the text must be a string, and the id must be a string or None")
     sentences = [_strings(sentence) for sentence in _list(values, "tokens")]
     tags: list[str] | None = None if values.get("tags") is None else _strings(values["tags"])
     entities = tuple(_entity(each, text) for each in _list(values, "entities"))

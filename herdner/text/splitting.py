@@ -110,7 +110,7 @@ def spacy_rules(language: str) -> SplitRules:
         nlp: Any = spacy.blank(language)
     except ImportError as error:
         raise ValueError(
-            f"tokenizer language {language!r}: spaCy does not know it; expected a code such as 'en'"
+            f"tokenizer language {language!r}: spaCy does not know this language; expected a code such as 'en'"
         ) from error
     defaults, tokenizer = nlp.Defaults, nlp.tokenizer
     if not isinstance(tokenizer, spacy.tokenizer.Tokenizer):

@@ -225,13 +225,13 @@ def test_graphs_that_allow_nothing():
         ),
         (
             boltzmann([1.0, 2.0], [0, 0, 0], edges=[[0, 1], [1, 2]]),
-            r"those of variable 1 differ \(see the factor with variable 2\); use",
+            r"the couplings of variable 1 differ \(see the factor with variable 2\); use",
         ),
         (FactorGraph([2] * 3, [TableFactors([[0, 1, 2]], np.zeros((1, 2, 2, 2)))]), "needs factors of 1 or 2"),
         (FactorGraph([2] * 2, [TableFactors([[0, 1], [1, 0]], np.eye(2)[None])]), "at most one per pair"),
         (
             FactorGraph([2] * 3, [TableFactors([[0, 1], [1, 2]], [[[0.0, 1.0], [2.0, 5.0]]])]),
-            "those of variable 1 differ",
+            "the couplings of variable 1 differ",
         ),
     ],
 )

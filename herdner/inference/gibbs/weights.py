@@ -213,7 +213,7 @@ def _grid_bits(kind: str, form: GridForm) -> Floats:
         return np.array([4.0])
     if (form.sides != form.sides[0]).any():
         raise ValueError(
-            "sharing=neighbour-sum needs equal couplings, but those along columns and rows of the grid differ;"
+            "sharing=neighbour-sum needs equal couplings, but the couplings along columns and rows of the grid differ;"
             " use sharing=blanket or bins(B)"
         )
     return np.array([math.log2(5)])
@@ -258,7 +258,7 @@ def _check_equal_couplings(form: Conditionals, n_neighbours: int) -> None:
         compared.add((a, b, length))
         if not np.array_equal(form.rows[a : a + length], form.rows[b : b + length]):
             raise ValueError(
-                f"sharing=neighbour-sum needs equal couplings, but those of variable {i} differ (see the"
+                f"sharing=neighbour-sum needs equal couplings, but the couplings of variable {i} differ (see the"
                 f" factor with variable {j}); {advice}"
             )
 

@@ -98,7 +98,7 @@ def check_workers(client: Client, timeout: float = TIMEOUT) -> None:
     try:
         client.wait_for_workers(1, timeout=timeout)
     except TimeoutError:
-        raise ClusterError("the cluster has no workers; start some by: dask worker ADDRESS --nthreads 1") from None
+        raise ClusterError("the cluster has no workers; start workers by: dask worker ADDRESS --nthreads 1") from None
     remedy = f"install herdner {herdner.__version__} with its extra dask on all workers"
     try:
         versions: Any = client.run(worker_version)

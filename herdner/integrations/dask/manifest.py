@@ -238,7 +238,7 @@ def check_same_run(manifest: Manifest, settings: RunSettings, inputs: Sequence[R
     old_files, new_files = ({file.path: file for file in files} for files in (manifest.inputs, inputs))
     for path in [*old_files, *new_files]:
         if path not in new_files:
-            raise different(f"{path} was an input of the earlier run that wrote this folder, but is not one now")
+            raise different(f"{path} was an input of the earlier run that wrote this folder, but not of this run")
         if path not in old_files:
             raise different(f"{path} was not an input of the earlier run that wrote this folder")
         if old_files[path] != new_files[path]:

@@ -131,7 +131,7 @@ class SpanEncoder:
             if states is None:
                 raise ValueError(
                     f"the model has no tags for a known name of {span.end - span.start} tokens with the label"
-                    f" {span.label}; it has {', '.join(self.tags)}"
+                    f" {span.label}; its tags are {', '.join(self.tags)}"
                 )
             fixed.update(zip(range(span.start, span.end), states, strict=True))
         return fixed

@@ -232,7 +232,9 @@ class PseudonymMap:
             )
         style, id, names, reserved = map(values.get, ("style", "id", "names", "reserved"))
         if style not in STYLES or not isinstance(id, str) or not isinstance(names, list):
-            raise MapError(f"`style` must be one of {', '.join(STYLES)}, `id` a string and `names` a list")
+            raise MapError(
+                f"`style` must be one of {', '.join(STYLES)}, `id` must be a string, and `names` must be a list"
+            )
         result = cls(style, id)
         result.reserved.update(map(str, cast(list[object], reserved) if isinstance(reserved, list) else ()))
         for i, item in enumerate(cast(list[Any], names)):
@@ -302,7 +304,7 @@ class PseudonymMap:
             cls(style or "numbered").save(path)
         with Path(path).open("rb") as stream:
             if not lock_file(stream):
-                raise MapError(f"{os.fspath(path)}: another process uses this map; wait until it ends")
+                raise MapError(f"{os.fspath(path)}: another process uses this map; wait until that process ends")
             names = cls._read(stream)
             if style not in (None, names.style):
                 raise MapError(
@@ -337,7 +339,7 @@ class _Checkpoint:
             self.saved = self._size()
             stream = self.locks.enter_context(self.path.open("rb"))
             if not lock_file(stream):
-                raise MapError(f"{self.path}: another process uses this map; wait until it ends")
+                raise MapError(f"{self.path}: another process uses this map; wait until that process ends")
 
 
 def _check_name(i: int, item: Any) -> MappedName:

@@ -220,8 +220,8 @@ def check_development_spans(gold: Sequence[Sequence[Span]]) -> None:
     """
     if not any(gold):
         raise ValueError(
-            "the development documents have no entity; give annotated documents with tokens, or no"
-            " development documents"
+            "the development documents have no entity; give annotated documents with tokens, or"
+            " pass no development documents"
         )
 
 

@@ -122,7 +122,7 @@ def check_kernel(joint: Floats) -> None:
         ValueError: The graph has more than 2^11 joint states.
     """
     if joint.size > MAX_KERNEL:
-        raise ValueError(f"the graph has {joint.size} joint states; a kernel matrix allows at most {MAX_KERNEL}")
+        raise ValueError(f"the graph has {joint.size} joint states; a kernel matrix supports at most {MAX_KERNEL}")
 
 
 def sweep_kernel(joint: Floats, order: Sequence[int]) -> Floats:

@@ -65,7 +65,7 @@ def sgld(
         check_integer(thin, "thin"),
     )
     if not (0 < step_size < np.inf and 0 <= decay < np.inf):
-        raise ValueError(f"`step_size` must be above 0 and `decay` at least 0, got {step_size} and {decay}")
+        raise ValueError(f"`step_size` must be above 0, and `decay` must be at least 0, got {step_size} and {decay}")
     previous = resume_points(start, target, n, "n_samples")
     x, resumed = _states(target, previous, chains, init, rng)
     batches, samples, t = (

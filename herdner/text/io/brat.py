@@ -236,7 +236,9 @@ def _lines(document: Document, labels: dict[str, str]) -> Iterator[str]:
     for i, entity in enumerate(document.entities, 1):
         label = "_".join(entity.label.split())
         if labels.setdefault(label, entity.label) != entity.label:
-            raise ValueError(f"brat's label {label} would be both {labels[label]!r} and {entity.label!r}; rename one")
+            raise ValueError(
+                f"brat's label {label} would be both {labels[label]!r} and {entity.label!r}; rename one label"
+            )
         pieces = _pieces(entity)
         if (pieces[0][0], pieces[-1][1]) != (entity.start, entity.end):
             raise ValueError(

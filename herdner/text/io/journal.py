@@ -64,7 +64,7 @@ class Journal:
         digests = {name: _digest(value) for name, value in settings.items()}
         with path.open("a+b") as appending, path.open("r+b") as stream:
             if not lock_file(appending):
-                raise ValueError(f"{path}: another process uses this file; wait until it ends")
+                raise ValueError(f"{path}: another process uses this file; wait until that process ends")
             line = stream.readline(_MAX_HEADER)
             if not line.endswith(b"\n"):  # a new file, or a process was killed before it had written the header
                 if line and not line.startswith(f'{{"{_HEADER_KEY}"'.encode()):
