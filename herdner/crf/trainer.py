@@ -137,7 +137,7 @@ class _Search:
         self.evaluated = start, start  # last point and its weights
 
     def run(self) -> None:
-        """Search until the stopping rule is met."""
+        """Minimise the loss until the stopping rule is met."""
         begin, n = self.weights / self.scales, self.rule.max_iterations
         if self.c1:
             minimise_l1(self._loss, begin, self.c1 * self.scales, on_iteration=self._on_iteration, max_iterations=n,

@@ -333,12 +333,12 @@ class _Explainer:
 
     @cached_property
     def _beliefs(self) -> CalibrationInputs:
-        """Calibration inputs of the document's spans, with the labels that the backend has decoded."""
+        """Inputs of the calibration for each span of the document, with the labels that the backend has decoded."""
         return self._span_beliefs(self._backend_tags)
 
     @cached_property
     def _beliefs_of_document(self) -> CalibrationInputs:
-        """Calibration inputs of the document's spans, with their final labels."""
+        """Inputs of the calibration for each span of the document, with the final labels of the spans."""
         return self._span_beliefs(self._backend_tags._replace(states=self._states))
 
     def _span_beliefs(self, decoded: DecodedTags) -> CalibrationInputs:

@@ -178,7 +178,7 @@ class ExplainRequest(_OneText):
 
 
 class RequestEntity(BaseModel):
-    """Entity in the form that `POST /api/tag` returns."""
+    """Entity in a request, with the fields of the entities that `POST /api/tag` returns."""
 
     model_config = ConfigDict(extra="ignore", strict=True)
 

@@ -41,9 +41,9 @@ class CorrelationEstimate:
 
     @property
     def contributions(self) -> Floats:
-        """Contribution of each herding weight y to the estimate of D^cor, float64[Y].
+        """Contribution of each of the Y herding weights to D^cor, the correlation part of the error, float64[Y].
 
-        It is pi(y) 2 t^2 D^depend_y.
+        The contribution of weight y is pi(y) 2 t^2 D^depend_y.
         """
         return self.chances * 2 * self.t**2 * self.depend
 
