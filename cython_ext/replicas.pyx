@@ -21,6 +21,8 @@ from libc.stdint cimport int32_t, int64_t, uint64_t
 from libc.stdlib cimport free, realloc
 from libc.string cimport memset
 
+from itertools import chain
+
 cimport cython
 import numpy as np
 
@@ -66,6 +68,12 @@ cdef object array_of(const Numbers* numbers, dtype=np.int64):
 cdef enum:  # the growing arrays of a layout, which become attributes of `Replicas`
     VARIABLE, SEPARATORS, FIXED_VARIABLES, CONSTANT_TO, ROW_AT, CELL_AT, N_ROWS, SOURCE, OWN_STRIDE, FIXED_STRIDES
     STRIDE_AT, STRIDES, BLOCK_AT, SEPARATOR_AT, INPUT_AT, FIXED_AT, N_COLUMNS
+
+
+def any_repeated(owners, variables):
+    """Return True if two entries agree both in their owner and in their variable."""
+    order = np.lexsort((variables, owners))
+    return bool(((np.diff(owners[order]) == 0) & (np.diff(variables[order]) == 0)).any())
 
 
 cdef struct BlockSizes:
@@ -298,22 +306,24 @@ cdef class Replicas:
         require(not self.complete, "the tables are copied once")
         if len(tables) != self.n_factors:
             raise ValueError("each factor must have one table")
-        scope_at, table_at, flat_scopes, strides, flat = [0], [0], [], [], [np.zeros(0)]
-        for scope, table in zip(scopes, tables):
-            if len(set(scope)) < len(scope) or not all(0 <= v < self.n_variables for v in scope):
-                raise ValueError("a scope must name distinct variables of the graph")
-            if table.shape != tuple(self.sizes[v] for v in scope):
-                raise ValueError("the shape of a table must be the sizes of its variables")
-            if not (table < INFINITY).all():
-                raise ValueError("tables must be finite or -inf")
-            flat_scopes += scope
-            strides += [stride // 8 for stride in table.strides]
-            scope_at.append(len(flat_scopes))
-            flat.append(table.ravel())
-            table_at.append(table_at[-1] + table.size)
-        self.scope_at, self.table_at = np.array(scope_at, np.int64), np.array(table_at, np.int64)
-        self.scopes, self.scope_strides = np.array(flat_scopes, np.int32), np.array(strides, np.int64)
-        self.tables = np.concatenate(flat)
+        self.scope_at = np.cumsum([0, *map(len, scopes)], dtype=np.int64)
+        self.table_at = np.cumsum([0, *[table.size for table in tables]], dtype=np.int64)
+        variables = list(chain.from_iterable(scopes))
+        if min(variables, default=0) < 0 or max(variables, default=-1) >= self.n_variables:
+            raise ValueError("a scope must name distinct variables of the graph")
+        flat = np.array(variables, np.int32)
+        if any_repeated(np.repeat(np.arange(len(scopes)), np.diff(np.asarray(self.scope_at))), flat):
+            raise ValueError("a scope must name distinct variables of the graph")
+        shapes = np.array(list(chain.from_iterable([table.shape for table in tables])), np.int64)
+        arities = [table.ndim for table in tables]
+        if arities != list(map(len, scopes)) or not np.array_equal(shapes, np.asarray(self.sizes)[flat]):
+            raise ValueError("the shape of a table must be the sizes of its variables")
+        cells = np.concatenate([np.zeros(0), *[table.ravel() for table in tables]])
+        if not (cells < INFINITY).all():
+            raise ValueError("tables must be finite or -inf")
+        self.scopes = flat
+        self.scope_strides = np.array(list(chain.from_iterable([table.strides for table in tables])), np.int64) // 8
+        self.tables = cells
         self.most_states = max(self.sizes, default=1)
 
     def _lay_out(self, list blocks):

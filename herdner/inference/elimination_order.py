@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from time import perf_counter
 from weakref import WeakKeyDictionary
 
@@ -39,6 +39,7 @@ class ReducedGraph:
             the reduced factor that contains the original factor, and the axes of this reduced factor. The axes belong
             to the remaining variables of the original factor, in the order of its scope. The index is -1 if no variable
             remains.
+        sizes: Number of states of each remaining variable.
     """
 
     states: list[NDArray[np.int64]]
@@ -47,12 +48,12 @@ class ReducedGraph:
     tables: list[Floats]
     constant: float
     hosts: list[tuple[int, tuple[int, ...]]]
+    sizes: list[int] = field(init=False)
 
-    @property
-    def sizes(self) -> list[int]:
-        """Number of states of each remaining variable."""
+    def __post_init__(self) -> None:
+        """Count the states of the remaining variables."""
         remaining: list[int] = self.variables.tolist()
-        return [len(self.states[v]) for v in remaining]
+        object.__setattr__(self, "sizes", [len(self.states[v]) for v in remaining])
 
     def original_states(self, states: Int32s) -> Int32s:
         """Convert joint states of the remaining variables to joint states of the original graph.
@@ -135,35 +136,76 @@ def reduce_graph(sizes: Int32s, groups: Sequence[TableFactors]) -> ReducedGraph:
         ImpossibleGraph: A variable has no possible state.
     """
     scopes, tables = single_factors(groups)
-    states = _possible_states(sizes, scopes, tables)
-    remaining = np.array([len(possible) > 1 for possible in states], bool)
+    states = _possible_states(sizes, scopes, tables, groups)
+    possible = np.array([len(each) for each in states], np.int64)
+    remaining = possible > 1
     variables = np.flatnonzero(remaining)
     index = np.cumsum(remaining) - 1
+    is_whole = remaining & (possible == sizes)
     constant = 0.0
     remaining_scopes: list[tuple[int, ...]] = []
     merged: dict[tuple[int, ...], Floats] = {}
-    numbers, possible = index.tolist(), [len(each) for each in states]
-    is_smaller = (np.array(possible) < sizes).tolist()
-    for scope, table in zip(scopes, tables, strict=True):
-        rest = tuple([numbers[v] for v in scope if possible[v] > 1])
-        if len(rest) < len(scope) or any(is_smaller[v] for v in scope):
-            table = table[np.ix_(*(states[v] for v in scope))].reshape([possible[v] for v in scope if possible[v] > 1])
-        key = tuple(sorted(rest))
-        if key != rest:
-            table = table.transpose(np.argsort(rest))
+    numbers = index.tolist()
+    for scope, table, is_simple in zip(scopes, tables, _are_simple(groups, is_whole), strict=True):
+        if is_simple:
+            rest = key = scope if len(variables) == len(sizes) else tuple([numbers[v] for v in scope])
+        else:
+            rest, table = _reduce_factor(scope, table, states, numbers)
+            key = tuple(sorted(rest))
+            if key != rest:
+                table = table.transpose(np.argsort(rest))
         remaining_scopes.append(rest)
         if not key:
             constant += float(table)
         else:
             merged[key] = merged[key] + table if key in merged else table
     absorbing = _absorb(merged, len(variables))
-    factor_of = {scope: factor for factor, scope in enumerate(merged)}
-    hosts: list[tuple[int, tuple[int, ...]]] = []
-    for rest in remaining_scopes:
-        key = tuple(sorted(rest))
-        host = absorbing.get(key, key)
-        hosts.append((factor_of[host], tuple(host.index(v) for v in rest)) if rest else (-1, ()))
+    hosts = _hosts(remaining_scopes, {scope: factor for factor, scope in enumerate(merged)}, absorbing)
     return ReducedGraph(states, variables, list(merged), list(merged.values()), constant, hosts)
+
+
+def _are_simple(groups: Sequence[TableFactors], is_whole: NDArray[np.bool_]) -> list[bool]:
+    """Return, for each factor, True if its variables are in ascending order and keep all their states."""
+    return [
+        is_simple
+        for group in groups
+        for is_simple in (
+            is_whole[group.scopes].all(axis=1) & (np.diff(group.scopes, axis=1) > 0).all(axis=1) & bool(group.arity)
+        ).tolist()
+    ]
+
+
+def _reduce_factor(
+    scope: tuple[int, ...], table: Floats, states: list[NDArray[np.int64]], numbers: list[int]
+) -> tuple[tuple[int, ...], Floats]:
+    """Return the scope of a factor in the reduced graph, in the original order, and the table of its possible states.
+
+    The entry ``numbers[v]`` is the index of variable ``v`` in the reduced graph.
+    """
+    kept = [v for v in scope if len(states[v]) > 1]
+    if len(kept) < len(scope) or table.shape != tuple([len(states[v]) for v in scope]):
+        table = table[np.ix_(*(states[v] for v in scope))].reshape([len(states[v]) for v in kept])
+    return tuple([numbers[v] for v in kept]), table
+
+
+def _hosts(
+    scopes: list[tuple[int, ...]], factor_of: dict[tuple[int, ...], int],
+    absorbing: dict[tuple[int, ...], tuple[int, ...]],
+) -> list[tuple[int, tuple[int, ...]]]:  # fmt: skip
+    """Return the host of each original factor (see `ReducedGraph`), given the remaining variables of its scope."""
+    axes: list[tuple[int, ...]] = [tuple(range(arity)) for arity in range(1 + max(map(len, scopes), default=0))]
+    hosts: list[tuple[int, tuple[int, ...]]] = []
+    for scope in scopes:
+        factor = factor_of.get(scope)
+        if factor is not None:
+            hosts.append((factor, axes[len(scope)]))
+        elif not scope:
+            hosts.append((-1, ()))
+        else:
+            key = tuple(sorted(scope))
+            host = absorbing.get(key, key)
+            hosts.append((factor_of[host], tuple([host.index(v) for v in scope])))
+    return hosts
 
 
 def single_factors(groups: Sequence[TableFactors]) -> tuple[list[tuple[int, ...]], list[Floats]]:
@@ -171,11 +213,13 @@ def single_factors(groups: Sequence[TableFactors]) -> tuple[list[tuple[int, ...]
     scopes: list[tuple[int, ...]] = []
     tables: list[Floats] = []
     for group in groups:
-        for scope, table, scale in zip(
-            group.scopes.tolist(), group.table_of_factor.tolist(), group.scale.tolist(), strict=True
-        ):
-            scopes.append(tuple(scope))
-            tables.append(group.tables[table] if scale == 1 else group.tables[table] * scale)
+        scopes += map(tuple, group.scopes.tolist())
+        chosen, scales = list(group.tables), group.scale.tolist()
+        if group.unscaled:
+            tables += [chosen[t] for t in group.table_of_factor.tolist()]
+        else:
+            uses = zip(group.table_of_factor.tolist(), scales, strict=True)
+            tables += [chosen[t] if scale == 1 else chosen[t] * scale for t, scale in uses]
     return scopes, tables
 
 
@@ -197,10 +241,14 @@ def flat_factors(scopes: Sequence[tuple[int, ...]], tables: Sequence[Floats]) ->
     )
 
 
-def _possible_states(sizes: Int32s, scopes: list[tuple[int, ...]], tables: list[Floats]) -> list[NDArray[np.int64]]:
+def _possible_states(
+    sizes: Int32s, scopes: list[tuple[int, ...]], tables: list[Floats], groups: Sequence[TableFactors]
+) -> list[NDArray[np.int64]]:
     """Return the possible states of each variable, by generalised arc consistency."""
-    states: list[NDArray[np.int64]] = [np.arange(size) for size in sizes.tolist()]
-    restricting = [f for f, table in enumerate(tables) if table.min(initial=0.0) == -math.inf]
+    every = {size: np.arange(size) for size in np.unique(sizes).tolist()}
+    states: list[NDArray[np.int64]] = [every[size] for size in sizes.tolist()]
+    is_restricting = [(group.rows == -math.inf).any(axis=1)[group.table_of_factor] for group in groups]
+    restricting = np.flatnonzero(np.concatenate([np.zeros(0, bool), *is_restricting])).tolist()
     if not restricting:
         return states
     arrays = flat_factors([scopes[f] for f in restricting], [tables[f] for f in restricting])
@@ -217,7 +265,12 @@ def _absorb(merged: dict[tuple[int, ...], Floats], n_variables: int) -> dict[tup
     """Merge each table into a table whose scope is a superset, if one exists; map removed scopes to their supersets."""
     containing: list[list[tuple[int, ...]]] = [[] for _ in range(n_variables)]
     hosts: dict[tuple[int, ...], tuple[int, ...]] = {}
-    for scope in sorted(merged, key=lambda key: (-len(key), key)):
+    largest = max(map(len, merged), default=0)
+    for scope in sorted(sorted(merged), key=len, reverse=True):
+        if len(scope) == largest:  # no other scope is a superset
+            for v in scope:
+                containing[v].append(scope)
+            continue
         members = set(scope)
         candidates = min((containing[v] for v in scope), key=len)
         host = next((other for other in candidates if members <= set(other)), None)

@@ -31,6 +31,8 @@ MOST_LOG2_CELLS = 14.0  # log2 of the largest number of cells of a bucket in a b
 LEAST_BLOCKS = 4  # blocks with different outer variables mix better than few blocks
 PENALTY = 2.0  # penalty of an entry of -inf at the inverse temperature 1/2, in nats
 MOST_REJECTIONS = 0.6  # largest rejection rate of exchanges that the temperatures are tuned for
+_UPDATE_SECONDS = 7e-8  # approximate time in which one update of a replica reads a table cell, for each unit of width
+_SET_UP_SECONDS = 7e-6  # approximate time to lay out the blocks of one factor or one variable
 _FIRST_ROUNDS = 16  # rounds before the first change of the temperatures
 _SLICE_SECONDS = 0.1  # approximate time between two checks of the clock and of Ctrl-C
 
@@ -64,6 +66,40 @@ def find_blocks(
         ties = rng.random(n)
         blocks.append(find_block(starts, neighbours, log_sizes, width, MOST_LOG2_CELLS, ties, is_missing))
     return blocks
+
+
+def set_up_seconds(reduced: ReducedGraph) -> float:
+    """Return the approximate time to build one ensemble of a graph, in seconds.
+
+    Args:
+        reduced: The graph.
+    """
+    return _SET_UP_SECONDS * (len(reduced.scopes) + len(reduced.variables))
+
+
+def update_seconds(reduced: ReducedGraph, width: int) -> float:
+    """Return the approximate time of one update of all blocks of one replica, in seconds.
+
+    Args:
+        reduced: The graph.
+        width: Largest number of variables of a separator in a block.
+    """
+    return _UPDATE_SECONDS * max(width, 1) * sum([table.size for table in reduced.tables])
+
+
+def affordable_replicas(reduced: ReducedGraph, width: int, n_replicas: int, seconds: float | None) -> int:
+    """Return the number of replicas for which about 16 rounds of one ensemble fit into a time limit, at least 2.
+
+    Args:
+        reduced: The graph.
+        width: Largest number of variables of a separator in a block.
+        n_replicas: Largest number of replicas.
+        seconds: The time limit in seconds; None is unlimited.
+    """
+    if seconds is None:
+        return n_replicas
+    most = seconds / (_FIRST_ROUNDS * max(update_seconds(reduced, width), 1e-9))
+    return max(min(n_replicas, 2), int(min(n_replicas, most)))
 
 
 def penalties_of(betas: Floats) -> Floats:

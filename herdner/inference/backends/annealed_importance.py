@@ -22,11 +22,19 @@ from herdner.inference.gibbs.start import check_start
 from herdner.inference.importance import bennett_estimate, importance_interval, log_mean_exp
 from herdner.inference.record import Record
 from herdner.inference.result import Result
-from herdner.inference.tempering import Ensemble, TemperedRun, penalties_of
+from herdner.inference.tempering import (
+    Ensemble,
+    TemperedRun,
+    affordable_replicas,
+    penalties_of,
+    set_up_seconds,
+    update_seconds,
+)
 
 _TUNING_SHARE = 0.2  # fraction of the time limit in which tempered sampling tunes the temperatures
 _SAMPLING_SHARE = 0.2  # fraction of the time limit in which the start states of reverse runs are sampled
 _LEAST_PARTICLES = 2  # smallest number of particles of each worker, even if the time limit is short
+_LEAST_TEMPERATURES = 4  # smallest number of temperatures of a run, even if the time limit is short
 _WORKERS = 2  # independent ensembles, a fixed number so that results do not depend on threads
 
 
@@ -45,7 +53,7 @@ class AnnealedImportance:
             limit, results depend on the speed of the machine.
         n_rounds: Rounds of tempered sampling that tune the temperatures.
         spacing: Rounds of tempered sampling between two samples; fewer if a time limit is short.
-        n_replicas: Number of temperatures of tempered sampling.
+        n_replicas: Number of temperatures of tempered sampling; fewer if a time limit is short.
         width: Largest number of variables of a separator in a block, as in `Tempered`.
         n_threads: Number of threads, at most 2; None is 2 if the machine has two processors. Results do not depend on
             it.
@@ -104,7 +112,9 @@ class AnnealedImportance:
         first = None if start is None else reduced.reduced_state(check_start(compiled, start).astype(np.int32))
         rng = generator(seed)
         n_threads = min(_WORKERS, self.n_threads or os.cpu_count() or 1)
-        ensembles = [Ensemble.of(reduced, self.n_replicas, self.width, r, first) for r in rng.spawn(_WORKERS)]
+        limit = None if self.seconds is None else (_TUNING_SHARE + _SAMPLING_SHARE) * self.seconds / _WORKERS
+        n_replicas = affordable_replicas(reduced, self.width, self.n_replicas, limit)
+        ensembles = [Ensemble.of(reduced, n_replicas, self.width, r, first) for r in rng.spawn(_WORKERS)]
         run = TemperedRun(reduced, ensembles, n_threads)
         if self.seconds is None:
             run.tune(self.n_rounds)
@@ -112,7 +122,7 @@ class AnnealedImportance:
             run.tune(2**62, began + _TUNING_SHARE * self.seconds)
         until = math.inf if self.seconds is None else began + (_TUNING_SHARE + _SAMPLING_SHARE) * self.seconds
         states = self._samples(run, until)
-        forward, reverse = self._weights(reduced, run, states, rng, began)
+        forward, reverse = self._weights(run, states, began)
         log_z = float(bennett_estimate(forward, reverse))
         if log_z == -math.inf:  # no forward run ended at a possible state
             log_z = -float(log_mean_exp(-reverse))
@@ -145,33 +155,34 @@ class AnnealedImportance:
         """
         states: list[list[Int32s]] = [[] for _ in run.ensembles]
         for number in range(self.n_particles):
-            if number >= _WORKERS * _LEAST_PARTICLES and perf_counter() > until:
+            worker, is_late = number % _WORKERS, perf_counter() > until
+            if number >= _WORKERS * _LEAST_PARTICLES and is_late:
                 break
-            run.advance(1, record=True)
+            if worker == 0 or not is_late:
+                run.advance(1, record=True)
             if self.seconds is None:
                 run.advance(self.spacing - 1, record=True)
-            else:
+            elif not is_late:
                 share = _SAMPLING_SHARE * self.seconds / self.n_particles
-                run.advance(self.spacing - 1, record=True, until=perf_counter() + share)
+                run.advance(self.spacing - 1, record=True, until=min(perf_counter() + share, until))
             if number == 0 and (run.best() is None or run.marginals() is None):
                 raise UnsupportedGraph(
                     "annealed-importance found no joint state that the -inf entries allow; increase `n_rounds` or"
                     " `seconds`, pass `start`, or use the backend 'exact' if the treewidth is small"
                 )
-            worker = number % _WORKERS
             run.ensembles[worker].make_possible(run.best())
             states[worker].append(run.ensembles[worker].replicas.states[0])
         return [np.array(each, np.int32).reshape(len(each), -1) for each in states]
 
-    def _weights(
-        self, reduced: ReducedGraph, run: TemperedRun, states: list[Int32s], rng: np.random.Generator, began: float
-    ) -> tuple[Floats, Floats]:
-        """Run all forward and reverse runs; return their log-weights, which are negated for the reverse runs."""
+    def _weights(self, run: TemperedRun, states: list[Int32s], began: float) -> tuple[Floats, Floats]:
+        """Run all forward and reverse runs; return their log-weights, which are negated for the reverse runs.
+
+        The runs use the first replica of each ensemble, whose tempered sampling is over.
+        """
         tuned = np.mean([ensemble.betas for ensemble in run.ensembles], axis=0)
-        workers = [Ensemble.of(reduced, 1, self.width, r) for r in rng.spawn(_WORKERS)]
         n_temperatures = self.n_temperatures
         if self.seconds is not None:
-            n_temperatures = self._affordable(workers[0], reduced, began)
+            n_temperatures = self._affordable(run.ensembles[0], sum(map(len, states)), began)
         betas = _interpolate(np.append(tuned, 0.0), n_temperatures)
         penalties = penalties_of(betas)
         until = math.inf if self.seconds is None else began + self.seconds
@@ -185,22 +196,36 @@ class AnnealedImportance:
                     break
                 replicas.draw_uniform(0)
                 forward.append(replicas.anneal(0, betas[::-1], penalties[::-1]))
-                replicas.states = start[None]
+                states = replicas.states
+                states[0] = start
+                replicas.states = states
                 reverse.append(-replicas.anneal(0, betas, penalties, reverse=True))
             return forward, reverse
 
         with ThreadPoolExecutor(run.n_threads) as pool:
-            weights = list(pool.map(anneal, workers, states))
+            weights = list(pool.map(anneal, run.ensembles, states))
         return np.concatenate([pair[0] for pair in weights]), np.concatenate([pair[1] for pair in weights])
 
-    def _affordable(self, worker: Ensemble, reduced: ReducedGraph, began: float) -> int:
+    def _affordable(self, ensemble: Ensemble, n_particles: int, began: float) -> int:
         """Return the number of temperatures that fit into the rest of the time limit."""
         assert self.seconds is not None
         measured = perf_counter()
-        worker.replicas.anneal(0, np.ones(4), np.ones(4))
-        seconds = (perf_counter() - measured) / 3
+        ensemble.replicas.anneal(0, np.ones(2), np.ones(2))
+        seconds = perf_counter() - measured
         remaining = max(0.0, self.seconds - (perf_counter() - began))
-        return int(np.clip(remaining / (2 * self.n_particles * max(seconds, 1e-7)), 10, 20_000))
+        return int(np.clip(remaining / (2 * n_particles * max(seconds, 1e-7)), _LEAST_TEMPERATURES, 20_000))
+
+
+def least_seconds(reduced: ReducedGraph, width: int) -> float:
+    """Return the approximate time of the smallest run of `AnnealedImportance` with a time limit, in seconds.
+
+    Args:
+        reduced: The graph.
+        width: Largest number of variables of a separator in a block.
+    """
+    n_rounds = 1 + _LEAST_PARTICLES  # of two replicas
+    n_updates = _WORKERS * (2 * n_rounds + 2 * _LEAST_PARTICLES * (_LEAST_TEMPERATURES - 1)) + 1
+    return _WORKERS * set_up_seconds(reduced) + n_updates * update_seconds(reduced, width)
 
 
 def _interpolate(betas: Floats, n_temperatures: int) -> Floats:

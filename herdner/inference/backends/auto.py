@@ -16,13 +16,14 @@ from herdner.base.memory import free_memory
 from herdner.base.seeds import Seed, generator
 from herdner.graph.tables import Graph, TableGraph, compile_tables
 from herdner.inference.backend import Capabilities, UnsupportedGraph
+from herdner.inference.backends import annealed_importance, tempered
 from herdner.inference.backends.annealed_importance import AnnealedImportance
 from herdner.inference.backends.belief_propagation import BeliefPropagation
 from herdner.inference.backends.exact import EliminationRun, Exact
 from herdner.inference.backends.gibbs import annealed_gibbs
 from herdner.inference.backends.tempered import Tempered
 from herdner.inference.elimination import OutOfTime
-from herdner.inference.elimination_order import reduce_tables
+from herdner.inference.elimination_order import ReducedGraph, reduce_tables
 from herdner.inference.record import Record
 from herdner.inference.result import Result
 
@@ -39,6 +40,8 @@ _SHORT_PROPAGATION_SHARE = 0.05  # if only samples are requested
 _SEARCH_SHARE = 0.1
 _LONG_SEARCH_SHARE = 0.5  # if only the best state is requested
 _ESTIMATION_SHARE = 0.2
+_FIRST_SWEEPS = 100  # sweeps of the first annealed Gibbs run
+_SWEEP_SECONDS = 2e-7  # approximate time of a Gibbs sweep per variable
 _WIDE = 20.0  # width of an interval of log Z above which converged belief propagation is preferred
 _FEW_VARIABLES = 250  # number of variables per second of the time limit below which blocks are wide
 _AGREEMENT = 0.02  # largest disagreement of chains at which sampled marginals are preferred to converged propagation
@@ -145,17 +148,26 @@ class Auto:
         except UnsupportedGraph as error:  # no allowed state was found; tempered sampling may find one
             failure = error
         estimated = None
+        reduced = reduce_tables(compiled)
         if not (wanted.best or wanted.marginals or self.n_samples):
-            estimated = self._estimate(compiled, rng, max(until - perf_counter(), 0.1 * seconds))
+            remaining = until - perf_counter()
+            if (
+                propagated is not None
+                and annealed_importance.least_seconds(reduced, self._width(reduced, 4)) > remaining
+            ):
+                return _without_samples(propagated, has_converged, "annealed importance sampling")
+            estimated = self._estimate(compiled, rng, max(remaining, 0.1 * seconds))
             if estimated is not None:
                 return self._better_log_z(propagated, has_converged, estimated)
         elif not has_converged and wanted.best and wanted.marginals:
             estimated = self._estimate(compiled, rng, _ESTIMATION_SHARE * seconds)
-        remaining = max(until - perf_counter(), 0.1 * seconds)
-        tempered = Tempered(seconds=remaining, n_samples=self.n_samples, width=self._width(compiled, 8))
+        remaining, width = until - perf_counter(), self._width(reduced, 8)
+        if propagated is not None and not self.n_samples and tempered.least_seconds(reduced, width) > remaining:
+            return _without_samples(propagated, has_converged, "tempered sampling")
+        sampler = Tempered(seconds=max(remaining, 0.1 * seconds), n_samples=self.n_samples, width=width)
         try:
             possible = None if propagated is None else propagated.state
-            sampled, disagreement = tempered.sample(compiled, rng, possible=possible)
+            sampled, disagreement = sampler.sample(compiled, rng, possible=possible)
         except UnsupportedGraph:
             if propagated is None:
                 raise failure from None  # type: ignore[misc]
@@ -191,13 +203,15 @@ class Auto:
     def _estimate(self, compiled: TableGraph, rng: np.random.Generator, seconds: float) -> Result | None:
         """Estimate log Z by annealed importance sampling; return None if every visited state has log-potential -inf."""
         try:
-            return AnnealedImportance(seconds=seconds, width=self._width(compiled, 4)).infer(compiled, rng)
+            return AnnealedImportance(seconds=seconds, width=self._width(reduce_tables(compiled), 4)).infer(
+                compiled, rng
+            )
         except UnsupportedGraph:
             return None
 
-    def _width(self, compiled: TableGraph, width: int) -> int:
+    def _width(self, reduced: ReducedGraph, width: int) -> int:
         """Return the width of blocks: ``width``, or 1 if finding blocks of this width would take too much time."""
-        return width if len(reduce_tables(compiled).variables) < _FEW_VARIABLES * self.seconds else 1
+        return width if len(reduced.variables) < _FEW_VARIABLES * self.seconds else 1
 
     def _propagate(self, compiled: TableGraph, seconds: float) -> tuple[Result, bool]:
         """Run belief propagation with increasing damping until it converges or ``seconds`` have passed.
@@ -217,7 +231,8 @@ class Auto:
 
     def _search(self, compiled: TableGraph, result: Result, rng: np.random.Generator, until: float) -> Result:
         """Search for a state of larger log-potential by annealed Gibbs runs, each twice as long as the one before."""
-        n_sweeps = 100
+        affordable = (until - perf_counter()) / (_SWEEP_SECONDS * max(1, len(compiled.sizes)))
+        n_sweeps = int(np.clip(affordable, 1, _FIRST_SWEEPS))
         while n_sweeps < 2**24:
             began = perf_counter()
             sample = annealed_gibbs(n_sweeps).infer(compiled, rng, start=result.state)
@@ -227,6 +242,12 @@ class Auto:
                 break
             n_sweeps *= 2
         return result
+
+
+def _without_samples(propagated: Result, has_converged: bool, method: str) -> Result:
+    """Return the result of belief propagation with a note that the time does not suffice for ``method``."""
+    text = f"belief propagation, {_convergence_text(has_converged)}; the time is too short for {method}"
+    return replace(propagated, method=text)
 
 
 def _convergence_text(has_converged: bool) -> str:

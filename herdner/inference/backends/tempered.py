@@ -20,7 +20,7 @@ from herdner.inference.elimination_order import ReducedGraph, reduce_tables
 from herdner.inference.gibbs.start import check_start
 from herdner.inference.record import Record
 from herdner.inference.result import Result
-from herdner.inference.tempering import Ensemble, TemperedRun
+from herdner.inference.tempering import Ensemble, TemperedRun, affordable_replicas, set_up_seconds, update_seconds
 
 _TUNING_SHARE = 0.25  # fraction of the time limit in which the temperatures are tuned
 
@@ -40,7 +40,8 @@ class Tempered:
         burn_in: Number of unrecorded rounds at the start, in which the temperatures are tuned.
         seconds: Time limit that replaces ``n_rounds`` and ``burn_in``; None is no limit. With a limit, results depend
             on the speed of the machine.
-        n_replicas: Number of temperatures of each chain; 1 is sampling without tempering.
+        n_replicas: Number of temperatures of each chain, fewer if a time limit is short; 1 is sampling without
+            tempering.
         width: Largest number of variables that a variable of a block depends on when it is eliminated: 0 is plain Gibbs
             sampling, 1 gives spanning forests. The time of an update grows exponentially with the width.
         n_chains: Number of independent chains.
@@ -125,7 +126,9 @@ class Tempered:
         reduced = reduce_tables(compiled)
         first = None if start is None else reduced.reduced_state(start)
         children = generator(seed).spawn(self.n_chains)
-        ensembles = [Ensemble.of(reduced, self.n_replicas, self.width, rng, first) for rng in children]
+        limit = None if self.seconds is None else self.seconds / self.n_chains
+        n_replicas = affordable_replicas(reduced, self.width, self.n_replicas, limit)
+        ensembles = [Ensemble.of(reduced, n_replicas, self.width, rng, first) for rng in children]
         run = TemperedRun(reduced, ensembles, self.n_threads or min(self.n_chains, os.cpu_count() or 1))
         n_rounds, samples = self._sample(run, began, None if possible is None else reduced.reduced_state(possible))
         best, marginals = run.best(), run.marginals()
@@ -140,7 +143,7 @@ class Tempered:
             log_potential=float(compiled.graph.log_potential(state)),
             marginals=reduced.original_marginals(marginals, compiled.sizes),
             samples=_original_samples(reduced, samples),
-            n_updates=n_rounds * self.n_chains * self.n_replicas * len(reduced.variables),
+            n_updates=n_rounds * self.n_chains * n_replicas * len(reduced.variables),
             seconds=perf_counter() - began,
         )
         return result, run.disagreement()
@@ -172,6 +175,17 @@ class Tempered:
             done += rounds
             samples.append(np.array([ensemble.replicas.states[0] for ensemble in run.ensembles], np.int32))
         return done, samples
+
+
+def least_seconds(reduced: ReducedGraph, width: int) -> float:
+    """Return the approximate time of the smallest run of `Tempered` with two chains and a time limit, in seconds.
+
+    Args:
+        reduced: The graph.
+        width: Largest number of variables of a separator in a block.
+    """
+    n_updates = 2 * 2 * 2  # a round of tuning and a recorded round, for two replicas of each chain
+    return 2 * set_up_seconds(reduced) + n_updates * update_seconds(reduced, width)
 
 
 def _original_samples(reduced: ReducedGraph, samples: list[Int32s]) -> Int32s | None:
