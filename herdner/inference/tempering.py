@@ -87,6 +87,17 @@ def update_seconds(reduced: ReducedGraph, width: int) -> float:
     return _UPDATE_SECONDS * max(width, 1) * sum([table.size for table in reduced.tables])
 
 
+def affordable_width(width: int, least: float, seconds: float | None) -> int:
+    """Return the width of blocks: ``width``, or 1 if the time limit is short for blocks of this width.
+
+    Args:
+        width: The preferred width.
+        least: Approximate time of the smallest run with this width, in seconds.
+        seconds: The time limit in seconds; None is unlimited.
+    """
+    return width if seconds is None or least < seconds / 2 else min(width, 1)
+
+
 def affordable_replicas(reduced: ReducedGraph, width: int, n_replicas: int, seconds: float | None) -> int:
     """Return the number of replicas for which about 16 rounds of one ensemble fit into a time limit, at least 2.
 

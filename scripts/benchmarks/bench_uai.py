@@ -1,11 +1,16 @@
-"""Exact marginals of graphs of the UAI-2014 competition, beside pyAgrum's junction tree.
+"""Exact inference on graphs of the UAI-2014 competition, compared with pyAgrum and toulbar2.
 
-    python scripts/benchmarks/bench_uai.py ../shared/data/uai [--seconds 60] [--only Grids_11 Pedigree_11]
+    python scripts/benchmarks/bench_uai.py ../shared/data/uai [--task mpe] [--seconds 60] [--only Grids_11 Pedigree_11]
+
+The task ``mar`` compares the marginals of all variables with pyAgrum's junction tree. The column *error* shows the
+largest difference from the marginals of the ``.MAR`` file if there is one. The task ``mpe`` compares the most probable
+state with toulbar2. There, the column shows herdner's log-potential minus that of toulbar2, whose costs have 8 decimal
+places.
 
 Each instance and program runs in a process of its own with 8 GB of memory and one thread. The table shows the processor
-time of inference without the time to read the file, the best of up to five runs within one second, and the largest
-difference from the marginals of the ``.MAR`` file if there is one. The peer needs pip install pyagrum; without it, its
-column is empty. pyAgrum cannot read graphs with variables of one state, so its column is empty there too.
+time of inference without the time to read the file, the best of up to five runs within one second. If a program ends
+without a result, the table shows the reason: ``time``, ``memory`` or ``error``. The peers need pip install pyagrum
+pytoulbar2; without them, their column is empty. pyAgrum cannot read graphs with variables of one state.
 """
 
 from __future__ import annotations
@@ -14,6 +19,7 @@ import argparse
 import json
 import math
 import resource
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -25,11 +31,14 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from herdner.graph.tables import compile_tables
 from herdner.graph.uai_files import read_evidence, read_marginals, read_uai
 from herdner.inference.backends.exact import Exact
+from herdner.inference.elimination_order import reduce_tables
 from herdner.inference.record import Record
 
 MEMORY = 8 * 2**30
+FORBIDDEN = 1e6  # cost of an impossible state in toulbar2
 T = TypeVar("T")
 
 
@@ -77,47 +86,97 @@ def pyagrum_run(path: Path) -> dict[str, float]:
     return {"seconds": best_run(infer)[1]}
 
 
-PROGRAMS = {"herdner": herdner_run, "pyagrum": pyagrum_run}
+def herdner_best(path: Path) -> dict[str, float]:
+    """Return the seconds of the search for the most probable state, and the log-potential of this state."""
+    graph = read_uai(path)
+    graph = graph.condition(read_evidence(path.with_name(path.name + ".evid"), graph))
+    record = Record(best=True, marginals=False)
+    result, seconds = best_run(lambda: Exact(n_threads=1).infer(graph, record=record))
+    return {"seconds": seconds, "value": result.log_potential}
 
 
-def run_alone(program: str, path: Path, seconds: float) -> dict[str, float]:
-    """Run one program in a child process; the result is empty after the time or beyond the memory."""
-    command = [sys.executable, __file__, str(path), "--program", program, "--seconds", str(seconds)]
+def toulbar2_best(path: Path) -> dict[str, float]:
+    """Return the seconds of toulbar2 and the log-potential of its best state.
+
+    toulbar2 gets the graph without impossible states. The cost of a table cell is its distance from the maximum.
+    """
+    toulbar2: Any = import_module("pytoulbar2")
+    graph = read_uai(path)
+    graph = graph.condition(read_evidence(path.with_name(path.name + ".evid"), graph))
+    reduced = reduce_tables(compile_tables(graph))
+    network = toulbar2.CFN(FORBIDDEN, resolution=8)
+    for v, size in enumerate(reduced.sizes):
+        network.AddVariable(f"x{v}", range(size))
+    offset = reduced.constant
+    for scope, table in zip(reduced.scopes, reduced.tables, strict=True):
+        top = float(table.max())
+        offset += top
+        costs = np.where(np.isneginf(table), FORBIDDEN, top - table)
+        network.AddFunction([f"x{v}" for v in scope], costs.ravel().tolist())
+    began = process_time()
+    solution = network.Solve()
+    return {"seconds": process_time() - began, "value": offset - solution[1]} if solution else {}
+
+
+PROGRAMS = {
+    "mar": {"herdner": herdner_run, "pyAgrum": pyagrum_run},
+    "mpe": {"herdner": herdner_best, "toulbar2": toulbar2_best},
+}
+MODULES = {"herdner": "herdner", "pyAgrum": "pyagrum", "toulbar2": "pytoulbar2"}
+
+
+def run_alone(program: str, task: str, path: Path, seconds: float) -> dict[str, Any]:
+    """Run one program in a child process, and return its result, or the reason why it has none."""
+    if find_spec(MODULES[program]) is None:
+        return {"failure": "-"}
+    command = [sys.executable, __file__, str(path), "--program", program, "--task", task, "--seconds", str(seconds)]
     child = subprocess.run(command, capture_output=True, text=True)
-    return json.loads(child.stdout) if child.returncode == 0 else {}
+    lines = child.stdout.splitlines()
+    outcome = json.loads(lines[-1]) if child.returncode == 0 and lines else {}
+    if outcome.get("seconds", math.inf) <= seconds:
+        return outcome
+    if outcome or child.returncode in (-signal.SIGXCPU, -signal.SIGKILL):
+        return {"failure": "time"}
+    is_memory = "MemoryError" in child.stderr or "NotEnoughMemory" in child.stderr or "bad_alloc" in child.stderr
+    return {"failure": "memory" if is_memory else "error"}
 
 
 def main() -> None:
     """Print the table."""
-    parser = argparse.ArgumentParser(description="Exact marginals of UAI graphs.")
+    parser = argparse.ArgumentParser(description="Exact inference on UAI graphs.")
     parser.add_argument("path", type=Path, help="folder of .uai files with .evid files")
+    parser.add_argument("--task", choices=PROGRAMS, default="mar", help="marginals or the most probable state")
     parser.add_argument("--seconds", type=float, default=60, help="largest time for one instance")
     parser.add_argument("--only", nargs="*", help="names of instances")
-    parser.add_argument("--program", choices=PROGRAMS, help=argparse.SUPPRESS)
+    parser.add_argument("--alone", action="store_true", help="run herdner without the peer")
+    parser.add_argument("--program", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.program:
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
         limit = int(options.seconds) + 10  # processor seconds with the start of the process
         resource.setrlimit(resource.RLIMIT_CPU, (limit, limit + 1))
-        print(json.dumps(PROGRAMS[options.program](options.path)))
+        print("\n" + json.dumps(PROGRAMS[options.task][options.program](options.path)))
         return
     files = [file for file in sorted(options.path.glob("*.uai")) if not options.only or file.stem in options.only]
-    ratios, solved = [], dict.fromkeys(PROGRAMS, 0)
-    print("| instance | herdner, s | error | pyAgrum, s |\n|---|--:|--:|--:|")
+    peer = list(PROGRAMS[options.task])[1]
+    names = ["herdner"] if options.alone else ["herdner", peer]
+    ratios, solved = [], dict.fromkeys(names, 0)
+    print(f"| instance | herdner, s | error | {peer}, s |\n|---|--:|--:|--:|")
     for file in files:
-        programs = [name for name in PROGRAMS if name != "pyagrum" or find_spec("pyagrum")]
-        runs = {name: run_alone(name, file, options.seconds) for name in programs}
-        times = {name: run.get("seconds", math.inf) for name, run in runs.items()}
-        for name, took in times.items():
-            solved[name] += took <= options.seconds
-        if times["herdner"] < math.inf and times.get("pyagrum", math.inf) < math.inf:
-            ratios.append(times["pyagrum"] / times["herdner"])
+        runs = {name: run_alone(name, options.task, file, options.seconds) for name in names}
+        for name, run in runs.items():
+            solved[name] += "seconds" in run
+        if all("seconds" in run for run in runs.values()) and len(runs) == 2:
+            ratios.append(runs[peer]["seconds"] / runs["herdner"]["seconds"])
+            if "value" in runs[peer]:
+                runs["herdner"]["error"] = runs["herdner"]["value"] - runs[peer]["value"]
         error = runs["herdner"].get("error")
-        cells = [f"{times.get(name, math.inf):.3g}".replace("inf", "-") for name in PROGRAMS]
-        print(f"| {file.stem} | {cells[0]} | {'-' if error is None else f'{error:.0e}'} | {cells[1]} |", flush=True)
+        times = [f"{run['seconds']:.3g}" if "seconds" in run else run["failure"] for run in runs.values()] + ["-"]
+        print(f"| {file.stem} | {times[0]} | {'-' if error is None else f'{error:.0e}'} | {times[1]} |", flush=True)
     print(f"\nsolved within {options.seconds:g} s: {solved} of {len(files)}")
     if ratios:
-        print(f"pyAgrum's time over herdner's, geometric mean of {len(ratios)}: {np.exp(np.mean(np.log(ratios))):.1f}")
+        mean = np.exp(np.mean(np.log(ratios)))
+        print(f"{peer}'s time over herdner's, geometric mean of {len(ratios)}: {mean:.1f}")
 
 
 if __name__ == "__main__":

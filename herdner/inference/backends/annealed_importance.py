@@ -26,6 +26,7 @@ from herdner.inference.tempering import (
     Ensemble,
     TemperedRun,
     affordable_replicas,
+    affordable_width,
     penalties_of,
     set_up_seconds,
     update_seconds,
@@ -54,7 +55,7 @@ class AnnealedImportance:
         n_rounds: Rounds of tempered sampling that tune the temperatures.
         spacing: Rounds of tempered sampling between two samples; fewer if a time limit is short.
         n_replicas: Number of temperatures of tempered sampling; fewer if a time limit is short.
-        width: Largest number of variables of a separator in a block, as in `Tempered`.
+        width: Largest number of variables of a separator in a block, as in `Tempered`; 1 if a time limit is short.
         n_threads: Number of threads, at most 2; None is 2 if the machine has two processors. Results do not depend on
             it.
     """
@@ -113,8 +114,9 @@ class AnnealedImportance:
         rng = generator(seed)
         n_threads = min(_WORKERS, self.n_threads or os.cpu_count() or 1)
         limit = None if self.seconds is None else (_TUNING_SHARE + _SAMPLING_SHARE) * self.seconds / _WORKERS
-        n_replicas = affordable_replicas(reduced, self.width, self.n_replicas, limit)
-        ensembles = [Ensemble.of(reduced, n_replicas, self.width, r, first) for r in rng.spawn(_WORKERS)]
+        width = affordable_width(self.width, least_seconds(reduced, self.width), self.seconds)
+        n_replicas = affordable_replicas(reduced, width, self.n_replicas, limit)
+        ensembles = [Ensemble.of(reduced, n_replicas, width, r, first) for r in rng.spawn(_WORKERS)]
         run = TemperedRun(reduced, ensembles, n_threads)
         if self.seconds is None:
             run.tune(self.n_rounds)

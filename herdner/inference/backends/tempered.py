@@ -20,7 +20,14 @@ from herdner.inference.elimination_order import ReducedGraph, reduce_tables
 from herdner.inference.gibbs.start import check_start
 from herdner.inference.record import Record
 from herdner.inference.result import Result
-from herdner.inference.tempering import Ensemble, TemperedRun, affordable_replicas, set_up_seconds, update_seconds
+from herdner.inference.tempering import (
+    Ensemble,
+    TemperedRun,
+    affordable_replicas,
+    affordable_width,
+    set_up_seconds,
+    update_seconds,
+)
 
 _TUNING_SHARE = 0.25  # fraction of the time limit in which the temperatures are tuned
 
@@ -43,7 +50,8 @@ class Tempered:
         n_replicas: Number of temperatures of each chain, fewer if a time limit is short; 1 is sampling without
             tempering.
         width: Largest number of variables that a variable of a block depends on when it is eliminated: 0 is plain Gibbs
-            sampling, 1 gives spanning forests. The time of an update grows exponentially with the width.
+            sampling, 1 gives spanning forests. The time of an update grows exponentially with the width, so the width
+            is 1 if a time limit is short.
         n_chains: Number of independent chains.
         n_threads: Number of threads; None is one for each chain, up to the number of processors. Results do not depend
             on it.
@@ -127,8 +135,9 @@ class Tempered:
         first = None if start is None else reduced.reduced_state(start)
         children = generator(seed).spawn(self.n_chains)
         limit = None if self.seconds is None else self.seconds / self.n_chains
-        n_replicas = affordable_replicas(reduced, self.width, self.n_replicas, limit)
-        ensembles = [Ensemble.of(reduced, n_replicas, self.width, rng, first) for rng in children]
+        width = affordable_width(self.width, least_seconds(reduced, self.width, self.n_chains), self.seconds)
+        n_replicas = affordable_replicas(reduced, width, self.n_replicas, limit)
+        ensembles = [Ensemble.of(reduced, n_replicas, width, rng, first) for rng in children]
         run = TemperedRun(reduced, ensembles, self.n_threads or min(self.n_chains, os.cpu_count() or 1))
         n_rounds, samples = self._sample(run, began, None if possible is None else reduced.reduced_state(possible))
         best, marginals = run.best(), run.marginals()
@@ -177,15 +186,16 @@ class Tempered:
         return done, samples
 
 
-def least_seconds(reduced: ReducedGraph, width: int) -> float:
-    """Return the approximate time of the smallest run of `Tempered` with two chains and a time limit, in seconds.
+def least_seconds(reduced: ReducedGraph, width: int, n_chains: int = 2) -> float:
+    """Return the approximate time of the smallest run of `Tempered` with a time limit, in seconds.
 
     Args:
         reduced: The graph.
         width: Largest number of variables of a separator in a block.
+        n_chains: Number of chains.
     """
-    n_updates = 2 * 2 * 2  # a round of tuning and a recorded round, for two replicas of each chain
-    return 2 * set_up_seconds(reduced) + n_updates * update_seconds(reduced, width)
+    n_updates = n_chains * 2 * 2  # a round of tuning and a recorded round, for two replicas of each chain
+    return n_chains * set_up_seconds(reduced) + n_updates * update_seconds(reduced, width)
 
 
 def _original_samples(reduced: ReducedGraph, samples: list[Int32s]) -> Int32s | None:
