@@ -160,8 +160,8 @@ def handle_errors(function: Callable[P, T]) -> Callable[P, T]:
             raise_on_interrupt()
             with restore_interrupt():
                 return function(*args, **kwargs)
-        except KeyboardInterrupt:
-            print_message("interrupted")
+        except KeyboardInterrupt as interrupt:
+            print_message(str(interrupt) if type(interrupt) is KeyboardInterrupt and interrupt.args else "interrupted")
             raise typer.Exit(130) from None
         except BrokenPipeError:
             discard_stdout()

@@ -50,16 +50,16 @@ def infer(
     seconds: Annotated[
         float | None,
         typer.Option(
-            help="Time limit of the whole command; only `auto`, `exact`, `belief-propagation`, `tempered` and "
-            "`annealed-importance` have one [default: 60; none for `exact`]."
+            help="Time limit of the command, without its start of about a second; only `auto`, `exact`, "
+            "`belief-propagation`, `tempered` and `annealed-importance` have one [default: 60; none for `exact`]."
         ),
     ] = None,
     variable: Annotated[
-        list[int] | None,
+        list[str] | None,
         typer.Option(
             metavar="N",
-            help="For --task MAR: variable to print, counted from 0; may be repeated [default: all]. `dogs` optimises "
-            "its scan for these variables.",
+            help="For --task MAR: variable to print, counted from 0, or its name in a .npz file; may be repeated "
+            "[default: all]. `dogs` optimises its scan for these variables.",
         ),
     ] = None,
     samples: Annotated[int, typer.Option(min=1, help="Number of joint states for --task samples.")] = 1000,
@@ -70,27 +70,42 @@ def infer(
 ) -> None:
     """Compute marginals, the partition function, the most probable state or samples of a Markov random field.
 
-    Results have the format of the UAI inference competitions and include the observed variables.
+    Results have the format of the UAI inference competitions and include the observed variables. Ctrl-C prints the best
+    result so far, if there is one.
     """
     from herdner.graph.files import load_graph
     from herdner.graph.uai_files import read_evidence, read_uai
+    from herdner.inference import Interrupted
 
     began = perf_counter()
     if output is not None:
         check_writable(Path(output))
     whole = load_graph(graph) if graph.suffix == ".npz" else read_uai(graph)
     observed = {} if evidence is None else read_evidence(evidence, whole)
-    _check_variables(variable, task, whole.n_variables)
-    targets = (
-        None if variable is None else [v - sum(each < v for each in observed) for v in variable if v not in observed]
-    )
+    chosen = _parse_variables(variable, task, whole)
+    targets = None if chosen is None else [v - sum(each < v for each in observed) for v in chosen if v not in observed]
     remaining = _remaining(seconds, backend, began)
     engine = _make_backend(backend, set_, remaining, seconds is not None, task, samples, targets)
-    result = _run(engine, whole, observed, graph, evidence, task, seed)
-    _print_notes(result, task, backend, samples)
-    text = _format(task, result, whole, observed, backend, variable, samples)
+    is_interrupted = False
+    try:
+        result = _run(engine, whole, observed, graph, evidence, task, seed)
+    except Interrupted as interrupt:
+        if not _has_answer(interrupt.result, task):
+            raise
+        is_interrupted, result = True, interrupt.result
+    if not is_interrupted:
+        _print_notes(result, task, backend, samples)
+    text = _format(task, result, whole, observed, backend, chosen, samples)
     with open_output(output) as stream:
         stream.write(text)
+    if is_interrupted:
+        raise KeyboardInterrupt("interrupted; the output is the best result so far")
+
+
+def _has_answer(result: Result, task: InferenceTask) -> bool:
+    """Return True if a result contains what a task prints."""
+    needed = {"MAR": result.marginals, "PR": result.log_z, "MPE": result.state, "samples": result.samples}
+    return needed[task] is not None
 
 
 def _run(
@@ -104,10 +119,14 @@ def _run(
     """
     from herdner.graph.files import GraphFileError
     from herdner.graph.graph import ImpossibleGraph
+    from herdner.inference.backends.exact import Exact
 
     try:
         with show_activity("inference"):
-            return engine.infer(whole.condition(observed), seed, record=_record(engine, task))
+            remaining = whole.condition(observed)
+            if not remaining.n_variables:  # no backend is needed
+                engine = Exact(n_samples=getattr(engine, "n_samples", 0))
+            return engine.infer(remaining, seed, record=_record(engine, task))
     except ImpossibleGraph:
         raise GraphFileError(_impossible_text(whole, observed, graph, evidence)) from None
 
@@ -147,23 +166,32 @@ def _print_notes(result: Result, task: InferenceTask, backend: str, n_samples: i
     if task == "PR" and result.log_z_interval is not None:
         low, high = (bound / math.log(10) for bound in result.log_z_interval)
         print_note(f"{backend}: the 95 % interval of log10 Z is {low:.6g} to {high:.6g}")
-    if task == "samples" and result.samples is not None and result.samples[..., 0].size < n_samples:
-        print_note(f"{backend}: the time sufficed for {result.samples[..., 0].size} samples, not {n_samples}")
+    if task == "samples" and result.samples is not None:
+        n_drawn = math.prod(result.samples.shape[:2])
+        if n_drawn < n_samples:
+            print_note(f"{backend}: the time sufficed for {n_drawn} samples, not {n_samples}")
 
 
-def _check_variables(variables: list[int] | None, task: InferenceTask, n_variables: int) -> None:
-    """Raise a usage error if ``--variable`` does not fit the task or the graph.
+def _parse_variables(variables: list[str] | None, task: InferenceTask, graph: FactorGraph) -> list[int] | None:
+    """Return the indices of the variables of ``--variable``, which are given by name or by index.
 
     Raises:
         UsageError: The task does not print single variables, or a variable does not exist.
     """
     if variables is None:
-        return
+        return None
     if task != "MAR":
         raise UsageError(f"--variable requires --task MAR, got {task}")
-    wrong = next((v for v in variables if not 0 <= v < n_variables), None)
-    if wrong is not None:
-        raise UsageError(f"--variable must be from 0 to {n_variables - 1}, got {wrong}")
+    index = {name: v for v, name in enumerate(graph.names or ())}
+    chosen: list[int] = []
+    for text in variables:
+        number = int(text) if text.isdecimal() and len(text) < 12 else -1
+        v = index.get(text, number)
+        if not 0 <= v < graph.n_variables:
+            names = " or the name of a variable" if index else ""
+            raise UsageError(f"--variable must be from 0 to {graph.n_variables - 1}{names}, got {text}")
+        chosen.append(v)
+    return chosen
 
 
 def _remaining(seconds: float | None, backend: str, began: float) -> float | None:
@@ -254,7 +282,8 @@ def _format(
     if task == "MPE":
         return format_state(_complete(result.state[None], free, observed, len(sizes))[0].tolist())
     assert result.samples is not None
-    drawn = result.samples.swapaxes(0, 1).reshape(-1, len(free))[:n_samples]  # one sample of each chain, then the next
+    n_drawn = math.prod(result.samples.shape[:2])
+    drawn = result.samples.swapaxes(0, 1).reshape(n_drawn, len(free))[:n_samples]  # one sample of each chain in turn
     states = _complete(drawn, free, observed, len(sizes))
     return "".join(" ".join(map(str, state)) + "\n" for state in states.tolist())
 

@@ -42,11 +42,14 @@ def chain_graph(
         The graph of N variables.
 
     Raises:
-        ValueError: The shapes do not fit, or ``offsets`` does not rise from 0 to N.
+        ValueError: The shapes do not fit, an entry is NaN or +inf, or ``offsets`` does not rise from 0 to N.
     """
     unary = np.asarray(unary, np.float64)
     if unary.ndim != 2:
         raise ValueError(f"unary must have shape [variables, states], not {unary.shape}")
+    for name, values in {"unary": unary, "transition": transition, "start": start, "end": end}.items():
+        if values is not None:
+            _check_log_potentials(name, np.asarray(values, np.float64))
     n, n_states = unary.shape
     bounds = frozen([0, n] if offsets is None else offsets, np.int64, "offsets")
     if not are_offsets(bounds, n):
@@ -83,10 +86,11 @@ def ising(J: ArrayLike, h: ArrayLike = 0.0, shape: Sequence[int] | None = None, 
         The graph.
 
     Raises:
-        ValueError: The shapes do not fit, or a side is below 1 (below 3 with ``wrap``).
+        ValueError: The shapes do not fit, a number is not finite, or a side is below 1 (below 3 with ``wrap``).
         NotEnoughMemory: The grid does not fit into memory.
     """
     fields = np.asarray(h, np.float64)
+    _check_finite("h", fields)
     sides = _sides(fields.shape if shape is None else shape, wrap)
     if fields.shape not in ((), sides):
         raise ValueError(f"h must be a number or have the grid's shape {sides}, not {fields.shape}")
@@ -111,7 +115,8 @@ def boltzmann(
         The graph of V variables.
 
     Raises:
-        ValueError: The shapes do not fit, the matrix is not symmetric, or an edge is listed twice.
+        ValueError: The shapes do not fit, a number is not finite, the matrix is not symmetric, or an edge is listed
+            twice.
     """
     if tuple(states) not in ((0, 1), (-1, 1)):
         raise ValueError(f"states must be (0, 1) or (-1, 1), not {states}")
@@ -119,6 +124,8 @@ def boltzmann(
     if bias.ndim != 1:
         raise ValueError(f"biases must have one entry for each variable, not the shape {bias.shape}")
     w = np.asarray(weights, np.float64)
+    _check_finite("biases", bias)
+    _check_finite("weights", w)
     if edges is None:
         _check_symmetric(w, len(bias), "weights")
         pairs = np.argwhere(np.triu(w)).astype(np.int32)
@@ -144,10 +151,12 @@ def complete_graph(J: ArrayLike, h: ArrayLike = 0.0, n_variables: int | None = N
         The graph of V variables.
 
     Raises:
-        ValueError: The shapes do not fit, or the number of variables is missing.
+        ValueError: The shapes do not fit, a number is not finite, or the number of variables is missing.
         NotEnoughMemory: The V (V - 1) / 2 edges do not fit into memory.
     """
     couplings, fields = np.asarray(J, np.float64), np.asarray(h, np.float64)
+    _check_finite("J", couplings)
+    _check_finite("h", fields)
     n = next((n for n in (n_variables, *couplings.shape, *fields.shape) if n is not None), 0)
     if n < 1:
         raise ValueError("n_variables must be at least 1 if J and h are numbers")
@@ -179,7 +188,8 @@ def potts(J: ArrayLike, unary: ArrayLike, edges: ArrayLike | None = None, *, wra
         The graph.
 
     Raises:
-        ValueError: The shapes do not fit, or an edge is listed twice.
+        ValueError: The shapes do not fit, ``J`` is not finite, an entry of ``unary`` is NaN or +inf, or an edge is
+            listed twice.
         NotEnoughMemory: The graph does not fit into memory.
     """
     u = np.asarray(unary, np.float64)
@@ -187,6 +197,7 @@ def potts(J: ArrayLike, unary: ArrayLike, edges: ArrayLike | None = None, *, wra
         raise ValueError(
             f"unary must have shape [variables, states], or a grid's shape followed by states, not {u.shape}"
         )
+    _check_log_potentials("unary", u)
     n_states = u.shape[-1]
     check_memory(16 * n_states**2, f"the table of {n_states:,} x {n_states:,} states", "use fewer states")
     nodes = _nodes(u[..., 0].size, u.ndim - 1 if edges is None else 0)
@@ -196,6 +207,7 @@ def potts(J: ArrayLike, unary: ArrayLike, edges: ArrayLike | None = None, *, wra
         scale = _couplings(J, counts, sides, wrap)
     else:
         pairs, scale = _check_edges(edges), np.asarray(J, np.float64)
+        _check_finite("J", scale)
         if u.ndim != 2 or scale.shape not in ((), (len(pairs),)):
             raise ValueError(
                 f"with edges, unary must have shape [V, K], not {u.shape}, and J must be a number or have the shape"
@@ -301,6 +313,7 @@ def _fill_edges(nodes: Int32s, sides: tuple[int, ...], wrap: bool, counts: list[
 def _couplings(J: ArrayLike, counts: list[int], sides: tuple[int, ...], wrap: bool) -> Floats:
     """Return the coupling of each edge of a grid, in the order of `_grid_edges`."""
     if not isinstance(J, (list, tuple)) and np.ndim(J) == 0:
+        _check_finite("J", np.asarray(J, np.float64))
         return constant(J, sum(counts), np.float64)
     arrays = [np.asarray(part, np.float64) for part in J]  # type: ignore[union-attr]
     shapes = [tuple(n - (a == axis and not wrap) for a, n in enumerate(sides)) for axis in range(len(sides))]
@@ -308,7 +321,23 @@ def _couplings(J: ArrayLike, counts: list[int], sides: tuple[int, ...], wrap: bo
         raise ValueError(
             f"J must be a number or one array per axis, of shapes {shapes}, not {[a.shape for a in arrays]}"
         )
+    for array in arrays:
+        _check_finite("J", array)
     return sealed([np.concatenate([a.ravel() for a in arrays])])
+
+
+def _check_finite(name: str, values: Floats) -> None:
+    """Raise ``ValueError`` unless all values of an argument are finite."""
+    for value in (values.min(initial=0.0), values.max(initial=0.0)):  # NaN if any value is
+        if not math.isfinite(value):
+            raise ValueError(f"{name} must be finite, got {value}")
+
+
+def _check_log_potentials(name: str, values: Floats) -> None:
+    """Raise ``ValueError`` unless all values of an argument are finite or -inf."""
+    value = values.max(initial=0.0)
+    if not value < math.inf:
+        raise ValueError(f"{name} must be finite or -inf, got {value}")
 
 
 def _check_symmetric(matrix: Floats, n: int, name: str) -> None:

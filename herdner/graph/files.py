@@ -9,6 +9,8 @@ it from a graph, and `numpy.savez` writes it from arrays.
 ``tables_G``                float64[T, K1, .., Ka], log-potentials, finite or -inf
 ``table_of_factor_G``       int32[F], the table of each factor; optional if T is 1 or F
 ``scale_G``                 float64[F], the multiplier of each factor's table; optional if all are 1
+``names``                   uint8[..], the UTF-8 bytes of the variables' names, separated by zero bytes; optional
+``shape``                   int32[..], the shape of a grid; optional
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ from herdner.graph.graph import FactorGraph
 from herdner.graph.tables import compile_tables
 
 VERSION = 1
+_WHOLE = {"format": "i4", "sizes": "i4", "shape": "i4", "names": "u1"}  # arrays of the whole graph
 _ARRAYS = {"scopes": "i4", "tables": "f8", "table_of_factor": "i4", "scale": "f8"}
 
 
@@ -41,11 +44,17 @@ def save_graph(path: str | os.PathLike[str], graph: FactorGraph) -> None:
         graph: A graph of `Discrete` variables and `TableFactors`.
 
     Raises:
-        ValueError: The graph has other domains or factors.
+        ValueError: The graph has other domains or factors, or a name contains a zero byte.
         OSError: The file cannot be written.
     """
     compiled = compile_tables(graph)
     arrays: dict[str, Any] = {"format": np.array([VERSION], np.int32), "sizes": compiled.sizes}
+    if graph.shape is not None:
+        arrays["shape"] = np.array(graph.shape, np.int32)
+    if graph.names is not None:
+        if any("\0" in name for name in graph.names):
+            raise ValueError("names of variables in a graph file must not contain zero bytes")
+        arrays["names"] = np.frombuffer("\0".join(graph.names).encode(), np.uint8)
     for g, group in enumerate(compiled.factors):
         for name in _ARRAYS:
             arrays[f"{name}_{g}"] = getattr(group, name)
@@ -80,10 +89,11 @@ def load_graph(path: str | os.PathLike[str]) -> FactorGraph:
 
 def _check_type(name: str, array: NDArray[Any]) -> None:
     base, _, number = name.rpartition("_")
-    dtype = "i4" if name in ("format", "sizes") else _ARRAYS.get(base if number.isdecimal() else "")
+    dtype = _WHOLE.get(name) or _ARRAYS.get(base if number.isdecimal() else "")
     if dtype is None:
         raise GraphFileError(f"unknown array {name!r}")
-    if array.dtype.kind != np.dtype(dtype).kind or array.dtype.itemsize not in (4, 8):
+    sizes = (1,) if dtype == "u1" else (4, 8)
+    if array.dtype.kind != np.dtype(dtype).kind or array.dtype.itemsize not in sizes:
         raise GraphFileError(f"array {name} must hold {np.dtype(dtype)}, not {array.dtype}")
 
 
@@ -96,10 +106,14 @@ def _graph(arrays: dict[str, NDArray[Any]]) -> FactorGraph:
         )
     if "sizes" not in arrays:
         raise GraphFileError("array sizes is missing")
-    indices = sorted({int(name.rpartition("_")[2]) for name in arrays if name not in ("format", "sizes")})
+    indices = sorted({int(name.rpartition("_")[2]) for name in arrays if name not in _WHOLE})
     groups: list[TableFactors] = []
     for g in indices:
         if f"scopes_{g}" not in arrays or f"tables_{g}" not in arrays:
             raise GraphFileError(f"factor group {g} needs both arrays scopes_{g} and tables_{g}")
         groups.append(TableFactors(**{name: arrays[key] for name in _ARRAYS if (key := f"{name}_{g}") in arrays}))
-    return FactorGraph(arrays["sizes"], groups)
+    names = arrays["names"].tobytes().decode().split("\0") if "names" in arrays else None
+    if names == [""] and not arrays["sizes"].size:
+        names = []
+    shape = arrays["shape"].ravel().tolist() if "shape" in arrays else None
+    return FactorGraph(arrays["sizes"], groups, names=names, shape=shape)

@@ -166,13 +166,12 @@ def reduce_graph(sizes: Int32s, groups: Sequence[TableFactors]) -> ReducedGraph:
 
 def _are_simple(groups: Sequence[TableFactors], is_whole: NDArray[np.bool_]) -> list[bool]:
     """Return, for each factor, True if its variables are in ascending order and keep all their states."""
-    return [
-        is_simple
-        for group in groups
-        for is_simple in (
-            is_whole[group.scopes].all(axis=1) & (np.diff(group.scopes, axis=1) > 0).all(axis=1) & bool(group.arity)
-        ).tolist()
-    ]
+    simple: list[bool] = []
+    for group in groups:
+        is_kept: NDArray[np.bool_] = np.all(is_whole[group.scopes], axis=1, keepdims=True)
+        is_sorted: NDArray[np.bool_] = np.all(np.diff(group.scopes, axis=1) > 0, axis=1, keepdims=True)
+        simple += (is_kept & is_sorted & (group.arity > 0)).ravel().tolist()
+    return simple
 
 
 def _reduce_factor(
@@ -245,8 +244,9 @@ def _possible_states(
     sizes: Int32s, scopes: list[tuple[int, ...]], tables: list[Floats], groups: Sequence[TableFactors]
 ) -> list[NDArray[np.int64]]:
     """Return the possible states of each variable, by generalised arc consistency."""
-    every = {size: np.arange(size) for size in np.unique(sizes).tolist()}
-    states: list[NDArray[np.int64]] = [every[size] for size in sizes.tolist()]
+    counts: list[int] = sizes.tolist()
+    every = {size: np.arange(size) for size in set(counts)}
+    states: list[NDArray[np.int64]] = [every[size] for size in counts]
     is_restricting = [(group.rows == -math.inf).any(axis=1)[group.table_of_factor] for group in groups]
     restricting = np.flatnonzero(np.concatenate([np.zeros(0, bool), *is_restricting])).tolist()
     if not restricting:

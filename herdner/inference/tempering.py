@@ -220,12 +220,14 @@ class TemperedRun:
         ensembles: The ensembles.
         n_threads: Number of threads.
         piece: Number of rounds between two checks of the clock; it adapts to the speed of the rounds.
+        n_recorded: Number of completed rounds that were recorded.
     """
 
     reduced: ReducedGraph
     ensembles: list[Ensemble]
     n_threads: int
     piece: int = field(default=1, init=False)
+    n_recorded: int = field(default=0, init=False)
 
     def tune(self, n_rounds: int, until: float = math.inf, possible: Int32s | None = None) -> None:
         """Run all ensembles in stages of 16, 32, 64, ... rounds, and adapt the temperatures after each stage.
@@ -250,6 +252,16 @@ class TemperedRun:
         for ensemble in self.ensembles:
             ensemble.make_possible(possible)
 
+    def make_possible(self) -> None:
+        """Replace impossible states at the inverse temperature 1 by the best state so far, if there is one."""
+        best = self.best()
+        for ensemble in self.ensembles:
+            ensemble.make_possible(best)
+
+    def states(self) -> Int32s:
+        """Return the states of all ensembles at the inverse temperature 1, int32[ensembles, n]."""
+        return np.array([ensemble.replicas.states[0] for ensemble in self.ensembles], np.int32)
+
     def advance(self, n_rounds: int, *, record: bool = False, until: float = math.inf) -> int:
         """Run all ensembles for a number of rounds or until a deadline; return the number of completed rounds.
 
@@ -265,6 +277,7 @@ class TemperedRun:
                 for future in [pool.submit(each.advance, length, record) for each in self.ensembles]:
                     future.result()
                 done += length
+                self.n_recorded += length * record
                 seconds = perf_counter() - began
                 if seconds < _SLICE_SECONDS / 2 and length == self.piece:
                     self.piece *= 2

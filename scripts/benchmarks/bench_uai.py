@@ -9,8 +9,9 @@ places.
 
 Each instance and program runs in a process of its own with 8 GB of memory and one thread. The table shows the processor
 time of inference without the time to read the file, the best of up to five runs within one second. If a program ends
-without a result, the table shows the reason: ``time``, ``memory`` or ``error``. The peers need pip install pyagrum
-pytoulbar2; without them, their column is empty. pyAgrum cannot read graphs with variables of one state.
+without a result, the table shows the reason: ``time``, ``memory``, ``refused`` (more than 2^33 table cells) or
+``error``. The peers need pip install pyagrum pytoulbar2; without them, their column is empty. pyAgrum cannot read
+graphs with variables of one state.
 """
 
 from __future__ import annotations
@@ -137,6 +138,8 @@ def run_alone(program: str, task: str, path: Path, seconds: float) -> dict[str, 
         return outcome
     if outcome or child.returncode in (-signal.SIGXCPU, -signal.SIGKILL):
         return {"failure": "time"}
+    if "UnsupportedGraph" in child.stderr:
+        return {"failure": "refused"}
     is_memory = "MemoryError" in child.stderr or "NotEnoughMemory" in child.stderr or "bad_alloc" in child.stderr
     return {"failure": "memory" if is_memory else "error"}
 

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import math
+import os
+import signal
+import subprocess
+import sys
 from importlib.util import find_spec
 
 import numpy as np
 import pytest
+from data import ELSEWHERE
+from patience import PATIENCE
 
-from herdner import ising
+from herdner import FactorGraph, TableFactors, ising, save_graph
 from herdner.graph.uai_files import write_uai
+from herdner.inference import Interrupted, Result
+from herdner.inference.backends.auto import Auto
 from herdner.inference.backends.exact import Exact
 
 
@@ -154,3 +162,77 @@ def test_wrong_calls_are_one_line(call, files, tmp_path):
         assert message in outcome.err
         assert outcome.out == ""
         assert outcome.err.count("\n") == 1
+
+
+@pytest.mark.parametrize("backend", ["auto", "exact", "gibbs", "dhg", "tempered", "belief-propagation"])
+def test_all_variables_are_observed(call, tmp_path, backend):
+    (tmp_path / "graph.uai").write_text("MARKOV 2 2 2 1 2 0 1 4 1 2 3 4")
+    (tmp_path / "graph.evid").write_text("2 0 1 1 0")
+    options = ["infer", tmp_path / "graph.uai", "--evidence", tmp_path / "graph.evid", "-b", backend, "--task"]
+    assert call(*options, "MAR").out == "MAR\n2 2 0 1 2 1 0\n"
+    assert float(call(*options, "PR").out.split()[1]) == pytest.approx(math.log10(3))
+    assert call(*options, "MPE").out == "MPE\n2 1 0\n"
+    if backend in ("auto", "exact", "tempered"):
+        assert call(*options, "samples", "--samples", "3").out == "1 0\n" * 3
+
+
+def test_a_graph_without_variables(call, tmp_path):
+    (tmp_path / "graph.uai").write_text("MARKOV 0 1 0 1 5")
+    assert call("infer", tmp_path / "graph.uai").out == "MAR\n0\n"
+    assert float(call("infer", tmp_path / "graph.uai", "--task", "PR").out.split()[1]) == pytest.approx(math.log10(5))
+    outcome = call("infer", tmp_path / "graph.uai", "--task", "samples", "--samples", "2")
+    assert (outcome.code, outcome.out) == (0, "\n\n")
+
+
+def test_variables_are_printed_by_name(call, tmp_path):
+    table = np.log([[[0.72, 0.08], [0.02, 0.18]]])
+    graph = FactorGraph([2, 2], [TableFactors([[0, 1]], table)], names=["rain", "wet"])
+    save_graph(tmp_path / "rain.npz", graph)
+    outcome = call("infer", tmp_path / "rain.npz", "--variable", "wet", "--variable", "0")
+    np.testing.assert_allclose(np.array(outcome.out.split()[1:], float), [2, 2, 0.74, 0.26, 2, 0.8, 0.2])
+    wrong = call("infer", tmp_path / "rain.npz", "--variable", "dry")
+    assert wrong.code == 2
+    assert "--variable must be from 0 to 1 or the name of a variable, got dry" in wrong.err
+
+
+@pytest.mark.parametrize("task", ["MAR", "PR", "MPE", "samples"])
+def test_an_interrupted_run_prints_the_best_result_so_far(call, files, monkeypatch, task):
+    graph, uai, _ = files
+    whole = Exact(n_samples=4).infer(graph, 0)
+
+    def interrupted(*_, **__):
+        raise Interrupted(whole)
+
+    monkeypatch.setattr(Auto, "infer", interrupted)
+    outcome = call("infer", uai, "--task", task)
+    assert outcome.code == 130
+    assert outcome.err == "herdner: interrupted; the output is the best result so far\n"
+    assert len(outcome.out.splitlines()) == (4 if task == "samples" else 2)
+
+
+@pytest.mark.parametrize("task", ["MAR", "PR", "samples"])
+def test_an_interrupted_run_without_a_result_prints_one_line(call, files, monkeypatch, task):
+    def interrupted(*_, **__):
+        raise Interrupted(Result(state=np.zeros(9, np.int32), log_potential=0.0))
+
+    monkeypatch.setattr(Auto, "infer", interrupted)
+    outcome = call("infer", files[1], "--task", task)
+    assert (outcome.code, outcome.out, outcome.err) == (130, "", "herdner: interrupted\n")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
+def test_ctrl_c_ends_the_process_without_a_traceback(tmp_path):
+    save_graph(tmp_path / "grid.npz", ising(0.4, np.random.default_rng(0).normal(size=(100, 100))))
+    command = [sys.executable, "-m", "herdner", "infer", tmp_path / "grid.npz", "--seconds", "300", "--verbose"]
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=ELSEWHERE,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )  # fmt: skip
+    assert process.stderr is not None
+    assert b"auto: exact inference takes" in process.stderr.readline()
+    process.send_signal(signal.SIGINT)
+    output, errors = process.communicate(timeout=PATIENCE)
+    assert process.returncode == 130
+    assert b"herdner: interrupted" in errors.splitlines()[-1]
+    assert b"Traceback" not in errors
+    assert output == b"" or output.startswith(b"MAR\n10000 2 ")

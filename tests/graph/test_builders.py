@@ -176,3 +176,39 @@ def test_wrong_arguments_are_refused_in_one_line(build, message):
     with pytest.raises(ValueError, match=message) as caught:
         build()
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_numbers_that_are_not_finite_are_named(value):
+    matrix = np.zeros((3, 3))
+    matrix[0, 1] = matrix[1, 0] = value
+    edge, spins = [[0, 1]], np.zeros((3, 2))
+    for name, build in [
+        ("h", lambda: ising(0.1, value, (2, 2))),
+        ("h", lambda: ising(0.1, matrix)),
+        ("J", lambda: ising(value, 0.0, (2, 2))),
+        ("J", lambda: ising(value, 0.0, (1, 1))),
+        ("J", lambda: ising([matrix[:2], matrix[:, :2]], np.zeros((3, 3)))),
+        ("weights", lambda: boltzmann(matrix, np.zeros(3))),
+        ("weights", lambda: boltzmann([value], np.zeros(3), edges=edge)),
+        ("biases", lambda: boltzmann(np.zeros((3, 3)), matrix[0])),
+        ("J", lambda: complete_graph(value, 0.0, 3)),
+        ("J", lambda: complete_graph(matrix)),
+        ("h", lambda: complete_graph(0.1, matrix[0])),
+        ("J", lambda: potts(value, np.zeros((2, 2, 2)))),
+        ("J", lambda: potts([value], spins, edge)),
+    ]:
+        with pytest.raises(ValueError, match=f"^{name} must be finite, got {value}$"):
+            build()
+    for name, build in [
+        ("unary", lambda: potts(0.1, np.full((2, 2, 2), value))),
+        ("unary", lambda: chain_graph(spins + value, np.zeros((2, 2)))),
+        ("transition", lambda: chain_graph(spins, np.full((2, 2), value))),
+        ("start", lambda: chain_graph(spins, np.zeros((2, 2)), start=[0, value])),
+        ("end", lambda: chain_graph(spins, np.zeros((2, 2)), end=[value, 0])),
+    ]:
+        if value == -np.inf:
+            build()
+            continue
+        with pytest.raises(ValueError, match=f"^{name} must be finite or -inf, got {value}$"):
+            build()

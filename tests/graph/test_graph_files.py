@@ -37,6 +37,34 @@ def test_builders_there_and_back(tmp_path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["g.npz"]
 
 
+def test_names_and_shapes_there_and_back(tmp_path) -> None:
+    path = tmp_path / "g.npz"
+    grid = ising(0.2, np.zeros((3, 4)))
+    save_graph(path, grid)
+    assert (load_graph(path).shape, load_graph(path).names) == ((3, 4), None)
+    for names in (["rain", "überall", ""], []):
+        save_graph(path, FactorGraph([2] * len(names), [], names=names))
+        assert load_graph(path).names == tuple(names)
+    with pytest.raises(ValueError, match="must not contain zero bytes"):
+        save_graph(path, FactorGraph([2], [], names=["a\0b"]))
+
+
+@pytest.mark.parametrize(
+    ("arrays", "message"),
+    [
+        ({"names": np.array([97], np.uint8)}, "must have one name for each of 2 variables, got 1"),
+        ({"names": np.array([255, 0, 97], np.uint8)}, "can't decode byte 0xff"),
+        ({"names": [97, 0, 98]}, "array names must hold uint8, not int64"),
+        ({"shape": [3]}, r"a grid of shape \(3,\) has 3 variables, but the graph has 2"),
+        ({"shape": [0.5]}, "array shape must hold int32"),
+    ],
+)
+def test_names_and_shapes_of_files_are_checked(tmp_path, arrays, message) -> None:
+    np.savez(tmp_path / "g.npz", format=[1], sizes=[2, 3], **arrays)
+    with pytest.raises(GraphFileError, match=message):
+        load_graph(tmp_path / "g.npz")
+
+
 def test_numpy_alone_writes_one(tmp_path) -> None:
     np.savez(tmp_path / "g.npz", format=[1], sizes=[2, 3], scopes_0=[[0, 1]], tables_0=np.ones((1, 2, 3)))
     graph = load_graph(tmp_path / "g.npz")

@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 from quick import examples
 
 from herdner.graph import FactorGraph, TableFactors, chain_graph, ising
+from herdner.graph.tables import compile_tables
 from herdner.inference import ImpossibleGraph
 from herdner.inference.backends.exact import Exact
-from herdner.inference.elimination import EliminationClock, OutOfTime
-from herdner.inference.elimination_order import find_elimination_order
+from herdner.inference.elimination import BucketTree, EliminationClock, OutOfTime
+from herdner.inference.elimination_order import find_elimination_order, reduce_graph, reduce_tables
 
 
 def random_graph(rng: np.random.Generator) -> FactorGraph:
@@ -123,3 +124,50 @@ def test_far_apart_log_potentials_do_not_underflow() -> None:
     assert result.marginals[0, 1] == 1
     apart = FactorGraph([2], [TableFactors([[0]], [[0, -800.0]]), TableFactors([[0]], [[0, 900.0]])])
     assert Exact().infer(apart).log_z == pytest.approx(100)
+
+
+def test_tables_beyond_the_last_one_are_refused():
+    reduced = reduce_tables(compile_tables(ising(0.3, np.zeros((3, 3)))))
+    tree = BucketTree(reduced, find_elimination_order(np.array(reduced.sizes, np.int32), reduced.scopes))
+    n_tables = int(tree.loop.table_of_factor.max()) + 1
+    scopes = [tree.loop.scope_of_table(table) for table in range(n_tables)]
+    assert all(set(scope) <= set(range(9)) for scope in scopes)
+    for table in (-1, -(2**62), 2**62, 10**6):
+        with pytest.raises(ValueError, match="the table does not exist"):
+            tree.loop.scope_of_table(table)
+    with pytest.raises(OverflowError):
+        tree.loop.scope_of_table(2**63)
+
+
+def test_reduction_keeps_the_log_potential_of_every_possible_state():
+    rng = np.random.default_rng(0)
+    for _ in range(100):
+        sizes = rng.integers(1, 4, 5)
+        groups = []
+        for arity in (0, 1, 2, 2, 3):
+            scopes = np.array([rng.permutation(5)[:arity] for _ in range(2)]).reshape(2, arity)
+            if (sizes[scopes] != sizes[scopes[:1]]).any():
+                scopes = scopes[:1]
+            table = rng.normal(size=(1, *sizes[scopes[0]]))
+            if arity:
+                table[rng.random(table.shape) < 0.15] = -np.inf
+            groups.append(TableFactors(scopes, table, scale=rng.uniform(0.5, 2, len(scopes))))
+        graph = FactorGraph(sizes, groups)
+        try:
+            reduced = reduce_graph(np.asarray(sizes, np.int32), groups)
+        except ImpossibleGraph:
+            continue
+        assert all(list(scope) == sorted(scope) for scope in reduced.scopes)
+        for state in itertools.product(*map(range, reduced.sizes)):
+            whole = reduced.original_states(np.array([state], np.int32).reshape(1, -1))[0]
+            total = reduced.constant + sum(
+                table[tuple(state[v] for v in scope)]
+                for scope, table in zip(reduced.scopes, reduced.tables, strict=True)
+            )
+            assert total == pytest.approx(graph.log_potential(whole), abs=1e-12)
+        scopes = [scope for group in groups for scope in group.scopes.tolist()]
+        for scope, (factor, axes) in zip(scopes, reduced.hosts, strict=True):
+            left = [v for v in scope if v in reduced.variables]
+            host = [reduced.variables[reduced.scopes[factor][axis]] for axis in axes]
+            assert (factor == -1) == (not left)
+            assert host == left

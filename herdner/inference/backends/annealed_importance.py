@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from time import perf_counter
@@ -16,7 +17,7 @@ from herdner.base.arrays import Floats, Int32s
 from herdner.base.checks import check_integer
 from herdner.base.seeds import Seed, generator
 from herdner.graph.tables import Graph, TableGraph, compile_tables
-from herdner.inference.backend import Capabilities, UnsupportedGraph
+from herdner.inference.backend import Capabilities, Interrupted, UnsupportedGraph
 from herdner.inference.elimination_order import ReducedGraph, reduce_tables
 from herdner.inference.gibbs.start import check_start
 from herdner.inference.importance import bennett_estimate, importance_interval, log_mean_exp
@@ -100,6 +101,7 @@ class AnnealedImportance:
             log_z and log_z_interval, the best visited state, and the marginals of tempered sampling.
 
         Raises:
+            Interrupted: Ctrl-C stopped the annealing. The estimate in the error is that of the completed runs.
             UnsupportedGraph: No visited state has a log-potential above -inf.
             ImpossibleGraph: Arc consistency shows that -inf entries forbid every joint state.
             NotEnoughMemory: The tables of all replicas do not fit into memory.
@@ -118,19 +120,28 @@ class AnnealedImportance:
         n_replicas = affordable_replicas(reduced, width, self.n_replicas, limit)
         ensembles = [Ensemble.of(reduced, n_replicas, width, r, first) for r in rng.spawn(_WORKERS)]
         run = TemperedRun(reduced, ensembles, n_threads)
-        if self.seconds is None:
-            run.tune(self.n_rounds)
-        else:
-            run.tune(2**62, began + _TUNING_SHARE * self.seconds)
-        until = math.inf if self.seconds is None else began + (_TUNING_SHARE + _SAMPLING_SHARE) * self.seconds
-        states = self._samples(run, until)
-        forward, reverse = self._weights(run, states, began)
+        try:
+            if self.seconds is None:
+                run.tune(self.n_rounds)
+            else:
+                run.tune(2**62, began + _TUNING_SHARE * self.seconds)
+            until = math.inf if self.seconds is None else began + (_TUNING_SHARE + _SAMPLING_SHARE) * self.seconds
+            states, is_interrupted = self._samples(run, until), False
+        except KeyboardInterrupt:
+            if run.best() is None:
+                raise
+            run.make_possible()
+            states, is_interrupted = self._samples(run, -math.inf), True  # as few runs as possible
+        forward, reverse, is_stopped = self._weights(run, states, -math.inf if is_interrupted else began)
         log_z = float(bennett_estimate(forward, reverse))
         if log_z == -math.inf:  # no forward run ended at a possible state
             log_z = -float(log_mean_exp(-reverse))
         interval = importance_interval(forward, reverse, rng)
         constant = reduced.constant + float(np.log(np.array(reduced.sizes, float)).sum())
-        return self._result(compiled, reduced, run, constant, log_z, interval, began)
+        result = self._result(compiled, reduced, run, constant, log_z, interval, began)
+        if is_interrupted or is_stopped:
+            raise Interrupted(result)
+        return result
 
     def _result(
         self, compiled: TableGraph, reduced: ReducedGraph, run: TemperedRun, constant: float, log_z: float,
@@ -162,9 +173,9 @@ class AnnealedImportance:
                 break
             if worker == 0 or not is_late:
                 run.advance(1, record=True)
-            if self.seconds is None:
+            if self.seconds is None and not is_late:
                 run.advance(self.spacing - 1, record=True)
-            elif not is_late:
+            elif self.seconds is not None and not is_late:
                 share = _SAMPLING_SHARE * self.seconds / self.n_particles
                 run.advance(self.spacing - 1, record=True, until=min(perf_counter() + share, until))
             if number == 0 and (run.best() is None or run.marginals() is None):
@@ -176,24 +187,34 @@ class AnnealedImportance:
             states[worker].append(run.ensembles[worker].replicas.states[0])
         return [np.array(each, np.int32).reshape(len(each), -1) for each in states]
 
-    def _weights(self, run: TemperedRun, states: list[Int32s], began: float) -> tuple[Floats, Floats]:
-        """Run all forward and reverse runs; return their log-weights, which are negated for the reverse runs.
+    def _weights(self, run: TemperedRun, states: list[Int32s], began: float) -> tuple[Floats, Floats, bool]:
+        """Run all forward and reverse runs, or those that Ctrl-C allows, at least one of each worker and direction.
+
+        If ``began``, the time at which the time limit began, is -inf, the runs have as few temperatures as possible.
 
         The runs use the first replica of each ensemble, whose tempered sampling is over.
+
+        Returns:
+            The forward log-weights, the negative reverse log-weights, and True if Ctrl-C stopped the runs.
         """
         tuned = np.mean([ensemble.betas for ensemble in run.ensembles], axis=0)
         n_temperatures = self.n_temperatures
-        if self.seconds is not None:
+        if began == -math.inf:
+            n_temperatures = _LEAST_TEMPERATURES
+        elif self.seconds is not None:
             n_temperatures = self._affordable(run.ensembles[0], sum(map(len, states)), began)
         betas = _interpolate(np.append(tuned, 0.0), n_temperatures)
         penalties = penalties_of(betas)
         until = math.inf if self.seconds is None else began + self.seconds
+        is_interrupted = threading.Event()
 
         def anneal(ensemble: Ensemble, starts: Int32s) -> tuple[list[float], list[float]]:
             replicas = ensemble.replicas
             forward: list[float] = []
             reverse: list[float] = []
             for start in starts:
+                if is_interrupted.is_set() and reverse:
+                    break
                 if len(reverse) >= _LEAST_PARTICLES and perf_counter() > until:
                     break
                 replicas.draw_uniform(0)
@@ -205,8 +226,14 @@ class AnnealedImportance:
             return forward, reverse
 
         with ThreadPoolExecutor(run.n_threads) as pool:
-            weights = list(pool.map(anneal, run.ensembles, states))
-        return np.concatenate([pair[0] for pair in weights]), np.concatenate([pair[1] for pair in weights])
+            futures = [pool.submit(anneal, *arguments) for arguments in zip(run.ensembles, states, strict=True)]
+            try:
+                weights = [future.result() for future in futures]
+            except KeyboardInterrupt:
+                is_interrupted.set()
+                weights = [future.result() for future in futures]
+        forward, reverse = (np.concatenate([pair[side] for pair in weights]) for side in range(2))
+        return forward, reverse, is_interrupted.is_set()
 
     def _affordable(self, ensemble: Ensemble, n_particles: int, began: float) -> int:
         """Return the number of temperatures that fit into the rest of the time limit."""

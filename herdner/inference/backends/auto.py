@@ -15,7 +15,7 @@ from herdner.base.checks import check_integer
 from herdner.base.memory import free_memory
 from herdner.base.seeds import Seed, generator
 from herdner.graph.tables import Graph, TableGraph, compile_tables
-from herdner.inference.backend import Capabilities, UnsupportedGraph
+from herdner.inference.backend import Capabilities, Interrupted, UnsupportedGraph
 from herdner.inference.backends import annealed_importance, tempered
 from herdner.inference.backends.annealed_importance import AnnealedImportance
 from herdner.inference.backends.belief_propagation import BeliefPropagation
@@ -99,6 +99,7 @@ class Auto:
 
         Raises:
             ImpossibleGraph: Entries of -inf forbid every joint state.
+            Interrupted: Ctrl-C stopped an approximation. The result in the error combines all results so far.
             UnsupportedGraph: No algorithm reached a joint state that the -inf entries allow.
             UnsupportedRecord: ``record`` has fields other than best and marginals.
         """
@@ -108,7 +109,14 @@ class Auto:
         wanted = Record() if record is None else record
         result = self._exact(compiled, seed, wanted, began)
         if result is None:
-            result = self._approximate(compiled, generator(seed), wanted, began + self.seconds)
+            results: list[Result] = []
+            try:
+                result = self._approximate(compiled, generator(seed), wanted, began + self.seconds, results)
+            except KeyboardInterrupt as interrupt:
+                results += [interrupt.result] if isinstance(interrupt, Interrupted) else []
+                if not results:
+                    raise
+                raise Interrupted(replace(_combined(results), seconds=perf_counter() - began)) from None
         logger.info("auto: %s", result.method)
         return replace(result, seconds=perf_counter() - began)
 
@@ -132,8 +140,13 @@ class Auto:
             logger.info("auto: %s", error)
         return None
 
-    def _approximate(self, compiled: TableGraph, rng: np.random.Generator, wanted: Record, until: float) -> Result:
-        """Run belief propagation, a search for a better state, and tempered sampling; combine the results."""
+    def _approximate(
+        self, compiled: TableGraph, rng: np.random.Generator, wanted: Record, until: float, results: list[Result]
+    ) -> Result:
+        """Run belief propagation, a search for a better state, and tempered sampling; combine the results.
+
+        The results of completed steps are appended to ``results``, for the case that Ctrl-C stops the next step.
+        """
         began = perf_counter()
         seconds = max(until - began, 0.1 * self.seconds)
         until = began + seconds
@@ -143,8 +156,10 @@ class Auto:
         try:
             share = _PROPAGATION_SHARE if wants_more else _SHORT_PROPAGATION_SHARE
             propagated, has_converged = self._propagate(compiled, share * seconds)
+            results.append(propagated)
             if search_share:
                 propagated = self._search(compiled, propagated, rng, perf_counter() + search_share * seconds)
+                results.append(propagated)
         except UnsupportedGraph as error:  # no allowed state was found; tempered sampling may find one
             failure = error
         estimated = None
@@ -161,6 +176,8 @@ class Auto:
                 return self._better_log_z(propagated, has_converged, estimated)
         elif not has_converged and wanted.best and wanted.marginals:
             estimated = self._estimate(compiled, rng, _ESTIMATION_SHARE * seconds)
+            if estimated is not None:
+                results.append(estimated)
         remaining, width = until - perf_counter(), self._width(reduced, 8)
         if propagated is not None and not self.n_samples and tempered.least_seconds(reduced, width) > remaining:
             return _without_samples(propagated, has_converged, "tempered sampling")
@@ -242,6 +259,26 @@ class Auto:
                 break
             n_sweeps *= 2
         return result
+
+
+def _combined(results: list[Result]) -> Result:
+    """Combine the results of several methods: the best state, and the latest of all other results.
+
+    Args:
+        results: At least one result, in the order in which the methods ran.
+    """
+    best = max(results, key=lambda result: result.log_potential)
+    latest = results[-1]
+    log_z = next((result for result in reversed(results) if result.log_z is not None), latest)
+    return replace(
+        latest,
+        state=best.state,
+        log_potential=best.log_potential,
+        log_z=log_z.log_z,
+        log_z_interval=log_z.log_z_interval,
+        marginals=next((result.marginals for result in reversed(results) if result.marginals is not None), None),
+        method="interrupted",
+    )
 
 
 def _without_samples(propagated: Result, has_converged: bool, method: str) -> Result:

@@ -15,7 +15,7 @@ from herdner.base.arrays import Int32s
 from herdner.base.checks import check_integer
 from herdner.base.seeds import Seed, generator
 from herdner.graph.tables import Graph, TableGraph, compile_tables
-from herdner.inference.backend import Capabilities, UnsupportedGraph
+from herdner.inference.backend import Capabilities, Interrupted, UnsupportedGraph
 from herdner.inference.elimination_order import ReducedGraph, reduce_tables
 from herdner.inference.gibbs.start import check_start
 from herdner.inference.record import Record
@@ -101,6 +101,7 @@ class Tempered:
 
         Raises:
             UnsupportedGraph: No visited state has a log-potential above -inf.
+            Interrupted: Ctrl-C stopped the rounds after a possible state was visited.
             ImpossibleGraph: Arc consistency shows that -inf entries forbid every joint state.
             NotEnoughMemory: The tables of all replicas do not fit into memory.
             UnsupportedRecord: ``record`` has fields other than best and marginals.
@@ -126,6 +127,7 @@ class Tempered:
             The result, and the mean over the variables of the largest difference between the chains' marginals.
 
         Raises:
+            Interrupted: Ctrl-C stopped the rounds after a possible state was visited.
             UnsupportedGraph: No visited state has a log-potential above -inf.
             ImpossibleGraph: Arc consistency shows that -inf entries forbid every joint state.
             NotEnoughMemory: The tables of all replicas do not fit into memory.
@@ -139,7 +141,19 @@ class Tempered:
         n_replicas = affordable_replicas(reduced, width, self.n_replicas, limit)
         ensembles = [Ensemble.of(reduced, n_replicas, width, rng, first) for rng in children]
         run = TemperedRun(reduced, ensembles, self.n_threads or min(self.n_chains, os.cpu_count() or 1))
-        n_rounds, samples = self._sample(run, began, None if possible is None else reduced.reduced_state(possible))
+        samples: list[Int32s] = []
+        is_interrupted = False
+        try:
+            self._sample(run, began, None if possible is None else reduced.reduced_state(possible), samples)
+        except KeyboardInterrupt:
+            is_interrupted = True
+            if run.best() is None:
+                raise
+            if not run.n_recorded:
+                run.make_possible()
+                run.advance(1, record=True)
+            if self.n_samples and not samples:
+                samples.append(run.states())
         best, marginals = run.best(), run.marginals()
         if best is None or marginals is None:
             raise UnsupportedGraph(
@@ -152,25 +166,30 @@ class Tempered:
             log_potential=float(compiled.graph.log_potential(state)),
             marginals=reduced.original_marginals(marginals, compiled.sizes),
             samples=_original_samples(reduced, samples),
-            n_updates=n_rounds * self.n_chains * n_replicas * len(reduced.variables),
+            n_updates=run.n_recorded * self.n_chains * n_replicas * len(reduced.variables),
             seconds=perf_counter() - began,
         )
+        if is_interrupted:
+            raise Interrupted(result)
         return result, run.disagreement()
 
-    def _sample(self, run: TemperedRun, began: float, possible: Int32s | None) -> tuple[int, list[Int32s]]:
-        """Tune and run all chains; return the number of recorded rounds, and the chains' states at each sample."""
+    def _sample(self, run: TemperedRun, began: float, possible: Int32s | None, samples: list[Int32s]) -> None:
+        """Tune and run all chains, and append the states of the chains at equal distances to ``samples``, int32[C, n].
+
+        At least one round is recorded.
+        """
         if self.seconds is None:
             run.tune(self.burn_in, possible=possible)
         else:
             run.tune(2**62, began + _TUNING_SHARE * self.seconds, possible)
         n_times = -(-self.n_samples // self.n_chains)
-        if not n_times:
-            if self.seconds is None:
-                return run.advance(self.n_rounds, record=True), []
-            return run.advance(2**62, record=True, until=began + self.seconds) or run.advance(1, record=True), []
-        samples: list[Int32s] = []
-        done, first, last = 0, perf_counter(), self.n_rounds
         until = math.inf if self.seconds is None else began + self.seconds
+        if not n_times:
+            n_rounds = self.n_rounds if self.seconds is None else 2**62
+            if not run.advance(n_rounds, record=True, until=until):
+                run.advance(1, record=True)
+            return
+        done, first, last = 0, perf_counter(), self.n_rounds
         while len(samples) < n_times and (not samples or perf_counter() < until):
             if self.seconds is not None:
                 now = perf_counter()
@@ -182,8 +201,7 @@ class Tempered:
             if not rounds:
                 break
             done += rounds
-            samples.append(np.array([ensemble.replicas.states[0] for ensemble in run.ensembles], np.int32))
-        return done, samples
+            samples.append(run.states())
 
 
 def least_seconds(reduced: ReducedGraph, width: int, n_chains: int = 2) -> float:
