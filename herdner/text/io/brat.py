@@ -22,9 +22,9 @@ from herdner.text.document import Document
 from herdner.text.entity import Entity
 from herdner.text.io.annotation_tools import MarkedSpan, join_pairs, with_marked_spans
 from herdner.text.io.parse_warnings import ParseWarnings
-from herdner.text.io.source import FormatError, Input, Source, open_bytes, read_chunks, sources
+from herdner.text.io.source import FormatError, Input, Source, open_bytes, read_whole, sources
 
-MAX_BYTES = 1 << 32  # size of an unpacked archive; a small file may unpack to any size
+MAX_BYTES = 1 << 30  # size of an unpacked archive, which is held in memory; a small file may unpack to any size
 _PIECE = re.compile(r"(\d+) (\d+)", re.ASCII)
 _NOTE = re.compile(r"#\d+\tAnnotatorNotes (T\S+)\tconfidence ([01]\.\d+)\s*")
 
@@ -91,7 +91,7 @@ def _pairs(where: Input, encoding: str) -> Iterator[_Pair]:
 
 
 def _read(path: Path, encoding: str) -> str:
-    return "".join(read_chunks(Source(str(path), path.name, path, None), encoding))
+    return read_whole(Source(str(path), path.name, path, None), encoding)
 
 
 def _archived(source: Source, encoding: str) -> Iterator[_Pair]:
@@ -110,7 +110,7 @@ def _archived(source: Source, encoding: str) -> Iterator[_Pair]:
                     content = archive.extractfile(member)
                     data = b"" if content is None else content.read()
                     inside = Source(f"{source.name}/{member.name}", member.name, None, io.BytesIO(data))
-                    files[member.name] = "".join(read_chunks(inside, encoding))
+                    files[member.name] = read_whole(inside, encoding)
         except tarfile.TarError as error:
             raise FormatError(f"{problem} ({error})") from None
     texts = [name for name in files if name.endswith(".txt")]

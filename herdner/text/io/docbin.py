@@ -18,7 +18,9 @@ from herdner.text.io.parse_warnings import ParseWarnings
 from herdner.text.io.source import FormatError, Input, Source, open_bytes, sources
 from herdner.text.sentences import ENGLISH
 
-MAX_BYTES = 1 << 32  # size of an unpacked file; a small file may unpack to any size
+MAX_BYTES = 1 << 32  # size of an unpacked file
+# A file may unpack to at most _MIN_LIMIT bytes plus _MAX_RATIO times its size; the usual ratio is about five.
+_MAX_RATIO, _MIN_LIMIT = 100, 1 << 22
 _REMEDY = "expected what spaCy's DocBin.to_disk writes; write the file again"
 
 
@@ -75,17 +77,19 @@ def _unpack(source: Source) -> dict[str, Any]:
         raise FormatError(f"{source.name}: is empty; {_REMEDY}")
     unpack = zlib.decompressobj()
     try:
-        plain = unpack.decompress(data, MAX_BYTES)
+        most = min(MAX_BYTES, _MIN_LIMIT + _MAX_RATIO * len(data))
+        plain = unpack.decompress(data, most)
     except zlib.error:
         raise FormatError(f"{source.name}: not a DocBin (not compressed by zlib); {_REMEDY}") from None
-    if unpack.unconsumed_tail:
-        raise FormatError(f"{source.name}: unpacks to more than {MAX_BYTES} bytes; split it into smaller files")
+    if unpack.unconsumed_tail or (len(plain) == most and not unpack.eof):
+        raise FormatError(f"{source.name}: unpacks to more than {most} bytes; split it into smaller files")
     if not unpack.eof:
         raise FormatError(f"{source.name}: the DocBin ends too early; {_REMEDY}")
     try:
         message = srsly.msgpack_loads(plain)
     except Exception as error:  # msgpack raises many types for damaged bytes
-        raise FormatError(f"{source.name}: damaged DocBin ({error}); {_REMEDY}") from None
+        what = " ".join(str(error).split()) or type(error).__name__
+        raise FormatError(f"{source.name}: damaged DocBin ({what}); {_REMEDY}") from None
     if not isinstance(message, dict):
         raise FormatError(f"{source.name}: not a DocBin; {_REMEDY}")
     return message

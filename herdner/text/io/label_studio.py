@@ -12,15 +12,17 @@ from functools import partial
 from itertools import pairwise
 from typing import IO, Any, cast
 
+from herdner.base.memory import check_memory
 from herdner.text.document import Document, Failure
 from herdner.text.entity import Entity
 from herdner.text.io.annotation_tools import MarkedSpan, Warn, catch_failure, check_list, join_pairs, with_marked_spans
 from herdner.text.io.parse_warnings import ParseWarnings
-from herdner.text.io.source import FormatError, Input, Source, read_chunks, sources
+from herdner.text.io.source import FormatError, Input, Source, read_whole, sources
 from herdner.text.io.write import json_line, utf8, with_fields
 from herdner.text.plain_data import describe_json_error, finite_number
 
 _TYPES = ("labels", "hypertextlabels")
+_PARSED_BYTES = 24  # largest memory of parsed JSON for each character: an empty list takes 72 bytes for three of them
 SAME_NAME = "same name"  # label of the relation between two mentions of a name
 
 
@@ -42,7 +44,8 @@ def read_label_studio(where: Input, *, encoding: str = "utf-8", strict: bool = F
         Documents, and a `Failure` for each invalid task.
 
     Raises:
-        FormatError: A file cannot be read or is not a list of tasks.
+        FormatError: A file cannot be read, is too large or is not a list of tasks.
+        NotEnoughMemory: A file does not fit into memory.
     """
     for source in sources(where, ("*.json",)):
         with ParseWarnings(source.name, strict) as warnings:
@@ -53,7 +56,8 @@ def read_label_studio(where: Input, *, encoding: str = "utf-8", strict: bool = F
 
 
 def _tasks(source: Source, encoding: str) -> list[Any]:
-    text = "".join(read_chunks(source, encoding))
+    text = read_whole(source, encoding)
+    check_memory(_PARSED_BYTES * len(text), f"{source.name}: reading the export", "export fewer tasks at a time")
     if not text.strip():
         raise FormatError(f"{source.name}: is empty; expected a list of Label Studio's tasks")
     try:

@@ -34,6 +34,11 @@ ENTITIES_WITH_SOURCE = pa.list_(
 SCHEMA = pa.schema([("id", TEXT), ("text", TEXT), ("entities", ENTITIES), ("offset", INTEGER)])
 """Columns of the files that `write_parquet` writes."""
 ROWS_READ = 64
+# A row group may unpack to at most _MIN_LIMIT bytes plus _MAX_RATIO times the size of the file.
+_MAX_RATIO, _MIN_LIMIT = 100, 1 << 24
+# A list column of a row group may have at most _MIN_VALUES values plus _MAX_RATIO for each byte of the file.
+_MIN_VALUES = 1 << 20
+_BATCH_BYTES = 1 << 28  # largest size of the texts of a batch, which may all be one long text of the dictionary
 GROUP_CHARACTERS = 8_000_000  # characters of a row group
 
 
@@ -113,7 +118,9 @@ def read_rows(
         ValueError: The file is damaged or has no such column of texts.
     """
     file, columns = _open(stream, column, id_column)
-    batches = file.iter_batches(ROWS_READ, row_groups=list(groups), use_threads=False)
+    groups = list(groups)
+    n_rows = _check_groups(file.metadata, groups, stream.seek(0, io.SEEK_END))
+    batches = file.iter_batches(n_rows, row_groups=groups, use_threads=False)
     with ParseWarnings(source.name, strict) as warnings:
         for number, (values, arrow) in enumerate(_rows(batches), first):
             yield _document(values, columns, arrow, number, source, warnings)
@@ -150,6 +157,37 @@ def _rows(batches: Iterator[Any]) -> Iterator[tuple[dict[str, Any], tuple[Any, i
             problem = " ".join(str(error).split())
             raise ValueError(f"contains a value that Python cannot represent ({problem})") from None
         yield from ((row, (batch, i)) for i, row in enumerate(rows))
+
+
+def _check_groups(metadata: Any, groups: Sequence[int], size: int) -> int:
+    """Return the number of rows to read at a time, by the stated sizes of row groups.
+
+    Raise `ValueError` if a row group would unpack to far more than the file.
+
+    Args:
+        metadata: Metadata of the file.
+        groups: Indices of the row groups.
+        size: Size of the file in bytes.
+    """
+    largest, most, most_values = 1, _MIN_LIMIT + _MAX_RATIO * size, _MIN_VALUES + _MAX_RATIO * size
+    is_list = [metadata.schema.column(i).max_repetition_level > 0 for i in range(metadata.num_columns)]
+    for index in groups:
+        group = metadata.row_group(index)
+        columns = [group.column(i) for i in range(metadata.num_columns)]
+        unpacked = sum(column.total_uncompressed_size for column in columns)
+        if unpacked > most:
+            raise ValueError(
+                f"row group {index + 1} would unpack to {unpacked >> 20} MiB; expected at most {most >> 20} MiB for a"
+                " file of this size; write it again without compression"
+            )
+        n_values = max((column.num_values for column, flag in zip(columns, is_list, strict=True) if flag), default=0)
+        if n_values > most_values:
+            raise ValueError(
+                f"row group {index + 1} has a list column of {n_values:,} values; expected at most"
+                f" {most_values:,} for a file of this size; leave the column out"
+            )
+        largest = max(largest, unpacked)
+    return max(1, min(ROWS_READ, _BATCH_BYTES // largest))
 
 
 def _next(batches: Iterator[Any]) -> Any:

@@ -28,6 +28,7 @@ CHUNK_BYTES = 1 << 20
 # Encodings in which a line feed is one byte that has no other meaning.
 BY_LINE = ("utf-8", "ascii", "iso8859-1")
 MAX_LINE_CHARS = 1 << 26  # longer lines are refused, because they would have to be held in memory
+MAX_WHOLE_CHARS = 1 << 28  # characters of a file that is held in memory
 
 
 class FormatError(ValueError):
@@ -291,6 +292,26 @@ def _raw(source: Source) -> AbstractContextManager[Any]:
     if isinstance(stream, io.TextIOBase):
         stream = getattr(stream, "buffer", None) or io.BytesIO(stream.read().encode("utf-8", "replace"))
     return nullcontext(stream)
+
+
+def read_whole(source: Source, encoding: str = "utf-8") -> str:
+    """Decode a text file that is held in memory.
+
+    Args:
+        source: A file or stream, possibly compressed.
+        encoding: Its encoding.
+
+    Raises:
+        FormatError: The source cannot be read, or has more than `MAX_WHOLE_CHARS` characters.
+    """
+    chunks: list[str] = []
+    size = 0
+    for chunk in read_chunks(source, encoding):
+        chunks.append(chunk)
+        size += len(chunk)
+        if size > MAX_WHOLE_CHARS:
+            raise FormatError(f"{source.name}: the file has more than {MAX_WHOLE_CHARS:,} characters; split the file")
+    return "".join(chunks)
 
 
 def read_chunks(source: Source, encoding: str = "utf-8") -> Iterator[str]:
