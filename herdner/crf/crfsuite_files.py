@@ -256,7 +256,7 @@ def train_crfsuite(
 
 def check_crfsuite() -> None:
     """Raise `MissingExtra` unless sklearn-crfsuite is installed."""
-    check_extra("sklearn_crfsuite", "CRFsuite and L1 regularisation need sklearn-crfsuite")
+    check_extra("sklearn_crfsuite", "CRFsuite needs sklearn-crfsuite")
 
 
 def chain_weights(model: AttributeWeights) -> ChainWeights:

@@ -385,7 +385,7 @@ def test_labels_that_the_model_does_not_know(call: Call, model: str, tmp_path: P
     asked = ["evaluate", f"{path}:conll", "-m", model, "--resamples", "0"]
     message = one_line(call(*asked), 2)
     assert "has none of the labels location, person" in message
-    assert "only LOC, ORG, PER; read it as" in message
+    assert "its labels are LOC, ORG, PER; read it as" in message
     assert "gold.conll:wnut17" in message
     assert one_line(call(*asked[:2], "--compare", model, f"{model}@icm"), 2).count("has none of the labels") == 1
     scores = json.loads(call(*asked, "--rename", "location=LOC", "--json").out)

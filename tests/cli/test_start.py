@@ -72,8 +72,8 @@ MISSING = [
     ("spacy", ["tag", "--format", "spacy", "-o", "a"], ".spacy files need spaCy: pip install '.[spacy]'"),
     (
         "sklearn_crfsuite",
-        ["train", "--train", "none.conll:conll", "--c1", "1", "--output", "a"],
-        "CRFsuite and L1 regularisation need sklearn-crfsuite: pip install '.[train]'",
+        ["train", "--train", "none.conll:conll", "--trainer", "crfsuite", "--output", "a"],
+        "CRFsuite needs sklearn-crfsuite: pip install '.[train]'",
     ),
 ]
 

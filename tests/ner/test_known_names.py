@@ -348,7 +348,7 @@ def test_evidence_adds_its_strength_for_each_tag_of_the_span(scheme):
 
 def test_a_constraint_that_the_model_has_no_tag_for():
     spelling = SpanEncoder(("O", "S-ORG", "B-ORG", "E-ORG"), "iobes")
-    with pytest.raises(ValueError, match="no tags for a known name of 3 tokens with the label ORG; it has O,"):
+    with pytest.raises(ValueError, match="no tags for a known name of 3 tokens with the label ORG; its tags are O,"):
         spelling.evidence([SpanEvidence(Span(0, 3, "ORG"), INF)], np.array([0, 3]))
 
 
