@@ -9,8 +9,6 @@ GIL, because they compare strings.
 cimport cython
 from libc.stdint cimport uint32_t
 
-from bisect import bisect_left
-
 cdef enum:
     MOST_CANDIDATES = 8  # names per word and stage
     MOST_FORMS = 6  # forms per name that are compared
@@ -768,6 +766,8 @@ MALE_ENDINGS = frozenset(("e", "is", "im", "imself"))
 FEMALE_ENDINGS = frozenset(("er", "ers", "he", "erself"))
 
 
+@cython.boundscheck(False)
+@cython.wraparound(False)
 cdef dict find_pronouns(str text, list forms, list ends):
     """Return the numbers of male and female pronouns between mentions of a person and the next mention of a person.
 
@@ -775,22 +775,27 @@ cdef dict find_pronouns(str text, list forms, list ends):
     """
     cdef dict counts = {}
     cdef list people = [mention for mention in range(len(forms)) if as_form(forms[mention]).is_person]
-    cdef list person_ends = [ends[mention] for mention in people]
-    cdef Py_ssize_t i, end, last, n = len(text)
+    cdef Py_ssize_t k, i, end, begin, stop, n = len(text), n_people = len(people)
+    cdef Py_UCS4 letter
     cdef bint is_male
-    for i in range(1, n):
-        if text[i] not in "hsHS" or not text[i - 1].isspace():
-            continue
-        end = i + 1
-        while end < n and end - i <= LONGEST_PRONOUN and (text[end].isalnum() or text[end] == "_"):
-            end += 1
-        is_male = text[i + 1:end] in MALE_ENDINGS
-        if not is_male and text[i + 1:end] not in FEMALE_ENDINGS:
-            continue
-        last = bisect_left(person_ends, i + 1) - 1
-        if last >= 0 and i - <Py_ssize_t> person_ends[last] < LONGEST_REACH:
-            pair = counts.setdefault(forms[people[last]], [0, 0])
-            pair[0 if is_male else 1] += 1
+    cdef str rest
+    for k in range(n_people):
+        begin = min(<Py_ssize_t> ends[<Py_ssize_t> people[k]], n)
+        stop = min(begin + LONGEST_REACH, n)
+        if k + 1 < n_people:
+            stop = min(stop, <Py_ssize_t> ends[<Py_ssize_t> people[k + 1]])
+        for i in range(max(begin, 1), stop):
+            letter = text[i]
+            if letter not in u"hsHS" or not text[i - 1].isspace():
+                continue
+            end = i + 1
+            while end < n and end - i <= LONGEST_PRONOUN and (text[end].isalnum() or text[end] == u"_"):
+                end += 1
+            rest = text[i + 1:end]
+            is_male = rest in MALE_ENDINGS
+            if is_male or rest in FEMALE_ENDINGS:
+                pair = counts.setdefault(forms[<Py_ssize_t> people[k]], [0, 0])
+                pair[0 if is_male else 1] += 1
     return counts
 
 
