@@ -10,7 +10,8 @@ from herdner._ext.memory cimport owned, require
 
 
 def regressors(const double[::1] confidence not None, const double[::1] without_links not None,
-               const int64_t[::1] length not None, const int64_t[::1] document not None, double nearest, int64_t longest):
+               const int64_t[::1] length not None, const int64_t[::1] document not None, double nearest,
+               int64_t longest):
     """Return the regressors of M entities: float64[4, M].
 
     The rows are the log-odds of ``confidence`` and of ``without_links``, the number of tokens after the first, and the

@@ -256,18 +256,18 @@ def short_form_candidates(tokens not None, spans not None, tuple entities not No
                           str organisation not None):
     """Return the mentions and words whose labels a full name may change: (full, short, pairs, surnames, places).
 
-    ``full`` is the index of the first full name of the label ``person`` or ``organisation`` for each word and label: the
-    word is the last one of a person, and the first one of an organisation, case-folded. ``short`` are the mentions of
-    one token that are this word of full names with one other label. ``pairs`` are the organisations of two tokens whose
-    first token is that of a full organisation and whose last token is in lower case. ``surnames`` is the index of a full
-    name for the last word of each person, and ``places`` are the tokens outside all spans that equal such a word.
+    ``full`` maps a word and a label to the index of the first full name with this label, ``person`` or
+    ``organisation``. The word is the last token of a person, and the first token of an organisation, case-folded.
+    ``short`` are the mentions of one token that are this word of full names with one other label. ``pairs`` are the
+    organisations of two tokens whose first token is this word of an organisation, and whose last token is in lower
+    case. ``surnames`` maps the last word of each person to the index of the full name, and ``places`` are the tokens
+    outside all spans that equal such a word.
 
     ``spans`` are tuples (start, end, label) in the order of the text, ``entities`` the same mentions.
     """
     cdef list words = list(tokens), single = [], double = [], short = [], pairs = [], places = []
     cdef dict full = {}, surnames = {}, names
     cdef Py_ssize_t i, k = 0, t, start, end, n_spans
-    cdef tuple span
     cdef list all_spans = [tuple(each) for each in spans]
     cdef str label, word
     n_spans = len(all_spans)
