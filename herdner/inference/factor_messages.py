@@ -18,6 +18,8 @@ from herdner.inference.elimination_order import ReducedGraph
 Schedule = Literal["flooding", "residual"]
 """Order of messages: all simultaneously in each sweep, or the message with the largest residual first."""
 
+_FIRST_MESSAGES = 1024  # messages before the first check of the clock
+_PIECE_SECONDS = 0.02  # least time between two checks of the clock that is aimed at
 _BYTES_PER_CELL = 24  # for a table cell, which is stored twice as a logarithm and once as a potential
 _BYTES_PER_ENTRY = 64  # for an entry of a message and the indices of its slot
 
@@ -139,10 +141,14 @@ class MessagePassing:
         """Pass messages until they have converged, or until the sweeps or the time are used up."""
         until = np.inf if self.seconds is None else perf_counter() + self.seconds
         most = self.n_sweeps * max(1, len(self.layout.scope))
+        piece = most if self.seconds is None else _FIRST_MESSAGES
         while not self.converged and self.n_messages < most and perf_counter() < until:
             if self.schedule == "residual":
-                count, is_done = self.loop.advance(most - self.n_messages)
+                began = perf_counter()
+                count, is_done = self.loop.advance(min(most - self.n_messages, piece))
                 self.n_messages += count
+                if perf_counter() - began < _PIECE_SECONDS:
+                    piece *= 2
                 self._check_states()
                 if not is_done:
                     continue

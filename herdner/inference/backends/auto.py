@@ -37,6 +37,7 @@ _EXACT_SHARE = 0.85
 # Fractions of the time that remains for approximations:
 _PROPAGATION_SHARE = 0.25
 _SHORT_PROPAGATION_SHARE = 0.05  # if only samples are requested
+_LONG_PROPAGATION_SHARE = 0.9  # if the time is too short for sampling; with the search
 _SEARCH_SHARE = 0.1
 _LONG_SEARCH_SHARE = 0.5  # if only the best state is requested
 _ESTIMATION_SHARE = 0.2
@@ -153,8 +154,15 @@ class Auto:
         propagated, has_converged, failure = None, False, None
         wants_more = wanted.best or wanted.marginals or not self.n_samples
         search_share = 0.0 if not wanted.best else _SEARCH_SHARE if wanted.marginals else _LONG_SEARCH_SHARE
+        reduced, only_log_z = reduce_tables(compiled), not (wanted.best or wanted.marginals or self.n_samples)
+        if only_log_z:
+            least = annealed_importance.least_seconds(reduced, self._width(reduced, 4))
+        else:
+            least = tempered.least_seconds(reduced, self._width(reduced, 8))
+        share = _PROPAGATION_SHARE if wants_more else _SHORT_PROPAGATION_SHARE
+        if not self.n_samples and least > (1 - share - search_share) * seconds:
+            share = _LONG_PROPAGATION_SHARE - search_share
         try:
-            share = _PROPAGATION_SHARE if wants_more else _SHORT_PROPAGATION_SHARE
             propagated, has_converged = self._propagate(compiled, share * seconds)
             results.append(propagated)
             if search_share:
@@ -163,13 +171,9 @@ class Auto:
         except UnsupportedGraph as error:  # no allowed state was found; tempered sampling may find one
             failure = error
         estimated = None
-        reduced = reduce_tables(compiled)
-        if not (wanted.best or wanted.marginals or self.n_samples):
+        if only_log_z:
             remaining = until - perf_counter()
-            if (
-                propagated is not None
-                and annealed_importance.least_seconds(reduced, self._width(reduced, 4)) > remaining
-            ):
+            if propagated is not None and least > remaining:
                 return _without_samples(propagated, has_converged, "annealed importance sampling")
             estimated = self._estimate(compiled, rng, max(remaining, 0.1 * seconds))
             if estimated is not None:
@@ -178,10 +182,12 @@ class Auto:
             estimated = self._estimate(compiled, rng, _ESTIMATION_SHARE * seconds)
             if estimated is not None:
                 results.append(estimated)
-        remaining, width = until - perf_counter(), self._width(reduced, 8)
-        if propagated is not None and not self.n_samples and tempered.least_seconds(reduced, width) > remaining:
+        remaining = until - perf_counter()
+        if propagated is not None and not self.n_samples and least > remaining:
             return _without_samples(propagated, has_converged, "tempered sampling")
-        sampler = Tempered(seconds=max(remaining, 0.1 * seconds), n_samples=self.n_samples, width=width)
+        sampler = Tempered(
+            seconds=max(remaining, 0.1 * seconds), n_samples=self.n_samples, width=self._width(reduced, 8)
+        )
         try:
             possible = None if propagated is None else propagated.state
             sampled, disagreement = sampler.sample(compiled, rng, possible=possible)
