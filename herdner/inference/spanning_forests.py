@@ -103,7 +103,15 @@ class ForestDistribution:
         Args:
             scopes: The variables of each factor.
             n_variables: Number of variables.
+
+        Raises:
+            ValueError: A scope is empty, repeats a variable or has a variable that does not exist.
         """
+        for f, scope in enumerate(scopes):
+            if not len(scope) or len(set(scope)) < len(scope) or not all(0 <= v < n_variables for v in scope):
+                raise ValueError(
+                    f"scope {f} must consist of distinct variables from 0 to {n_variables - 1}, got {list(scope)}"
+                )
         counts = np.zeros(len(scopes), np.int64)
         forests: list[SpanningForest] = []
         while not forests or not counts.all():

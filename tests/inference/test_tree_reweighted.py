@@ -160,3 +160,9 @@ def test_the_heaviest_forest_is_a_largest_spanning_tree():
 def test_options_out_of_range_are_refused(option):
     with pytest.raises(ValueError, match=next(iter(option))):
         make_backend("tree-reweighted", **option)
+
+
+@pytest.mark.parametrize("scope", [[], [0, 0], [1, 2, 1], [-1], [3]])
+def test_scopes_that_no_forest_can_contain_are_refused(scope):
+    with pytest.raises(ValueError, match="scope 1 must consist of distinct variables from 0 to 2, got"):
+        ForestDistribution.covering([[0, 1], scope], 3)

@@ -99,7 +99,7 @@ class GramSystem:
                 self._factored = n
                 return
             except np.linalg.LinAlgError:
-                self.jitter *= 10
+                self.jitter = max(10 * self.jitter, _FIRST_JITTER * float(np.trace(matrix)) / n)  # it may be 0
                 if not self.jitter < last:
                     raise ValueError(
                         f"the Gram matrix of {n} points is singular; use a smaller bandwidth or more distant points"

@@ -36,6 +36,7 @@ from herdner.studies.fwss import (
 from herdner.studies.fwss.kernels import SampleMean, gram
 from herdner.studies.fwss.particles import _candidates
 from herdner.studies.fwss.points import Points
+from herdner.studies.fwss.quadrature import GramSystem
 
 COVARIANCE = np.array([[1.0, 0.6], [0.6, 0.8]])
 GAUSSIAN = gaussian_mixture([1.0], [[3.0, -1.0]], [COVARIANCE])
@@ -335,3 +336,10 @@ def test_candidates_of_stein_points_are_drawn_anew_until_they_are_in_the_box() -
         assert kstest(drawn[:, axis], anew[:, axis]).pvalue > 1e-3
     free = _candidates(found, 1000, 1.0, None, rng)  # type: ignore[arg-type]
     assert (np.abs(free) > 1).any()
+
+
+def test_a_first_point_without_kernel_does_not_stop_the_factorisation():
+    system = GramSystem(np.zeros((1, 1)))
+    system.append(np.array([0.0, 1.0]))
+    assert np.isfinite(system.solve(np.array([0.0, 1.0]))).all()
+    assert 0 < system.jitter < 1e-4
