@@ -251,19 +251,19 @@ class _Block:
 
     def entries(self) -> Iterator[tuple[int, int, InfluenceQuery]]:
         """Yield v, w and a query for w's influence on v, for all links of the block and all edges out of the block."""
-        ends, possible = self.linked.ends, self.linked.possible
+        ends, possible, error = self.linked.ends, self.linked.possible, self.rounding
         for slot in self.slots.tolist():
             v, other = int(ends.variable[slot]), int(ends.other[slot])
             rest = self.before(v) + self.behind(v) + self.messages.at(v).without(self.linked.messages.at(slot))
             table = ends.tables[ends.table[slot]]
-            yield v, other, InfluenceQuery(rest.widened(self.rounding), table, possible[other])
+            yield v, other, InfluenceQuery(rest.widened(error), table, possible[other], error)
         if self.left >= 0:
-            law, table = self.from_here(self.first).widened(self.rounding), self.table(self.first)
-            yield self.first, self.left, InfluenceQuery(law, table, possible[self.left])
+            law, table = self.from_here(self.first).widened(error), self.table(self.first)
+            yield self.first, self.left, InfluenceQuery(law, table, possible[self.left], error)
         if self.right >= 0:
             rest = self.before(self.last) + self.messages.at(self.last)
             table = self.table(self.right).T
-            yield self.last, self.right, InfluenceQuery(rest.widened(self.rounding), table, possible[self.right])
+            yield self.last, self.right, InfluenceQuery(rest.widened(error), table, possible[self.right], error)
 
     def passages(self) -> Iterator[tuple[InfluenceQuery, InfluenceQuery]]:
         """Yield, for each pair v, w of consecutive tracked variables, queries for the influence in both directions."""
