@@ -47,7 +47,7 @@ def print_message(message: object) -> None:
 
 
 class TerminalOutput(io.TextIOBase):
-    """Standard output on a terminal; an unfinished line is completed before a message and at the end of the output.
+    """Standard output on a terminal. It can end an unfinished line, so that a message begins on a new line.
 
     Args:
         stream: The original standard output.
@@ -91,7 +91,7 @@ class TerminalOutput(io.TextIOBase):
         self._stream.flush()
 
     def end_line(self) -> None:
-        """Complete an unfinished line, and write all buffered text."""
+        """Write a newline if the last line lacks one, and write all buffered text."""
         if self._is_unfinished:
             self.write("\n")
         self.flush()

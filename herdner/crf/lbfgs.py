@@ -167,9 +167,9 @@ class _OrthantSearch:
                 self.free.append(self.pairs.popleft())
 
     def quasi_newton_coefficients(self) -> Floats:
-        """Return the coefficients of the search direction, minus the inverse Hessian times the gradient (Nocedal 1980).
+        """Return the coefficients of the stored differences and of the gradient in the search direction (Nocedal 1980).
 
-        The Hessian is approximated from the differences.
+        The search direction is -H g: g is the gradient, and H approximates the inverse Hessian by the differences.
 
         Returns:
             float64[2 * len(pairs) + 1], coefficient of each difference, and of the gradient.

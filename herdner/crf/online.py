@@ -165,7 +165,7 @@ class OnlineLearner:
         return replace(state, weights=weights, second=second, count=count), loss
 
     def calibrate(self, state: OnlineState, order: NDArray[np.int64]) -> OnlineState:
-        """Choose the learning rate of "l2sgd" that gives the lowest loss after one epoch from zero weights on a sample.
+        """Choose the learning rate of "l2sgd" with the lowest loss in one epoch over a sample, started at zero weights.
 
         Args:
             state: State before the first step.
@@ -193,7 +193,7 @@ class OnlineLearner:
         return replace(state, rate=best_rate)
 
     def _loss_after(self, weights: Floats, rate: float, sample: NDArray[np.int64]) -> float:
-        """Return the loss of an epoch that runs over a sample and starts with the learning rate ``rate``."""
+        """Run one epoch over a sample with the initial learning rate ``rate``; return the loss summed in the epoch."""
         return self.epoch(OnlineState(weights, weights, 0.0, rate), sample)[1]
 
     def raise_fault(self) -> None:

@@ -297,7 +297,7 @@ class InfluenceQuery(NamedTuple):
 
 
 def query_answers(questions: Sequence[InfluenceQuery]) -> Floats:
-    """Return the upper bound on the influence that each of N queries asks for.
+    """Return an upper bound on the influence of one variable on another, for each of N `InfluenceQuery` objects.
 
     Args:
         questions: N queries.
@@ -320,7 +320,7 @@ def query_answers(questions: Sequence[InfluenceQuery]) -> Floats:
 
 
 def _exceeds_doubles(low: Floats, high: Floats, tables: Floats, possible: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Return a mask bool[N] of the queries whose log-potentials span too wide a range for double precision.
+    """Return a mask bool[N] of the influence queries whose log-potentials span too wide a range for doubles.
 
     In queries with a large range, states with a negligible weight everywhere in the box are first removed in place.
     """
@@ -339,7 +339,7 @@ def _exceeds_doubles(low: Floats, high: Floats, tables: Floats, possible: NDArra
 
 
 def _span(x: Floats) -> Floats:
-    """Return, for each of N queries, the largest difference of two finite numbers in the same row of x [N, U, K]."""
+    """Return float64[N], the largest difference of two finite numbers in one row of each x[i]; x is [N, U, K]."""
     lowest = np.where(np.isneginf(x), np.inf, x).min(axis=2)
     return np.maximum(x.max(axis=2) - lowest, 0.0).max(axis=1)
 

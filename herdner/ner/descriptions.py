@@ -203,7 +203,7 @@ class Describer:
         return {}
 
     def word_of(self, column: int, token: int) -> str:
-        """Search the sentence of ``token`` for the word whose lower-case hash equals an attribute of ``token``.
+        """Return the word of the sentence whose lower-case hash equals the attribute in ``column`` of ``token``.
 
         If several words have this hash, the one nearest to ``token`` is returned; if no word has it, "" is returned.
         """

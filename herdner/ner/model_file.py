@@ -215,7 +215,7 @@ def _read_header(data: bytes, path: str, format: str) -> dict[str, Any]:
     if values.get("format") not in tuple(LOADERS):
         raise ModelError(f"{path}: not a herdner model (the header does not name the format {format})")
     if values["format"] != format:
-        raise ModelError(f"{path}: contains {LOADERS[values['format']]}")
+        raise ModelError(f"{path}: expected the format {format}, but the file contains {LOADERS[values['format']]}")
     version = values.get("format_version")
     if not isinstance(version, int) or version < 1:
         raise ModelError(f"{path}: damaged model (the format version must be an integer above 0, got {version!r})")

@@ -146,7 +146,7 @@ def _context(document: Document, entity: Entity) -> str:
 
 
 def _storable(text: str) -> str:
-    """Replace lone surrogates in a text, which SQLite cannot store, by question marks."""
+    """Replace lone surrogates by question marks, because SQLite cannot store a text with lone surrogates."""
     return text.encode("utf-8", "replace").decode()
 
 

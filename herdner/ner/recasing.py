@@ -25,7 +25,9 @@ _MIN_LETTERS = 3  # unknown words with fewer letters get no capital, nor do word
 
 
 def reader(plan: FeaturePlan, lexicon: Lexicon) -> Callable[[Document], Document]:
-    """Return the function that prepares a document for feature extraction: a `Recaser`, or the identity function.
+    """Return a function that prepares a document for feature extraction: a `Recaser` if the plan has recasing options.
+
+    Without recasing options, the function returns each document unchanged.
 
     Args:
         plan: Feature plan.

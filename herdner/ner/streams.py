@@ -87,9 +87,10 @@ def as_document(source: object) -> Document:
 
 
 def batches(sources: Iterable[object], first: int, most: int) -> Iterator[Batch]:
-    """Split a stream into batches of at most ``most`` texts or documents and about `BATCH_CHARACTERS` characters.
+    """Split a stream of texts or documents into batches of at most ``most`` items and `BATCH_CHARACTERS` characters.
 
-    A `Failure` forms a separate batch. If ``sources`` raises an exception, the sources before it are yielded first.
+    Only the last item of a batch may exceed the limit of characters. The items are numbered from ``first``. A `Failure`
+    forms a separate batch. If ``sources`` raises an exception, the sources before it are yielded first.
     """
     if isinstance(sources, str | bytes | Document):
         raise TypeError("`pipe` expects an iterable of texts or documents; use `tag` for a single text or document")

@@ -197,7 +197,7 @@ def _restore(settings: TokenizerSettings, cache_characters: int) -> Tokenizer:
 
 
 def tokenize_documents(documents: Iterable[Document], tokenizer: Callable[[str], Document]) -> Iterator[Document]:
-    """Tokenize documents that have no tokens.
+    """Tokenize the documents that have no tokens; return all documents in the given order.
 
     Args:
         documents: Documents; documents that already have tokens stay unchanged.

@@ -302,9 +302,10 @@ class HerdnerTagger(EntityPipe):
             if train is None and base is None and self._configured_model is not None:
                 if any(has_entities(example.reference, spans_key) for example in get_examples()):
                     raise ValueError(
-                        f"the component has the model {self._configured_model!r}, which examples do not change: set"
-                        f' base = "{self._configured_model}" in [initialize.components.{self.name}] to adapt it, train'
-                        " = true to train a new model, or train = false to keep the model"
+                        "the examples have entities, but no option says whether to train: the component already has"
+                        f' the model {self._configured_model!r}; set base = "{self._configured_model}" in'
+                        f" [initialize.components.{self.name}] to adapt this model, train = true to train a new model,"
+                        " or train = false to keep this model"
                     )
                 return
             based = None if base is None else load(base)

@@ -26,7 +26,7 @@ from herdner.text.tags import Span
 
 
 class PooledEvidence(NamedTuple):
-    """Parameters of the evidence that a document of a collection gives for names in the other documents.
+    """Settings that control how names in one document of a collection count as evidence for names in the others.
 
     Attributes:
         strength: Factor by which the log-odds of the labels are multiplied.

@@ -293,7 +293,9 @@ class Ascent:
         self._displacement = run.plan.optimiser.begin(run.plan.n_steps)
 
     def move(self, x: Floats, field: Callable[[Floats], Floats] | None, n_steps: int) -> Floats:
-        """Move new particles ``n_steps`` times along a Stein field; return their coordinates in the block of variables.
+        """Move new particles ``n_steps`` times along a Stein field; return the coordinates in the variables that move.
+
+        Only the variables of ``block`` move, or all variables if ``block`` is None.
 
         Each of the B moving particles has the weight 1 / (n + B). A single particle (B = 1) is moved by its own score
         and the field.

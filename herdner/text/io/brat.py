@@ -156,7 +156,7 @@ class _Words:
         return [match.start() for match in matches], [match.end() for match in matches]
 
     def lie_between(self, start: int, end: int) -> bool:
-        """Return whether a part of a word lies between two offsets."""
+        """Return whether the text contains anything but white space between the offsets ``start`` and ``end``."""
         starts, ends = self.ranges
         first = bisect_right(ends, start)
         return start < end and first < len(starts) and starts[first] < end

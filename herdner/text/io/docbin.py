@@ -154,7 +154,7 @@ def _strings(column: NDArray[np.uint64], words: dict[int, str]) -> list[str]:
     try:
         return [words[code] for code in column.tolist()]
     except KeyError as error:
-        raise ValueError(f"there is no string with the hash {error}") from None
+        raise ValueError(f"a token refers to the string with the hash {error}, which the file lacks") from None
 
 
 def _document(columns: _Columns, id: str) -> Document:

@@ -122,7 +122,10 @@ def with_fields(record: dict[str, Any], document: Document, reserved: Collection
             continue
         key = f"source_{name}" if name in record or name in reserved else name
         if key != name and key in document.fields:
-            raise ValueError(f"document {document.id!r} has fields named {name!r} and {key!r}; rename one of them")
+            raise ValueError(
+                f"document {document.id!r}: the fields {name!r} and {key!r} would both be written as {key!r}; rename"
+                " one of them"
+            )
         fields[key] = value
     return record | fields
 
