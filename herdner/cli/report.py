@@ -153,10 +153,13 @@ def _predictions(
 ) -> tuple[list[FileAndFormat], list[str]]:
     """Return the list of all files (gold file first, then predictions), and a name for each file of predictions."""
     if (before is None) != (after is None):
-        raise UsageError("--before and --after must be used together")
+        raise UsageError("only one of --before and --after is given; give both, or neither")
     pair = [] if before is None or after is None else [before, after]
     if len(files) > 1 and pair:
-        raise UsageError("predictions must be given either as arguments or by --before and --after, not by both")
+        raise UsageError(
+            "predictions are given both as arguments and by --before and --after; leave out the arguments, or"
+            " both options"
+        )
     sources = parse_sources([*files, *pair], format)
     if len(sources) < 2:
         raise UsageError("the file of predictions is missing; expected GOLD:FORMAT PREDICTED:FORMAT...")
@@ -166,7 +169,7 @@ def _predictions(
                 f"--name: expected one name for each file of predictions ({len(sources) - 1}), got {len(names)}"
             )
         if len(set(names)) < len(names):
-            raise UsageError("--name: the names of the files of predictions must differ")
+            raise UsageError(f"--name: the names of the files of predictions must differ, got {', '.join(names)}")
         return sources, list(names)
     short = ["before", "after"] if pair else [Path(source.path).name for source in sources[1:]]
     is_unique = len(set(short)) == len(short)

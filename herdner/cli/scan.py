@@ -102,7 +102,10 @@ def _scan_task(
     from herdner.dobrushin import unit_importance
 
     if (ising is None) == (path is None):
-        raise UsageError("give either a grid by --ising ROWSxCOLUMNS or a graph by --graph FILE")
+        raise UsageError(
+            f"{'there is no graph' if path is None else 'there are two graphs'}: give either --ising ROWSxCOLUMNS or"
+            " --graph FILE"
+        )
     for name, number in (("--coupling", coupling), ("--field", field)):
         if not math.isfinite(number):
             raise UsageError(f"{name} must be a finite number, got {number}")

@@ -403,7 +403,10 @@ def _split_formats(files: list[str], format: str | None) -> tuple[list[str], str
     pairs = [split_format(file) for file in files]
     formats = {own or format for _, own in pairs}
     if len(formats) > 1:
-        raise UsageError("--cluster: all files must have the same format; run the command once for each format")
+        raise UsageError(
+            f"--cluster: the files have {len(formats)} formats, but must have the same format; run the command once for"
+            " each format"
+        )
     return [file for file, _ in pairs], next(iter(formats), format)
 
 

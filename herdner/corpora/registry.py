@@ -164,9 +164,15 @@ def _corpus(name: str, entry: object) -> Corpus:
             raise ValueError(f"{where}: {key} is {values[key]!r}, expected one of {', '.join(allowed)}")
     values["labels"] = tuple(values["labels"])
     if not set(values["label_names"]) <= set(values["labels"]):
-        raise ValueError(f"{where}: `label_names` contains a label that is missing from `labels`; add it to `labels`")
+        raise ValueError(
+            f"{where}: `label_names` contains {min(set(values['label_names']) - set(values['labels']))!r}, which is"
+            " missing from `labels`; add it to `labels`"
+        )
     if values["fetch"] == "download" and not all(file.url for file in files):
-        raise ValueError(f"{where}: `fetch` is 'download', but a file has no url; add a `url` to each file")
+        raise ValueError(
+            f"{where}: `fetch` is 'download', but the file {next(file.name for file in files if not file.url)!r} has no"
+            " url; add a `url` to each file"
+        )
     if values["fetch"] == "by hand" and not values["instructions"]:
         raise ValueError(f"{where}: `fetch` is 'by hand', but there are no instructions; add `instructions`")
     return Corpus(name=name, **values)
@@ -182,7 +188,7 @@ def _corpus_file(entry: object, where: str) -> CorpusFile:
     if not 0 <= file.size <= MAX_FILE_SIZE:
         raise ValueError(f"{where}: size {file.size} is not between 0 and {MAX_FILE_SIZE}")
     if not re.fullmatch(r"[0-9a-f]{64}", file.sha256):
-        raise ValueError(f"{where}: sha256 must be 64 lower-case hexadecimal digits")
+        raise ValueError(f"{where}: sha256 must be 64 lower-case hexadecimal digits, got {file.sha256!r:.80}")
     if file.url is not None:
         if file.name.endswith("/"):
             raise ValueError(f"{where}: the folder {file.name!r} must not have a `url`; remove the `url`")
@@ -212,5 +218,5 @@ def _values(entry: object, required: Mapping[str, type], defaults: Mapping[str, 
             raise ValueError(f"{where}: {key} must be of type {types[key].__name__}, found {type(value).__name__}")
         members = cast("dict[object, object]", value).values() if isinstance(value, dict) else value
         if types[key] in (list, dict) and key != "files" and not all(isinstance(each, str) for each in members):
-            raise ValueError(f"{where}: {key} must contain strings only")
+            raise ValueError(f"{where}: {key} must contain strings only, got {value!r:.80}")
     return {**defaults, **table}

@@ -121,7 +121,7 @@ class TableParticles:
                 f"particles must have shape [N, d] and weights [N], got {self.vectors.shape} and {self.weights.shape}"
             )
         if not np.isfinite(self.vectors).all():
-            raise ValueError("particles must be finite numbers")
+            raise ValueError("particles must be finite numbers, got NaN or infinity")
         if not ((self.weights >= 0).all() and abs(self.weights.sum() - 1) < 1e-5):
             raise ValueError(f"weights of particles must be probabilities, got a sum of {self.weights.sum():.6g}")
 

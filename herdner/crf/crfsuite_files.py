@@ -63,7 +63,7 @@ def parse_crfsuite(data: bytes, name: str) -> AttributeWeights:
     try:
         header = np.frombuffer(data, _HEADER, 1)[0]
         if header["magic"] != b"lCRF" or header["type"] != b"FOMC":
-            raise ValueError("wrong magic number")
+            raise ValueError("the file does not begin with lCRF, or its type is not FOMC")
         if header["n_labels"] > MOST_TAGS:
             raise ValueError(f"the file has {header['n_labels']} labels, expected at most {MOST_TAGS}")
         # The chunk of features begins with "FEAT", its size and the number of features. The header has another count.
@@ -78,7 +78,7 @@ def parse_crfsuite(data: bytes, name: str) -> AttributeWeights:
         if (state["source"] >= len(attributes)).any() or (state["target"] >= len(labels)).any():
             raise ValueError("a weight refers to a missing attribute or label")
         if len(set(labels)) < len(labels) or len(set(attributes)) < len(attributes):
-            raise ValueError("a name occurs twice")
+            raise ValueError("a label or an attribute occurs twice")
         if not np.isfinite(features["weight"]).all():
             raise ValueError("a weight is not finite")
         transition = np.zeros((len(labels), len(labels)))

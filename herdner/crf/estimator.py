@@ -209,7 +209,7 @@ class CRF(BaseEstimator):
         """
         self._check_parameters()
         if (X_dev is None) != (y_dev is None):
-            raise ValueError("pass both `X_dev` and `y_dev`, or neither")
+            raise ValueError("only one of `X_dev` and `y_dev` is set; pass both, or neither")
         base = self._weights if self.warm_start else None
         sequences, labels = _list_of(X), iterable_as_list(y, "`y` must be a list of lists of labels")
         self._link_table = None
@@ -458,7 +458,7 @@ class CRF(BaseEstimator):
             right += weight * sum(a == b for a, b in zip(ours, theirs, strict=True))
             total += weight * len(ours)
         if not total:
-            raise ValueError("`X` must have at least one item")
+            raise ValueError("`X` must have at least one item in a sequence whose weight is not 0")
         return float(right / total)
 
     def predict_n_best(self, X: Iterable[Any], n_best: int = 5) -> list[list[tuple[list[str], float]]]:
@@ -698,7 +698,7 @@ class CRF(BaseEstimator):
         index = AttributeIndex(() if base is None else base.attribute_names)
         encoded = EncodedSequences(*index.encode(self._sequences(X), True), index)
         if not encoded.n_items:
-            raise ValueError("`X` must have at least one item")
+            raise ValueError("`X` must have at least one item, but has no sequence, or only empty sequences")
         labels = encode_labels(y, encoded.offsets, [*(() if base is None else base.labels), *known])
         data = ChainData.of_indices(
             np.arange(1, len(index) + 1, dtype=np.uint64),
@@ -927,7 +927,8 @@ def _sample_weights(weights: Sequence[float] | None, n_sequences: int) -> Floats
     except (TypeError, ValueError):
         checked = np.empty(0)
     if checked.shape != (n_sequences,) or not np.isfinite(checked).all() or (checked < 0).any():
-        raise ValueError(f"`sample_weight` must have a finite weight, at least 0, for each of {n_sequences} sequences")
+        raise ValueError(f"`sample_weight` must have a finite weight, at least 0, for each of {n_sequences} sequences,"
+                         f" got {' '.join(repr(weights).split()):.80}")  # fmt: skip
     if n_sequences and not checked.any():
         raise ValueError("`sample_weight` must not be zero for all sequences; give one sequence a positive weight")
     return checked

@@ -66,15 +66,24 @@ class BlockInfluence:
             dtype = {"ranges": np.int32, "values": np.float64}.get(name, np.int64)
             object.__setattr__(self, name, frozen(getattr(self, name), dtype, f"the {name} of {what}"))
         if self.ranges.shape != (len(self.ranges), 2) or self.targets.ndim != 1:
-            raise ValueError(f"`ranges` of {what} must have shape [blocks, 2], and `targets` must have shape [rows]")
+            raise ValueError(
+                f"`ranges` of {what} must have shape [blocks, 2], and `targets` must have shape [rows], got"
+                f" {self.ranges.shape} and {self.targets.shape}"
+            )
         if len(self.rows) != self.n_blocks + 1 or not are_offsets(self.rows, len(self.targets)):
-            raise ValueError(f"`rows` of {what} must rise from 0 to the number of targets, {len(self.targets)}")
+            raise ValueError(
+                f"`rows` of {what} must rise from 0 to the number of targets, {len(self.targets)}, and have"
+                f" {self.n_blocks + 1} elements, got {self.rows.tolist()!s:.80}"
+            )
         if len(self.starts) != len(self.targets) + 1:
             raise ValueError(f"`starts` of {what} must have {len(self.targets) + 1} elements, got {len(self.starts)}")
         check_entries(self.starts, self.sources, self.values, what)
         for name, indices in (("targets", self.targets), ("sources", self.sources)):
             if len(indices) and not 0 <= indices.min() <= indices.max() < len(self.spans):
-                raise ValueError(f"`{name}` of {what} must be span indices, 0 to {len(self.spans) - 1}")
+                raise ValueError(
+                    f"`{name}` of {what} must be span indices, 0 to {len(self.spans) - 1}, got {indices.min()} to"
+                    f" {indices.max()}"
+                )
 
     @property
     def n_blocks(self) -> int:
@@ -435,7 +444,7 @@ def optimise_blocks(influence: BlockInfluence, order: Iterable[int], importance:
     if np.shape(importance) != (n_spans,):
         raise ValueError(f"`importance` must have shape [{n_spans}], one number per span, got {np.shape(importance)}")
     if not ((np.asarray(importance) >= 0) & (np.asarray(importance) < np.inf)).all():
-        raise ValueError("`importance` must be finite and at least 0")
+        raise ValueError(f"`importance` must be finite and at least 0, got {np.asarray(importance).tolist()!s:.80}")
     p = np.ones(n_spans)
     for block in order.tolist():
         targets = influence.targets[_rows(influence, block)]

@@ -62,7 +62,10 @@ class Influence:
         check_entries(self.starts, self.sources, self.values, "an influence matrix")
         n = self.n_variables
         if len(self.sources) and not 0 <= self.sources.min() <= self.sources.max() < n:
-            raise ValueError(f"`sources` of an influence matrix must be variables 0 to {n - 1}")
+            raise ValueError(
+                f"`sources` of an influence matrix must be variables 0 to {n - 1}, got {self.sources.min()} to"
+                f" {self.sources.max()}"
+            )
 
     @classmethod
     def of_matrix(cls, matrix: ArrayLike | csr_array, theorem: str = "user-supplied") -> Influence:
@@ -85,7 +88,10 @@ class Influence:
         sparse.sum_duplicates()
         rows, columns = (axis.astype(np.int64) for axis in sparse.coords)
         if (sparse.data[rows == columns] != 0).any():
-            raise ValueError("the diagonal of an influence matrix must be zero")
+            raise ValueError(
+                "the diagonal of an influence matrix must be zero, got"
+                f" {sparse.data[(rows == columns) & (sparse.data != 0)][0]}"
+            )
         off = rows != columns
         return cls._of_entries(sparse.shape[0], rows[off], columns[off], sparse.data[off], theorem)
 
@@ -208,11 +214,16 @@ def check_entries(starts: Int64s, sources: Int32s | Int64s, values: Floats, what
         ValueError: The arrays do not fit together, or a value is negative or not finite.
     """
     if sources.ndim != 1 or values.shape != sources.shape:
-        raise ValueError(f"`sources` and `values` of {what} must be one-dimensional and of equal length")
+        raise ValueError(
+            f"`sources` and `values` of {what} must be one-dimensional and of equal length, got shapes {sources.shape}"
+            f" and {values.shape}"
+        )
     if not are_offsets(starts, len(sources)):
-        raise ValueError(f"`starts` of {what} must rise from 0 to the number of entries, {len(sources)}")
+        raise ValueError(
+            f"`starts` of {what} must rise from 0 to the number of entries, {len(sources)}, got {starts.tolist()!s:.80}"
+        )
     if len(values) and not 0 <= values.min() <= values.max() < np.inf:
-        raise ValueError(f"`values` of {what} must be finite and at least 0")
+        raise ValueError(f"`values` of {what} must be finite and at least 0, got {values.min()} to {values.max()}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -345,7 +345,9 @@ class InfluenceEstimate:
         if states.ndim != 2 or states.shape[1] != len(compiled.sizes) or not len(states):
             raise ValueError(f"`samples` must have shape [S, {len(compiled.sizes)}], got {states.shape}")
         if states.dtype.kind not in "iu" or not ((states >= 0) & (states < compiled.sizes)).all():
-            raise ValueError("`samples` must be states of the graph's variables, 0 to K - 1")
+            raise ValueError(
+                f"`samples` must be states of the graph's variables, 0 to K - 1, got {states.tolist()!s:.80}"
+            )
         pairs, sizes = pairwise_bound(compiled), compiled.sizes.tolist()  # pairs: which variables share factors
         values = np.zeros(len(pairs.values))
         for i in range(len(sizes)):

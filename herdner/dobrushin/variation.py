@@ -76,7 +76,9 @@ class ScanSteps:
             )
         rows = array.reshape(-1, n).astype(np.float64)
         if not (rows.min(initial=0.0) >= 0 and np.allclose(rows.sum(axis=1), 1, rtol=0, atol=1e-9)):
-            raise ValueError("the distributions of a scan must be non-negative and sum to 1")
+            raise ValueError(
+                f"the distributions of a scan must be non-negative and sum to 1, got {rows.tolist()!s:.80}"
+            )
         if array.ndim == 1:
             return cls(distributions=np.broadcast_to(rows, (n if n_steps is None else n_steps, n)))
         return cls(distributions=_repeat_rows(rows, n_steps))
@@ -163,7 +165,7 @@ def sparse_importance(n_variables: int, importance: Importance) -> tuple[Int32s,
         if d.shape != (n_variables,):
             raise ValueError(f"`importance` must have shape [{n_variables}], got {list(d.shape)}")
     if not ((d >= 0) & (d < np.inf)).all():
-        raise ValueError("`importance` must be finite and at least 0")
+        raise ValueError(f"`importance` must be finite and at least 0, got {d[~((d >= 0) & (d < np.inf))][0]}")
     support = np.flatnonzero(d)
     return variables[support].astype(np.int32), d[support]
 

@@ -53,7 +53,7 @@ def chain_graph(
     n, n_states = unary.shape
     bounds = frozen([0, n] if offsets is None else offsets, np.int64, "offsets")
     if not are_offsets(bounds, n):
-        raise ValueError(f"offsets must rise from 0 to the number of variables, {n}")
+        raise ValueError(f"offsets must rise from 0 to the number of variables, {n}, got {bounds.tolist()!s:.80}")
     nodes = np.arange(n, dtype=np.int32)
     has_left = np.ones(n + 1, bool)
     has_left[bounds] = False
@@ -159,7 +159,7 @@ def complete_graph(J: ArrayLike, h: ArrayLike = 0.0, n_variables: int | None = N
     _check_finite("h", fields)
     n = next((n for n in (n_variables, *couplings.shape, *fields.shape) if n is not None), 0)
     if n < 1:
-        raise ValueError("n_variables must be at least 1 if J and h are numbers")
+        raise ValueError(f"n_variables must be at least 1 if J and h are numbers, got {n_variables}")
     if fields.shape not in ((), (n,)):
         raise ValueError(f"h must be a number or have the shape ({n},), not {fields.shape}")
     if couplings.ndim:
@@ -234,7 +234,7 @@ def from_joint(probabilities: ArrayLike) -> FactorGraph:
     """
     table = np.asarray(probabilities, np.float64)
     if not table.size or not ((table >= 0) & (table < np.inf)).all() or not table.any():
-        raise ValueError("probabilities must be finite and at least 0, and not all 0")
+        raise ValueError(f"probabilities must be finite and at least 0, and not all 0, got {table.tolist()!s:.80}")
     with np.errstate(divide="ignore"):
         factor = TableFactors(np.arange(table.ndim, dtype=np.int32)[None], np.log(table)[None])
     return FactorGraph(np.array(table.shape, np.int32), [factor])
@@ -345,7 +345,8 @@ def _check_symmetric(matrix: Floats, n: int, name: str) -> None:
         raise ValueError(f"{name} must be a matrix of shape ({n}, {n}), not {matrix.shape}")
     if np.diagonal(matrix).any() or not np.array_equal(matrix, matrix.T):
         raise ValueError(
-            f"{name} must be symmetric with a zero diagonal: entries [i, j] and [j, i] belong to the same edge"
+            f"{name} must be symmetric with a zero diagonal, because the entries [i, j] and [j, i] belong to the same"
+            f" edge; got {matrix.tolist()!s:.80}"
         )
 
 

@@ -104,13 +104,16 @@ class DensityFactors:
         if scopes.ndim != 2:
             raise ValueError(f"scopes must have shape [factors, variables of a factor], not {scopes.shape}")
         if scopes.size and scopes.min() < 0:
-            raise ValueError("a scope contains a variable below 0; variables are numbered from 0")
+            raise ValueError(f"a scope contains the variable {scopes.min()}; variables are numbered from 0")
         ordered = np.sort(scopes, axis=1)
         repeated = (ordered[:, 1:] == ordered[:, :-1]).any(axis=1)
         if repeated.any():
             raise ValueError(f"factor {int(repeated.argmax())} names a variable twice; name each variable once")
         if not callable(self.log_density):
-            raise ValueError("log_density must be a function that maps points [P, a] to log-densities [P]")
+            raise ValueError(
+                "log_density must be a function that maps points [P, a] to log-densities [P], got"
+                f" {self.log_density!r:.80}"
+            )
         object.__setattr__(self, "scopes", scopes)
         first = np.arange(scopes.shape[1], dtype=np.int32)
         plain = len(scopes) == 1 and self.fixed is None and np.array_equal(scopes[0], first)

@@ -51,19 +51,19 @@ def grid_form(sizes: Int32s, factors: Sequence[TableFactors]) -> GridForm:
     pairs = [group for group in factors if group.arity == 2 and len(group)]
     if len(pairs) != 1 or any(group.arity > 2 and len(group) for group in factors) or not (sizes == 2).all():
         raise UnsupportedGraph(
-            "the graph must be a grid: its variables must have two states, and one group must contain all factors of"
-            " two variables"
+            "the graph is not a grid: a grid has variables of two states, and a single group contains all its factors"
+            " of two variables"
         )
     (group,) = pairs
     columns, wraps = loops.grid_columns(group.scopes, len(sizes))
     if not columns:
         raise UnsupportedGraph(
-            "the graph must be a grid, but its factors of two variables do not join each variable to its neighbours"
+            "the graph is not a grid: its factors of two variables do not join each variable to its neighbours"
         )
     n_vertical = len(sizes) - (0 if wraps else columns)
     along = [group.scale[:n_vertical], group.scale[n_vertical:]]
     if len(group.tables) > 1 or any(scale.min() != scale.max() for scale in along):
-        raise UnsupportedGraph("all factors of two variables along one axis of the grid must be equal")
+        raise UnsupportedGraph("the factors of two variables along one axis of the grid differ; they must be equal")
     sides = np.empty((4, 2))
     for axis, scale in enumerate(along):
         table = scale[0] * group.tables[0]

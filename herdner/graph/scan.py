@@ -38,7 +38,10 @@ class Scan:
         if self.kind not in ENUMERATIONS["scan"]:
             raise ValueError(f"scan must be {self.SYNTAX}, not {self.kind!r}")
         if (self.kind == "fixed") != (self.order is not None):
-            raise ValueError("a fixed scan needs an order, and other scans must have none; use fixed_scan(order)")
+            raise ValueError(
+                "a fixed scan needs an order, and other scans must have none, got the kind"
+                f" {self.kind!r} with the order {' '.join(repr(self.order).split()):.80}; use fixed_scan(order)"
+            )
         if self.order is not None:
             order = frozen(self.order, np.int32, "a scan")
             if order.ndim != 1 or not len(order):

@@ -103,9 +103,9 @@ def _check_weights(forward: Floats, reverse: Floats) -> tuple[Floats, Floats]:
     if forward.ndim == 0 or forward.size == 0:
         raise ValueError(f"forward must hold at least one run, got shape {forward.shape}")
     if not (forward < math.inf).all():
-        raise ValueError("forward must be free of NaN and +inf")
+        raise ValueError(f"forward must be free of NaN and +inf, got {forward[~(forward < math.inf)][0]}")
     if not np.isfinite(reverse).all():
-        raise ValueError("reverse must be finite")
+        raise ValueError(f"reverse must be finite, got {reverse[~np.isfinite(reverse)][0]}")
     return forward, reverse
 
 

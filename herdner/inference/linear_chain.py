@@ -210,7 +210,8 @@ def span_log_probability(
         labelling.size and not 0 <= labelling.min() <= labelling.max() < unary.shape[1]
     ):
         raise ValueError(
-            f"states must hold one state from 0 to {unary.shape[1] - 1} for each of the {len(unary)} tokens"
+            f"states must hold one state from 0 to {unary.shape[1] - 1} for each of the {len(unary)} tokens, got"
+            f" {labelling.tolist()!s:.80}"
         )
     if starts.ndim != 1 or starts.shape != ends.shape:
         raise ValueError(
@@ -311,7 +312,7 @@ def _convert_chain(unary: ArrayLike, transition: ArrayLike, offsets: ArrayLike, 
     n_tokens, n_states = unary.shape
     tables = check_tables(transition, n_states)
     if not are_offsets(offsets, n_tokens):
-        raise ValueError(f"offsets must rise from 0 to the number of tokens, {n_tokens}")
+        raise ValueError(f"offsets must rise from 0 to the number of tokens, {n_tokens}, got {offsets.tolist()!s:.80}")
     if edge_table is None:
         if len(tables) > 1:
             raise ValueError(
@@ -321,7 +322,8 @@ def _convert_chain(unary: ArrayLike, transition: ArrayLike, offsets: ArrayLike, 
     edges = np.ascontiguousarray(edge_table, np.int32)
     if edges.shape != (n_tokens,) or (n_tokens and not 0 <= edges.min() <= edges.max() < len(tables)):
         raise ValueError(
-            f"edge_table must contain a table index from 0 to {len(tables) - 1} for each of the {n_tokens} tokens"
+            f"edge_table must contain a table index from 0 to {len(tables) - 1} for each of the {n_tokens} tokens, got"
+            f" {edges.tolist()!s:.80}"
         )
     return unary, tables, offsets, edges
 

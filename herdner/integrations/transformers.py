@@ -69,8 +69,8 @@ class ConsistentClassifier:
         """Check that the tokenizer, model and layer fit together."""
         if not tokenizer.is_fast:
             raise ValueError(
-                "the tokenizer must be a fast tokenizer, which returns the offsets of word pieces; load it with"
-                " use_fast=True"
+                f"the tokenizer must be a fast tokenizer, which returns the offsets of word pieces, got"
+                f" {type(tokenizer).__name__}; load it with use_fast=True"
             )
         model_length: int = tokenizer.model_max_length  # a very large number if it is not specified
         length = max_length or (model_length if model_length < 1_000_000 else DEFAULT_LENGTH)

@@ -196,7 +196,7 @@ def parse_strings(value: object, name: str) -> tuple[str, ...]:
     """
     items = cast(list[object], value) if isinstance(value, list) else [None]
     if not all(isinstance(item, str) for item in items):
-        raise ValueError(f"the value of {name} must be a list of strings")
+        raise ValueError(f"the value of {name} must be a list of strings, got {value!r:.80}")
     return tuple(map(str, items))
 
 
@@ -254,22 +254,32 @@ def _weights(labels: tuple[str, ...], arrays: Mapping[str, NDArray[Any]]) -> Cha
     keys = _cumulative_hashes(arrays["feature_keys"])
     starts = np.append(0, np.cumsum(sizes))
     if not 1 <= len(labels) <= MOST_TAGS or len(set(labels)) != len(labels):
-        raise ValueError(f"a model must have 1 to {MOST_TAGS} distinct tags")
+        raise ValueError(
+            f"a model must have 1 to {MOST_TAGS} distinct tags, got {len(labels)} tags, {len(set(labels))} of them"
+            " distinct"
+        )
     if transition.shape != (len(labels), len(labels)):
         raise ValueError(f"the transition table must have shape {(len(labels),) * 2}, got {transition.shape}")
     if len(keys) != len(sizes) or starts[-1] != len(entry_labels) or len(entry_labels) != len(entry_weights):
-        raise ValueError("the arrays of feature weights do not fit together: their lengths contradict each other")
+        raise ValueError(
+            f"the lengths of the arrays of feature weights contradict each other: {len(keys)} keys, {len(sizes)} sizes,"
+            f" {len(entry_labels)} tags and {len(entry_weights)} weights"
+        )
     if sizes.max(initial=0) > len(labels):
         raise ValueError(f"a feature must have at most {len(labels)} weights, one for each tag, got {sizes.max()}")
     if len(entry_labels) and entry_labels.max() >= len(labels):
-        raise ValueError("some feature weights refer to tags that do not exist")
+        raise ValueError(
+            f"a feature weight refers to the tag {entry_labels.max()}, but the tags are 0 to {len(labels) - 1}"
+        )
     return ChainWeights(labels, transition, keys, starts.astype(np.uint32), entry_labels, entry_weights)
 
 
 def _unpack(name: str, arrays: Mapping[str, NDArray[Any]]) -> WordValues:
     keys, values = _cumulative_hashes(arrays[f"{name}_keys"]), arrays[f"{name}_values"]
     if keys.shape != values.shape:
-        raise ValueError(f"the keys and values of {name} must have equal lengths")
+        raise ValueError(
+            f"the keys and values of {name} must have equal lengths, got shapes {keys.shape} and {values.shape}"
+        )
     return WordValues(keys, values)
 
 

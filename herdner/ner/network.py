@@ -77,7 +77,10 @@ class Network:
     def __post_init__(self) -> None:
         """Raise `ValueError` if the arrays contradict each other or a number is out of range."""
         if len(set(self.tags)) != len(self.tags) or len(self.tags) != len(self.output_bias):
-            raise ValueError("the tags of a network must be distinct, and each tag must have one output")
+            raise ValueError(
+                "the tags of a network must be distinct, and each tag must have one output, got"
+                f" {len(self.tags)} tags ({len(set(self.tags))} distinct) and {len(self.output_bias)} outputs"
+            )
         if not 0 <= self.scale <= LARGEST_SCALE:
             raise ValueError(f"the scale of a network must be from 0 to {LARGEST_SCALE:g}, got {self.scale}")
         self.compile(self.tags, [name.removeprefix(_GAZETTEER) for name, _ in self.places])
@@ -139,7 +142,10 @@ class Network:
         places = [(name, bits) for name, bits in header["places"]]
         is_typed = all(isinstance(name, str) and type(bits) is int for name, bits in [*attributes, *places])
         if not is_typed or not all(isinstance(tag, str) for tag in tags):
-            raise ValueError("attributes and tags of the network must be strings, and bit counts must be integers")
+            raise ValueError(
+                "attributes and tags of the network must be strings, and bit counts must be integers, got"
+                f" {[*attributes, *places]!r:.80} and {tags!r:.80}"
+            )
         if type(shift) is not int or not isinstance(scale, int | float) or isinstance(scale, bool):
             raise ValueError(
                 f"the shift and the scale of the network must be numbers, got {shift!r:.80}, {scale!r:.80}"

@@ -142,11 +142,15 @@ def check_transition(transition: ArrayLike | None, n_labels: int) -> NDArray[np.
     try:
         table = np.array(transition, np.float64, order="C")
     except (ValueError, TypeError):
-        raise ValueError("transition must be an array of numbers [labels, labels]") from None
+        raise ValueError(
+            f"transition must be an array of numbers [labels, labels], got {' '.join(repr(transition).split()):.80}"
+        ) from None
     if table.shape != (n_labels, n_labels):
         raise ValueError(f"transition must have shape [{n_labels}, {n_labels}], got {list(table.shape)}")
     if not ((np.abs(table) <= LARGEST) | (table == -np.inf)).all():
-        raise ValueError(f"transition must contain -inf or finite numbers of at most {LARGEST:g}")
+        raise ValueError(
+            f"transition must contain -inf or finite numbers of at most {LARGEST:g}, got {table.tolist()!s:.80}"
+        )
     return table
 
 
@@ -172,7 +176,10 @@ def _as_float64(scores: ArrayLike, n_tokens: int, n_labels: int) -> NDArray[np.f
     try:
         array = np.asarray(scores)
     except (ValueError, TypeError, RuntimeError):  # ragged lists; tensors with gradients or on another device
-        raise ValueError("scores must be an array of numbers [tokens, labels]") from None
+        raise ValueError(
+            f"scores must be an array of numbers [tokens, labels], got a {type(scores).__name__} that NumPy"
+            " cannot convert"
+        ) from None
     if not n_tokens and not array.size:
         return np.empty((0, n_labels))
     if array.dtype.kind not in "fiu":
@@ -195,13 +202,16 @@ def _log_potentials(array: NDArray[np.float64], tokens: Sequence[str], kind: Sco
         return array
     invalid = ~(array < np.inf).all(axis=1)
     if invalid.any():
-        raise ValueError(f"scores of {_first(invalid, tokens)} must be finite, or -inf to forbid a label")
+        raise ValueError(
+            f"scores of {_first(invalid, tokens)} must be finite, or -inf to forbid a label, got"
+            f" {array[invalid][0].tolist()!s:.80}"
+        )
     if kind == "marginals":
         invalid = ~((array >= 0) & (array <= 1 + SUM_TOLERANCE)).all(axis=1)
         if invalid.any():
             raise ValueError(
-                f"marginals of {_first(invalid, tokens)} must be between 0 and 1; for logits set"
-                " scores='log-potentials'"
+                f"marginals of {_first(invalid, tokens)} must be between 0 and 1, got"
+                f" {array[invalid][0].tolist()!s:.80}; for logits set scores='log-potentials'"
             )
         invalid = np.abs(array.sum(axis=1) - 1) > SUM_TOLERANCE
         if invalid.any():

@@ -93,7 +93,10 @@ def batches(sources: Iterable[object], first: int, most: int) -> Iterator[Batch]
     forms a separate batch. If ``sources`` raises an exception, the sources before it are yielded first.
     """
     if isinstance(sources, str | bytes | Document):
-        raise TypeError("`pipe` expects an iterable of texts or documents; use `tag` for a single text or document")
+        raise TypeError(
+            f"`pipe` expects an iterable of texts or documents, got a single {type(sources).__name__}; use `tag` for a"
+            " single text or document"
+        )
     batch: list[TextOrDocument] = []
     size = 0
     try:

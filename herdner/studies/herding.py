@@ -95,7 +95,7 @@ def herd_categorical(
     """
     target = finite(p, "p")
     if target.ndim != 1 or not target.size or (target < 0).any() or abs(target.sum() - 1) > 1e-9:
-        raise ValueError("`p` must be non-negative with sum 1; divide it by its sum")
+        raise ValueError(f"`p` must be non-negative with sum 1, got {target.tolist()!s:.80}")
     n_states = len(target)
     unit = 1 << (53 - n_states.bit_length())
     shares = np.rint(target * unit).astype(np.int64)

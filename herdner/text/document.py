@@ -598,7 +598,10 @@ def offsets_from_lengths(lengths: Iterable[int]) -> NDArray[np.int64]:
 
 def _flat_tags(sentences: Sequence[Sequence[str]], tags: Sequence[Sequence[str]]) -> list[str]:
     if [len(sentence) for sentence in sentences] != [len(sentence) for sentence in tags]:
-        raise ValueError("every sentence needs as many tags as tokens")
+        raise ValueError(
+            f"every sentence needs as many tags as tokens, got {[len(tokens) for tokens in sentences]!s:.60} tokens and"
+            f" {[len(own) for own in tags]!s:.60} tags"
+        )
     return [tag for sentence in tags for tag in sentence]
 
 

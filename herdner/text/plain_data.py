@@ -82,7 +82,10 @@ def _parts(values: Mapping[str, Any]) -> DocumentParts:
         raise ValueError(f"not a document: unknown key {unknown[0]!r}; expected one of {', '.join(_KEYS)}")
     text, id, fields = values["text"], values.get("id"), dict(values.get("fields") or {})
     if not isinstance(text, str) or not (id is None or isinstance(id, str)):
-        raise ValueError("not a document: the text must be a string, and the id must be a string or None")
+        raise ValueError(
+            f"not a document: the text must be a string, and the id must be a string or None, got {text!r:.40} and"
+            f" {id!r:.40}"
+        )
     sentences = [_strings(sentence) for sentence in _list(values, "tokens")]
     tags: list[str] | None = None if values.get("tags") is None else _strings(values["tags"])
     entities = tuple(_entity(each, text) for each in _list(values, "entities"))
@@ -92,7 +95,7 @@ def _parts(values: Mapping[str, Any]) -> DocumentParts:
 def _list(values: Mapping[str, Any], key: str) -> list[Any]:
     value: object = values.get(key)
     if value is not None and not isinstance(value, list):
-        raise ValueError(f"not a document: {key!r} must be a list")
+        raise ValueError(f"not a document: {key!r} must be a list, got {value!r:.40}")
     return cast("list[Any]", value or [])
 
 

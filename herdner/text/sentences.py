@@ -82,7 +82,7 @@ class SentenceRules:
                 raise ValueError(f"sentence rules: unknown key {name!r}; install a newer herdner")
             listed = cast(Sequence[object], words) if isinstance(words, list | tuple) else [None]
             if not all(isinstance(word, str) and word for word in listed):
-                raise ValueError(f"sentence rules: {name!r} must be a list of words")
+                raise ValueError(f"sentence rules: {name!r} must be a list of words, got {words!r:.80}")
         return cls(**{name: tuple(words) for name, words in values.items()})
 
 

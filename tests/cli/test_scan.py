@@ -65,7 +65,7 @@ def test_usage_errors_are_one_line(call: Call, tmp_path: Path) -> None:
     (tmp_path / "empty.txt").write_text("")
     (tmp_path / "no.npz").write_text("nothing")
     for arguments, code, words in (
-        ((), 2, "--ising ROWSxCOLUMNS or a graph"),
+        ((), 2, "there is no graph: give either --ising ROWSxCOLUMNS or --graph FILE"),
         (("--ising", "5"), 2, "expected ROWSxCOLUMNS"),
         ((*GRID, "--target", "a"), 2, "expected indices of variables"),
         ((*GRID, "--target", "30"), 1, "no variable 30"),

@@ -152,9 +152,9 @@ def test_a_registry_file_of_the_user(tmp_path: Path) -> None:
         ("size = 1", "size = true", "size must be of type int"),
         ("0" * 64, "0" * 63, "sha256 must be 64"),
         ("https://example.org/toy.conll", "file:///etc/passwd", "not an http or https address"),
-        (', url = "https://example.org/toy.conll"', "", "a file has no url"),
+        (', url = "https://example.org/toy.conll"', "", "the file 'toy.conll' has no url"),
         ('fetch = "download"', 'fetch = "by hand"', "there are no instructions"),
-        ('labels = ["PER"]', 'labels = ["LOC"]', "`label_names` contains a label that is missing from `labels`"),
+        ('labels = ["PER"]', 'labels = ["LOC"]', "`label_names` contains 'PER', which is missing from `labels`"),
         ("files = [", "files = [ 3, ", "expected a table, found int"),
     ],
 )

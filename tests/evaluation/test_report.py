@@ -172,7 +172,7 @@ BAD = {
     "another text": (["{0}/other.jsonl"], 1, "document 'd1' must have the text of gold document"),
     "not annotated": (["{0}/plain.jsonl"], 1, "document 'd1' has no annotation"),
     "no probability": (["{0}/wild.jsonl"], 1, "the confidence of 'Oslo' must be between 0 and 1, got 97"),
-    "only before": (["--before", "{0}/after.jsonl"], 2, "--before and --after must be used together"),
+    "only before": (["--before", "{0}/after.jsonl"], 2, "only one of --before and --after is given"),
     "names": (
         ["{0}/after.jsonl", "--name", "a", "--name", "b"],
         2,

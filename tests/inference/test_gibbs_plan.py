@@ -18,7 +18,10 @@ GRID = ising(0.5, np.zeros((2, 3)))
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: Gibbs(error_bound=1.0), r"also set sharing, for example sharing=blanket"),
+        (
+            lambda: Gibbs(error_bound=1.0),
+            r"error_bound=1.0 needs herding weights, but sharing is not set; set for example sharing=blanket",
+        ),
         (
             lambda: Gibbs(sharing=bin_sharing(4), driving=Sobol()),
             r"sharing=bins\(4\) makes no random draws; remove `driving`",

@@ -151,7 +151,10 @@ SAMPLES, MARGINALS = np.zeros((1, 9, 3), np.int32), np.full((3, 2), 0.5)
         ),
         (lambda: make_result(marginals=MARGINALS).plot_marginals(state=2), "state must be 0 to 1, not 2"),
         (lambda: make_result(marginals=MARGINALS).plot_marginals(variables=[-1]), "no variable -1"),
-        (lambda: make_result(marginals=MARGINALS).plot_marginals(variables=[1], shape=(1, 3)), "either shape"),
+        (
+            lambda: make_result(marginals=MARGINALS).plot_marginals(variables=[1], shape=(1, 3)),
+            "shape and variables cannot be combined",
+        ),
     ],
 )
 def test_what_is_missing_is_said_in_one_line(call, message):

@@ -45,7 +45,7 @@ def assert_one_line(message: str, run, error: type[Exception] = ValueError) -> N
         ({"n_threads": 0}, "n_threads must be a whole number of at least 1, not 0"),
         (
             {"n_threads": "2"},
-            r"threads can share a sweep only if scan is checkerboard or jacobi; set such a scan, or n_threads=1",
+            r"checkerboard or jacobi, got scan=systematic and n_threads=2; set such a scan, or n_threads=1",
         ),
         ({"n_threads": 3, "scan": "random"}, "only if scan is checkerboard"),
         ({"scan": "snake"}, r"scan must be systematic, random, .* fixed\(0, 2, 1\), not 'snake'"),

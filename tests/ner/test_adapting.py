@@ -145,8 +145,12 @@ def test_a_base_that_does_not_fit_is_refused_in_one_line(base):
     documents = news("dev")[:2]
     cases: list[tuple[Tagger, dict[str, Any], str]] = [
         (Tagger(scheme="iob2"), {"base": base}, "must be 'iobes' as in the base, got 'iob2'"),
-        (Tagger(lexicon=herdner.Lexicon()), {"base": base}, "`lexicon` must be None"),
-        (Tagger(plan=herdner.FeaturePlan(("word[0]",))), {"base": base}, "another feature plan"),
+        (Tagger(lexicon=herdner.Lexicon()), {"base": base}, "`lexicon` is not the lexicon of the base"),
+        (
+            Tagger(plan=herdner.FeaturePlan(("word[0]",))),
+            {"base": base},
+            "`plan` differs from the feature plan of the base",
+        ),
         (Tagger(tokenizer=TokenizerSettings("nl")), {"base": base}, "language of the base, 'en', got 'nl'"),
         (Tagger(trainer="crfsuite"), {"base": base}, "use trainer='herdner'"),
         (Tagger(c1=0.1), {"base": base}, "`c1` must be 0 with `base`"),
@@ -154,7 +158,7 @@ def test_a_base_that_does_not_fit_is_refused_in_one_line(base):
         (
             Tagger(plan=herdner.FeaturePlan(("word[0]",))),
             {"start": base},
-            "must be a model with the same feature plan and gazetteers as the new model",
+            "`start` has another feature plan or other gazetteers than the new model",
         ),
         (Tagger(), {"document_weights": [1.0]}, "`document_weights` must have shape"),
         (Tagger(), {"document_weights": [1.0, -1.0]}, "at least 0"),

@@ -270,7 +270,7 @@ def test_wrong_options(tagger: Tagger, options: dict, message: str) -> None:
 
 
 def test_collections_of_other_labels_cannot_be_joined() -> None:
-    with pytest.raises(ValueError, match="collections with different labels"):
+    with pytest.raises(ValueError, match="labels and `max_names` of two collections must be equal"):
         CollectionNames(["PER"]).update(CollectionNames(["LOC"]))
     with pytest.raises(ValueError, match="max_names"):
         CollectionNames(["PER"], -1)

@@ -149,7 +149,7 @@ def test_bad_documents_are_told_in_one_line(document, message):
 @pytest.mark.parametrize(
     ("scores", "message"),
     [
-        (SCORES, "between 0 and 1; for logits"),
+        (SCORES, "between 0 and 1, got .*; for logits"),
         (with_(-0.1, scores=P), "between 0 and 1"),
         (with_(np.nan, scores=P), "must be finite"),
         (P * 0.9, r"token 0 \('Paris'\) must add up to 1, got 0.9"),

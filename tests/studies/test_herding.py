@@ -133,7 +133,7 @@ def test_the_module_is_at_hand():
         (lambda: herd([[1.0]], [np.nan], 5), "moments must hold finite numbers"),
         (lambda: herd([[1.0]], [1.0], 5, weights=[1, 2]), "`weights` must have shape .1., got"),
         (lambda: herd([[1.0]], [1.0], -5), "n_samples must be a whole number of at least 0, not -5"),
-        (lambda: herd_categorical([0.5, 0.6], 5), "non-negative with sum 1; divide it by its sum"),
+        (lambda: herd_categorical([0.5, 0.6], 5), r"non-negative with sum 1, got \[0.5, 0.6\]"),
         (lambda: herd_categorical([1.5, -0.5], 5), "non-negative with sum 1"),
         (lambda: herd_categorical([], 5), "non-negative with sum 1"),
         (lambda: herd_categorical([0.5, 0.5], 5, weights=[1e9, 0]), "`weights` must be between -2 and 2"),

@@ -63,8 +63,8 @@ class BlockedGibbs:
             object.__setattr__(self, "annealing", as_annealing(self.annealing))
         if self.n_chains == 1 and (self.n_threads or 1) > 1:
             raise ValueError(
-                "n_threads above 1 needs n_chains above 1, because each thread runs its own chains; increase n_chains,"
-                " or set n_threads=1"
+                "n_threads above 1 needs n_chains above 1, because each thread runs its own chains, got"
+                f" n_threads={self.n_threads} and n_chains=1; increase n_chains, or set n_threads=1"
             )
         self._plan()
 

@@ -91,7 +91,10 @@ class Plan:
             elif not (isinstance(value, kind) or (value is None and name in ("sharing", "driving"))):
                 raise ValueError(f"{name} must be {kind.SYNTAX}, not {value!r}")
         if self.error_bound and self.sharing is None:
-            raise ValueError("error_bound needs herding weights: also set sharing, for example sharing=blanket")
+            raise ValueError(
+                f"error_bound={self.error_bound} needs herding weights, but sharing is not set; set for example"
+                " sharing=blanket"
+            )
         if self.driving is not None and not self.draws:
             raise ValueError(
                 f"`driving` replaces random draws, but a sampler with sharing={self.sharing} makes no random draws;"
@@ -104,14 +107,20 @@ class Plan:
         if self.dummy_edges is not None:
             edges = frozen(self.dummy_edges, np.int32, "dummy_edges")
             if edges.ndim != 2 or edges.shape[1] != 2 or (edges[:, 0] == edges[:, 1]).any():
-                raise ValueError("dummy_edges must be pairs of different variables, of shape [D, 2]")
+                raise ValueError(
+                    f"dummy_edges must be pairs of different variables, of shape [D, 2], got {edges.tolist()!s:.80}"
+                )
             if self.sharing is None or self.sharing.kind != "blanket":
-                raise ValueError("dummy_edges requires sharing=blanket; set sharing=blanket, or remove dummy_edges")
+                raise ValueError(
+                    f"dummy_edges requires sharing=blanket, got sharing={self.sharing}; set sharing=blanket, or remove"
+                    " dummy_edges"
+                )
             object.__setattr__(self, "dummy_edges", tuple((left, right) for left, right in edges.tolist()))
         shares_sweeps = self.n_chains == 1 and (self.n_threads or 1) > 1
         if shares_sweeps and self.scan.kind not in ("checkerboard", "jacobi"):
             raise ValueError(
-                "threads can share a sweep only if scan is checkerboard or jacobi; set such a scan, or n_threads=1"
+                f"threads can share a sweep only if scan is checkerboard or jacobi, got scan={self.scan.kind} and"
+                f" n_threads={self.n_threads}; set such a scan, or n_threads=1"
             )
 
     @property

@@ -113,14 +113,14 @@ class RequestGuard:
             ipaddress.ip_address(name)
         except ValueError:
             raise HTTPException(
-                400, "this host name is not accepted; start the server by herdner serve --allow-host NAME"
+                400, f"the host name {name!r:.80} is not accepted; start the server by herdner serve --allow-host NAME"
             ) from None
 
     async def _read_body(self, headers: Headers, receive: Receive) -> bytes:
         too_large = HTTPException(413, f"the request's body is too large; the limit is {self.body_bytes} bytes")
         length = headers.get("content-length", "0")
         if not length.isdecimal() or len(length) > 18:
-            raise HTTPException(400, "the Content-Length header is not a number")
+            raise HTTPException(400, f"the Content-Length header is not a number, but {length!r:.40}")
         if int(length) > self.body_bytes:
             raise too_large
         body = bytearray()

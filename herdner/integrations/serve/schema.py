@@ -132,7 +132,10 @@ class TagRequest(RequestModel):
     @model_validator(mode="after")
     def _check_texts(self) -> Self:
         if (self.text is None) == (self.texts is None):
-            raise ValueError("the request must contain either the key 'text' or the key 'texts'")
+            raise ValueError(
+                "the request must contain either the key 'text' or the key 'texts', but has"
+                f" {'neither' if self.text is None else 'both'}"
+            )
         return self
 
     @property

@@ -126,8 +126,8 @@ class RequestHandler:
             if not before["end"] <= each["start"] < each["end"] <= len(text):
                 place = f"{each['start']}..{each['end']}"
                 raise ValueError(
-                    f"the entity at {place} must lie inside the text, must not be empty and must not overlap"
-                    " another entity"
+                    f"the entity at {place} is empty, overlaps another entity, or is not inside the text, which has"
+                    f" {len(text)} characters"
                 )
         values = [
             Entity(e["start"], e["end"], e["label"], text[e["start"] : e["end"]], e.get("confidence"), e.get("name_id"))

@@ -298,7 +298,10 @@ def configured_backend(backend: str | Mapping[str, Any] | None) -> Backend | Non
     options = dict(backend)
     name = options.pop("name", None)
     if not isinstance(name, str):
-        raise ValueError('the option "backend" needs a name, as in {"name": "herded-gibbs", "n_sweeps": 400}')
+        raise ValueError(
+            'the option "backend" needs a name, as in {"name": "herded-gibbs", "n_sweeps": 400}; got'
+            f" {dict(backend)!r:.80}"
+        )
     return make_backend(name, **options)
 
 
@@ -327,7 +330,10 @@ def configured_names(
     if saved is not None:
         return Names.read(saved, **options)
     if len(sources) != 1:
-        raise ValueError('the option "names" needs either the key "file" or the key "patterns"')
+        raise ValueError(
+            'the option "names" needs either the key "file" or the key "patterns", but has'
+            f" {'both' if sources else 'neither'}"
+        )
     (source,) = sources
     # os.path.exists returns False for strings that cannot be paths, such as a name of 1000 characters.
     if source is None or (missing_ok and isinstance(source, str) and not os.path.exists(source)):  # noqa: PTH110

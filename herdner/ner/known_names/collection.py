@@ -130,7 +130,10 @@ class CollectionNames:
             ValueError: The labels or the sizes of the collections differ.
         """
         if (self.labels, self.max_names) != (other.labels, other.max_names):
-            raise ValueError("collections with different labels or a different `max_names` cannot be combined")
+            raise ValueError(
+                "the labels and `max_names` of two collections must be equal, got"
+                f" {self.labels!r:.80} and {self.max_names}, {other.labels!r:.80} and {other.max_names}"
+            )
         self.n_documents += other.n_documents
         np.maximum(self._first, other._first, out=self._first)
         if other._sketch is not None:

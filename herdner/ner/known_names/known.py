@@ -55,7 +55,7 @@ class Names:
             if not isinstance(cast(object, value), bool):
                 raise ValueError(f"{name} must be true or false, got {value!r}")
         if not self.entries:
-            raise ValueError("a list of known names needs at least one name with its label")
+            raise ValueError("the list of known names is empty; it needs at least one name with its label")
         for each in cast("tuple[object, ...]", self.entries):
             if not isinstance(each, KnownName):
                 raise ValueError(f"entries must be KnownName values, got {each!r}; use Names.of")

@@ -233,7 +233,8 @@ class PseudonymMap:
         style, id, names, reserved = map(values.get, ("style", "id", "names", "reserved"))
         if style not in STYLES or not isinstance(id, str) or not isinstance(names, list):
             raise MapError(
-                f"`style` must be one of {', '.join(STYLES)}, `id` must be a string, and `names` must be a list"
+                f"`style` must be one of {', '.join(STYLES)}, `id` must be a string, and `names` must be a list, got"
+                f" {style!r:.40}, {id!r:.40} and {names!r:.40}"
             )
         result = cls(style, id)
         result.reserved.update(map(str, cast(list[object], reserved) if isinstance(reserved, list) else ()))

@@ -84,7 +84,7 @@ def make_pseudonymiser(
     style: PseudonymStyle
     if names.style == "hash":
         if key is None:
-            raise ValueError("the style 'hash' needs a secret key of at least 16 bytes; pass it as `key`")
+            raise ValueError("the style 'hash' needs a secret key of at least 16 bytes, but `key` is None; pass a key")
         style = KeyedHash(names, key, tagger.labels)
     elif names.style == "realistic":
         style = Realistic(names, tagger.labels, common_words, seed)

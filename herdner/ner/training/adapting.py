@@ -46,11 +46,11 @@ def without_weights(
     """
     if plan is not None and plan != base.plan:
         raise ValueError(
-            "`plan` must be None if a base with another feature plan is adapted; training uses the plan of the base"
+            "`plan` differs from the feature plan of the base; pass None, because training uses the plan of the base"
         )
     if lexicon is not None and lexicon is not base.lexicon:
         raise ValueError(
-            "`lexicon` must be None if a base is adapted; training uses the word classes and gazetteers of the base"
+            "`lexicon` is not the lexicon of the base; pass None, because training uses the lexicon of the base"
         )
     if scheme != base.scheme:
         raise ValueError(f"`scheme` must be {base.scheme!r} as in the base, got {scheme!r}")
@@ -92,7 +92,7 @@ def check_start(start: TaggerModel, plan: FeaturePlan, lexicon: Lexicon, tags: S
         ValueError: The model has other features, or tags that the training lacks.
     """
     if start.plan != plan or _gazetteer_names(start.lexicon) != _gazetteer_names(lexicon):
-        raise ValueError("`start` must be a model with the same feature plan and gazetteers as the new model")
+        raise ValueError("`start` has another feature plan or other gazetteers than the new model; pass another model")
     if unknown := sorted(set(start.weights.labels) - set(tags)):
         raise ValueError(
             f"the model to start from has the tag {unknown[0]!r}, which the documents lack; pass another model as"

@@ -232,7 +232,7 @@ def _check_weights(weights: Sequence[float] | Floats | None, n_documents: int) -
     if array.shape != (n_documents,):
         raise ValueError(f"`document_weights` must have shape ({n_documents},), got {array.shape}")
     if not (np.isfinite(array).all() and (array >= 0).all() and array.any()):
-        raise ValueError("`document_weights` must be finite, at least 0, and not all 0")
+        raise ValueError(f"`document_weights` must be finite, at least 0, and not all 0, got {array.tolist()!s:.80}")
     return array
 
 

@@ -86,7 +86,8 @@ class TrainingOptions:
             raise ValueError(f"`trainer` must be one of {', '.join(TRAINERS)}, got {self.trainer!r}")
         if self.averaged and self.trainer != "herdner":
             raise ValueError(
-                "`averaged` needs trainer='herdner', because the chains of CRFsuite may have different tags"
+                "`averaged` needs trainer='herdner', because the chains of CRFsuite may have different tags, got"
+                f" trainer={self.trainer!r}"
             )
         if self.scheme not in SCHEMES:
             raise ValueError(f"`scheme` must be one of {', '.join(SCHEMES)}, got {self.scheme!r}")

@@ -158,7 +158,10 @@ def dobrushin_coefficient(kernel: Floats) -> float:
 
     rows = np.asarray(kernel, np.float64)
     if rows.ndim != 2 or rows.shape[0] != rows.shape[1] or not np.allclose(rows.sum(axis=1), 1.0) or rows.min() < 0:
-        raise ValueError("`kernel` must be a square matrix of probabilities with row sums 1; see gibbs_kernel()")
+        raise ValueError(
+            f"`kernel` must be a square matrix of probabilities with row sums 1, got {rows.tolist()!s:.80};"
+            " gibbs_kernel returns such a matrix"
+        )
     return float(pdist(rows, "cityblock").max(initial=0.0) / 2)
 
 

@@ -86,7 +86,7 @@ def check_observation(observed: ArrayLike, noise: Noise) -> NDArray[Any]:
         raise ValueError(f"a picture must have shape [rows, columns] and at least one pixel, got {y.shape}")
     if isinstance(noise, FlipNoise):
         if y.dtype.kind not in "iub" or int(y.min()) < 0 or int(y.max()) >= noise.n_labels:
-            raise ValueError(f"observed labels must be integers from 0 to {noise.n_labels - 1}")
+            raise ValueError(f"observed labels must be integers from 0 to {noise.n_labels - 1}, got {y.tolist()!s:.80}")
         return y.astype(np.int32)
     y = y.astype(np.float64)
     if not np.isfinite(y).all():

@@ -191,7 +191,7 @@ def estimate_gaussian_noise(y: ArrayLike, n_labels: int, levels: tuple[float, ..
     check_integer(n_labels, "n_labels", 2)
     values = finite(y, "a picture").ravel()
     if not len(values):
-        raise ValueError("a picture must have at least one pixel")
+        raise ValueError(f"a picture must have at least one pixel, got shape {np.shape(y)}")
     values = values[:: max(1, len(values) >> 16)]
     if levels is None:
         middle = np.quantile(values, (np.arange(n_labels) + 0.5) / n_labels)

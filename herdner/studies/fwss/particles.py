@@ -249,7 +249,10 @@ def _limits(box: ArrayLike | None, dim: int) -> Floats | None:
         return None
     limits = np.asarray(box, float)
     if limits.shape != (dim, 2) or not np.isfinite(limits).all() or not (limits[:, 0] < limits[:, 1]).all():
-        raise ValueError(f"`box` must have a lower and an upper end for each of the {dim} variables")
+        raise ValueError(
+            f"`box` must have a finite lower and a larger finite upper end for each of the {dim} variables, got"
+            f" {limits.tolist()!s:.80}"
+        )
     return limits
 
 

@@ -46,7 +46,7 @@ class LogisticRegression:
         """Check the data and the prior; append a constant input, and convert the outputs to -1 and 1."""
         x, y = check_data(self.inputs, self.outputs)
         if not np.isin(y, (0, 1)).all():
-            raise ValueError("`outputs` of a logistic regression must be 0 or 1")
+            raise ValueError(f"`outputs` of a logistic regression must be 0 or 1, got {y[~np.isin(y, (0, 1))][0]:g}")
         GammaOfExp(self.shape, self.rate)  # checks both
         object.__setattr__(self, "inputs", np.column_stack([x, np.ones(len(x))]))
         object.__setattr__(self, "outputs", 2 * y - 1)

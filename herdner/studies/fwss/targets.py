@@ -122,13 +122,15 @@ def gaussian_mixture(weights: ArrayLike, means: ArrayLike, covariances: ArrayLik
     if spreads.shape == (n,):
         spreads = spreads[:, None, None] * np.eye(d)
     if shares.shape != (n,) or not (shares > 0).all() or abs(shares.sum() - 1) > 1e-9:
-        raise ValueError(f"`weights` must be {n} positive numbers with sum 1")
+        raise ValueError(f"`weights` must be {n} positive numbers with sum 1, got {shares.tolist()!s:.80}")
     if spreads.shape != (n, d, d):
         raise ValueError(f"`covariances` must have shape {(n, d, d)} or {(n,)}, got {spreads.shape}")
     try:
         roots = np.linalg.cholesky(spreads)
     except np.linalg.LinAlgError:
-        raise ValueError("each covariance must be symmetric and positive definite") from None
+        raise ValueError(
+            f"each covariance must be symmetric and positive definite, got {spreads.tolist()!s:.80}"
+        ) from None
     mixture = _Mixture.of(shares, centres, roots)
 
     def draw(rng: np.random.Generator, size: int) -> Floats:
@@ -276,5 +278,5 @@ def check_data(inputs: ArrayLike, outputs: ArrayLike) -> tuple[Floats, Floats]:
     if x.ndim != 2 or y.shape != (len(x),) or not x.size:
         raise ValueError(f"data must have inputs [N, D] and outputs [N], got {x.shape} and {y.shape}")
     if not (np.isfinite(x).all() and np.isfinite(y).all()):
-        raise ValueError("data must be finite; replace or remove missing values")
+        raise ValueError("data must be finite, got NaN or infinity; replace or remove missing values")
     return x, y

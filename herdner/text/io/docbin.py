@@ -135,7 +135,7 @@ def _columns(message: dict[str, Any]) -> Iterator[_Columns]:
             f" {len(table)} tokens and {len(spaces)} spaces"
         )
     if orth not in attrs:
-        raise ValueError("it contains no words")
+        raise ValueError("the attribute ORTH, which contains the words, is missing")
     words = {int(get_string_id(word)): word for word in map(str, message["strings"])} | {0: ""}
     flags: list[dict[str, Any]] = message.get("flags") or [{}] * len(lengths)
     if len(flags) != len(lengths):
@@ -165,7 +165,10 @@ def _document(columns: _Columns, id: str) -> Document:
     is_token = np.array([bool(word) and not word.isspace() for word in columns.words], bool)
     tokens = [word for word, keep in zip(columns.words, is_token.tolist(), strict=True) if keep]
     if any(len(token.split()) != 1 for token in tokens):
-        raise ValueError("a token has white space inside; expected tokens without white space")
+        raise ValueError(
+            f"the token {next(token for token in tokens if len(token.split()) != 1)!r:.60} has white space inside;"
+            " expected tokens without white space"
+        )
     entities = _entities(columns, text, starts.tolist(), ends.tolist())
     starts, ends = starts[is_token], ends[is_token]
     borders = _borders(columns.sent_start, is_token)

@@ -267,9 +267,13 @@ def _partial(labels: Any, ranges: Any, length: int) -> PartialAnnotation | None:
         isinstance(labels, list)
         and all(isinstance(label, str) and is_label(label) for label in cast(list[object], labels))
     ):
-        raise ValueError('annotated_labels must be a list of labels, as in ["PER", "LOC"]')
+        raise ValueError(
+            f'annotated_labels must be a list of labels, as in ["PER", "LOC"], got {json.dumps(labels)[:40]}'
+        )
     if ranges is not None and not isinstance(ranges, list):
-        raise ValueError("`unannotated` must be a list of objects with the keys start, end and tags")
+        raise ValueError(
+            f"`unannotated` must be a list of objects with the keys start, end and tags, got {json.dumps(ranges)[:40]}"
+        )
     unannotated = tuple(_range(i, each, length) for i, each in enumerate(cast(list[Any], ranges or [])))
     return PartialAnnotation(unannotated, None if labels is None else tuple(cast(list[str], labels)))
 
@@ -291,7 +295,10 @@ def _sentences(tokens: Any) -> list[list[str]]:
     sentences = cast(list[list[Any]], items if nested else [items])
     words = (word for sentence in sentences for word in sentence)
     if not all(isinstance(word, str) and word.split() == [word] for word in words):
-        raise ValueError("tokens must be a list of strings without white space, or one such list for each sentence")
+        raise ValueError(
+            "tokens must be a list of strings without white space, or one such list for each sentence, got"
+            f" {json.dumps(tokens)[:40]}"
+        )
     return [sentence for sentence in sentences if sentence]
 
 

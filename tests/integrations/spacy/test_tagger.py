@@ -111,8 +111,8 @@ def test_known_names(tagger, tmp_path, of):
             {"patterns": PATTERNS, "strong": 3},
             "the option \"names\" has no key 'strong'; its keys are file, patterns, strength",
         ),
-        ({"hard": True}, 'the option "names" needs either the key "file" or the key "patterns"'),
-        ([], "a list of known names needs at least one name with its label"),
+        ({"hard": True}, 'the option "names" needs either the key "file" or the key "patterns", but has neither'),
+        ([], "the list of known names is empty; it needs at least one name with its label"),
     ],
 )
 def test_names_that_are_none(names, message):

@@ -278,7 +278,7 @@ TWICE = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 0.0]])
         (lambda: cached_fwss(ELEVEN, 3, cache=np.zeros((0, 2))), "and at least one point"),
         (lambda: stein_points(ELEVEN, 3, search="grid"), "search='grid' needs `box`"),
         (lambda: stein_points(LOGISTIC, 3, search="grid", box=[[-1, 1]] * 5), "too large; decrease `resolution`"),
-        (lambda: stein_points(ELEVEN, 3, box=[[1, -1], [0, 1]]), "a lower and an upper end"),
+        (lambda: stein_points(ELEVEN, 3, box=[[1, -1], [0, 1]]), "a finite lower and a larger finite upper end"),
         (lambda: Adam(0.0), "`rate` must be above 0"),
         (lambda: ksd(TWICE, TWICE[:2], 1.0), "`scores` must have the shape of the points"),
         (lambda: effective_sample_size([0.0, 0.0]), "must not all be 0"),
