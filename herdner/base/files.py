@@ -74,7 +74,7 @@ def _errors_for(path: Path, part: Path) -> Generator[None, None, None]:
 
 
 def _copy_mode_and_owner(path: Path, part: Path, mode: int | None) -> None:
-    """Copy the owner (if permitted) and permissions of the old file to the new file; ``mode``, if set, has priority."""
+    """Copy the owner (if permitted) and the permissions of ``path`` to ``part``; ``mode`` replaces the permissions."""
     with suppress(FileNotFoundError):
         old = path.stat()
         if hasattr(os, "chown"):

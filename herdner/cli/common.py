@@ -35,7 +35,7 @@ T = TypeVar("T")
 
 
 def print_message(message: object) -> None:
-    """Print one line on stderr.
+    """Print ``message`` as one line on stderr.
 
     Args:
         message: Text; line breaks become spaces, and characters that UTF-8 cannot encode are escaped.
@@ -54,7 +54,7 @@ class TerminalOutput(io.TextIOBase):
     """
 
     def __init__(self, stream: TextIO) -> None:
-        """Store the stream."""
+        """Store ``stream``, the original standard output."""
         self._stream = stream
         self._is_unfinished = False
 

@@ -153,7 +153,7 @@ def _make_backend(name: str | None, pairs: list[str] | None, sweeps: int, estima
 def _parameters(
     observation: Observation, sigma: float | None, p: float | None, coupling: float | None, seed: int
 ) -> tuple[Noise, float]:
-    """Return the noise model and the coupling of neighbouring pixels.
+    """Return the noise model of a picture and the coupling of its neighbouring pixels.
 
     Parameters that no option sets are estimated from the picture.
     """

@@ -74,7 +74,7 @@ class GoldFiles:
 def tag_timed(
     tagger: Tagger, gold: list[Document], inference: Inference | None, seed: int, title: str = "tagging"
 ) -> tuple[list[Document], float | None]:
-    """Remove the annotation of gold documents, tag the documents, and measure the speed.
+    """Tag gold documents without their annotation, and measure the speed of tagging.
 
     Args:
         tagger: The tagger.

@@ -34,7 +34,7 @@ class TextOptions:
     encoding: opt.EncodingOption = "utf-8"
 
     def expand(self, errors: str | None = None) -> list[CommandInput]:
-        """Return the input files, each with its format.
+        """Return the input files that the options name, each with its format.
 
         Args:
             errors: Value of ``--errors``.
@@ -79,7 +79,7 @@ class TaggingOptions:
     seed: opt.SeedOption = 0
 
     def load(self, **settings: Any) -> tuple[Tagger, Inference]:
-        """Load the model, and return it with the settings for tagging.
+        """Load the model that the options name, and return the tagger with its inference options.
 
         Args:
             **settings: Further arguments of `herdner.cli.common.parse_inference`.

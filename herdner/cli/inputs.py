@@ -63,7 +63,7 @@ class RunStatus:
     is_truncated: bool = False
 
     def fail(self, message: object) -> None:
-        """Count a failed document or file, and print the message.
+        """Count a failed document or file, and print ``message`` unless many failures were printed before.
 
         Args:
             message: Message. After the first `MAX_MESSAGES` failures, messages are not printed.
@@ -73,7 +73,7 @@ class RunStatus:
             print_message(message)
 
     def log_counts(self) -> None:
-        """Log the counts of the run, for ``--verbose``."""
+        """Log how many documents, tokens and failures were counted, for ``--verbose``."""
         logger.info("documents: %d, tokens: %d, failures: %d", self.documents, self.tokens, self.failures)
 
     def exit_on_failure(self) -> None:

@@ -188,7 +188,7 @@ Tag = Callable[..., Iterator["Document | Failure"]]
 
 
 def _tagging_function(tagger: Tagger, inference: Inference, tagging: TaggingOptions, jobs: int) -> Tag:
-    """Return a function that tags documents in threads."""
+    """Return a function that tags documents in ``jobs`` threads."""
     return partial(tagger.outcomes, inference=inference, seed=tagging.seed, n_jobs=jobs)
 
 

@@ -314,7 +314,7 @@ def _warn_about_training_texts(training: list[Document], development: list[Docum
 def _fit(
     tagger: Tagger, documents: list[Document], iterations: int, development: list[Document], **options: Any
 ) -> None:
-    """Train the tagger.
+    """Train the tagger on ``documents``.
 
     The progress bar shows the loss and the F1 on development files.
     """

@@ -48,7 +48,7 @@ class UsageError(typer.BadParameter):
 
 @contextmanager
 def usage_errors(option: str = "", see: str | None = None) -> Generator[None]:
-    """Convert each `ValueError` in the ``with`` block to a usage error that begins with the name of the option.
+    """Convert each `ValueError` in the ``with`` block to a usage error that begins with ``option``.
 
     Args:
         option: Option at the beginning of the message; may be empty.
@@ -164,7 +164,7 @@ def check_not_input(output: str | os.PathLike[str] | None, inputs: Iterable[str]
 
 
 def check_format(format: str | None) -> None:
-    """Raise a usage error unless herdner can read the format.
+    """Raise a usage error unless herdner can read files of the format ``format``.
 
     Args:
         format: Value of ``--input``; None is not checked.
@@ -202,7 +202,7 @@ def check_figure(path: Path | None, option: str) -> None:
 
 
 def check_encoding(encoding: str) -> None:
-    """Raise a usage error unless Python knows the encoding.
+    """Raise a usage error unless Python knows the encoding ``encoding``.
 
     Args:
         encoding: Name of the encoding.

@@ -284,7 +284,7 @@ def format_of(name: str | os.PathLike[str], *, write: bool = False) -> str | Non
 
 
 def split_format(argument: str) -> tuple[str, str | None]:
-    """Split an argument ``FILE:FORMAT`` or ``FILE``.
+    """Split an argument ``FILE:FORMAT`` or ``FILE`` into the path and the format.
 
     Args:
         argument: The text. The path may contain colons: if a file has the whole argument as its name, it takes

@@ -187,7 +187,7 @@ class CRF(BaseEstimator):
         y_dev: Iterable[Any] | None = None,
         sample_weight: Sequence[float] | None = None,
     ) -> CRF:
-        """Train the weights.
+        """Train the weights of a linear chain and, if ``links`` is set, the table of the links.
 
         Ctrl-C raises `KeyboardInterrupt`; the weights of the last complete iteration are kept.
 
@@ -895,7 +895,7 @@ class _Report:
             yield
 
     def iteration(self, number: int, values: dict[str, Any]) -> None:
-        """Record an iteration of L-BFGS."""
+        """Record iteration ``number`` of L-BFGS."""
         self.epoch(number, values["loss"], values["weights"])
 
     def epoch(self, number: int, loss: float, vector: Floats) -> None:

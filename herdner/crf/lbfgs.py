@@ -141,7 +141,7 @@ class _OrthantSearch:
         self.ranges = list(pairwise([self.n_blocks * k // n_threads for k in range(n_threads + 1)]))
 
     def run(self, loop: Callable[..., None], *arguments: Any) -> None:
-        """Run a compiled loop on all blocks of coordinates, in threads."""
+        """Run the compiled function ``loop`` on all blocks of coordinates, in threads."""
 
         def process(blocks: tuple[int, int]) -> None:
             loop(*arguments, *blocks)
@@ -192,7 +192,7 @@ class _OrthantSearch:
         return result
 
     def step(self, point: Floats, coefficients: Floats, length: float) -> tuple[Floats, float, float]:
-        """Move ``point`` along the direction with these coefficients; an empty array repeats the previous direction.
+        """Move ``point`` along the direction with ``coefficients``; an empty array repeats the previous direction.
 
         Returns:
             The new point, its L1 norm, and the product of the gradient and the step.

@@ -163,7 +163,7 @@ class _BestModel:
     iteration: int = 0
 
     def update(self, value: float, model: SkipChainModel) -> bool:
-        """Record an iteration; return True if the score has not improved for ``patience`` iterations."""
+        """Record the iteration of ``model``; return True after ``patience`` iterations without a better score."""
         score = None if self.score is None else self.score(model)
         step = LearningStep(len(self.steps), value / max(self.n_tokens, 1), score)
         self.steps.append(step)

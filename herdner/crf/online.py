@@ -88,7 +88,7 @@ class OnlineState:
 
     @staticmethod
     def start(weights: Floats, algorithm: str) -> OnlineState:
-        """Return the state of an online algorithm before the first step.
+        """Return the state of an online algorithm before its first update.
 
         Args:
             weights: float64[d], weights at which learning starts.
@@ -126,7 +126,7 @@ class OnlineLearner:
         sample_weights: Floats | None = None,
         n_total: float | None = None,
     ) -> None:
-        """Pass the training data to compiled code."""
+        """Store the settings, and pass the training data to compiled code."""
         fixed = np.zeros((len(data.labels),) * 2) if borders is None else borders.transition
         self.data, self.settings = data, settings
         self.loop_data = loops.OnlineChains(
@@ -138,7 +138,7 @@ class OnlineLearner:
         self.penalty = 2.0 * max(settings.c2, 1e-12) / max(n_total or self.n_sequences, 1)
 
     def epoch(self, state: OnlineState, order: NDArray[np.int64]) -> tuple[OnlineState, float]:
-        """Make one update of the weights for each sequence, and return the new state and the loss of the epoch.
+        """Update the weights once for each sequence; return the new state and the loss summed during the epoch.
 
         Args:
             state: State before the epoch; it is not changed.

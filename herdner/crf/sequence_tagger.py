@@ -71,7 +71,7 @@ class SequenceTagger:
     """
 
     def __init__(self, weights: AttributeWeights) -> None:
-        """Store the weights."""
+        """Store ``weights``, the weights of a linear chain."""
         self.weights = weights
         self._unary: Floats | None = None
 

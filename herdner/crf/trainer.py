@@ -22,7 +22,7 @@ _FREQUENCY_POWER, _FREQUENCY_SHARE = 0.2, 0.1
 
 @dataclass(frozen=True)
 class StoppingRule:
-    """Rule that stops training after a maximum number of iterations, or when the loss hardly decreases.
+    """Rule that stops training after a number of iterations, at a small decrease of the loss, or at a small gradient.
 
     Attributes:
         max_iterations: Maximum number of iterations.
@@ -38,7 +38,7 @@ class StoppingRule:
     min_gradient: float = 0.0
 
     def is_met(self, losses: list[float]) -> bool:
-        """Return True if the loss decreased so little in the last iterations that training should stop.
+        """Return True if the loss decreased too little over the last ``period`` iterations, so that training stops.
 
         Args:
             losses: Losses of all iterations so far.
@@ -48,14 +48,14 @@ class StoppingRule:
 
 
 class TrainingInterrupted(KeyboardInterrupt):
-    """Error: Ctrl-C stopped training. The attribute ``vector`` has the weights of the last iteration.
+    """Error: Ctrl-C stopped training. ``vector`` contains the weights of the last complete iteration.
 
     Attributes:
         vector: float64[d], weights of the last complete iteration.
     """
 
     def __init__(self, vector: Floats) -> None:
-        """Store the weights of the last complete iteration.
+        """Store ``vector``, the weights of the last complete iteration.
 
         Args:
             vector: float64[d], weights of the last complete iteration.

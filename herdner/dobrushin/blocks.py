@@ -117,7 +117,7 @@ class BlockInfluence:
         return at
 
     def step(self, p: Floats, block: int) -> Floats:
-        """Bound, for each span of ``block``, the probability that two coupled runs differ there after the update.
+        """Bound, for each span of ``block``, the probability that two coupled runs differ there after a block update.
 
         Args:
             p: float64[spans], bounds on the probability that the runs differ at each span.

@@ -97,7 +97,7 @@ class Influence:
 
     @classmethod
     def _of_entries(cls, n: int, rows: Int64s, columns: Int64s, values: Floats, theorem: str) -> Influence:
-        """Build the influence bound from distinct entries.
+        """Build the influence bound from the matrix entries ``values``, whose positions are distinct.
 
         If an entry (i, j) is listed and (j, i) is not, the entry (j, i) is stored as 0.
         """

@@ -112,7 +112,7 @@ class DensityFactors:
         if not callable(self.log_density):
             raise ValueError(
                 "log_density must be a function that maps points [P, a] to log-densities [P], got"
-                f" {self.log_density!r:.80}"
+                f" {' '.join(repr(self.log_density).split()):.80}"
             )
         object.__setattr__(self, "scopes", scopes)
         first = np.arange(scopes.shape[1], dtype=np.int32)

@@ -72,7 +72,7 @@ class _Tokens:
         return self.place < len(self.block)
 
     def error(self, message: str, place: int | None = None) -> GraphFileError:
-        """Return an error whose message names the line of a token.
+        """Return an error whose message begins with the path and the line of a token.
 
         ``place`` is the index of the token in the block; the default is the latest token that was read.
         """

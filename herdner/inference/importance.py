@@ -96,7 +96,7 @@ def importance_interval(forward: Floats, reverse: Floats, rng: np.random.Generat
 
 
 def _check_weights(forward: Floats, reverse: Floats) -> tuple[Floats, Floats]:
-    """Return float64 arrays of the log-weights of both directions."""
+    """Check the log-weights of forward and reverse runs, and return them as float64 arrays."""
     forward, reverse = np.asarray(forward, np.float64), np.asarray(reverse, np.float64)
     if forward.shape != reverse.shape:
         raise ValueError(f"forward and reverse must have equal shapes, got {forward.shape} and {reverse.shape}")

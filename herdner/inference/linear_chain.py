@@ -354,7 +354,7 @@ def check_tables(transition: ArrayLike, n_states: int) -> Floats:
 
 
 def _error(fault: int, offsets: Int64s) -> ValueError:
-    """Return the exception for the fault code of a compiled loop."""
+    """Return the exception for ``fault``, the fault code of a compiled loop."""
     if fault < 0:
         return ValueError(f"unary {_OUT_OF_RANGE}")
     return ImpossibleChain(fault, int(offsets[fault]), int(offsets[fault + 1]))

@@ -72,5 +72,5 @@ class Record:
 
     @property
     def tracks_log_potential(self) -> bool:
-        """True if the engine must update the log-potential of the state at each step."""
+        """True if the engine must compute the log-potential of the joint state after every update of a variable."""
         return self.best or self.trace

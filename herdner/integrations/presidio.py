@@ -65,7 +65,7 @@ class BlankNlpEngine(SpacyNlpEngine):
     """
 
     def __init__(self, languages: Sequence[str] = ("en",)) -> None:
-        """Store the languages."""
+        """Store ``languages``, the languages that the engine supports."""
         initialize: Any = super().__init__
         initialize(models=[{"lang_code": language, "model_name": "blank"} for language in languages])
         self.languages = tuple(languages)
@@ -113,7 +113,7 @@ class HerdnerRecognizer(EntityRecognizer):
         name: str = "herdner",
         **options: Any,
     ) -> None:
-        """Load the model of the recognizer."""
+        """Load ``model``, with which the recognizer finds entities."""
         self.tagger = model if isinstance(model, Tagger) else shared_tagger(model)
         self.inference = self.tagger.inference(**options)
         self.entities = {label: entities.get(label, label) for label in self.tagger.labels}

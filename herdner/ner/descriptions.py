@@ -152,7 +152,7 @@ class Describer:
         return f"link to '{text}' in sentence {self.sentence(other)}, {tagged} ({rule})"
 
     def known_name(self, is_constraint: bool) -> str:
-        """Describe in English the effect of known names on a token.
+        """Describe in English the effect of known names on the log-odds at a token.
 
         Args:
             is_constraint: True if the known name is a constraint, which forbids the alternative.
@@ -223,7 +223,7 @@ def _subject(offset: int) -> str:
 
 
 def _outside(offset: int) -> str:
-    """Describe in English the position of a token that lies outside the sentence."""
+    """Describe in English that a sentence has no word ``offset`` words after a token (before it if negative)."""
     distance = abs(offset)
     if distance == 1:
         return "it begins the sentence" if offset < 0 else "it ends the sentence"

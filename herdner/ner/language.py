@@ -118,7 +118,7 @@ class LanguageCheck:
     """
 
     def __init__(self, language: str) -> None:
-        """Select the function words that no other language has."""
+        """Select the function words of ``language`` that no other language has."""
         table = _function_words()
         self.language = _SAME_TABLE.get(language, language)
         self._words = table.words.get(self.language, frozenset[str]())

@@ -68,7 +68,7 @@ class NameIndex:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Remove the temporary file."""
+        """Remove the temporary file of the index."""
         self._database.close()
 
     def add(self, document: Document) -> None:
@@ -102,15 +102,17 @@ class NameIndex:
         )
 
     def __len__(self) -> int:
-        """Return the number of names."""
+        """Return the number of names in the index."""
         return int(self._database.execute("SELECT count(*) FROM names").fetchone()[0])
 
     def width(self) -> int:
-        """Return the number of characters of the longest name."""
+        """Return the number of characters of the longest name in the index."""
         return int(self._database.execute("SELECT coalesce(max(length(name)), 0) FROM names").fetchone()[0])
 
     def rows(self, min_mentions: int = 1, limit: int | None = None) -> Iterator[IndexedName]:
-        """Return an iterator over the names, by descending numbers of mentions and of documents, then alphabetically.
+        """Return an iterator over the names of the index, the most frequent first.
+
+        The names are sorted by descending numbers of mentions and of documents, then alphabetically.
 
         Args:
             min_mentions: Least number of mentions.

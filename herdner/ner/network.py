@@ -86,7 +86,7 @@ class Network:
         self.compile(self.tags, [name.removeprefix(_GAZETTEER) for name, _ in self.places])
 
     def __repr__(self) -> str:
-        """Return a summary without the arrays."""
+        """Return a summary of the network without its arrays."""
         return f"Network({self.hidden.shape[1]} units, {len(self.codes)} words)"
 
     def compile(self, tags: Sequence[str], gazetteers: Sequence[str] = ()) -> CompiledNetwork:
@@ -111,14 +111,14 @@ class Network:
         )  # fmt: skip
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the values that a model file stores in its header."""
+        """Return the values of the network that a model file stores in its header."""
         return {
             "tags": list(self.tags), "attributes": [list(each) for each in self.attributes],
             "places": [list(each) for each in self.places], "shift": self.shift, "scale": self.scale,
         }  # fmt: skip
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
-        """Return the arrays that a model file stores."""
+        """Return the arrays of the network that a model file stores."""
         return {name: getattr(self, name.removeprefix("network_")) for name in ARRAYS}
 
     @staticmethod

@@ -310,7 +310,7 @@ class Run:
         return self.n_updates == self.setup.n_steps * self.setup.plan.n_sweeps
 
     def advance(self, pool: ThreadPoolExecutor | None = None) -> None:
-        """Make the next updates; choose their number so that Ctrl-C is checked regularly.
+        """Continue the run by some updates, so few that Ctrl-C is checked regularly between two calls.
 
         Args:
             pool: Threads that share each sweep, or None.

@@ -140,7 +140,7 @@ class RequestGuard:
 
 
 def _replay(body: bytes, receive: Receive) -> Receive:
-    """Return a function that returns the given body at the first call and calls ``receive`` afterwards."""
+    """Return a function that returns ``body`` at its first call, and calls ``receive`` at each later call."""
     messages: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
     async def replay() -> Message:

@@ -112,7 +112,7 @@ class Worker:
         other_end.close()  # otherwise the pipe would stay open when the process ends
 
     def about(self) -> dict[str, Any]:
-        """Wait until the process has loaded the model, and return the description of the model.
+        """Wait until the worker process has loaded the model, and return the description of the model.
 
         Raises:
             RequestRefused: The model cannot be loaded in time.
@@ -124,7 +124,7 @@ class Worker:
         return json.loads(self._receive())
 
     def answer(self, request: bytes, deadline: float, client_gone: threading.Event) -> bytes:
-        """Send a request to the process, and return its answer.
+        """Send a request to the worker process, and return its answer.
 
         The process must be idle.
 
@@ -153,7 +153,7 @@ class Worker:
         return self._receive()
 
     def end(self) -> None:
-        """Kill the process.
+        """Kill the worker process.
 
         A thread that waits for its answer gets a `WorkerEnded` error.
         """
@@ -188,7 +188,7 @@ class IdleWorkers:
         self._numbers = count()
 
     def put(self, worker: Worker) -> None:
-        """Add an idle worker."""
+        """Add ``worker`` to the idle workers, and notify waiting requests."""
         with self._changed:
             self._workers.append(worker)
             self._changed.notify_all()
@@ -232,7 +232,7 @@ class IdleWorkers:
             return True
 
     def get(self, place: tuple[float, int], seconds: float) -> Worker | None:
-        """Wait until the place is the first of the queue and a worker is idle; return the worker.
+        """Wait until ``place`` is the first in the queue and a worker is idle; return the worker.
 
         Args:
             place: Place of the request.

@@ -117,7 +117,7 @@ def _best_spans(spans: Sequence[DocSpan], confidences: Sequence[float | None]) -
 
 
 def _probability(score: Any, span: DocSpan) -> float | None:
-    """Return the score as a float, or raise `ValueError` if it is not a probability."""
+    """Return ``score`` as a float, or raise `ValueError` if ``score`` is not a probability."""
     if score is None:
         return None
     value = float(score)

@@ -109,7 +109,7 @@ class KeyedHash:
     """
 
     def __init__(self, names: PseudonymMap, key: bytes, labels: Iterable[str] = ()) -> None:
-        """Store the key."""
+        """Store ``key``, the secret key, and the map ``names``."""
         self._names = names
         if len(key) < MIN_KEY_BYTES:
             raise ValueError(f"the key must have at least {MIN_KEY_BYTES} bytes, got {len(key)}")

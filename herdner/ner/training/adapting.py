@@ -108,7 +108,7 @@ def _gazetteer_names(lexicon: Lexicon) -> tuple[str, ...]:
 def initial_link_tables(
     templates: Sequence[SkipChain], base: TaggerModel | None, tags: Sequence[str]
 ) -> tuple[LinkTable, ...]:
-    """Return the link tables at which training starts.
+    """Return the initial link tables of training: entries of the base where they exist, and 0 elsewhere.
 
     Args:
         templates: Template of each table.

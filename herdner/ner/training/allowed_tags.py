@@ -123,7 +123,7 @@ def _tags_of(prefix: str, label: str, scheme: Scheme, marks_ends: bool) -> list[
 
 
 def _tag(label: str, begins: bool, ends: bool, scheme: Scheme) -> str:
-    """Return the tag of a token in an entity.
+    """Return the tag of a token in an entity with the label ``label``.
 
     ``begins`` and ``ends`` are True if the token is the first or the last of the entity.
 

@@ -51,7 +51,7 @@ class VisitCounts:
 
     @property
     def errors(self) -> list[ErrorParts]:
-        """Parts of the error (`ErrorParts`) after each run length."""
+        """Parts of the sampling error (`ErrorParts`) after each number of sweeps in ``lengths``."""
         return [ErrorParts.of(visits, self.focus) for visits in self.visits]
 
     @property

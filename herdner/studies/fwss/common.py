@@ -240,7 +240,7 @@ def check_start(density: DensityGraph, x: Floats) -> None:
 
 
 def check_points(x: Points | ArrayLike, target: Target, name: str) -> Floats:
-    """Check that the log-density is finite at all points, and return the points as an array.
+    """Check that the log-density of the target is finite at all points ``x``, and return the points as an array.
 
     Args:
         x: Points, float64[N, d].

@@ -67,7 +67,7 @@ class MarginalPolytope:
         return cls(float(np.sqrt(2 - 2 * matrix.min())), float((p * heights).min()))
 
     def bound(self, n_particles: int, step: str = "line-search", accuracy: float = 1.0) -> float:
-        """Return an upper bound on the MMD of FWSS after N particles (FWSS18, Theorems 1 and 3).
+        """Return an upper bound on the MMD of FWSS with ``n_particles`` particles (FWSS18, Theorems 1 and 3).
 
         The bound is 2 d^2 / (R delta N) for "constant". It is sqrt(2) d exp(-R^2 delta^2 N / (2 d^2)) for
         "line-search", "away" and "fully-corrective". The weights of "away" and "fully-corrective" steps may leave the
@@ -75,7 +75,7 @@ class MarginalPolytope:
         theorem does not cover "pairwise" steps, because there may be too little weight to move.
 
         Args:
-            n_particles: N.
+            n_particles: Number of particles, N.
             step: The step rule.
             accuracy: delta of eq. 3, above 0 and at most 1.
 
@@ -104,7 +104,7 @@ class MarginalPolytope:
         possible MMD.
 
         Args:
-            n_particles: N.
+            n_particles: Number of particles, N.
             gamma: The distance, above 0.
             step: See `bound`.
             accuracy: See `bound`.
@@ -115,7 +115,7 @@ class MarginalPolytope:
         return _tail(self.bound(n_particles, step, accuracy), gamma)
 
     def lazy_bound(self, n_particles: int, phi: float, accuracy: float = 2.0) -> float:
-        """Return an upper bound on the MMD of `lazy_fwss` after N particles (FWSS18, Theorem 5).
+        """Return an upper bound on the MMD of `lazy_fwss` with ``n_particles`` particles (FWSS18, Theorem 5).
 
         It applies to "line-search" and "fully-corrective" steps: sqrt(2) d exp(-(phi / (K d L))^2 N / 2), with L = d,
         since no norm of mu - mu_p is larger. The paper prints R phi in place of phi, but its proof contains no R, and R
@@ -123,7 +123,7 @@ class MarginalPolytope:
         The proof needs no ball in the hull, so the bound also holds for densities (d = sqrt(2)).
 
         Args:
-            n_particles: N.
+            n_particles: Number of particles, N.
             phi: The smallest Phi at which a particle of the run was added (``history["phi"]``), available after the
                 run.
             accuracy: K of Alg. 9 and 10.
@@ -141,7 +141,7 @@ class MarginalPolytope:
         """Bound the posterior probability that integrals by `lazy_fwss` err by more than ``gamma`` (FWSS18, Theorem 6).
 
         Args:
-            n_particles: N.
+            n_particles: Number of particles, N.
             gamma: The distance, above 0.
             phi: See `lazy_bound`.
             accuracy: See `lazy_bound`.

@@ -76,7 +76,7 @@ class Embedding:
     """
 
     def __init__(self, mean: KernelMean | None) -> None:
-        """Store the kernel mean; the embedding has no particles yet.
+        """Store ``mean``, the kernel mean of the target; the embedding has no particles yet.
 
         Args:
             mean: The kernel mean, or None to estimate it.
@@ -84,7 +84,7 @@ class Embedding:
         self._mean = mean
 
     def restart(self, x: Floats, scores: Floats, bandwidth: float) -> None:
-        """Replace the particles and the bandwidth.
+        """Replace all particles of the embedding and the bandwidth.
 
         Args:
             x: float64[N, d].
@@ -98,7 +98,7 @@ class Embedding:
             self._z = self._mean.at(x, bandwidth)
 
     def add(self, x: Floats, scores: Floats, bandwidth: float, n_new: int) -> None:
-        """Add the new particles to the Gram matrix and to the kernel means.
+        """Add the last ``n_new`` points of ``x`` as particles to the Gram matrix and to the kernel means.
 
         Args:
             x: float64[N, d], all particles, the new ones last.

@@ -122,7 +122,7 @@ def text_of(values: dict[str, Any], key: str = "text") -> str:
 
 
 def check_list(value: object, name: str) -> list[Any]:
-    """Return the value as a list, or raise `ValueError` if it is not a list."""
+    """Return ``value`` unchanged if it is a list; raise `ValueError` otherwise."""
     if not isinstance(value, list):
         raise ValueError(f"{name} are {json.dumps(value, default=str)[:40]}; expected a list")
     return cast("list[Any]", value)

@@ -33,7 +33,7 @@ class Journal:
     """
 
     def __init__(self, path: Path, stream: IO[bytes]) -> None:
-        """Read the results that the file contains.
+        """Count the documents and failures in the journal file ``stream``, and remove an incomplete last line.
 
         Args:
             path: Path of the file.
@@ -78,7 +78,7 @@ class Journal:
             yield cls(path, stream)
 
     def record(self, results: Iterable[Document | Failure]) -> Iterator[Document | Failure]:
-        """Write each result to the file, and yield it unchanged.
+        """Write each result to the journal file, and yield the result unchanged.
 
         Args:
             results: Results of the documents that follow the documents in the file.
@@ -102,7 +102,7 @@ class Journal:
                 put(line.decode())
 
     def remove(self) -> None:
-        """Remove the file, because the run is finished."""
+        """Remove the journal file, because the run is finished."""
         self.path.unlink()
 
     def _count(self, line: bytes) -> None:

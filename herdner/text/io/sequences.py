@@ -30,7 +30,7 @@ class SequenceChecker:
         self.first_line: dict[str, int] = {}
 
     def read(self, tags: Sequence[str], lines: Sequence[int]) -> None:
-        """Check the tags of the next sentence, and count unusual sequences.
+        """Check ``tags``, the tags of the next sentence in the file, and count unusual sequences.
 
         Args:
             tags: The tags.
