@@ -54,22 +54,15 @@ def card(name: str) -> Iterator[str]:
     yield "\nThe model was trained with these texts and word lists:\n"
     yield from table(("source", "licence", "citation"), sources(about))
     yield "\nMicro F1 of exact spans in per cent, measured after training on files that were not used for training:\n"
-    if "scores" in about:
-        yield from table(("corpus", "names", "F1 (95 % interval)", "PER", "LOC", "ORG"), score_rows(about["scores"]))
+    yield from table(("corpus", "names", "F1 (95 % interval)", "PER", "LOC", "ORG"), score_rows(about["scores"]))
+    if "cross_validated" in about:
         yield from cross_validation(about["cross_validated"])
-        yield from weaknesses(about["f1"], {name: each["labels"] for name, each in about["scores"].items()})
-        return
-    by_label = {label: f1 for label, f1 in about["f1"].items() if label in about["labels"] or label == "micro"}
-    by_corpus = {corpus: f1 for corpus, f1 in about["f1"].items() if corpus not in by_label}
-    yield from table(("corpus", "F1"), ((corpus_title(corpus), f"{f1:.1f}") for corpus, f1 in descending(by_corpus)))
+    by_label = {label: f1 for label, f1 in about["f1"].items() if label in about["labels"]}
     if by_label:
-        micro = by_label.pop("micro")
-        yield f"\nF1 by label on {CORPUS_TITLES['worldwide']}, dev, with its own labels (micro F1: {micro:.1f}):\n"
+        yield f"\nF1 by label on {CORPUS_TITLES['worldwide']}, dev, with its own labels:\n"
         yield from table(("label", "F1"), ((label, f"{f1:.1f}") for label, f1 in descending(by_label)))
-    for corpus, labels in about.get("f1_by_label", {}).items():
-        yield f"\nF1 by label on {corpus_title(corpus)}:\n"
-        yield from table(("label", "F1"), ((label, f"{f1:.1f}") for label, f1 in descending(labels)))
-    yield from weaknesses(about["f1"], about.get("f1_by_label", {}))
+    f1 = by_label | {name: each["f1"] for name, each in about["scores"].items()}
+    yield from weaknesses(f1, {name: each["labels"] for name, each in about["scores"].items()})
 
 
 def score_rows(scores: Mapping[str, Mapping[str, Any]]) -> Iterator[tuple[str, ...]]:

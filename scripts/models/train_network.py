@@ -164,6 +164,14 @@ class Examples(NamedTuple):
     places: NDArray[np.int32]
     offsets: NDArray[np.int64]
 
+    @classmethod
+    def concatenate(cls, parts: Sequence[Examples]) -> Examples:
+        """Concatenate the tokens of several objects. The two rows for places outside sentences are equal in all."""
+        starts = np.cumsum([0, *(part.offsets[-1] for part in parts)])
+        columns = [np.concatenate([*(part[k][:-2] for part in parts), parts[0][k][-2:]]) for k in range(3)]
+        offsets = [part.offsets[1:] + start for part, start in zip(parts, starts, strict=False)]
+        return cls(*columns, np.concatenate([np.zeros(1, np.int64), *offsets]))
+
     def layout(self, sentences: Sequence[int] | NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the tokens of sentences, each between the places before and after it."""
         n, parts = self.offsets[-1], list[NDArray[np.int64]]()
