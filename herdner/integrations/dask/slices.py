@@ -29,6 +29,7 @@ from herdner.text.io.source import (
     Source,
     by_line,
     compression_of,
+    contradicts_mark,
     read_chunks,
     strip_compression_suffix,
 )
@@ -77,7 +78,11 @@ def plan_scans(files: Iterable[RunInput], part_bytes: int, options: ReadOptions)
     for file in files:
         scans = [FileScan(file)]
         is_divisible = file.format == "jsonl" and file.size > part_bytes and by_line(options.encoding)
-        if is_divisible and compression_of(_head(file, options)) is None:
+        if (
+            is_divisible
+            and compression_of(head := _head(file, options)) is None
+            and not contradicts_mark(head, options.encoding)
+        ):
             scans = [
                 FileScan(file, begin, min(begin + part_bytes, file.size)) for begin in range(0, file.size, part_bytes)
             ]
@@ -180,10 +185,9 @@ def _text_pieces(file: RunInput, options: ReadOptions) -> list[InputSlice]:
     try:
         with _open(file.path, options) as stream:
             head = stream.read(HEAD_BYTES)
-            if compression_of(head) is not None:
+            if compression_of(head) is not None or contradicts_mark(head, options.encoding):
                 return []
-            has_mark = head.startswith(codecs.BOM_UTF8) and codecs.lookup(options.encoding).name == "utf-8"
-            begin = 3 if has_mark else 0
+            begin = len(codecs.BOM_UTF8) if head.startswith(codecs.BOM_UTF8) else 0
             stream.seek(0)
             chunks = read_chunks(_source(file.path, stream), options.encoding)
             for number, (text, is_whole) in enumerate(pieces(chunks, PIECE_CHARACTERS), 1):

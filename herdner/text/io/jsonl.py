@@ -15,12 +15,14 @@ from herdner.text.document import Document, Failure
 from herdner.text.entity import Entity
 from herdner.text.io.parse_warnings import ParseWarnings
 from herdner.text.io.source import (
+    MARK_BYTES,
     MAX_LINE_CHARS,
     FormatError,
     Input,
     Source,
     by_line,
     check_text,
+    marked_encoding,
     open_bytes,
     read_lines,
     sources,
@@ -71,14 +73,15 @@ def read_jsonl(where: Input, *, encoding: str = "utf-8", strict: bool = False) -
             allow separating lines before decoding (`by_line`).
     """
     for source in sources(where, ("*.jsonl", "*.ndjson")):
-        if by_line(encoding):
-            with open_bytes(source) as stream:
-                yield from records_of(stream, source, encoding, strict=strict)
-            continue
-        with ParseWarnings(source.name, strict) as warnings:
-            for number, line in read_lines(source, encoding):
-                if line and not line.isspace():
-                    yield _record(line, number, f"{source.id}#{number}", warnings)
+        with open_bytes(source) as stream:
+            marked = marked_encoding(stream.peek(MARK_BYTES)[:MARK_BYTES], encoding)
+            if by_line(marked):
+                yield from records_of(stream, source, marked, strict=strict)
+                continue
+            with ParseWarnings(source.name, strict) as warnings:
+                for number, line in read_lines(source._replace(path=None, stream=stream), marked):
+                    if line and not line.isspace():
+                        yield _record(line, number, f"{source.id}#{number}", warnings)
 
 
 def records_of(

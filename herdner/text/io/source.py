@@ -101,11 +101,14 @@ def sources(where: Input, patterns: Sequence[str]) -> list[Source]:
 
 
 def visible_files(folder: Path) -> list[Path]:
-    """Return all files in a folder and its subfolders, in sorted order. Hidden files and folders are excluded."""
+    """Return all files in a folder and its subfolders, in sorted order.
+
+    Hidden files and folders are excluded, and the lock files that Word and Excel write beside an open document.
+    """
     paths: list[Path] = []
     for parent, folders, files in os.walk(folder):
         folders[:] = [name for name in folders if not name.startswith(".")]
-        paths += [Path(parent, name) for name in files if not name.startswith(".")]
+        paths += [Path(parent, name) for name in files if not name.startswith((".", "~$"))]
     return sorted(path for path in paths if path.is_file())
 
 
@@ -236,6 +239,51 @@ def check_text(source: Source, head: bytes) -> None:
             raise FormatError(f"{source.name}: the file is {what}")
 
 
+def looks_like_text(path: Path) -> bool:
+    """Return False if the first bytes of a file show that it is not plain text, or if the file cannot be read.
+
+    Args:
+        path: The file.
+    """
+    try:
+        with path.open("rb") as stream:
+            head = stream.read(_LOOK_BYTES)
+    except OSError:
+        return False
+    return b"\0" not in head and compression_of(head) is None and not head.startswith(tuple(_NOT_TEXT))
+
+
+_MARKS = {
+    codecs.BOM_UTF32_LE: "utf-32",  # before the mark of UTF-16, which it begins with
+    codecs.BOM_UTF32_BE: "utf-32",
+    codecs.BOM_UTF8: "utf-8",
+    codecs.BOM_UTF16_LE: "utf-16",
+    codecs.BOM_UTF16_BE: "utf-16",
+}
+_LOOK_BYTES = 1 << 12
+MARK_BYTES = 4  # length of the longest byte order mark
+
+
+def marked_encoding(head: bytes, encoding: str) -> str:
+    """Return the encoding that the byte order mark of a file states, or ``encoding`` if the file has no mark.
+
+    Args:
+        head: The first `MARK_BYTES` bytes of the file.
+        encoding: Encoding of files without a byte order mark.
+    """
+    return next((marked for mark, marked in _MARKS.items() if head.startswith(mark)), encoding)
+
+
+def contradicts_mark(head: bytes, encoding: str) -> bool:
+    """Return whether a file begins with a byte order mark that states another encoding than ``encoding``.
+
+    Args:
+        head: The first `MARK_BYTES` bytes of the file.
+        encoding: Name of a known encoding.
+    """
+    return codecs.lookup(marked_encoding(head, encoding)) != codecs.lookup(encoding)
+
+
 def by_line(encoding: str) -> bool:
     """Return whether files in this encoding can be split at line feeds before decoding."""
     try:
@@ -319,7 +367,7 @@ def read_chunks(source: Source, encoding: str = "utf-8") -> Iterator[str]:
 
     Args:
         source: A file or stream, possibly compressed.
-        encoding: Its encoding.
+        encoding: Its encoding, unless the file begins with a byte order mark, which states another one.
 
     Yields:
         Pieces of the text; a byte order mark is dropped.
@@ -333,18 +381,26 @@ def read_chunks(source: Source, encoding: str = "utf-8") -> Iterator[str]:
     except LookupError as error:
         raise FormatError(f"{source.name}: unknown encoding {encoding!r}; expected e.g. utf-8 or latin-1") from error
     n_bytes, n_lines, first = 0, 0, True
+    utf8 = _Utf8Check()
     with open_bytes(source) as stream:
         while True:
             data = stream.read1(CHUNK_BYTES)  # the available bytes, without waiting until a pipe fills a chunk
             if not n_bytes:
+                while len(data) < MARK_BYTES and (more := stream.read1(CHUNK_BYTES)):
+                    data += more
                 check_text(source, data)
+                if (marked := marked_encoding(data, encoding)) != encoding:
+                    encoding, decoder = marked, codecs.getincrementaldecoder(marked)()
+                utf8.is_valid = not codecs.lookup(encoding).name.startswith("utf")
+            utf8.add(data)
             try:
                 text = decoder.decode(data, final=not data)
             except UnicodeError as error:
                 valid, message = _undecodable(error, encoding, n_bytes + len(data), n_lines)
                 if not source.replace:
                     yield valid.removeprefix("\ufeff") if first else valid
-                    remedy = f"name the encoding of the file, as in --encoding {_guess(error, encoding, n_bytes)}"
+                    example = "latin-1" if encoding.lower().startswith("utf") else "utf-8"
+                    remedy = f"name the encoding of the file, as in --encoding {example}"
                     raise FormatError(f"{source.name}:{message}; expected {encoding}, or {remedy}") from error
                 logger.warning("%s:%s; all invalid bytes of the file are replaced by U+FFFD", source.name, message)
                 decoder.errors = "replace"
@@ -355,7 +411,37 @@ def read_chunks(source: Source, encoding: str = "utf-8") -> Iterator[str]:
                 yield text.removeprefix("\ufeff") if first else text
                 first = False
             if not data:
-                return
+                break
+    if utf8.is_valid and not utf8.is_ascii:
+        logger.warning("%s: read as %s, but its bytes are valid utf-8; check --encoding", source.name, encoding)
+
+
+class _Utf8Check:
+    """Check whether all bytes of a file are UTF-8.
+
+    Attributes:
+        is_valid: Whether the bytes that were added are valid UTF-8.
+        is_ascii: Whether these bytes are ASCII.
+    """
+
+    def __init__(self) -> None:
+        """Create a check of no bytes."""
+        self.is_valid = True
+        self.is_ascii = True
+        self._decoder = codecs.getincrementaldecoder("utf-8")()
+
+    def add(self, data: bytes) -> None:
+        """Check the next bytes of the file.
+
+        Args:
+            data: The bytes; empty at the end of the file.
+        """
+        if self.is_valid:
+            self.is_ascii = self.is_ascii and data.isascii()
+            try:
+                self._decoder.decode(data, final=not data)
+            except UnicodeDecodeError:
+                self.is_valid = False
 
 
 def _undecodable(error: UnicodeError, encoding: str, n_bytes: int, n_lines: int) -> tuple[str, str]:
@@ -367,17 +453,6 @@ def _undecodable(error: UnicodeError, encoding: str, n_bytes: int, n_lines: int)
     offset = n_bytes - len(data) + error.start
     line = n_lines + valid.count("\n") + 1
     return valid, f"{line}: byte 0x{data[error.start]:02x} at offset {offset} is not valid {encoding}"
-
-
-def _guess(error: UnicodeError, encoding: str, n_bytes: int) -> str:
-    """Guess the actual encoding of a file that cannot be decoded.
-
-    The error occurred in the bytes that begin at offset ``n_bytes`` of the file.
-    """
-    data = error.object[error.start :] if isinstance(error, UnicodeDecodeError) else b""
-    if n_bytes == 0 and data[:2] in (b"\xff\xfe", b"\xfe\xff"):
-        return "utf-16"
-    return "latin-1" if encoding.lower().startswith("utf") else "utf-8"
 
 
 def read_lines(source: Source, encoding: str = "utf-8") -> Iterator[tuple[int, str]]:

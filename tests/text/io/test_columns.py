@@ -172,7 +172,7 @@ def test_the_last_line_needs_no_end_and_blank_lines_do_no_harm():
             b"a O\n\xe9 O\n",
             r":2: byte 0xe9 at offset 4 is not valid utf-8; expected utf-8, or name .* --encoding latin-1",
         ),
-        ("a O\n".encode("utf-16"), r":1: byte 0xff at offset 0 .* --encoding utf-16"),
+        ("a O\n".encode("utf-16") + b"\x00\xd8", r":2: byte 0x00 at offset 10 is not valid utf-16"),
         (gzip.compress(b"a O\n" * 99, mtime=0)[:-9], r"damaged gzip file"),
     ],
 )
@@ -187,6 +187,31 @@ def test_other_encodings():
         assert document.text == "Zoë\nñ", encoding
     with pytest.raises(FormatError, match=r"unknown encoding 'klingon'"):
         read("a O\n", encoding="klingon")
+
+
+@pytest.mark.parametrize("format", ["conll", "text", "lines", "jsonl", "csv", "html", "markdown"])
+@pytest.mark.parametrize("mark", ["utf-16", "utf-32", "utf-8-sig"])
+@pytest.mark.parametrize("encoding", ["utf-8", "latin-1", "utf-16-le"])
+def test_a_byte_order_mark_states_the_encoding(format: str, mark: str, encoding: str):
+    texts = {"conll": "Zoë B-PER\n", "jsonl": '{"id": "a", "text": "Zoë"}\n', "csv": "text\nZoë\n"}
+    data = texts.get(format, "Zoë").encode(mark)
+    for stream in (data, gzip.compress(data)):
+        (document,) = read_documents(io.BytesIO(stream), format, encoding=encoding)
+        assert document.text == "Zoë", (format, mark, encoding)
+
+
+def test_utf8_read_in_another_encoding_is_reported(caplog: pytest.LogCaptureFixture):
+    for data, encoding, n_messages in [
+        ("Zoë B-PER\n".encode(), "latin-1", 1), ("Zoë B-PER\n".encode(), "cp1252", 1), (b"\xeb B-PER\n", "latin-1", 0),
+        (b"Bob B-PER\n", "latin-1", 0), ("Zoë B-PER\n".encode(), "utf-8", 0), ("ë O\n".encode()[:1], "latin-1", 0),
+    ]:  # fmt: skip
+        caplog.clear()
+        list(read_documents(io.BytesIO(data), "conll", encoding=encoding))
+        messages = [record.getMessage() for record in caplog.records if "valid utf-8" in record.getMessage()]
+        assert len(messages) == n_messages, (data, encoding)
+    caplog.clear()
+    list(read_documents(io.BytesIO("Zoë O\n".encode()), "conll", encoding="latin-1"))
+    assert caplog.messages == ["<stream>: read as latin-1, but its bytes are valid utf-8; check --encoding"]
 
 
 def test_documents_before_an_error_are_read():
