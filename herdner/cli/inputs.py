@@ -207,16 +207,21 @@ def _expand_folder(folder: Path, format: str | None, patterns: Sequence[str]) ->
 
 
 def _print_ignored(folder: Path, files: Iterable[Path]) -> None:
-    """Print how many files of a folder are ignored, for each file extension."""
+    """Print how many files of a folder are ignored, for each file extension, and how to read those that are text."""
+    from herdner.text.io.source import looks_like_text
+
+    files = sorted(files)
     counts = Counter(file.suffix.lower() or "without extension" for file in files)
     if not counts:
         return
     n, extensions = counts.total(), counts.most_common(MAX_EXTENSIONS)
     listed = ", ".join(f"{count} {extension}" for extension, count in extensions)
     others = f", {n - sum(count for _, count in extensions)} others" if len(counts) > MAX_EXTENSIONS else ""
-    example = next((extension for extension, _ in extensions if extension.startswith(".")), ".log")
+    first = {file.suffix.lower(): file for file in reversed(files)}  # one file of each extension
+    example = next((suffix for suffix, _ in extensions if suffix in first and looks_like_text(first[suffix])), None)
+    advice = "" if example is None else f"; to read such files, add --pattern '*{example}'"
     verb = "file is" if n == 1 else "files are"
-    print_note(f"{folder}: {n} {verb} ignored ({listed}{others}); to read such files, add --pattern '*{example}'")
+    print_note(f"{folder}: {n} {verb} ignored ({listed}{others}){advice}")
 
 
 def _without_repetitions(inputs: Iterable[CommandInput]) -> list[CommandInput]:

@@ -42,6 +42,15 @@ def test_a_folder_by_file_extensions_and_by_pattern(call: Call, model: str, tmp_
     assert "no file in" in one_line(call("tag", tmp_path, "-m", model, "--pattern", "*.pdf"), 2)
 
 
+def test_advice_names_no_extension_of_files_that_are_not_text(call: Call, model: str, tmp_path: Path) -> None:
+    put(tmp_path, a_txt="In Kenya.", b_pdf="%PDF-1.4", c_jpg=b"\xff\xd8\xff", d_bin=b"\0\1")
+    (tmp_path / "~$minutes.docx").write_bytes(b"lock file of Word")
+    said = f"herdner: {tmp_path}: 3 files are ignored (1 .pdf, 1 .jpg, 1 .bin)"
+    assert call("tag", tmp_path, "-m", model).err == f"{said}\n"
+    put(tmp_path, e_log="In Uganda.")
+    assert call("tag", tmp_path, "-m", model).err.endswith("; to read such files, add --pattern '*.log'\n")
+
+
 def test_no_two_files_have_one_id(call: Call, model: str, tmp_path: Path) -> None:
     put(tmp_path, a__x_txt="In Kenya.", b__x_txt="In Uganda.")
     files = tmp_path / "a" / "x.txt", tmp_path / "b" / "x.txt"
