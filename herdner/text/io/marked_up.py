@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import html
 import io
+import re
 import zipfile
 from collections.abc import Iterator
 from typing import Any
@@ -18,6 +20,9 @@ MAX_DOCX_BYTES = 1 << 27
 MAX_DOCX_MEMBERS = 10_000
 MAX_XML_BYTES = 1 << 24
 PARSED_BYTES = 200  # memory of the parser for each byte of XML, as measured for elements without attributes
+_FRONT_MATTER = re.compile(
+    r"---[ \t]*\r?\n((?:[\w-]+[ \t]*:(?:[ \t].*)?\r?\n)(?:.*\n)*?)(?:---|\.\.\.)[ \t]*(?:\r?\n|\Z)"
+)
 _DIRECTORY_ENTRY = b"PK\x01\x02"  # first bytes of each entry in the directory of a zip archive
 _DEFINITIONS = tuple("<!DOCTYPE".encode(encoding) for encoding in ("utf-8", "utf-16-le", "utf-16-be"))
 
@@ -26,7 +31,7 @@ def read_markdown(where: Input, *, encoding: str = "utf-8") -> Iterator[Document
     """Read documents from Markdown files: the text without markup.
 
     The syntax is CommonMark with tables and strikethrough. A blank line separates paragraphs, headings, cells and list
-    items. Addresses of links and images are left out.
+    items. Addresses of links and images are left out. Each line of YAML front matter is a paragraph.
 
     Args:
         where: A file, folder, glob pattern, ``"-"`` or stream (`sources`).
@@ -52,7 +57,11 @@ def read_markdown(where: Input, *, encoding: str = "utf-8") -> Iterator[Document
                     f"{source.name}: the file has more than {MAX_MARKDOWN_CHARACTERS:,} characters; split the file, or"
                     " add --input text"
                 )
-        if text := html_text(parser.render("".join(pieces))):
+        text = "".join(pieces)
+        front = _FRONT_MATTER.match(text)
+        lines = [] if front is None else front[1].splitlines()
+        page = "".join(f"<p>{html.escape(line.strip())}</p>" for line in lines)
+        if text := html_text(page + parser.render(text if front is None else text[front.end() :])):
             yield Document.from_text(text, id=source.id)
 
 

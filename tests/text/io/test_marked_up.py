@@ -30,6 +30,12 @@ def texts(data: bytes, format: str) -> list[str]:
         ("one  \ntwo \\* three &amp; four", "one\ntwo * three & four"),
         ("```\nAda = 1\nBob = 2\n```\n", "Ada = 1\nBob = 2"),
         ("![a picture](x.png)Ada", "Ada"),
+        (
+            "---\ntitle: Ada & Bob\nauthor: Zoë <zoe@x.org>\n---\n# Notes\n",
+            "title: Ada & Bob\n\nauthor: Zoë <zoe@x.org>\n\nNotes",
+        ),
+        ("---\r\ndate: 3\r\ntags:\r\n  - Kenya\r\n...\r\nAda", "date: 3\n\ntags:\n\n- Kenya\n\nAda"),
+        ("---\n\ntitle: Ada\n\n---\nBob", "title: Ada\n\nBob"),
     ],
 )
 def test_markdown_without_markup(source: str, text: str):
