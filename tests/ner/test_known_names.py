@@ -87,6 +87,15 @@ def test_columns():
     assert entries(gzip.compress(text.encode())) == expected
 
 
+def test_the_first_line_may_be_a_header():
+    for header in ("name,label", '"Name";"Label";"Strength"', "Name\tLabel\tStrength", "\ufeffname, label , strength"):
+        assert entries(f"{header}\nOslo,LOC\n") == [("Oslo", "LOC", None)], header
+    with pytest.raises(FormatError, match=r":2: no tab in 'name,label'"):
+        entries("Oslo,LOC\nname,label\n")
+    with pytest.raises(FormatError, match="contains no names"):
+        entries("name,label\n")
+
+
 def test_what_spacys_entity_ruler_writes(tmp_path):
     patterns = [
         {"label": "ORG", "pattern": "Winam Ferries", "id": "w"},

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 Component = TypeVar("Component", bound="type[EntityPipe]")
-ConfiguredNames = str | list[dict[str, Any]] | dict[str, Any]
+ConfiguredNames = str | list[dict[str, Any] | list[Any]] | dict[str, Any]
 # Arguments of `Language.factory` that both components share.
 ASSIGNS = ["doc.ents", "token.ent_iob", "token.ent_type"]
 SCORE_WEIGHTS = {"ents_f": 1.0, "ents_p": 0.0, "ents_r": 0.0, "ents_per_type": None}
@@ -311,7 +311,8 @@ def configured_names(
     """Return the known names that a component's configuration describes.
 
     Args:
-        names: A file, a list of spaCy's patterns, or a mapping with the key "file" or "patterns" and options.
+        names: A file, a list of spaCy's patterns or of ``[name, label]``, or a mapping with the key "file" or
+            "patterns" and options.
         saved: File or stream of a saved pipeline from which to read the names. The options are taken from ``names``.
         missing_ok: Return None for a file that does not exist; a saved pipeline may contain the names.
 

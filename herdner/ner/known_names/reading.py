@@ -15,6 +15,7 @@ from herdner.text.plain_data import describe_json_error
 
 KEYS = ("label", "pattern", "id", "strength")
 _LABEL = re.compile(r"[A-Z][A-Z0-9_-]*")  # label in a line without tab, or in a file name such as ORG.txt
+_HEADER = re.compile(r'\s*"?(?:name|pattern)"?\s*[\t,;]\s*"?label"?\s*(?:[\t,;]\s*"?strength"?\s*)?', re.IGNORECASE)
 FORMS = 'expected a name, a tab and a label, or JSON lines such as {"label": "ORG", "pattern": "Winam Ferries"}'
 HARD = "hard"
 
@@ -41,8 +42,9 @@ def read_known_names(path: Path | IO[Any], encoding: str = "utf-8") -> Iterator[
     """Yield the known names of a file, which has JSON lines if it starts with ``{``, and columns otherwise.
 
     Blank lines are skipped. In a file of columns, lines that begin with ``#`` and have no tab are skipped too. Commas
-    or semicolons may separate the columns if the label is in capitals. In a file whose name is a label in capitals,
-    such as ``ORG.txt``, lines may be names without a label.
+    or semicolons may separate the columns if the label is in capitals. The first line may be the header ``name``,
+    ``label`` and, optionally, ``strength``. In a file whose name is a label in capitals, such as ``ORG.txt``, lines may
+    be names without a label.
 
     Args:
         path: Path or stream of the file.
@@ -62,9 +64,12 @@ def read_known_names(path: Path | IO[Any], encoding: str = "utf-8") -> Iterator[
     stem = Path(strip_compression_suffix(source.name)).stem
     default = stem if _LABEL.fullmatch(stem) else None
     as_json: bool | None = None
-    is_empty = True
+    is_empty = is_first = True
     for number, line in _lines(source, encoding):
         if not line or line.isspace():
+            continue
+        is_header, is_first = is_first and _HEADER.fullmatch(line) is not None, False
+        if is_header:
             continue
         as_json = line.lstrip().startswith("{") if as_json is None else as_json
         if not as_json and line.startswith("#") and "\t" not in line:

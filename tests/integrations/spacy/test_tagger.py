@@ -338,6 +338,14 @@ def test_wrong_options_name_the_component_and_the_remedy(config, message, small)
     assert "\n" not in str(caught.value)
 
 
+def test_known_names_may_be_pairs(tmp_path):
+    for names in ([["Charlotte", "ORG", "hard"]], {"patterns": [["Charlotte", "ORG"]], "hard": True}):
+        nlp = pipeline(names=names)
+        assert [(e.text, e.label_) for e in nlp("Charlotte sailed.").ents] == [("Charlotte", "ORG")]
+        nlp.to_disk(tmp_path / "saved")
+        assert spacy.load(tmp_path / "saved")("Charlotte sailed.").ents[0].label_ == "ORG"
+
+
 @pytest.mark.parametrize("config", [{"bakend": "gibbs"}, {"links": "yes"}, {"backend": 3}, {"seed": "many"}])
 def test_spacy_checks_names_and_types_of_options(config):
     with pytest.raises(ConfigValidationError, match=f"herdner -> {next(iter(config))}"):
