@@ -214,6 +214,22 @@ def test_chains_of_crfsuite_are_not_averaged():
         Tagger(averaged=True, trainer="crfsuite").fit(news("dev")[:4])
 
 
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"c1": -1}, "`c1` must be a finite number of at least 0, got -1"),
+        ({"c2": -0.1}, "`c2` must be a finite number of at least 0, got -0.1"),
+        ({"c2": "much"}, "`c2` must be a finite number of at least 0, got 'much'"),
+        ({"min_freq": -1}, "min_freq must be a whole number of at least 0, not -1"),
+        ({"max_iterations": 2.5}, "max_iterations must be a whole number of at least 0, not 2.5"),
+        ({"tolerance": float("nan")}, "`tolerance` must be a finite number of at least 0, got nan"),
+    ],
+)
+def test_parameters_out_of_range(parameters, message):
+    with pytest.raises(ValueError, match=message):
+        Tagger(**parameters).fit(news("dev")[:4])
+
+
 def test_no_development_documents_are_as_none():
     documents = news("dev")[:6]
     taggers = [Tagger(max_iterations=4, n_folds=2).fit(documents, development=given) for given in ([], None)]

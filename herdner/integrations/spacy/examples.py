@@ -19,6 +19,7 @@ from spacy.tokens import Span as DocSpan
 from spacy.training import Example
 from spacy.util import filter_spans
 
+from herdner.base.messages import format_count
 from herdner.integrations.spacy.doc import AlignedDocument, document_of
 from herdner.text.document import Document, project
 from herdner.text.entity import Entity
@@ -36,11 +37,11 @@ class _Losses:
 
     def message(self) -> str:
         parts = [
-            (self.widened, "entities begin or end within a token of the pipeline's tokenizer and were widened"),
-            (self.dropped, "entities overlap another one or contain no token, and were left out"),
-            (self.unannotated, "sentences contain tokens without entity annotation and were left out"),
+            ("widened to whole tokens of the pipeline's tokenizer", self.widened, "entity", "entities"),
+            ("left out, because they overlap another one or contain no token", self.dropped, "entity", "entities"),
+            ("left out, because they contain tokens without entity annotation", self.unannotated, "sentence", ""),
         ]
-        return "; ".join(f"{n} {what}" for n, what in parts if n)
+        return "; ".join(f"{what}: {format_count(n, noun, plural)}" for what, n, noun, plural in parts if n)
 
 
 def training_documents(

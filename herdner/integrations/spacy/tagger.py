@@ -101,7 +101,7 @@ class HerdnerTagger(EntityPipe):
         backend: Name of an inference backend (`herdner.BACKENDS`), or a mapping of "name" and its options. None: the
             tagger's default.
         links: Whether the model's links are used.
-        names: Known names (`herdner.Names`): a file, a list of spaCy's patterns, or a mapping with "file" or
+        names: Known names (`herdner.Names`): a file, a list of patterns or [name, label], or a mapping with "file" or
             "patterns" and the options "strength", "hard" and "fold_case". A saved pipeline contains them.
         labels: New names of the model's labels, as in ``{"PER": "PERSON", "LOC": "GPE"}``, or "ontonotes" for
             PERSON, GPE and ORG as in OntoNotes. None removes a label; a label that is not listed keeps its name.
@@ -296,6 +296,11 @@ class HerdnerTagger(EntityPipe):
             ComponentError: An option is invalid, the examples contain no entity, or they would change nothing.
         """
         if train is False:
+            if base is not None:
+                raise ComponentError(
+                    f"{self.name}: train = false keeps the model, but base = {base!r} adapts it; leave out one of the"
+                    " two options"
+                )
             return
         spans_key = None if self.annotate_ents else self.spans_key
         with errors_name(self.name):

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, get_args
 
+from herdner.base.checks import check_integer, check_real
 from herdner.crf.learning import Learner
 from herdner.crf.templates import LinearChain, SkipChain, Template, linear_chain_template, skip_chain_template
 from herdner.crf.weights import ChainWeights
@@ -82,6 +83,12 @@ class TrainingOptions:
 
     def __post_init__(self) -> None:
         """Raise `ValueError` if a training option is invalid."""
+        for name in ("c1", "c2", "tolerance"):
+            if getattr(self, name) is not None:
+                check_real(getattr(self, name), name, 0.0)
+        for name in ("min_freq", "max_iterations"):
+            if getattr(self, name) is not None:
+                check_integer(getattr(self, name), name, 0)
         if self.trainer not in TRAINERS:
             raise ValueError(f"`trainer` must be one of {', '.join(TRAINERS)}, got {self.trainer!r}")
         if self.averaged and self.trainer != "herdner":

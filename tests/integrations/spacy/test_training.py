@@ -76,28 +76,28 @@ def test_tokens_of_the_pipeline_and_entities_and_sentences_of_the_reference(nlp)
 
 def test_entities_inside_a_token_are_widened_with_a_warning(nlp):
     reference = Doc(nlp.vocab, words=["Ada", "Love", "lace"], spaces=[True, False, False], ents=["O", "B-PER", "O"])
-    with pytest.warns(UserWarning, match=r"^herdner: in the examples, 1 entities begin or end within a token"):
+    with pytest.warns(UserWarning, match=r"^herdner: in the examples, widened to whole tokens of .*: 1 entity$"):
         assert only(Example(nlp.make_doc("Ada Lovelace"), reference)) == [(["Ada", "Lovelace"], ["O", "B-PER"])]
 
 
 def test_of_overlapping_spans_the_longest_stays_with_a_warning(nlp):
     reference = Doc(nlp.vocab, words=["New", "York", "Times"])
     reference.spans["names"] = [Span(reference, 0, 2, "LOC"), Span(reference, 0, 3, "ORG")]
-    with pytest.warns(UserWarning, match=r"1 entities overlap another one"):
+    with pytest.warns(UserWarning, match=r"left out, because they overlap another one or contain no token: 1 entity$"):
         got = only(Example(nlp.make_doc("New York Times"), reference), "names")
     assert got == [(["New", "York", "Times"], ["B-ORG", "I-ORG", "I-ORG"])]
 
 
 def test_two_entities_in_one_token_do_not_overlap_afterwards(nlp):
     reference = Doc(nlp.vocab, words=["Love", "lace"], spaces=[False, False], ents=["B-PER", "B-LOC"])
-    with pytest.warns(UserWarning, match=r"2 entities begin or end within .*; 1 entities overlap"):
+    with pytest.warns(UserWarning, match=r"widened to .*: 2 entities; left out, because they overlap .*: 1 entity$"):
         assert only(Example(nlp.make_doc("Lovelace"), reference)) == [(["Lovelace"], ["B-PER"])]
 
 
 def test_sentences_with_unknown_tokens_are_left_out_with_a_warning(nlp):
     reference = Doc(nlp.vocab, words=["Ada", "sang", "Bob", "hid"], sent_starts=[True, False, True, False])
     reference.set_ents([Span(reference, 0, 1, "PER")], missing=[reference[2:3]])
-    with pytest.warns(UserWarning, match="1 sentences contain tokens without entity annotation"):
+    with pytest.warns(UserWarning, match="left out, because they contain tokens without .*: 1 sentence$"):
         assert only(Example(nlp.make_doc("Ada sang Bob hid"), reference)) == [(["Ada", "sang"], ["B-PER", "O"])]
 
 
@@ -228,6 +228,8 @@ def test_nothing_to_learn_from():
     [
         ({"rules": ["same-wrd"]}, ComponentError, r"^herdner: unknown link rule 'same-wrd'; expected one of same-word"),
         ({"lexicon": "xx"}, ComponentError, r"^herdner: there is no model 'xx': give a file, or one of da, de, en"),
+        ({"c2": -1}, ComponentError, "^herdner: `c2` must be a finite number of at least 0, got -1"),
+        ({"train": False, "base": "en"}, ComponentError, "^herdner: train = false keeps the model, but base = 'en'"),
         ({"max_iterations": "many"}, ConfigValidationError, "herdner -> max_iterations"),
         ({"iterations": 3}, ConfigValidationError, "herdner -> iterations"),
     ],
