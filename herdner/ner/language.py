@@ -14,6 +14,7 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable
+from difflib import get_close_matches
 from functools import cache
 from typing import NamedTuple
 
@@ -98,10 +99,13 @@ def similar_model(name: str) -> str | None:
 
     Args:
         name: Name or code of a language, such as "German" or "no", or the beginning of the name (at least three
-            letters); anything after "_" or "-" is ignored, as in "en_core_web_sm".
+            letters); anything after "_" or "-" is ignored, as in "en_core_web_sm". A misspelt name of a shipped model
+            such as "en_core" is accepted too.
     """
     if not re.fullmatch(r"[\w-]+", name):  # a path
         return None
+    if len(name) > 2 and (near := get_close_matches(name.casefold(), shipped_models(), 1, 0.8)):
+        return near[0]
     head = re.split("[_-]", name.casefold())[0]
     code = _SAME_TABLE.get(head, head)
     for model in sorted(shipped_models()):
@@ -194,7 +198,7 @@ class LanguageCheck:
             command_line: Advise the option ``--model`` of the command line instead of a Python call.
         """
         if other in shipped_models():
-            advice = f"use --model {other}" if command_line else f'use herdner.load("{other}")'
+            advice = f"use --model {other}" if command_line else f'use the model "{other}"'
         else:
             advice = 'train a model as the page "Train another language" of the documentation describes'
         names = language_name(other), language_name(self.language)

@@ -715,6 +715,6 @@ def load(name_or_path: str | os.PathLike[str], **params: Any) -> Tagger:
     if not Path(name).exists():
         names = ", ".join(sorted(shipped)) or "none"
         similar = similar_model(name)
-        hint = "give" if similar is None else f"did you mean {similar!r} ({language_name(similar)})? Give"
+        hint = "give" if similar is None else f"did you mean {similar!r} ({language_name(similar.split('_')[0])})? Give"
         raise ModelError(f"there is no model {name!r}: {hint} a file, or one of {names}")
     return Tagger.from_model(TaggerModel.load(name), **params)

@@ -291,7 +291,8 @@ def test_foreign_files_are_refused(tmp_path):
     ("name", "similar"),
     [
         ("no", "'nb' .Norwegian."), ("German", "'de' .German."), ("nor", "'nb' .Norwegian."),
-        ("en_core_web_sm", "'en' .English."), ("pt-BR", "'pt' .Portuguese."),
+        ("en_core_web_sm", "'en' .English."), ("en_core", "'en_core7' .English."),
+        ("EN_core-7", "'en_core7' .English."),        ("pt-BR", "'pt' .Portuguese."),
     ],
 )  # fmt: skip
 def test_the_language_of_a_missing_model_suggests_a_shipped_one(name, similar):
