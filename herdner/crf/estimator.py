@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import fields, replace
@@ -214,6 +215,7 @@ class CRF(BaseEstimator):
         sequences, labels = _list_of(X), iterable_as_list(y, "`y` must be a list of lists of labels")
         self._link_table = None
         names, data, borders = self._training_data(sequences, labels, base, self._algorithm != "lbfgs")
+        self._warn_about_unknown_labels(data.labels)
         weights = _sample_weights(sample_weight, len(data.sentence_offsets) - 1)
         dev = None if X_dev is None else (list(X_dev), list(y_dev or ()))
 
@@ -717,6 +719,15 @@ class CRF(BaseEstimator):
         borders = self._borders(labels.labels)
         is_learned = data.transitions & (self._fixed(labels.labels) == 0)
         return index.names, replace(data, transitions=is_learned), borders
+
+    def _warn_about_unknown_labels(self, labels: Sequence[str]) -> None:
+        """Warn if the parameter ``transitions`` has a label that the training data lack, such as a misspelt one."""
+        pairs = cast("Mapping[tuple[str, str], float]", self.transitions or {})
+        if unknown := sorted({label for pair in pairs for label in pair}.difference(labels)):
+            warnings.warn(
+                f"`transitions` has labels that `y` lacks, so these transitions have no effect: {', '.join(unknown)}",
+                stacklevel=3,
+            )
 
     def _fixed(self, labels: Sequence[str]) -> NDArray[np.int64]:
         """Return an array [K, K] with 1 for transitions that the parameter ``transitions`` fixes, else 0."""

@@ -95,6 +95,12 @@ def test_fixed_transitions(algorithm: str) -> None:
         CRF(algorithm, transitions=forbidden).fit(items, tags)
 
 
+def test_fixed_transitions_of_unknown_labels_are_reported() -> None:
+    items, tags = generate(9, 20)
+    with pytest.warns(UserWarning, match="^`transitions` has labels that `y` lacks, .* no effect: D, E$"):
+        CRF(transitions={("A", "E"): -np.inf, ("D", "A"): -np.inf, ("A", "C"): 0.5}).fit(items, tags)
+
+
 def test_allowed_labels_restrict_predictions() -> None:
     items, tags = generate(9, 60)
     crf = CRF().fit(items, tags)
