@@ -290,7 +290,7 @@ def _read_training(
         }
         for labels in label_sets:
             print_note(
-                f"{source.path}: only {', '.join(labels or ())} is annotated; tokens outside may have any other label"
+                f"{source.path}: annotates only {', '.join(labels or ())}; tokens outside may have any other label"
             )
     weights = None if weight is None else [w for w, corpus in zip(weight, corpora, strict=True) for _ in corpus]
     options: dict[str, Any] = {"document_weights": weights}

@@ -65,7 +65,13 @@ def parse_source(argument: str, default: str | None = None) -> FileAndFormat:
         raise ValueError(
             f"{argument!r}: unknown format {tail!r}{f' (did you mean {near[0]}?)' if near else ''}; {expected}"
         )
-    raise ValueError(f"{argument!r}: the file extension belongs to no format; {expected}")
+    if whole.is_dir():
+        problem = "a folder needs a format, as in FOLDER:brat"
+    elif whole.suffix.lower() == ".json":
+        problem = "several formats have the file extension .json; add the format, as in FILE:label-studio"
+    else:
+        problem = "the file extension belongs to no format"
+    raise ValueError(f"{argument!r}: {problem}; {expected}")
 
 
 def corpus_label_names(format: str, registry: Mapping[str, Corpus] | None = None) -> dict[str, str | None] | None:

@@ -620,7 +620,7 @@ def test_a_model_is_adapted_to_a_file_with_a_new_label(call: Call, tmp_path: Pat
     out = tmp_path / "m.model"
     outcome = call("train", "--base", "en", "--train", tmp_path / "m.conll", "--weight", 2, "--output", out)
     assert outcome.code == 0
-    assert "only VERB is annotated; tokens outside may have any other label" in outcome.err
+    assert "annotates only VERB; tokens outside may have any other label" in outcome.err
     assert "add --dev with documents like those of the base model to see the change of each F1" in outcome.err
     tagger = herdner.load(out)
     assert tagger.card["options"]["base"] == "en"

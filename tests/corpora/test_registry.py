@@ -214,6 +214,8 @@ def test_parse_source_prefers_a_file_that_exists(tmp_path: Path, monkeypatch: py
         ("", "'' contains no file name"),
         (":conll", "':conll' contains no file name"),
         ("-", "the file extension belongs to no format"),
+        ("/", "'/': a folder needs a format, as in FOLDER:brat"),
+        ("export.json", "several formats have the file extension .json; add the format, as in FILE:label-studio"),
     ],
 )
 def test_parse_source_names_the_formats(argument: str, expected: str) -> None:
