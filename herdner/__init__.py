@@ -20,7 +20,7 @@ __version__ = "0.1.0"
 
 
 def _installed_package() -> importlib.machinery.ModuleSpec:
-    """Return the module spec of an installation of herdner with this version; raise `ImportError` if there is none."""
+    """Return the module spec of the installed herdner; raise `ImportError` unless it has the version of this code."""
     from importlib.metadata import distributions
 
     own_folder = Path(__file__).resolve().parents[1]

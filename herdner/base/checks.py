@@ -90,7 +90,7 @@ def check_variables(variables: NDArray[np.integer], n: int, prefix: str = "there
 
 
 def are_offsets(values: NDArray[np.integer], end: int) -> bool:
-    """Return whether ``values`` is a non-decreasing, one-dimensional array of offsets from 0 to ``end``."""
+    """Return whether ``values`` is a non-decreasing, one-dimensional array that begins with 0 and ends with ``end``."""
     is_bounded = values.ndim == 1 and len(values) > 0 and values[0] == 0 and values[-1] == end
     return bool(is_bounded and (values[1:] >= values[:-1]).all())
 

@@ -55,7 +55,7 @@ class Estimator:
         return self
 
     def __repr__(self) -> str:
-        """Return the constructor call of the estimator, with the parameters that differ from their defaults."""
+        """Return the constructor call as text; it contains only the parameters that differ from their defaults."""
         defaults = {name: each.default for name, each in inspect.signature(type(self)).parameters.items()}
         changed = [f"{k}={v!r}" for k, v in self.get_params(deep=False).items() if repr(v) != repr(defaults[k])]
         return f"{type(self).__name__}({', '.join(changed)})"

@@ -74,7 +74,7 @@ def _errors_for(path: Path, part: Path) -> Generator[None, None, None]:
 
 
 def _copy_mode_and_owner(path: Path, part: Path, mode: int | None) -> None:
-    """Copy the owner (if permitted) and the permissions of ``path`` to ``part``; ``mode`` replaces the permissions."""
+    """Give ``part`` the owner of ``path`` (if permitted), and the permissions ``mode`` (if None: those of ``path``)."""
     with suppress(FileNotFoundError):
         old = path.stat()
         if hasattr(os, "chown"):
@@ -89,7 +89,7 @@ def _opener(mode: int | None) -> Callable[[str, int], int] | None:
 
 
 def lock_file(stream: IO[bytes]) -> bool:
-    """Lock a file for this process without waiting. Closing the file releases the lock.
+    """Try to lock a file, without waiting for another lock to be released. Closing the file releases the lock.
 
     Args:
         stream: The open file.

@@ -44,7 +44,7 @@ def record_interrupts() -> None:
 
 
 def was_interrupted() -> bool:
-    """Return whether the process received Ctrl-C."""
+    """Return whether the process has received Ctrl-C at least once since its start."""
     return bool(_interrupts)
 
 

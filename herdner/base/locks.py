@@ -36,20 +36,20 @@ _acquired_locks: list[Any] = []
 
 
 def _before_fork() -> None:
-    """Acquire all locks before a fork, so that no thread changes the data that the locks protect."""
+    """Acquire the locks of all `ForkLock` objects before a fork, so that no thread changes the protected data."""
     for lock in list(_locks):
         if lock.current.acquire(timeout=FORK_SECONDS):
             _acquired_locks.append(lock.current)
 
 
 def _after_fork_in_parent() -> None:
-    """Release all locks in the parent process after a fork."""
+    """Release the locks of all `ForkLock` objects in the parent process after a fork."""
     while _acquired_locks:
         _acquired_locks.pop().release()
 
 
 def _after_fork_in_child() -> None:
-    """Replace all locks by new, unlocked locks in the child process after a fork."""
+    """Replace the locks of all `ForkLock` objects by new, unlocked locks in the child process after a fork."""
     _acquired_locks.clear()
     for lock in list(_locks):
         lock.current = RLock()

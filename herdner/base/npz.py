@@ -67,7 +67,7 @@ def _add(archive: zipfile.ZipFile, name: str, data: bytes) -> None:
 
 
 def read_member(where: Where, name: str, largest: int) -> bytes:
-    """Read the bytes of a member of an .npz archive; the member is not an array.
+    """Read a member that is not an array from an .npz archive, and return its bytes.
 
     Args:
         where: A path or binary stream.

@@ -12,7 +12,7 @@ MAX_CHARACTERS = 60  # of the representation of one field
 
 
 def short_repr(self: object) -> str:
-    """Return a one-line description of a dataclass instance: class name, numbers, and types and shapes of arrays.
+    """Describe a dataclass instance in one line: its class name and its fields; arrays are shown as type and shape.
 
     It serves as the method ``__repr__``. Fields that are None, or that have ``repr=False``, are left out.
 

@@ -157,7 +157,7 @@ def _load_taggers(sides: list[ComparisonSide]) -> dict[str, Tagger]:
 
 
 def _shared_tokenizer(sides: list[ComparisonSide], taggers: dict[str, Tagger]) -> Tokenizer:
-    """Return the tokenizer of the first model that tags running text, or the default tokenizer."""
+    """Return the tokenizer of the first model; return the default tokenizer if no side of the comparison is a model."""
     from herdner.text.tokenize import Tokenizer, TokenizerSettings
 
     settings = [tagger.model_.tokenizer for tagger in taggers.values()] or [TokenizerSettings()]

@@ -196,7 +196,7 @@ def _read_truth(path: Path, observation: Observation, noise: Noise) -> NDArray[n
 
 
 def _write(files: dict[Path, bytes]) -> None:
-    """Write several files. A file appears under its name only after all its content is written."""
+    """Write several files. Each file appears under its name only after its own content is complete."""
     from herdner.base.files import atomic_write
 
     for path, content in files.items():

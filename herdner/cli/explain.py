@@ -35,7 +35,7 @@ def explain(
     all_: Annotated[bool, typer.Option("--all", help="Print all contributions, not only the largest.")] = False,
     json_: Annotated[bool, typer.Option("--json", help="Print one JSON object for each document.")] = False,
 ) -> None:  # fmt: skip
-    """Explain the labels of names: show what features, network, transitions and links add to the log-odds of the label.
+    """Explain the labels of names: print the contributions of features, network, transitions and links to the log-odds.
 
     The label of each mention is compared with the outcome "no name" (or another label), while all other tags stay the
     same. The contributions add up to the log-odds exactly. A contribution of +0.69 doubles the odds of the label.
@@ -131,7 +131,7 @@ def _totals(each: Explanation) -> str:
 
 
 def _confidence(each: Explanation) -> str:
-    """Return the confidence and the log-odds of an entity as text; the log-odds are summed over all steps."""
+    """Return the confidence and the log-odds of an entity as text; the log-odds are summed over all explained steps."""
     total = sum(step.log_odds for step in each.steps)
     return f"confidence {100 * (each.mention.confidence or 0.0):.1f} %, log-odds {total:+.2f} in three steps:"
 

@@ -134,7 +134,7 @@ def check_known_labels(
 
 
 def _label_advice(labels: Sequence[str], known_labels: Collection[str], sources: Sequence[FileAndFormat]) -> str:
-    """Return advice for labels that the models do not know.
+    """Return advice on gold labels that are unknown to the models: use another file format, or rename the labels.
 
     It names the format of a corpus with these labels, or the options that rename labels.
     """

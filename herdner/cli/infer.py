@@ -103,7 +103,7 @@ def infer(
 
 
 def _has_answer(result: Result, task: InferenceTask) -> bool:
-    """Return True if a result contains what a task prints."""
+    """Return True if a result contains the values that the task ``task`` prints."""
     needed = {"MAR": result.marginals, "PR": result.log_z, "MPE": result.state, "samples": result.samples}
     return needed[task] is not None
 
@@ -112,7 +112,7 @@ def _run(
     engine: Backend, whole: FactorGraph, observed: dict[int, int], graph: Path, evidence: Path | None,
     task: InferenceTask, seed: int,
 ) -> Result:  # fmt: skip
-    """Condition a graph on the observed variables, run a backend on the graph, and return the result.
+    """Condition a graph on the observed variables; run a backend on the conditioned graph and return its result.
 
     Raises:
         GraphFileError: The evidence has probability 0, or the graph has no possible joint state.
@@ -132,7 +132,7 @@ def _run(
 
 
 def _impossible_text(whole: FactorGraph, observed: dict[int, int], graph: Path, evidence: Path | None) -> str:
-    """Return the error message for a graph of which every joint state has probability 0."""
+    """Return the error message for evidence with probability 0, or for a graph without possible joint states."""
     from herdner.base.extras import MissingExtra
     from herdner.graph.tables import compile_tables
     from herdner.inference.satisfiability import find_contradiction
@@ -158,7 +158,7 @@ def _impossible_text(whole: FactorGraph, observed: dict[int, int], graph: Path, 
 
 
 def _print_notes(result: Result, task: InferenceTask, backend: str, n_samples: int) -> None:
-    """Print on stderr the method, the certificate, the 95 % interval of log10 Z, and a note if samples are missing."""
+    """Print notes on stderr: method, certificate of the result, 95 % interval of log10 Z, and a lack of samples."""
     if result.method is not None:
         print_note(f"{backend}: {result.method}, {result.seconds:.1f} s")
     if result.certificate is not None:
@@ -209,7 +209,7 @@ def _remaining(seconds: float | None, backend: str, began: float) -> float | Non
 
 
 def _record(engine: Backend, task: InferenceTask) -> Record | None:
-    """Return the `Record` that a task requires of the backend `auto` or `exact`; return None for all other backends."""
+    """Return the `Record` that the backend `auto` or `exact` needs for a task; return None for all other backends."""
     from herdner.inference.backends.auto import Auto
     from herdner.inference.backends.exact import Exact
     from herdner.inference.record import Record

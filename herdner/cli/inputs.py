@@ -154,7 +154,7 @@ def names_folder(output: str | None, files: Sequence[str] | None) -> bool:
 
 
 def _expand_file(name: str, format: str | None) -> tuple[list[CommandInput], Path | None]:
-    """Return the files that an argument names, and the folder that contains these files.
+    """Return the input files that an argument names, and the folder that contains all of them (None if unknown).
 
     The argument is a file, "-" for standard input, or a pattern.
     """

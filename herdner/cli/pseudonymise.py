@@ -152,7 +152,7 @@ def _read(
 
 
 def _read_key(path: str | None) -> bytes:
-    """Read the secret key from a file or the environment. White space at the end of the file is removed."""
+    """Read the secret key from a file, without white space at its end, or from the environment."""
     if path is not None:
         with Path(path).open("rb") as stream:
             return stream.read(1 << 20).rstrip()
@@ -176,7 +176,7 @@ def _record_results(
     results: Iterable[PseudonymisedDocument], mapped: PseudonymMap, standoff: str | None, report: str | None,
     stack: ExitStack,
 ) -> Iterator[PseudonymisedDocument]:  # fmt: skip
-    """Write the replaced ranges of each result, and the words of names that remain in its text; yield the results."""
+    """Yield the results; write the replaced ranges of each, and the words of names that its new text still contains."""
     from herdner.base.files import atomic_write
 
     ranges = None if standoff is None else stack.enter_context(open_output(standoff))

@@ -153,7 +153,7 @@ def _move_entity(entity: Any, moves: list[tuple[int, int]]) -> Any:
 
 
 def _moves(text: str, restorer: Restorer) -> Iterator[tuple[int, int]]:
-    """Yield the end offset of each pseudonym, and the change in text length due to all restorations up to there."""
+    """Yield, for each pseudonym, its end offset and the total change in text length up to this offset."""
     growth = 0
     for start, end, original in restorer.find(text):
         growth += len(original) - (end - start)

@@ -131,7 +131,7 @@ def _scan_task(
 def _scans(
     task: _ScanTask, influence: Influence, certify: Path | None, epsilon: float | None, iterations: int
 ) -> tuple[dict[str, NDArray[np.int32]], list[str]]:
-    """Return the scans to certify in a dict by name, and notes for the user about the search."""
+    """Return two values: a dict from scan names to the scans to certify, and notes for the user about the search."""
     from herdner.dobrushin import ScanSteps, optimise_scan, shortest_scan
     from herdner.graph.scan import systematic_scan
 
@@ -154,7 +154,7 @@ def _scans(
 def _curves(
     task: _ScanTask, influence: Influence, scans: dict[str, NDArray[np.int32]], notes: list[str]
 ) -> tuple[dict[str, NDArray[np.float64]], list[str]]:
-    """Return a dict that maps the name of each scan to its error bounds, one per update, and notes for the user.
+    """Return two values: a dict from scan names to the error bounds after 0, 1, .., T updates, and notes for the user.
 
     The uniform random scan is added, unless its guarantee takes too long to compute.
     """

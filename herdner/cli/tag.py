@@ -253,7 +253,7 @@ def _tag_inputs(run: TagRun, output: TagOutput, status: RunStatus, errors: str |
 
 
 def _check_collection(collection: bool, inputs: Sequence[CommandInput]) -> None:
-    """Raise a usage error if an input of a collection can be read only once."""
+    """Raise a usage error if ``collection`` is set and an input can be read only once, such as standard input."""
     for each in inputs if collection else ():
         if each.path == "-":
             raise UsageError("--collection reads the input twice and cannot read standard input; name files")
@@ -281,7 +281,7 @@ def _gather(
 
 @contextmanager
 def _no_parse_warnings() -> Generator[None]:
-    """Suppress the warnings about input files, which the second pass over the files repeats."""
+    """Suppress the readers' warnings in the ``with`` block; the second pass over the input files prints them."""
     readers = logging.getLogger("herdner.text.io")
     level = readers.level
     readers.setLevel(logging.ERROR)

@@ -269,7 +269,7 @@ def _read_training(
     sources: list[FileAndFormat], read: Callable[[list[FileAndFormat]], list[Document]], base: Tagger | None,
     weight: list[float] | None, guideline: str | None,
 ) -> tuple[list[Document], dict[str, Any]]:  # fmt: skip
-    """Return the training documents, and keyword arguments of `Tagger.fit` with the weights and the guideline."""
+    """Return two values: the training documents, and further arguments of `Tagger.fit` (weights, groups, guideline)."""
     from herdner.ner.training.allowed_tags import mark_unannotated_labels
 
     if weight and len(weight) != len(sources):

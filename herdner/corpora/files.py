@@ -56,7 +56,7 @@ def _checksum_of(path: Path) -> tuple[int, str]:
 
 
 def verify(corpus: Corpus, folder: str | os.PathLike[str]) -> Iterator[str]:
-    """Compare a corpus folder with the names, sizes and checksums of files in the registry, and yield all differences.
+    """Yield an error message for each file of a corpus that is missing in a folder or differs from the registry.
 
     Args:
         corpus: The corpus.

@@ -300,7 +300,7 @@ def split_format(argument: str) -> tuple[str, str | None]:
 
 
 def file_options(format: str, path: str | os.PathLike[str]) -> dict[str, Any]:
-    """Return the options with which `write_documents` must write a file that ``create_file`` has opened.
+    """Return options for `write_documents` that avoid a second compression of a file that `create_file` compresses.
 
     ``herdner.text.io.source.create_file`` compresses a file if its extension selects a compression.
 
@@ -439,7 +439,7 @@ def _check_annotation(entry: Format, document: Document) -> Document:
 
 
 def _entry(format: str, direction: Literal["read", "write"], options: Iterable[str] = ()) -> Format:
-    """Return the format named ``format``; raise `ValueError` if it does not support the direction or an option.
+    """Return the format ``format``; raise `ValueError` unless it supports ``direction`` (read, write) and all options.
 
     The format must support ``direction``, reading or writing, and have all ``options``.
     """

@@ -106,7 +106,7 @@ def _bodies(source: Source, encoding: str) -> Iterator[tuple[int, int, str]]:
 
 
 def _element(name: str, body: str) -> tuple[str | None, int]:
-    """Return the content of the element ``name`` in a document, and the index of the line of its opening tag.
+    """Return the content of the element ``name``, and the line index of its opening tag within the document.
 
     The content is None if the element is missing.
     """
@@ -162,7 +162,7 @@ def _outermost_first(markup: list[_Markup]) -> list[_Markup]:
 def _entities(
     text: str, markup: list[_Markup], labels: LabelNames, warnings: list[ParseWarning]
 ) -> tuple[list[Entity], dict[int, dict[str, str]]]:
-    """Return the outermost marked spans as entities, and their further attributes in a dict by entity index."""
+    """Return the outermost marked spans as entities, and a dict from entity index to the attributes except `type`."""
     entities: list[Entity] = []
     attributes: dict[int, dict[str, str]] = {}
     for mark in markup:

@@ -75,7 +75,7 @@ def parse_source(argument: str, default: str | None = None) -> FileAndFormat:
 
 
 def corpus_label_names(format: str, registry: Mapping[str, Corpus] | None = None) -> dict[str, str | None] | None:
-    """Return the dict that renames the labels of all registered corpora in a file format, if they share one dict.
+    """Return the dict that renames the labels of a file format's registered corpora; None if they share no dict.
 
     Args:
         format: Name of a format.

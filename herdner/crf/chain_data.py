@@ -132,7 +132,7 @@ class ChainData:
         all_states: bool = False,
         all_transitions: bool = False,
     ) -> ChainData:
-        """Build the training data of a linear chain from indices of features. Each sentence is a document.
+        """Build the training data of a linear chain from feature indices; treat each sentence as one document.
 
         Args:
             keys: uint64[F], keys of the features.
@@ -218,7 +218,7 @@ class ChainData:
         return np.concatenate([dense[self.dense], others, np.ones(int(self.transitions.sum()), np.bool_)])
 
     def vector_of(self, weights: ChainWeights) -> NDArray[np.float64]:
-        """Convert a model's weights to a weight vector; all features of a column share one entry for each tag.
+        """Convert a model's weights to a weight vector; the features of a group (column) share one entry per tag.
 
         An entry is the sum of the weights of the features in the column.
 
@@ -295,7 +295,7 @@ def _without_zeros(
 def _use_values(
     values: NDArray[np.float64], columns: NDArray[np.int32], entry_starts: NDArray[np.int64]
 ) -> NDArray[np.float64]:
-    """Repeat each feature value once for each weight of its column; column -1 has no weights."""
+    """Repeat each feature value once per weight of the feature's group (column); drop the values of column -1."""
     n_entries = np.append(np.diff(entry_starts), 0)
     return np.repeat(values, n_entries[columns])
 

@@ -567,7 +567,9 @@ class CRF(BaseEstimator):
         return None if weights is None else weight_info(weights).transitions
 
     def explain_weights(self, top: int = 10) -> WeightTable:
-        """Return a table of the largest weights of each label and of the transitions, as text, HTML or a data frame.
+        """Return a table with the largest weights of each label, and with the largest transition weights.
+
+        The table can be shown as text, as HTML, or as a data frame.
 
         Args:
             top: Number of attributes to select for each label, and of transitions, by largest absolute weight.
@@ -580,7 +582,7 @@ class CRF(BaseEstimator):
 
     @classmethod
     def from_crfsuite(cls, path: str | Path) -> CRF:
-        """Read a model file of CRFsuite.
+        """Build a fitted estimator from a model file of CRFsuite.
 
         Args:
             path: Path of the file.
@@ -874,7 +876,7 @@ class CRF(BaseEstimator):
     def _exact(
         self, X: Iterable[Any], backend: Exact, rng: np.random.Generator | None = None
     ) -> Iterator[tuple[list[str], Result | None]]:  # fmt: skip
-        """Yield the list of all labels and the exact result for each sequence; None for an empty sequence."""
+        """Yield, for each sequence, the list of all labels, and the exact result (None if the sequence is empty)."""
         weights, record = self._fitted(), Record(marginals=False)
         for sequence in X:
             model, unary, links = self._unrolled(weights, sequence)

@@ -167,7 +167,7 @@ class _OrthantSearch:
                 self.free.append(self.pairs.popleft())
 
     def quasi_newton_coefficients(self) -> Floats:
-        """Return the coefficients of the stored differences and of the gradient in the search direction (Nocedal 1980).
+        """Return the search direction as coefficients of the stored differences and the gradient (Nocedal 1980).
 
         The search direction is -H g: g is the gradient, and H approximates the inverse Hessian by the differences.
 
@@ -192,7 +192,7 @@ class _OrthantSearch:
         return result
 
     def step(self, point: Floats, coefficients: Floats, length: float) -> tuple[Floats, float, float]:
-        """Move ``point`` along the direction with ``coefficients``; an empty array repeats the previous direction.
+        """Move ``point`` in the direction that ``coefficients`` define; if it is empty, reuse the last direction.
 
         Returns:
             The new point, its L1 norm, and the product of the gradient and the step.

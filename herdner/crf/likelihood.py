@@ -150,7 +150,7 @@ class ChainLikelihood:
 
 
 def _ranges(n: int, n_parts: int) -> list[tuple[int, int]]:
-    """Divide the indices from 0 to ``n`` into ``n_parts`` ranges of similar sizes."""
+    """Divide the indices 0 to ``n - 1`` into ``n_parts`` ranges of similar sizes."""
     return list(pairwise([n * k // n_parts for k in range(n_parts + 1)]))
 
 

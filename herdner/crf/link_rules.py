@@ -524,7 +524,7 @@ def _rows(pairs: list[tuple[int, int]]) -> NDArray[np.int32]:
 
 
 def _runs(names: list[int], borders: Container[int]) -> Iterator[tuple[int, int]]:
-    """Yield the first index and the end index of each run of adjacent capitalised tokens within a sentence."""
+    """Yield the start and the exclusive end index of each run of adjacent capitalised tokens within a sentence."""
     begin = end = -1
     for token in names:
         if token != end or token in borders:

@@ -135,7 +135,7 @@ class PseudoLikelihood:
 
 @dataclass(frozen=True)
 class Piecewise:
-    """Piecewise likelihood: the product over all chains and links of their likelihoods (Sutton and McCallum 2005).
+    """Piecewise likelihood: the product of the separate likelihoods of all chains and links (Sutton and McCallum 2005).
 
     The probability of a link's tags (a, b) is proportional to p(i, a) p(j, b) exp(table[a, b]), where p are the
     marginals of the chain. The objective is exact for two sentences joined by one link. If tokens have many links, the
@@ -172,7 +172,7 @@ def _tied_links(model: SkipChainModel, examples: Examples) -> list[_TiedLinks]:
 
 
 def _link_gradient(links: _TiedLinks, examples: Examples) -> tuple[float, Floats]:
-    """Return the piecewise loss of links that share a table, and its gradient with respect to the table."""
+    """Return the piecewise loss of links that share a table, and the gradient of the loss with respect to the table."""
     earlier, later = links.ends.T
     a, b = examples.states[earlier], examples.states[later]
     joint = examples.chain_marginals[earlier][:, :, None] * examples.chain_marginals[later][:, None, :]  # [F, K, K]

@@ -165,7 +165,7 @@ class OnlineLearner:
         return replace(state, weights=weights, second=second, count=count), loss
 
     def calibrate(self, state: OnlineState, order: NDArray[np.int64]) -> OnlineState:
-        """Choose the learning rate of "l2sgd" with the lowest loss in one epoch over a sample, started at zero weights.
+        """Choose the learning rate of "l2sgd" whose trial epoch over a sample, from zero weights, has the lowest loss.
 
         Args:
             state: State before the first step.
@@ -197,7 +197,7 @@ class OnlineLearner:
         return self.epoch(OnlineState(weights, weights, 0.0, rate), sample)[1]
 
     def raise_fault(self) -> None:
-        """Raise the error that explains an infinite loss.
+        """Raise an error that names the cause of an infinite loss.
 
         Raises:
             ImpossibleTags: Fixed transitions forbid the labels of a sequence.

@@ -173,7 +173,7 @@ class WeightTable:
 
     @staticmethod
     def of(weights: AttributeWeights, top: int) -> WeightTable:
-        """Build a table of the ``top`` largest weights of each label and of the transitions.
+        """Build a table of the ``top`` largest weights of each label, and of the ``top`` largest transition weights.
 
         Args:
             weights: Weights of the chain.

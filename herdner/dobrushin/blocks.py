@@ -117,7 +117,7 @@ class BlockInfluence:
         return at
 
     def step(self, p: Floats, block: int) -> Floats:
-        """Bound, for each span of ``block``, the probability that two coupled runs differ there after a block update.
+        """Bound, for each span of ``block``, the probability that two coupled runs differ in the span after an update.
 
         Args:
             p: float64[spans], bounds on the probability that the runs differ at each span.
@@ -132,7 +132,7 @@ class BlockInfluence:
         return np.minimum(np.bincount(row, self.values[at:end] * p[self.sources[at:end]], last - first), 1.0)
 
     def coupling_bounds(self, order: Iterable[int]) -> Floats:
-        """Bound, for each span, the total variation distance between sampler and target after a scan of blocks.
+        """Return, for each span, a bound on the total variation distance of sampler and target after a scan of blocks.
 
         The distance is between the law of the span's joint state after the scan and its law under the target. The bound
         holds for every possible initial state.
@@ -203,7 +203,7 @@ class _Block:
     """
 
     def __init__(self, linked: LinkedBoxes, messages: Box, ends: tuple[int, int], extra: Sequence[int]) -> None:
-        """Build the block of the variables ``ends[0]`` to ``ends[1]``.
+        """Build the block of the variables from ``ends[0]`` to ``ends[1]``, both included.
 
         The block tracks ``extra`` and all variables with links.
 
@@ -236,10 +236,7 @@ class _Block:
         return form.tables[0 if form.edge_table is None else form.edge_table[t]]
 
     def before(self, v: int) -> Box:
-        """Return bounds on the forward log-sums at variable v.
-
-        They include all variables up to v, and exclude the links of v.
-        """
+        """Return bounds on the forward log-sums over the variables up to and including v, without the links of v."""
         return self.alpha.at(v - self.first)
 
     def behind(self, v: int) -> Box:
@@ -275,7 +272,7 @@ class _Block:
             yield self.last, self.right, InfluenceQuery(rest.widened(error), table, possible[self.right], error)
 
     def passages(self) -> Iterator[tuple[InfluenceQuery, InfluenceQuery]]:
-        """Yield, for each pair v, w of consecutive tracked variables, queries for the influence in both directions."""
+        """Yield, for each two consecutive variables in ``tracked``, one influence query in each direction."""
         possible, error = self.linked.possible, self.rounding
         for v, w in pairwise(self.tracked):
             table = self.between(v, w)
@@ -400,7 +397,7 @@ def _assemble(blocks: Sequence[_Block], spans: Sequence[VariableSpan]) -> BlockI
 
 
 def _reach(block: _Block, distance_pairs: Sequence[tuple[float, float]]) -> Callable[[int, int, int], float]:
-    """Return f(entry, v, w), a bound on the probability that runs differing first at ``entry`` also differ in v .. w.
+    """Return f(entry, v, w), a bound on the probability that a difference of two runs at ``entry`` spreads to v .. w.
 
     The difference is between the states of two coupled runs, and ``entry`` is the variable of the block where they
     differ first. The range v .. w includes both of its ends.
@@ -507,5 +504,5 @@ def _best(influence: BlockInfluence, owners: Int64s, p: Floats, weight: Floats) 
 
 
 def _rows(influence: BlockInfluence, block: int) -> slice:
-    """Return the rows of the influence matrix that belong to a block, as a slice."""
+    """Return the slice of row indices of the influence matrix that belong to the block ``block``."""
     return slice(int(influence.rows[block]), int(influence.rows[block + 1]))

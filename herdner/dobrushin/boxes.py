@@ -37,7 +37,7 @@ class Box(NamedTuple):
         return Box(self.low + other.low, self.high + other.high)
 
     def at(self, where: int | slice | Int64s) -> Box:
-        """Return the box of the rows that ``where``, an index, a slice or an array of indices, selects.
+        """Return the box of the rows selected by ``where``: an index, a slice or an array of indices.
 
         Args:
             where: Index, slice or indices of the first axis.
@@ -53,7 +53,7 @@ class Box(NamedTuple):
         return Box(self.low - error, self.high + error)
 
     def without(self, part: Box) -> Box:
-        """Return the bounds of a sum without one of its terms, whose bounds are ``part``.
+        """Return bounds on the sum that remains if a term with the bounds ``part`` is removed.
 
         Args:
             part: The box to subtract.
@@ -139,7 +139,7 @@ class LinkedBoxes:
         return cls(form, ends, possible, reference, messages, unbounded, in_order, rounding)
 
     def slots_of(self, first: int, last: int) -> Int64s:
-        """Return the indices (slots) of the link ends at the variables ``first`` to ``last``.
+        """Return the indices (slots) of the link ends at the variables from ``first`` to ``last``, both included.
 
         Args:
             first: First variable.

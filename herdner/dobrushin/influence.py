@@ -56,7 +56,7 @@ class Influence:
     graph: TableGraph | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        """Convert the fields to their types, and check them."""
+        """Convert the attributes to their declared types, and check their values."""
         for name, dtype in (("starts", np.int64), ("sources", np.int32), ("values", np.float64)):
             object.__setattr__(self, name, frozen(getattr(self, name), dtype, f"the {name} of an influence matrix"))
         check_entries(self.starts, self.sources, self.values, "an influence matrix")
@@ -431,7 +431,7 @@ def _interaction_rows(compiled: TableGraph) -> tuple[Int64s, Int32s, Floats, Flo
 
 
 def _allow_for_rounding(compiled: TableGraph, starts: Int64s, values: Floats, fields: Floats) -> None:
-    """Increase the couplings' and decrease the fields' absolute values by bounds on their rounding errors, in place.
+    """Replace, in place, couplings by upper bounds and fields by lower bounds on their exact absolute values.
 
     The bounds of Theorems 11 and 12 increase with the sizes of the couplings and decrease with those of the fields.
     """
@@ -528,7 +528,7 @@ def _conditional(
 
 
 def _influence(p: Floats, possible: NDArray[np.bool_]) -> float:
-    """Return the influence of the variable on axis 0 of the conditionals p on the variable on the last axis.
+    """Return the influence of one variable (axis 0 of the conditionals p) on another (the last axis of p).
 
     The array p holds full conditionals [states of the blanket .., K]. The influence is the largest total variation
     distance between two conditionals whose condition differs on axis 0 only.

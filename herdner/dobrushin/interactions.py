@@ -208,13 +208,13 @@ def _ranges(tables: Floats) -> Floats:
 
 
 def _allowance(size: Floats) -> Floats:
-    """Return bounds on the rounding errors of sums, 0 if negligible; ``size`` holds the sums of the absolute terms."""
+    """Return bounds on the rounding errors of sums whose absolute terms add up to ``size``; 0 for negligible bounds."""
     errors = 2 * _EPSILON * size
     return np.where(errors > _NEGLIGIBLE, errors, 0.0)
 
 
 def _merge_repeated(groups: Sequence[TableFactors], pairs: Int32s, ranges: Floats) -> None:
-    """Merge the log-ranges R of all factors that join the same pair of variables, in place.
+    """Merge, in place, the log-ranges R of all factors that join the same pair of variables into one log-range.
 
     The first range of such a pair becomes the range of the sum of its tables, and its other ranges become 0.
     """

@@ -102,7 +102,7 @@ def _worst_messages(linked: LinkedBoxes, inside: NDArray[np.bool_]) -> Box:
 
 
 def _laws(linked: LinkedBoxes, total: Box, first: int, last: int) -> Box:
-    """Return bounds on the unnormalised log-marginals of the variables ``first`` to ``last`` of a chain, [n, K]."""
+    """Return bounds, [n, K], on the unnormalised log-marginals of the variables ``first`` to ``last`` (inclusive)."""
     reference = linked.reference[first : last + 1]
     before = bounding_box(chain_sums(linked.form, first, last, total, True), reference)
     behind = bounding_box(chain_sums(linked.form, first, last, total, False), reference)
@@ -188,7 +188,7 @@ def _mean_range(values: Floats, weights: Box) -> tuple[float, float]:
 
 
 def _threshold_means(v: Floats, front: Floats, back: Floats) -> Floats:
-    """Return log weighted means of exp(v); the position at which the weights change from ``front`` to ``back`` varies.
+    """Return log weighted means of exp(v), one for each position where the weights change from ``front`` to ``back``.
 
     Elements of v before the position have the log-weights ``front``, and elements after it have ``back``.
     """

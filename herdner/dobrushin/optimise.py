@@ -381,7 +381,7 @@ class InfluenceEstimate:
 
 
 def _factors_of(compiled: TableGraph, variable: int) -> tuple[FactorGraph, Int32s]:
-    """Return the graph of a variable, its Markov blanket and its factors, and the original indices of its variables."""
+    """Return the subgraph of the factors of a variable, and the original indices of the subgraph's variables."""
     members = np.union1d(compiled.graph.blanket(variable), np.array([variable], np.int32)).astype(np.int32)
     local: list[TableFactors] = []
     for group in compiled.factors:

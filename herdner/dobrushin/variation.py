@@ -171,7 +171,7 @@ def sparse_importance(n_variables: int, importance: Importance) -> tuple[Int32s,
 
 
 def unit_importance(n_variables: int, variables: Iterable[int | slice]) -> dict[int, float]:
-    """Return a dictionary that gives the variables in ``variables`` importance 1; all others have importance 0.
+    """Return a dict with importance 1 for each variable in ``variables``; all other variables have importance 0.
 
     Args:
         n_variables: Number of variables.
@@ -396,7 +396,7 @@ class TargetVariables:
     SYNTAX: ClassVar[str] = "all, variables(0, 5, ..) or uncertain(0.05)"
 
     def __post_init__(self) -> None:
-        """Convert the fields to their types, and check them."""
+        """Raise `ValueError` if an attribute is invalid."""
         if self.kind not in ("all", "variables", "uncertain"):
             raise ValueError(f"`targets` must be {self.SYNTAX}, got {self.kind!r}")
         for i in self.variables:

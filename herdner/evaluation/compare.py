@@ -246,7 +246,7 @@ def bootstrap_differences(
 def swapped_differences(
     counts_a: NDArray[np.int64], counts_b: NDArray[np.int64], rng: np.random.Generator, n_resamples: int
 ) -> Iterator[NDArray[np.float64]]:
-    """Yield the F1 of tagger B minus the F1 of tagger A, after random swaps of their outputs.
+    """Yield batches of F1 differences (tagger B minus A), each difference after random swaps of their outputs.
 
     The outputs of each unit are swapped with probability 1/2. Units with equal counts are ignored, because swapping
     them changes nothing. Units whose differences in counts are equal up to the sign form a group. The number of swapped

@@ -77,7 +77,7 @@ class RepeatedNameCounts:
 
     @property
     def share_correct(self) -> float | None:
-        """Share of repeated names that are correct: ``n_correct / n_repeated``; 0 if no name is repeated.
+        """Share of repeated names whose mentions are all correct: ``n_correct / n_repeated``; 0 if none is repeated.
 
         None without reference.
         """
@@ -85,7 +85,7 @@ class RepeatedNameCounts:
 
     @property
     def share_partly_missed(self) -> float:
-        """Share of names with an untagged mention: ``n_partly_missed / n_occurring``; 0 if no name occurs twice."""
+        """Share of recurring names with an untagged occurrence: ``n_partly_missed / n_occurring``; 0 if none recurs."""
         return self.n_partly_missed / max(1, self.n_occurring)
 
     def to_dict(self) -> dict[str, Any]:
@@ -234,7 +234,7 @@ def _untagged_occurrences(
 
 
 def _untagged_ends(document: Document, spans: Sequence[tuple[int, int]]) -> list[int]:
-    """Return, for each token, the end of the run of untagged tokens that begins at this token.
+    """Return, for each token, the exclusive end of the run of untagged tokens that begins at the token.
 
     A run ends at the next span or at the end of the sentence. For a tagged token, return the index of the token.
     """
@@ -299,7 +299,7 @@ def count_short_forms(
 
 
 def find_short_forms(document: Document, words: Mapping[str, int] = SHORT_FORM_WORD) -> Iterator[Span]:
-    """Yield the one-word mentions of a document that shorten an earlier longer name.
+    """Yield the one-word mentions of a document that are short forms of longer names mentioned earlier.
 
     An example is "Winam" after "Winam Ferries".
 

@@ -248,7 +248,7 @@ def clusters_of(document: Document) -> list[frozenset[Hashable]]:
 
 
 def evaluate_names(gold: Iterable[Document], predicted: Iterable[Document], mentions: str = "predicted") -> NameScores:
-    """Compare the names of predicted documents with those of gold documents that have the same texts.
+    """Score the predicted names of documents against the gold names of the same documents.
 
     Args:
         gold: Documents whose entities have a `name_id`.

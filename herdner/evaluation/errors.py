@@ -115,7 +115,7 @@ def match_documents(gold: Sequence[Document], predicted: Sequence[Document]) -> 
 
 
 def find_fixed_errors(before: Iterable[DocumentMatch], after: Iterable[DocumentMatch]) -> list[DocumentMatch]:
-    """Find the errors in one prediction that do not occur in another prediction of the same documents.
+    """Find the errors of the prediction ``before`` that are corrected in the prediction ``after``.
 
     A missed or wrongly predicted gold span is fixed if the other prediction is correct. A spurious span is fixed if
     the other prediction does not contain it.
@@ -158,7 +158,7 @@ class Confusion:
 
     @property
     def counts(self) -> NDArray[np.int64]:
-        """Number of matches by gold label (row) and predicted label (column), int64[L + 1, L + 1].
+        """Matches by gold label (row) and predicted label (column), int64[L + 1, L + 1]; index L stands for no entity.
 
         Matches with equal and with different boundaries are counted. The last row counts spurious entities, the last
         column missed entities.

@@ -90,7 +90,7 @@ class Scores(Tabular):
     unknown_labels: Mapping[str, int] = field(default_factory=dict[str, int])
 
     def rows(self) -> list[tuple[str, ...]]:
-        """Return the rows of the table: each label, the macro average, and micro averages over known and all labels.
+        """Return one row per label, the macro average, and micro averages over the model's labels and over all labels.
 
         Returns:
             Cells of each row. The average over known labels is present only if some gold label is unknown.

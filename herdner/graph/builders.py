@@ -176,7 +176,7 @@ def complete_graph(J: ArrayLike, h: ArrayLike = 0.0, n_variables: int | None = N
 
 
 def potts(J: ArrayLike, unary: ArrayLike, edges: ArrayLike | None = None, *, wrap: bool = False) -> FactorGraph:
-    """Build a Potts model of K states: term J_ij for each edge whose states are equal, and unary[i, x_i] for each i.
+    """Build a Potts model: term J_ij for each edge whose two variables have equal states, and unary[i, x_i] for each i.
 
     Args:
         J: Coupling of all edges; or float[E] with ``edges``; or one array per axis of a grid, as in `ising`.

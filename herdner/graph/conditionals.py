@@ -240,7 +240,7 @@ class _FactorRows:
         return cls(group, term_of_factor, tuple(blocks))
 
     def place(self, rows: list[Floats], at: int) -> tuple[Int64s, int]:
-        """Append the flattened blocks of this group to the list ``rows``, and return the start position of each block.
+        """Append the flattened arrays in ``blocks`` to the list ``rows``, and return the start position of each array.
 
         Positions count the numbers of all arrays in ``rows``; before the call, there are ``at``.
 
@@ -257,7 +257,7 @@ class _FactorRows:
         return np.array([[starts[id(block)], block[0].size] for block in self.blocks]), at
 
     def strides(self) -> Int32s:
-        """Return the distances between rows of one variable when another's state grows by 1, int32[arity, arity].
+        """Return how far a variable's row moves if the state of another variable grows by 1, int32[arity, arity].
 
         Entry [a, b] is the distance in the rows of the variable at scope position a, if only the state of the variable
         at scope position b increases by 1.
@@ -273,7 +273,7 @@ class _FactorRows:
         return strides
 
     def spreads(self) -> Floats:
-        """Return bounds on the difference of two allowed states' log-potentials, for each scope position and table.
+        """Return bounds on differences between log-potentials of allowed states, for each scope position and table.
 
         Returns:
             float64[arity, tables], the bound for the variable at each scope position and for each table.
