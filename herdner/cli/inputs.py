@@ -257,7 +257,7 @@ def _with_ids(inputs: Sequence[CommandInput], folders: Sequence[Path], replace: 
 
 
 class LanguageMessages:
-    """Messages, at most one per file, about texts in another language than the language of the model.
+    """Messages, at most one per file, about texts whose language is not the language of the model.
 
     Args:
         tagger: Tagger of the command.
@@ -274,7 +274,7 @@ class LanguageMessages:
         self._names.append(name)
 
     def check(self, results: Iterable[Document | Failure]) -> Iterator[Document | Failure]:
-        """Yield the results of tagging; for each file, print a message about the first document in another language.
+        """Yield the results of tagging; print a message about each file's first document not in the model's language.
 
         Args:
             results: One result for each call of `add_file`, in the same order.

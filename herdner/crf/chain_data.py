@@ -307,7 +307,7 @@ def _columns(
     starts: NDArray[np.int64],
     n_features: int,
 ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-    """Group features into columns: features that occur at the same tokens and have weights for the same tags.
+    """Group features into columns; features of one column occur at the same tokens and have weights for the same tags.
 
     Return the column of each feature, and the index of one feature of each column.
 

@@ -34,7 +34,7 @@ _NEGLIGIBLE = 1e-13  # smaller rounding errors of influences are ignored
 
 @dataclass(frozen=True)
 class Influence:
-    """Entrywise upper bound of Dobrushin's influence matrix C (DoGS17, Definition 6), stored as sparse rows.
+    """Entrywise upper bound on Dobrushin's influence matrix C (DoGS17, Definition 6), stored as sparse rows.
 
     Row i has the entries ``starts[i]`` to ``starts[i + 1] - 1``: ``values`` bounds the influence C_ij of each variable
     j in ``sources``. All other entries of the row are 0. The pattern is symmetric: entry (i, j) is stored if (j, i) is,
