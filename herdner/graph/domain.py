@@ -23,7 +23,7 @@ class Domains(Protocol):
         ...
 
     def points(self, x: ArrayLike) -> NDArray[Any]:
-        """Check points, each with the values of all variables, and return them as an array [P, V].
+        """Check one or more points, each with a value for every variable, and return them as an array [P, V].
 
         Args:
             x: One point [V], or P points [P, V].
@@ -47,7 +47,7 @@ class Domains(Protocol):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Discrete:
-    """Discrete domains: variable i has the states 0 to ``sizes[i] - 1``.
+    """Domains of discrete variables: variable i has the states 0 to ``sizes[i] - 1``.
 
     Attributes:
         sizes: int32[V], the number of states of each variable, at least 1.

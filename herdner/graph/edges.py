@@ -19,7 +19,7 @@ Term = tuple[int, int, float, bool]
 
 
 def is_near(group: TableFactors) -> NDArray[np.bool_]:
-    """Return a boolean mask of the factors in ``group`` whose two variables are consecutive.
+    """Return a boolean mask, true for the factors of ``group`` whose two variables have consecutive indices.
 
     Args:
         group: A group of factors of two variables.
@@ -43,7 +43,7 @@ def pair_keys(scopes: Int32s) -> Int64s:
 
 
 def describe_factor(g: int, group: TableFactors, factor: int = 0) -> str:
-    """Return a description of a factor for error messages: its index, its group and its variables.
+    """Return the index, the group and the variables of a factor as text for an error message.
 
     Args:
         g: Index of the group.
@@ -116,7 +116,7 @@ def sum_terms(groups: Sequence[TableFactors], terms: Sequence[Term]) -> Floats:
 
 
 def _distinct_lists(n_edges: int, edge: NDArray[np.integer], term: Int64s) -> tuple[Int32s, list[tuple[int, ...]]]:
-    """Group terms by edge; return the index of each edge's list of terms, and the distinct lists."""
+    """List the terms of each edge; return an index for each edge, and the distinct lists to which the indices refer."""
     by_edge = np.argsort(edge, kind="stable")
     edge, term = edge[by_edge], term[by_edge]
     starts = np.flatnonzero(np.r_[True, edge[1:] != edge[:-1]])

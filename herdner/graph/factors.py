@@ -28,7 +28,7 @@ class Factors(Protocol):
         ...
 
     def check(self, domains: Domains) -> None:
-        """Raise ``ValueError`` unless the factors fit the domains of their variables.
+        """Raise ``ValueError`` unless the graph has the variables of each factor, with domains that the factor accepts.
 
         Args:
             domains: The domains of the graph's variables.
@@ -146,7 +146,7 @@ class TableFactors:
         return self.tables.reshape(len(self.tables), math.prod(self.tables.shape[1:]))
 
     def part(self, factors: NDArray[np.bool_] | NDArray[np.integer]) -> TableFactors:
-        """Return the group of the selected factors, with all tables of the original group.
+        """Return a new group that has the selected factors of this group, and all tables of this group.
 
         Args:
             factors: bool[F], a mask, or int[N], indices.
@@ -173,7 +173,7 @@ class TableFactors:
         return messages[kind]
 
     def check(self, domains: Domains) -> None:
-        """Raise ``ValueError`` if a factor has an unknown variable or its table is too small for the variables' states.
+        """Raise ``ValueError`` if a variable of a factor is unknown or has more states than the factor's table covers.
 
         Args:
             domains: The domains of the graph's variables, `Discrete`.

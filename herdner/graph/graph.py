@@ -151,7 +151,7 @@ class FactorGraph:
         return dict(zip(self.names, self._rows(values), strict=True))
 
     def on_grid(self, values: ArrayLike) -> NDArray[Any]:
-        """Reshape an array with one row per variable to the grid, for example marginals [V, K] to [H, W, K].
+        """Reshape an array of one row per variable to the shape of the grid, such as marginals [V, K] to [H, W, K].
 
         Args:
             values: One entry or row per variable.

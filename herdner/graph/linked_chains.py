@@ -17,7 +17,7 @@ from herdner.graph.factors import TableFactors
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LinkedChains:
-    """Array layout of a graph with factors of one or two variables: chains, and E links between variables.
+    """Array layout of a graph of one- and two-variable factors, divided into chains and E links between variables.
 
     Attributes:
         form: The chains, runs of consecutive variables.
@@ -102,7 +102,7 @@ def _links(groups: Sequence[TableFactors], n_states: int) -> tuple[Int32s, Int32
 
 
 def _squares(tables: Floats, n_states: int) -> Floats:
-    """Pad tables to [T, K, K] with -inf, for states that a variable does not have."""
+    """Pad tables to [T, K, K]; entries for states that a variable does not have are -inf."""
     n_rows, n_columns = tables.shape[1:]
     if n_rows == n_columns == n_states:
         return tables

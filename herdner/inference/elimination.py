@@ -37,7 +37,7 @@ class OutOfTime(Exception):
 
 @dataclass(slots=True, eq=False)
 class EliminationClock:
-    """Time limit of an elimination. The measured speed predicts the end, so that slow runs stop early.
+    """Time limit of an elimination. A run stops early if its measured speed shows that it would exceed the limit.
 
     Attributes:
         seconds: Time limit in seconds, from the creation of the clock.
@@ -52,7 +52,7 @@ class EliminationClock:
     done: float = field(init=False, default=0.0)
 
     def advance(self, n_cells: float) -> None:
-        """Count computed cells, and stop an elimination that is too slow; any thread may call this method.
+        """Count computed cells; raise `OutOfTime` if the elimination is too slow. Any thread may call this method.
 
         Args:
             n_cells: Number of cells.
@@ -162,7 +162,7 @@ class BucketTree:
             self.clock.advance(n_cells)
 
     def _run(self, bucket: loops.MessageBucket | loops.BeliefBucket, cost: float) -> None:
-        """Compute the blocks of a large bucket; use threads unless several pieces would write the same cells."""
+        """Compute the blocks of a large bucket; use threads unless two threads would write the same cells."""
         n_slices = bucket.n_slices
         per_slice = bucket.n_blocks // max(n_slices, 1)
         pieces = [

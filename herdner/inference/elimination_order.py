@@ -51,7 +51,7 @@ class ReducedGraph:
     sizes: list[int] = field(init=False)
 
     def __post_init__(self) -> None:
-        """Count the states of the remaining variables."""
+        """Compute ``sizes``, the number of possible states of each remaining variable."""
         remaining: list[int] = self.variables.tolist()
         object.__setattr__(self, "sizes", [len(self.states[v]) for v in remaining])
 
@@ -177,7 +177,7 @@ def _are_simple(groups: Sequence[TableFactors], is_whole: NDArray[np.bool_]) -> 
 def _reduce_factor(
     scope: tuple[int, ...], table: Floats, states: list[NDArray[np.int64]], numbers: list[int]
 ) -> tuple[tuple[int, ...], Floats]:
-    """Return the scope of a factor in the reduced graph, in the original order, and the table of its possible states.
+    """Return the scope, in the original order, and the table that a factor has in the reduced graph.
 
     The entry ``numbers[v]`` is the index of variable ``v`` in the reduced graph.
     """
@@ -191,7 +191,7 @@ def _hosts(
     scopes: list[tuple[int, ...]], factor_of: dict[tuple[int, ...], int],
     absorbing: dict[tuple[int, ...], tuple[int, ...]],
 ) -> list[tuple[int, tuple[int, ...]]]:  # fmt: skip
-    """Return the host of each original factor (see `ReducedGraph`), given the remaining variables of its scope."""
+    """Return the host (see `ReducedGraph`) of each original factor; ``scopes`` lists their remaining variables."""
     axes: list[tuple[int, ...]] = [tuple(range(arity)) for arity in range(1 + max(map(len, scopes), default=0))]
     hosts: list[tuple[int, tuple[int, ...]]] = []
     for scope in scopes:
@@ -208,7 +208,7 @@ def _hosts(
 
 
 def single_factors(groups: Sequence[TableFactors]) -> tuple[list[tuple[int, ...]], list[Floats]]:
-    """Return the scope and the table of log-potentials of every factor of all groups."""
+    """Return the scopes of all factors of all groups, and a table of log-potentials for each factor."""
     scopes: list[tuple[int, ...]] = []
     tables: list[Floats] = []
     for group in groups:
@@ -262,7 +262,7 @@ def _possible_states(
 
 
 def _absorb(merged: dict[tuple[int, ...], Floats], n_variables: int) -> dict[tuple[int, ...], tuple[int, ...]]:
-    """Merge each table into a table whose scope is a superset, if one exists; map removed scopes to their supersets."""
+    """Merge tables into tables whose scopes contain theirs; return a dict from each removed scope to the larger one."""
     containing: list[list[tuple[int, ...]]] = [[] for _ in range(n_variables)]
     hosts: dict[tuple[int, ...], tuple[int, ...]] = {}
     largest = max(map(len, merged), default=0)

@@ -77,7 +77,7 @@ class FactorLayout:
         )
 
     def per_variable(self, entries: Floats) -> Sequence[Floats]:
-        """Split an array with an entry for each state of each variable into one array for each variable.
+        """Split ``entries``, which holds one number per state of each variable, into one array per variable.
 
         Args:
             entries: float64, as long as the sum of ``sizes``.

@@ -235,7 +235,7 @@ def score_spans(
     unary: Floats, tables: Floats, offsets: Int64s, edge_table: Int32s | None, states: Int32s, starts: Int64s,
     ends: Int64s,
 ) -> Floats:  # fmt: skip
-    """Return the result of `span_log_probability` for checked arrays and spans in ascending order of their starts.
+    """Return the result of `span_log_probability`, for checked arrays and spans that are already sorted by start.
 
     Args:
         unary: float64[N, K], log-potentials of states.
@@ -261,7 +261,7 @@ def score_linked_spans(
     unary: Floats, total: Floats, tables: Floats, offsets: Int64s, states: Int32s, starts: Int64s, ends: Int64s,
     links: Sequence[Int32s], link_tables: Sequence[Floats], beliefs: Floats, borders: tuple[Floats, Floats] | None,
 ) -> tuple[NDArray[np.bool_], Floats]:  # fmt: skip
-    """Return the results of `score_spans` with and without the expected log-potentials of links.
+    """Return a mask of the spans with links, and the results of `score_spans` with and without link log-potentials.
 
     Args:
         unary: float64[N, K], log-potentials of states.

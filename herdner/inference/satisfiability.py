@@ -59,7 +59,7 @@ def find_possible_state(reduced: ReducedGraph) -> Int32s | None:
 
 @dataclass(frozen=True, slots=True)
 class Contradiction:
-    """Observations and factors that together exclude every joint state; the search found no smaller set that does.
+    """Observations and factors that together exclude every joint state: the smallest such set that was found.
 
     Attributes:
         variables: The observed variables.
@@ -113,7 +113,7 @@ def find_contradiction(compiled: TableGraph, evidence: Mapping[int, int]) -> Con
 
 
 def _first_numbers(sizes: Sequence[int]) -> list[int]:
-    """Return the number of each variable's first Boolean variable, for state 0, and the first unused number."""
+    """Return, for each variable, the number of the Boolean variable of its state 0; append the first unused number."""
     return np.concatenate([[1], 1 + np.cumsum(sizes, dtype=np.int64)]).tolist()  # numbers begin with 1
 
 

@@ -52,7 +52,7 @@ class SpanningForest:
 
 
 def _receivers(scopes: Sequence[Sequence[int]], n_variables: int, chosen: Sequence[int]) -> Int32s:
-    """Return, for each factor of a forest, the slot of the factor's variable that is nearest to the root."""
+    """Return, for each factor of a forest, its slot (pair of factor and variable) that is nearest to the root."""
     first_slot = np.concatenate([[0], np.cumsum([len(scope) for scope in scopes], dtype=np.int64)])
     factors_of: list[list[int]] = [[] for _ in range(n_variables)]
     for factor in chosen:
@@ -128,7 +128,7 @@ class ForestDistribution:
         return np.minimum(totals, 1.0)
 
     def heaviest(self, weights: Floats) -> SpanningForest:
-        """Return a forest of large total weight; the weight is maximal if factors have at most two variables.
+        """Return a forest of large total weight; the weight is maximal if all factors have at most two variables.
 
         Args:
             weights: float64[F], the weight of each factor.
@@ -136,7 +136,7 @@ class ForestDistribution:
         return SpanningForest.of(self.scopes, self.n_variables, np.argsort(-weights, kind="stable").tolist())
 
     def mix_with(self, forest: SpanningForest, step: float) -> ForestDistribution:
-        """Return the mixture of this distribution and one forest.
+        """Return the mixture of this distribution, with weight 1 - ``step``, and one forest, with weight ``step``.
 
         Args:
             forest: The forest.

@@ -88,7 +88,7 @@ def update_seconds(reduced: ReducedGraph, width: int) -> float:
 
 
 def affordable_width(width: int, least: float, seconds: float | None) -> int:
-    """Return the width of blocks: ``width``, or 1 if the time limit is short for blocks of this width.
+    """Return ``width``, the width of blocks, reduced to at most 1 if the time limit is too short for this width.
 
     Args:
         width: The preferred width.
@@ -99,7 +99,7 @@ def affordable_width(width: int, least: float, seconds: float | None) -> int:
 
 
 def affordable_replicas(reduced: ReducedGraph, width: int, n_replicas: int, seconds: float | None) -> int:
-    """Return the number of replicas for which about 16 rounds of one ensemble fit into a time limit, at least 2.
+    """Reduce ``n_replicas`` until about 16 rounds of one ensemble fit into a time limit, but not below 2.
 
     Args:
         reduced: The graph.
@@ -114,7 +114,7 @@ def affordable_replicas(reduced: ReducedGraph, width: int, n_replicas: int, seco
 
 
 def penalties_of(betas: Floats) -> Floats:
-    """Return the penalty for an entry of -inf at each inverse temperature beta: infinite for beta 1, 0 for beta 0.
+    """Return the penalty for -inf entries at each inverse temperature: from 0 at beta = 0 to infinity at beta = 1.
 
     Args:
         betas: float64[R], inverse temperatures from 0 to 1.
@@ -253,7 +253,7 @@ class TemperedRun:
             ensemble.make_possible(possible)
 
     def make_possible(self) -> None:
-        """Replace impossible states at the inverse temperature 1 by the best state so far, if there is one."""
+        """Replace impossible states at inverse temperature 1 by the best possible state of all ensembles, if known."""
         best = self.best()
         for ensemble in self.ensembles:
             ensemble.make_possible(best)
@@ -299,7 +299,7 @@ class TemperedRun:
         return np.concatenate([np.zeros(0), *(row[:size] for row, size in zip(averages, sizes, strict=True))])
 
     def disagreement(self) -> float:
-        """Return the mean over the variables of the largest difference between the marginals of two ensembles.
+        """Return the largest difference between two ensembles' marginals of a variable, averaged over the variables.
 
         It is infinite if there is one ensemble, or if an ensemble has no record of a variable.
         """

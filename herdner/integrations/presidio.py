@@ -89,7 +89,7 @@ def _add_lemmas(doc: Any) -> Any:
 
 
 class HerdnerRecognizer(EntityRecognizer):
-    """Presidio recognizer of people, places and organisations, whose labels are consistent within each text.
+    """Presidio recognizer of people, places and organisations that labels the mentions of a name consistently.
 
     Args:
         model: A shipped model, a model file or a `Tagger`. Recognizers with the same model share one tagger

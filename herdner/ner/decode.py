@@ -87,7 +87,7 @@ def span_confidences(
     ends: NDArray[np.int64],
     overwrite_unary: bool = False,
 ) -> Floats:
-    """Return, for each of M spans, the probability that exactly its tokens form an entity with its label.
+    """Return, for each of M spans, the probability that exactly the span's tokens form an entity with the span's label.
 
     The probability is computed under the chain of the sentence. Each link adds to the log-potentials of a token the
     expectation of its table over the tags of the other token. The decoded marginals are the probabilities of these
@@ -203,7 +203,7 @@ def concatenate(
 
 @dataclass(frozen=True, eq=False)
 class Decoder:
-    """Compiled form of a tagger model, which tags tokenized documents. Threads may share it.
+    """Compiled tagger model that tags tokenized documents. Threads may share it.
 
     Attributes:
         tags: Tags of the model, in the order of its tables.
@@ -241,7 +241,7 @@ class Decoder:
         return self.crf.without_borders()
 
     def marginals(self, document: Document) -> Floats:
-        """Return the marginals of the tags, float64[tokens, tags], by belief propagation if tokens are linked.
+        """Return the marginals of the tags, float64[tokens, tags]; use belief propagation if the document has links.
 
         Args:
             document: Document with tokens.

@@ -223,7 +223,7 @@ def _subject(offset: int) -> str:
 
 
 def _outside(offset: int) -> str:
-    """Describe in English that a sentence has no word ``offset`` words after a token (before it if negative)."""
+    """Describe in English that the position ``offset``, relative to a token, is outside of the token's sentence."""
     distance = abs(offset)
     if distance == 1:
         return "it begins the sentence" if offset < 0 else "it ends the sentence"

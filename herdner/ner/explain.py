@@ -80,7 +80,7 @@ class ExplanationPart(NamedTuple):
     token: str = ""
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the part as a dict of JSON values, in which an infinite contribution becomes None."""
+        """Return this part of an explanation as a dict of JSON values; an infinite contribution becomes None."""
         return {"kind": self.kind, "value": _finite(self.value), "words": self.words, "token": self.token}
 
     def __str__(self) -> str:
@@ -102,7 +102,7 @@ class ConfidenceStep(NamedTuple):
     probability: float
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the step as a dict of JSON values, in which infinite log-odds become None."""
+        """Return this step as a dict of JSON values; infinite log-odds become None."""
         return {"name": self.name, "log_odds": _finite(self.log_odds), "probability": self.probability}
 
 
@@ -231,7 +231,7 @@ def explain(
 
 
 def check_against(tags: Sequence[str], against: str | None) -> None:
-    """Raise `ValueError` unless the model has ``against``, the alternative label of an explanation.
+    """Raise `ValueError` unless the model supports ``against``, the alternative label of an explanation.
 
     Args:
         tags: Tags of the model.
@@ -258,7 +258,7 @@ def _contains(name: str, text: str) -> bool:
 
 
 class _Sources(NamedTuple):
-    """Features of some tokens, and the origin of each feature.
+    """Features of some tokens, and the template and token from which each feature was computed.
 
     The features of token t have the indices from ``starts[row[t]]`` to ``starts[row[t] + 1] - 1``. Each feature has a
     key and an origin: the index of its template, and the index of the token that the template reads.
@@ -295,7 +295,7 @@ class _Explainer:
     rng: np.random.Generator | None
 
     def explanations(self, selected: Sequence[int], against: str | None) -> Iterator[Explanation]:
-        """Yield an explanation of the label of each span with an index in ``selected``."""
+        """Yield an explanation for the label of each span whose index is in ``selected``."""
         alternatives = [list(self._alternatives(i, against)) for i in selected]
         sources, describer = self._sources({t for each in alternatives for _, other in each for t in other})
         without_links = self._confidences_without_links().tolist()
@@ -326,7 +326,7 @@ class _Explainer:
 
     @cached_property
     def _backend_tags(self) -> DecodedTags:
-        """Tags that the backend decodes, before short forms of a name take the label of the full name."""
+        """Tags decoded by the backend, before the later step that gives short forms the label of the full name."""
         rng = self.rng or np.random.default_rng(0)
         crf, offsets = self.decoder.crf, self.document.sentence_offsets
         return decode(crf, self._unary, offsets, self._links, self.backend, rng)

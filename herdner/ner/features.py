@@ -34,7 +34,7 @@ _Template = tuple[str, list[tuple[int, int]]]  # text of the template; column of
 
 
 class CompiledTemplate(NamedTuple):
-    """Compiled feature template: the attributes that the template reads, and the offsets of their tokens.
+    """Compiled feature template: the attributes that it reads, each with the offset of the token that has it.
 
     Attributes:
         items: Column of the attribute and offset of each item.

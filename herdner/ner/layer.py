@@ -236,7 +236,7 @@ class SkipChainLayer(Estimator):
         *,
         seed: int | None = 0,
     ) -> list[list[str]]:
-        """Compute the tags of several documents from scores and links.
+        """Compute the tags of several documents from scores; the layer finds the links.
 
         Args:
             scores: Scores of each document, as in `apply`.
@@ -257,7 +257,7 @@ class SkipChainLayer(Estimator):
 
     @cached_property
     def _labels_and_model(self) -> tuple[tuple[str, ...], SkipChainModel]:
-        """Labels and skip-chain model of the layer; before `fit`, the initial model.
+        """Labels and skip-chain model of the layer, as trained by `fit`; the initial ones if `fit` was not called.
 
         The value is cached until any attribute of the layer is set.
         """
@@ -472,7 +472,7 @@ def _apply(
     rng: np.random.Generator,
     ends: Sequence[NDArray[np.int32]] | None = None,
 ) -> LayerResult:
-    """Tag one checked document with the links ``ends``; compute the links if ``ends`` is None."""
+    """Tag one checked document with the links ``ends``; if ``ends`` is None, the model finds the links."""
     unary, tokens, offsets = document
     if not tokens:
         return LayerResult([], [], unary, np.empty((0, 2), np.int32), np.zeros(0, np.bool_), np.zeros(0))

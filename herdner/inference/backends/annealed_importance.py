@@ -188,7 +188,7 @@ class AnnealedImportance:
         return [np.array(each, np.int32).reshape(len(each), -1) for each in states]
 
     def _weights(self, run: TemperedRun, states: list[Int32s], began: float) -> tuple[Floats, Floats, bool]:
-        """Run all forward and reverse runs, or those that Ctrl-C allows, at least one of each worker and direction.
+        """Make the forward and reverse runs; each worker makes at least one pair, even after Ctrl-C or the time limit.
 
         If ``began``, the time at which the time limit began, is -inf, the runs have as few temperatures as possible.
 
@@ -246,7 +246,7 @@ class AnnealedImportance:
 
 
 def least_seconds(reduced: ReducedGraph, width: int) -> float:
-    """Return the approximate time of the smallest run of `AnnealedImportance` with a time limit, in seconds.
+    """Return the approximate time, in seconds, of the shortest run of `AnnealedImportance` under a time limit.
 
     Args:
         reduced: The graph.

@@ -214,7 +214,7 @@ class Auto:
         )
 
     def _better_log_z(self, propagated: Result | None, has_converged: bool, estimated: Result) -> Result:
-        """Choose a result: converged belief propagation if the sampled interval of log Z is wide, else sampling."""
+        """Return ``propagated`` if it has converged and ``estimated`` has a wide log Z interval, else ``estimated``."""
         assert estimated.log_z_interval is not None
         low, high = estimated.log_z_interval
         width = f"an interval of width {high - low:.2g}"
@@ -233,7 +233,7 @@ class Auto:
             return None
 
     def _width(self, reduced: ReducedGraph, width: int) -> int:
-        """Return the width of blocks: ``width``, or 1 if finding blocks of this width would take too much time."""
+        """Return ``width``, the width of blocks; return 1 if a search for such blocks would take too much time."""
         return width if len(reduced.variables) < _FEW_VARIABLES * self.seconds else 1
 
     def _propagate(self, compiled: TableGraph, seconds: float) -> tuple[Result, bool]:
@@ -268,7 +268,7 @@ class Auto:
 
 
 def _combined(results: list[Result]) -> Result:
-    """Combine the results of several methods: the best state, and the latest of all other results.
+    """Combine the results of several methods: take the best state, and the latest available log Z and marginals.
 
     Args:
         results: At least one result, in the order in which the methods ran.

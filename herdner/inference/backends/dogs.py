@@ -218,10 +218,10 @@ class DoGS:
 
 
 def allowed_influence(compiled: TableGraph, exact_states: int = 0) -> Influence:
-    """Return a bound on the Dobrushin influences; on some graphs, exclude states that -inf entries forbid.
+    """Bound the Dobrushin influences; ignore forbidden states if ``exact_states`` > 0 or a factor has over 2 variables.
 
-    A Gibbs sampler never visits these states, because it starts at an allowed joint state. They are left out if a
-    factor has three or more variables or ``exact_states`` is positive; otherwise the bound is `tightest_influence`.
+    A Gibbs sampler never visits the states that -inf entries forbid, because it starts at an allowed joint state. If
+    the forbidden states are not ignored, the bound is `tightest_influence`.
 
     Args:
         compiled: The graph.
@@ -240,7 +240,7 @@ def allowed_influence(compiled: TableGraph, exact_states: int = 0) -> Influence:
 
 
 def chain_marginals(compiled: TableGraph) -> Floats:
-    """Return the exact marginals [V, K] of the chains of a graph.
+    """Return the exact marginals [V, K] that the chains of a graph have if all other factors are left out.
 
     Links and factors of three or more variables are left out.
 

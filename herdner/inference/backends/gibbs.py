@@ -88,7 +88,7 @@ def dhg(
     form: Literal["circular", "threshold"] = "threshold",
     **options: Unpack[GibbsOptions],
 ) -> Gibbs:
-    """Return discretized herded Gibbs (HGW19, Algorithm 5): a variable has one herding weight for each bin.
+    """Return discretized herded Gibbs (HGW19, Algorithm 5): a variable has one herding weight per bin of [0, 1].
 
     The state is 1 if the weight of the bin is positive. The probability is then added to the weight, so its exact value
     affects only later states of the same bin. In `circular_dhg` the exact value also affects the present state. With
@@ -111,7 +111,7 @@ def dhg(
 
 
 def circular_dhg(n_sweeps: int = 1000, burn_in: int = 0, n_bins: int = 16, **options: Unpack[GibbsOptions]) -> Gibbs:
-    """Return circular discretized herded Gibbs, which has less bias than `dhg` for few bins.
+    """Return circular discretized herded Gibbs, which has less bias than `dhg` if there are few bins.
 
     This is an extension of HGW19 Algorithm 5 by systematic sampling. Let w be the initial weight of a bin. The state is
     1 at update t if the term p_t lifts the sum w + p_1 + .. + p_t past an integer. So the choice depends on the exact
@@ -152,7 +152,7 @@ def bounded_error_gibbs(
     weight_memory: int = 2**30,
     **options: Unpack[GibbsOptions],
 ) -> Gibbs:
-    """Return bounded-error Gibbs (HGW19, Algorithms 7 and 8): random draws, but herding if a weight exceeds the bound.
+    """Return bounded-error Gibbs (HGW19, Algorithms 7 and 8): draw at random, or herd if a weight exceeds the bound.
 
     Each update draws a state at random, unless a herding weight exceeds the error bound. Then herding selects the
     state.

@@ -122,7 +122,7 @@ class MaxProduct:
 
 
 def _check_variable(variable: int) -> None:
-    """Raise `ImpossibleGraph` if ``variable``, the index of a variable without allowed states, is not -1 (none).
+    """Raise `ImpossibleGraph` for ``variable``, a variable that has no allowed state; do nothing if it is -1.
 
     The compiled loop returns this value.
     """
@@ -204,7 +204,7 @@ class Slots:
 
 
 def _tables(group: TableFactors) -> tuple[Floats, Int64s]:
-    """Concatenate a group's tables; also return, for each factor and variable, the position of the factor's table.
+    """Concatenate the tables of a group; also return the position of the table that each slot (factor, variable) reads.
 
     The tables of pairs are followed by their transposes.
     """

@@ -154,7 +154,7 @@ class SumProduct:
 
 
 def _advance(loop: loops.SumProduct, chains: LinkedChains, n_sweeps: int, send: bool) -> None:
-    """Update stale chains in ``n_sweeps`` sweeps; if ``send`` is True, an update makes the linked chains stale."""
+    """Run up to ``n_sweeps`` sweeps over chains with new messages; with ``send``, each updated chain sends messages."""
     at, end = 0, n_sweeps * (len(chains.form.offsets) - 1)
     while at < end:
         at = loop.advance(at, n_sweeps, send)

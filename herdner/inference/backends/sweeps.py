@@ -10,7 +10,7 @@ from herdner.graph.tables import TableGraph
 
 
 def check_options(*, tolerance: float = 0.0, damping: float = 1.0, **counts: int) -> None:
-    """Raise ``ValueError`` if the tolerance, the damping or one of ``counts`` is out of range.
+    """Raise ``ValueError`` if the tolerance, the damping or a number passed in ``counts`` is out of range.
 
     Args:
         tolerance: Must be a finite number of at least 0.

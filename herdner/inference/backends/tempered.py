@@ -174,7 +174,7 @@ class Tempered:
         return result, run.disagreement()
 
     def _sample(self, run: TemperedRun, began: float, possible: Int32s | None, samples: list[Int32s]) -> None:
-        """Tune and run all chains, and append the states of the chains at equal distances to ``samples``, int32[C, n].
+        """Tune and run all chains, and append their states, int32[C, n], to ``samples`` at equal intervals.
 
         At least one round is recorded.
         """
@@ -205,7 +205,7 @@ class Tempered:
 
 
 def least_seconds(reduced: ReducedGraph, width: int, n_chains: int = 2) -> float:
-    """Return the approximate time of the smallest run of `Tempered` with a time limit, in seconds.
+    """Return the approximate time, in seconds, of the shortest run of `Tempered` under a time limit.
 
     Args:
         reduced: The graph.

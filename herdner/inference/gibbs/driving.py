@@ -44,7 +44,7 @@ class DrivingSequence(ABC):
 
     @abstractmethod
     def begin(self, n_steps: int, n_sweeps: int, rng: np.random.Generator) -> Uniforms:
-        """Start a run, and return the function that computes the driving numbers of the run.
+        """Start a run, and return the function that computes the numbers in [0, 1) from which the run draws its states.
 
         Update g of the run is step g % n_steps of sweep g // n_steps. The same state of ``rng`` gives the same
         numbers, regardless of the ranges in which they are requested.
@@ -108,7 +108,7 @@ class LFSR(DrivingSequence):
         return "lfsr" if self.register is None else f"lfsr({self.register})"
 
     def begin(self, n_steps: int, n_sweeps: int, rng: np.random.Generator) -> Uniforms:
-        """Start a run, and return the function that computes the driving numbers of the run.
+        """Start a run, and return the function that computes the numbers in [0, 1) from which the run draws its states.
 
         Args:
             n_steps: Number of updates in a sweep, at least 1.
@@ -156,7 +156,7 @@ class Sobol(DrivingSequence):
         return "sobol"
 
     def begin(self, n_steps: int, n_sweeps: int, rng: np.random.Generator) -> Uniforms:
-        """Start a run, and return the function that computes the driving numbers of the run.
+        """Start a run, and return the function that computes the numbers in [0, 1) from which the run draws its states.
 
         Args:
             n_steps: Number of updates in a sweep, 1 to 21201.

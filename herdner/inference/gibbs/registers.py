@@ -168,7 +168,7 @@ class RegisterNumbers:
 
 
 def _byte_tables(images: list[int]) -> NDArray[np.uint32]:
-    """Return tables uint32[4, 256] that map each byte of a register output to its share of a later output."""
+    """Return tables uint32[4, 256]; the exclusive or of the entries for an output's 4 bytes is a later output."""
     images = images + [0] * (WORD - len(images))
     tables: list[NDArray[np.uint32]] = []
     for byte in range(WORD // 8):

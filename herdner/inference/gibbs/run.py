@@ -310,7 +310,7 @@ class Run:
         return self.n_updates == self.setup.n_steps * self.setup.plan.n_sweeps
 
     def advance(self, pool: ThreadPoolExecutor | None = None) -> None:
-        """Continue the run by some updates, so few that Ctrl-C is checked regularly between two calls.
+        """Make some more updates of the run, and return soon, so that the caller can respond to Ctrl-C.
 
         Args:
             pool: Threads that share each sweep, or None.

@@ -63,7 +63,7 @@ class Setup:
 
     @classmethod
     def of(cls, plan: Plan, compiled: TableGraph, blocks: Blocks | None = None) -> Setup:
-        """Choose the layout of the graph and the compiled loop, and compute the layout of the herding weights.
+        """Choose the compiled loop and the layout of the graph, and compute the layout of the herding weights.
 
         Args:
             plan: The plan.

@@ -156,7 +156,7 @@ def lay_out(plan: Plan, compiled: TableGraph, form: Conditionals | GridForm, loo
 
 
 def _is_packed(plan: Plan, keys: Weights, sizes: Int32s) -> bool:
-    """Return True if a specialised loop can find a herding weight by the joint state of the variable's neighbours."""
+    """Return True if a specialised loop can find a variable's herding weight by the joint state of its neighbours."""
     steady_bins = keys.draw == "bins" and keys.n_bins > 1 and plan.annealing is None
     return (keys.draw == "blanket" or steady_bins) and 2 < int(sizes.max()) <= loops.PACKED_LIMIT
 
@@ -220,7 +220,7 @@ def _grid_bits(kind: str, form: GridForm) -> Floats:
 
 
 def _long_keys(bits: Floats) -> NDArray[np.uint8] | None:
-    """Return a mask (0 or 1) of the variables whose keys of herding weights must be hashed; None if there are none."""
+    """Return an array, 1 for variables whose keys are so long that they must be hashed; None if all keys are short."""
     return (bits > _LONG).astype(np.uint8) if bits.max() > _LONG else None
 
 
@@ -264,7 +264,7 @@ def _check_equal_couplings(form: Conditionals, n_neighbours: int) -> None:
 
 
 def _bin_multipliers(n_bins: int, n_states: int) -> NDArray[np.uint64]:
-    """Return the multipliers of the states' bins in the sum that identifies a herding weight under bin sharing.
+    """Return, for each state, the multiplier of its bin in the sum that is the key of a weight under bin sharing.
 
     The multipliers are powers of ``n_bins`` + 1 if the key has enough bits, else coefficients of a linear hash.
     """

@@ -46,7 +46,7 @@ class RunSettings:
 
 @dataclass(frozen=True)
 class InputSlice:
-    """Range of an input file that contains consecutive documents.
+    """Consecutive documents of an input file, given as a range of bytes or row groups, or as the whole file.
 
     Attributes:
         path: Path or URL of the file.
@@ -215,7 +215,7 @@ def load_manifest(folder: OutputFolder) -> Manifest:
 
 
 def check_same_run(manifest: Manifest, settings: RunSettings, inputs: Sequence[RunInput], folder: OutputFolder) -> None:
-    """Check that a run with these settings and inputs can continue the run that a manifest describes.
+    """Raise `ValueError` unless the run in a manifest can be continued with the given settings and input files.
 
     Args:
         manifest: Manifest of the earlier run.

@@ -36,7 +36,7 @@ class Connection(H11Protocol):
         return self.cycle is None or self.cycle.response_complete  # pyright: ignore[reportUnnecessaryComparison]
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Start the timer of a new connection; close the connection that is idle longest if too many are open.
+        """Start the timer of a new connection; if too many are open, close the connection that has been idle longest.
 
         Args:
             transport: The connection's transport.

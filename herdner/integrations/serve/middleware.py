@@ -65,7 +65,7 @@ class RequestGuard:
     """
 
     def __init__(self, app: ASGIApp, hosts: Iterable[str], body_bytes: int, seconds: float) -> None:
-        """Store the wrapped application and the limits of requests."""
+        """Store the wrapped application, the accepted hosts and the limits of requests."""
         self.app, self.body_bytes, self.seconds = app, body_bytes, seconds
         self.hosts = {host.lower() for host in hosts}
 

@@ -199,7 +199,7 @@ class IdleWorkers:
 
     @contextmanager
     def place(self, cost: float) -> Generator[tuple[float, int]]:
-        """Hold a place in the queue for a request during a ``with`` block, behind earlier requests of equal cost.
+        """Hold a place in the queue for a request, behind earlier requests of equal cost, during a ``with`` block.
 
         Args:
             cost: Estimated processing time of the request, in seconds.

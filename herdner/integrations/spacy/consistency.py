@@ -218,7 +218,7 @@ class HerdnerConsistency(EntityPipe):
         return read_group(doc, self.spans_key, self.scores_key, self.overlaps)
 
     def _parser_probabilities(self, doc: Doc) -> ParserProbabilities | None:
-        """Return a function for the label probabilities of the preceding ``ner``; None if ``ner`` is not used."""
+        """Return a function that computes label probabilities with the preceding ``ner``; None if ``ner`` is unused."""
         use_parser = self.use_ner_scores and self.spans_key is None
         parser = preceding_parser(self.nlp, self) if use_parser else None
         return None if parser is None else partial(begin_probabilities, parser, doc)

@@ -32,7 +32,7 @@ Existing = Literal["keep", "overwrite", "replace"]
 
 
 class AlignedDocument(NamedTuple):
-    """Document that was converted from a ``Doc``, and the index of each of its tokens in the ``Doc``.
+    """Document that was converted from a ``Doc``, and the index in the ``Doc`` of each token of the document.
 
     Attributes:
         document: A document of n tokens.

@@ -99,7 +99,7 @@ def read_group(doc: Doc, key: str, scores_key: str, overlaps: str) -> DocEntitie
 
 
 def _best_spans(spans: Sequence[DocSpan], confidences: Sequence[float | None]) -> list[int]:
-    """Return the indices of disjoint spans: the most probable span of each group of overlapping spans.
+    """Select disjoint spans, the most probable first, and return their indices.
 
     If the confidence of any span is unknown, the longest spans are selected instead.
     """

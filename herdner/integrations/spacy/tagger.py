@@ -270,7 +270,7 @@ class HerdnerTagger(EntityPipe):
         min_freq: int | None = None,
         max_iterations: int = 80,
     ) -> None:
-        """Train a model on examples: its linear-chain CRF and its links.
+        """Train the linear-chain CRF and the links of the component's model on examples.
 
         The training is complete: ``spacy train`` does not update the component later. The entities are
         ``reference.ents``, or ``reference.spans[spans_key]`` if only this group is written. They are projected to the
@@ -340,7 +340,7 @@ class HerdnerTagger(EntityPipe):
             self._trained_texts = {example.reference.text for example in get_examples()}
 
     def _model_labels(self, base: Tagger) -> dict[str, str | None] | None:
-        """Return a dict from the new names of labels to the labels of the base model; None if no label is renamed."""
+        """Return the renamed labels as a dict from new name to name in the base model; None if no label is renamed."""
         names: dict[str, str | None] = {
             new: label
             for label in base.labels

@@ -144,7 +144,7 @@ def token_scores(
 
 
 def linked_tokens(n_tokens: int, links: Iterable[NDArray[np.int32]]) -> NDArray[np.bool_]:
-    """Return bool[n_tokens], true for tokens at either end of a link; ``links`` are arrays int32[F, 2]."""
+    """Return a mask bool[n_tokens] of the tokens that have a link; ``links`` are arrays int32[F, 2] of token pairs."""
     linked = np.zeros(n_tokens, np.bool_)
     for pairs in links:
         linked[pairs.ravel()] = True
@@ -285,7 +285,7 @@ class ConsistencyTask(NamedTuple):
         return scores, confidences
 
     def agreed_names(self, links: Iterable[NDArray[np.int32]]) -> NDArray[np.bool_]:
-        """Return a mask of the names whose direct and indirect links lead only to tokens with the label of the name.
+        """Return a mask: True for a name whose links, direct or indirect, lead only to tokens with the name's label.
 
         Args:
             links: int32[F, 2], linked tokens of each rule.

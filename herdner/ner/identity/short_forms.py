@@ -58,7 +58,7 @@ class FullName(NamedTuple):
 
     @property
     def is_team(self) -> bool:
-        """True if the name consists of a word and a capitalised plural that is no business word."""
+        """True if the name has two words, and the last one is a capitalised plural that does not denote a business."""
         last = self.last_word
         is_plural = last[:1].isupper() and last.endswith("s") and not last.endswith("ss")
         return len(self.words) == 2 and is_plural and last not in BUSINESS_WORDS and last not in DESIGNATORS
@@ -140,7 +140,7 @@ def _missed_surnames(
 
 
 def _shorten(document: Document, i: int, full: Mapping[str, Mapping[str, FullName]]) -> Entity | None:
-    """Return an uncertain organisation without its last word in lower case; return None if there is nothing to remove.
+    """Remove the lower-case second word of an uncertain organisation; return None if the organisation does not change.
 
     ``i`` is the index of an organisation of two words, the last one in lower case. The first word must be that of an
     earlier full name with a capitalised last word.

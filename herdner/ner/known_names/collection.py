@@ -183,7 +183,7 @@ class CollectionNames:
         return self._sketch
 
     def counts(self, tokens: Sequence[str]) -> list[float]:
-        """Return the number of documents with a name and, for each label, the expected number in which the name has it.
+        """Return the number of documents with a name, and the expected number of documents where it has each label.
 
         Args:
             tokens: Tokens of the name.
@@ -202,7 +202,7 @@ class CollectionNames:
         return np.maximum(cells[row] - noise, 0).tolist()
 
     def span_evidence(self, document: Document, excluded: Iterable[int] = ()) -> Iterator[SpanEvidence]:
-        """Yield the evidence that the other documents of a collection give for the names in one of its documents.
+        """Yield evidence for the names in one document of a collection, computed from all other documents.
 
         Names inside a longer name of the document get no evidence: "Ontario" in "United Farmers of Ontario". If other
         names overlap, only the longest name gets evidence, and among equally long names the first. The counts of the

@@ -145,7 +145,7 @@ class Finder:
 
 
 def _inside_longer(constraints: set[tuple[int, int]], spans: Iterable[Span]) -> set[tuple[int, int]]:
-    """Return the constraints inside a span, for all spans that properly contain every constraint that they overlap."""
+    """Return the constraints inside those spans that properly contain every constraint that they overlap."""
     inside: set[tuple[int, int]] = set()
     for start, end, _ in spans:
         touching = {each for each in constraints if each[0] < end and start < each[1]}
