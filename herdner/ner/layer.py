@@ -435,7 +435,7 @@ class SkipChainLayer(Estimator):
         backend: str | Backend = DEFAULT_BACKEND,
         learner: Learner = JOINT,
     ) -> SkipChainLayer:
-        """Read a layer that `save` wrote, from a file or a binary stream.
+        """Read a layer from a file or a binary stream to which `save` has written it.
 
         Args:
             where: Path or binary stream.

@@ -90,7 +90,7 @@ def vector_classes(leaves: Mapping[str, int], tree: NDArray[np.integer[Any]]) ->
 
 
 def _packed_classes(leaves: NDArray[np.integer[Any]], tree: NDArray[np.integer[Any]]) -> NDArray[np.uint32]:
-    """Pack the class numbers of each word (5, 7, 9 and 11 bits) into one integer, the first number in the lowest bits.
+    """Pack four class numbers of each word (5, 7, 9 and 11 bits) into one integer; the first is in the lowest bits.
 
     Raises `ValueError` if a number is too large.
     """
@@ -181,7 +181,7 @@ class Topics:
     centres: NDArray[np.float32]
 
     def __post_init__(self) -> None:
-        """Raise `ValueError` if the cluster centres are invalid; otherwise replace the array by a read-only copy."""
+        """Check the cluster centres, and store a read-only copy of them; raise `ValueError` if they are invalid."""
         shape = VECTOR_CLASSES[2] + 1, sum(TOPICS)
         if self.centres.shape != shape or not ((self.centres >= 0) & (self.centres <= 1)).all():
             raise ValueError(
@@ -194,7 +194,7 @@ class Topics:
 
     @cached_property
     def biases(self) -> NDArray[np.float32]:
-        """Minus half of the squared norm of the centre of each cluster, float32[96].
+        """Bias of each cluster: minus half of the squared norm of the cluster's centre, float32[96].
 
         The centre nearest to a document has the largest sum of its bias and its inner product with the document.
         """
@@ -202,7 +202,7 @@ class Topics:
 
     @cached_property
     def starts(self) -> NDArray[np.int32]:
-        """First column of each clustering in the array ``centres``, and then the number of columns, int32[4]."""
+        """Index of the first column of each clustering in ``centres``, followed by the number of columns, int32[4]."""
         return np.cumsum([0, *TOPICS], dtype=np.int32)
 
 
@@ -255,7 +255,7 @@ def read_vector_classes(where: Where) -> WordValues:
 
 
 def brown_classes(language: str = "en", n_words: int | None = None) -> dict[str, int]:
-    """Return Brown word classes of a language from the package spacy-lookups-data (MIT).
+    """Return the Brown word classes of a language that the package spacy-lookups-data (MIT licence) contains.
 
     Args:
         language: Language code.

@@ -101,7 +101,7 @@ def read_model(where: Where, format: str = FORMAT) -> ModelFile:
 def remove_shared_arrays(
     arrays: Mapping[str, NDArray[Any]], model: str, names: Sequence[str]
 ) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """Remove from ``arrays`` the arrays that equal those of a shipped model.
+    """Remove from ``arrays`` each array that equals the array of the same name in a shipped model.
 
     Args:
         arrays: Arrays by name.
@@ -148,7 +148,7 @@ def add_shared_arrays(file: ModelFile, names: Sequence[str]) -> dict[str, NDArra
 
 
 def _shipped_arrays(model: str, names: Sequence[str]) -> dict[str, NDArray[Any]]:
-    """Return those arrays of a shipped model that ``names`` lists."""
+    """Return those arrays of a shipped model whose names are in ``names``."""
     shipped = shipped_models()
     if model not in shipped:
         raise ValueError(f"the shared model must be one of {', '.join(sorted(shipped))}, got {model!r:.80}")
@@ -159,7 +159,7 @@ def _shipped_arrays(model: str, names: Sequence[str]) -> dict[str, NDArray[Any]]
 
 @contextmanager
 def intact(where: Where, kind: str, remedy: str) -> Generator[None]:
-    """Convert an error that invalid contents of a model file cause in a ``with`` block to a `ModelError`.
+    """Raise a `ModelError` in place of an error that a ``with`` block raises because a model file is invalid.
 
     Args:
         where: Path or stream of the file.

@@ -156,7 +156,7 @@ class Network:
 
 
 def _pairs(items: Sequence[tuple[str, int]], names: Sequence[str]) -> NDArray[np.int32]:
-    """Return an array with a row for each attribute of ``items``: its index in ``names``, and its number of bits."""
+    """Convert pairs (name, number of bits) to an array of rows (index of the name in ``names``, number of bits)."""
     unknown = [name for name, _ in items if name not in names]
     if unknown:
         raise ValueError(f"the network reads the attribute {unknown[0]!r}, which the model does not have")

@@ -60,7 +60,7 @@ class Recaser:
 
     @cached_property
     def _phrases(self) -> dict[int, int]:
-        """Dict from the hashes of names of the selected gazetteers, and of beginnings of phrases, to their values."""
+        """Dict from hash to value, for the names in the selected gazetteers and for the beginnings of phrases."""
         if self.lexicon.gazetteers is None:
             return {}
         phrases = self.lexicon.gazetteers.phrases
@@ -121,7 +121,7 @@ class Recaser:
 
 
 def _mark_companies(lower: Sequence[str], tokens: list[str], unknown: Set[str], sentence_starts: Set[int]) -> None:
-    """Capitalise one or two words before a company designator such as "inc", and repetitions of two such words.
+    """Capitalise one or two words before a company designator ("inc"), and every other occurrence of such a word pair.
 
     A pair of words such as "Vertex Biolabs" that occurs often and whose second word is unknown is capitalised too.
     """

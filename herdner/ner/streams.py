@@ -31,7 +31,7 @@ BATCHES_WAITING = 3  # batches that wait for each thread; with two, threads ran 
 
 
 class Batch(NamedTuple):
-    """Consecutive texts or documents of a stream, or one `Failure`: a document that could not be read."""
+    """Consecutive texts or documents of a stream; or one `Failure`, which stands for a document that cannot be read."""
 
     first: int
     sources: list[TextOrDocument]

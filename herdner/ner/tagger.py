@@ -466,7 +466,7 @@ class Tagger(Estimator):
         )
 
     def gather(self, items: Iterable[Item], inference: Inference | None = None, **options: Any) -> CollectionNames:
-        """Tag the documents of a collection, and count, for each name, the documents in which it has each label.
+        """Tag the documents of a collection, and count the documents in which each name has each label.
 
         This is the first pass of `pipe` with ``collection=True``. The second pass tags the same documents with the
         result as ``Inference.collection``. The evidence for a document excludes its own contribution.
@@ -495,7 +495,7 @@ class Tagger(Estimator):
     def _with_collection(
         self, sources: Iterable[Item], inference: Inference | None, options: dict[str, Any]
     ) -> tuple[Inference, dict[str, Any]]:
-        """Gather names in a first pass over a collection; return `Inference` options with them, and stream options."""
+        """Gather names in a first pass; return `Inference` options with these names, and the options of the stream."""
         stream = {name: options.pop(name) for name in ("seed", "first", "n_jobs", "batch_size") if name in options}
         inference = self.inference(inference, **options)
         return replace(inference, collection=self.gather(sources, inference, **stream)), stream
@@ -573,7 +573,7 @@ class Tagger(Estimator):
         return explain(self._model, work.decoder, document, name, against, offsets, evidence, backend, rng)
 
     def explain_weights(self, documents: Iterable[DocumentOrTokens], top: int = 10) -> WeightTable:
-        """Return a table of the largest weights of each tag and of the transitions, as text, HTML or a data frame.
+        """Return the largest weights of each tag and the largest transition weights as a `WeightTable`.
 
         Models store hashes of features, so the table lists only features that occur in the documents.
 

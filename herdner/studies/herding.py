@@ -112,7 +112,7 @@ def herd_categorical(
 
 
 def _random_weights(shares: Int64s, unit: int, rng: np.random.Generator) -> Int64s:
-    """Draw initial herding weights uniformly from their possible values, {w >= p - 1, sum of w = 0}.
+    """Draw initial herding weights w uniformly from the set {w >= p - 1, sum of w = 0}.
 
     States of probability 0 get weight 0.
     """

@@ -24,7 +24,7 @@ from herdner.text.tags import Scheme, Span, spans_from_tags, tags_from_spans
 
 
 class Projection(NamedTuple):
-    """Token spans of a document's entities, with the number of widened and the number of dropped entities.
+    """Token spans of a document's entities, and the counts of widened and of dropped entities.
 
     Attributes:
         spans: Token spans in the order of the text; no two overlap.
@@ -113,7 +113,7 @@ class Document:
         id: str | None = None,
         fields: Mapping[str, object] | None = None,
     ) -> Document:
-        """Build a document from tokenized sentences, and optionally from a tag for each token.
+        """Build a document from tokenized sentences, optionally annotated with a tag for each token.
 
         The text joins tokens by one space and sentences by a line break.
 
@@ -222,7 +222,7 @@ class Document:
 
     @property
     def is_annotated(self) -> bool:
-        """True if the document has an annotation, possibly without any name."""
+        """True if the document is annotated, even if the annotation contains no name."""
         return self.spans is not None and not self.is_proposal
 
     @cached_property
@@ -373,7 +373,7 @@ class Document:
         return replace(self, spans=spans, entities=ordered, is_proposal=False, scheme=scheme, source_tags=None)
 
     def with_proposals(self, entities: Iterable[Entity]) -> Document:
-        """Return a copy of the document with ``entities`` as proposals of a model or tool, and without annotation.
+        """Return a copy of the document that is not annotated, but has ``entities`` as proposals of a model or tool.
 
         Args:
             entities: Entities with character offsets, in any order.

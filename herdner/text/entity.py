@@ -32,7 +32,7 @@ class Entity:
 
 @dataclass(frozen=True, slots=True)
 class Name:
-    """Person, place, organisation or other bearer of a name in a document, with all its mentions.
+    """Person, place, organisation or other entity that a document names, with all its mentions in the document.
 
     Attributes:
         id: The `name_id` of the mentions.

@@ -54,7 +54,7 @@ class PartialAnnotation:
             raise ValueError(f"the annotated labels contain {duplicates[0]} twice; list each label once")
 
     def conflict(self, entities: Iterable[tuple[int, int, str]]) -> str | None:
-        """Describe the first entity that contradicts this partial annotation.
+        """Return an error message for the first entity that contradicts this partial annotation; None if none does.
 
         Args:
             entities: Start, end and label of each entity.

@@ -174,7 +174,7 @@ class Splitter:
         return words
 
     def _split_exceptions(self, token: str) -> Mapping[tuple[str, ...], str]:
-        """Return the tokenizer exceptions whose first part would be ``token`` if the other rules split them.
+        """Return the tokenizer exceptions that the other rules would split into parts, the first of which is ``token``.
 
         The keys of the result are the parts, its values the exceptions. spaCy also applies exceptions within a longer
         string.
@@ -239,7 +239,7 @@ class Splitter:
         yield from reversed(after)
 
     def _middle(self, run: str) -> Iterator[str]:
-        """Split a string at its infixes, unless it is a web address or the rules never split it."""
+        """Split a string at its infixes, unless it is a web address or a word that the rules keep whole."""
         start = 0
         if (
             not is_plain(run)

@@ -59,7 +59,7 @@ class Chunks(NamedTuple):
         return cls(starts, ends, [span.label for span in spans])
 
     def spans(self, part: slice = slice(None), origin: int = 0) -> list[Span]:
-        """Convert the columns, or a part of them, to a list of spans.
+        """Convert the spans that ``part`` selects (default: all) to a list, in which token ``origin`` becomes token 0.
 
         Args:
             part: The spans to convert.
@@ -307,7 +307,7 @@ def detect_scheme(sequences: Iterable[Sequence[str]]) -> Scheme:
 
 
 def allowed_transitions(tags: Sequence[str], scheme: Scheme) -> Transitions:
-    """Return the pairs of adjacent tags, the first tags and the last tags that a scheme allows in a sentence.
+    """Return the pairs of adjacent tags that a scheme allows, and the tags that may begin and that may end a sentence.
 
     Args:
         tags: K distinct tags.

@@ -143,7 +143,7 @@ class PseudonymMap:
         return name.forms[form]
 
     def connect(self, pseudonym: str, form: str) -> None:
-        """Record the original text for which a pseudonym or an invented word stands.
+        """Record that ``pseudonym``, which may be an invented word, stands for the original text ``form``.
 
         Args:
             pseudonym: The pseudonym.
@@ -287,7 +287,7 @@ class PseudonymMap:
     @classmethod
     @contextmanager
     def open(cls, path: str | os.PathLike[str], style: StyleName | None = None) -> Generator[PseudonymMap]:
-        """Open a map file for a run that may extend it, and save the map at the end, also after an error.
+        """Open a map file for a run that may extend the map; save the map when the run ends, also after an error.
 
         A new map is written at once. Until the end, no other process can open the map by this method.
 
@@ -325,7 +325,7 @@ def _no_checkpoint() -> None:
 
 
 class _Checkpoint:
-    """Function object that saves a map if it has new entries, and locks the saved file."""
+    """Function object that, if the map has new entries, saves the map to its file and locks the file."""
 
     def __init__(self, names: PseudonymMap, path: Path, locks: ExitStack) -> None:
         self.names, self.path, self.locks = names, path, locks

@@ -109,7 +109,7 @@ class Realistic:
         return "".join(name.words.get(match[0], match[0]) for match in TOKEN_OR_SPACE.finditer(form))
 
     def _invent(self, name: MappedName, form: str, context: str) -> None:
-        """Add invented words to a name, for those words of one of its forms that have no invented word yet."""
+        """Add to ``name`` an invented word for each word of ``form`` that must be replaced and has none yet."""
         tokens: list[str] = TOKEN.findall(form)
         selected = [token for token in tokens if self._is_name_word(token)]
         if name.label not in ("PER", "PERSON"):
@@ -167,7 +167,7 @@ def _case(token: str) -> Any:
 
 
 def _gender(form: str, context: str) -> Literal["female", "male", "given"]:
-    """Infer a person's gender from a title before the name, or else from the first name; "given" means unknown."""
+    """Infer a person's gender from a title before the name, or else from the first name; return "given" if unknown."""
     if FEMALE_TITLES.search(context):
         return "female"
     if MALE_TITLES.search(context):
@@ -227,7 +227,7 @@ def _listed_words(script: str) -> frozenset[str]:
 
 
 def _shuffle_names(kind: Kind, script: str, seed: int) -> Iterator[str]:
-    """Yield names of a kind in random order, and then an endless stream of words that join two or more of them."""
+    """Yield the names of a kind in random order, then endlessly many new words, each joined from two earlier ones."""
     words = list(_names(kind, script))
     rng = random.Random(f"{seed} {kind} {script}")
     rng.shuffle(words)

@@ -269,7 +269,7 @@ def disjoint(text: str, pieces: Iterable[Piece]) -> list[Piece]:
 
 
 def _without_overlapped(text: str, pieces: list[Piece]) -> list[Piece]:
-    """Return the ranges to replace, except text that only looks like a pseudonym and overlaps another range."""
+    """Return the ranges to replace; omit text that only looks like a pseudonym if it overlaps another range."""
     others = [piece for piece in pieces if piece.rank == OTHER]
     if not others:
         return pieces
@@ -338,7 +338,7 @@ class _Repeats:
         return len(self.owners) > n_words
 
     def forms(self) -> Iterator[Piece]:
-        """Find all occurrences of forms that have two or more tokens; in scripts without spaces, also find parts."""
+        """Find all occurrences of name forms with two or more tokens. A part in an unspaced script counts as a form."""
         text = self.document.text
         owners: dict[str, Owner] = {}
         for start, end, _, owner in self.mentions:
@@ -389,7 +389,7 @@ class _Repeats:
         return repeats, remaining
 
     def _name_word(self, token: str) -> str | None:
-        """Find a word of a name that equals a token, its singular or a part of it; return None if there is none."""
+        """Return the word of a name that equals ``token``, its singular or a part of it; return None if none does."""
         if token not in self._decisions:
             self._decisions[token] = self._find_name_word(token)
         return self._decisions[token]
@@ -408,7 +408,7 @@ class _Repeats:
         return None
 
     def _nearest(self, word: str, offset: int) -> Owner:
-        """Return the name to which a word belongs: the last name with the word before ``offset``, else the first."""
+        """Return, among the names that contain ``word``, the last one mentioned before ``offset``, else the first."""
         owners = self.owners[word]
         return owners[max(bisect_right(owners, offset, key=_offset) - 1, 0)][1]
 
@@ -423,7 +423,7 @@ class _Repeats:
 
     @cached_property
     def _first_words(self) -> set[int]:
-        """Character offset of the first word of each sentence in the document."""
+        """Set of the character offsets at which the first words of the sentences begin."""
         tokens, starts = self.document.tokens, self.document.token_starts.tolist()
         firsts: set[int] = set()
         for begin, end in pairwise(self.document.sentence_offsets.tolist()):

@@ -114,7 +114,7 @@ class Restorer:
     def _restore(
         self, text: str, before: str, is_end: bool, found: list[Restoration] | None = None
     ) -> tuple[list[str], int]:
-        """Restore a text up to the first pseudonym that the next chunk of text could still lengthen.
+        """Restore a text up to, but not including, the first pseudonym that the next chunk of text could lengthen.
 
         ``before`` is the character before the text. Return the restored pieces, and the length of the restored part.
         """
@@ -189,7 +189,7 @@ class Restorer:
         return ""
 
     def _may_grow(self, token: str, node: dict[str, Any], is_first: bool) -> bool:
-        """Return True if the last token, ``token``, could continue a pseudonym after more text has lengthened it."""
+        """Return True if ``token``, the last token, could continue a pseudonym once more text lengthens the token."""
         if token.isspace():
             return not is_first and " " in node and len(token) <= MAX_SPACES
         return len(token) <= self._longest and is_joined(token + "a", len(token))

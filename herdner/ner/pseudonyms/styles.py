@@ -47,7 +47,7 @@ class NumberedStyle:
                 self._last[first] = max(self._last[first], int(number))
 
     def find(self, text: str) -> Iterator[tuple[int, int]]:
-        """Return an iterator over the start and the end of each string that looks like a pseudonym.
+        """Return an iterator over the start and end offsets of each string that looks like a pseudonym.
 
         Args:
             text: The text.
@@ -109,7 +109,7 @@ class KeyedHash:
     """
 
     def __init__(self, names: PseudonymMap, key: bytes, labels: Iterable[str] = ()) -> None:
-        """Store ``key``, the secret key, and the map ``names``."""
+        """Store the secret key ``key`` and the map ``names``; raise `ValueError` if the key is too short."""
         self._names = names
         if len(key) < MIN_KEY_BYTES:
             raise ValueError(f"the key must have at least {MIN_KEY_BYTES} bytes, got {len(key)}")
@@ -117,7 +117,7 @@ class KeyedHash:
         self._pattern = look_alikes("hash", {*labels, *names.labels})
 
     def find(self, text: str) -> Iterator[tuple[int, int]]:
-        """Return an iterator over the start and the end of each string that looks like a pseudonym.
+        """Return an iterator over the start and end offsets of each string that looks like a pseudonym.
 
         Args:
             text: The text.

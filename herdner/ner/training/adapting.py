@@ -80,7 +80,7 @@ def warn_of_similar_labels(gold: Iterable[Iterable[str]], base_tags: Sequence[st
 
 
 def check_start(start: TaggerModel, plan: FeaturePlan, lexicon: Lexicon, tags: Sequence[str]) -> ChainWeights:
-    """Return the weights of ``start``, at which training starts; raise `ValueError` if the model does not fit.
+    """Return the weights of ``start``; raise `ValueError` if it has other features than the new model, or unknown tags.
 
     Args:
         start: Model with these weights.
@@ -108,7 +108,7 @@ def _gazetteer_names(lexicon: Lexicon) -> tuple[str, ...]:
 def initial_link_tables(
     templates: Sequence[SkipChain], base: TaggerModel | None, tags: Sequence[str]
 ) -> tuple[LinkTable, ...]:
-    """Return the initial link tables of training: entries of the base where they exist, and 0 elsewhere.
+    """Return the initial link tables: entries that ``base`` also has are copied from ``base``, and all others are 0.
 
     Args:
         templates: Template of each table.
@@ -132,7 +132,7 @@ def initial_link_tables(
 
 
 def with_base_links(model: TaggerModel, base: TaggerModel) -> TaggerModel:
-    """Copy an adapted model; in the copy, pairs of tags of the base model have the link weights of the base model.
+    """Return a copy of ``model`` in which the link weights between tags of ``base`` equal those of ``base``.
 
     Args:
         model: Model that was adapted to documents with new labels.

@@ -36,7 +36,7 @@ def allowed_tags(sequence: Sequence[str], tags: Sequence[str]) -> NDArray[np.uin
 def allowed_tags_of_partial(
     document: Document, gold: Sequence[str], tags: Sequence[str], scheme: Scheme
 ) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
-    """Return, for a partially annotated document, the allowed tags of each token and the tags counted for its features.
+    """Return two masks [tokens, K] for a partially annotated document: the allowed tags, and the tags that are counted.
 
     A feature gets a weight for each tag with which it is counted often enough (`ChainData.of`). The two arrays differ
     for tokens outside all entities: only the tag O is counted for them, but tags of labels that were not annotated are

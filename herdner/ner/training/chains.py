@@ -100,7 +100,7 @@ class HerdnerTrainer:
 def crfsuite_trainer(
     features: Sequence[Keys], corpus: TrainingCorpus, regularisation: Regularisation, max_iterations: int
 ) -> ChainTrainer:
-    """Return a trainer of linear chains by CRFsuite. Training always starts from weights of 0.
+    """Return a function that trains linear chains with CRFsuite. Training always starts from weights of 0.
 
     Args:
         features: Features of each document.

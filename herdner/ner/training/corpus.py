@@ -201,7 +201,7 @@ def _check_partial(documents: Sequence[Document], gold: Sequence[Sequence[str]])
 
 
 def _check_development(documents: Iterable[Document] | None) -> list[Document]:
-    """Check that development documents are fully annotated and have entities, and return them as a list."""
+    """Check that development documents are fully annotated and contain an entity; return them as a list."""
     documents = list(documents or ())
     if any(document.partial is not None for document in documents):
         raise ValueError("development documents must be fully annotated, got a partially annotated document")

@@ -78,7 +78,7 @@ def class_shares(model: TaggerModel, documents: Sequence[Document]) -> Floats:
 
 
 def learn_topics(points: Floats, seed: Seed) -> Topics:
-    """Cluster documents by k-means. Each centre starts at a random document.
+    """Cluster documents by k-means, once for each number of clusters. Each centre starts at a random document.
 
     Args:
         points: float64[documents, 513], rows of `class_shares`.

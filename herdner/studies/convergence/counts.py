@@ -225,7 +225,7 @@ def _check_arguments(compiled: TableGraph, plan: Gibbs, lengths: list[int], vari
 
 
 def _plan_for_counting(plan: Gibbs, n_sweeps: int, last: int, n: int) -> Gibbs:
-    """Return a copy of the plan that records nothing and updates variable ``last`` at the end of each sweep."""
+    """Return a copy of ``plan`` that records nothing and whose sweeps end with the update of variable ``last``."""
     order = [(last + 1 + k) % n for k in range(n)]
     scan = plan.scan if plan.scan.kind == "systematic" and last == n - 1 else fixed_scan(order)
     return replace(plan, n_sweeps=n_sweeps, burn_in=0, scan=scan, n_chains=1, n_threads=None, record=_NOTHING)

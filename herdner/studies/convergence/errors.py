@@ -15,7 +15,7 @@ from herdner.studies.convergence.exact import Focus, conditional
 
 @dataclass(frozen=True, slots=True)
 class ErrorParts:
-    """Parts of the sampling error of T samples of a variable X and the other variables Z (HGW19, Sec. 4.3 and 6.5).
+    """Parts of the error of T samples of a variable X and of Z, all other variables (HGW19, Sec. 4.3 and 6.5).
 
     Each sample is recorded right after an update of X.
 
@@ -96,7 +96,7 @@ class Lambdas:
 
     @classmethod
     def of(cls, f: ArrayLike, focus: Focus) -> Lambdas:
-        """Compute the coefficients of the parts of the error for a function f.
+        """Compute the coefficients of the error bound (HGW19, eq. 8) for a function f(x, z).
 
         The function f is split into a function of x, a function of z, a constant, and a rest.
 

@@ -71,7 +71,7 @@ def count_recorded(
 
 
 def focus_of_recorded(compiled: TableGraph, plan: Gibbs, sharing: Sharing, variable: int) -> Focus:
-    """Return the `Focus` of a variable (joint distribution and herding weights) if the graph has non-binary variables.
+    """Return the `Focus` of a variable (joint distribution and herding weights) in a graph with non-binary variables.
 
     Args:
         compiled: The graph.
@@ -149,7 +149,7 @@ def _row_indices(rows: NDArray[np.integer]) -> Int64s:
 
 
 def _state_indices(states: Int32s, sizes: NDArray[np.integer], variable: int) -> Int64s:
-    """Return the index of the joint state of all variables except ``variable``, int64[T].
+    """Return, for each of T samples, the index of the joint state of all variables except ``variable``, int64[T].
 
     The last variable is the fastest.
     """

@@ -173,7 +173,7 @@ def _check_length(n_sweeps: float) -> float:
 
 
 def _sweeps_between_all(joint: Floats, at: Int64s) -> int:
-    """Return the least number of sweeps in which any possible joint state can lead to any other (tau* of HG16)."""
+    """Return tau* of HG16: the least number of sweeps in which every possible joint state can lead to every other."""
     n, most = joint.ndim, 1
     support = (joint > 0) / len(at)  # products of conditionals of the joint distribution itself can underflow
     for first in range(n):

@@ -64,7 +64,7 @@ class Picture:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Observation:
-    """Noisy picture, converted to the numbers or labels that denoising uses.
+    """Noisy picture, converted to the numbers (for Gaussian noise) or labels (for flip noise) that denoising uses.
 
     Attributes:
         y: [rows, columns], numbers (black -1, white +1) for Gaussian noise, else labels.
@@ -80,7 +80,7 @@ class Observation:
     palette: bytes | None
 
     def first_noise(self) -> Noise:
-        """Return an initial noise model, estimated from neighbouring pixels or from the grey values."""
+        """Return an initial noise model: flip noise from neighbouring pixels, or Gaussian noise from grey values."""
         if self.appearance is None:
             return estimate_gaussian_noise(self.y, self.n_labels, (-1.0, 1.0) if self.n_labels == 2 else None)
         return estimate_flip_noise(self.y, self.n_labels)
@@ -207,7 +207,7 @@ def make_observation(picture: Picture, flips: bool | None, n_labels: int, name: 
 
 
 def _two_sided(grey: Floats) -> bool:
-    """Return True if few pixels have a grey value between black and white.
+    """Return True if fewer than 5 % of the pixels have a grey value between 0.25 and 0.75 (0: black, 1: white).
 
     This is typical of two-level pictures that lossy formats have blurred.
     """
@@ -215,7 +215,7 @@ def _two_sided(grey: Floats) -> bool:
 
 
 def picture_format(path: str | os.PathLike[str]) -> str:
-    """Return Pillow's name of the file format for the file extension of ``path``.
+    """Return Pillow's name for the file format to which the file extension of ``path`` belongs.
 
     Args:
         path: The file to write.

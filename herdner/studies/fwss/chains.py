@@ -227,7 +227,7 @@ class _Dynamics:
 def _states(
     target: Target, previous: Points, n: int, init: Literal["prior"] | ArrayLike, rng: np.random.Generator
 ) -> tuple[Floats, bool]:
-    """Return the initial states [n, d] of the chains, and True if the chains continue an earlier run."""
+    """Return the initial states [n, d] of the chains, and whether the chains continue an earlier run."""
     if len(previous):
         if len(previous) < n:
             raise ValueError(f"`start` must have at least {n} samples, one per chain, got {len(previous)}")

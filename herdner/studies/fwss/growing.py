@@ -293,7 +293,7 @@ class Ascent:
         self._displacement = run.plan.optimiser.begin(run.plan.n_steps)
 
     def move(self, x: Floats, field: Callable[[Floats], Floats] | None, n_steps: int) -> Floats:
-        """Move new particles ``n_steps`` times along a Stein field; return the coordinates in the variables that move.
+        """Move new particles ``n_steps`` times along a Stein field; return only the coordinates that were moved.
 
         Only the variables of ``block`` move, or all variables if ``block`` is None.
 

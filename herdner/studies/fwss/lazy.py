@@ -150,7 +150,7 @@ class _LazySampler:
         self.particle[candidate] = run.n - 1
 
     def improve(self, phi: float) -> bool:
-        """Move the unused candidate where the Stein field is smallest; make the moved point a candidate and a particle.
+        """Move the unused candidate with the smallest Stein field; add the result as a new candidate and a particle.
 
         If the duality gap of the moved point is below ``phi / accuracy``, add nothing and return False.
         """

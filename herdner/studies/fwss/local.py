@@ -44,7 +44,7 @@ class LaplaceApproximation:
         return self.mode + z @ self.root.T
 
     def whitened(self, target: Target) -> Target:
-        """Return the target's density as a function of whitened points.
+        """Return a `Target` whose density is that of ``target`` as a function of whitened points.
 
         `points` converts whitened points to points of the target. The whitened density is close to a standard normal
         distribution: all directions have about equal scales, and the variables are almost uncorrelated.

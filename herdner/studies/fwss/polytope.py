@@ -138,7 +138,7 @@ class MarginalPolytope:
         return float(np.sqrt(2) * self.diameter * np.exp(-share * n_particles / 2))
 
     def lazy_contraction(self, n_particles: int, gamma: float, phi: float, accuracy: float = 2.0) -> float:
-        """Bound the posterior probability that integrals by `lazy_fwss` err by more than ``gamma`` (FWSS18, Theorem 6).
+        """Bound the posterior probability that a `lazy_fwss` estimate errs by more than ``gamma`` (FWSS18, Theorem 6).
 
         Args:
             n_particles: Number of particles, N.

@@ -180,7 +180,7 @@ class NeuralRegression:
         return x
 
     def fit_noise(self, x: Floats, inputs: ArrayLike, outputs: ArrayLike) -> Floats:
-        """Refit the noise precision of each network to held-out data, unless this lowers the likelihood of the data.
+        """Refit the noise precision of each network to held-out data, unless this lowers the likelihood of these data.
 
         This is the last step of the program of SVGD's authors. Each point is fitted separately.
 
@@ -202,7 +202,7 @@ class NeuralRegression:
         return out
 
     def predict(self, x: Floats, inputs: ArrayLike) -> tuple[Floats, Floats]:
-        """Return the predictions of each network, and the standard deviation of its noise, in the units of the output.
+        """Return the predictions and the noise standard deviation of each network, both in the units of the output.
 
         Args:
             x: Points, float64[P, d].
@@ -237,7 +237,7 @@ class NeuralRegression:
         return (inputs - middle) / spread
 
     def _parts(self, x: Floats) -> tuple[Floats, Floats, Floats, Floats]:
-        """Split P parameter vectors: weights [D, P * H] and offsets of layer 1, then weights and offset of layer 2."""
+        """Split P parameter vectors into the weights [D, P * H] and offsets of layer 1, and those of layer 2."""
         inputs, units = self.inputs.shape[1], self.units
         first = x[:, : inputs * units].reshape(len(x), inputs, units)
         at = inputs * units

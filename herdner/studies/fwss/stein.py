@@ -106,7 +106,7 @@ def stein_kernel(x: Floats, scores_x: Floats, y: Floats, scores_y: Floats, bandw
 
 
 def check_scores(scores: ArrayLike, x: Floats) -> Floats:
-    """Return the scores of points as float64[N, d].
+    """Check the scores of points, and return them as float64[N, d].
 
     Args:
         scores: Gradients of the log-density at the points.

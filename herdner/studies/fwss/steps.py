@@ -218,7 +218,7 @@ class LineSearch:
 
 
 class AwaySteps(LineSearch):
-    """Line search with an alternative step, away from the worst particle, if this step has the larger duality gap.
+    """Line search that first steps away from the worst particle, as long as such steps have the larger duality gap.
 
     The worst particle is the one whose weight has the largest derivative of MMD^2. The source is Lacoste-Julien and
     Jaggi (2015), Algorithm 1.
@@ -250,7 +250,7 @@ class AwaySteps(LineSearch):
 
 
 class PairwiseSteps(LineSearch):
-    """Line search that moves weight to the new particle from the worst particle (largest derivative of MMD^2).
+    """Line search that moves weight from the worst particle (largest derivative of MMD^2) to the new particle.
 
     The source is Lacoste-Julien and Jaggi (2015), Algorithm 2.
 

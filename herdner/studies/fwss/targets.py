@@ -179,7 +179,7 @@ class _Mixture:
         return _Mixture(constants, inverses.reshape(-1, d), shifts.ravel())
 
     def _parts(self, x: Floats) -> tuple[Floats, Floats]:
-        """Return the log-densities of the C components at P points [P, C], and the whitened differences [P, C, d]."""
+        """Return the weighted log-density of each component at P points [P, C], and the whitened points [P, C, d]."""
         whitened = (x @ self.inverses.T - self.shifts).reshape(len(x), len(self.constants), x.shape[1])
         return self.constants - 0.5 * (whitened * whitened).sum(axis=2), whitened
 
@@ -236,7 +236,7 @@ class GammaOfExp:
 
 
 def log_scaled_normal(x: Floats) -> Floats:
-    """Return the log-density of normal variables whose precision is the exponential of the last variable.
+    """Return the log-density of the normal distribution N(0, exp(-u)) at ``x[:, :-1]``, where u is ``x[:, -1]``.
 
     x[:, :-1] ~ N(0, exp(-x[:, -1])).
 

@@ -45,7 +45,7 @@ class MarkedSpan(NamedTuple):
 
 
 class ToolRecord(NamedTuple):
-    """JSON object of one line of an annotation tool's file, with a default document id.
+    """JSON object in one line of an annotation tool's file, with a default document id.
 
     Attributes:
         id: Identifier of the document if the object has no id.
@@ -95,7 +95,7 @@ def read_records(
 
 @contextmanager
 def catch_failure(position: str) -> Generator[list[Failure]]:
-    """Catch a `ValueError` in the ``with`` block, and convert it to a `Failure`.
+    """Catch a `ValueError` that the ``with`` block raises, and convert it to a `Failure`.
 
     Args:
         position: File and line, for the message.
@@ -131,7 +131,7 @@ def check_list(value: object, name: str) -> list[Any]:
 def with_marked_spans(
     document: Document, spans: Iterable[MarkedSpan], warn: Warn, *, is_proposal: bool = False
 ) -> Document:
-    """Return the document with marked spans as its entities. Spans are checked, and overlapping spans are omitted.
+    """Return the document with marked spans as its entities. Spans are checked; of two that overlap, one is omitted.
 
     If at least one span has the key of a name, each span without such a key becomes the only mention of its name.
 
@@ -174,7 +174,7 @@ def with_numbered_names(entities: list[Entity], names: Sequence[object]) -> list
 
 
 def join_pairs(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """Group keys that pairs connect directly or indirectly, and map each key to a representative key of its group.
+    """Group the keys that ``pairs`` connects directly or indirectly; map each key to one representative of its group.
 
     Args:
         pairs: Pairs of keys that belong together.
@@ -192,7 +192,7 @@ def join_pairs(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
 
 
 def _entity(i: int, span: MarkedSpan, text: str, units: _Utf16Units) -> Entity:
-    """Check a span, and return the span as an entity without its text, which may be long."""
+    """Check a span, and convert it to an entity whose ``text`` is left empty, because it may be long."""
     start, end, label, file_text, confidence, _ = span
     if type(start) is not int or type(end) is not int or not 0 <= start < end <= len(text):
         raise ValueError(f"span {i} is {start!r}..{end!r}; expected 0 <= start < end <= {len(text)}, the text's length")

@@ -46,7 +46,7 @@ class _Pair(NamedTuple):
 
 
 def read_brat(where: Input, *, encoding: str = "utf-8", strict: bool = False) -> Iterator[Document]:
-    """Read brat documents from a folder, a tar archive, or a pair of a .txt and an .ann file.
+    """Read documents in brat's format from a folder, a tar archive, or a pair of files (.txt and .ann).
 
     A document with an empty .ann file counts as not annotated, because brat requires this file before annotation
     begins. Relations, events and attributes are ignored. A span of several pieces is omitted if there are words between
@@ -227,7 +227,7 @@ def _file_name(id: str | None, number: int, names: set[str]) -> str:
 
 
 def _file_name_key(name: str) -> str:
-    """Normalise case and Unicode form (NFC) of a file name; some file systems do not distinguish such names."""
+    """Normalise the case and Unicode form of a file name; names that some file systems confuse become equal."""
     return unicodedata.normalize("NFC", unicodedata.normalize("NFC", name).casefold())
 
 

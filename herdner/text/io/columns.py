@@ -122,7 +122,7 @@ def _documents(source: Source, layout: Layout, encoding: str, warnings: ParseWar
 
 
 def _take_url(sentence: ColumnSentence) -> tuple[dict[str, object], ColumnSentence]:
-    """Split off the URL at the start of a Worldwide Newswire article; return the URL as a field, and the other tokens.
+    """Remove the URL at the start of a Worldwide Newswire article; return a field with the URL, and the other tokens.
 
     The tokenizer of that corpus split some addresses at ``&``, ``%`` or ``=``; the pieces are on the following lines.
     """

@@ -155,7 +155,7 @@ def _document(row: list[str], columns: TableColumns, line: int, id: str, warning
 def write_table(
     documents: Iterable[Document], stream: IO[Any], *, delimiter: str | None = None, column: str = "text"
 ) -> None:
-    """Write documents as a CSV or TSV table with the columns id, text, one per document field, and entities (as JSON).
+    """Write documents as a CSV or TSV table with columns for the id, the text, each document field, and the entities.
 
     Documents that were read from a table keep its columns in their order; new columns follow.
 

@@ -154,7 +154,7 @@ def _shown_names(document: Document, entities: list[Entity]) -> list[_ShownName]
 
 
 def _mention(entity: Entity, index: int, key: int, position: int, name: _ShownName, prefix: str) -> str:
-    """Return the HTML of a mention: a hyperlink to the next mention of its name.
+    """Return the HTML of a mention: a hyperlink to the next mention of the same name (after the last, to the first).
 
     The mention has the number ``index`` in the document, and ``position`` among the mentions of the name ``key``.
     """

@@ -129,7 +129,7 @@ def _digest(value: object) -> str:
 
 
 def _check_header(path: Path, line: bytes, digests: Mapping[str, str]) -> None:
-    """Raise `ValueError` unless the first line of a journal contains the settings' digests ``digests``."""
+    """Raise `ValueError` unless the first line of a journal contains ``digests``, the digests of the settings."""
     try:
         earlier: Any = json.loads(line)[_HEADER_KEY]
         names = [name for name in {**earlier, **digests} if earlier.get(name) != digests.get(name)]

@@ -337,7 +337,7 @@ def _quoted(entity: Entity, text: str) -> str:
 
 
 def _entity(i: int, item: Any, text: str) -> Entity:
-    """Check an entity of a JSON record and return the entity without its text, which may be long."""
+    """Check an entity of a JSON record, and return it with its ``text`` left empty, because the text may be long."""
     if not isinstance(item, dict):
         raise ValueError(f"entity {i} is {json.dumps(item)[:40]}; expected an object with start, end and label")
     values = cast(dict[str, Any], item)

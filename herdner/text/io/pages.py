@@ -204,7 +204,7 @@ def _put(output: _Output, page: str, start: int, end: int, data: str, keep: bool
 
 
 def _units(page: str, start: int, end: int) -> Iterator[tuple[str, int, int]]:
-    """Yield the content, start and end of each word, white space or reference (``&eacute;``) in ``page[start:end]``."""
+    """Yield the content, start and end of each word, white space or character reference in ``page[start:end]``."""
     for match in _UNIT.finditer(page, start, end):
         first, stop, source = match.start(), match.end(), match[0]
         content = html.unescape(source) if source[0] == "&" else source
@@ -221,7 +221,7 @@ def _units(page: str, start: int, end: int) -> Iterator[tuple[str, int, int]]:
 
 
 def _matching_units(data: str, units: Iterable[tuple[str, int, int]]) -> Iterator[tuple[str, int, int]]:
-    """Yield the words, spaces and references in ``units``, or single characters of them, that ``data`` also contains.
+    """Yield those characters and references of ``units`` that also occur in ``data``, in the order of the page.
 
     The parser drops invalid tags, as in ``Ada</>Bo`` and ``Ada<b``, so that ``data`` lacks characters of the page.
     """

@@ -43,7 +43,7 @@ GROUP_CHARACTERS = 8_000_000  # characters of a row group
 
 
 def count_rows(stream: IO[bytes], column: str) -> list[tuple[int, int]]:
-    """Return, for each row group of a Parquet file, the number of rows, and the size of one column in bytes.
+    """Return, for each row group of a Parquet file, its number of rows, and the size of ``column`` in bytes.
 
     Args:
         stream: A Parquet file.
@@ -130,7 +130,7 @@ def _document(
     values: dict[str, Any], columns: TableColumns, arrow: tuple[Any, int], number: int, source: Source,
     warnings: ParseWarnings,
 ) -> Document | Failure:  # fmt: skip
-    """Convert a row to a document; ``arrow`` is the record batch of the row and the row's index in the batch."""
+    """Convert a row to a document; ``arrow`` is a pair: the row's record batch, and the row's index in that batch."""
     roles = (columns.text, columns.id)
     fields = {
         field: values[name] for name, field in zip(columns.names, columns.fields, strict=True) if name not in roles
@@ -160,7 +160,7 @@ def _rows(batches: Iterator[Any]) -> Iterator[tuple[dict[str, Any], tuple[Any, i
 
 
 def _check_groups(metadata: Any, groups: Sequence[int], size: int) -> int:
-    """Return the number of rows to read at a time, by the stated sizes of row groups.
+    """Compute the number of rows to read at a time from the sizes that the file states for its row groups.
 
     Raise `ValueError` if a row group would unpack to far more than the file.
 
@@ -202,7 +202,7 @@ def _next(batches: Iterator[Any]) -> Any:
 
 
 def _open(stream: IO[bytes], column: str, id_column: str | None = None) -> tuple[pq.ParquetFile, TableColumns]:
-    """Open a Parquet file; raise `ValueError` unless it has a string column ``column`` and the id column."""
+    """Open a Parquet file; raise `ValueError` if it lacks ``id_column``, or ``column`` as a column of strings."""
     try:
         file = pq.ParquetFile(stream)
     except (pa.ArrowException, OSError) as error:  # Arrow raises OSError for undecodable bytes
@@ -240,7 +240,7 @@ def write_parquet(documents: Iterable[Document], stream: IO[bytes]) -> None:
 
 
 def write_table(documents: Iterable[Document], stream: IO[Any], *, column: str = "text") -> None:
-    """Write documents to a Parquet file with the columns id, text, one for each document field, and entities.
+    """Write documents to a Parquet file with columns for the id, the text, each document field, and the entities.
 
     Documents that were read from a table keep its columns in their order; new columns follow. Unchanged columns of a
     Parquet file keep their types and values. The first documents (8 million characters) determine the columns and the
@@ -295,7 +295,7 @@ def _groups(documents: Iterable[Document]) -> Iterator[list[Document]]:
 
 
 def _table(group: Sequence[Document], schema: pa.Schema | None, column: str) -> pa.Table:
-    """Convert documents to a table with the schema ``schema``; None derives the schema from the documents."""
+    """Convert documents to a table with the schema ``schema``; if it is None, derive the schema from the documents."""
     rows = [table_cells(document, column) for document in group]
     names = list(dict.fromkeys(name for row in rows for name in row)) or ["id", column, ENTITIES_COLUMN]
     if schema is not None and (unknown := [name for name in names if name not in schema.names]):
@@ -319,7 +319,7 @@ def _table(group: Sequence[Document], schema: pa.Schema | None, column: str) -> 
 
 
 def _original_column(name: str, values: Sequence[object], group: Sequence[Document]) -> Any:
-    """Copy a column from the Parquet files of the documents; return None if they lack it or a value has changed."""
+    """Copy a column from the Parquet files of the documents; return None if it is absent, changed or of mixed types."""
     batches: list[tuple[Any, list[int]]] = []  # record batches and the indices of their rows
     for document, value in zip(group, values, strict=True):
         row = document.row
@@ -339,7 +339,7 @@ def _original_column(name: str, values: Sequence[object], group: Sequence[Docume
 def _new_column(
     name: str, values: Sequence[object], group: Sequence[Document], type: pa.DataType | None, column: str
 ) -> pa.Array:
-    """Return a column of values with the type ``type``.
+    """Convert ``values`` to an Arrow column of the type ``type``.
 
     If ``type`` is None, use the type of the original column or, if there is none, the type of the values. Raise
     `ValueError` if the values have several types.

@@ -39,7 +39,7 @@ class ParseWarnings:
         self.first_and_count: dict[str, tuple[str, int]] = {}  # by message
 
     def add(self, message: str, line: int | None = None, document: int | None = None, times: int = 1) -> None:
-        """Record a warning about the file that is read, or raise the warning as an error in strict mode.
+        """Record a warning about the file that is read; in strict mode, raise the warning as an error instead.
 
         Args:
             message: The problem and its resolution.

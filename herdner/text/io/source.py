@@ -118,7 +118,7 @@ def matches_pattern(file: Path, folder: Path, pattern: str) -> bool:
 
 
 def _matches(file: Path, folder: Path, pattern: str) -> bool:
-    """Return whether a path relative to ``folder`` matches a pattern, with or without an extension such as ".gz"."""
+    """Return whether a path relative to ``folder`` matches ``pattern``, or ``pattern`` plus an extension like ".gz"."""
     return any(matches_pattern(file, folder, pattern + extension) for extension in ("", *COMPRESSED))
 
 

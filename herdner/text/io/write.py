@@ -221,7 +221,7 @@ def entity_records(document: Document) -> list[dict[str, Any]]:
 def write_text(
     documents: Iterable[Document], stream: IO[Any], *, color: bool | None = None, headed: bool = False
 ) -> None:
-    """Write the texts of documents, with entities in colour on a terminal and otherwise as ``[Ada Lovelace PER]``.
+    """Write the texts of documents; entities are in colour on a terminal, and otherwise as ``[Ada Lovelace PER]``.
 
     Documents are separated by a line break; pieces of one long text (`read_text`) are joined. On a terminal, control
     characters are replaced.
