@@ -60,7 +60,10 @@ def restore(
             name = each.source if isinstance(each.source, str) else each.source.id
             path = Path(output or "") / name
             if not path.resolve().is_relative_to(Path(output or "").resolve()):
-                raise UsageError(f"--output {output}: {name} would be outside of this folder; name a file")
+                raise UsageError(
+                    f"--output {output}: the file name {name!r} points outside of the folder {output}; pass the path of"
+                    " an output file instead of a folder"
+                )
             path.parent.mkdir(parents=True, exist_ok=True)
             with open_output(str(path)) as stream:
                 _restore_file(each, mapped, encoding, stream, status)

@@ -243,7 +243,7 @@ def read_vector_classes(where: Where) -> WordValues:
     arrays = read_arrays(where)
     if {name: (array.dtype.str, array.ndim) for name, array in arrays.items()} != _VECTOR_ARRAYS:
         raise ValueError(
-            f"expected the arrays keys, leaves and tree of vector classes, got {', '.join(arrays) or 'none'}"
+            f"vector classes must consist of the arrays `keys`, `leaves` and `tree`, got {', '.join(arrays) or 'none'}"
         )
     differences, leaves, tree = arrays["keys"], arrays["leaves"], arrays["tree"]
     if len(differences) != len(leaves) or (leaves >= len(tree)).any() or (differences == 0).any():
