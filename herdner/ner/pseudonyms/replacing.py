@@ -15,7 +15,17 @@ from herdner.ner.pseudonyms.identifiers import find_identifiers
 from herdner.ner.pseudonyms.look_alikes import TERM
 from herdner.ner.pseudonyms.pseudonym_map import PseudonymMap
 from herdner.ner.pseudonyms.restoring import Restorer
-from herdner.ner.pseudonyms.tokens import TOKEN, UNSPACED_RUN, fold, name_key, parts, widen, words
+from herdner.ner.pseudonyms.tokens import (
+    TOKEN,
+    UNSPACED_RUN,
+    broken_words,
+    fold,
+    name_key,
+    parts,
+    widen,
+    without_breaks,
+    words,
+)
 from herdner.text.document import Document
 from herdner.text.entity import Entity
 
@@ -178,7 +188,7 @@ class Pseudonymiser:
             ]
         pieces += (_other(text, start, end) for start, end in self.style.find(text))
         repeats = _Repeats(document, pieces, self.common_words)
-        pieces = disjoint(text, [*pieces, *repeats.forms()])
+        pieces = disjoint(text, [*pieces, *repeats.forms(), *repeats.broken()])
         single_words, remaining = repeats.words(pieces)
         pieces = _join_repeats(text, disjoint(text, [*pieces, *single_words]))
         return self._replace(document, pieces, remaining)
@@ -324,7 +334,8 @@ class _Repeats:
         self.owners: dict[str, list[tuple[int, Owner]]] = {}  # by word: offsets of mentions, and their owners
         for start, end, _, owner in self.mentions:
             begin, stop = widen(document.text, start, end)
-            self._add(f"{document.text[start:end]} {document.text[begin:stop]} {owner.text}", start, owner)
+            mention = document.text[begin:stop]
+            self._add(f"{document.text[start:end]} {mention} {without_breaks(mention)} {owner.text}", start, owner)
         self._decisions: dict[str, str | None] = {}
 
     def _add(self, text: str, start: int, owner: Owner) -> bool:
@@ -351,6 +362,13 @@ class _Repeats:
         ordered = list(owners.values())
         found = Restorer({form: str(i) for i, form in enumerate(owners)}, is_exact=True).find(text)
         return (Piece(each.start, each.end, REPEAT, ordered[int(each.original)]) for each in found)
+
+    def broken(self) -> Iterator[Piece]:
+        """Find the words of names that a soft hyphen or a hyphen at the end of a line divides."""
+        for start, end, joined in broken_words(self.document.text):
+            word = self._name_word(joined)
+            if word is not None and word not in self.common_words:
+                yield Piece(start, end, REPEAT, self._nearest(word, start))
 
     def words(self, pieces: Sequence[Piece]) -> tuple[list[Piece], dict[str, tuple[int, list[Owner]]]]:
         """Find the words outside of ``pieces`` that repeat or contain a word of a name.

@@ -31,6 +31,10 @@ TOKEN_OR_SPACE = re.compile(rf"{TOKEN.pattern}|\s+")
 """Token or run of white space. The matches of a text cover it completely."""
 
 _JOINING = re.compile(rf"{LETTER}|[{_MARKS}]")  # characters that would form one word with an adjacent pseudonym
+_BREAK = re.compile(  # invisible break within a word, or a hyphen at the end of a line
+    rf"(?<={LETTER}|[{_MARKS}])(?:[\u00ad\u200b\u2060\ufeff]+|[-\u00ad\u2010]\r?\n[ \t]*)(?={LETTER})"
+)
+_MAX_PIECES = 6  # of a broken word
 _PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[^\W\d_A-Z]+")  # parts of words such as AnaRivera and ana_rivera2
 
 
@@ -65,6 +69,40 @@ def words(text: str) -> Iterator[str]:
         word = fold(match[0])
         if len(word) > 1 and not word.isdigit() and word[0].isalnum():
             yield word
+
+
+def without_breaks(text: str) -> str:
+    """Join words that a soft hyphen, a zero-width space, or a hyphen at the end of a line divides.
+
+    Args:
+        text: The text.
+    """
+    return _BREAK.sub("", text)
+
+
+def broken_words(text: str) -> Iterator[tuple[int, int, str]]:
+    """Yield the start, the end and the joined text of each run of word pieces that breaks divide.
+
+    Every run of up to six pieces is yielded, because a break may also be a hyphen: "Ana-Lind-" before "qvist" on the
+    next line contains the broken word "Lindqvist".
+
+    Args:
+        text: The text.
+    """
+    pieces: list[tuple[int, int]] = []
+    for match in _BREAK.finditer(text):
+        left = widen(text, match.start() - 1, match.start())
+        if not pieces or pieces[-1] != left:
+            yield from _runs(text, pieces)
+            pieces = [left]
+        pieces.append(widen(text, match.end(), match.end() + 1))
+    yield from _runs(text, pieces)
+
+
+def _runs(text: str, pieces: list[tuple[int, int]]) -> Iterator[tuple[int, int, str]]:
+    for i in range(len(pieces)):
+        for j in range(i + 2, min(i + _MAX_PIECES, len(pieces)) + 1):
+            yield pieces[i][0], pieces[j - 1][1], "".join(text[start:end] for start, end in pieces[i:j])
 
 
 def parts(word: str) -> Iterator[str]:
