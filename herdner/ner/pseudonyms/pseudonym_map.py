@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -272,6 +273,8 @@ class PseudonymMap:
     @classmethod
     def _read(cls, stream: IO[bytes]) -> PseudonymMap:
         name = str(stream.name)
+        if stat.S_ISCHR(os.fstat(stream.fileno()).st_mode):  # reading /dev/full would never end
+            raise MapError(f"{name}: is a device; a map of pseudonyms is a JSON file")
         if (size := os.fstat(stream.fileno()).st_size) > MAX_BYTES:
             raise MapError(f"{name}: has {size:,} bytes; a map of pseudonyms has at most {MAX_BYTES:,}")
         try:

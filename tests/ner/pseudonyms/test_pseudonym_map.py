@@ -85,6 +85,14 @@ def test_files_that_are_no_map(tmp_path: Path, data: bytes) -> None:
         PseudonymMap.load(path)
 
 
+@pytest.mark.skipif(not Path("/dev/zero").exists(), reason="needs the device /dev/zero")
+def test_endless_devices_are_refused() -> None:
+    with pytest.raises(MapError, match="/dev/zero: is a device"):
+        PseudonymMap.load("/dev/zero")
+    with pytest.raises(MapError, match="/dev/zero: is a device"), PseudonymMap.open("/dev/zero"):
+        pass
+
+
 @given(st.lists(st.tuples(st.integers(0, 10_000), st.sampled_from([*b'{}[]",: \\0P1\xff', None])), max_size=4))
 def test_altered_maps_are_read_or_refused(changes: list[tuple[int, int | None]]) -> None:
     data = bytearray(json.dumps(sample().to_dict()).encode())
