@@ -16,6 +16,7 @@ it from a graph, and `numpy.savez` writes it from arrays.
 from __future__ import annotations
 
 import os
+import re
 from typing import Any
 
 import numpy as np
@@ -36,6 +37,10 @@ class GraphFileError(ValueError):
     """Error: a file does not contain a valid graph. The message names the fault in one line."""
 
 
+def _has_uai_name(path: str | os.PathLike[str]) -> bool:
+    return re.search(r"\.uai(\.(gz|bz2|xz|zst|zip))?$", os.fspath(path), re.IGNORECASE) is not None
+
+
 def save_graph(path: str | os.PathLike[str], graph: FactorGraph) -> None:
     """Write a graph of discrete variables to a file; if an error occurs, an existing file remains unchanged.
 
@@ -44,9 +49,11 @@ def save_graph(path: str | os.PathLike[str], graph: FactorGraph) -> None:
         graph: A graph of `Discrete` variables and `TableFactors`.
 
     Raises:
-        ValueError: The graph has other domains or factors, or a name contains a zero byte.
+        ValueError: The graph has other domains or factors, a name contains a zero byte, or the extension is ``.uai``.
         OSError: The file cannot be written.
     """
+    if _has_uai_name(path):
+        raise ValueError(f"{os.fspath(path)}: save_graph writes .npz files; use herdner.graph.uai_files.write_uai")
     compiled = compile_tables(graph)
     arrays: dict[str, Any] = {"format": np.array([VERSION], np.int32), "sizes": compiled.sizes}
     if graph.shape is not None:
@@ -82,6 +89,7 @@ def load_graph(path: str | os.PathLike[str]) -> FactorGraph:
     except NpzError as error:
         raise GraphFileError(
             f"{path}: not a graph file: {error}; expected an .npz file that herdner.save_graph wrote"
+            + ("; herdner.graph.uai_files.read_uai reads .uai files" if _has_uai_name(path) else "")
         ) from None
     except (ValueError, TypeError, OverflowError) as error:
         raise GraphFileError(f"{path}: not a graph file: {' '.join(str(error).split())}") from None
