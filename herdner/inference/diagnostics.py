@@ -38,6 +38,15 @@ class Diagnostics:
     ess: Floats
     constant: NDArray[np.bool_]
 
+    def __repr__(self) -> str:
+        """Return one line with the largest R-hat and the smallest effective sample size."""
+        if not len(self.variables):
+            return "Diagnostics(0 variables)"
+        return (
+            f"Diagnostics({len(self.variables)} variables, R-hat at most {self.r_hat.max():.4f}, "
+            f"ess at least {self.ess.min():.0f}, {self.constant.sum()} constant)"
+        )
+
 
 def to_arviz(samples: Int32s, log_potentials: Floats | None) -> InferenceData:
     """Convert samples to a data set of ArviZ.

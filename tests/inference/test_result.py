@@ -57,6 +57,8 @@ def test_diagnostics_of_mixing_slow_and_stuck_variables():
     thirds = rng.integers(0, 3, (4, 400))
     samples = np.stack([markov(rng, 0.5), markov(rng, 0.995), constant, stuck, thirds], axis=2).astype(np.int32)
     found = make_result(samples).diagnostics()
+    assert "array" not in repr(found)
+    assert f"{len(found.variables)} variables" in repr(found)
     assert found.constant.tolist() == [False, False, True, False, False]
     assert found.r_hat[[0, 4]] == pytest.approx(1, abs=0.02)
     assert found.r_hat[1] > 1.05
