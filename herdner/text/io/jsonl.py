@@ -224,8 +224,11 @@ def _replace_surrogates(value: Any) -> Any:
 
 def _document(record: dict[str, Any], id: str) -> tuple[Document, list[str]]:
     """Convert a JSON record to a document. Return the document, and a list of warnings about it."""
+    has_text_key = "text" in record
     text, warnings = record.pop("text", None), list[str]()
     tokens = record.get("tokens")
+    if has_text_key and text is None and tokens is None:
+        text = ""  # a null in a table, which keeps its row
     if text is not None and not isinstance(tokens, list):
         tokens = None  # an ordinary field, such as a number of tokens
     items: list[Any] | None = None

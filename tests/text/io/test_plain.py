@@ -204,6 +204,13 @@ def test_jsonl_with_tokens():
     assert read(line(text="", tokens=[]), "jsonl")[0].n_tokens == 0
 
 
+def test_a_null_as_text_is_an_empty_text() -> None:
+    (document,) = read(line(id="a", text=None, n=3), "jsonl")
+    assert (document.id, document.text, document.fields) == ("a", "", {"n": 3})
+    (document,) = read(line(text=None, tokens=["Ada"]), "jsonl")
+    assert document.text == "Ada"
+
+
 @pytest.mark.parametrize(
     ("record", "message"),
     [
