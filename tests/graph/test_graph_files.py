@@ -67,11 +67,11 @@ def test_names_and_shapes_of_files_are_checked(tmp_path, arrays, message) -> Non
 
 def test_uai_files_are_refused_with_the_right_function(tmp_path) -> None:
     path = tmp_path / "g.uai"
-    with pytest.raises(ValueError, match="save_graph writes .npz files; use herdner.graph.uai_files.write_uai"):
+    with pytest.raises(ValueError, match=r"save_graph writes \.npz files; use herdner\.graph\.uai_files\.write_uai"):
         save_graph(path, ising(0.2, 0.1, shape=(2, 2)))
     assert not path.exists()
     path.write_text("MARKOV\n1\n2\n0\n")
-    with pytest.raises(GraphFileError, match="read_uai reads .uai files"):
+    with pytest.raises(GraphFileError, match=r"read_uai reads \.uai files"):
         load_graph(path)
 
 
