@@ -250,11 +250,11 @@ BREAKAGES = {
     "gazetteers one text": (header_with(gazetteers="city"), "list of strings"),
     "elsewhere twice": (header_with(plan={**PLAN, "elsewhere": ["lower"] * 1000}), "must differ"),
     "transition shape": (array_as("transition", np.zeros((4, 5))), "transition"),
-    "label out of range": (array_as("feature_tags", np.full(1, 9, np.uint8)), "do not fit together"),
+    "label out of range": (array_as("feature_tags", np.full(1, 9, np.uint8)), "contradict each other"),
     "sizes below 0": (array_as("feature_sizes", np.array([-1, 2] * 20)), "feature_sizes of type int64"),
     "sizes that make up for one below 0": (sizes_that_still_add_up, "feature_sizes of type int64"),
     "sizes that wrap": (sizes_that_wrap, "feature_sizes of type uint64"),
-    "sizes that do not add up": (array_as("feature_sizes", np.full(40, 65535, np.uint16)), "do not fit together"),
+    "sizes that do not add up": (array_as("feature_sizes", np.full(40, 65535, np.uint16)), "contradict each other"),
     "keys repeat": (array_as("feature_keys", np.zeros(40, np.uint64)), "ascend"),
     "keys wrap": (array_as("feature_keys", np.full(40, 2**63, np.uint64)), "ascend"),
 }  # fmt: skip
