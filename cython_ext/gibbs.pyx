@@ -39,6 +39,7 @@ cdef extern from "engine/engine.h" nogil:
         ENUM
         BUFFER
         STRIDED
+        PRIVATE
     ctypedef struct engine
     ctypedef struct field:
         const char *name
@@ -203,6 +204,8 @@ cdef class Engine:
             and (strided or array.flags.c_contiguous) and (kind != BUFFER or array.flags.writeable),
             name, f"a {'writeable ' if kind == BUFFER else ''}contiguous array of {dtype}", array,
         )
+        if kind == PRIVATE:
+            array = np.array(array, dtype)  # `own` may return sealed memory as it is, but the engine changes this copy
         # The attributes of an instance of a subclass may be wrong; those of a plain array are not.
         array = np.asarray(array) if kind == BUFFER else own(array, dtype, 1 if strided else array.ndim, name, strided)
         self.references.append(array)
@@ -318,8 +321,8 @@ cdef class Engine:
                 and last * self.n_steps - self.first_uniform <= self.uniforms.shape[0]), "updates need uniform numbers")
         self.require_sound(engine_counting_fault(self.e, 1))
         self.enter(0)
-        with nogil:
-            fault = engine_count_states(self.e, first, last)
+        # With the GIL: the loop reads positions from tables that Python code of another thread could change.
+        fault = engine_count_states(self.e, first, last)
         self.busy[0] = 0
         return fault, engine_fault_variable(self.e, 0)
 

@@ -33,7 +33,7 @@ enum { WEIGHTS_FULL = -2, NO_MEMORY = -3, IMPOSSIBLE = -4 };
 enum { PARTS(PART_CONSTANT) PART_GROUPS };
 
 /* Kinds of fields, see fields.h. */
-enum { WHOLE, REAL, ENUM, ARRAY, BUFFER, STRIDED };
+enum { WHOLE, REAL, ENUM, ARRAY, BUFFER, STRIDED, PRIVATE };
 
 typedef struct {
     const char *name; /* NULL ends a table */

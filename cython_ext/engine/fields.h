@@ -10,8 +10,9 @@
  *
  * F(WHOLE, int64_t, name): an integer or bool. F(REAL, double, name): a number. F(ENUM, LIST, name): a word of the
  * enumeration LIST. F(ARRAY, type, name): a contiguous array, or NULL for None, and its length n_name; F(BUFFER, ...): one
- * that the engine writes to; F(STRIDED, ...): an array with the distance of its elements, name_stride, which is 0 where the
- * array repeats one number. */
+ * that the engine writes to; F(PRIVATE, ...): one of which the engine changes a copy that Python cannot reach, because loops
+ * read positions from it; F(STRIDED, ...): an array with the distance of its elements, name_stride, which is 0 where the array
+ * repeats one number. */
 #ifndef HERDNER_FIELDS_H
 #define HERDNER_FIELDS_H
 
@@ -99,8 +100,8 @@ enum { DRAWS(CONSTANT) N_DRAWS };
 
 #define ARRAYS_FIELDS(F) /* herdner.inference.gibbs.run.Arrays */                                                      \
     F(ARRAY, uint64_t, keys)                                                                                           \
-    F(BUFFER, uint16_t, state)                                                                                         \
-    F(BUFFER, uint16_t, next_state)                                                                                    \
+    F(PRIVATE, uint16_t, state)                                                                                        \
+    F(PRIVATE, uint16_t, next_state)                                                                                   \
     F(BUFFER, double, unary)                                                                                           \
     F(BUFFER, double, rows)                                                                                            \
     F(BUFFER, double, unary_step)                                                                                      \
@@ -144,6 +145,7 @@ enum { DRAWS(CONSTANT) N_DRAWS };
 #define DECLARE_ENUM(LIST, NAME) int64_t NAME;
 #define DECLARE_ARRAY(TYPE, NAME) const TYPE *NAME; int64_t n_##NAME;
 #define DECLARE_BUFFER(TYPE, NAME) TYPE *NAME; int64_t n_##NAME;
+#define DECLARE_PRIVATE(TYPE, NAME) TYPE *NAME; int64_t n_##NAME;
 #define DECLARE_STRIDED(TYPE, NAME) const TYPE *NAME; int64_t n_##NAME, NAME##_stride;
 
 typedef struct { PLAN_FIELDS(DECLARE) } plan_fields;

@@ -168,9 +168,12 @@ class Examples(NamedTuple):
     def concatenate(cls, parts: Sequence[Examples]) -> Examples:
         """Concatenate the tokens of several objects. The two rows for places outside sentences are equal in all."""
         starts = np.cumsum([0, *(part.offsets[-1] for part in parts)])
-        columns = [np.concatenate([*(part[k][:-2] for part in parts), parts[0][k][-2:]]) for k in range(3)]
+        arrays = [[part.rows, part.words, part.places] for part in parts]
+        rows, words, places = (
+            np.concatenate([*(each[:-2] for each in column), column[0][-2:]]) for column in zip(*arrays, strict=True)
+        )
         offsets = [part.offsets[1:] + start for part, start in zip(parts, starts, strict=False)]
-        return cls(*columns, np.concatenate([np.zeros(1, np.int64), *offsets]))
+        return cls(rows, words, places, np.concatenate([np.zeros(1, np.int64), *offsets]))
 
     def layout(self, sentences: Sequence[int] | NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the tokens of sentences, each between the places before and after it."""

@@ -190,8 +190,8 @@ class Arrays:
 
     Attributes:
         keys: uint64[4], the keys of the streams of draws, scan, weights and start.
-        state: uint16[V], the joint state.
-        next_state: uint16[V], the next joint state of a Jacobi scan.
+        state: uint16[V], the start. The engine changes a copy that Python code cannot reach.
+        next_state: uint16[V], likewise, for the next joint state of a Jacobi scan.
         unary: float64, exponentials of the form's unary rows.
         rows: float64, exponentials of the form's other rows.
         unary_step: float64, multipliers of ``unary`` from sweep to sweep.
