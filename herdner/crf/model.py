@@ -110,7 +110,7 @@ class SkipChainModel:
     def _add_known_sums(
         self, present: tuple[int, ...], combinations: tuple[int, ...]
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Sum the link tables of each of C combinations; return the cached sums without and with the transition table.
+        """Cache and return the sum of the link tables in each of C sets of tables, without and with the transition table.
 
         Args:
             present: Indices of the link tables that have links.

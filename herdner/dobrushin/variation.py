@@ -142,7 +142,7 @@ def dense_importance(n_variables: int, importance: Importance = None) -> Floats:
 
 
 def sparse_importance(n_variables: int, importance: Importance) -> tuple[Int32s, Floats]:
-    """Return the variables with non-zero importance in ascending order, and their importances.
+    """Return the indices of the variables with non-zero importance, ascending by index, and their importances.
 
     Args:
         n_variables: Number of variables, V.

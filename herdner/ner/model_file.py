@@ -159,7 +159,7 @@ def _shipped_arrays(model: str, names: Sequence[str]) -> dict[str, NDArray[Any]]
 
 @contextmanager
 def intact(where: Where, kind: str, remedy: str) -> Generator[None]:
-    """Raise a `ModelError` in place of an error that a ``with`` block raises because a model file is invalid.
+    """Convert errors of a ``with`` block that are due to an invalid model file to `ModelError`.
 
     Args:
         where: Path or stream of the file.

@@ -111,7 +111,7 @@ class Network:
         )  # fmt: skip
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the values of the network that a model file stores in its header."""
+        """Return the part of the network that the header of a model file stores, as a dict of JSON values."""
         return {
             "tags": list(self.tags), "attributes": [list(each) for each in self.attributes],
             "places": [list(each) for each in self.places], "shift": self.shift, "scale": self.scale,

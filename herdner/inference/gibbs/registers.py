@@ -152,7 +152,7 @@ class RegisterNumbers:
         return numbers
 
     def _images(self, number: int) -> list[int]:
-        """Return the output of the register at index ``number``, for each start state with a single 1 bit.
+        """Return output number ``number`` of the register for each start state with a single 1 bit.
 
         In start state j, bit j is 1 and all other bits are 0.
 

@@ -182,7 +182,7 @@ def _on_threads(runs: list[Run], n_threads: int) -> None:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Arrays:
-    """Arrays of one run of a sampler.
+    """Arrays that one run of a sampler reads and writes: states, exponentials, herding weights and recorded values.
 
     The compiled engine reads the fields by name (engine/fields.h).
 

@@ -15,7 +15,7 @@ MIN_KEY_BYTES = 16
 
 
 def letters(n: int) -> str:
-    """Return the n-th of the strings "b", "c", ..., "z", "aa", "ab", ...
+    """Return the n-th of the strings "b", "c", ..., "z", "aa", "ab", ..., which follow the first form without letter.
 
     Args:
         n: Index, counted from 1.
