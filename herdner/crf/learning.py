@@ -222,7 +222,10 @@ def _descend(
 
     first, _ = loss(parameters.start)
     if not np.isfinite(first):
-        raise ValueError("the transition table forbids gold tags that follow each other; correct the tags to be well formed in the scheme")
+        raise ValueError(
+            "the transition table forbids gold tags that follow each other; correct the tags to be well formed in the"
+            " scheme"
+        )
     if not best.update(first, parameters.to_model(parameters.start)):
         minimise(
             loss, parameters.start, maxiter=learner.max_iterations,

@@ -110,7 +110,7 @@ class SkipChainModel:
     def _add_known_sums(
         self, present: tuple[int, ...], combinations: tuple[int, ...]
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Cache and return the sum of the link tables in each of C sets of tables, without and with the transition table.
+        """Cache and return the sums of link tables for each of C sets of tables, with and without the transition table.
 
         Args:
             present: Indices of the link tables that have links.

@@ -299,7 +299,10 @@ def _table(group: Sequence[Document], schema: pa.Schema | None, column: str) -> 
     rows = [table_cells(document, column) for document in group]
     names = list(dict.fromkeys(name for row in rows for name in row)) or ["id", column, ENTITIES_COLUMN]
     if schema is not None and (unknown := [name for name in names if name not in schema.names]):
-        raise ValueError(f"the key {unknown[0]!r} is not among the columns of the first documents, which determine the table; write JSON lines")
+        raise ValueError(
+            f"the key {unknown[0]!r} is not among the columns of the first documents, which determine the columns of"
+            " the file; write JSON lines"
+        )
     fields: list[pa.Field] = []
     arrays: list[Any] = []
     for name in names if schema is None else schema.names:
