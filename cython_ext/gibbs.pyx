@@ -204,8 +204,8 @@ cdef class Engine:
             and (strided or array.flags.c_contiguous) and (kind != BUFFER or array.flags.writeable),
             name, f"a {'writeable ' if kind == BUFFER else ''}contiguous array of {dtype}", array,
         )
-        if kind == PRIVATE:
-            array = np.array(array, dtype)  # `own` may return sealed memory as it is, but the engine changes this copy
+        if kind == PRIVATE and not np.asarray(array).flags.writeable:
+            array = np.array(array, dtype)  # the engine changes its copy, but `own` does not copy sealed memory
         # The attributes of an instance of a subclass may be wrong; those of a plain array are not.
         array = np.asarray(array) if kind == BUFFER else own(array, dtype, 1 if strided else array.ndim, name, strided)
         self.references.append(array)
