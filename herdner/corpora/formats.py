@@ -300,7 +300,7 @@ def split_format(argument: str) -> tuple[str, str | None]:
 
 
 def file_options(format: str, path: str | os.PathLike[str]) -> dict[str, Any]:
-    """Return options for `write_documents` that avoid a second compression of a file that `create_file` compresses.
+    """Return options for `write_documents` that avoid a second compression of a file that ``create_file`` compresses.
 
     ``herdner.text.io.source.create_file`` compresses a file if its extension selects a compression.
 

@@ -90,7 +90,7 @@ class AttributeWeights:
 
     @cached_property
     def chain_weights(self) -> ChainWeights:
-        """Weights in the form of `ChainWeights`; the feature key of an attribute is the attribute's index plus 1.
+        """Weights in the form of ``ChainWeights``; the feature key of an attribute is the attribute's index plus 1.
 
         Raises:
             ValueError: There are more than 256 labels.

@@ -190,7 +190,7 @@ class Arrays:
 
     Attributes:
         keys: uint64[4], the keys of the streams of draws, scan, weights and start.
-        state: uint16[V], the start. The engine changes a copy that Python code cannot reach.
+        state: uint16[V], the start. The engine changes a copy that Python code cannot reach; a run has no state here.
         next_state: uint16[V], likewise, for the next joint state of a Jacobi scan.
         unary: float64, exponentials of the form's unary rows.
         rows: float64, exponentials of the form's other rows.
@@ -297,6 +297,7 @@ class Run:
         self.table_counts = tuple(np.zeros(group.tables.shape) for group in factors) if tables else ()
         self.engine = loops.Engine(factors, self.table_counts)
         self.engine.begin(setup, self.arrays, instructions)
+        self.arrays = replace(self.arrays, state=state[:0].copy(), next_state=None)  # the engine has copies
         self.piece = min(2**16, setup.n_steps)
 
     @property

@@ -29,10 +29,12 @@ def test_changes_of_the_start_do_not_reach_a_run(graph, plan: Plan) -> None:
     compiled = compile_tables(graph)
     setup, n, states = Setup.of(plan, compiled, None), len(compiled.sizes), []
     for change in (False, True):
-        run = Run(setup, np.zeros(n, np.uint16), KEYS)
-        for array in (run.arrays.state, run.arrays.next_state):
-            if change and array is not None:
-                array[:] = 2**16 - 1
+        start = np.zeros(n, np.uint16)
+        run = Run(setup, start, KEYS)
+        if change:
+            start[:] = 2**16 - 1
+        assert len(run.arrays.state) == 0
+        assert run.arrays.next_state is None
         while not run.is_finished:
             run.advance()
         states.append(run.engine.state(n))
