@@ -416,13 +416,15 @@ def _result(setup: Setup, runs: list[Run], began: float) -> Result:
     n_kept, n_samples = sum(run.engine.n_recorded for run in runs), min(run.engine.n_samples for run in runs)
     best = max(runs, key=lambda run: run.engine.best_log_potential) if record.best else runs[0]
     log_potential = best.engine.log_potential_of(best.arrays.best if record.best else None)
-    state = best.arrays.best if record.best else best.engine.state(len(setup.compiled.sizes))
+    n = len(setup.compiled.sizes)
+    state = best.arrays.best if record.best else best.engine.state(n)
+    last_states = [run.engine.state(n) for run in runs] if record.rao_blackwell else []
     n_updates, n_sweeps = sum(run.n_updates for run in runs), min(run.n_updates for run in runs) // setup.n_steps
     for run in runs:
         run.release()
     traces = [run.arrays.trace[:n_sweeps] for run in runs if run.arrays.trace is not None]
     samples = [run.arrays.samples[:n_samples] for run in runs if run.arrays.samples is not None]
-    averages = _averages(setup, [run.arrays for run in runs], n_kept) if n_kept else _Averages()
+    averages = _averages(setup, [run.arrays for run in runs], last_states, n_kept) if n_kept else _Averages()
     if n_kept and record.table_counts:
         groups = zip(*(run.table_counts for run in runs), strict=True)
         averages["table_counts"] = tuple(np.sum(parts, axis=0) / n_kept for parts in groups)
@@ -447,8 +449,11 @@ class _Averages(TypedDict, total=False):
     joint: Floats
 
 
-def _averages(setup: Setup, runs: list[Arrays], n_kept: int) -> _Averages:
-    """Average the records of all sweeps and runs; ``n_kept`` is the number of recorded sweeps."""
+def _averages(setup: Setup, runs: list[Arrays], last_states: list[Int32s], n_kept: int) -> _Averages:
+    """Average the records of all sweeps and runs; ``n_kept`` is the number of recorded sweeps.
+
+    ``last_states`` are the states after the last sweep of each run; they are read for `rao_blackwell` only.
+    """
     record, form, sizes = setup.plan.record, setup.form, setup.compiled.sizes
     averages = _Averages()
     if record.marginals:
@@ -464,8 +469,8 @@ def _averages(setup: Setup, runs: list[Arrays], n_kept: int) -> _Averages:
         averages["rao_blackwell"] = _by_state(sizes, form, means)
         if len(never):
             averages["rao_blackwell"][never] = 0.0
-            for run in runs:
-                averages["rao_blackwell"][never, run.state[never]] += 1.0 / len(runs)
+            for state in last_states:
+                averages["rao_blackwell"][never, state[never]] += 1.0 / len(runs)
     if record.joint:
         averages["joint"] = (_total([run.joint for run in runs]) / n_kept).reshape(sizes)
     return averages
