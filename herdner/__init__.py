@@ -20,7 +20,7 @@ __version__ = "0.1.0"
 
 
 def _installed_package() -> importlib.machinery.ModuleSpec:
-    """Return the module spec of the installed herdner; raise `ImportError` unless it has the version of this code."""
+    """Return the module spec of the installed herdner; raise `ImportError` if this version is not installed."""
     from importlib.metadata import distributions
 
     own_folder = Path(__file__).resolve().parents[1]
@@ -29,7 +29,9 @@ def _installed_package() -> importlib.machinery.ModuleSpec:
     versions = [package.version for package in distributions(name=__name__, path=search_path)]
     if spec is None or spec.origin is None or __version__ not in versions[:1]:
         installed = (
-            f"the installed herdner has version {versions[0]}, not {__version__}" if versions else "none is installed"
+            f"the installed herdner has version {versions[0]}, not {__version__}"
+            if versions
+            else "herdner is not installed"
         )
         raise ImportError(
             f"herdner is imported from a source folder without compiled modules, and {installed}: run Python in another"

@@ -59,7 +59,7 @@ def test_the_command_line_runs(clone: Path) -> None:
 def test_without_an_installed_package_the_error_says_what_to_do(clone: Path) -> None:
     completed = run(clone, "-S", "-c", "import herdner", PYTHONPATH="")
     assert completed.returncode == 1
-    assert "source folder without compiled modules, and none is installed" in completed.stderr
+    assert "source folder without compiled modules, and herdner is not installed" in completed.stderr
     assert "pip install ." in completed.stderr
 
 

@@ -108,7 +108,7 @@ def compare_sides(
     sides = [parse_side(name) for name in names]
     if files.case is not None and (side := next((side for side in sides if side.predictions), None)):
         raise UsageError(
-            f"--case changes the letters of the text before a model tags it, but {side.name} is a file of"
+            f"--case changes the letter case of the text before a model tags it, but {side.name} is a file of"
             " predictions; compare models only"
         )
     taggers = _load_taggers(sides)

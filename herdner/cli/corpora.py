@@ -23,7 +23,7 @@ corpora = typer.Typer(rich_markup_mode=None, help="List, describe, download and 
 @corpora.command("list")
 @command
 def list_() -> None:
-    """List the known corpora, each with its name, licence, way to fetch it (download, or by hand) and title."""
+    """List the known corpora: name, licence, how to get the files (by download or by hand), and title."""
     from herdner.corpora.registry import load_registry
 
     rows = [(name, c.licence, c.fetch, c.title) for name, c in load_registry().items()]

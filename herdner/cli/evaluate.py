@@ -60,7 +60,7 @@ def evaluate(
     strict: opt.StrictOption = False,
     json_: opt.JsonOption = False,
 ) -> None:  # fmt: skip
-    """Score a model on annotated files: precision, recall and F1 of each label and in total, and the speed.
+    """Score a model on annotated files: print precision, recall and F1 (for each label and in total) and the speed.
 
     An entity is correct if a gold entity has the same boundaries and label. The speed is measured in one process, from
     tokens to entities, if there are at least 10,000 tokens. Running text is split by the model's tokenizer. The macro
@@ -195,7 +195,7 @@ def _measure_names(gold: list[Document], predicted: list[Document]) -> list[Tabu
 def _measure_consistency(
     tagger: Tagger, gold: list[Document], predicted: list[Document], inference: Inference, seed: int
 ) -> list[Tabular]:
-    """Return the consistency of the predictions, and of predictions without links if the model uses links."""
+    """Return the consistency of the predictions; for a model with links, also tag and measure without links."""
     from herdner.evaluation.consistency import measure_consistency
 
     has_links = inference.links and bool(tagger.model_.link_tables)

@@ -35,7 +35,7 @@ def explain(
     all_: Annotated[bool, typer.Option("--all", help="Print all contributions, not only the largest.")] = False,
     json_: Annotated[bool, typer.Option("--json", help="Print one JSON object for each document.")] = False,
 ) -> None:  # fmt: skip
-    """Explain the labels of names: print the contributions of features, network, transitions and links to the log-odds.
+    """Explain the label of each name: print the terms (features, neural network, transitions, links) of its log-odds.
 
     The label of each mention is compared with the outcome "no name" (or another label), while all other tags stay the
     same. The contributions add up to the log-odds exactly. A contribution of +0.69 doubles the odds of the label.
@@ -123,7 +123,7 @@ def _print_explanations(
 
 
 def _totals(each: Explanation) -> str:
-    """Return the total contributions of features, network, transitions, links and known names as text."""
+    """Return the total contributions of features, neural network, transitions, links and known names as text."""
     features, transitions, links = each.total("feature"), each.total("transition"), each.total("link")
     network = f"network {each.total('network'):+.2f}, " if each.total("network") else ""
     names = f", known names {each.total('name'):+.2f}" if each.total("name") else ""
@@ -131,7 +131,7 @@ def _totals(each: Explanation) -> str:
 
 
 def _confidence(each: Explanation) -> str:
-    """Return the confidence and the log-odds of an entity as text; the log-odds are summed over all explained steps."""
+    """Return an entity's confidence and its log-odds as text; the log-odds are the sum of the confidence steps."""
     total = sum(step.log_odds for step in each.steps)
     return f"confidence {100 * (each.mention.confidence or 0.0):.1f} %, log-odds {total:+.2f} in three steps:"
 

@@ -243,7 +243,7 @@ def check_repeated_texts(
         if 2 * n_shared >= max(1, len(texts)):
             raise UsageError(
                 f"{source.path}: {n_shared} of {len(texts)} documents also occur in the gold files before this file; "
-                "to score predictions, use: herdner evaluate "
+                "if this file contains predictions, use: herdner evaluate "
                 f"{' '.join(':'.join(each) for each in sources[:i])} --predictions "
                 f"{':'.join(source)}"
             )

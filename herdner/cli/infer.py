@@ -158,7 +158,7 @@ def _impossible_text(whole: FactorGraph, observed: dict[int, int], graph: Path, 
 
 
 def _print_notes(result: Result, task: InferenceTask, backend: str, n_samples: int) -> None:
-    """Print notes on stderr: method, certificate of the result, 95 % interval of log10 Z, and a lack of samples."""
+    """Print notes on stderr: method, certificate, 95 % interval of log10 Z, and the sample count if it is too small."""
     if result.method is not None:
         print_note(f"{backend}: {result.method}, {result.seconds:.1f} s")
     if result.certificate is not None:
@@ -195,7 +195,7 @@ def _parse_variables(variables: list[str] | None, task: InferenceTask, graph: Fa
 
 
 def _remaining(seconds: float | None, backend: str, began: float) -> float | None:
-    """Return the time left for inference: the limit ``seconds`` minus a reserve and the time since ``began``.
+    """Return the seconds left for inference: ``seconds``, minus a reserve, minus the seconds since ``began``.
 
     Raises:
         UsageError: The time limit is not a positive number.
@@ -289,7 +289,7 @@ def _format(
 
 
 def _complete(states: np.ndarray, free: np.ndarray, observed: dict[int, int], n: int) -> np.ndarray:
-    """Combine the states of the free and of the observed variables into joint states, int32[N, n]."""
+    """Add the observed states to N joint states of the free variables; return one joint state per row, int32[N, n]."""
     import numpy as np
 
     whole = np.zeros((len(states), n), np.int32)

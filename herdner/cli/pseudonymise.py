@@ -112,8 +112,8 @@ def _choose_format(format: str | None, output: str | None, is_folder: bool, inpu
     if is_folder:
         if format not in (None, "text") or any(each.format != "text" for each in inputs):
             raise UsageError(
-                f"--output {output}: a folder as output needs text files as inputs, and --format text; name an output"
-                " file instead"
+                f"--output {output}: an output folder requires text files as inputs, and the format text; name an"
+                " output file instead"
             )
         return "text"
     from herdner.corpora.formats import FORMATS, format_of
@@ -125,8 +125,8 @@ def _choose_format(format: str | None, output: str | None, is_folder: bool, inpu
         format = own if own in ("text", "jsonl") else "text" if records is None else "jsonl"
     if format == "text" and records is not None:
         raise UsageError(
-            f"{records.path}: a text file does not separate its documents; add --format jsonl, or name an output"
-            " file such as out.jsonl"
+            f"{records.path}: a text file as output cannot separate the documents of this input; add --format jsonl,"
+            " or name an output file such as out.jsonl"
         )
     return format
 
@@ -176,7 +176,7 @@ def _record_results(
     results: Iterable[PseudonymisedDocument], mapped: PseudonymMap, standoff: str | None, report: str | None,
     stack: ExitStack,
 ) -> Iterator[PseudonymisedDocument]:  # fmt: skip
-    """Yield the results; write the replaced ranges of each, and the words of names that its new text still contains."""
+    """Yield the results; for each, write the replaced ranges, and the words of replaced names that its text retains."""
     from herdner.base.files import atomic_write
 
     ranges = None if standoff is None else stack.enter_context(open_output(standoff))
@@ -255,8 +255,8 @@ def write_folder(texts: Iterable[tuple[Document, str]], folder: Path, before: Ca
                 path = folder / (id or "document")
                 if not path.resolve().is_relative_to(folder.resolve()):
                     raise ValueError(
-                        f"{path}: this output would be outside the folder {folder}; give --output a file instead of a"
-                        " folder"
+                        f"{path}: this output file would be outside the folder {folder}; set --output to a file, not"
+                        " to a folder"
                     )
                 path.parent.mkdir(parents=True, exist_ok=True)
                 put = current.enter_context(open_output(str(path))).write

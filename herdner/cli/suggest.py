@@ -96,7 +96,7 @@ def _tag_unannotated(tagger: Tagger, documents: Iterable[Document | Failure], st
 
 
 def _with_rank(suggestion: Suggestion, rank: int) -> Document:
-    """Return a suggested document with rank, gain and uncertain words in its field ``suggested``."""
+    """Return a suggested document, whose new field ``suggested`` holds its rank, gain and uncertain words."""
     words = [word for word, _ in suggestion.uncertain_words[:MAX_WORDS]]
     values = {"rank": rank, "gain": round(suggestion.gain, 3), "uncertain_words": words}
     document = suggestion.document

@@ -265,7 +265,7 @@ def _gather(
     read: Callable[..., Iterator[Document | Failure]], n_inputs: int, tagger: Tagger, inference: Inference, seed: int,
     jobs: int,
 ) -> CollectionNames:  # fmt: skip
-    """Collect the names in all input files (first pass over a collection); the second pass reports failures."""
+    """Collect the names in all input files; do not report failures, because the second pass over the files does so."""
     logger.info("first pass: gathering names of %s", format_count(n_inputs, "input"))
     with show_progress("{task.completed} of {task.total} files") as display, _no_parse_warnings():
         task = display.add_task("gathering names", total=n_inputs)
@@ -281,7 +281,7 @@ def _gather(
 
 @contextmanager
 def _no_parse_warnings() -> Generator[None]:
-    """Suppress the readers' warnings in the ``with`` block; the second pass over the input files prints them."""
+    """Suppress the readers' warnings in the ``with`` block, because the files are read again later, with warnings."""
     readers = logging.getLogger("herdner.text.io")
     level = readers.level
     readers.setLevel(logging.ERROR)

@@ -253,7 +253,8 @@ def _load_base(context: typer.Context, base: str | None, language: str) -> tuple
     for name in ("scheme", "language", "lexicon", "classes", "gazetteer", "link"):
         if is_set(context, name):
             raise UsageError(
-                f"--{name}: cannot be combined with --base, which determines tag scheme, language, lexicon and links"
+                f"--{name}: cannot be combined with --base, which determines tag scheme, language, lexicon and links;"
+                " leave out one of the two options"
             )
     for name in ("trainer", "c1"):
         if is_set(context, name):

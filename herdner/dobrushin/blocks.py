@@ -60,7 +60,7 @@ class BlockInfluence:
     theorem: str = field(default="Dobrushin's condition for blocks")
 
     def __post_init__(self) -> None:
-        """Convert the arrays to their types, and check their shapes and values."""
+        """Convert each array to its data type, and check its shape and values."""
         what = "a block influence"
         for name in ("ranges", "rows", "targets", "starts", "sources", "values"):
             dtype = {"ranges": np.int32, "values": np.float64}.get(name, np.int64)
@@ -117,7 +117,7 @@ class BlockInfluence:
         return at
 
     def step(self, p: Floats, block: int) -> Floats:
-        """Bound, for each span of ``block``, the probability that two coupled runs differ in the span after an update.
+        """Return bounds on the probability that two coupled runs differ after an update of ``block``, one per span.
 
         Args:
             p: float64[spans], bounds on the probability that the runs differ at each span.
@@ -132,7 +132,7 @@ class BlockInfluence:
         return np.minimum(np.bincount(row, self.values[at:end] * p[self.sources[at:end]], last - first), 1.0)
 
     def coupling_bounds(self, order: Iterable[int]) -> Floats:
-        """Return, for each span, a bound on the total variation distance of sampler and target after a scan of blocks.
+        """Return, for each span, a bound on the total variation distance between sampler and target after a scan.
 
         The distance is between the law of the span's joint state after the scan and its law under the target. The bound
         holds for every possible initial state.
@@ -256,7 +256,7 @@ class _Block:
         return sums
 
     def entries(self) -> Iterator[tuple[int, int, InfluenceQuery]]:
-        """Yield v, w and a query for w's influence on v, for all links of the block and all edges out of the block."""
+        """Yield (v, w, query for the influence of w on v) for each link of the block and each edge out of the block."""
         ends, possible, error = self.linked.ends, self.linked.possible, self.rounding
         for slot in self.slots.tolist():
             v, other = int(ends.variable[slot]), int(ends.other[slot])
@@ -272,7 +272,7 @@ class _Block:
             yield self.last, self.right, InfluenceQuery(rest.widened(error), table, possible[self.right], error)
 
     def passages(self) -> Iterator[tuple[InfluenceQuery, InfluenceQuery]]:
-        """Yield, for each two consecutive variables in ``tracked``, one influence query in each direction."""
+        """Yield two influence queries, one in each direction, for each pair of consecutive variables in ``tracked``."""
         possible, error = self.linked.possible, self.rounding
         for v, w in pairwise(self.tracked):
             table = self.between(v, w)
@@ -284,7 +284,7 @@ class _Block:
 
 
 class InfluenceQuery(NamedTuple):
-    """Query for an upper bound on the influence of one variable on another, in total variation.
+    """Query for the influence (in total variation) of one variable on another; the answer is an upper bound.
 
     The conditional of the influenced variable is proportional to exp(``box`` + a row of ``table``). The influence is
     the largest distance between the conditionals of two possible rows.
@@ -303,7 +303,7 @@ class InfluenceQuery(NamedTuple):
 
 
 def query_answers(questions: Sequence[InfluenceQuery]) -> Floats:
-    """Return an upper bound on the influence of one variable on another, for each of N `InfluenceQuery` objects.
+    """Answer N influence queries: return, for each query, an upper bound on the influence of one variable on another.
 
     Args:
         questions: N queries.
@@ -345,7 +345,7 @@ def _exceeds_doubles(low: Floats, high: Floats, tables: Floats, possible: NDArra
 
 
 def _span(x: Floats) -> Floats:
-    """Return float64[N], the largest difference of two finite numbers in one row of each x[i]; x is [N, U, K]."""
+    """Return, for each of N matrices [U, K], the largest difference between two finite numbers in the same row."""
     lowest = np.where(np.isneginf(x), np.inf, x).min(axis=2)
     return np.maximum(x.max(axis=2) - lowest, 0.0).max(axis=1)
 
@@ -397,10 +397,11 @@ def _assemble(blocks: Sequence[_Block], spans: Sequence[VariableSpan]) -> BlockI
 
 
 def _reach(block: _Block, distance_pairs: Sequence[tuple[float, float]]) -> Callable[[int, int, int], float]:
-    """Return f(entry, v, w), a bound on the probability that a difference of two runs at ``entry`` spreads to v .. w.
+    """Return a function that bounds the probability that a difference between two coupled runs spreads in the block.
 
-    The difference is between the states of two coupled runs, and ``entry`` is the variable of the block where they
-    differ first. The range v .. w includes both of its ends.
+    The function has the arguments ``entry``, ``v`` and ``w``. The variable ``entry`` is the first variable of the block
+    at which the runs differ. The bound is on the probability that they then differ in the range from ``v`` to ``w``,
+    both included.
     """
     at = {v: k for k, v in enumerate(block.tracked)}
 
@@ -496,7 +497,7 @@ def certify_block_order(
 
 
 def _best(influence: BlockInfluence, owners: Int64s, p: Floats, weight: Floats) -> int:
-    """Return the block whose update most reduces the weighted sum of the bounds p."""
+    """Return the block whose update most reduces the weighted sum of ``p``, the coupling bounds of all spans."""
     after = np.bincount(owners, influence.values * p[influence.sources], len(influence.targets))
     gain = weight[influence.targets] * (np.minimum(after, 1.0) - p[influence.targets])
     totals = np.concatenate([[0.0], np.cumsum(gain)])[influence.rows]

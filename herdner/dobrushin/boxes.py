@@ -63,7 +63,7 @@ class Box(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LinkEnds:
-    """Ends of E links, stored in 2E slots.
+    """The two ends of each of E links, stored in arrays of 2E elements (slots).
 
     Slot 2e is the end of link e at variable ``scopes[e, 0]``, and slot 2e + 1 is its end at variable ``scopes[e, 1]``.
 
@@ -291,7 +291,7 @@ def log_sums(x: Floats) -> Floats:
 
 
 def bounding_box(sums: Floats, reference: Int64s) -> Box:
-    """Merge the bounds on log-sums for U outer states into one box per variable that holds for all outer states.
+    """Merge bounds on log-sums for each of U states outside the range into one box per variable, valid for all U.
 
     Args:
         sums: float64[n, U, 2, K], from `chain_sums`. The upper log-sum of the reference state is shifted to 0.

@@ -110,7 +110,7 @@ class Influence:
         return cls(starts, sources.astype(np.int32), complete, theorem)
 
     def _keys(self) -> Int64s:
-        """Return a unique integer for each stored entry (i, j): i V + j."""
+        """Return a unique integer, i V + j, for each stored entry (i, j) of the V x V matrix."""
         owners = np.repeat(np.arange(self.n_variables), np.diff(self.starts))
         return owners * self.n_variables + self.sources
 
@@ -290,7 +290,7 @@ def binary_pairwise_bound(graph: Graph) -> Influence:
     wide = next((g for g in compiled.factors if g.arity > 2 and len(g)), None)
     if wide is not None:
         raise ValueError(
-            f"Theorem 11 needs factors of at most two variables, got a factor of {wide.arity} variables; use"
+            f"Theorem 11 of DoGS17 needs factors of at most two variables, got a factor of {wide.arity} variables; use"
             " binary_bound or tightest_influence"
         )
     starts, sources, values = _rows(len(compiled.sizes), *pair_couplings(compiled.factors))
@@ -322,7 +322,7 @@ def binary_bound(graph: Graph, *, as_printed: bool = True) -> Influence:
 
 
 def exact_influence(graph: Graph, max_states: int = 2**16) -> Influence:
-    """Return the exact influence matrix (DoGS17, Definition 6), by enumeration of each variable's Markov blanket.
+    """Return the exact influence matrix (DoGS17, Definition 6); enumerate the joint states of each Markov blanket.
 
     A condition that forbids all states of a variable counts as different from every other condition (influence 1). With
     hard constraints, this is necessary for bounds on the errors of scans, because their proof uses such conditions.
@@ -387,7 +387,7 @@ def _check_binary(compiled: TableGraph) -> None:
     if len(other):
         i = int(other[0])
         raise ValueError(
-            f"Theorems 11 and 12 need binary variables, but variable {i} has {compiled.sizes[i]} states; use"
+            f"Theorems 11 and 12 of DoGS17 need binary variables, but variable {i} has {compiled.sizes[i]} states; use"
             " pairwise_bound"
         )
 
@@ -431,7 +431,7 @@ def _interaction_rows(compiled: TableGraph) -> tuple[Int64s, Int32s, Floats, Flo
 
 
 def _allow_for_rounding(compiled: TableGraph, starts: Int64s, values: Floats, fields: Floats) -> None:
-    """Replace, in place, couplings by upper bounds and fields by lower bounds on their exact absolute values.
+    """Replace, in place, each coupling by an upper bound and each field by a lower bound on its exact absolute value.
 
     The bounds of Theorems 11 and 12 increase with the sizes of the couplings and decrease with those of the fields.
     """
@@ -528,7 +528,7 @@ def _conditional(
 
 
 def _influence(p: Floats, possible: NDArray[np.bool_]) -> float:
-    """Return the influence of one variable (axis 0 of the conditionals p) on another (the last axis of p).
+    """Return the influence of the variable on axis 0 of p on the variable whose full conditionals p contains.
 
     The array p holds full conditionals [states of the blanket .., K]. The influence is the largest total variation
     distance between two conditionals whose condition differs on axis 0 only.

@@ -42,7 +42,7 @@ def sizes_by_variable(compiled: TableGraph, base: float = 1.0) -> tuple[Floats, 
 
 
 def rounding_errors(compiled: TableGraph) -> Floats:
-    """Return bounds on the rounding errors in sums of the log-potentials of each variable, float64[V].
+    """Return, for each variable, a bound on the rounding errors in sums of its log-potentials, float64[V].
 
     A sum of n numbers of total size S has a rounding error of at most about n S 2^-52. The total size is that of all
     factors with the variable; a table of ``a`` variables counts 2^a times, as often as an expansion into spin products
@@ -208,7 +208,7 @@ def _ranges(tables: Floats) -> Floats:
 
 
 def _allowance(size: Floats) -> Floats:
-    """Return bounds on the rounding errors of sums whose absolute terms add up to ``size``; 0 for negligible bounds."""
+    """Return bounds on the rounding errors of sums with absolute terms that add up to ``size``; 0 for tiny bounds."""
     errors = 2 * _EPSILON * size
     return np.where(errors > _NEGLIGIBLE, errors, 0.0)
 

@@ -123,7 +123,7 @@ def _shares(box: Box) -> tuple[Floats, Floats]:
 
 
 def _of_others(x: Floats) -> Floats:
-    """Return, for each state, the log sum exp of x over all other states of its row, [n, K].
+    """Return, for each entry of x [n, K], the log sum exp of the other entries in its row.
 
     The sums are computed without cancellation.
     """
@@ -174,7 +174,7 @@ def _message(linked: LinkedBoxes, slot: int, q: Box) -> Box:
 
 
 def _mean_range(values: Floats, weights: Box) -> tuple[float, float]:
-    """Return the minimum and maximum of log(weighted mean of exp(``values``)) over all weights in a box.
+    """Return the minimum and maximum of log(weighted mean of exp(``values``)) for log-weights in the box ``weights``.
 
     The mean is (sum of w exp(v)) / (sum of w), where log w lies in the box ``weights``.
 
@@ -188,7 +188,7 @@ def _mean_range(values: Floats, weights: Box) -> tuple[float, float]:
 
 
 def _threshold_means(v: Floats, front: Floats, back: Floats) -> Floats:
-    """Return log weighted means of exp(v), one for each position where the weights change from ``front`` to ``back``.
+    """Return log(weighted mean of exp(v)) for each position at which the log-weights change from ``front`` to ``back``.
 
     Elements of v before the position have the log-weights ``front``, and elements after it have ``back``.
     """

@@ -71,8 +71,8 @@ class ScanSteps:
             return cls(order=_repeat_rows(np.ascontiguousarray(array, np.int32), n_steps))
         if array.dtype.kind != "f" or array.ndim not in (1, 2) or array.shape[-1] != n:
             raise ValueError(
-                f"a scan must be a list of variables, or distributions of shape [{n}] or [T, {n}], got {array.dtype} of"
-                f" shape {array.shape}"
+                f"a scan must be a list of variables, or distributions of shape [{n}] or [steps, {n}], got"
+                f" {array.dtype} of shape {array.shape}"
             )
         rows = array.reshape(-1, n).astype(np.float64)
         if not (rows.min(initial=0.0) >= 0 and np.allclose(rows.sum(axis=1), 1, rtol=0, atol=1e-9)):

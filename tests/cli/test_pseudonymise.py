@@ -110,7 +110,7 @@ def test_rows_of_a_table_stay_apart(call: Call, folder: Path) -> None:
     ]  # fmt: skip
     for arguments in (["--format", "text"], ["-o", "t.txt"]):
         message = one_line(call("pseudonymise", "t.csv", "--map", "m.json", *arguments), 2)
-        assert "t.csv: a text file does not separate its documents" in message
+        assert "t.csv: a text file as output cannot separate the documents of this input" in message
 
 
 def test_text_without_pseudonyms_is_unchanged(call: Call, folder: Path) -> None:
@@ -143,7 +143,7 @@ def test_recall_and_identifiers(call: Call, folder: Path) -> None:
         (["a.txt", "--map", "m.json", "--style", "loud"], 2, "loud"),
         (["a.txt", "--map", "b.json"], 1, "b.json: "),
         (["none.txt", "--map", "m.json"], 1, "none.txt"),
-        (["x.jsonl", "--map", "m.json", "-o", "out/"], 2, "a folder as output needs text files as inputs"),
+        (["x.jsonl", "--map", "m.json", "-o", "out/"], 2, "an output folder requires text files as inputs"),
     ],
 )
 def test_bad_input_is_one_line(call: Call, folder: Path, arguments: list[str], code: int, message: str) -> None:

@@ -100,7 +100,7 @@ def test_its_scan_can_be_certified_by_a_bound():
 
 
 def test_what_cannot_be_estimated_is_one_line():
-    with pytest.raises(ValueError, match=r"`samples` must have shape \[S, 4\]"):
+    with pytest.raises(ValueError, match=r"`samples` must have shape \[samples, 4\]"):
         InfluenceEstimate.of(GRAPH, EVERY[0])
-    with pytest.raises(ValueError, match="must be states of the graph"):
+    with pytest.raises(ValueError, match="`samples` must be states"):
         InfluenceEstimate.of(GRAPH, EVERY[:3] + 4)

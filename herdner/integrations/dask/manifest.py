@@ -240,11 +240,11 @@ def check_same_run(manifest: Manifest, settings: RunSettings, inputs: Sequence[R
         if path not in new_files:
             raise different(f"{path} was an input of the earlier run that wrote this folder, but not of this run")
         if path not in old_files:
-            raise different(f"{path} was not an input of the earlier run that wrote this folder")
+            raise different(f"{path} is an input of this run, but not of the earlier run that wrote this folder")
         if old_files[path] != new_files[path]:
             raise ValueError(f"{path} has changed since the run in {folder.url} began; use another folder")
     if manifest.inputs != list(inputs):
-        raise different("the earlier run had the same inputs in another order, or some inputs several times")
+        raise different("the earlier run read the same files in another order, or some of them several times")
 
 
 def _setting_difference(name: str, old: RunSettings, new: RunSettings) -> str:

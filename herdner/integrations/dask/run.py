@@ -124,7 +124,7 @@ def tag_files(
 
 
 class _Callbacks:
-    """Callbacks of the caller for failures and for progress."""
+    """Functions that the caller of `tag_files` has passed to receive failures and progress."""
 
     def __init__(self, fail: Callable[[str], object] | None, progress: Callable[[int, int], object] | None) -> None:
         self.fail: Callable[[str], object] = fail or (lambda _: None)

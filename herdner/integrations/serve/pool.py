@@ -199,7 +199,7 @@ class IdleWorkers:
 
     @contextmanager
     def place(self, cost: float) -> Generator[tuple[float, int]]:
-        """Hold a place in the queue for a request, behind earlier requests of equal cost, during a ``with`` block.
+        """Hold a place in the queue for a request during a ``with`` block; earlier requests of equal cost come first.
 
         Args:
             cost: Estimated processing time of the request, in seconds.
@@ -219,7 +219,7 @@ class IdleWorkers:
                 self._changed.notify_all()
 
     def turn_away(self, cost: float) -> bool:
-        """Refuse the waiting request with the highest cost if that cost exceeds ``cost``.
+        """Refuse the waiting request with the highest cost, but only if its cost exceeds ``cost``.
 
         Return True if a request was refused.
         """
@@ -232,7 +232,7 @@ class IdleWorkers:
             return True
 
     def get(self, place: tuple[float, int], seconds: float) -> Worker | None:
-        """Wait until ``place`` is the first in the queue and a worker is idle; return the worker.
+        """Wait until ``place`` is first in the queue and a worker is idle; return this worker.
 
         Args:
             place: Place of the request.

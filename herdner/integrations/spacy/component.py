@@ -71,7 +71,7 @@ class Savable(Protocol):
 
 
 class SavedPart(NamedTuple):
-    """Value that is saved with a component, as two functions: one returns the value, the other reads a saved value.
+    """Value that is saved with a component: a function that returns the value, and a function that reads it again.
 
     Attributes:
         value: Function that returns the value, or None if there is nothing to save.

@@ -218,7 +218,7 @@ class HerdnerConsistency(EntityPipe):
         return read_group(doc, self.spans_key, self.scores_key, self.overlaps)
 
     def _parser_probabilities(self, doc: Doc) -> ParserProbabilities | None:
-        """Return a function that computes label probabilities with the preceding ``ner``; None if ``ner`` is unused."""
+        """Return a function that computes label probabilities with the component ``ner``; None if it is not used."""
         use_parser = self.use_ner_scores and self.spans_key is None
         parser = preceding_parser(self.nlp, self) if use_parser else None
         return None if parser is None else partial(begin_probabilities, parser, doc)
@@ -249,8 +249,8 @@ class HerdnerConsistency(EntityPipe):
         if list(layer.labels) != tags_of(layer_labels(layer)) or layer.scores != "log-potentials":
             raise ModelError(
                 'the layer must have the tags O, B-LABEL and I-LABEL of each label, such as ["O", "B-PER", "I-PER"],'
-                f" and log-potentials as scores, got {list(layer.labels)!r:.80} and {layer.scores}. To train a layer"
-                " that fits, call the initialize method of this component with examples"
+                f" and the scores log-potentials, got {list(layer.labels)!r:.80} and {layer.scores}; call the method"
+                " initialize of this component with examples, which trains such a layer"
             )
         layer.backend = self._backend
         self._trained = layer

@@ -58,7 +58,7 @@ LABEL_PRESETS = {"ontonotes": ONTONOTES}
 
 
 class TaggedSpans(NamedTuple):
-    """Entities of one ``Doc``, as spans of its tokens in the order of the text, with their confidences and names.
+    """Predictions for one ``Doc``: entities as token spans, their confidences and name ids, and sentence starts.
 
     Attributes:
         spans: The spans.
@@ -307,10 +307,10 @@ class HerdnerTagger(EntityPipe):
             if train is None and base is None and self._configured_model is not None:
                 if any(has_entities(example.reference, spans_key) for example in get_examples()):
                     raise ValueError(
-                        "the examples have entities, but no option says whether to train: the component already has"
-                        f' the model {self._configured_model!r}; set base = "{self._configured_model}" in'
-                        f" [initialize.components.{self.name}] to adapt this model, train = true to train a new model,"
-                        " or train = false to keep this model"
+                        f"the component already has the model {self._configured_model!r}, but the examples have"
+                        f" entities and no option selects whether to train. In [initialize.components.{self.name}], set"
+                        f' base = "{self._configured_model}" to adapt this model, train = true to train a new model, or'
+                        " train = false to keep this model"
                     )
                 return
             based = None if base is None else load(base)
@@ -367,9 +367,9 @@ class HerdnerTagger(EntityPipe):
         """
         if self._trained_texts is None:
             raise ComponentError(
-                f"{self.name}: update cannot train a CRF on single batches: train it by nlp.initialize with all"
-                ' examples, with model = null in the configuration or base = "en" in'
-                f" [initialize.components.{self.name}]; to train only other components, freeze this one, as in"
+                f"{self.name}: update cannot train a CRF on single batches. To train on all examples, call"
+                ' nlp.initialize, with model = null in the configuration or base = "en" in'
+                f" [initialize.components.{self.name}]. To train only other components, freeze this one by"
                 " frozen_components or nlp.select_pipes"
             )
         if any(example.reference.text not in self._trained_texts for example in examples):

@@ -81,7 +81,7 @@ class NoiseModel:
         return np.log(np.append(np.full(n_labels, self.missed / n_labels), 1 - self.missed))
 
     def parser_scores(self, probabilities: Floats) -> Floats:
-        """Convert probabilities [..., K + 1] to log-potentials; the last column is the outcome "not an entity"."""
+        """Convert probabilities [..., K + 1] of K labels and, last, of "not an entity" to log-potentials."""
         scores = self.power * np.log(np.maximum(probabilities, MIN_PROBABILITY))
         scores[..., -1] += self.outside_bias
         return scores
@@ -93,7 +93,7 @@ def tags_of(labels: Iterable[str]) -> list[str]:
 
 
 def layer_labels(layer: SkipChainLayer) -> tuple[str, ...]:
-    """Return the labels, such as PER, of a layer whose tags `tags_of` has built."""
+    """Return the labels, such as PER, of a layer that has the tags O, B-LABEL and I-LABEL."""
     return tuple(tag[2:] for tag in layer.labels if tag.startswith("B-"))
 
 
@@ -285,7 +285,7 @@ class ConsistencyTask(NamedTuple):
         return scores, confidences
 
     def agreed_names(self, links: Iterable[NDArray[np.int32]]) -> NDArray[np.bool_]:
-        """Return a mask: True for a name whose links, direct or indirect, lead only to tokens with the name's label.
+        """Return a mask of the linked names whose directly and indirectly linked tokens all have the name's label.
 
         Args:
             links: int32[F, 2], linked tokens of each rule.
