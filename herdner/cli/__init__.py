@@ -153,9 +153,9 @@ def _exit_by_signal(*_: object) -> None:
 
 
 def _end_soon(code: int) -> None:
-    """End the process within a second, even if the executor still waits for worker processes that were terminated.
+    """End the process within a second, even if the process pool still waits for its terminated workers.
 
-    All files are closed by now. Messages of the executor about its termination are discarded.
+    All files are closed by now. Messages of the pool about its termination are discarded.
     """
     if code not in (130, 143):
         with contextlib.suppress(OSError, ValueError):

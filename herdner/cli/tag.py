@@ -306,7 +306,7 @@ def _check_resume(resume: bool, output: TagOutput, inputs: Sequence[CommandInput
             print_note(f"{path}: results of an interrupted run; add --resume to continue it, or delete this file")
         return
     if output.format != "jsonl":
-        raise UsageError(f"--resume needs JSON lines, got --format {output.format}; add --format jsonl")
+        raise UsageError(f"--resume needs JSON lines as output, got {output.format}; set --format jsonl")
     if any(each.path == "-" for each in inputs):
         raise UsageError("--resume cannot read standard input again; name files")
 

@@ -81,7 +81,7 @@ class LinkEnds:
 
     @classmethod
     def of(cls, chains: LinkedChains) -> LinkEnds:
-        """Build the list of link ends of a graph of linked chains.
+        """List the ends of all links in a graph of chains and links.
 
         Args:
             chains: The chains and links.

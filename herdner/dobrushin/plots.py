@@ -38,7 +38,7 @@ def plot_guarantees(ax: Axes, curves: Mapping[str, Floats]) -> Axes:
 
 
 def plot_distances(ax: Axes, order: ArrayLike, shape: Sequence[int], target: int, *, wrap: bool = False) -> Axes:
-    """Plot the number of updates of variables against their distance from a target variable on a grid (DoGS17, Fig. 4).
+    """Plot how many steps of a scan update variables at each grid distance from a target variable (DoGS17, Fig. 4).
 
     Args:
         ax: Matplotlib axes to draw on.

@@ -56,7 +56,7 @@ def shared_tagger(model: str) -> Tagger:
 
 
 class BlankNlpEngine(SpacyNlpEngine):
-    """NLP engine of Presidio that splits texts into tokens and finds no names; it needs neither a model nor a network.
+    """NLP engine of Presidio that only splits texts into tokens; it needs neither a trained model nor network access.
 
     The lemma of each token is its text in lower case, so that recognizers find their context words.
 

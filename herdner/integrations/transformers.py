@@ -38,7 +38,7 @@ NO_PIECE_SCORE = -20.0  # score of all labels but O for a word without a piece, 
 
 
 class ConsistentClassifier:
-    """Token classifier with a consistency layer, which converts texts to annotated documents.
+    """Classifier that tags texts by a transformer model and then makes the labels consistent by a skip-chain layer.
 
     Args:
         tokenizer: The model's tokenizer: a fast tokenizer of ``transformers``, which returns the offsets of its pieces.

@@ -103,7 +103,7 @@ def test_other_settings_and_other_inputs_are_refused(
     ("arguments", "message"),
     [
         (["in.jsonl"], "--resume continues an interrupted output file"),
-        (["in.jsonl", "-o", "a.csv"], "--resume needs JSON lines, got --format csv"),
+        (["in.jsonl", "-o", "a.csv"], "--resume needs JSON lines as output, got csv"),
         (["-", "-o", "a.jsonl"], "--resume cannot read standard input again"),
     ],
 )

@@ -72,7 +72,7 @@ class InputSlice:
 
 @dataclass(frozen=True)
 class WrittenPart:
-    """Output file of a part, with its size, checksum and document counts.
+    """Output file of one part of a run: name, counts, size, checksum and failure messages.
 
     Attributes:
         name: Name of the file.

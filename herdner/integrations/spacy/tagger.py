@@ -74,7 +74,7 @@ class TaggedSpans(NamedTuple):
 
 
 def _label_names(labels: str | dict[str, str | None] | None) -> dict[str, str | None] | None:
-    """Return a dict that renames labels, from the option ``labels`` of the component."""
+    """Return the option ``labels`` as a dict from label to new name; replace the name of a preset by its dict."""
     if not isinstance(labels, str):
         return labels
     if labels not in LABEL_PRESETS:
