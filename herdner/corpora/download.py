@@ -97,7 +97,9 @@ def _store(
     if done < size:
         raise DownloadError(f"{url}: the download ended after {done} of {size} bytes and was deleted; try again")
     if digest.hexdigest() != sha256:
-        raise DownloadError(f"{url}: the SHA-256 is {digest.hexdigest()}, expected {sha256}; the download was deleted")
+        raise DownloadError(
+            f"{url}: the SHA-256 is {digest.hexdigest()}, expected {sha256}; the download was deleted; try again"
+        )
 
 
 def _blocks(url: str, size: int, timeout: float) -> Generator[bytes, None, None]:
@@ -113,7 +115,10 @@ def _blocks(url: str, size: int, timeout: float) -> Generator[bytes, None, None]
                 yield block
     except error.HTTPError as problem:
         problem.close()
-        raise DownloadError(f"{url}: the server answered {problem.code} {_one_line(problem.reason)}") from None
+        raise DownloadError(
+            f"{url}: the server answered {problem.code} {_one_line(problem.reason)};"
+            " check the address, or try again later"
+        ) from None
     except TimeoutError:
         raise DownloadError(f"{url}: the server sent nothing for {timeout:g} seconds; try again") from None
     except error.URLError as problem:

@@ -270,7 +270,7 @@ ANNOTATION_OPTIONS: Mapping[str, dict[str, Any]] = {
 
 
 def format_of(name: str | os.PathLike[str], *, write: bool = False) -> str | None:
-    """Return the name of the file format that the extension of a file name selects.
+    """Return the name of the file format to which the extension of a file name belongs.
 
     Args:
         name: File name; an extension of compression such as ".gz" is ignored.
@@ -300,7 +300,7 @@ def split_format(argument: str) -> tuple[str, str | None]:
 
 
 def file_options(format: str, path: str | os.PathLike[str]) -> dict[str, Any]:
-    """Return options for `write_documents` that avoid a second compression of a file that ``create_file`` compresses.
+    """Return options that stop `write_documents` from compressing a file that ``create_file`` already compresses.
 
     ``herdner.text.io.source.create_file`` compresses a file if its extension selects a compression.
 
@@ -324,7 +324,7 @@ def read_documents(
     strict: bool = False,
     **options: Any,
 ) -> Iterator[Document]:
-    """Read the documents of one or more files in a format.
+    """Read documents from one or more files that have the file format ``format``.
 
     Compressed files (gzip, bzip2, xz, zstd) are recognised by their content.
 
@@ -399,7 +399,7 @@ def read_items(where: Input, format: str, encoding: str, **options: Any) -> Iter
 
 
 def write_documents(documents: Iterable[Document], stream: IO[Any], format: str, **options: Any) -> None:
-    """Write documents to a stream in a format.
+    """Write documents to a stream, in the file format ``format``.
 
     Args:
         documents: The documents.
@@ -418,10 +418,10 @@ def write_documents(documents: Iterable[Document], stream: IO[Any], format: str,
 
 
 def _check_annotation(entry: Format, document: Document) -> Document:
-    """Return a document unchanged; raise `ValueError` if files of the format cannot represent its annotation."""
+    """Return a document unchanged; raise `ValueError` if the file format cannot represent the document's annotation."""
     if document.partial is not None and "partial" not in entry.carries:
         raise ValueError(
-            f"document {document.id!r}: {entry.name} cannot represent a partial annotation; write JSON lines"
+            f"document {document.id!r}: the format {entry.name} cannot represent a partial annotation; write JSON lines"
         )
     end = 0
     for entity in document.entities:
@@ -432,14 +432,15 @@ def _check_annotation(entry: Format, document: Document) -> Document:
             )
         if entity.start < end:
             raise ValueError(
-                f"document {document.id!r}: the entity at {entity.start}..{entity.end} overlaps another entity"
+                f"document {document.id!r}: the entity at {entity.start}..{entity.end} overlaps another entity;"
+                " remove one of them"
             )
         end = entity.end
     return document
 
 
 def _entry(format: str, direction: Literal["read", "write"], options: Iterable[str] = ()) -> Format:
-    """Return the format ``format``; raise `ValueError` unless it supports ``direction`` (read, write) and all options.
+    """Return the `Format` named ``format``; raise `ValueError` if it lacks an option, or cannot be read or written.
 
     The format must support ``direction``, reading or writing, and have all ``options``.
     """

@@ -162,7 +162,7 @@ def _outermost_first(markup: list[_Markup]) -> list[_Markup]:
 def _entities(
     text: str, markup: list[_Markup], labels: LabelNames, warnings: list[ParseWarning]
 ) -> tuple[list[Entity], dict[int, dict[str, str]]]:
-    """Return the outermost marked spans as entities, and a dict from entity index to the attributes except `type`."""
+    """Return the outermost marked spans as entities, and a dict from entity index to attributes other than ``type``."""
     entities: list[Entity] = []
     attributes: dict[int, dict[str, str]] = {}
     for mark in markup:
@@ -211,7 +211,7 @@ def _remove_markup(content: str, line: int, warnings: list[ParseWarning]) -> tup
             if not open_spans or open_spans[-1].kind != kind:
                 raise ValueError(
                     f"<e_{kind}> closes {f'<b_{open_spans[-1].kind}>' if open_spans else 'nothing'};"
-                    f" expected <b_{kind}> before"
+                    f" expected <b_{kind}> before it"
                 )
             markup.append(open_spans.pop()._replace(end=position))
     if open_spans:

@@ -75,7 +75,7 @@ def parse_source(argument: str, default: str | None = None) -> FileAndFormat:
 
 
 def corpus_label_names(format: str, registry: Mapping[str, Corpus] | None = None) -> dict[str, str | None] | None:
-    """Return the dict that renames the labels of a file format's registered corpora; None if they share no dict.
+    """Return the new names of the labels that registered corpora in a file format use; None if the corpora disagree.
 
     Args:
         format: Name of a format.
@@ -93,7 +93,7 @@ def corpus_label_names(format: str, registry: Mapping[str, Corpus] | None = None
 
 
 def read(source: str | FileAndFormat, *, core_labels: bool = False, **options: Any) -> Iterator[Document]:
-    """Read the documents of the file and format in ``source``.
+    """Read the documents of ``source``, a file with the name of its format.
 
     Args:
         source: The file and its format.

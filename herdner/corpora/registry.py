@@ -113,7 +113,7 @@ def load_registry(path: str | os.PathLike[str] | None = None) -> dict[str, Corpu
     if data.get("version") != REGISTRY_VERSION:
         raise CorpusError(
             f"{source}: the registry has version {data.get('version')!r}, but this version of herdner reads version"
-            f" {REGISTRY_VERSION}"
+            f" {REGISTRY_VERSION}; use a registry of this version"
         )
     if not isinstance(data.get("corpus"), dict) or not data["corpus"]:
         raise CorpusError(f"{source}: the registry has no entry; expected at least one table [corpus.NAME]")
@@ -156,7 +156,7 @@ _FILE_DEFAULTS: Mapping[str, object] = {"url": None, "split": None}
 def _corpus(name: str, entry: object) -> Corpus:
     where = f"corpus {name}"
     if not re.fullmatch(r"[a-z0-9][a-z0-9_]*", name):
-        raise ValueError(f"{where}: the name must be lower-case letters, digits and _")
+        raise ValueError(f"{where}: the name must consist of lower-case letters, digits and _")
     values = _values(entry, _CORPUS, _CORPUS_DEFAULTS, where)
     values["files"] = files = tuple(_corpus_file(file, where) for file in values["files"])
     for key, allowed in (("use", get_args(Use)), ("task", get_args(Task)), ("fetch", get_args(Fetch))):
@@ -209,7 +209,7 @@ def _values(entry: object, required: Mapping[str, type], defaults: Mapping[str, 
     """
     table = _table(entry, where)
     if unknown := [key for key in table if key not in required and key not in defaults]:
-        raise ValueError(f"{where}: unknown field {', '.join(unknown)}")
+        raise ValueError(f"{where}: unknown field {', '.join(unknown)}; check the spelling, or remove it")
     if missing := next((key for key in required if key not in table), None):
         raise ValueError(f"{where}: the field {missing} is missing")
     types = {**{key: str if value is None else type(value) for key, value in defaults.items()}, **required}

@@ -24,7 +24,7 @@ from herdner.text.tags import Scheme, Span, spans_from_tags, tags_from_spans
 
 
 class Projection(NamedTuple):
-    """Token spans of a document's entities, and the counts of widened and of dropped entities.
+    """Token spans of a document's entities, and how many entities were widened to whole tokens or dropped.
 
     Attributes:
         spans: Token spans in the order of the text; no two overlap.
@@ -268,7 +268,10 @@ class Document:
             ValueError: The number of tags differs from the number of tokens, or a tag cannot be parsed.
         """
         if len(tags) != self.n_tokens:
-            raise ValueError(f"document {self.id!r} has {self.n_tokens} tokens but got {len(tags)} tags")
+            raise ValueError(
+                f"document {self.id!r} has {self.n_tokens} tokens but got {len(tags)} tags;"
+                " expected one tag for each token"
+            )
         partial = self.partial
         if any(map(is_ambiguous, set(tags))):
             partial = self._with_ambiguous(tags)
@@ -351,7 +354,7 @@ class Document:
         return self._replace_unchecked(entities=with_name_ids(self.entities, list(ids)))
 
     def _replace_unchecked(self, **values: Any) -> Document:
-        """Return a copy of the document with some values replaced, without checks; the offsets must be valid."""
+        """Return a copy of the document with the attributes in ``values`` replaced; the values are not checked."""
         copy = object.__new__(type(self))
         copy.__dict__.update(self.__dict__, **values)
         for name in ("tags", "names"):  # computed from the values
@@ -465,7 +468,10 @@ class Document:
         if parts.tags is None:
             document = document.with_proposals(parts.entities) if parts.entities else document
         elif len(parts.tags) != document.n_tokens:
-            raise ValueError(f"document {parts.id!r} has {document.n_tokens} tokens but {len(parts.tags)} tags")
+            raise ValueError(
+                f"document {parts.id!r} has {document.n_tokens} tokens but {len(parts.tags)} tags;"
+                " expected one tag for each token"
+            )
         else:
             spans = None if parts.entities else spans_from_tags(parts.tags, document.sentence_offsets)
             document = document.with_entities(parts.entities)

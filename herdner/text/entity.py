@@ -52,7 +52,7 @@ class Name:
 
 
 def names_of(entities: Sequence[Entity]) -> tuple[Name, ...]:
-    """Group entities with the same `name_id`, and return a name for each group.
+    """Group entities by their `name_id`, and return one `Name` for each group.
 
     Args:
         entities: Entities of one document, in the order of the text. Entities without `name_id` belong to no name.
@@ -117,7 +117,7 @@ def to_frame(documents: Iterable[WithEntities], backend: str = "pandas") -> Any:
     """
     nw = import_extra("narwhals", "data frames need narwhals")
     if backend not in ("pandas", "polars", "pyarrow", "modin"):
-        raise ValueError(f"backend must be one of pandas, polars, pyarrow and modin, got {backend!r}")
+        raise ValueError(f"`backend` must be one of pandas, polars, pyarrow and modin, got {backend!r}")
     types: dict[str, Any] = {
         "id": nw.String, "start": nw.Int64, "end": nw.Int64, "label": nw.String, "text": nw.String,
         "confidence": nw.Float64, "name_id": nw.Int64,

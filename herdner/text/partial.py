@@ -115,7 +115,7 @@ def join_alternatives(parsed: Sequence[tuple[str, str]]) -> str:
 
 
 def without_prefixes(tags: str) -> str:
-    """Replace each possible tag inside a name by the label of the tag: ``"B-PER|O"`` becomes ``"PER|O"``."""
+    """Replace each tag but O, in a string of possible tags, by its label: ``"B-PER|O"`` becomes ``"PER|O"``."""
     parsed = alternatives(tags)
     if parsed is None:
         return ANY_TAG

@@ -42,7 +42,7 @@ class DocumentParts(NamedTuple):
             return _parts(values)
         except (KeyError, TypeError, AttributeError) as error:
             problem = f"{error} is missing" if isinstance(error, KeyError) else str(error)
-            raise ValueError(f"not a document: {problem}; expected the data of Document.to_dict") from None
+            raise ValueError(f"not a document: {problem}; expected a dict that Document.to_dict returned") from None
 
 
 def parse_object(text: str) -> dict[str, Any]:
@@ -55,7 +55,7 @@ def parse_object(text: str) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         raise ValueError(f"not a document: {describe_json_error(error)}") from None
     if not isinstance(values, dict):
-        raise ValueError(f"not a document: got a JSON {type(values).__name__}; expected an object with the key text")
+        raise ValueError(f"not a document: got a JSON {type(values).__name__}; expected an object with the key `text`")
     return cast("dict[str, Any]", values)
 
 

@@ -114,7 +114,10 @@ def spacy_rules(language: str) -> SplitRules:
         ) from error
     defaults, tokenizer = nlp.Defaults, nlp.tokenizer
     if not isinstance(tokenizer, spacy.tokenizer.Tokenizer):
-        raise ValueError(f"tokenizer language {language!r}: herdner has no word segmenter for texts without spaces")
+        raise ValueError(
+            f"tokenizer language {language!r}: herdner has no word segmenter for texts without spaces; tokenize the"
+            " texts with another library"
+        )
     orth: int = spacy.symbols.ORTH
     return SplitRules(
         prefixes=tuple(defaults.prefixes or ()),
@@ -133,7 +136,7 @@ class _ExceptionSpan(NamedTuple):
 
 
 def is_plain(run: str) -> bool:
-    """Return whether a string contains only ASCII letters, so that no rule except an exception can split it."""
+    """Return whether a string contains only ASCII letters, so that only a tokenizer exception can split it."""
     return run.isascii() and run.isalpha()
 
 
@@ -174,7 +177,7 @@ class Splitter:
         return words
 
     def _split_exceptions(self, token: str) -> Mapping[tuple[str, ...], str]:
-        """Return the tokenizer exceptions that the other rules would split into parts, the first of which is ``token``.
+        """Return the tokenizer exceptions whose first part would be ``token`` if the other rules split them.
 
         The keys of the result are the parts, its values the exceptions. spaCy also applies exceptions within a longer
         string.

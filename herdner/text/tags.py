@@ -59,7 +59,7 @@ class Chunks(NamedTuple):
         return cls(starts, ends, [span.label for span in spans])
 
     def spans(self, part: slice = slice(None), origin: int = 0) -> list[Span]:
-        """Convert the spans that ``part`` selects (default: all) to a list, in which token ``origin`` becomes token 0.
+        """Return the spans in the slice ``part`` (default: all) as a list; their offsets count from token ``origin``.
 
         Args:
             part: The spans to convert.
@@ -72,7 +72,7 @@ class Chunks(NamedTuple):
 
 
 class Transitions(NamedTuple):
-    """Boolean tables that define which sequences of K tags are well formed.
+    """Boolean tables over K tags, which define the well-formed tag sequences.
 
     Attributes:
         follow: bool[K, K]; ``follow[i, j]`` is true if tag j may follow tag i directly.
@@ -102,7 +102,7 @@ def split_tag(tag: str) -> tuple[str, str]:
         return "O", ""
     prefix, dash, label = tag.partition("-")
     if not label or not dash or prefix not in {"B", "I", "E", "S", "L", "U"}:
-        raise ValueError(f"{tag!r} is not a tag; expected O, or one of B- I- E- S- L- U- and a label")
+        raise ValueError(f"{tag!r} is not a tag; expected O, or B-, I-, E-, S-, L- or U- followed by a label")
     return _TO_IOBES.get(prefix, prefix), label
 
 
@@ -133,7 +133,9 @@ def spans_from_tags(
         ValueError: A string is not a tag, or ``strict`` is "iob1".
     """
     if strict == "iob1":
-        raise ValueError("strict must not be iob1, because every tag sequence is well formed in iob1; omit strict")
+        raise ValueError(
+            "`strict` must not be 'iob1', because every tag sequence is well formed in IOB1; omit `strict`"
+        )
     if strict is None:
         index = {tag: k for k, tag in enumerate(dict.fromkeys(tags))}
         states = np.fromiter(map(index.__getitem__, tags), np.int32, len(tags))

@@ -144,7 +144,7 @@ def test_a_registry_file_of_the_user(tmp_path: Path) -> None:
         ('licence = "CC0-1.0"', "licence = 3", "licence must be of type str, found int"),
         ('use = "train"', 'use = "sell"', "use is 'sell', expected one of train, measure only"),
         ('language = "en"', 'language = "en"\nlanguages = 2', "unknown field languages"),
-        ("corpus.toy", 'corpus."../toy"', "the name must be lower-case letters"),
+        ("corpus.toy", 'corpus."../toy"', "the name must consist of lower-case letters"),
         ("toy.conll", "../toy.conll", "not a safe file name"),
         ("toy.conll", "/toy.conll", "not a safe file name"),
         ("toy.conll", r"C:\\toy.conll", "not a safe file name"),

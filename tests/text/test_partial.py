@@ -93,7 +93,7 @@ def test_invalid_ambiguous_tags_are_refused(tag):
     [
         ('"annotated_labels": ["LOC"]', "the entity at 0..3 is a PER, which is not among the annotated labels"),
         ('"annotated_labels": ["PER", "PER"]', "the annotated labels contain PER twice"),
-        ('"annotated_labels": "PER"', "annotated_labels must be a list of labels"),
+        ('"annotated_labels": "PER"', "`annotated_labels` must be a list of labels"),
         ('"unannotated": [{"start": 1, "end": 2, "tags": "?"}]', "the entity at 0..3 overlaps an unannotated range"),
         ('"unannotated": [{"start": 7, "end": 70, "tags": "?"}]', "item 0 of `unannotated` is"),
         ('"unannotated": [{"start": 7, "end": 9, "tags": "PER|"}]', "cannot read 'PER|' as tags"),

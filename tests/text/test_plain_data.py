@@ -145,7 +145,7 @@ def test_frames_have_a_row_for_each_entity(backend):
 
 
 def test_frames_name_missing_packages(monkeypatch):
-    with pytest.raises(ValueError, match=r"backend must be one of pandas, polars.* got 'excel'"):
+    with pytest.raises(ValueError, match=r"`backend` must be one of pandas, polars.* got 'excel'"):
         STORY.to_frame("excel")
     monkeypatch.setitem(sys.modules, "narwhals", None)
     with pytest.raises(ImportError, match=r"pip install '\.\[files\]'"):

@@ -131,7 +131,7 @@ def check_list(value: object, name: str) -> list[Any]:
 def with_marked_spans(
     document: Document, spans: Iterable[MarkedSpan], warn: Warn, *, is_proposal: bool = False
 ) -> Document:
-    """Return the document with marked spans as its entities. Spans are checked; of two that overlap, one is omitted.
+    """Return the document with marked spans as its entities. If two spans overlap, only one of them is kept.
 
     If at least one span has the key of a name, each span without such a key becomes the only mention of its name.
 
@@ -200,7 +200,7 @@ def _entity(i: int, span: MarkedSpan, text: str, units: _Utf16Units) -> Entity:
         begin, stop = units.character(start), units.character(end)
         if begin is None or stop is None or not _is_same(file_text, begin, stop, text):
             actual = text[start : min(end, start + 60)]
-            raise ValueError(f"span {i} has the text {file_text!r:.60}, but {start}..{end} is {actual!r}")
+            raise ValueError(f"span {i} has the text {file_text!r:.60}, but the text at {start}..{end} is {actual!r}")
         start, end = begin, stop
     is_number = type(confidence) in (int, float) and abs(confidence) <= LARGEST_CONFIDENCE
     return Entity(start, end, check_label(label, f"span {i}"), "", float(confidence) if is_number else None)

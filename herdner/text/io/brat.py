@@ -237,7 +237,7 @@ def _lines(document: Document, labels: dict[str, str]) -> Iterator[str]:
         label = "_".join(entity.label.split())
         if labels.setdefault(label, entity.label) != entity.label:
             raise ValueError(
-                f"brat's label {label} would be both {labels[label]!r} and {entity.label!r}; rename one label"
+                f"the labels {labels[label]!r} and {entity.label!r} would both be written as {label}; rename one label"
             )
         pieces = _pieces(entity)
         if (pieces[0][0], pieces[-1][1]) != (entity.start, entity.end):

@@ -85,7 +85,7 @@ def read_columns(
         FormatError: The input is invalid.
     """
     if layout.documents not in get_args(Documents):
-        raise ValueError(f"documents must be one of {', '.join(get_args(Documents))}, got {layout.documents!r}")
+        raise ValueError(f"`documents` must be one of {', '.join(get_args(Documents))}, got {layout.documents!r}")
     for source in sources(where, patterns):
         with ParseWarnings(source.name, strict) as warnings:
             yield from _documents(source, layout, encoding, warnings)
@@ -122,7 +122,7 @@ def _documents(source: Source, layout: Layout, encoding: str, warnings: ParseWar
 
 
 def _take_url(sentence: ColumnSentence) -> tuple[dict[str, object], ColumnSentence]:
-    """Remove the URL at the start of a Worldwide Newswire article; return a field with the URL, and the other tokens.
+    """Remove the URL at the start of a Worldwide Newswire article; return the URL as a field, and the other tokens.
 
     The tokenizer of that corpus split some addresses at ``&``, ``%`` or ``=``; the pieces are on the following lines.
     """

@@ -131,8 +131,8 @@ def _columns(message: dict[str, Any]) -> Iterator[_Columns]:
     table = np.reshape(np.frombuffer(message["tokens"], np.dtype("<u8")), (-1, len(attrs)))
     if lengths.min(initial=0) < 0 or lengths.sum() != len(table) or len(spaces) != len(table):
         raise ValueError(
-            f"the document lengths, whose sum is {lengths.sum()}, must be at least 0 and fit"
-            f" {len(table)} tokens and {len(spaces)} spaces"
+            f"the document lengths, whose sum is {lengths.sum()}, must be at least 0 and their sum must equal the"
+            f" {len(table)} tokens and the {len(spaces)} entries of `spaces`"
         )
     if orth not in attrs:
         raise ValueError("the attribute ORTH, which contains the words, is missing")

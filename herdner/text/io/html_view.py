@@ -112,7 +112,7 @@ def _color(label: str) -> str:
 
 
 def _article(document: Document, number: int) -> Iterator[str]:
-    """Yield the HTML of one document. The ids of its elements begin with ``d`` and the number of the document."""
+    """Yield the HTML of one document. The ids of HTML elements begin with ``d`` and the number of the document."""
     entities = list(without_overlaps(document))
     names = _shown_names(document, entities)
     counts = sorted(Counter(entity.label for entity in entities).items())
@@ -154,7 +154,7 @@ def _shown_names(document: Document, entities: list[Entity]) -> list[_ShownName]
 
 
 def _mention(entity: Entity, index: int, key: int, position: int, name: _ShownName, prefix: str) -> str:
-    """Return the HTML of a mention: a hyperlink to the next mention of the same name (after the last, to the first).
+    """Return the HTML of a mention, with a hyperlink to the next mention of its name; the last links to the first.
 
     The mention has the number ``index`` in the document, and ``position`` among the mentions of the name ``key``.
     """

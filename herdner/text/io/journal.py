@@ -137,8 +137,8 @@ def _check_header(path: Path, line: bytes, digests: Mapping[str, str]) -> None:
         raise ValueError(f"{path}: is not the journal of a run; move this file away") from None
     if names:
         raise ValueError(
-            f"{path}: belongs to an interrupted run with other settings ({', '.join(names)}); run the same command, or"
-            " delete this file to start again"
+            f"{path}: belongs to an interrupted run with other settings ({', '.join(names)}); repeat the command of"
+            " that run, or delete this file to start again"
         )
 
 

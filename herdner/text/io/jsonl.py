@@ -202,7 +202,7 @@ def parse_record(line: str) -> tuple[dict[str, Any], list[str]]:
     except ValueError as error:
         raise ValueError(f"{describe_json_error(error)}; expected one object on each line") from None
     if not isinstance(record, dict):
-        raise ValueError(f"got a JSON {type(record).__name__}; expected an object with the key text or tokens")
+        raise ValueError(f"got a JSON {type(record).__name__}; expected an object with the key `text` or `tokens`")
     if "\\u" in line and _LONE_SURROGATE.search(json.dumps(record, ensure_ascii=False)):
         return _replace_surrogates(record), ["lone surrogates are replaced by U+FFFD"]
     return cast(dict[str, Any], record), []
@@ -242,9 +242,9 @@ def _document(record: dict[str, Any], id: str) -> tuple[Document, list[str]]:
         record.pop("id", None)  # an id of another type remains in the fields
     id = id if name is None else str(name)
     if text is None and tokens is None:
-        raise ValueError("the object has neither text nor tokens; expected one of these keys")
+        raise ValueError("the object has neither `text` nor `tokens`; expected one of these keys")
     if text is not None and not isinstance(text, str):
-        raise ValueError(f"text is {json.dumps(text)[:40]}; expected a string")
+        raise ValueError(f"`text` is {json.dumps(text)[:40]}; expected a string")
     if tokens is None:
         document = Document.from_text(text or "", id=id, fields=record)
     elif text is None:
@@ -274,11 +274,12 @@ def _partial(labels: Any, ranges: Any, length: int) -> PartialAnnotation | None:
         and all(isinstance(label, str) and is_label(label) for label in cast(list[object], labels))
     ):
         raise ValueError(
-            f'annotated_labels must be a list of labels, as in ["PER", "LOC"], got {json.dumps(labels)[:40]}'
+            f'`annotated_labels` must be a list of labels, as in ["PER", "LOC"], got {json.dumps(labels)[:40]}'
         )
     if ranges is not None and not isinstance(ranges, list):
         raise ValueError(
-            f"`unannotated` must be a list of objects with the keys start, end and tags, got {json.dumps(ranges)[:40]}"
+            f"`unannotated` must be a list of objects with the keys `start`, `end` and `tags`, got"
+            f" {json.dumps(ranges)[:40]}"
         )
     unannotated = tuple(_range(i, each, length) for i, each in enumerate(cast(list[Any], ranges or [])))
     return PartialAnnotation(unannotated, None if labels is None else tuple(cast(list[str], labels)))
@@ -302,7 +303,7 @@ def _sentences(tokens: Any) -> list[list[str]]:
     words = (word for sentence in sentences for word in sentence)
     if not all(isinstance(word, str) and word.split() == [word] for word in words):
         raise ValueError(
-            "tokens must be a list of strings without white space, or one such list for each sentence, got"
+            "`tokens` must be a list of strings without white space, or one such list for each sentence, got"
             f" {json.dumps(tokens)[:40]}"
         )
     return [sentence for sentence in sentences if sentence]
@@ -342,14 +343,15 @@ def _quoted(entity: Entity, text: str) -> str:
 def _entity(i: int, item: Any, text: str) -> Entity:
     """Check an entity of a JSON record, and return it with its ``text`` left empty, because the text may be long."""
     if not isinstance(item, dict):
-        raise ValueError(f"entity {i} is {json.dumps(item)[:40]}; expected an object with start, end and label")
+        raise ValueError(f"entity {i} is {json.dumps(item)[:40]}; expected an object with `start`, `end` and `label`")
     values = cast(dict[str, Any], item)
     start, end, label, confidence, name_id = map(values.get, ("start", "end", "label", "confidence", "name_id"))
     if type(start) is not int or type(end) is not int or not 0 <= start < end <= len(text):
         raise ValueError(f"entity {i} is {start}..{end}; expected 0 <= start < end <= {len(text)}, the text's length")
     if confidence is not None and (type(confidence) not in (int, float) or not abs(confidence) <= LARGEST_CONFIDENCE):
         raise ValueError(
-            f"the confidence of entity {i} is {confidence!r:.40}; expected a number of at most {LARGEST_CONFIDENCE:g}"
+            f"the confidence of entity {i} is {confidence!r:.40}; expected a number from"
+            f" {-LARGEST_CONFIDENCE:g} to {LARGEST_CONFIDENCE:g}"
         )
     if name_id is not None and (type(name_id) is not int or not 0 <= name_id <= LARGEST_NAME_ID):
         raise ValueError(f"the name_id of entity {i} is {name_id!r:.40}; expected an integer of at least 0")
@@ -357,5 +359,7 @@ def _entity(i: int, item: Any, text: str) -> Entity:
     entity = Entity(start, end, check_label(label, f"entity {i}"), "", confidence, name_id)
     own = values.get("text")
     if "text" in values and not (isinstance(own, str) and len(own) == end - start and text.startswith(own, start)):
-        raise ValueError(f"entity {i} has the text {own!r:.60}, but {start}..{end} is {_quoted(entity, text)}")
+        raise ValueError(
+            f"entity {i} has the text {own!r:.60}, but the text at {start}..{end} is {_quoted(entity, text)}"
+        )
     return entity

@@ -77,7 +77,7 @@ def _tasks(source: Source, encoding: str) -> list[Any]:
 
 def _document(task: object, id: str, warn: Warn) -> Document:
     if not isinstance(task, dict):
-        raise ValueError(f"the task is {json.dumps(task)[:40]}; expected an object with data and annotations")
+        raise ValueError(f"the task is {json.dumps(task)[:40]}; expected an object with `data` and `annotations`")
     values = cast("dict[str, Any]", task)
     if not isinstance(values.get("data"), dict):
         return _flat(values, id, warn)
@@ -119,7 +119,7 @@ def _text_key(data: Mapping[str, Any]) -> str:
         key for key, value in data.items() if isinstance(value, str) and key not in ("id", "created_at", "updated_at")
     ]
     if len(strings) != 1:
-        raise ValueError(f"no text in the data of the task ({', '.join(data) or 'none'}); expected a string named text")
+        raise ValueError(f"no text in the data of the task ({', '.join(data) or 'none'}); expected a string as `text`")
     return strings[0]
 
 
@@ -138,7 +138,7 @@ def _annotation(values: Mapping[str, Any], warn: Warn) -> list[Any] | None:
 
 def _object(value: object) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise ValueError(f"an annotation is {json.dumps(value)[:40]}; expected an object with a result")
+        raise ValueError(f"an annotation is {json.dumps(value)[:40]}; expected an object with the key `result`")
     return cast("dict[str, Any]", value)
 
 

@@ -114,7 +114,7 @@ def _xml_parts(source: Source, data: bytes) -> io.BytesIO:
             f"{source.name}: the file has more than {MAX_DOCX_BYTES >> 20} MiB; delete its pictures, or save it as text"
         )
     if not data.startswith(b"PK"):
-        raise FormatError(f"{source.name}: the file is not a DOCX document; save it in this format, or as text")
+        raise FormatError(f"{source.name}: the file is not a DOCX document; save it as DOCX or as text")
     if data.count(_DIRECTORY_ENTRY) > MAX_DOCX_MEMBERS:
         raise FormatError(f"{source.name}: the archive has more than {MAX_DOCX_MEMBERS:,} members; save it as text")
     parts = io.BytesIO()

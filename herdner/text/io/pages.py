@@ -171,7 +171,7 @@ class _Output:
         self.pending_gap = ""
 
     def gap(self, space: str) -> None:
-        """Request white space before the next text. If several kinds are requested, the largest is written."""
+        """Request a space, line break or empty line before the next text; the largest requested one is written."""
         if self.pieces and _GAPS.index(space) > _GAPS.index(self.pending_gap):
             self.pending_gap = space
 
@@ -221,7 +221,7 @@ def _units(page: str, start: int, end: int) -> Iterator[tuple[str, int, int]]:
 
 
 def _matching_units(data: str, units: Iterable[tuple[str, int, int]]) -> Iterator[tuple[str, int, int]]:
-    """Yield those characters and references of ``units`` that also occur in ``data``, in the order of the page.
+    """Yield those characters and character references of ``units`` that ``data`` also contains, in page order.
 
     The parser drops invalid tags, as in ``Ada</>Bo`` and ``Ada<b``, so that ``data`` lacks characters of the page.
     """

@@ -155,12 +155,12 @@ def _rows(batches: Iterator[Any]) -> Iterator[tuple[dict[str, Any], tuple[Any, i
             rows = batch.to_pylist()
         except (pa.ArrowException, ValueError, OverflowError) as error:  # dates after the year 9999
             problem = " ".join(str(error).split())
-            raise ValueError(f"contains a value that Python cannot represent ({problem})") from None
+            raise ValueError(f"the file contains a value that Python cannot represent ({problem})") from None
         yield from ((row, (batch, i)) for i, row in enumerate(rows))
 
 
 def _check_groups(metadata: Any, groups: Sequence[int], size: int) -> int:
-    """Compute the number of rows to read at a time from the sizes that the file states for its row groups.
+    """Return the number of rows to read at a time, computed from the sizes of row groups in the file's metadata.
 
     Raise `ValueError` if a row group would unpack to far more than the file.
 
@@ -178,7 +178,7 @@ def _check_groups(metadata: Any, groups: Sequence[int], size: int) -> int:
         if unpacked > most:
             raise ValueError(
                 f"row group {index + 1} would unpack to {unpacked >> 20} MiB; expected at most {most >> 20} MiB for a"
-                " file of this size; write it again without compression"
+                " file of this size; write the file again without compression"
             )
         n_values = max((column.num_values for column, flag in zip(columns, is_list, strict=True) if flag), default=0)
         if n_values > most_values:
@@ -322,7 +322,7 @@ def _table(group: Sequence[Document], schema: pa.Schema | None, column: str) -> 
 
 
 def _original_column(name: str, values: Sequence[object], group: Sequence[Document]) -> Any:
-    """Copy a column from the Parquet files of the documents; return None if it is absent, changed or of mixed types."""
+    """Copy a column from the documents' input files; return None if it is absent, changed or of mixed types."""
     batches: list[tuple[Any, list[int]]] = []  # record batches and the indices of their rows
     for document, value in zip(group, values, strict=True):
         row = document.row

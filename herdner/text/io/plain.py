@@ -32,9 +32,9 @@ def read_text(
         FormatError: A file cannot be read.
     """
     if documents not in ("file", "line"):
-        raise ValueError(f"documents must be file or line, got {documents!r}")
+        raise ValueError(f"`documents` must be 'file' or 'line', got {documents!r}")
     if max_chars is not None and max_chars < 1:
-        raise ValueError(f"max_chars must be a positive number, got {max_chars}")
+        raise ValueError(f"`max_chars` must be a positive number, got {max_chars}")
     for source in sources(where, ("*.txt",)):
         if documents == "line":
             for number, line in read_lines(source, encoding):

@@ -61,7 +61,7 @@ def _document(record: ToolRecord) -> Document:
     values = record.values
     answer = values.get("answer")
     if answer is not None and answer not in _ANSWERS:
-        raise ValueError(f"answer is {json.dumps(answer)[:40]}; expected one of {', '.join(_ANSWERS)}")
+        raise ValueError(f"`answer` is {json.dumps(answer)[:40]}; expected one of {', '.join(_ANSWERS)}")
     meta: object = values.get("meta")
     name = cast("dict[str, Any]", meta).get("id") if isinstance(meta, dict) else None
     fields = {k: v for k, v in values.items() if k not in _READ and k not in _INTERNAL}
@@ -99,7 +99,7 @@ def _key(span: dict[str, Any]) -> str:
 def _spans_of(items: list[Any], names: dict[str, str], warn: Warn) -> Iterator[MarkedSpan]:
     for i, item in enumerate(items):
         if not isinstance(item, dict):
-            raise ValueError(f"span {i} is {json.dumps(item)[:40]}; expected an object with start, end and label")
+            raise ValueError(f"span {i} is {json.dumps(item)[:40]}; expected an object with `start`, `end` and `label`")
         values = cast("dict[str, Any]", item)
         if values.get("label") is None:
             warn("a span without a label is left out")
@@ -141,7 +141,7 @@ def write_prodigy(documents: Iterable[Document], stream: IO[Any], *, answer: str
         ValueError: The answer is unknown.
     """
     if answer is not None and answer not in _ANSWERS:
-        raise ValueError(f"answer must be one of {', '.join(_ANSWERS)}, got {answer!r}")
+        raise ValueError(f"`answer` must be one of {', '.join(_ANSWERS)}, got {answer!r}")
     put = utf8(stream)
     for document in documents:
         record: dict[str, Any] = {"text": document.text}

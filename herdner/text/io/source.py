@@ -113,7 +113,7 @@ def visible_files(folder: Path) -> list[Path]:
 
 
 def matches_pattern(file: Path, folder: Path, pattern: str) -> bool:
-    """Return whether the end of a path relative to ``folder`` matches a pattern such as ``*.md`` or ``notes/*.md``."""
+    """Return whether the end of a file's path in ``folder`` matches a pattern such as ``*.md`` or ``notes/*.md``."""
     return PurePosixPath(file.relative_to(folder).as_posix()).match(pattern)
 
 
@@ -343,7 +343,7 @@ def _raw(source: Source) -> AbstractContextManager[Any]:
 
 
 def read_whole(source: Source, encoding: str = "utf-8") -> str:
-    """Decode a text file that is held in memory.
+    """Read and decode a whole text file, and return it as one string.
 
     Args:
         source: A file or stream, possibly compressed.
@@ -417,7 +417,7 @@ def read_chunks(source: Source, encoding: str = "utf-8") -> Iterator[str]:
 
 
 class _Utf8Check:
-    """Check whether all bytes of a file are UTF-8.
+    """Incremental validator that determines whether the bytes of a file are valid UTF-8.
 
     Attributes:
         is_valid: Whether the bytes that were added are valid UTF-8.
@@ -425,7 +425,7 @@ class _Utf8Check:
     """
 
     def __init__(self) -> None:
-        """Create a check of no bytes."""
+        """Create a validator that has read no bytes yet."""
         self.is_valid = True
         self.is_ascii = True
         self._decoder = codecs.getincrementaldecoder("utf-8")()

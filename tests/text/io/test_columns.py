@@ -166,7 +166,7 @@ def test_the_last_line_needs_no_end_and_blank_lines_do_no_harm():
         (b"a\tO\nb c\n\n", r":2: 2 columns|:2: 'c' is not a tag"),
         (
             b"a O\nb PER\n",
-            r":2: 'PER' is not a tag; expected O, or one of B- I- E- S- L- U- and a label, in the last column",
+            r":2: 'PER' is not a tag; expected O, or B-, I-, E-, S-, L- or U- followed by a label, in the last column",
         ),
         (
             b"a O\n\xe9 O\n",
@@ -270,7 +270,7 @@ def test_unknown_names():
         read("", "conl")
     with pytest.raises(ValueError, match="has no option 'colour'; expected one of"):
         read("", "conll", colour=True)
-    with pytest.raises(ValueError, match="documents must be one of docstart, sentence, file, got 'page'"):
+    with pytest.raises(ValueError, match="`documents` must be one of docstart, sentence, file, got 'page'"):
         read("", documents="page")
     assert "documents" in FORMATS["conll"].read_options
     assert "labels" in FORMATS["jsonl"].read_options

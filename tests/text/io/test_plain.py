@@ -215,9 +215,9 @@ def test_a_null_as_text_is_an_empty_text() -> None:
     ("record", "message"),
     [
         ("{", "not JSON"),
-        ("[1]", "a JSON list; expected an object with the key text or tokens"),
-        ("{}", "neither text nor tokens; expected"),
-        ('{"text": 5}', "text is 5; expected a string"),
+        ("[1]", "a JSON list; expected an object with the key `text` or `tokens`"),
+        ("{}", "neither `text` nor `tokens`; expected"),
+        ('{"text": 5}', "`text` is 5; expected a string"),
         ('{"text": "ab", "entities": [3]}', "entity 0 is 3; expected an object"),
         (
             '{"text": "ab", "entities": [{"start": 0, "end": 3, "label": "X"}]}',
@@ -231,18 +231,18 @@ def test_a_null_as_text_is_an_empty_text() -> None:
         ('{"text": "ab", "entities": [{"start": 0, "end": 1, "label": "A  B"}]}', "the label of entity 0 is 'A  B'"),
         (
             '{"text": "ab", "entities": [{"start": 0, "end": 1, "label": "X", "text": "b"}]}',
-            "entity 0 has the text 'b', but 0..1 is 'a'",
+            "entity 0 has the text 'b', but the text at 0..1 is 'a'",
         ),
         (
             '{"text": "abc", "entities": [{"start": 1, "end": 3, "label": "X"}, {"start": 0, "end": 2, "label": "X"}]}',
             "'bc' overlaps 'ab'",
         ),
         ('{"text": "ab", "tokens": ["a", "c"]}', "the tokens do not match the text"),
-        ('{"text": "a b", "tokens": ["a b"]}', "tokens must be a list of strings without white space"),
-        ('{"tokens": "ab"}', "tokens must be a list of strings"),
+        ('{"text": "a b", "tokens": ["a b"]}', "`tokens` must be a list of strings without white space"),
+        ('{"tokens": "ab"}', "`tokens` must be a list of strings"),
         ('{"text": "ab", "id": 1e400}', "the number 1e400 is too large; write it as a string"),
         ("[" * 200_000, "nested too deeply|not JSON"),
-        ('{"text": ' + "9" * 5000 + "}", "text is 9999|a number has more than 4,300 digits"),
+        ('{"text": ' + "9" * 5000 + "}", "`text` is 9999|a number has more than 4,300 digits"),
     ],
 )
 def test_jsonl_errors(record, message):

@@ -143,7 +143,9 @@ def test_a_date_without_a_python_type_is_one_message(numbers: str, type: str) ->
     days = days if numbers == "int32" else pa.array([2**62], numbers)
     pq.write_table(pa.table({"text": ["Ada"], "day": days.cast(type)}), stream)
     stream.seek(0)
-    with pytest.raises(FormatError, match=r"^<stream>: contains a value that Python cannot represent") as raised:
+    with pytest.raises(
+        FormatError, match=r"^<stream>: the file contains a value that Python cannot represent"
+    ) as raised:
         list(read_documents(stream, "parquet"))
     assert "\n" not in str(raised.value)
 

@@ -208,7 +208,7 @@ def _stem(document: Document) -> str:
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("T1\tPER 0 3\tBob", "span 0 has the text 'Bob', but 0..3 is 'Ada'"),
+        ("T1\tPER 0 3\tBob", "span 0 has the text 'Bob', but the text at 0..3 is 'Ada'"),
         ("T1\tP\u2028R 0 3\tAda", "the label of span 0 is 'P\\u2028R'"),
     ],
 )
@@ -224,7 +224,7 @@ def test_brat_file_names_and_labels_are_unique():
     twins = [Document.from_text("Ada", id="a/b.txt"), Document.from_text("Bob", id="a b"), Document.from_text("C")]
     assert [d.text for d in read(written(twins, "brat"), "brat")] == ["Ada", "Bob", "C"]
     clash = [Document.from_text("Ada Bob").with_entities([Entity(0, 3, "a b", "Ada"), Entity(4, 7, "a_b", "Bob")])]
-    with pytest.raises(ValueError, match="brat's label a_b would be both 'a b' and 'a_b'; rename one"):
+    with pytest.raises(ValueError, match="the labels 'a b' and 'a_b' would both be written as a_b; rename one"):
         written(clash, "brat")
 
 
@@ -298,7 +298,7 @@ WRONG = [
     ("prodigy", "", "is empty"),
     ("prodigy", '{"text": "Ada", "spans": 3}', "spans are 3; expected a list"),
     ("prodigy", '{"text": "Ada", "spans": [3]}', "span 0 is 3; expected an object"),
-    ("prodigy", '{"text": "Ada", "answer": "maybe"}', "answer is \"maybe\"; expected one of accept, reject, ignore"),
+    ("prodigy", '{"text": "Ada", "answer": "maybe"}', "`answer` is \"maybe\"; expected one of accept, reject, ignore"),
     ("brat", b"", "not a tar archive"),
     ("brat", b"Ada" * 1000, "not a tar archive"),
 ]  # fmt: skip
