@@ -17,7 +17,7 @@ _TOLERANCE = 1e-9  # probabilities that differ by less count as equal
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CorrelationEstimate:
-    """Estimate of D^cor, the correlation part of the error, for infinitely many samples (HGW19, Table 1).
+    """Estimated limit of D^cor, the correlation part of the sampling error, as the samples grow (HGW19, Table 1).
 
     Each herding weight y has one row.
 
@@ -49,7 +49,7 @@ class CorrelationEstimate:
 
     @property
     def total(self) -> float:
-        """Estimate of D^cor, the correlation part of the error, for infinitely many samples."""
+        """Estimated limit of D^cor, the correlation part of the sampling error, as the number of samples grows."""
         return float(self.contributions.sum())
 
     @classmethod

@@ -56,7 +56,7 @@ class VisitCounts:
 
     @property
     def correlation(self) -> CorrelationEstimate:
-        """Estimate of D^cor, the correlation part of the error, for infinitely many samples (HGW19).
+        """Estimated limit of D^cor, the correlation part of the sampling error, as the number of samples grows (HGW19).
 
         The run must be a long run of Gibbs sampling.
 

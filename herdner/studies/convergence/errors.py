@@ -15,7 +15,7 @@ from herdner.studies.convergence.exact import Focus, conditional
 
 @dataclass(frozen=True, slots=True)
 class ErrorParts:
-    """Parts of the error of T samples of a variable X and of Z, all other variables (HGW19, Sec. 4.3 and 6.5).
+    """Parts of the error of T joint samples of X, one variable, and Z, all others (HGW19, Sec. 4.3 and 6.5).
 
     Each sample is recorded right after an update of X.
 
@@ -126,7 +126,7 @@ class Lambdas:
 
 
 def _counts(visits: ArrayLike, focus: Focus) -> Floats:
-    """Check visit counts, and convert them to a float64 array [L, Z, K]; raise `ValueError` if they are invalid."""
+    """Check visit counts; return them as float64[L, Z, K], with axes for the weights, for z and for x."""
     counts = finite(visits, "`visits`")
     shape = (*focus.keys.shape, focus.target.shape[1])
     if counts.size != math.prod(shape):
@@ -140,7 +140,7 @@ def _counts(visits: ArrayLike, focus: Focus) -> Floats:
 
 
 def _values(f: ArrayLike, focus: Focus) -> Floats:
-    """Convert the values f(x, z) to float64[Z, K]; raise `ValueError` if the shape is wrong or a value not finite."""
+    """Check the values f(x, z); return them as float64[Z, K], with one row for each z and one column for each x."""
     values = finite(f, "`f`")
     if values.size != focus.target.size:
         raise ValueError(f"`f` must have shape {list(focus.target.shape)}, got {list(values.shape)}")
@@ -196,7 +196,7 @@ def rao_blackwell_bound(f: ArrayLike, visits: ArrayLike, focus: Focus) -> float:
 
 
 def _integrate(f: ArrayLike, visits: ArrayLike, focus: Focus) -> tuple[Floats, Floats]:
-    """Return E[f | z] and the error of the visit frequency, for each joint state z of the other variables.
+    """Return, for each joint state z of the variables other than X, E[f | z] and the error of the visit frequency.
 
     The error is the frequency minus the probability.
     """

@@ -41,7 +41,9 @@ def joint_distribution(graph: Graph) -> Floats:
     sizes = compiled.sizes
     n_states = float(np.prod(sizes.astype(np.float64)))
     if n_states > MAX_STATES:
-        raise ValueError(f"the graph has {n_states:.3g} joint states; at most {MAX_STATES} can be enumerated")
+        raise ValueError(
+            f"the graph has {n_states:.3g} joint states; at most {MAX_STATES} can be enumerated; use a smaller graph"
+        )
     states = np.indices(tuple(sizes)).reshape(len(sizes), int(n_states)).T
     log_potentials = compiled.graph.log_potential(states)
     top = log_potentials.max()
@@ -73,8 +75,8 @@ def _check_span(compiled: TableGraph, log_potentials: Floats) -> None:
     error = rounding_error(compiled)
     if error > _MAX_ROUNDING:
         raise ValueError(
-            f"the log-potentials of the joint states are sums with rounding errors up to {error:.2g}; subtract the"
-            " largest entry from each table, or use smaller numbers"
+            f"the log-potentials of the joint states are sums with rounding errors up to {error:.2g}; subtract"
+            " from each table its largest entry, or use smaller numbers"
         )
 
 
@@ -122,7 +124,10 @@ def check_kernel(joint: Floats) -> None:
         ValueError: The graph has more than 2^11 joint states.
     """
     if joint.size > MAX_KERNEL:
-        raise ValueError(f"the graph has {joint.size} joint states; a kernel matrix supports at most {MAX_KERNEL}")
+        raise ValueError(
+            f"the graph has {joint.size} joint states; a transition matrix supports at most {MAX_KERNEL};"
+            " use a smaller graph"
+        )
 
 
 def sweep_kernel(joint: Floats, order: Sequence[int]) -> Floats:

@@ -128,7 +128,7 @@ def _focus_of_random_bins(joint: Floats, variable: int, n_bins: int) -> Focus:
 
 
 def _uniforms(stream: int, n_steps: int, n_sweeps: int) -> Floats:
-    """Return the random number in [0, 1) that the engine uses in the last update of each sweep, float64[T]."""
+    """Return the random number in [0, 1) that the engine uses in the last update of each sweep, float64[sweeps]."""
     block, place = np.divmod(np.arange(1, n_sweeps + 1) * n_steps - 1, _BLOCK)
     blocks, first = np.unique(block, return_index=True)
     places = zip(blocks.tolist(), np.split(place, first[1:]), strict=True)
@@ -136,7 +136,7 @@ def _uniforms(stream: int, n_steps: int, n_sweeps: int) -> Floats:
 
 
 def _layer(u: Floats, chances: Floats) -> Int64s:
-    """Return the index of the herding weight (0 to L - 1) that each random number u selects, int64[T].
+    """Return, for each of T samples, the index of the herding weight that the random number ``u`` selects, int64[T].
 
     Weight l of sample t has probability ``chances[l, t]``.
     """

@@ -168,7 +168,7 @@ def _ratio(above: float, below: float) -> float:
 
 
 def _check_length(n_sweeps: float) -> float:
-    """Return a number of sweeps, which may be infinite; raise `ValueError` if it is below 1 or not a number."""
+    """Return ``n_sweeps`` unchanged if it is infinite or a number of at least 1; raise `ValueError` otherwise."""
     return n_sweeps if n_sweeps == math.inf else check_real(n_sweeps, "n_sweeps", 1)
 
 
@@ -183,8 +183,8 @@ def _sweeps_between_all(joint: Floats, at: Int64s) -> int:
             further = reached @ kernel
             if np.array_equal(further, reached):
                 raise ValueError(
-                    "-inf entries divide the joint states into parts that Gibbs sampling cannot leave; HG16,"
-                    " Proposition 5 needs a sampler that reaches all possible joint states"
+                    "-inf entries divide the joint states into parts that Gibbs sampling cannot leave, so"
+                    " Proposition 5 of HG16 gives no bound; use finite penalties instead of -inf"
                 )
             reached, sweeps = further, sweeps + 1
         most = max(most, sweeps)

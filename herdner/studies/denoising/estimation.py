@@ -122,7 +122,7 @@ def _centre(y: NDArray[Any]) -> NDArray[Any]:
 
 
 def _neighbour_counts(x: NDArray[Any], n_labels: int) -> NDArray[np.uint8]:
-    """Count, for each pixel, how many of its (at most four) neighbours have each label, int[V, K]."""
+    """Count, for each pixel, how many of its (at most four) neighbours have each label, uint8[pixels, labels]."""
     padded = np.full((x.shape[0] + 2, x.shape[1] + 2), -1, np.int32)
     padded[1:-1, 1:-1] = x
     sides = (padded[:-2, 1:-1], padded[2:, 1:-1], padded[1:-1, :-2], padded[1:-1, 2:])

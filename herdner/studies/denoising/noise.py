@@ -48,7 +48,7 @@ class GaussianNoise:
         return len(self.levels)
 
     def log_likelihood(self, y: Floats) -> Floats:
-        """Return the log-density of the observation y under each label of each pixel.
+        """Return, for each pixel and each label, the log-density of the observed value in ``y`` given this label.
 
         Args:
             y: float64[P].
@@ -63,7 +63,7 @@ class GaussianNoise:
         return table
 
     def most_likely(self, y: Floats) -> Int32s:
-        """Return, for each pixel, the label with the nearest level, int32 in the shape of ``y``.
+        """Return, for each observation in ``y``, the label whose level is nearest, int32 in the shape of ``y``.
 
         Args:
             y: Observations, float64 of any shape.
@@ -131,7 +131,7 @@ class FlipNoise:
         return table
 
     def log_likelihood(self, y: NDArray[np.integer]) -> Floats:
-        """Return the log-probability of the observed label under each true label, for each pixel.
+        """Return, for each pixel and each true label, the log-probability of the observed label in ``y``.
 
         Args:
             y: int[P].
@@ -214,7 +214,7 @@ def estimate_gaussian_noise(y: ArrayLike, n_labels: int, levels: tuple[float, ..
 
 
 def estimate_flip_noise(y: NDArray[np.integer], n_labels: int) -> FlipNoise:
-    """Estimate the probability of flip noise from the share of neighbouring pixels with different labels.
+    """Estimate the flip probability of flip noise from the share of neighbour pairs with two different labels.
 
     The estimate assumes that neighbours differ only because of noise.
 

@@ -161,7 +161,7 @@ def hmc(
 
 
 class _Dynamics:
-    """State of parallel HMC chains: the positions [C, d], the step size, and the scale of each variable [d]."""
+    """State of parallel HMC chains: positions [chains, variables], step size, and one scale per variable."""
 
     def __init__(self, density: DensityGraph, x: Floats, n_leapfrog: int, rng: np.random.Generator) -> None:
         self._density, self._n_leapfrog, self._rng = density, n_leapfrog, rng
@@ -169,7 +169,7 @@ class _Dynamics:
         self._values, self._slopes = density.log_density(x), self._grad(x)
 
     def step(self) -> Floats:
-        """Run one trajectory of each chain, and accept or reject its end point; return acceptance probabilities [C]."""
+        """Run one trajectory of each chain, and accept or reject its end point; return the acceptance probabilities."""
         momentum = self._rng.normal(size=self.x.shape)
         n = max(1, round(self._n_leapfrog * self._rng.uniform(0.8, 1.2)))
         x, slopes, p, size = self.x, self._slopes, momentum, self.size * self.scale
@@ -227,7 +227,7 @@ class _Dynamics:
 def _states(
     target: Target, previous: Points, n: int, init: Literal["prior"] | ArrayLike, rng: np.random.Generator
 ) -> tuple[Floats, bool]:
-    """Return the initial states [n, d] of the chains, and whether the chains continue an earlier run."""
+    """Return the initial states of n chains, float64[n, d], and whether the chains continue an earlier run."""
     if len(previous):
         if len(previous) < n:
             raise ValueError(f"`start` must have at least {n} samples, one per chain, got {len(previous)}")

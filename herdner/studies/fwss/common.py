@@ -68,7 +68,7 @@ class Optimiser(Protocol):
     """Optimisation rule that converts gradient directions to displacements of particles."""
 
     def begin(self, n_steps: int) -> Mover:
-        """Start a run, and return a function that maps directions [P, d] to displacements of the particles [P, d].
+        """Start a run, and return a function that maps the directions of P particles [P, d] to displacements [P, d].
 
         Args:
             n_steps: Number of steps of the run.
@@ -105,7 +105,7 @@ class Adam:
                 raise ValueError(f"`{name}` must be at least 0 and below 1, got {value}")
 
     def begin(self, n_steps: int) -> Mover:
-        """Start a run, and return a function that maps directions [P, d] to displacements of the particles [P, d].
+        """Start a run, and return a function that maps the directions of P particles [P, d] to displacements [P, d].
 
         Args:
             n_steps: Number of steps of the run.
@@ -146,7 +146,7 @@ class GradientAscent:
         _check_rate("rate", self.rate)
 
     def begin(self, n_steps: int) -> Mover:
-        """Start a run, and return a function that maps directions [P, d] to displacements of the particles [P, d].
+        """Start a run, and return a function that maps the directions of P particles [P, d] to displacements [P, d].
 
         Args:
             n_steps: Number of steps of the run.
@@ -180,12 +180,14 @@ class GradientBatches:
         if batch_size is not None:
             check_integer(batch_size, "batch_size")
             if not density.n_terms:
-                raise ValueError("`batch_size` needs a target with data terms; set `n_terms` of its density factors")
+                raise ValueError(
+                    "`batch_size` needs a target with data terms; set `n_terms` of the target's density factors"
+                )
         self._density, self._size, self._rng = density, batch_size, rng
         self.n_gradients = 0
 
     def with_rng(self, rng: np.random.Generator) -> GradientBatches:
-        """Return a copy with another random generator for mini-batches; the copy counts gradients from 0.
+        """Return a copy that draws mini-batches by another random generator; its count of gradients starts at 0.
 
         Args:
             rng: Random generator.
@@ -297,7 +299,9 @@ def resume_points(start: Points | None, target: Target, n: int, name: str = "n_p
     if not isinstance(start, Points):  # pyright: ignore[reportUnnecessaryIsInstance]  # a public function
         raise ValueError(f"`start` must be the Points that a sampler returned, got {type(start).__name__}")
     if start.x.ndim != 2 or start.x.shape[1] != target.dim:
-        raise ValueError(f"the points of `start` must have shape [N, {target.dim}], as the target, got {start.x.shape}")
+        raise ValueError(
+            f"the points of `start` must have shape [N, {target.dim}] for this target, got {start.x.shape}"
+        )
     if len(start) > n:
         raise ValueError(f"`{name}` includes the points of `start` and must be at least {len(start)}, got {n}")
     if start.scores is None:
@@ -334,7 +338,7 @@ def resolve_kernel_mean(kernel_mean: KernelMean | ArrayLike | str | None, target
         return target.kernel_mean
     if isinstance(kernel_mean, str):
         if kernel_mean != "stein":
-            raise ValueError(f"`kernel_mean` must be 'stein', an array of samples or KernelMean, got {kernel_mean!r}")
+            raise ValueError(f"`kernel_mean` must be 'stein', an array of samples or a KernelMean, got {kernel_mean!r}")
         return None
     return as_kernel_mean(kernel_mean)
 

@@ -136,7 +136,7 @@ class MixtureMean:
 
 
 def _smooth(difference: Floats, covariance: Floats, bandwidth: float) -> Floats:
-    """Return the mean of k(x, y) for y from a normal distribution, for M points x, float64[M].
+    """Return, for each of M points x, the mean of k(x, y) over y from a normal distribution, float64[M].
 
     The mean of the distribution is x - ``difference``.
     """

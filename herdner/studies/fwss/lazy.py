@@ -83,7 +83,7 @@ def lazy_fwss(
 
 
 class _LazySampler:
-    """State of one run of lazy FWSS: candidate points, their kernel means, and the particle index of each candidate.
+    """State of a run of lazy FWSS: candidate points and, for each, the value of the kernel mean and the particle index.
 
     Candidates that are not particles yet have the particle index -1.
     """
@@ -150,7 +150,7 @@ class _LazySampler:
         self.particle[candidate] = run.n - 1
 
     def improve(self, phi: float) -> bool:
-        """Move the unused candidate with the smallest Stein field; add the result as a new candidate and a particle.
+        """Move a copy of the unused candidate with the smallest Stein field; make it a new candidate and particle.
 
         If the duality gap of the moved point is below ``phi / accuracy``, add nothing and return False.
         """

@@ -237,7 +237,7 @@ class NeuralRegression:
         return (inputs - middle) / spread
 
     def _parts(self, x: Floats) -> tuple[Floats, Floats, Floats, Floats]:
-        """Split P parameter vectors into the weights [D, P * H] and offsets of layer 1, and those of layer 2."""
+        """Split each parameter vector of P networks into the weights and offsets of layer 1 and those of layer 2."""
         inputs, units = self.inputs.shape[1], self.units
         first = x[:, : inputs * units].reshape(len(x), inputs, units)
         at = inputs * units

@@ -218,7 +218,7 @@ class LineSearch:
 
 
 class AwaySteps(LineSearch):
-    """Line search that first steps away from the worst particle, as long as such steps have the larger duality gap.
+    """Line search that first steps away from the worst particle, while steps to the new one have a smaller duality gap.
 
     The worst particle is the one whose weight has the largest derivative of MMD^2. The source is Lacoste-Julien and
     Jaggi (2015), Algorithm 1.

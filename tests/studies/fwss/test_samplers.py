@@ -263,7 +263,7 @@ TWICE = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 0.0]])
         (lambda: fwss(ELEVEN, 3, kernel_mean="exact"), "`kernel_mean` must be 'stein'"),
         (lambda: fwss(ELEVEN, 1, start=fwss(ELEVEN, 2, seed=1)), "must be at least 2, got 1"),
         (lambda: fwss(ELEVEN, 1, start=np.zeros((1, 2))), "`start` must be the Points"),
-        (lambda: fwss(LOGISTIC, 5, start=fwss(ELEVEN, 2, seed=1)), "as the target, got"),
+        (lambda: fwss(LOGISTIC, 5, start=fwss(ELEVEN, 2, seed=1)), "for this target, got"),
         (lambda: quadrature_weights(TWICE, ELEVEN.kernel_mean, 0.5), "points 0 and 2 are equal, which makes the Gram"),
         (lambda: stein_weights(TWICE, TWICE, 0.5), "points 0 and 2 are equal"),
         (
