@@ -17,7 +17,7 @@ class Estimator:
     """
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the parameters of the estimator as a dict by name.
+        """Return a dict from the name of each parameter of the estimator to its value.
 
         Args:
             deep: Include the parameters of nested estimators and dataclasses.
@@ -47,7 +47,7 @@ class Estimator:
             parameter, _, nested = name.partition("__")
             if name not in self.get_params():
                 available = ", ".join(self.get_params(deep=False))
-                raise ValueError(f"unknown parameter {name!r}; {type(self).__name__} has {available}")
+                raise ValueError(f"unknown parameter {name!r}; {type(self).__name__} has the parameters {available}")
             if nested:
                 owner, change = getattr(self, parameter), {nested: value}
                 value = owner.set_params(**change) if hasattr(owner, "set_params") else replace(owner, **change)

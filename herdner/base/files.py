@@ -74,7 +74,7 @@ def _errors_for(path: Path, part: Path) -> Generator[None, None, None]:
 
 
 def _copy_mode_and_owner(path: Path, part: Path, mode: int | None) -> None:
-    """Give ``part`` the owner of ``path`` (if permitted), and the permissions ``mode`` (if None: those of ``path``)."""
+    """Copy the owner (if permitted) and permissions of ``path`` to ``part``; use the permissions ``mode`` unless None."""
     with suppress(FileNotFoundError):
         old = path.stat()
         if hasattr(os, "chown"):
@@ -110,7 +110,7 @@ def lock_file(stream: IO[bytes]) -> bool:
 
 @lru_cache(maxsize=1024)
 def _remove_abandoned(folder: Path, _process: int) -> None:
-    """Remove the temporary files of killed processes from a folder.
+    """Delete the temporary files that killed processes left in a folder.
 
     This is done once per process, because listing a folder may be slow.
     """

@@ -46,9 +46,7 @@ def write_npz(where: Where, arrays: Mapping[str, NDArray[Any]], texts: Mapping[s
     """
     for name, data in texts.items():
         if len(data) > _MAX_TEXT:
-            raise ValueError(
-                f"the member {name} would have {len(data) >> 20} MiB; expected at most {_MAX_TEXT >> 20} MiB"
-            )
+            raise ValueError(f"the member {name} has {len(data) >> 20} MiB; expected at most {_MAX_TEXT >> 20} MiB")
     target = atomic_write(where) if isinstance(where, str | os.PathLike) else nullcontext(where)
     with target as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
         for name, data in texts.items():
@@ -88,7 +86,7 @@ def read_member(where: Where, name: str, largest: int) -> bytes:
         member = archive.getinfo(name)
         if member.file_size > _MAX_TEXT:
             size, most = member.file_size >> 20, _MAX_TEXT >> 20
-            raise NpzError(f"the member {name} would have {size} MiB; expected at most {most} MiB")
+            raise NpzError(f"the member {name} would unpack to {size} MiB; expected at most {most} MiB")
         return _bytes(archive, member, True)
 
 
@@ -175,5 +173,5 @@ def _array(data: bytes, what: str) -> NDArray[Any]:
     if fortran and len(shape) > 1:
         raise NpzError(f"{what} is in Fortran order; store it in C order")
     if min(shape, default=0) < 0 or math.prod(shape) * dtype.itemsize != len(data) - stream.tell():
-        raise NpzError(f"{what} of shape {shape} does not fit its {len(data)} bytes; it is truncated or damaged")
+        raise NpzError(f"{what} has {len(data)} bytes, which do not fit the shape {shape}; the array is damaged")
     return np.reshape(np.frombuffer(data, dtype, math.prod(shape), stream.tell()), shape)

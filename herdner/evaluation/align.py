@@ -19,7 +19,7 @@ _N_SHOWN = 24  # number of characters that an error message shows of each text
 
 @dataclass(frozen=True)
 class AlignedDocuments:
-    """Predicted documents, converted to the text, tokens and sentences of the gold documents.
+    """Gold documents with predicted entities in place of the gold entities, and counts of the changes made.
 
     Attributes:
         documents: Gold documents with the predicted entities and without tags.
@@ -133,9 +133,9 @@ def _match_documents(gold: Sequence[Document], predicted: list[Document], name: 
 def _move_entities(
     entities: Sequence[Entity], guess: Document, reference: Document, name: str
 ) -> tuple[list[Entity], int]:
-    """Move the offsets of entities to the gold text; drop entities that consist of white space only.
+    """Convert the offsets of entities to offsets in the gold text; drop entities that consist of white space only.
 
-    Return the moved entities and the number of dropped entities.
+    Return the converted entities and the number of dropped entities.
     """
     if guess.text == reference.text:
         return list(entities), 0
@@ -171,7 +171,7 @@ def _check_text(
     token = int(np.searchsorted(reference.token_ends, position, side="right")) + 1
     raise ValueError(
         f"{name}: document {guess.id!r} must have the text of gold document {reference.id!r}, but has {text!r} at "
-        f"character {start}, where the gold document has {expected!r} (its token {token}, character {position})"
+        f"character {start}; the gold document has {expected!r} at character {position} (token {token})"
     )
 
 

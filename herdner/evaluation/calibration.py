@@ -94,9 +94,7 @@ def bin_indices(confidence: Floats, binning: Binning, n_bins: int = N_BINS) -> N
 
 
 def ece(sample: EntityConfidences, binning: Binning, n_bins: int = N_BINS) -> float:
-    """Return the expected calibration error: ``sum over bins of |sum of (confidence - is_correct)| / M``.
-
-    M is the number of entities.
+    """Return the expected calibration error: ``sum over bins of |sum of (confidence - is_correct)| / n_entities``.
 
     Args:
         sample: Confidences of M entities.

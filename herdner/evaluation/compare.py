@@ -125,7 +125,7 @@ def compare(
     n_resamples: int = 10_000, level: float = 0.95, unit: ResamplingUnit | None = None,
     names: tuple[str, str] = ("A", "B"), tokens_per_second: tuple[float | None, float | None] = (None, None),
 ) -> Comparison:  # fmt: skip
-    """Test whether one of two taggers A and B has a higher micro F1 on the same gold documents.
+    """Test whether the micro F1 of taggers A and B differs significantly on the same gold documents.
 
     Two tests are made. The paired bootstrap draws units with replacement and scores both taggers on the same sample
     (Efron & Tibshirani 1993, ch. 13; Koehn 2004; Berg-Kirkpatrick, Burkett & Klein 2012). Approximate randomisation
@@ -215,7 +215,7 @@ def _compare_labels(
 
 
 def _count_exclusive(pairs: Sequence[DocumentSpans], others: Sequence[DocumentSpans]) -> Counter[str]:
-    """Count the gold entities of each label that are predicted in ``pairs`` but not in ``others``."""
+    """Count, for each label, the gold entities predicted by the tagger of ``pairs`` but not by that of ``others``."""
     return Counter(
         span.label
         for pair, other in zip(pairs, others, strict=True)
@@ -246,7 +246,7 @@ def bootstrap_differences(
 def swapped_differences(
     counts_a: NDArray[np.int64], counts_b: NDArray[np.int64], rng: np.random.Generator, n_resamples: int
 ) -> Iterator[NDArray[np.float64]]:
-    """Yield batches of F1 differences (tagger B minus A), each difference after random swaps of their outputs.
+    """Yield batches of differences in F1 (tagger B minus A), each after random swaps of outputs between the taggers.
 
     The outputs of each unit are swapped with probability 1/2. Units with equal counts are ignored, because swapping
     them changes nothing. Units whose differences in counts are equal up to the sign form a group. The number of swapped

@@ -48,7 +48,7 @@ class RepeatedName(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class RepeatedNameCounts:
-    """Counts of the names that are repeated in a document, by the consistency of their tags.
+    """Counts of names that are repeated in a document: with different labels, partly untagged, or all correct.
 
     A name is counted once for each document in which it is repeated.
 
@@ -85,7 +85,7 @@ class RepeatedNameCounts:
 
     @property
     def share_partly_missed(self) -> float:
-        """Share of recurring names with an untagged occurrence: ``n_partly_missed / n_occurring``; 0 if none recurs."""
+        """Share of names that are only partly tagged: ``n_partly_missed / n_occurring``; 0 if no name occurs twice."""
         return self.n_partly_missed / max(1, self.n_occurring)
 
     def to_dict(self) -> dict[str, Any]:
@@ -254,7 +254,7 @@ def _untagged_ends(document: Document, spans: Sequence[tuple[int, int]]) -> list
 
 @dataclass(frozen=True, slots=True)
 class ShortFormCounts:
-    """Counts, for one entity label, of the short forms of names, such as "Winam" for "Winam Ferries".
+    """Counts of all short forms of names, such as "Winam" for "Winam Ferries", and of the correct ones, for one label.
 
     Attributes:
         label: Entity label.

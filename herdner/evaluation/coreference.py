@@ -46,12 +46,12 @@ class CoreferenceScore(NamedTuple):
 
     @property
     def precision(self) -> float:
-        """Precision of the measure; 0 if nothing is predicted."""
+        """Precision under the coreference measure; 0 if nothing is predicted."""
         return self.precision_sum / self.n_predicted if self.n_predicted else 0.0
 
     @property
     def recall(self) -> float:
-        """Recall of the measure; 0 if there is no gold cluster."""
+        """Recall under the coreference measure; 0 if there is no gold cluster."""
         return self.recall_sum / self.n_gold if self.n_gold else 0.0
 
     @property
@@ -270,5 +270,7 @@ def evaluate_names(gold: Iterable[Document], predicted: Iterable[Document], ment
         for name, measure in MEASURES.items():
             totals[name] = totals[name].plus(measure(gold_clusters, predicted_clusters))
     if not n_names:
-        raise ValueError("no gold entity has a `name_id`; expected files such as JSON lines with the key 'name_id'")
+        raise ValueError(
+            "no gold entity has a `name_id`; give files that store it, such as JSON lines with the key 'name_id'"
+        )
     return NameScores(totals, n_documents, n_names, mentions)

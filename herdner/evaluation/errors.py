@@ -158,10 +158,9 @@ class Confusion:
 
     @property
     def counts(self) -> NDArray[np.int64]:
-        """Matches by gold label (row) and predicted label (column), int64[L + 1, L + 1]; index L stands for no entity.
+        """Number of matches for each gold label (row) and predicted label (column), with and without equal boundaries.
 
-        Matches with equal and with different boundaries are counted. The last row counts spurious entities, the last
-        column missed entities.
+        int64[L + 1, L + 1] for L labels. The last row counts spurious entities, and the last column missed entities.
         """
         total = np.array(self.same_boundaries)
         total[:-1, :-1] += self.other_boundaries

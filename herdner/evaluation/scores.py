@@ -90,10 +90,10 @@ class Scores(Tabular):
     unknown_labels: Mapping[str, int] = field(default_factory=dict[str, int])
 
     def rows(self) -> list[tuple[str, ...]]:
-        """Return one row per label, the macro average, and micro averages over the model's labels and over all labels.
+        """Return one row per label, the macro average, the micro average of the model's labels, and that of all labels.
 
         Returns:
-            Cells of each row. The average over known labels is present only if some gold label is unknown.
+            Cells of each row. The micro average of the model's labels is present only if the model lacks a gold label.
         """
         labels = [(row.label, "-", "-", "-", f"{row.support:,}") if row.label in self.unknown_labels else _cells(row)
                   for row in self.per_label]  # fmt: skip
@@ -221,7 +221,7 @@ def pair_documents(
         if list(reference.tokens) != list(guess.tokens):
             raise ValueError(
                 f"document {reference.id!r}: the predicted document has other tokens than the gold document; align them"
-                " by herdner.evaluation.align"
+                " with herdner.evaluation.align.align_documents"
             )
         if guess.source_tags is None:
             spans = guess.spans or []

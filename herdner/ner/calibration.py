@@ -61,7 +61,7 @@ class CalibrationInputs(NamedTuple):
         )
 
     def regressors(self) -> Floats:
-        """Return the regressors of the logistic regression that calibrates M confidences, float64[4, M].
+        """Return the regressors (rows) of each entity (column) for the logistic regression, float64[4, entities].
 
         Returns:
             Log-odds with links and log-odds without links, both clipped to finite values; number of tokens after the
@@ -182,7 +182,7 @@ class Calibration:
 def _regression(
     x: Floats, is_correct: NDArray[np.bool_], weights: Floats, origin: Sequence[float], n_nonnegative: int
 ) -> list[float]:
-    """Return the coefficients of a penalised logistic regression of ``is_correct`` on the D columns of ``x`` [M, D].
+    """Return the coefficients of a penalised logistic regression of ``is_correct`` on ``x``, float64[entities, D].
 
     The first ``n_nonnegative`` coefficients are at least 0.
     """
@@ -200,5 +200,5 @@ def _regression(
 
 
 def _probability(odds: Floats) -> Floats:
-    """Return the probability 1 / (1 + exp(-x)) for each value x of ``odds``, without overflow."""
+    """Return the probability ``1 / (1 + exp(-x))`` for each value x of the log-odds ``odds``, without overflow."""
     return np.exp(-np.logaddexp(0, -odds))

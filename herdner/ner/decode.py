@@ -118,7 +118,7 @@ def span_confidences(
 
 
 def _beliefs(decoded: DecodedTags, n_tags: int) -> Floats:
-    """Return the marginals of decoded tags; if there are none, give each decoded tag probability 1."""
+    """Return the marginals of decoded tags; if the backend computed none, give each decoded tag probability 1."""
     return np.eye(n_tags)[decoded.states] if decoded.marginals is None else decoded.marginals
 
 
@@ -132,7 +132,7 @@ def span_beliefs(
     starts: Sequence[int] | Int64s = (0,),
     overwrite_unary: bool = False,
 ) -> CalibrationInputs:
-    """Return the inputs of the calibration for all predicted spans, such as the probabilities with and without links.
+    """Return the inputs of `Calibration` for each predicted span, such as its probabilities with and without links.
 
     Args:
         crf: Transition table and tables of links.

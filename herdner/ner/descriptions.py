@@ -188,7 +188,7 @@ class Describer:
         return {token: span for span in self.spans for token in range(span.start, span.end)}
 
     def examples(self, column: int, token: int) -> list[str]:
-        """Return up to `MAX_EXAMPLES` other words with the same attribute value as a token, well-known words first."""
+        """Return up to `MAX_EXAMPLES` other words that share a token's attribute value, well-known words first."""
         value, own = int(self.attributes[token, column]), self.tokens[token].casefold()
         if (column, value) not in self._shared:
             well_known = (WELL_KNOWN[i] for i in np.flatnonzero(self.well_known[:, column] == value).tolist())
@@ -203,7 +203,7 @@ class Describer:
         return {}
 
     def word_of(self, column: int, token: int) -> str:
-        """Return the word of the sentence whose lower-case hash equals the attribute in ``column`` of ``token``.
+        """Return the word in a token's sentence whose lower-case form has the token's hash in attribute ``column``.
 
         If several words have this hash, the one nearest to ``token`` is returned; if no word has it, "" is returned.
         """

@@ -34,7 +34,7 @@ _Template = tuple[str, list[tuple[int, int]]]  # text of the template; column of
 
 
 class CompiledTemplate(NamedTuple):
-    """Compiled feature template: the attributes that it reads, each with the offset of the token that has it.
+    """Compiled feature template: a list of items, each an attribute and the offset of the token with this attribute.
 
     Attributes:
         items: Column of the attribute and offset of each item.
@@ -144,7 +144,7 @@ class FeaturePlan:
         ]
 
     def _split_templates(self) -> tuple[list[_Template], list[_Template]]:
-        """Return two lists: templates with a single item that is an attribute of the word, and all other templates."""
+        """Return two lists: templates with a single item whose attribute depends only on the word, and all others."""
         if len(set(self.elsewhere)) < len(self.elsewhere):
             raise ValueError(f"feature plan: the attributes in `elsewhere` must differ, got {self.elsewhere!r:.80}")
         n_items = len(self.templates) + sum(template.count("|") for template in self.templates)
@@ -170,8 +170,8 @@ class FeaturePlan:
             match = _ITEM.fullmatch(item)
             if match is None or match[1] not in attributes or abs(int(match[2])) > MAX_OFFSET:
                 raise ValueError(
-                    f"feature template {template!r}: {item!r} is not attribute[offset]; the attribute must be one of"
-                    f" {', '.join(attributes)}, and the offset from -{MAX_OFFSET} to {MAX_OFFSET}"
+                    f"feature template {template!r}: {item!r} must have the form attribute[offset]; the attributes are"
+                    f" {', '.join(attributes)}, and offsets range from -{MAX_OFFSET} to {MAX_OFFSET}"
                 )
             items.append((attributes[match[1]], int(match[2])))
         return items
@@ -210,7 +210,9 @@ def make_extractor(
 
 def _word_attribute(name: str) -> int:
     if name not in TYPE_ATTRIBUTES:
-        raise ValueError(f"feature plan: {name!r} is not an attribute of words; expected {', '.join(TYPE_ATTRIBUTES)}")
+        raise ValueError(
+            f"feature plan: {name!r} is not an attribute of words; expected one of {', '.join(TYPE_ATTRIBUTES)}"
+        )
     return TYPE_ATTRIBUTES.index(name)
 
 

@@ -54,9 +54,9 @@ class Inference:
         min_confidence_of: ConfidenceOf = "name",
         **options: Any,
     ) -> Inference:
-        """Build the inference options from the name and the options of a backend, and from known names in any form.
+        """Build the inference options from the name and the options of a backend, and from known names.
 
-        `Names.of` lists the forms of known names.
+        Known names may have any form that `Names.of` accepts.
 
         Args:
             backend: Name of a backend (`herdner.BACKENDS`), a `Backend`, or None for the default.
@@ -81,7 +81,7 @@ class Inference:
                 backend = resolve_backend(DEFAULT_BACKEND if backend is None else backend, options)
             except UnknownOption as error:
                 if hint := suggestion(error.option, [field.name for field in fields(cls)]):
-                    raise ValueError(f"there is no option {error.option!r} of tagging; {hint[:-1]}") from None
+                    raise ValueError(f"tagging has no option {error.option!r}; {hint[:-1]}") from None
                 raise
         return cls(
             backend, links, None if names is None else Names.of(names), min_confidence, name_bias, min_confidence_of

@@ -51,7 +51,7 @@ class LanguageWarning(UserWarning):
 
 
 class _FunctionWords(NamedTuple):
-    """Function words of all languages.
+    """Function words of all supported languages.
 
     Attributes:
         names: English name of each language.
@@ -122,7 +122,7 @@ class LanguageCheck:
     """
 
     def __init__(self, language: str) -> None:
-        """Select the function words of ``language``, and those of them that no other language has."""
+        """Select the function words of ``language`` and, among these, the words that no other language has."""
         table = _function_words()
         self.language = _SAME_TABLE.get(language, language)
         self._words = table.words.get(self.language, frozenset[str]())
@@ -147,7 +147,7 @@ class LanguageCheck:
         return None
 
     def _other_language(self, document: Document) -> str | None:
-        """Return the language that a document's function words indicate; None if unclear or the model's language."""
+        """Return the language that a document's function words indicate; None if it is unclear or that of the model."""
         table = _function_words()
         codes = list(table.words)
         tokens = document.tokens[:: max(1, document.n_tokens // _LARGE_SAMPLE)]

@@ -356,7 +356,7 @@ class SkipChainLayer(Estimator):
             if forbidden.any():
                 t = int(forbidden.argmax())
                 raise ValueError(
-                    f"document {i}: the score of the gold tag of token {t}, {gold[i][t]!r}, is -inf; correct the tag or"
+                    f"document {i}: the gold tag {gold[i][t]!r} of token {t} has the score -inf; correct the tag or"
                     " the score"
                 )
         score = None if development is None else self._development(labels, development)

@@ -50,7 +50,7 @@ class WordValues:
 
     @staticmethod
     def of(keys: NDArray[np.uint64], values: NDArray[np.uint32]) -> WordValues:
-        """Build word values from hashes in any order. Of several words with equal hashes, only the first is stored.
+        """Build a lookup table from hashes in any order. If words have equal hashes, only the first word is stored.
 
         Args:
             keys: Hashes of the words.
@@ -185,7 +185,7 @@ class Topics:
         shape = VECTOR_CLASSES[2] + 1, sum(TOPICS)
         if self.centres.shape != shape or not ((self.centres >= 0) & (self.centres <= 1)).all():
             raise ValueError(
-                f"the cluster centres must be an array of shape {shape} of numbers from 0 to 1, got shape"
+                f"the cluster centres must be numbers from 0 to 1 in an array of shape {shape}, got shape"
                 f" {self.centres.shape}"
             )
         own = np.array(self.centres, np.float32, order="C")  # a read-only copy, because compiled loops do not check it
@@ -208,7 +208,7 @@ class Topics:
 
 @dataclass(frozen=True)
 class Lexicon:
-    """Lexical resources for features: word classes, gazetteers, classes of word vectors, and topics; each may be None.
+    """Lexical resources for features: Brown word classes, gazetteers, vector classes and topics; each may be None.
 
     Attributes:
         classes: Brown word classes.
@@ -248,14 +248,14 @@ def read_vector_classes(where: Where) -> WordValues:
     differences, leaves, tree = arrays["keys"], arrays["leaves"], arrays["tree"]
     if len(differences) != len(leaves) or (leaves >= len(tree)).any() or (differences == 0).any():
         raise ValueError(
-            "the arrays keys, leaves and tree of the vector classes contradict each other; write the file again by"
+            "the arrays keys, leaves and tree of the vector classes contradict each other; write the file again with"
             " scripts/models/vector_classes.py"
         )
     return WordValues(np.cumsum(differences, dtype=np.uint64), _packed_classes(leaves, tree))
 
 
 def brown_classes(language: str = "en", n_words: int | None = None) -> dict[str, int]:
-    """Return the Brown word classes of a language that the package spacy-lookups-data (MIT licence) contains.
+    """Return the Brown word classes that the package spacy-lookups-data (MIT licence) provides for a language.
 
     Args:
         language: Language code.

@@ -238,9 +238,7 @@ def link_tables_from(
         raise ValueError(f"a model must have at most {MOST_LINK_TABLES} link tables, got {len(headers)}")
     tables = arrays["link_tables"]
     if tables.shape != (len(headers), n_labels, n_labels):
-        raise ValueError(
-            f"the tables of links must have shape {(len(headers), n_labels, n_labels)}, got {tables.shape}"
-        )
+        raise ValueError(f"the link tables must have shape {(len(headers), n_labels, n_labels)}, got {tables.shape}")
     templates = [SkipChain.from_dict(header["template"]) for header in headers]
     check_link_costs(templates, n_labels)
     return tuple(LinkTable(template, table) for template, table in zip(templates, tables, strict=True))

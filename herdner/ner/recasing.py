@@ -60,7 +60,10 @@ class Recaser:
 
     @cached_property
     def _phrases(self) -> dict[int, int]:
-        """Dict from hash to value, for the names in the selected gazetteers and for the beginnings of phrases."""
+        """Dict from hash to bit mask, for each phrase that is a capitalised name or the beginning of a longer phrase.
+
+        `Gazetteers` describes the bits.
+        """
         if self.lexicon.gazetteers is None:
             return {}
         phrases = self.lexicon.gazetteers.phrases

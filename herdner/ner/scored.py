@@ -128,12 +128,12 @@ def check_finite(name: str, value: Any, default: Any = None) -> float:
     """Return ``value``, or ``default`` if ``value`` is None; raise `ValueError` if the result is not finite."""
     value = default if value is None else value
     if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= LARGEST:
-        raise ValueError(f"{name} must be a finite number of at most {LARGEST:g}, got {value!r:.80}")
+        raise ValueError(f"{name} must be a finite number from {-LARGEST:g} to {LARGEST:g}, got {value!r:.80}")
     return value
 
 
 def check_transition(transition: ArrayLike | None, n_labels: int) -> NDArray[np.float64]:
-    """Check a transition table, and return it as float64[K, K]; None becomes a table of zeros.
+    """Check a transition table, and return it as float64[labels, labels]; None becomes a table of zeros.
 
     Raises `ValueError` if the table is invalid.
     """
@@ -149,7 +149,8 @@ def check_transition(transition: ArrayLike | None, n_labels: int) -> NDArray[np.
         raise ValueError(f"transition must have shape [{n_labels}, {n_labels}], got {list(table.shape)}")
     if not ((np.abs(table) <= LARGEST) | (table == -np.inf)).all():
         raise ValueError(
-            f"transition must contain -inf or finite numbers of at most {LARGEST:g}, got {table.tolist()!s:.80}"
+            f"transition must contain -inf or finite numbers from {-LARGEST:g} to {LARGEST:g}, got"
+            f" {table.tolist()!s:.80}"
         )
     return table
 
@@ -167,7 +168,7 @@ def gold_tags(
         tags = [tag.replace("B-", "I-", 1) if tag[0] == "B" else tag for tag in tags]
     missing = next((t for t, tag in enumerate(tags) if tag not in labels), None)
     if missing is not None:
-        raise ValueError(f"the tag of token {missing}, {tags[missing]!r:.80}, is not among the labels; correct the tag")
+        raise ValueError(f"the tag {tags[missing]!r:.80} of token {missing} is not among the labels; correct the tag")
     return tags
 
 

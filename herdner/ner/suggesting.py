@@ -75,7 +75,7 @@ def rank_documents(tagger: Tagger, tagged: Sequence[Document]) -> list[Suggestio
 
 
 def token_uncertainty(tagger: Tagger, document: Document) -> Floats:
-    """Return the uncertainty about the tag of each token, between 0 and 1, float64[n].
+    """Return the uncertainty about the tag of each token, between 0 and 1, float64[tokens].
 
     Args:
         tagger: Tagger whose uncertainty is measured.

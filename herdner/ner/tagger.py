@@ -495,7 +495,7 @@ class Tagger(Estimator):
     def _with_collection(
         self, sources: Iterable[Item], inference: Inference | None, options: dict[str, Any]
     ) -> tuple[Inference, dict[str, Any]]:
-        """Gather names in a first pass; return `Inference` options with these names, and the options of the stream."""
+        """Collect names in a first pass; return `Inference` options with these names, and the options of `outcomes`."""
         stream = {name: options.pop(name) for name in ("seed", "first", "n_jobs", "batch_size") if name in options}
         inference = self.inference(inference, **options)
         return replace(inference, collection=self.gather(sources, inference, **stream)), stream

@@ -149,8 +149,8 @@ def test_arguments_of_a_wrong_type(call, message):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"linkz": False}, "there is no option 'linkz' of tagging; did you mean 'links'"),
-        ({"confidence": 0.5}, "there is no option 'confidence' of tagging; did you mean 'min_confidence'"),
+        ({"linkz": False}, "tagging has no option 'linkz'; did you mean 'links'"),
+        ({"confidence": 0.5}, "tagging has no option 'confidence'; did you mean 'min_confidence'"),
         ({"n_sweps": 3}, "backend sum-product has no option 'n_sweps'; it has .*n_sweeps.*; did you mean 'n_sweeps'.$"),
         ({"colour": 3}, "backend sum-product has no option 'colour'; it has .*tolerance$"),
     ],

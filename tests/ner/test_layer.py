@@ -263,7 +263,7 @@ def test_it_keeps_scikit_learns_conventions():
     assert (copy.labels, copy.rules, copy.link_strength) == (LABELS, [SameWord(nearest=5)], 0.5)
     assert not hasattr(copy, "model_")
     assert copy.set_params(link_strength=2.0).link_strength == 2.0
-    with pytest.raises(ValueError, match="unknown parameter 'ties'; SkipChainLayer has labels"):
+    with pytest.raises(ValueError, match="unknown parameter 'ties'; SkipChainLayer has the parameters labels"):
         copy.set_params(ties=2.0)
     assert pickle.loads(pickle.dumps(layer)).predict(*documents(5, 1)[:2]) == layer.predict(*documents(5, 1)[:2])
     with pytest.raises(ValueError, match="call `fit` again"):

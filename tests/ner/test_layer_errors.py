@@ -202,9 +202,9 @@ def test_bad_training_data_are_told():
         ((scores, tokens[:2], tags), "got 3, 2 and 2 items"),
         ((scores, tokens, [*tags[:2], tags[2][:4]]), "document 2: tags must have one item for each of the 5 tok"),
         ((scores, tokens, [*tags[:2], ["O", "x", "O", "O", "O"]]), "document 2: 'x' is not a tag"),
-        ((scores, tokens, [*tags[:2], ["O", "B-ORG", "O", "O", "O"]]), "document 2: .* 1, 'B-ORG', is not among"),
+        ((scores, tokens, [*tags[:2], ["O", "B-ORG", "O", "O", "O"]]), "document 2: .*'B-ORG' of token 1 is not among"),
         (([*scores[:2], scores[2] * np.nan], tokens, tags), "document 2: .* must be finite"),
-        (([*scores[:2], forbidden], tokens, tags), "document 2: .*token 0, 'O', is -inf"),
+        (([*scores[:2], forbidden], tokens, tags), "document 2: .*tag 'O' of token 0 has the score -inf"),
         (([], [], []), "have no tokens"),
         (([np.empty((0, 3))], [[]], [[]]), "have no tokens"),
     ):

@@ -161,9 +161,9 @@ def test_memory_is_bounded_by_the_size_of_the_file(model):
 def test_a_header_that_is_too_long_is_refused_and_is_not_written(model, tmp_path):
     """Test a file whose declared contents need thirty times its size."""
     huge = altered(bytes_of(model), lambda members: members.update({"header.json": b"[" + b"[]," * (2 << 20) + b"1]"}))
-    with pytest.raises(ModelError, match=r"header.json would have 6 MiB; expected at most 4 MiB"):
+    with pytest.raises(ModelError, match=r"header.json would unpack to 6 MiB; expected at most 4 MiB"):
         TaggerModel.load(io.BytesIO(huge))
-    with pytest.raises(ValueError, match=r"header.json would have 5 MiB; expected at most 4 MiB"):
+    with pytest.raises(ValueError, match=r"header.json has 5 MiB; expected at most 4 MiB"):
         replace(model, card={"notes": "x" * (5 << 20)}).save(tmp_path / "m.herdner")
     assert list(tmp_path.iterdir()) == []
 

@@ -35,7 +35,7 @@ class ReportTable(NamedTuple):
 
 
 class ConfusionCell(NamedTuple):
-    """Cell of a confusion matrix: number of entities with the gold boundaries, and number with other boundaries.
+    """Cell of a confusion matrix: numbers of entities with correct boundaries and with wrong boundaries.
 
     ``share`` is the share of these entities among all entities of the row, in [0, 1].
     """
@@ -105,7 +105,7 @@ def headline(report: Report) -> str:
 
 
 def cards(report: Report) -> list[Card]:
-    """Return a card with the F1 of each prediction, and a card for each difference in F1 between two predictions.
+    """Return a card with the F1 of each prediction, and a card with the difference in F1 of each comparison.
 
     Args:
         report: The report.
@@ -348,7 +348,7 @@ def describe_error(error: FrequentError) -> str:
 
 
 def document_count(error: FrequentError) -> str:
-    """Format the number of documents with an error, such as "2 documents".
+    """Format the number of documents that contain an error, such as "2 documents".
 
     Args:
         error: The error.

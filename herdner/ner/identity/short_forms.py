@@ -140,7 +140,7 @@ def _missed_surnames(
 
 
 def _shorten(document: Document, i: int, full: Mapping[str, Mapping[str, FullName]]) -> Entity | None:
-    """Remove the lower-case second word of an uncertain organisation; return None if the organisation does not change.
+    """Return an organisation of low confidence without its lower-case second word; return None if the word is kept.
 
     ``i`` is the index of an organisation of two words, the last one in lower case. The first word must be that of an
     earlier full name with a capitalised last word.

@@ -26,7 +26,7 @@ from herdner.text.tags import Span
 
 
 class PooledEvidence(NamedTuple):
-    """Settings that control how names in one document of a collection count as evidence for names in the others.
+    """Settings that control how names in one document of a collection count as evidence in the other documents.
 
     Attributes:
         strength: Factor by which the log-odds of the labels are multiplied.
@@ -41,10 +41,11 @@ class PooledEvidence(NamedTuple):
     repetition: float = 0.5
 
     def log_odds(self, n_documents: float, n_labels: Sequence[float]) -> list[float]:
-        """Return the scaled log-odds of each label against "not an entity", for a name that occurs once in a document.
+        """Return the log-odds of each label of a name against "not an entity", multiplied by ``strength``.
 
-        The labels have a Dirichlet prior, so that few documents give little evidence. The log-odds of the prior are
-        subtracted, so a name that occurs in no document gets 0.
+        They are the evidence for a name that occurs once in a document. The labels have a Dirichlet prior, so that few
+        documents give little evidence. The log-odds of the prior are subtracted, so a name that occurs in no document
+        gets 0.
 
         Args:
             n_documents: Number of documents with the name.
@@ -183,7 +184,7 @@ class CollectionNames:
         return self._sketch
 
     def counts(self, tokens: Sequence[str]) -> list[float]:
-        """Return the number of documents with a name, and the expected number of documents where it has each label.
+        """Return the number of documents that contain a name, and the expected number in which the name has each label.
 
         Args:
             tokens: Tokens of the name.

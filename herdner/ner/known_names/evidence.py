@@ -57,7 +57,7 @@ class Evidence:
         return {*self.tokens, *self.fixed, *(token for token, _ in self.forbidden)}
 
     def add_to(self, unary: NDArray[np.float64]) -> None:
-        """Add the evidence to the log-potentials ``unary`` of the document, float64[n, K], in place."""
+        """Add the evidence in place to the document's log-potentials ``unary``, float64[tokens, tags]."""
         if self.tokens:
             np.add.at(unary, (np.array(self.tokens), np.array(self.states)), self.values)
         if self.fixed:

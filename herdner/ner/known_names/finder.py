@@ -145,7 +145,7 @@ class Finder:
 
 
 def _inside_longer(constraints: set[tuple[int, int]], spans: Iterable[Span]) -> set[tuple[int, int]]:
-    """Return the constraints inside those spans that properly contain every constraint that they overlap."""
+    """Return the constraints inside longer spans; ignore a span that equals or only partly overlaps a constraint."""
     inside: set[tuple[int, int]] = set()
     for start, end, _ in spans:
         touching = {each for each in constraints if each[0] < end and start < each[1]}

@@ -132,9 +132,10 @@ def _phone_words(text: str) -> list[int]:
 
 
 def _parsed_phone(phonenumbers: Any, candidate: str, is_possible_enough: bool) -> str | None:
-    """Return the international form of a phone number; return None if the number is not valid in any region.
+    """Return the standard form of a phone number; return None if the candidate is not a phone number.
 
-    With ``is_possible_enough``, the digits of a number are returned if only its length is possible.
+    The standard form of a number that is valid in a region is the international form. With ``is_possible_enough``, a
+    number that is not valid is accepted if its length is possible; its standard form is its digits.
     """
     possible: str | None = None
     regions = (None,) if candidate.startswith("+") else REGIONS

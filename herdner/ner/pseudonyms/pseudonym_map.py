@@ -312,7 +312,7 @@ class PseudonymMap:
             names = cls._read(stream)
             if style not in (None, names.style):
                 raise MapError(
-                    f"{os.fspath(path)}: has the style {names.style}, not {style}; name another file or style"
+                    f"{os.fspath(path)}: has the style {names.style}, not {style}; give another file or style"
                 )
             with ExitStack() as locks:
                 names.checkpoint = _Checkpoint(names, Path(path), locks)

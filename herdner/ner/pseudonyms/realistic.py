@@ -109,7 +109,7 @@ class Realistic:
         return "".join(name.words.get(match[0], match[0]) for match in TOKEN_OR_SPACE.finditer(form))
 
     def _invent(self, name: MappedName, form: str, context: str) -> None:
-        """Add to ``name`` an invented word for each word of ``form`` that must be replaced and has none yet."""
+        """Add to ``name`` an invented word for each word of ``form`` that must be replaced and has no invented word."""
         tokens: list[str] = TOKEN.findall(form)
         selected = [token for token in tokens if self._is_name_word(token)]
         if name.label not in ("PER", "PERSON"):
@@ -227,7 +227,7 @@ def _listed_words(script: str) -> frozenset[str]:
 
 
 def _shuffle_names(kind: Kind, script: str, seed: int) -> Iterator[str]:
-    """Yield the names of a kind in random order, then endlessly many new words, each joined from two earlier ones."""
+    """Yield the names of one kind in random order, then endless new words, each joined from two earlier words."""
     words = list(_names(kind, script))
     rng = random.Random(f"{seed} {kind} {script}")
     rng.shuffle(words)

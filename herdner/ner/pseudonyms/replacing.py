@@ -349,7 +349,10 @@ class _Repeats:
         return len(self.owners) > n_words
 
     def forms(self) -> Iterator[Piece]:
-        """Find all occurrences of name forms with two or more tokens. A part in an unspaced script counts as a form."""
+        """Find all occurrences of name forms that have two or more tokens.
+
+        Each part of a form in a script without spaces, such as Chinese, also counts as a form.
+        """
         text = self.document.text
         owners: dict[str, Owner] = {}
         for start, end, _, owner in self.mentions:
@@ -407,7 +410,7 @@ class _Repeats:
         return repeats, remaining
 
     def _name_word(self, token: str) -> str | None:
-        """Return the word of a name that equals ``token``, its singular or a part of it; return None if none does."""
+        """Return the word of a name that equals ``token``, the singular of ``token`` or a part of it, else None."""
         if token not in self._decisions:
             self._decisions[token] = self._find_name_word(token)
         return self._decisions[token]

@@ -189,7 +189,7 @@ class Restorer:
         return ""
 
     def _may_grow(self, token: str, node: dict[str, Any], is_first: bool) -> bool:
-        """Return True if ``token``, the last token, could continue a pseudonym once more text lengthens the token."""
+        """Return True if further text could extend ``token``, the last token so far, to a token of a pseudonym."""
         if token.isspace():
             return not is_first and " " in node and len(token) <= MAX_SPACES
         return len(token) <= self._longest and is_joined(token + "a", len(token))

@@ -15,7 +15,7 @@ MIN_KEY_BYTES = 16
 
 
 def letters(n: int) -> str:
-    """Return the n-th of the strings "b", "c", ..., "z", "aa", "ab", ..., which follow the first form without letter.
+    """Return the n-th of the letter sequences "b", "c", ..., "z", "aa", "ab", ..., which mark further forms of a name.
 
     Args:
         n: Index, counted from 1.
@@ -148,7 +148,7 @@ class KeyedHash:
             yield f"{prefix(label)}_{digest[:length]}"
 
     def propose_form(self, name: MappedName, form: str) -> Iterator[str]:
-        """Yield candidate pseudonyms for another form: the pseudonym of the name, followed by a prefix of a hash value.
+        """Yield candidate pseudonyms for another form of a name: the name's pseudonym and a prefix of a hash value.
 
         Args:
             name: The name.

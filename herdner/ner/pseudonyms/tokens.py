@@ -81,7 +81,7 @@ def without_breaks(text: str) -> str:
 
 
 def broken_words(text: str) -> Iterator[tuple[int, int, str]]:
-    """Yield the start, the end and the joined text of each run of word pieces that breaks divide.
+    """Yield the start, end and joined text of each possible word that line-end hyphens or invisible characters divide.
 
     Every run of up to six pieces is yielded, because a break may also be a hyphen: "Ana-Lind-" before "qvist" on the
     next line contains the broken word "Lindqvist".

@@ -132,7 +132,7 @@ def initial_link_tables(
 
 
 def with_base_links(model: TaggerModel, base: TaggerModel) -> TaggerModel:
-    """Return a copy of ``model`` in which the link weights between tags of ``base`` equal those of ``base``.
+    """Return a copy of ``model`` with the link weights of ``base`` for each pair of tags that ``base`` has.
 
     Args:
         model: Model that was adapted to documents with new labels.
