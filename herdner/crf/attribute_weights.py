@@ -140,7 +140,7 @@ class AttributeWeights:
             ValueError: The sequences were encoded for other weights.
         """
         if sequences.index is not self.index:
-            raise ValueError("the sequences were encoded for other weights; encode them again")
+            raise ValueError("the sequences were encoded for other weights; call `encode` again")
         unary = np.zeros((sequences.n_items, len(self.labels)))
         add_scores(sequences.starts, sequences.indices, sequences.values, *self._entries, unary)
         return unary

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def table_parameters(model: SkipChainModel) -> Parameters:
-    """Return the `Parameters` of `table_posterior`: the entries of allowed transitions and of all link tables.
+    """Return the parameters of `table_posterior`: the allowed entries of the transition table, and all link tables.
 
     Args:
         model: Model whose tables are the mean of the prior.
@@ -77,7 +77,7 @@ def table_posterior(
 
 
 class _Likelihood:
-    """Log-likelihoods of P parameter vectors, float64[P, d], and their gradients.
+    """Log-likelihood of the training data and its gradient, as functions of P parameter vectors float64[P, d].
 
     One pass computes both, so the last result is cached.
     """
@@ -118,12 +118,13 @@ class TableParticles:
         """Raise `ValueError` if the particles or their weights are invalid."""
         if self.vectors.ndim != 2 or not len(self.vectors) or self.weights.shape != (len(self.vectors),):
             raise ValueError(
-                f"particles must have shape [N, d] and weights [N], got {self.vectors.shape} and {self.weights.shape}"
+                "`vectors` must have shape [particles, parameters] and `weights` shape [particles], got"
+                f" {self.vectors.shape} and {self.weights.shape}"
             )
         if not np.isfinite(self.vectors).all():
             raise ValueError("particles must be finite numbers, got NaN or infinity")
         if not ((self.weights >= 0).all() and abs(self.weights.sum() - 1) < 1e-5):
-            raise ValueError(f"weights of particles must be probabilities, got a sum of {self.weights.sum():.6g}")
+            raise ValueError(f"`weights` must be at least 0 and sum to 1, got the sum {self.weights.sum():.6g}")
 
     def __len__(self) -> int:
         """Return the number of particles."""
@@ -141,7 +142,7 @@ class TableParticles:
         parameters = table_parameters(model)
         if self.vectors.shape[1] != len(parameters):
             raise ValueError(
-                f"particles must have a number for each of the {len(parameters)} entries of the tables, got"
+                f"each particle must have a number for each of the {len(parameters)} learned table entries, got"
                 f" {self.vectors.shape[1]} numbers"
             )
         return tuple(parameters.to_model(vector) for vector in self.vectors)

@@ -158,7 +158,9 @@ def crfsuite_bytes(weights: AttributeWeights) -> bytes:
         parts.append(_references(magic, np.bincount(owners, minlength=n_owners), n_empty, begin, start))
     places = np.cumsum([_HEADER.itemsize, *map(len, parts)])
     if places[-1] >= 1 << 32:
-        raise ValueError("the model is too large for a CRFsuite file, which can have at most 4 GB")
+        raise ValueError(
+            "the model is too large for a CRFsuite file, which can have at most 4 GB; train with a larger `min_freq`"
+        )
     header = np.zeros(1, _HEADER)
     header[0] = (
         b"lCRF", places[-1], b"FOMC", 100, 0, n_labels, n_attributes, places[0], places[1], places[2], places[3:5],
@@ -190,7 +192,7 @@ def _string_table(names: Sequence[str]) -> bytes:
     for number, name in enumerate(names):
         text = name.encode() + b"\0"
         if text.count(b"\0") > 1:
-            raise ValueError(f"CRFsuite's files cannot have NUL characters in names, got {name!r}")
+            raise ValueError(f"CRFsuite's files cannot have NUL characters in names, got {name!r}; change this name")
         value = quark_hash(text)
         tables[value % _N_TABLES].append((value, at))
         links.append(at)
@@ -208,7 +210,7 @@ def _string_table(names: Sequence[str]) -> bytes:
 
 
 def _bucket(table: Sequence[tuple[int, int]]) -> NDArray[np.uint32]:
-    """Return a hash table with open addressing and twice as many slots as entries: uint32[2 n, 2], hash and offset."""
+    """Return a hash table with open addressing for n entries: uint32[2 n, 2], one row (hash, offset) for each slot."""
     bucket = np.zeros((2 * len(table), 2), "<u4")
     for value, offset in table:
         place = (value >> 8) % len(bucket)
@@ -273,7 +275,7 @@ def chain_weights(model: AttributeWeights) -> ChainWeights:
     try:
         keys = np.array([int(name) for name in model.attribute_names], np.uint64)
     except OverflowError:
-        raise ValueError("all attribute names must be feature keys, which are integers below 2 ** 64") from None
+        raise ValueError("all attribute names must be feature keys: integers from 0 to 2 ** 64 - 1") from None
     return ChainWeights.grouped(
         tuple(model.labels),
         model.transition,

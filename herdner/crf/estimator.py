@@ -301,7 +301,7 @@ class CRF(BaseEstimator):
         return self
 
     def _online_start(self, settings: OnlineSettings) -> tuple[ChainWeights, ChainWeights, OnlineState, list[str]]:
-        """Return initial weights, weight sums (all 0), the learner's initial state, and the names of the attributes."""
+        """Return the initial weights, weight sums for averaging (all 0), the learner's state, and attribute names."""
         fitted = self._loaded()
         names = [] if fitted is None else list(fitted.attribute_names)
         weights = ChainWeights.empty() if fitted is None else fitted.learned_weights
@@ -698,7 +698,7 @@ class CRF(BaseEstimator):
         online: bool,
         known: tuple[str, ...] = (),
     ) -> tuple[list[str], ChainData, Borders]:
-        """Return the names of all attributes, the training data, and the log-potentials of the fixed transitions."""
+        """Return all attribute names, the training data, and the log-potentials that ``self.transitions`` fixes."""
         index = AttributeIndex(() if base is None else base.attribute_names)
         encoded = EncodedSequences(*index.encode(self._sequences(X), True), index)
         if not encoded.n_items:
@@ -752,7 +752,7 @@ class CRF(BaseEstimator):
     def _train(
         self, data: ChainData, borders: Borders, sample_weights: Floats, start: Floats | None, report: _Report
     ) -> Floats:
-        """Train the chain by ``algorithm``, and return the weights float64[d]."""
+        """Train the chain with the selected algorithm, and return the weights, float64[d]."""
         if self._algorithm != "lbfgs":
             learner = OnlineLearner(data, self._online_settings(), borders, sample_weights)
             start = np.zeros(data.n_features + int(data.transitions.sum())) if start is None else start
@@ -782,7 +782,7 @@ class CRF(BaseEstimator):
         if weights is None:
             from sklearn.exceptions import NotFittedError
 
-            raise NotFittedError("this CRF has no weights; call `fit`, or pass `model_filename` of an existing file")
+            raise NotFittedError("this CRF has no weights; call `fit`, or set `model_filename` to an existing file")
         return weights
 
     def _batches(

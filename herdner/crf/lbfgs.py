@@ -192,7 +192,7 @@ class _OrthantSearch:
         return result
 
     def step(self, point: Floats, coefficients: Floats, length: float) -> tuple[Floats, float, float]:
-        """Move ``point`` in the direction that ``coefficients`` define; if it is empty, reuse the last direction.
+        """Move ``point`` in the direction defined by ``coefficients``; empty coefficients repeat the last direction.
 
         Returns:
             The new point, its L1 norm, and the product of the gradient and the step.

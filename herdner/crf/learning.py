@@ -163,7 +163,7 @@ class _BestModel:
     iteration: int = 0
 
     def update(self, value: float, model: SkipChainModel) -> bool:
-        """Record the iteration of ``model``; return True after ``patience`` iterations without a better score."""
+        """Record an iteration and its ``model``; return True after ``patience`` iterations without a better score."""
         score = None if self.score is None else self.score(model)
         step = LearningStep(len(self.steps), value / max(self.n_tokens, 1), score)
         self.steps.append(step)
@@ -223,8 +223,7 @@ def _descend(
     first, _ = loss(parameters.start)
     if not np.isfinite(first):
         raise ValueError(
-            "the transition table forbids gold tags that follow each other; correct the tags to be well formed in the"
-            " scheme"
+            "the transition table forbids two adjacent gold tags; give tags that are well formed in the tag scheme"
         )
     if not best.update(first, parameters.to_model(parameters.start)):
         minimise(

@@ -98,7 +98,7 @@ class Rule(Protocol):
 
 @dataclass(frozen=True)
 class _NameRule:
-    """Base class of the link rules in this module, which checks options and prepares the tokens of a document.
+    """Base class of the link rules in this module. It checks their options and prepares the tokens of a document.
 
     Raises:
         ValueError: An option is invalid.
@@ -444,7 +444,7 @@ def check_links(value: object, n_tokens: int, name: str) -> NDArray[np.int32]:
     if links.shape == (0,):
         return np.empty((0, 2), np.int32)
     if links.ndim != 2 or links.shape[1] != 2 or (links.size and links.dtype.kind not in "iu"):
-        raise ValueError(f"links of {name} must be integers of shape [F, 2], got {links.dtype} {links.shape}")
+        raise ValueError(f"links of {name} must be integers of shape [links, 2], got {links.dtype} {links.shape}")
     invalid = ~((links[:, 0] >= 0) & (links[:, 0] < links[:, 1]) & (links[:, 1] < n_tokens))
     if invalid.any():
         row = links[invalid][0].tolist()

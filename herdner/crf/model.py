@@ -90,7 +90,7 @@ class SkipChainModel:
 
     @cached_property
     def transitions(self) -> NDArray[np.float64]:
-        """Checked, read-only transition table in the form that the chain loops read, float64[1, K, K]."""
+        """Checked, read-only transition table in the shape that compiled loops require, float64[1, K, K]."""
         return frozen(check_tables(self.transition, len(self.start)), np.float64, "transition")
 
     @cached_property
@@ -110,7 +110,7 @@ class SkipChainModel:
     def _add_known_sums(
         self, present: tuple[int, ...], combinations: tuple[int, ...]
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Cache and return the sums of link tables for each of C sets of tables, with and without the transition table.
+        """Sum the link tables of each of C sets, with and without the transition table; cache and return the sums.
 
         Args:
             present: Indices of the link tables that have links.
@@ -169,7 +169,7 @@ class SkipChainModel:
     def linked_chains(
         self, unary: NDArray[np.float64], sentence_offsets: NDArray[np.int64], links: Links
     ) -> LinkedChains | None:
-        """Lay out a document as linked chains, without building its factor graph.
+        """Return the `LinkedChains` array layout of a document, without building the factor graph of the document.
 
         The result represents the same graph as the chains that ``herdner.graph.linked_chains.linked_chains`` builds
         from the graph of `unroll`. This method is faster, because it lays out each table once and compares no tables. A
@@ -282,7 +282,7 @@ class SkipChainModel:
         marginals: NDArray[np.float64],
         overwrite_unary: bool = False,
     ) -> NDArray[np.float64]:
-        """Add the expected log-potentials of each link to the unary log-potentials of both tokens that the link joins.
+        """Add to each linked token's log-potentials the link table, averaged over the marginals of the other token.
 
         The expectation of a link at one end is taken under the marginals of its other end, as in naive mean field
         (Wainwright and Jordan 2008, Sec. 5.3).

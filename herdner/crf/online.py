@@ -97,7 +97,7 @@ class OnlineState:
         return OnlineState(weights, np.zeros_like(weights), 0.0 if algorithm == "l2sgd" else 1.0)
 
     def result(self, settings: OnlineSettings) -> Floats:
-        """Return weights for prediction, float64[d]: the mean over steps if the algorithm averages, else the last ones.
+        """Return weights for prediction, float64[d]: the mean of all steps if the algorithm averages, else the latest.
 
         Args:
             settings: Settings of the epochs so far.
@@ -211,7 +211,7 @@ class OnlineLearner:
             )  # fmt: skip
             if not np.isfinite(loss):
                 raise ImpossibleTags(sequence)
-        raise ValueError("the loss overflows; set a smaller `calibration_eta`, or scale the attributes' values")
+        raise ValueError("the loss overflows; set a smaller `calibration_eta`, or scale down the attribute values")
 
 
 def train_online(

@@ -91,7 +91,7 @@ MOST_LINK_COST = 100_000  # with five rules, the tags of CoNLL cost 11,000 and t
 
 
 def check_link_costs(templates: Sequence[SkipChain], n_tags: int) -> None:
-    """Raise `ValueError` if decoding the links of a mention could take far more time than decoding its tokens.
+    """Raise `ValueError` if inference over the links of one mention could take too much time.
 
     A message along a link takes time in proportion to the squared number of tags, and a mention may have ``nearest``
     links by each rule. Model files are not trusted, so this cost is bounded.
@@ -108,8 +108,9 @@ def check_link_costs(templates: Sequence[SkipChain], n_tags: int) -> None:
     n_links = sum(int(getattr(template.rule, "nearest", 1)) for template in templates)
     if n_links * n_tags**2 > MOST_LINK_COST:
         raise ValueError(
-            f"{n_links} links of a mention (the sum of `nearest` of all rules) with {n_tags} tags cost too much time;"
-            f" expected links * tags * tags <= {MOST_LINK_COST:,}: use fewer rules, a smaller `nearest` or fewer labels"
+            f"{n_links} links of a mention (the sum of `nearest` of all rules) with {n_tags} tags take too much time;"
+            f" the product links * tags * tags must be at most {MOST_LINK_COST:,}; use fewer rules, a smaller"
+            " `nearest` or fewer labels"
         )
 
 

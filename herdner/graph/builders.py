@@ -176,7 +176,7 @@ def complete_graph(J: ArrayLike, h: ArrayLike = 0.0, n_variables: int | None = N
 
 
 def potts(J: ArrayLike, unary: ArrayLike, edges: ArrayLike | None = None, *, wrap: bool = False) -> FactorGraph:
-    """Build a Potts model: term J_ij for each edge whose two variables have equal states, and unary[i, x_i] for each i.
+    """Build a Potts model: log p(x) = sum of unary[i, x_i] + sum of J_ij over edges of equal states - log Z.
 
     Args:
         J: Coupling of all edges; or float[E] with ``edges``; or one array per axis of a grid, as in `ising`.
@@ -210,8 +210,8 @@ def potts(J: ArrayLike, unary: ArrayLike, edges: ArrayLike | None = None, *, wra
         _check_finite("J", scale)
         if u.ndim != 2 or scale.shape not in ((), (len(pairs),)):
             raise ValueError(
-                f"with edges, unary must have shape [V, K], not {u.shape}, and J must be a number or have the shape"
-                f" ({len(pairs)},), not {scale.shape}"
+                f"if `edges` is set, `unary` must have shape [variables, states], not {u.shape}, and `J` must be a"
+                f" number or have the shape ({len(pairs)},), not {scale.shape}"
             )
     factors = [
         TableFactors(nodes[:, None], u.reshape(-1, n_states)),
@@ -244,7 +244,7 @@ def _spins(
     nodes: Int32s, edges: Int32s, couplings: Floats, fields: Floats, states: tuple[float, float],
     shape: tuple[int, ...] | None = None,
 ) -> FactorGraph:  # fmt: skip
-    """Build a graph of two-state variables with the terms field * value_i and coupling * value_i * value_j."""
+    """Build a graph of two-state variables with log-potentials field * value_i and coupling * value_i * value_j."""
     values = np.array(states)
     fields = fields.reshape(-1) if any(fields.strides) else constant(fields.flat[0], fields.size, np.float64)
     factors = [
@@ -255,7 +255,7 @@ def _spins(
 
 
 def _nodes(n: int, edges_each: int = 0) -> Int32s:
-    """Return the indices of n variables; raise an error if these and their edges do not fit into memory.
+    """Return the indices 0 to ``n - 1``; raise an error if a graph of this size does not fit into memory.
 
     Returns:
         int32[n].
@@ -354,7 +354,7 @@ def _check_edges(edges: ArrayLike) -> Int32s:
     pairs = frozen(edges, np.int32, "edges")
     pairs = pairs if pairs.size else pairs.reshape(0, 2)
     if pairs.ndim != 2 or pairs.shape[1] != 2:
-        raise ValueError(f"edges must have shape [E, 2], not {pairs.shape}")
+        raise ValueError(f"`edges` must have shape [edges, 2], not {pairs.shape}")
     if len(np.unique(np.sort(pairs, axis=1), axis=0)) < len(pairs):
-        raise ValueError("edges contains a pair of variables twice; list each undirected edge once")
+        raise ValueError("`edges` contains a pair of variables twice; list each undirected edge once")
     return pairs

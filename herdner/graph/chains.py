@@ -120,7 +120,7 @@ def constant_term(factors: Sequence[TableFactors]) -> float:
 
 
 def unary_table(sizes: Int32s, factors: Sequence[TableFactors]) -> Floats:
-    """Return the sum of the unary factors of each variable.
+    """Return the sum of the unary factors of each variable, float64[V, K].
 
     The groups of factors are added in the order of ``factors``.
 
@@ -193,4 +193,4 @@ def _describe_edge(pairs: Sequence[tuple[int, TableFactors]], factor: int) -> st
         if factor < len(group):
             return describe_factor(g, group, factor)
         factor -= len(group)
-    raise AssertionError(f"no group contains factor {factor}")
+    raise AssertionError(f"the graph has no factor {factor}")

@@ -21,7 +21,7 @@ _CACHED = 2**17  # number of doubles that fit into a cache; their order does not
 
 @dataclass(frozen=True, eq=False)
 class Conditionals:
-    """Full conditionals log p(x_i | all others), stored as rows of log-potentials.
+    """Full conditionals of all variables, as rows: the log-potentials of one variable's states in one factor.
 
     Each variable has a unary row, and rows for its factors of two or more variables.
 
@@ -156,8 +156,8 @@ def conditionals(sizes: Int32s, factors: Sequence[TableFactors]) -> Conditionals
     n_rows = sum(block.size for group in groups for block in group.blocks)
     if n_rows > MOST_CELLS:
         raise UnsupportedGraph(
-            f"the tables of the conditionals need {n_rows / 2**27:.0f} GB, more than {MOST_CELLS / 2**27:.0f} GB: let"
-            " factors share tables (table_of_factor), or split the graph into its components"
+            f"the tables of the full conditionals need {n_rows / 2**27:.0f} GB, more than {MOST_CELLS / 2**27:.0f} GB:"
+            " let factors share tables (table_of_factor), or split the graph into its components"
         )
     starts = np.zeros(len(sizes) + 1, np.int64)
     for group in groups:
@@ -217,7 +217,7 @@ def unary_rows(sizes: Int32s, widths: Int32s, factors: Sequence[TableFactors]) -
 
 @dataclass(frozen=True)
 class _FactorRows:
-    """Rows of a group of factors: log-potentials of a variable, for each joint state of the factor's other variables.
+    """Log-potential rows of a factor group: one row per variable of a factor and joint state of its other variables.
 
     Attributes:
         factors: The group.
@@ -240,7 +240,7 @@ class _FactorRows:
         return cls(group, term_of_factor, tuple(blocks))
 
     def place(self, rows: list[Floats], at: int) -> tuple[Int64s, int]:
-        """Append the flattened arrays in ``blocks`` to the list ``rows``, and return the start position of each array.
+        """Append the flattened blocks of this group to the list ``rows``, and return the start position of each block.
 
         Positions count the numbers of all arrays in ``rows``; before the call, there are ``at``.
 
@@ -257,7 +257,7 @@ class _FactorRows:
         return np.array([[starts[id(block)], block[0].size] for block in self.blocks]), at
 
     def strides(self) -> Int32s:
-        """Return how far a variable's row moves if the state of another variable grows by 1, int32[arity, arity].
+        """Return distances between a variable's rows for consecutive states of another variable, int32[arity, arity].
 
         Entry [a, b] is the distance in the rows of the variable at scope position a, if only the state of the variable
         at scope position b increases by 1.
@@ -273,7 +273,7 @@ class _FactorRows:
         return strides
 
     def spreads(self) -> Floats:
-        """Return bounds on differences between log-potentials of allowed states, for each scope position and table.
+        """Return, for each scope position and table, a bound on differences between log-potentials of allowed states.
 
         Returns:
             float64[arity, tables], the bound for the variable at each scope position and for each table.

@@ -51,7 +51,7 @@ class Reals:
         if points.size and points.dtype.kind not in "iuf":
             raise ValueError(f"a point must hold real numbers, not {points.dtype}")
         if points.ndim not in (1, 2) or points.shape[-1] != self.n:
-            raise ValueError(f"a point of this graph has shape [{self.n}] or [P, {self.n}], not {points.shape}")
+            raise ValueError(f"one point must have shape [{self.n}], P points [P, {self.n}], got {points.shape}")
         points = np.ascontiguousarray(points if points.ndim == 2 else points[None], np.float64)
         if not np.isfinite(points).all():
             p, i = np.argwhere(~np.isfinite(points))[0]
@@ -216,7 +216,7 @@ class DensityFactors:
         return groups
 
     def _arguments(self, points: Floats) -> Floats:
-        """Return the inputs of the log-density function for all F factors at P points, float64[P * F, A]."""
+        """Return the inputs of the log-density function, float64[P * F, A]: one row for each point and factor."""
         if self._plain:
             return points[:, : self.scopes.shape[1]]
         free = points[:, self.scopes]
@@ -281,7 +281,7 @@ class DensityGraph:
         """
         points = np.asarray(x, np.float64)
         if points.ndim != 2 or points.shape[1] != self.dim:
-            raise ValueError(f"points of this graph have shape [P, {self.dim}], not {points.shape}")
+            raise ValueError(f"P points of this graph must have shape [P, {self.dim}], got {points.shape}")
         out = np.zeros(points.shape)
         for group in self._factors_of_block(block):
             if group.n_terms and terms is not None:
@@ -330,7 +330,7 @@ def compile_density(graph: FactorGraph | DensityGraph) -> DensityGraph:
     sizes = sorted({group.n_terms for group in factors} - {0})
     if len(sizes) > 1:
         raise ValueError(
-            "all groups of density factors with observations must have the same number of terms (n_terms), not"
+            "all groups of density factors that set `n_terms` must set the same number of terms, got"
             f" {sizes[0]} and {sizes[-1]}"
         )
     return DensityGraph(graph, factors, sizes[0] if sizes else 0)

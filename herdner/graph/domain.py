@@ -97,12 +97,12 @@ class Discrete:
         if points.size and points.dtype.kind not in "iu":
             raise ValueError(f"the states of variables must be integers, not {points.dtype}")
         if points.ndim not in (1, 2) or points.shape[-1] != len(self):
-            raise ValueError(f"a state of this graph has shape [{len(self)}] or [P, {len(self)}], not {points.shape}")
+            raise ValueError(f"one state must have shape [{len(self)}], P states [P, {len(self)}], got {points.shape}")
         points = points if points.ndim == 2 else points[None]
         wrong = (points < 0) | (points >= self.sizes)
         if wrong.any():
             p, i = np.argwhere(wrong)[0]
-            raise ValueError(f"variable {i} has the states 0 to {self.sizes[i] - 1}, not {points[p, i]}")
+            raise ValueError(f"the state of variable {i} must be from 0 to {self.sizes[i] - 1}, got {points[p, i]}")
         return points
 
     def select(self, variables: Int64s) -> Discrete:

@@ -20,7 +20,7 @@ LARGEST = 1e300
 
 
 class Factors(Protocol):
-    """Interface that `FactorGraph` needs from a group of factors, which all have the same number of variables."""
+    """Interface of a group of factors in a `FactorGraph`. All factors of a group have the same number of variables."""
 
     @property
     def scopes(self) -> Int32s:

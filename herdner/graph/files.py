@@ -53,7 +53,9 @@ def save_graph(path: str | os.PathLike[str], graph: FactorGraph) -> None:
         OSError: The file cannot be written.
     """
     if _has_uai_name(path):
-        raise ValueError(f"{os.fspath(path)}: save_graph writes .npz files; use herdner.graph.uai_files.write_uai")
+        raise ValueError(
+            f"{os.fspath(path)}: save_graph writes .npz files; use herdner.graph.uai_files.write_uai for .uai files"
+        )
     compiled = compile_tables(graph)
     arrays: dict[str, Any] = {"format": np.array([VERSION], np.int32), "sizes": compiled.sizes}
     if graph.shape is not None:

@@ -147,7 +147,7 @@ class FactorGraph:
             ValueError: The graph has no names, or ``values`` does not have one row per variable.
         """
         if self.names is None:
-            raise ValueError("the variables of this graph have no names; pass names to FactorGraph")
+            raise ValueError("the variables of this graph have no names; pass `names` to FactorGraph")
         return dict(zip(self.names, self._rows(values), strict=True))
 
     def on_grid(self, values: ArrayLike) -> NDArray[Any]:
@@ -160,7 +160,7 @@ class FactorGraph:
             ValueError: The graph has no shape, or ``values`` does not have one row per variable.
         """
         if self.shape is None:
-            raise ValueError("this graph is not a grid; pass shape to FactorGraph")
+            raise ValueError("this graph is not a grid; pass `shape` to FactorGraph")
         rows = self._rows(values)
         return rows.reshape(self.shape + rows.shape[1:])
 

@@ -63,7 +63,7 @@ def grid_form(sizes: Int32s, factors: Sequence[TableFactors]) -> GridForm:
     n_vertical = len(sizes) - (0 if wraps else columns)
     along = [group.scale[:n_vertical], group.scale[n_vertical:]]
     if len(group.tables) > 1 or any(scale.min() != scale.max() for scale in along):
-        raise UnsupportedGraph("the factors of two variables along one axis of the grid differ; they must be equal")
+        raise UnsupportedGraph("all two-variable factors along an axis of the grid must have equal tables")
     sides = np.empty((4, 2))
     for axis, scale in enumerate(along):
         table = scale[0] * group.tables[0]

@@ -70,7 +70,7 @@ class Capabilities:
         missing = [name.replace("_", "-") for name in sorted(requested - self.record)]
         if missing:
             raise UnsupportedRecord(
-                f"the backend {backend} cannot record {', '.join(missing)}; change `record`, or use the backend gibbs"
+                f"the backend {backend} cannot record {', '.join(missing)}; change `record`, or use the backend 'gibbs'"
             )
 
 

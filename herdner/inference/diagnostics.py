@@ -103,7 +103,7 @@ def _diagnose_variable(arviz: Any, draws: Int32s) -> tuple[float, float, bool]:
 
 
 def _diagnose_indicator(arviz: Any, draws: Floats) -> tuple[float, float]:
-    """Return R-hat and the effective sample size of an array [C, S] of 0 and 1 that is not constant."""
+    """Return R-hat and the effective sample size of 0-1 draws [chains, samples] that are not all equal."""
     half = draws.shape[1] // 2
     # Split here because ArviZ refuses to split a single run.
     halves = np.concatenate([draws[:, :half], draws[:, -half:]])

@@ -191,7 +191,7 @@ def _hosts(
     scopes: list[tuple[int, ...]], factor_of: dict[tuple[int, ...], int],
     absorbing: dict[tuple[int, ...], tuple[int, ...]],
 ) -> list[tuple[int, tuple[int, ...]]]:  # fmt: skip
-    """Return the host (see `ReducedGraph`) of each original factor; ``scopes`` lists their remaining variables."""
+    """Return, for each original factor, its host: the reduced factor that contains it (see `ReducedGraph`)."""
     axes: list[tuple[int, ...]] = [tuple(range(arity)) for arity in range(1 + max(map(len, scopes), default=0))]
     hosts: list[tuple[int, tuple[int, ...]]] = []
     for scope in scopes:
@@ -262,7 +262,7 @@ def _possible_states(
 
 
 def _absorb(merged: dict[tuple[int, ...], Floats], n_variables: int) -> dict[tuple[int, ...], tuple[int, ...]]:
-    """Merge tables into tables whose scopes contain theirs; return a dict from each removed scope to the larger one."""
+    """Merge tables into tables of larger scopes; return a dict from each removed scope to the scope that absorbs it."""
     containing: list[list[tuple[int, ...]]] = [[] for _ in range(n_variables)]
     hosts: dict[tuple[int, ...], tuple[int, ...]] = {}
     largest = max(map(len, merged), default=0)

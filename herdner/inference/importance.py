@@ -86,7 +86,7 @@ def importance_interval(forward: Floats, reverse: Floats, rng: np.random.Generat
     """
     forward, reverse = _check_weights(forward, reverse)
     if forward.ndim != 1:
-        raise ValueError(f"forward must have one axis, got shape {forward.shape}")
+        raise ValueError(f"`forward` must have one axis, got shape {forward.shape}")
     n = len(forward)
     f, r = forward[rng.integers(n, size=(_RESAMPLES, n))], reverse[rng.integers(n, size=(_RESAMPLES, n))]
     estimates = np.stack([log_mean_exp(f), -log_mean_exp(-r), bennett_estimate(f, r)], axis=1)
@@ -99,13 +99,13 @@ def _check_weights(forward: Floats, reverse: Floats) -> tuple[Floats, Floats]:
     """Check the log-weights of forward and reverse runs, and return them as float64 arrays."""
     forward, reverse = np.asarray(forward, np.float64), np.asarray(reverse, np.float64)
     if forward.shape != reverse.shape:
-        raise ValueError(f"forward and reverse must have equal shapes, got {forward.shape} and {reverse.shape}")
+        raise ValueError(f"`forward` and `reverse` must have equal shapes, got {forward.shape} and {reverse.shape}")
     if forward.ndim == 0 or forward.size == 0:
-        raise ValueError(f"forward must hold at least one run, got shape {forward.shape}")
+        raise ValueError(f"`forward` must hold at least one run, got shape {forward.shape}")
     if not (forward < math.inf).all():
-        raise ValueError(f"forward must be free of NaN and +inf, got {forward[~(forward < math.inf)][0]}")
+        raise ValueError(f"`forward` must be free of NaN and +inf, got {forward[~(forward < math.inf)][0]}")
     if not np.isfinite(reverse).all():
-        raise ValueError(f"reverse must be finite, got {reverse[~np.isfinite(reverse)][0]}")
+        raise ValueError(f"`reverse` must be finite, got {reverse[~np.isfinite(reverse)][0]}")
     return forward, reverse
 
 

@@ -37,7 +37,7 @@ class ImpossibleChain(ValueError):
     """
 
     def __init__(self, sequence: int, start: int, end: int) -> None:
-        """Build the error message for a sequence.
+        """Build the error message, which names the sequence and the range of its tokens.
 
         Args:
             sequence: Index of the sequence.

@@ -67,8 +67,8 @@ def plot_marginals(
         return _bars(axes(ax), marginals, variables, state)
     if variables is not None:
         raise ValueError(
-            "shape and variables cannot be combined: shape draws all variables as an image, and variables draws some"
-            " variables as bars; pass one of them"
+            "`shape` and `variables` cannot be combined: `shape` draws all variables as an image, and `variables` draws"
+            " some variables as bars; pass one of them"
         )
     if np.shape(shape) != (2,):
         raise ValueError(f"shape must be (rows, columns), not {shape!r}")

@@ -52,7 +52,7 @@ class SpanningForest:
 
 
 def _receivers(scopes: Sequence[Sequence[int]], n_variables: int, chosen: Sequence[int]) -> Int32s:
-    """Return, for each factor of a forest, its slot (pair of factor and variable) that is nearest to the root."""
+    """Return, for each factor of a forest, the slot (factor, variable) of its variable nearest to the root."""
     first_slot = np.concatenate([[0], np.cumsum([len(scope) for scope in scopes], dtype=np.int64)])
     factors_of: list[list[int]] = [[] for _ in range(n_variables)]
     for factor in chosen:

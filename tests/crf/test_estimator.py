@@ -478,7 +478,7 @@ def test_encoded_sequences_have_the_same_predictions() -> None:
         crf.predict(encoded, [None] * 40)
     with pytest.raises(ValueError, match="`backend` and `links` need sequences of items"):
         clone(crf).set_params(backend="exact").fit(items, tags).predict(encoded)
-    with pytest.raises(ValueError, match="the sequences were encoded for other weights; encode them again"):
+    with pytest.raises(ValueError, match="the sequences were encoded for other weights; call `encode` again"):
         crf.fit(items, tags).predict(encoded)
 
 

@@ -150,9 +150,9 @@ def test_a_graph_refuses_factors_that_do_not_fit(sizes, scopes, message):
 @pytest.mark.parametrize(
     ("x", "message"),
     [
-        ([0], r"shape \[2\] or \[P, 2\], not \(1,\)"),
-        ([0, 3], "variable 1 has the states 0 to 2, not 3"),
-        ([[0, 0], [-1, 0]], "variable 0 has the states 0 to 1, not -1"),
+        ([0], r"shape \[2\], P states \[P, 2\], got \(1,\)"),
+        ([0, 3], "the state of variable 1 must be from 0 to 2, got 3"),
+        ([[0, 0], [-1, 0]], "the state of variable 0 must be from 0 to 1, got -1"),
         ([0.5, 0], "integers"),
     ],
 )
@@ -168,7 +168,7 @@ def test_variables_that_do_not_exist_are_refused(call):
 
 
 def test_observed_labels_are_checked():
-    with pytest.raises(ValueError, match="has the states 0 to 1, not 2"):
+    with pytest.raises(ValueError, match="must be from 0 to 1, got 2"):
         FactorGraph([2, 2], []).condition({1: 2})
 
 

@@ -120,13 +120,13 @@ def test_annealing_ends_where_log_potentials_overflow(seed, size):
 @pytest.mark.parametrize(
     ("forward", "reverse", "message"),
     [
-        ([1.0, np.nan], [1.0, 1.0], "forward must be free of NaN and +inf"),
-        ([1.0, np.inf], [1.0, 1.0], "forward must be free of NaN and +inf"),
-        ([1.0, 1.0], [1.0, np.nan], "reverse must be finite"),
-        ([1.0, 1.0], [1.0, -np.inf], "reverse must be finite"),
-        ([1.0, 1.0], [1.0], "forward and reverse must have equal shapes, got (2,) and (1,)"),
-        ([], [], "forward must hold at least one run, got shape (0,)"),
-        (1.0, 1.0, "forward must hold at least one run, got shape ()"),
+        ([1.0, np.nan], [1.0, 1.0], "`forward` must be free of NaN and +inf"),
+        ([1.0, np.inf], [1.0, 1.0], "`forward` must be free of NaN and +inf"),
+        ([1.0, 1.0], [1.0, np.nan], "`reverse` must be finite"),
+        ([1.0, 1.0], [1.0, -np.inf], "`reverse` must be finite"),
+        ([1.0, 1.0], [1.0], "`forward` and `reverse` must have equal shapes, got (2,) and (1,)"),
+        ([], [], "`forward` must hold at least one run, got shape (0,)"),
+        (1.0, 1.0, "`forward` must hold at least one run, got shape ()"),
     ],
 )
 def test_log_weights_out_of_range_are_refused(estimate, forward, reverse, message):
@@ -168,7 +168,7 @@ def test_constraints_without_a_solution_are_reported(monkeypatch):
     monkeypatch.setattr("herdner.inference.tempering.has_solver", lambda: False)
     pairs = [(a, b) for a in range(4) for b in range(a)]
     graph = FactorGraph([3] * 4, [TableFactors(pairs, np.where(np.eye(3) > 0, -np.inf, 0.0)[None])])
-    with pytest.raises(UnsupportedGraph, match="annealed-importance found no joint state"):
+    with pytest.raises(UnsupportedGraph, match="'annealed-importance' found no joint state"):
         make_backend("annealed-importance", n_rounds=20).infer(graph, 0)
 
 

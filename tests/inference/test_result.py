@@ -155,7 +155,7 @@ SAMPLES, MARGINALS = np.zeros((1, 9, 3), np.int32), np.full((3, 2), 0.5)
         (lambda: make_result(marginals=MARGINALS).plot_marginals(variables=[-1]), "no variable -1"),
         (
             lambda: make_result(marginals=MARGINALS).plot_marginals(variables=[1], shape=(1, 3)),
-            "shape and variables cannot be combined",
+            "`shape` and `variables` cannot be combined",
         ),
     ],
 )

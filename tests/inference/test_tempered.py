@@ -161,7 +161,7 @@ def colouring(n: int) -> FactorGraph:
 def test_constraints_without_a_solution_are_reported(width, monkeypatch):
     monkeypatch.setattr("herdner.inference.tempering.has_solver", lambda: False)
     with pytest.raises(
-        UnsupportedGraph, match="tempered found no joint state that the -inf entries allow; increase `n_rounds`"
+        UnsupportedGraph, match="'tempered' found no joint state that the -inf entries allow; increase `n_rounds`"
     ):
         make_backend("tempered", n_rounds=50, width=width).infer(colouring(4), 0)
 

@@ -185,12 +185,12 @@ def random_potts() -> FactorGraph:
         ),
         (lambda: Gibbs().infer(GRID, start=[0, 1]), r"shape \[16\] .*, not \(2,\)"),
         (lambda: Gibbs().infer(GRID, start=np.zeros((1, 16), int)), r"one state of shape \[16\], not \(1, 16\)"),
-        (lambda: Gibbs().infer(GRID, start=[2] * 16), "variable 0 has the states 0 to 1, not 2"),
+        (lambda: Gibbs().infer(GRID, start=[2] * 16), "the state of variable 0 must be from 0 to 1, got 2"),
         (lambda: Gibbs().infer(GRID, start=[0.5] * 16), "states of variables must be integers"),
         (lambda: Gibbs(record=Record(joint=True)).infer(ising(0.1, np.zeros((6, 6)))), "of `joint`, record `marg"),
         (
             lambda: qmc_gibbs(driving=Sobol()).infer(FactorGraph([2] * 30_000, [])),
-            "at most 21201 updates per sweep, not 30000; use lfsr",
+            "at most 21201 updates, not 30000; use lfsr",
         ),
         (
             lambda: Gibbs().infer(FactorGraph([2], [TableFactors([[0]], [[-INF, -INF]])])),
@@ -228,7 +228,7 @@ def test_graphs_that_allow_nothing():
             r"the couplings of variable 1 differ \(see the factor with variable 2\); use",
         ),
         (FactorGraph([2] * 3, [TableFactors([[0, 1, 2]], np.zeros((1, 2, 2, 2)))]), "needs factors of 1 or 2"),
-        (FactorGraph([2] * 2, [TableFactors([[0, 1], [1, 0]], np.eye(2)[None])]), "at most one per pair"),
+        (FactorGraph([2] * 2, [TableFactors([[0, 1], [1, 0]], np.eye(2)[None])]), "at most one on each pair"),
         (
             FactorGraph([2] * 3, [TableFactors([[0, 1], [1, 2]], [[[0.0, 1.0], [2.0, 5.0]]])]),
             "the couplings of variable 1 differ",

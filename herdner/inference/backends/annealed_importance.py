@@ -162,7 +162,7 @@ class AnnealedImportance:
         )
 
     def _samples(self, run: TemperedRun, until: float = math.inf) -> list[Int32s]:
-        """Draw the start states of all reverse runs by tempered sampling: one array int32[particles, n] per worker.
+        """Draw the start states of all reverse runs by tempered sampling: one array int32[runs, variables] per worker.
 
         If the time ``until`` passes, there are fewer particles than ``n_particles``.
         """
@@ -180,7 +180,7 @@ class AnnealedImportance:
                 run.advance(self.spacing - 1, record=True, until=min(perf_counter() + share, until))
             if number == 0 and (run.best() is None or run.marginals() is None):
                 raise UnsupportedGraph(
-                    "annealed-importance found no joint state that the -inf entries allow; increase `n_rounds` or"
+                    "'annealed-importance' found no joint state that the -inf entries allow; increase `n_rounds` or"
                     " `seconds`, pass `start`, or use the backend 'exact' if the treewidth is small"
                 )
             run.ensembles[worker].make_possible(run.best())
@@ -188,7 +188,9 @@ class AnnealedImportance:
         return [np.array(each, np.int32).reshape(len(each), -1) for each in states]
 
     def _weights(self, run: TemperedRun, states: list[Int32s], began: float) -> tuple[Floats, Floats, bool]:
-        """Make the forward and reverse runs; each worker makes at least one pair, even after Ctrl-C or the time limit.
+        """Make the forward and reverse runs, and return their log-weights.
+
+        Each worker makes at least one pair of runs, even after Ctrl-C or the time limit.
 
         If ``began``, the time at which the time limit began, is -inf, the runs have as few temperatures as possible.
 
@@ -236,7 +238,7 @@ class AnnealedImportance:
         return forward, reverse, is_interrupted.is_set()
 
     def _affordable(self, ensemble: Ensemble, n_particles: int, began: float) -> int:
-        """Return the number of temperatures that fit into the rest of the time limit."""
+        """Return the number of temperatures with which all remaining runs finish within the time limit."""
         assert self.seconds is not None
         measured = perf_counter()
         ensemble.replicas.anneal(0, np.ones(2), np.ones(2))

@@ -190,8 +190,8 @@ class Exact:
         """Raise an error if the predicted cost or the memory for messages exceeds its limit; log a large cost."""
         if self.seconds is not None and not math.isfinite(plan.log2_cells):
             raise UnsupportedGraph(
-                f"exact found no elimination order of at most 2^60 table cells within {self.seconds / 2:g} s; increase"
-                " `seconds`, condition on some variables, or use the backend 'auto'"
+                f"'exact' found no elimination order of at most 2^60 table cells within {self.seconds / 2:g} s;"
+                " increase `seconds`, condition on some variables, or use the backend 'auto'"
             )
         if plan.log2_cells > self.max_log2_cells:
             cost = f"2^{plan.log2_cells:.1f}" if math.isfinite(plan.log2_cells) else "more than 2^60"

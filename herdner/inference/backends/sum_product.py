@@ -154,7 +154,7 @@ class SumProduct:
 
 
 def _advance(loop: loops.SumProduct, chains: LinkedChains, n_sweeps: int, send: bool) -> None:
-    """Run up to ``n_sweeps`` sweeps over chains with new messages; with ``send``, each updated chain sends messages."""
+    """Run up to ``n_sweeps`` sweeps over the chains with new messages; if ``send``, updated chains send messages."""
     at, end = 0, n_sweeps * (len(chains.form.offsets) - 1)
     while at < end:
         at = loop.advance(at, n_sweeps, send)

@@ -157,7 +157,7 @@ class Tempered:
         best, marginals = run.best(), run.marginals()
         if best is None or marginals is None:
             raise UnsupportedGraph(
-                "tempered found no joint state that the -inf entries allow; increase `n_rounds` or `seconds`, pass"
+                "'tempered' found no joint state that the -inf entries allow; increase `n_rounds` or `seconds`, pass"
                 " `start`, or use the backend 'exact' if the treewidth is small"
             )
         state = reduced.original_states(best[None])[0]

@@ -128,7 +128,7 @@ def group_counts(
     edge: Int64s | None = None,
     flipped: NDArray[np.bool_] | None = None,
 ) -> Floats:
-    """Return the expected counts of a group's table cells: joint marginal times scale, summed over the factors.
+    """Return the expected count of each table cell of a group: the sum over factors of joint marginal times scale.
 
     The group has factors of at most two variables. The last three arguments are needed for pairs only; without them the
     counts of pairs are 0.

@@ -67,7 +67,7 @@ class InterpolatedAnnealing(Annealing):
             if not (math.isfinite(beta) and beta >= 0):
                 raise ValueError(f"{self.kind}: {name} must be a finite inverse temperature of at least 0, not {beta}")
             if beta == 0 and self.kind == "geometric":
-                raise ValueError(f"geometric: {name} must be above 0, not {beta}; the schedule linear allows 0")
+                raise ValueError(f"geometric: {name} must be above 0, not {beta}; the schedule 'linear' allows 0")
 
     def __str__(self) -> str:
         """Return the schedule as a string that `Annealing.from_text` parses."""

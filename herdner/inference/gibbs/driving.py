@@ -171,7 +171,7 @@ class Sobol(DrivingSequence):
 
         _check_steps(n_steps)
         if n_steps > qmc.Sobol.MAXDIM:
-            raise ValueError(f"sobol supports at most {qmc.Sobol.MAXDIM} updates per sweep, not {n_steps}; use lfsr")
+            raise ValueError(f"sobol: a sweep can have at most {qmc.Sobol.MAXDIM} updates, not {n_steps}; use lfsr")
         engine, key = qmc.Sobol(n_steps, scramble=True, bits=32, rng=rng), int(rng.integers(2**63))
         n_points = 1 << min((_SHUFFLED * _CHUNK // n_steps).bit_length() - 1, max(n_sweeps - 1, 0).bit_length())
 

@@ -40,7 +40,8 @@ def check_start(compiled: TableGraph, start: ArrayLike) -> NDArray[np.uint16]:
     x = np.ascontiguousarray(state[0], np.uint16)
     if Engine(compiled.factors).log_potential_of(x) == -np.inf:
         raise ValueError(
-            "start has log-potential -inf; pass an allowed state, such as the best state of viterbi, or None"
+            "start has log-potential -inf; pass an allowed state, such as the best state of the backend 'viterbi', or"
+            " None"
         )
     return x
 

@@ -156,13 +156,13 @@ def lay_out(plan: Plan, compiled: TableGraph, form: Conditionals | GridForm, loo
 
 
 def _is_packed(plan: Plan, keys: Weights, sizes: Int32s) -> bool:
-    """Return True if a specialised loop can find a variable's herding weight by the joint state of its neighbours."""
+    """Return True if a specialised loop can index a variable's herding weights by the joint state of its neighbours."""
     steady_bins = keys.draw == "bins" and keys.n_bins > 1 and plan.annealing is None
     return (keys.draw == "blanket" or steady_bins) and 2 < int(sizes.max()) <= loops.PACKED_LIMIT
 
 
 def block_weights(plan: Plan, sizes: Int32s) -> Weights:
-    """Return the layout of the herding weights for blocked Gibbs sampling: a hash table of rows.
+    """Return the layout of the herding weights for blocked Gibbs sampling: a hash table of rows of weights.
 
     A variable has a row for each pair of a state of the next variable in its block and a joint state of the block's
     neighbours, if this pair occurs.
@@ -220,7 +220,7 @@ def _grid_bits(kind: str, form: GridForm) -> Floats:
 
 
 def _long_keys(bits: Floats) -> NDArray[np.uint8] | None:
-    """Return an array, 1 for variables whose keys are so long that they must be hashed; None if all keys are short."""
+    """Return an array with 1 for each variable whose long keys must be hashed, else 0; None if all keys are short."""
     return (bits > _LONG).astype(np.uint8) if bits.max() > _LONG else None
 
 
@@ -246,7 +246,7 @@ def _check_equal_couplings(form: Conditionals, n_neighbours: int) -> None:
     """Raise ``ValueError`` unless each full conditional depends only on the sum of the neighbours' states."""
     advice = "use sharing=blanket or bins(B)"
     if form.others_at is not None or n_neighbours < len(form.others):
-        raise ValueError(f"sharing=neighbour-sum needs factors of 1 or 2 variables, at most one per pair; {advice}")
+        raise ValueError(f"sharing=neighbour-sum needs factors of 1 or 2 variables, at most one on each pair; {advice}")
     owners = np.repeat(np.arange(len(form.sizes)), np.diff(form.starts))
     first = form.row_at[form.starts[owners]]
     compared: set[tuple[int, int, int]] = set()
@@ -264,7 +264,7 @@ def _check_equal_couplings(form: Conditionals, n_neighbours: int) -> None:
 
 
 def _bin_multipliers(n_bins: int, n_states: int) -> NDArray[np.uint64]:
-    """Return, for each state, the multiplier of its bin in the sum that is the key of a weight under bin sharing.
+    """Return a multiplier for each state; with bin sharing, a weight's key is the sum of multiplier times bin number.
 
     The multipliers are powers of ``n_bins`` + 1 if the key has enough bits, else coefficients of a linear hash.
     """

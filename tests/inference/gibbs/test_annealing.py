@@ -57,7 +57,7 @@ def test_a_given_annealing_does_not_change_with_its_source():
     [
         (lambda: linear_annealing(-0.1, 1), "start must be a finite inverse temperature of at least 0, not -0.1"),
         (lambda: linear_annealing(0, float("nan")), "end must be a finite"),
-        (lambda: geometric_annealing(0, 1), "above 0, not 0; the schedule linear allows 0"),
+        (lambda: geometric_annealing(0, 1), "above 0, not 0; the schedule 'linear' allows 0"),
         (lambda: as_annealing([0.1, -1]), r"annealing\[1\] must be .*, not -1.0"),
         (lambda: as_annealing([0.1, np.inf]), r"annealing\[1\] must be .*, not inf"),
         (lambda: as_annealing([[1.0]]), "one inverse temperature for each sweep"),

@@ -159,7 +159,7 @@ def test_text_and_value_are_the_same():
         (lambda: DrivingSequence.from_text("halton"), "must be sobol, .* not 'halton'"),
         (
             lambda: Sobol().begin(21202, 10, np.random.default_rng(0)),
-            "at most 21201 updates per sweep, not 21202; use lfsr",
+            "at most 21201 updates, not 21202; use lfsr",
         ),
         (lambda: LFSR().begin(0, 10, np.random.default_rng(0)), "at least one update"),
     ],
