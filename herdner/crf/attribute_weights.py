@@ -112,7 +112,7 @@ class AttributeWeights:
 
     @cached_property
     def _entries(self) -> tuple[NDArray[np.int64], NDArray[np.uint8], Floats]:
-        """Sparse matrix of the weights, one row per attribute: row starts int64[A + 1], label indices, and weights."""
+        """Weights as a sparse matrix [attributes, labels], in three arrays: row starts, label indices, and values."""
         weights = self.chain_weights
         borders = np.arange(1, len(self.attribute_names) + 2, dtype=np.uint64)
         starts = weights.starts.astype(np.int64)

@@ -192,7 +192,7 @@ class ChainData:
 
     @cached_property
     def entries(self) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
-        """Column index (a column is a group of features) and tag index of each feature weight, in weight-vector order.
+        """Indices of the column (group of features) and of the tag of each feature weight, in the order of the weights.
 
         A column is a set of features that occur at the same tokens.
         """

@@ -174,7 +174,7 @@ def _chunk(magic: bytes, count: int, content: bytes) -> bytes:
 
 
 def _references(magic: bytes, counts: NDArray[np.int64], n_empty: int, first: int, start: int) -> bytes:
-    """Return the bytes of a model-file chunk that lists the feature indices of each attribute or label.
+    """Return the bytes of a CRFsuite chunk that lists, for each attribute or label, the indices of its features.
 
     Indices are consecutive from ``first``.
     """

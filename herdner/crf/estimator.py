@@ -670,7 +670,7 @@ class CRF(BaseEstimator):
         generator(self.random_state)
 
     def _value(self, name: str, default: Any) -> Any:
-        """Return a parameter or, if the parameter is None, CRFsuite's default for the algorithm."""
+        """Return the value of a parameter; None is replaced by CRFsuite's default for the algorithm."""
         value = getattr(self, name)
         return _DEFAULTS[self._algorithm].get(name, default) if value is None else value
 
@@ -876,7 +876,7 @@ class CRF(BaseEstimator):
     def _exact(
         self, X: Iterable[Any], backend: Exact, rng: np.random.Generator | None = None
     ) -> Iterator[tuple[list[str], Result | None]]:  # fmt: skip
-        """Yield, for each sequence, the model's labels and the exact result (None if the sequence is empty)."""
+        """Yield, for each sequence, the model's labels and the result of exact inference, None for an empty sequence."""
         weights, record = self._fitted(), Record(marginals=False)
         for sequence in X:
             model, unary, links = self._unrolled(weights, sequence)
@@ -932,7 +932,7 @@ def _list_of(X: Iterable[Any]) -> list[Any]:
 
 
 def _sample_weights(weights: Sequence[float] | None, n_sequences: int) -> Floats:
-    """Return the weight of each sequence, float64[S]; by default 1."""
+    """Check and return the weight of each sequence, float64[S]; None gives each sequence the weight 1."""
     if weights is None:
         return np.ones(n_sequences)
     try:

@@ -113,7 +113,7 @@ class Labellings(np.ndarray):
 
     @staticmethod
     def of(sequences: Sequence[list[Any]]) -> Labellings:
-        """Store lists of any lengths as the elements of a one-dimensional array.
+        """Return a one-dimensional array whose elements are the lists of the sequences.
 
         Args:
             sequences: List of each sequence.

@@ -22,7 +22,7 @@ _FREQUENCY_POWER, _FREQUENCY_SHARE = 0.2, 0.1
 
 @dataclass(frozen=True)
 class StoppingRule:
-    """Rule that stops training after a number of iterations, at a small decrease of the loss, or at a small gradient.
+    """Rule that stops training at a maximum number of iterations, a small decrease of the loss, or a small gradient.
 
     Attributes:
         max_iterations: Maximum number of iterations.

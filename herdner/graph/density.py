@@ -161,7 +161,7 @@ class DensityFactors:
         return values.reshape(len(points), len(self)).sum(axis=1)
 
     def add_gradient(self, points: Floats, out: Floats, terms: Int64s | None = None, by: float = 1) -> None:
-        """Add to ``out`` the gradient, at each point, of the sum of the group's factors.
+        """Add to ``out``, for each point, the gradient of the sum of the group's factors.
 
         Args:
             points: float64[P, V], the values of all variables.

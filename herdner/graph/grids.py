@@ -51,14 +51,15 @@ def grid_form(sizes: Int32s, factors: Sequence[TableFactors]) -> GridForm:
     pairs = [group for group in factors if group.arity == 2 and len(group)]
     if len(pairs) != 1 or any(group.arity > 2 and len(group) for group in factors) or not (sizes == 2).all():
         raise UnsupportedGraph(
-            "the graph is not a grid: a grid has variables of two states, and a single group contains all its factors"
-            " of two variables"
+            "the graph is not a grid: each variable must have two states, each factor at most two variables, and one"
+            " group must contain all factors of two variables"
         )
     (group,) = pairs
     columns, wraps = loops.grid_columns(group.scopes, len(sizes))
     if not columns:
         raise UnsupportedGraph(
-            "the graph is not a grid: its factors of two variables do not join each variable to its neighbours"
+            "the graph is not a grid: its factors of two variables must join all neighbours in a grid of at least 3 x 3"
+            " variables, in the order of `ising`"
         )
     n_vertical = len(sizes) - (0 if wraps else columns)
     along = [group.scale[:n_vertical], group.scale[n_vertical:]]

@@ -177,7 +177,7 @@ def _are_simple(groups: Sequence[TableFactors], is_whole: NDArray[np.bool_]) -> 
 def _reduce_factor(
     scope: tuple[int, ...], table: Floats, states: list[NDArray[np.int64]], numbers: list[int]
 ) -> tuple[tuple[int, ...], Floats]:
-    """Return the scope, in the original order, and the table that a factor has in the reduced graph.
+    """Return the scope and the table of a factor in the reduced graph; variables keep their order in the scope.
 
     The entry ``numbers[v]`` is the index of variable ``v`` in the reduced graph.
     """

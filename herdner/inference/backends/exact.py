@@ -187,7 +187,7 @@ class Exact:
         )
 
     def _check(self, plan: EliminationPlan) -> None:
-        """Raise an error if the predicted cost or the memory for messages exceeds its limit; log a large cost."""
+        """Raise an error if the predicted cost or memory exceeds its limit; write a log entry if the cost is large."""
         if self.seconds is not None and not math.isfinite(plan.log2_cells):
             raise UnsupportedGraph(
                 f"'exact' found no elimination order of at most 2^60 table cells within {self.seconds / 2:g} s;"
@@ -295,7 +295,7 @@ class EliminationRun:
     def _add_counts(
         self, tree: BucketTree, beliefs: Beliefs, number: int, group: TableFactors, f: int, total: Floats
     ) -> None:
-        """Add the joint marginal of factor ``f`` of a group to ``total``, the expected counts of the group.
+        """Add the joint marginal of factor ``f``, times its scale, to ``total``, the expected counts of its group.
 
         ``number`` is the index of the factor among all factors of the graph.
         """

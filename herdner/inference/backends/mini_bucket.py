@@ -95,7 +95,7 @@ class MiniBucket:
 def _eliminate(
     reduced: ReducedGraph, order: Sequence[int], most_cells: float, is_upper: bool
 ) -> tuple[float, list[list[Table]]]:
-    """Eliminate all variables; return a bound on log Z, and the tables of all buckets in elimination order."""
+    """Eliminate all variables; return a lower or upper bound on log Z, and all tables, bucket by bucket."""
     position = {v: place for place, v in enumerate(order)}
     buckets: list[list[Table]] = [[] for _ in order]
     for scope, table in zip(reduced.scopes, reduced.tables, strict=True):

@@ -119,8 +119,8 @@ class Plan:
         shares_sweeps = self.n_chains == 1 and (self.n_threads or 1) > 1
         if shares_sweeps and self.scan.kind not in ("checkerboard", "jacobi"):
             raise ValueError(
-                f"threads can share a sweep only if scan is checkerboard or jacobi, got scan={self.scan.kind} and"
-                f" n_threads={self.n_threads}; set such a scan, or n_threads=1"
+                f"several threads can share a sweep only if scan is checkerboard or jacobi, got scan={self.scan.kind}"
+                f" and n_threads={self.n_threads}; set scan=checkerboard, or n_threads=1"
             )
 
     @property
@@ -135,7 +135,7 @@ class Plan:
 
     @property
     def threads(self) -> int:
-        """Number of threads for the runs and their sweeps."""
+        """Number of threads, which run several chains in parallel or share the sweeps of one chain."""
         return self.n_threads or (min(self.n_chains, os.cpu_count() or 1) if self.n_chains > 1 else 1)
 
 
