@@ -876,7 +876,7 @@ class CRF(BaseEstimator):
     def _exact(
         self, X: Iterable[Any], backend: Exact, rng: np.random.Generator | None = None
     ) -> Iterator[tuple[list[str], Result | None]]:  # fmt: skip
-        """Yield, for each sequence, the model's labels and the result of exact inference, None for an empty sequence."""
+        """Yield, for each sequence, all labels and the result of exact inference (None if the sequence is empty)."""
         weights, record = self._fitted(), Record(marginals=False)
         for sequence in X:
             model, unary, links = self._unrolled(weights, sequence)

@@ -111,7 +111,7 @@ class DensityFactors:
             raise ValueError(f"factor {int(repeated.argmax())} names a variable twice; name each variable once")
         if not callable(self.log_density):
             raise ValueError(
-                "log_density must be a function that maps points [P, a] to log-densities [P], got"
+                "log_density must be a function that maps points [P, variables] to log-densities [P], got"
                 f" {' '.join(repr(self.log_density).split()):.80}"
             )
         object.__setattr__(self, "scopes", scopes)

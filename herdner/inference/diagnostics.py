@@ -91,7 +91,7 @@ def diagnose(samples: Int32s, variables: ArrayLike | None) -> Diagnostics:
 
 
 def _diagnose_variable(arviz: Any, draws: Int32s) -> tuple[float, float, bool]:
-    """Return R-hat, the effective sample size, and True if all draws [C, S] of a variable are equal."""
+    """Return R-hat, the effective sample size, and True if all draws [chains, samples] of a variable are equal."""
     states = np.unique(draws)
     if len(states) < 2:
         return 1.0, float(draws.size), True

@@ -259,7 +259,7 @@ class TemperedRun:
             ensemble.make_possible(best)
 
     def states(self) -> Int32s:
-        """Return the states of all ensembles at the inverse temperature 1, int32[ensembles, n]."""
+        """Return the states of all ensembles at the inverse temperature 1, int32[ensembles, variables]."""
         return np.array([ensemble.replicas.states[0] for ensemble in self.ensembles], np.int32)
 
     def advance(self, n_rounds: int, *, record: bool = False, until: float = math.inf) -> int:

@@ -112,7 +112,7 @@ def test_options_of_some(name, options, message):
         (lambda: Record(every="3"), "`every` must be a number of sweeps, .*got '3'"),  # type: ignore[arg-type]
         (
             lambda: Gibbs(5, annealing=[1, 2]),
-            "5 inverse temperatures, one for each sweep, not 2; or set n_sweeps=2",
+            "5 inverse temperatures, one for each sweep, got 2; change the list, or set n_sweeps=2",
         ),
         (lambda: Gibbs(2, annealing=[1, INF]), r"annealing\[1\] must be a finite inverse temperature .*, not inf"),
         (lambda: Gibbs(2, annealing=-1.0), "finite inverse temperature of at least 0, not -1"),

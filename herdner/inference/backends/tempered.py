@@ -174,7 +174,7 @@ class Tempered:
         return result, run.disagreement()
 
     def _sample(self, run: TemperedRun, began: float, possible: Int32s | None, samples: list[Int32s]) -> None:
-        """Tune and run all chains, and append their states, int32[C, n], to ``samples`` at equal intervals.
+        """Tune and run all chains, and append their states, int32[chains, variables], to ``samples`` at intervals.
 
         At least one round is recorded.
         """

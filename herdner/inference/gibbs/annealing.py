@@ -119,8 +119,8 @@ class ListedAnnealing(Annealing):
         """
         if len(self.values) != n_sweeps:
             raise ValueError(
-                f"annealing must list {n_sweeps} inverse temperatures, one for each sweep, not {len(self.values)}; or"
-                f" set n_sweeps={len(self.values)}"
+                f"annealing must list {n_sweeps} inverse temperatures, one for each sweep, got {len(self.values)};"
+                f" change the list, or set n_sweeps={len(self.values)}"
             )
         return self.values
 

@@ -61,7 +61,7 @@ def test_a_given_annealing_does_not_change_with_its_source():
         (lambda: as_annealing([0.1, -1]), r"annealing\[1\] must be .*, not -1.0"),
         (lambda: as_annealing([0.1, np.inf]), r"annealing\[1\] must be .*, not inf"),
         (lambda: as_annealing([[1.0]]), "one inverse temperature for each sweep"),
-        (lambda: as_annealing([0.5, 1]).betas(3), "list 3 inverse temperatures, .* not 2; or set n_sweeps=2"),
+        (lambda: as_annealing([0.5, 1]).betas(3), "list 3 inverse temperatures, .* got 2; .* or set n_sweeps=2"),
         (lambda: as_annealing("cubic(1, 2)"), r"must be linear\(start, end\) or geometric\(start, end\), not 'cubic"),
         (lambda: as_annealing("linear(1, 2, 3)"), "not 'linear"),
         (lambda: as_annealing("linear(a)"), "not 'linear"),
