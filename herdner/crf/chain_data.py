@@ -295,7 +295,7 @@ def _without_zeros(
 def _use_values(
     values: NDArray[np.float64], columns: NDArray[np.int32], entry_starts: NDArray[np.int64]
 ) -> NDArray[np.float64]:
-    """Repeat each feature value for every weight of the feature's column; drop features without a column (-1)."""
+    """Repeat each feature value for every weight of the feature's group (column); drop features without a group."""
     n_entries = np.append(np.diff(entry_starts), 0)
     return np.repeat(values, n_entries[columns])
 

@@ -104,7 +104,7 @@ class SkipChainModel:
 
     @cached_property
     def _known_sums(self) -> dict[tuple[tuple[int, ...], ...], tuple[NDArray[np.float64], NDArray[np.float64]]]:
-        """Cache of `_add_known_sums`: a dict from its arguments to its results."""
+        """Cache of the method `_add_known_sums`: a dict from the arguments of a call to the result."""
         return {}
 
     def _add_known_sums(

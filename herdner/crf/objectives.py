@@ -192,7 +192,7 @@ def _add_gold_tags(logits: Floats, links: _TiedLinks, y: NDArray[np.int32]) -> N
 
 
 def _subtract_gold_tags(probabilities: Floats, y: NDArray[np.int32]) -> Floats:
-    """Subtract 1 from the probability of each gold tag; this gives the gradient with respect to unary log-potentials.
+    """Return the gradient of the loss with respect to unary log-potentials: probabilities, minus 1 for gold tags.
 
     The array ``probabilities`` is overwritten.
     """
@@ -213,7 +213,7 @@ def _table_gradient(links: _TiedLinks, y: NDArray[np.int32], excess: Floats) -> 
 
 
 def _chain_gradient(model: SkipChainModel, examples: Examples, unary: Floats) -> tuple[float, Floats, Floats]:
-    """Return the loss of the linear chains, their marginals, and the gradient with respect to the transition table."""
+    """Return the loss of the linear chains, the marginals, and the gradient of the loss for the transition table."""
     y = examples.states
     left, right = y[examples.neighbours].T
     chains = forward_backward(unary, model.transition, examples.sentence_offsets, transition_counts=True)

@@ -21,7 +21,7 @@ _CACHED = 2**17  # number of doubles that fit into a cache; their order does not
 
 @dataclass(frozen=True, eq=False)
 class Conditionals:
-    """Full conditionals of all variables, as rows: the log-potentials of one variable's states in one factor.
+    """Full conditionals of all variables, stored as rows; a row has log-potentials of one variable's states.
 
     Each variable has a unary row, and rows for its factors of two or more variables.
 
@@ -217,7 +217,7 @@ def unary_rows(sizes: Int32s, widths: Int32s, factors: Sequence[TableFactors]) -
 
 @dataclass(frozen=True)
 class _FactorRows:
-    """Log-potential rows of a factor group: one row per variable of a factor and joint state of its other variables.
+    """Rows of a factor group: log-potentials of one variable of a factor, one row for each joint state of the others.
 
     Attributes:
         factors: The group.

@@ -171,7 +171,7 @@ class DoGS:
         return variables, certificate, Blocks.of(compiled, influence.ranges, order) if n_steps else None
 
     def _violations(self, weights: Floats) -> tuple[str, ...]:
-        """Return the assumptions of the certificate that this run violates."""
+        """Return all assumptions of the certificate (error bound) that do not hold for this run."""
         violations = () if self.annealing is None else ("the inverse temperature is not 1 throughout (annealing)",)
         if weights.any() and not self.n_sweeps:
             violations += ("the scan was not run (n_sweeps=0)",)

@@ -266,7 +266,7 @@ class EliminationRun:
         return self.reduced.original_states(draw_states(messages, n_samples, generator(seed)))[None]
 
     def marginals(self, messages: Messages, with_counts: bool) -> tuple[Floats, tuple[Floats, ...] | None]:
-        """Return the marginals [V, K] of all variables and, with ``with_counts``, the expected counts of table cells.
+        """Return the marginals [V, K] of all variables and, if ``with_counts``, the expected counts of table cells.
 
         Args:
             messages: Messages of a pass that sums, and does not maximise.
