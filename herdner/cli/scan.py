@@ -131,7 +131,7 @@ def _scan_task(
 def _scans(
     task: _ScanTask, influence: Influence, certify: Path | None, epsilon: float | None, iterations: int
 ) -> tuple[dict[str, NDArray[np.int32]], list[str]]:
-    """Return two values: a dict from scan names to the scans to certify, and notes for the user about the search."""
+    """Return the scans to certify, as a dict by name, and notes for the user about the search for the scan "dogs"."""
     from herdner.dobrushin import ScanSteps, optimise_scan, shortest_scan
     from herdner.graph.scan import systematic_scan
 

@@ -93,10 +93,10 @@ def corpus_label_names(format: str, registry: Mapping[str, Corpus] | None = None
 
 
 def read(source: str | FileAndFormat, *, core_labels: bool = False, **options: Any) -> Iterator[Document]:
-    """Read the documents of ``source``, a file with the name of its format.
+    """Read the documents of a file. ``source`` is the text "FILE:FORMAT", or a pair of a file and a format name.
 
     Args:
-        source: The file and its format.
+        source: The file and the name of its format.
         core_labels: Rename the labels of a registered corpus to PER, LOC and ORG and remove all others
             (`corpus_label_names`); the tags are then IOB2.
         **options: Options of `herdner.corpora.formats.read_documents`.

@@ -192,9 +192,9 @@ class ChainData:
 
     @cached_property
     def entries(self) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
-        """Indices of the column (group of features) and of the tag of each feature weight, in the order of the weights.
+        """Index of the group of features, and index of the tag, of each feature weight in a weight vector.
 
-        A column is a set of features that occur at the same tokens.
+        A group (column) consists of features that occur at the same tokens and share their weights.
         """
         rows, tags = np.nonzero(self.dense)
         others = np.repeat(np.arange(len(self.entry_starts) - 1), np.diff(self.entry_starts)) + len(self.dense)

@@ -104,13 +104,13 @@ class SkipChainModel:
 
     @cached_property
     def _known_sums(self) -> dict[tuple[tuple[int, ...], ...], tuple[NDArray[np.float64], NDArray[np.float64]]]:
-        """Cache of the method `_add_known_sums`: a dict from the arguments of a call to the result."""
+        """Cache of the method `_sum_link_tables`: a dict from the arguments of a call to the result."""
         return {}
 
-    def _add_known_sums(
+    def _sum_link_tables(
         self, present: tuple[int, ...], combinations: tuple[int, ...]
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Sum the link tables of each of C sets, with and without the transition table; cache and return the sums.
+        """Sum the tables of each of C combinations of link tables, alone and with the transition table; cache the sums.
 
         Args:
             present: Indices of the link tables that have links.
@@ -194,7 +194,7 @@ class SkipChainModel:
             return None
         ends, which, combinations = joint
         key = present, tuple(combinations.tolist())
-        link_tables, tables_of_edges = self._known_sums.get(key) or self._add_known_sums(*key)
+        link_tables, tables_of_edges = self._known_sums.get(key) or self._sum_link_tables(*key)
         chain_tables, edge_table, near = self.transitions, None, ends[:, 1] - ends[:, 0] == 1
         if near.any():  # a link between neighbours changes the table of their edge, or joins two sentences
             later, starts = ends[near, 1], np.zeros(len(unary) + 1, np.bool_)

@@ -2,9 +2,9 @@
 
 A box contains the logarithm of a positive function of a state, up to a constant, between ``low`` and ``high`` (Ihler,
 Fisher and Willsky 2005; Mooij and Kappen 2009). The message of a link is a row of its table, or a mean of rows. Its box
-has width 0 at the most probable state of the link's end, so that a box hardly widens the marginals of a chain with
-little uncertainty. Boxes pass through a chain by forward-backward: sums of products of positive numbers are smallest
-when every factor is smallest.
+has width 0 at the most probable state of the receiving variable, so that a box hardly widens the marginals of a chain
+with little uncertainty. Boxes pass through a chain by forward-backward: sums of products of positive numbers are
+smallest when every factor is smallest.
 """
 
 from __future__ import annotations
@@ -63,14 +63,15 @@ class Box(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LinkEnds:
-    """The two ends of each of E links, stored in arrays of 2E elements (slots).
+    """The two ends of each of E links; a link has one end at each of the two variables that it joins.
 
-    Slot 2e is the end of link e at variable ``scopes[e, 0]``, and slot 2e + 1 is its end at variable ``scopes[e, 1]``.
+    Element 2e of each array is the end of link e at variable ``scopes[e, 0]``, and element 2e + 1 is the end at
+    ``scopes[e, 1]``. The index of an end is called its slot.
 
     Attributes:
-        variable: int32[2E], the variable of each slot.
+        variable: int32[2E], the variable at which each end lies.
         other: int32[2E], the variable at the other end of the link.
-        table: int32[2E], index of the slot's table in ``tables``.
+        table: int32[2E], index of the table of each end in ``tables``.
         tables: float64[T, K, K], log-potentials; row = state of ``other``, column = state of ``variable``.
     """
 
@@ -104,9 +105,10 @@ class LinkedBoxes:
         ends: The ends of the links.
         possible: bool[V, K], the states that the chains allow.
         reference: int64[V], the most probable state of each variable under its chain alone.
-        messages: The box of the message to each end, [2E, K].
+        messages: For each end, the box of the message from the variable at the other end to the variable at this end,
+            [2E, K].
         unbounded: bool[2E], True for ends of links that forbid pairs of possible states; their messages have no bounds.
-        in_order: int64[2E], the slots sorted by variable.
+        in_order: int64[2E], the indices (slots) of the ends, sorted by variable.
         rounding: float64[chains], bounds on the rounding errors of log-sums over each chain, including the links of its
             variables.
     """
@@ -139,7 +141,7 @@ class LinkedBoxes:
         return cls(form, ends, possible, reference, messages, unbounded, in_order, rounding)
 
     def slots_of(self, first: int, last: int) -> Int64s:
-        """Return the indices (slots) of the link ends at the variables from ``first`` to ``last``, both included.
+        """Return the indices in `LinkEnds` of the ends of links at the variables ``first`` to ``last`` (both included).
 
         Args:
             first: First variable.
@@ -160,10 +162,10 @@ class LinkedBoxes:
         return float(self.rounding[np.searchsorted(self.form.offsets, variable, "right") - 1])
 
     def sum_by_variable(self, messages: Box) -> Box:
-        """Sum the bounds on the messages to all link ends of each variable.
+        """Sum, for each variable, the bounds on the messages that its links send to it.
 
         Args:
-            messages: The box of each slot, [2E, K].
+            messages: Boxes [2E, K] of the messages, in the order of `LinkEnds`.
 
         Returns:
             Boxes [V, K].
@@ -216,9 +218,9 @@ def _nodes(form: ChainForm) -> Floats:
 
 
 def _link_messages(ends: LinkEnds, possible: NDArray[np.bool_], reference: Int64s) -> tuple[Box, NDArray[np.bool_]]:
-    """Return bounds on the message to each link end, and a mask of the ends whose messages have no bounds.
+    """Return bounds on the two messages of each link, one in each direction, and a mask of messages without bounds.
 
-    A message is 0 at the reference state of the end.
+    Both are in the order of `LinkEnds`. A message is 0 at the reference state of the receiving variable.
     """
     n_states = possible.shape[1]
     low, high = np.zeros((len(ends.variable), n_states)), np.zeros((len(ends.variable), n_states))

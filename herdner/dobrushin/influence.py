@@ -528,10 +528,10 @@ def _conditional(
 
 
 def _influence(p: Floats, possible: NDArray[np.bool_]) -> float:
-    """Return the influence of the variable on axis 0 of p on the variable whose full conditionals p contains.
+    """Return the largest total variation distance between two distributions in ``p`` with different indices of axis 0.
 
-    The array p holds full conditionals [states of the blanket .., K]. The influence is the largest total variation
-    distance between two conditionals whose condition differs on axis 0 only.
+    The array ``p`` [states of the blanket .., K] contains the full conditionals of a variable i. Axis 0 has the states
+    of one variable j of the blanket, so the distance is the influence of j on i.
     """
     largest = 0.0
     for x in range(len(p)):

@@ -86,10 +86,10 @@ def marginal_bounds(graph: Graph) -> MarginalBounds:
 
 
 def _worst_messages(linked: LinkedBoxes, inside: NDArray[np.bool_]) -> Box:
-    """Return bounds on the message to each link end. The bounds hold for all states of the sending variable.
+    """Return bounds on the two messages of each link, one in each direction, for all states of the sending variable.
 
-    A link within a chain sends its table, divided by the row of the reference state at its first end, to the first end.
-    It sends that row to the second end.
+    The bounds are in the order of `LinkEnds`. A link within a chain sends its table, divided by the row of the
+    reference state at its first end, to the first end. It sends that row to the second end.
     """
     low, high = linked.messages.low.copy(), linked.messages.high.copy()
     mine = linked.possible[linked.ends.variable]
@@ -131,10 +131,10 @@ def _of_others(x: Floats) -> Floats:
 
 
 def _messages(linked: LinkedBoxes, messages: Box, worst: Box, here: Int64s, there: Int64s) -> Box:
-    """Return bounds on the message to each link end, computed from the chain of the sending variable.
+    """Return bounds on the two messages of each link, each computed from the chain of the sending variable.
 
-    The sending chain receives ``messages`` on its own links, except for links to the chain of the receiving end. On
-    these it receives ``worst``, which holds for all states.
+    The bounds are in the order of `LinkEnds`. The sending chain receives ``messages`` on its own links, except for
+    links to the chain of the receiving variable. On these it receives ``worst``, which holds for all states.
     """
     low, high = worst.low.copy(), worst.high.copy()
     offsets = linked.form.offsets
@@ -157,10 +157,10 @@ def _messages(linked: LinkedBoxes, messages: Box, worst: Box, here: Int64s, ther
 
 
 def _message(linked: LinkedBoxes, slot: int, q: Box) -> Box:
-    """Return bounds on the message to the link end ``slot``.
+    """Return bounds on the message that one variable of a link sends to the variable at the end ``slot`` of the link.
 
-    The log-marginals of the sending variable without this link lie in the box ``q``. The message is 0 at the
-    reference state.
+    ``slot`` is an index of `LinkEnds`. The log-marginals of the sending variable without this link lie in the box
+    ``q``. The message is 0 at the reference state of the receiving variable.
     """
     v, other = int(linked.ends.variable[slot]), int(linked.ends.other[slot])
     states, reference = np.flatnonzero(linked.possible[other]), linked.reference[v]
@@ -188,9 +188,10 @@ def _mean_range(values: Floats, weights: Box) -> tuple[float, float]:
 
 
 def _threshold_means(v: Floats, front: Floats, back: Floats) -> Floats:
-    """Return log(weighted mean of exp(v)) for each position at which the log-weights change from ``front`` to ``back``.
+    """Return log(weighted mean of exp(v)) for every way to divide v into a first and a second part.
 
-    Elements of v before the position have the log-weights ``front``, and elements after it have ``back``.
+    Elements of the first part have the log-weights ``front``, and elements of the second part have ``back``. A part may
+    be empty. Divisions in which all weights are 0 are left out.
     """
     up = np.logaddexp(_sums_before(front + v), _sums_before((back + v)[::-1])[::-1])
     down = np.logaddexp(_sums_before(front), _sums_before(back[::-1])[::-1])

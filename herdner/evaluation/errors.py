@@ -149,7 +149,8 @@ class Confusion:
         labels: L labels of the gold and predicted entities, sorted.
         same_boundaries: int64[L + 1, L + 1], number of matches with equal boundaries by gold label (row) and predicted
             label (column). The last row counts spurious entities, the last column missed entities.
-        other_boundaries: int64[L, L], number of matches with different boundaries by gold and predicted label.
+        other_boundaries: int64[L, L], number of matches with overlapping, different boundaries by gold label (row) and
+            predicted label (column).
     """
 
     labels: tuple[str, ...]
@@ -158,7 +159,7 @@ class Confusion:
 
     @property
     def counts(self) -> NDArray[np.int64]:
-        """Number of matches for each gold label (row) and predicted label (column), with and without equal boundaries.
+        """Number of matches with equal or overlapping boundaries, by gold label (row) and predicted label (column).
 
         int64[L + 1, L + 1] for L labels. The last row counts spurious entities, and the last column missed entities.
         """

@@ -273,7 +273,7 @@ class _FactorRows:
         return strides
 
     def spreads(self) -> Floats:
-        """Return, for each scope position and table, a bound on differences between log-potentials of allowed states.
+        """Return bounds on the change of a table entry if one variable of the scope changes between allowed states.
 
         Returns:
             float64[arity, tables], the bound for the variable at each scope position and for each table.

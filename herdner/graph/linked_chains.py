@@ -54,7 +54,7 @@ def linked_chains(sizes: Int32s, factors: Sequence[TableFactors]) -> LinkedChain
 
 
 def _part(group: TableFactors, mask: NDArray[np.bool_]) -> list[TableFactors]:
-    """Return a list with the factors that ``mask`` selects from a group, as one group; return [] if it selects none."""
+    """Return the factors of a group that ``mask`` selects, as a list of one group, or [] if no factor is selected."""
     if mask.all():
         return [group]
     return [group.part(mask)] if mask.any() else []

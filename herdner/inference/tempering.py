@@ -198,7 +198,7 @@ class Ensemble:
             self.replicas.set_temperatures(self.betas, penalties_of(self.betas))
 
     def make_possible(self, possible: Int32s | None = None) -> None:
-        """Replace the state of replica 0, if it is impossible, by the best state so far or by ``possible``.
+        """Replace the state of replica 0 if -inf entries forbid it: by the best visited state, or else by ``possible``.
 
         Args:
             possible: int32[n], a possible state for ensembles that have not visited one.
@@ -253,7 +253,11 @@ class TemperedRun:
             ensemble.make_possible(possible)
 
     def make_possible(self) -> None:
-        """Replace impossible states at inverse temperature 1 by the best possible state of all ensembles, if known."""
+        """Replace states at the inverse temperature 1 that -inf entries forbid by the best allowed states found so far.
+
+        Each ensemble (the replicas of one chain) uses its own best state or, if it has visited no allowed state, the
+        best state of all ensembles. If no ensemble has visited an allowed state, nothing changes.
+        """
         best = self.best()
         for ensemble in self.ensembles:
             ensemble.make_possible(best)

@@ -172,9 +172,9 @@ class ConsistentClassifier:
 
 
 def first_pieces(document: Document, offsets: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return, for each word, the indices of a window and of the word piece in it whose logits score the word.
+    """Return, for each word, the index of a window, and the index of the first piece in it that overlaps the word.
 
-    The word piece is the first one that overlaps the word. If several windows contain the piece, the window is chosen
+    The logits of this word piece are the scores of the word. If several windows contain the piece, the window is chosen
     whose ends are farthest from the piece; ends at the beginning and end of the text are ignored.
 
     Args:

@@ -136,14 +136,16 @@ class Network:
         """
         own = {name.removeprefix("network_"): arrays[name] for name in ARRAYS}
         if own["codes"].shape[1] and len(own["codes"]) != n_words:
-            raise ValueError(f"the network has codes for {len(own['codes'])} words, but the lexicon has {n_words}")
+            raise ValueError(
+                f"the network has vectors of {len(own['codes'])} words, but the lexicon has {n_words} words"
+            )
         tags, shift, scale = header["tags"], header["shift"], header["scale"]
         attributes = [(name, bits) for name, bits in header["attributes"]]
         places = [(name, bits) for name, bits in header["places"]]
         is_typed = all(isinstance(name, str) and type(bits) is int for name, bits in [*attributes, *places])
         if not is_typed or not all(isinstance(tag, str) for tag in tags):
             raise ValueError(
-                "attributes and tags of the network must be strings, and bit counts must be integers, got"
+                "each attribute of the network must be a pair of a string and an integer, and each tag a string, got"
                 f" {[*attributes, *places]!r:.80} and {tags!r:.80}"
             )
         if type(shift) is not int or not isinstance(scale, int | float) or isinstance(scale, bool):

@@ -10,12 +10,12 @@ from herdner.graph.tables import TableGraph
 
 
 def check_options(*, tolerance: float = 0.0, damping: float = 1.0, **counts: int) -> None:
-    """Raise ``ValueError`` if the tolerance, the damping or a number passed in ``counts`` is out of range.
+    """Raise ``ValueError`` if the tolerance or the damping is out of range, or a count is not an integer above 0.
 
     Args:
         tolerance: Must be a finite number of at least 0.
         damping: Must be above 0 and at most 1.
-        **counts: Options by name, each of which must be an integer of at least 1.
+        **counts: Other options by name, each of which must be an integer of at least 1.
     """
     for name, value in counts.items():
         check_integer(value, name)

@@ -205,7 +205,9 @@ class Tempered:
 
 
 def least_seconds(reduced: ReducedGraph, width: int, n_chains: int = 2) -> float:
-    """Return the approximate time, in seconds, of the shortest run of `Tempered` under a time limit.
+    """Return the approximate time, in seconds, of a minimal run of `Tempered`: one tuning round and one recorded round.
+
+    Each chain of this run has two replicas.
 
     Args:
         reduced: The graph.

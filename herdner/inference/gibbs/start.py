@@ -123,8 +123,9 @@ def repair(compiled: TableGraph, state: Int32s, key: int, backend: str) -> Int32
         possible = find_possible_state(reduced) if has_solver() else None
         if possible is not None:
             return reduced.original_states(possible[None])[0]
-    solver = "" if has_solver() else f" install a solver ({install_advice('pysat')}),"
+    solver = "" if has_solver() else f", or install a satisfiability solver: {install_advice('pysat')}"
     raise UnsupportedGraph(
-        f"in {_SWEEPS} repair sweeps, {backend} found no joint state that the -inf entries allow; use the backend"
-        f" 'exact' (for small treewidth) or 'tempered',{solver} or replace some -inf entries by large finite penalties"
+        f"{backend} found no joint state that the -inf entries allow, in {_SWEEPS} sweeps over all variables. Replace"
+        " some -inf entries by large finite penalties, or use the backend 'exact' (if the treewidth is small) or"
+        f" 'tempered'{solver}"
     )

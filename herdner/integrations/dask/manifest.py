@@ -238,18 +238,21 @@ def check_same_run(manifest: Manifest, settings: RunSettings, inputs: Sequence[R
     old_files, new_files = ({file.path: file for file in files} for files in (manifest.inputs, inputs))
     for path in [*old_files, *new_files]:
         if path not in new_files:
-            raise different(f"{path} was an input of the earlier run that wrote this folder, but not of this run")
+            raise different(f"{path} was an input of the run that wrote this folder, but not of this run")
         if path not in old_files:
-            raise different(f"{path} is an input of this run, but not of the earlier run that wrote this folder")
+            raise different(f"{path} is an input of this run, but was not an input of the run that wrote this folder")
         if old_files[path] != new_files[path]:
             raise ValueError(f"{path} has changed since the run in {folder.url} began; use another folder")
     if manifest.inputs != list(inputs):
-        raise different("the earlier run read the same files in another order, or some of them several times")
+        raise different(
+            "the run that wrote this folder read the files in another order, or some of them more than once, and can be"
+            " continued only with the same list of files"
+        )
 
 
 def _setting_difference(name: str, old: RunSettings, new: RunSettings) -> str:
     if name == "sha256":
-        return f"the earlier run used another model file ({old.model}, now {new.model})"
+        return f"the run that wrote this folder used another model file ({old.model}, now {new.model})"
     if name == "herdner":
         return f"the version of herdner was {old.herdner}, now it is {new.herdner}"
     return f"{name.replace('_', ' ')} was {json.dumps(getattr(old, name))}, now it is {json.dumps(getattr(new, name))}"

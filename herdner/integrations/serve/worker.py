@@ -189,8 +189,8 @@ class RequestHandler:
         explanations = self.tagger.explain(text, inference, offsets=(start, end), against=against, seed=seed)
         if not explanations:
             raise ValueError(
-                f"{text[start:end]!r} cannot be compared with the label {against}: {text[start:end]!r} already has this"
-                " label, or no valid tag sequence contains it; set `against` to another label"
+                f"{text[start:end]!r} already has the label {against}, or the model lacks the tags to give it the label"
+                f" {against}; set `against` to another label"
             )
         return explanations[0].to_dict()
 

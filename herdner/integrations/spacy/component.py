@@ -66,7 +66,7 @@ class Savable(Protocol):
     """Protocol for a value that can write itself to a path or stream."""
 
     def save(self, path: Any, /) -> None:
-        """Write the value to a path or stream."""
+        """Write this object to a path or stream."""
         ...
 
 

@@ -88,12 +88,12 @@ class NoiseModel:
 
 
 def tags_of(labels: Iterable[str]) -> list[str]:
-    """Return the tags of a layer for ``labels``: O, and B-LABEL and I-LABEL for each label."""
+    """Return the tags that a skip-chain layer needs for ``labels``: O, and B-LABEL and I-LABEL for each label."""
     return ["O", *(f"{prefix}-{label}" for label in labels for prefix in "BI")]
 
 
 def layer_labels(layer: SkipChainLayer) -> tuple[str, ...]:
-    """Return the labels, such as PER, of a layer that has the tags O, B-LABEL and I-LABEL."""
+    """Return the labels, such as PER, of a skip-chain layer whose tags are O, B-LABEL and I-LABEL for each label."""
     return tuple(tag[2:] for tag in layer.labels if tag.startswith("B-"))
 
 

@@ -212,7 +212,7 @@ def _may_begin(token: str) -> bool:
 
 
 def _scan(tokens: Sequence[str], is_person: bool) -> tuple[list[str], list[str], bool]:
-    """Split tokens into titles and words, up to a comma, bracket or clause; return both, and True for several persons.
+    """Return the titles and the words before a comma, bracket or clause, and True if the tokens name several persons.
 
     A person's name that follows lower-case words replaces the words before them: "American philosopher Noam Chomsky"
     gives "Noam Chomsky".

@@ -109,7 +109,7 @@ class Realistic:
         return "".join(name.words.get(match[0], match[0]) for match in TOKEN_OR_SPACE.finditer(form))
 
     def _invent(self, name: MappedName, form: str, context: str) -> None:
-        """Add to ``name`` an invented word for each word of ``form`` that must be replaced and has no invented word."""
+        """Invent a word for each word of ``form`` that must be replaced and has none yet; add it to ``name.words``."""
         tokens: list[str] = TOKEN.findall(form)
         selected = [token for token in tokens if self._is_name_word(token)]
         if name.label not in ("PER", "PERSON"):

@@ -148,7 +148,9 @@ class KeyedHash:
             yield f"{prefix(label)}_{digest[:length]}"
 
     def propose_form(self, name: MappedName, form: str) -> Iterator[str]:
-        """Yield candidate pseudonyms for another form of a name: the name's pseudonym and a prefix of a hash value.
+        """Yield candidate pseudonyms for another form of a name; each ends in one more character of the form's hash.
+
+        A candidate consists of the pseudonym of the name, "_", and a prefix of the hash of this pseudonym and the form.
 
         Args:
             name: The name.

@@ -59,7 +59,7 @@ def with_topics(
 
 
 def class_shares(model: TaggerModel, documents: Sequence[Document]) -> Floats:
-    """Return, for each document, the square roots of the shares of the vector classes among its tokens.
+    """Return, for each document, the square root of the share of its tokens that belong to each class of word vectors.
 
     Args:
         model: Model with the lexicon of vector classes.

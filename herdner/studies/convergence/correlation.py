@@ -126,16 +126,23 @@ def _solve(matrix: Floats, right: Floats) -> Floats:
         return cast(Floats, np.linalg.solve(matrix, right))
     except np.linalg.LinAlgError:
         raise ValueError(
-            "the Gibbs chain returns to a herding weight too rarely for the estimate of D^cor; use smaller couplings"
+            "D^cor, the correlation part of the error, cannot be computed, because the Gibbs chain returns to a herding"
+            " weight too rarely; use smaller couplings"
         ) from None
 
 
 def _check(focus: Focus) -> None:
     """Raise `ValueError` if D^cor cannot be estimated for the variable X of ``focus``."""
     if focus.target.shape[1] != 2:
-        raise ValueError(f"the estimate of D^cor needs a binary variable, got {focus.target.shape[1]} states")
+        raise ValueError(
+            "the estimate of D^cor, the correlation part of the error, needs a binary variable, got a variable of"
+            f" {focus.target.shape[1]} states"
+        )
     if len(focus.keys) > 1:
-        raise ValueError("the estimate of D^cor does not support random bins; use another sharing")
+        raise ValueError(
+            "the estimate of D^cor, the correlation part of the error, does not support random bins; use"
+            " sharing=blanket, complete or neighbour-sum"
+        )
     possible = focus.target.sum(axis=1) > 0
     y, p = focus.keys[0][possible], conditional(focus.target)[possible, 1]
     least, most = np.full(focus.n_weights, np.inf), np.full(focus.n_weights, -np.inf)
@@ -143,6 +150,6 @@ def _check(focus: Focus) -> None:
     np.maximum.at(most, y, p)
     if (most - least).max() > _TOLERANCE:
         raise ValueError(
-            "the estimate of D^cor needs one probability per herding weight; use blanket, complete or neighbour-sum"
-            " sharing instead of bins"
+            "the estimate of D^cor, the correlation part of the error, needs one probability per herding weight; use"
+            " sharing=blanket, complete or neighbour-sum instead of bins"
         )

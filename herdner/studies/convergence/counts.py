@@ -164,11 +164,14 @@ def count_visits(
     is_random = own is not None and own.kind == "random-bins"
     if is_random and sharing is not None and sharing != own:
         raise ValueError(
-            f"`sharing` is {sharing}, but a plan with random bins groups the samples by its own sharing, {own}; omit"
-            " `sharing`"
+            f"`sharing` must be omitted if the plan has sharing={own}, because the samples are grouped by these"
+            f" random bins; got {sharing}"
         )
     if not is_random and sharing is not None and sharing.kind == "random-bins":
-        raise ValueError(f"`sharing` is {sharing}, but the plan of the sampler has no random bins; omit `sharing`")
+        raise ValueError(
+            f"`sharing` can be {sharing} only if the plan has random bins, but the plan has sharing={own}; omit"
+            " `sharing`"
+        )
     if (compiled.sizes != 2).any():
         focus = focus_of_recorded(compiled, plan, sharing or own or blanket_sharing(), focus_of)
         result = count_recorded(compiled, _plan_for_counting(plan, ends[-1], focus_of, n), ends, focus, seed, start)

@@ -168,7 +168,7 @@ def rao_blackwell_error(f: ArrayLike, visits: ArrayLike, focus: Focus) -> float:
         visits: See `ErrorParts.of`.
         focus: The variable X and its weights.
     """
-    over_x, off = _integrate(f, visits, focus)
+    over_x, off = _rao_blackwell_parts(f, visits, focus)
     return float((over_x * off).sum())
 
 
@@ -185,7 +185,7 @@ def rao_blackwell_bound(f: ArrayLike, visits: ArrayLike, focus: Focus) -> float:
         visits: See `ErrorParts.of`.
         focus: The variable X and its weights.
     """
-    over_x, off = (part.reshape(focus.sizes) for part in _integrate(f, visits, focus))
+    over_x, off = (part.reshape(focus.sizes) for part in _rao_blackwell_parts(f, visits, focus))
     rest, bound, n = over_x - over_x.mean(), 0.0, len(focus.sizes)
     for j in range(n):
         others = tuple(k for k in range(n) if k != j)
@@ -195,10 +195,10 @@ def rao_blackwell_bound(f: ArrayLike, visits: ArrayLike, focus: Focus) -> float:
     return bound + float(np.abs(off).sum()) * float(np.ptp(rest)) / 2
 
 
-def _integrate(f: ArrayLike, visits: ArrayLike, focus: Focus) -> tuple[Floats, Floats]:
-    """Return, for each joint state z of the variables other than X, E[f | z] and the error of the visit frequency.
+def _rao_blackwell_parts(f: ArrayLike, visits: ArrayLike, focus: Focus) -> tuple[Floats, Floats]:
+    """Return E[f | z], and the frequency of z minus its probability, for each joint state z of the variables except X.
 
-    The error is the frequency minus the probability.
+    X is the variable of ``focus``. Frequencies are computed from ``visits``.
     """
     counts = _counts(visits, focus).sum(axis=(0, 2))
     values = _values(f, focus)

@@ -14,7 +14,7 @@ from herdner.studies.fwss.stein import stein_kernel
 
 
 class StepResult(NamedTuple):
-    """Result of the Frank-Wolfe steps towards m new particles.
+    """Weights, step sizes and duality gaps of m Frank-Wolfe steps, one towards each of m new particles.
 
     Attributes:
         weights: float64[N], all weights after the steps.
@@ -218,16 +218,16 @@ class LineSearch:
 
 
 class AwaySteps(LineSearch):
-    """Line search that first steps away from the worst particle, while steps to the new one have a smaller duality gap.
+    """Line search that takes steps away from the worst particle before the step towards the new particle.
 
     The worst particle is the one whose weight has the largest derivative of MMD^2. The source is Lacoste-Julien and
     Jaggi (2015), Algorithm 1.
 
     FWSS18 names the variants of its reference [20] as future work. The convergence rate is geometric even if mu_p is on
-    the boundary of the hull of the particles' kernels, where line search zigzags. Before the step towards a new
-    particle, steps away are taken as long as their gap is larger than that of the step towards it, but at most as many
-    as there are particles. The step towards the new particle follows in any case, so that it receives a weight, which
-    it may lose later.
+    the boundary of the hull of the particles' kernels, where line search zigzags. Steps away are taken as long as their
+    duality gap is larger than the gap of the step towards the new particle, but at most as many as there are particles.
+    The step towards the new particle follows in any case, so the new particle receives a weight, which it may lose
+    later.
     """
 
     def _add_weight(self, particle: int, z: Floats) -> tuple[float, float]:

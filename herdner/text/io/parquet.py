@@ -351,7 +351,8 @@ def _new_column(
         has_source = any(document.source_map is not None for document in group)
         if has_source and type == ENTITIES:
             raise ValueError(
-                "only some documents have a source map, so their entities do not fit one column; write JSON lines"
+                "entities of HTML pages need the fields source_start and source_end, but the column of entities lacks"
+                " these fields, because the first documents are not HTML pages; write JSON lines"
             )
         return pa.array(values, type or (ENTITIES_WITH_SOURCE if has_source else ENTITIES))
     if type is None and name == column:

@@ -250,7 +250,7 @@ def test_wrong_requests_are_told_what_is_wrong(client: Any, request_: Any, said:
         ({"text": "Kenya won.", "start": 0, "end": 5, "against": "Town"}, "no label 'Town'"),
         (
             {"text": "Kenya won.", "start": 0, "end": 5, "against": "LOC"},
-            "'Kenya' cannot be compared with the label LOC",
+            "'Kenya' already has the label LOC",
         ),
         ({"text": "Kenya won.", "start": 0, "end": 5, "backend": "viterbo"}, "there is no backend 'viterbo'"),
         ({"text": "Kenya won.", "start": 0, "end": 5, "backends": ["gibbs"]}, "backends: "),

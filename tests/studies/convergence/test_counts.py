@@ -260,7 +260,7 @@ def test_rao_blackwellised_means_are_bounded_by_marginals_where_those_say_all():
             rdhg(),
             [10],
             {"sharing": blanket_sharing()},
-            "a plan with random bins groups the samples by its own sharing, random-bins",
+            "must be omitted if the plan has sharing=random-bins",
         ),
         (potts(0.3, np.zeros((2, 2, 3))), plain_gibbs(), [2**27], {}, "use fewer sweeps"),
         (potts(0.3, np.zeros((4, 3, 3))), plain_gibbs(), [10], {}, "5.31e\\+05 joint states"),
