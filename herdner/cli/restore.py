@@ -84,7 +84,8 @@ def _check_map(path: str, mapped: PseudonymMap, map_path: str) -> None:
         raise ValueError(f"{path}: unknown content; expected a file that `herdner pseudonymise --standoff` has written")
     if match[1] != mapped.id:
         raise ValueError(
-            f"{path}: belongs to the map {match[1]}, but {map_path} is the map {mapped.id}; name the right map"
+            f"{path}: was written with the pseudonym map {match[1]}, but {map_path} is the pseudonym map {mapped.id};"
+            f" set --map to the file of the map {match[1]}"
         )
 
 

@@ -354,8 +354,8 @@ def _tag_resumably(
         status.is_truncated = journal.is_truncated and errors is None
         if errors == "fail" and status.failures:
             raise ValueError(
-                f"{journal.path}: the number of failed documents is {status.failures}; no output was written, because"
-                " of --errors fail"
+                f"{journal.path}: {format_count(status.failures, 'document')} of the interrupted run failed, so"
+                " --errors fail writes no output; correct the documents, and delete this file to start again"
             )
         try:
             with run.results(status, first=n_done) as results:

@@ -94,7 +94,7 @@ def _strings(data: bytes, start: int, count: int) -> list[str]:
     """Return the strings of a string table (CQDB database) in a CRFsuite model file, in the order of their indices."""
     _size, _flag, byte_order, n_links, links_at = np.frombuffer(data, "<u4", 5, start + 4).tolist()
     if data[start : start + 4] != b"CQDB" or byte_order != _BYTE_ORDER or n_links < count:
-        raise ValueError("the table of strings is damaged")
+        raise ValueError("the string table (CQDB database) is damaged")
     names: list[str] = []
     n_bytes = 0
     for number, link in enumerate(np.frombuffer(data, "<u4", count, start + links_at).tolist()):
@@ -107,7 +107,7 @@ def _strings(data: bytes, start: int, count: int) -> list[str]:
             int.from_bytes(data[begin - 8 : begin - 4], "little") != number
             or data[begin + length - 1 : begin + length] != b"\0"
         ):
-            raise ValueError("the table of strings is damaged")
+            raise ValueError("the string table (CQDB database) is damaged")
         names.append(data[begin : begin + length - 1].decode())
     return names
 

@@ -194,14 +194,14 @@ class WeightTable:
         return WeightTable(tuple(rows))
 
     def __str__(self) -> str:
-        """Return the table as text, one weight in each line."""
+        """Return the table of weights as text, one weight in each line."""
         return "\n".join(
             f"{weight:+.2f}  {first} {'->' if kind == 'transition' else ' '} {second}"
             for kind, first, second, weight in self.rows
         )
 
     def _repr_html_(self) -> str:
-        """Return the table as HTML for notebooks."""
+        """Return the table of weights as HTML for notebooks."""
         lines = "".join(
             f"<tr><td>{kind}</td><td>{escape(first)}</td><td>{escape(second)}</td><td>{weight:+.4f}</td></tr>"
             for kind, first, second, weight in self.rows
@@ -211,7 +211,7 @@ class WeightTable:
         )
 
     def to_frame(self, backend: str = "pandas") -> Any:
-        """Return the table as a data frame with the columns ``kind``, ``label``, ``attribute`` and ``weight``.
+        """Return the weights as a data frame with the columns ``kind``, ``label``, ``attribute`` and ``weight``.
 
         Args:
             backend: Library of the data frame, such as "pandas", "polars" or "pyarrow".

@@ -217,7 +217,7 @@ class ScanSearch:
         """Convert ``order`` to int32[T]; raise `ValueError` unless it is a list of existing variables."""
         variables = ScanSteps.of(order, self.influence).order
         if variables is None:
-            raise ValueError("`order` must be a list of variables, not distributions")
+            raise ValueError("`order` must be a list of variables, not a list of distributions over variables")
         return variables
 
 

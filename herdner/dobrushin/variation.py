@@ -97,7 +97,7 @@ class ScanSteps:
         if scan.kind == "checkerboard":
             if influence.graph is None:
                 raise ValueError(
-                    "a checkerboard scan needs a graph for its order, and this influence matrix has none; pass the"
+                    "a checkerboard scan needs a graph for its order, but the influence matrix has no graph; pass the"
                     " order herdner.graph.order.sweep_order(scan, graph) instead of the scan"
                 )
             order = sweep_order(scan, influence.graph)

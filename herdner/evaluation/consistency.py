@@ -338,7 +338,7 @@ class InconsistentNames(Tabular):
     names: tuple[InconsistentName, ...]
 
     def rows(self) -> list[tuple[str, ...]]:
-        """Return the rows of the table: one for each inconsistent name."""
+        """Return the rows of the table of inconsistent names, one for each name."""
         return [
             (name.name, name.document or "", _label_counts(name.labels), _label_counts(name.gold_labels),
              f"{name.n_correct} of {name.n_mentions}")
@@ -378,7 +378,7 @@ class Consistency(Tabular):
     inconsistent_names: InconsistentNames
 
     def rows(self) -> list[tuple[str, ...]]:
-        """Return the rows of the table: one for the gold documents, and one for each prediction."""
+        """Return the rows of the consistency table: one for the gold documents, and one for each prediction."""
         rows: list[tuple[str, ...]] = []
         for name, names in self.repeated_names.items():
             cells = [name, f"{names.n_repeated:,}", f"{names.n_differing:,}"]

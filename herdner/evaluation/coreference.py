@@ -213,7 +213,7 @@ class NameScores(Tabular):
         return sum(self.scores[name].f1 for name in AVERAGED) / len(AVERAGED)
 
     def rows(self) -> list[tuple[str, ...]]:
-        """Return the rows of the table: one for each measure, and one for the mean F1."""
+        """Return the rows of the table of scores: one for each measure, and one for the mean F1."""
         rows: list[tuple[str, ...]] = [
             (name, f"{100 * score.precision:.2f}", f"{100 * score.recall:.2f}", f"{100 * score.f1:.2f}")
             for name, score in self.scores.items()

@@ -26,14 +26,14 @@ class Tabular(ABC):
 
     @abstractmethod
     def rows(self) -> list[tuple[str, ...]]:
-        """Return the rows of the table, each as a tuple of cells.
+        """Return the rows of the result's table, each as a tuple of cells.
 
         The first column holds names.
         """
 
     @abstractmethod
     def summary(self) -> str:
-        """Return the line of text below the table."""
+        """Return the line of text below the result's table."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields of the result as a dict of plain Python values."""

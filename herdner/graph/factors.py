@@ -189,7 +189,7 @@ class TableFactors:
         if i >= len(domains):
             raise ValueError(f"factor {f} names variable {i}, but the graph's variables are 0 to {len(domains) - 1}")
         raise ValueError(
-            f"factor {f}: variable {i} has {sizes[i]} states, but axis {a + 1} of its table has size {width}"
+            f"factor {f}: variable {i} has {sizes[i]} states, but axis {a + 1} of the factor's table has size {width}"
         )
 
     def log_potential(self, points: NDArray[np.integer]) -> Floats:

@@ -85,8 +85,8 @@ class ConsistentClassifier:
         self.layer = SkipChainLayer(self.labels) if layer is None else layer
         if tuple(self.layer.labels) != self.labels:
             raise ValueError(
-                f"the layer has the labels {', '.join(self.layer.labels)}, but the model has {', '.join(labels)}; train"
-                " the layer on scores of this model"
+                f"the skip-chain layer has the labels {', '.join(self.layer.labels)}, but the model has"
+                f" {', '.join(labels)}; train the layer on scores of this model"
             )
         self.split = Tokenizer() if split is None else split
         self.max_length, self.stride, self.batch_size = length, stride, batch_size

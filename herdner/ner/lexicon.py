@@ -97,7 +97,10 @@ def _packed_classes(leaves: NDArray[np.integer[Any]], tree: NDArray[np.integer[A
     numbers = np.column_stack([tree, np.arange(len(tree))]).astype(np.int64)
     if numbers.shape[1] != len(VECTOR_CLASSES) or ((numbers < 0) | (numbers >= VECTOR_CLASSES)).any():
         limits = ", ".join(map(str, VECTOR_CLASSES))
-        raise ValueError(f"each vector class must consist of four integers, at least 0 and below {limits} respectively")
+        raise ValueError(
+            f"vector classes must have four levels of class numbers, at least 0 and below {limits}; write the file"
+            " of vector classes again with scripts/models/vector_classes.py"
+        )
     shifts = np.cumsum([0, *(n.bit_length() - 1 for n in VECTOR_CLASSES[:-1])])
     return (numbers << shifts).sum(axis=1).astype(np.uint32)[leaves]
 
@@ -243,7 +246,8 @@ def read_vector_classes(where: Where) -> WordValues:
     arrays = read_arrays(where)
     if {name: (array.dtype.str, array.ndim) for name, array in arrays.items()} != _VECTOR_ARRAYS:
         raise ValueError(
-            f"vector classes must consist of the arrays `keys`, `leaves` and `tree`, got {', '.join(arrays) or 'none'}"
+            "a file of vector classes must contain the integer arrays keys, leaves and tree, as"
+            f" scripts/models/vector_classes.py writes them, got {', '.join(arrays) or 'no array'}"
         )
     differences, leaves, tree = arrays["keys"], arrays["leaves"], arrays["tree"]
     if len(differences) != len(leaves) or (leaves >= len(tree)).any() or (differences == 0).any():
@@ -271,7 +275,7 @@ def brown_classes(language: str = "en", n_words: int | None = None) -> dict[str,
     check_extra("spacy_lookups_data", "word classes need the package spacy-lookups-data")
     table = importlib.resources.files("spacy_lookups_data") / "data" / f"{language}_lexeme_cluster.json.gz"
     if not table.is_file():
-        raise ValueError(f"spacy-lookups-data has no word classes for {language!r}; train without them")
+        raise ValueError(f"spacy-lookups-data has no word classes for {language!r}; train without word classes")
     words = json.loads(gzip.decompress(table.read_bytes()))
     frequent = list(words.items())[:n_words]  # the table is sorted by frequency
     return {word: path for word, path in frequent if path and not word.isspace()}

@@ -168,7 +168,9 @@ def _model(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Tag
     topics = Topics(arrays["topics"]) if "topics" in arrays else None
     names = parse_strings(header["gazetteers"], "gazetteers")
     if plan.gazetteers != names:
-        raise ValueError(f"the feature plan reads the gazetteers {plan.gazetteers}, but the file contains {names}")
+        raise ValueError(
+            f"the feature plan needs the gazetteers {plan.gazetteers}, but the model file contains {names}"
+        )
     gazetteers = Gazetteers(names, _unpack("gazetteers", arrays)) if names else None
     network = None
     if "network" in header:

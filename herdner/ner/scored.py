@@ -98,7 +98,8 @@ def infer_scheme(labels: Sequence[str]) -> Scheme:
     for label in labels:
         if not is_tag(label):
             raise ValueError(
-                f"label {label!r} is not a tag such as O or B-PER; remove its column, or set constrained=False"
+                f"label {label!r} is not a tag such as O or B-PER; remove this label and its scores, or set"
+                " constrained=False"
             )
     prefixes = {label[0] for label in labels}
     if prefixes & {"E", "S"}:

@@ -63,7 +63,9 @@ def test_standoff_report_and_message(call: Call, folder: Path) -> None:
     assert set(report) <= {"id", "words"}
     assert call("restore", "a.txt", "--map", "m.json", "--standoff", "s.jsonl").code == 1  # Person 7 is not in the map
     call("pseudonymise", "b.txt", "--map", "other.json")
-    assert "name the right map" in one_line(call("restore", "a.txt", "--map", "other.json", "--standoff", "s.jsonl"), 1)
+    assert "set --map to the file of the map" in one_line(
+        call("restore", "a.txt", "--map", "other.json", "--standoff", "s.jsonl"), 1
+    )
     assert "has written" in one_line(call("restore", "a.txt", "--map", "m.json", "--standoff", "a.txt"), 1)
 
 

@@ -95,7 +95,7 @@ def test_other_settings_and_other_inputs_are_refused(
     (folder / "in.jsonl").write_text(json.dumps({"text": "In Kenya."}) + "\n")
     assert "(inputs)" in one_line(call(*arguments, "--resume"), 1)
     (folder / "out.jsonl.unfinished").write_text("notes\n")
-    assert "is not the journal of a run" in one_line(call(*arguments, "--resume"), 1)
+    assert "is not a journal that `herdner tag` has written" in one_line(call(*arguments, "--resume"), 1)
     assert (folder / "out.jsonl.unfinished").read_text() == "notes\n"
 
 

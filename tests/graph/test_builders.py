@@ -169,7 +169,7 @@ def test_from_joint():
         (lambda: from_joint([[0, 0]]), "not all 0"),
         (lambda: from_joint([1, -1]), "at least 0"),
         (lambda: chain_graph(np.zeros((3, 2)), np.zeros((2, 2)), [0, 2]), "rise from 0 to the number of variables, 3"),
-        (lambda: chain_graph(np.zeros((3, 2)), np.zeros((3, 3))), "axis 1 of its table has size 3"),
+        (lambda: chain_graph(np.zeros((3, 2)), np.zeros((3, 3))), "axis 1 of the factor's table has size 3"),
     ],
 )
 def test_wrong_arguments_are_refused_in_one_line(build, message):

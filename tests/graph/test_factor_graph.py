@@ -137,7 +137,7 @@ def test_a_scale_of_zero_is_fine_beside_a_table_that_forbids():
     ("sizes", "scopes", "message"),
     [
         ([2, 2], [[0, 2]], "group 1: factor 0 names variable 2, but the graph's variables are 0 to 1"),
-        ([2, 3, 2], [[0, 2], [0, 1]], "group 1: factor 1: variable 1 has 3 states, but axis 2 of its table has size 2"),
+        ([2, 3, 2], [[0, 2], [0, 1]], "group 1: factor 1: variable 1 has 3 states, but axis 2 of the factor.s table"),
         ([2, 0], [[0, 1]], "variable 1 has 0 states"),
         ([[2, 2]], [[0, 1]], "sizes must be a list"),
     ],

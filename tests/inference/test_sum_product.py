@@ -321,7 +321,7 @@ def test_bad_graphs():
     unequal = np.where(np.eye(2, dtype=bool), -np.inf, 0.0)[None]
     ring = TableFactors([[0, 2], [2, 4], [4, 0]], unequal)
     decided = TableFactors([[0]], [[0.0, -np.inf]])
-    with pytest.raises(ImpossibleGraph, match=r"forbid every joint state of the chain of variable \d"):
+    with pytest.raises(ImpossibleGraph, match=r"forbid every joint state of the chain that contains variable \d"):
         backend.infer(FactorGraph([2] * 5, [ring, decided]))
     with pytest.raises(ImpossibleGraph, match="with an empty scope is -inf"):
         backend.infer(FactorGraph([2] * 5, [ring, TableFactors([[]], [-np.inf])]))

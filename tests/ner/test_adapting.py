@@ -144,14 +144,14 @@ def agreement(a: Tagger, b: Tagger) -> float:
 def test_a_base_that_does_not_fit_is_refused_in_one_line(base):
     documents = news("dev")[:2]
     cases: list[tuple[Tagger, dict[str, Any], str]] = [
-        (Tagger(scheme="iob2"), {"base": base}, "must be 'iobes' as in the base, got 'iob2'"),
+        (Tagger(scheme="iob2"), {"base": base}, "must be 'iobes' as in the base model, got 'iob2'"),
         (Tagger(lexicon=herdner.Lexicon()), {"base": base}, "`lexicon` is not the lexicon of the base"),
         (
             Tagger(plan=herdner.FeaturePlan(("word[0]",))),
             {"base": base},
             "`plan` differs from the feature plan of the base",
         ),
-        (Tagger(tokenizer=TokenizerSettings("nl")), {"base": base}, "language of the base, 'en', got 'nl'"),
+        (Tagger(tokenizer=TokenizerSettings("nl")), {"base": base}, "language of the base model, 'en', got 'nl'"),
         (Tagger(trainer="crfsuite"), {"base": base}, "use trainer='herdner'"),
         (Tagger(c1=0.1), {"base": base}, "`c1` must be 0 with `base`"),
         (Tagger(), {"base": Tagger()}, "not trained"),

@@ -270,7 +270,7 @@ def test_wrong_options(tagger: Tagger, options: dict, message: str) -> None:
 
 
 def test_collections_of_other_labels_cannot_be_joined() -> None:
-    with pytest.raises(ValueError, match="labels and `max_names` of two collections must be equal"):
+    with pytest.raises(ValueError, match="only if their labels and their `max_names` are equal"):
         CollectionNames(["PER"]).update(CollectionNames(["LOC"]))
     with pytest.raises(ValueError, match="max_names"):
         CollectionNames(["PER"], -1)

@@ -160,8 +160,8 @@ def _advance(loop: loops.SumProduct, chains: LinkedChains, n_sweeps: int, send: 
         at = loop.advance(at, n_sweeps, send)
         if loop.fault >= 0:
             raise ImpossibleGraph(
-                f"-inf entries forbid every joint state of the chain of variable {loop.fault}; allow a state for each"
-                " variable and a pair of states for each edge"
+                f"-inf entries forbid every joint state of the chain that contains variable {loop.fault}; allow a state"
+                " for each variable and a pair of states for each edge"
             )
 
 

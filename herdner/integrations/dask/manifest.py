@@ -210,7 +210,7 @@ def load_manifest(folder: OutputFolder) -> Manifest:
         if isinstance(error, ValidationError):
             first = error.errors(include_url=False)[0]
             problem = " ".join(f"{'.'.join(map(str, first['loc'])) or 'content'}: {first['msg']}".split())
-        raise ValueError(f"{folder.url}/{NAME}: not a valid manifest ({problem}); use another folder") from None
+        raise ValueError(f"{folder.url}/{NAME}: not a valid manifest ({problem}); use another output folder") from None
     return Manifest(file.settings, file.inputs, file.parts)
 
 
@@ -228,7 +228,7 @@ def check_same_run(manifest: Manifest, settings: RunSettings, inputs: Sequence[R
     """
 
     def different(problem: str) -> ValueError:
-        remedy = "use the same arguments, or another folder"
+        remedy = "use the arguments of that run, or another output folder"
         return ValueError(f"{folder.url} contains parts of another run: {problem}; {remedy}")
 
     old, new = asdict(manifest.settings), asdict(settings)
@@ -242,7 +242,7 @@ def check_same_run(manifest: Manifest, settings: RunSettings, inputs: Sequence[R
         if path not in old_files:
             raise different(f"{path} is an input of this run, but was not an input of the run that wrote this folder")
         if old_files[path] != new_files[path]:
-            raise ValueError(f"{path} has changed since the run in {folder.url} began; use another folder")
+            raise ValueError(f"{path} has changed since the run in {folder.url} began; use another output folder")
     if manifest.inputs != list(inputs):
         raise different(
             "the run that wrote this folder read the files in another order, or some of them more than once, and can be"

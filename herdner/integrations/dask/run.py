@@ -299,7 +299,9 @@ def _results(
     try:
         for future in running:
             if future.status in ("cancelled", "lost"):
-                raise ClusterError("the connection to the cluster was lost; to continue the run, start it again")
+                raise ClusterError(
+                    "the connection to the cluster was lost; to continue the run, repeat it with the same output folder"
+                )
             error = future.exception()
             yield index_of.pop(future.key), future.result() if error is None else error
             running.update(submit(_max_tasks(client) - len(index_of)))

@@ -240,8 +240,8 @@ class HerdnerConsistency(EntityPipe):
     def _load_layer(self, file: str) -> None:
         if not os.path.exists(file):  # noqa: PTH110
             raise ModelError(
-                f"there is no layer file {file}: set the path of a file that SkipChainLayer.save has written, or set"
-                " layer to null"
+                f"there is no layer file {file}: set the option layer to the path of a file that SkipChainLayer.save"
+                " has written, or to null"
             )
         self._use_layer(SkipChainLayer.load(file))
 

@@ -132,7 +132,7 @@ class CollectionNames:
         """
         if (self.labels, self.max_names) != (other.labels, other.max_names):
             raise ValueError(
-                "the labels and `max_names` of two collections must be equal, got"
+                "collections can be added up only if their labels and their `max_names` are equal, got"
                 f" {self.labels!r:.80} and {self.max_names}, {other.labels!r:.80} and {other.max_names}"
             )
         self.n_documents += other.n_documents

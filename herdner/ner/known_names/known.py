@@ -58,7 +58,7 @@ class Names:
             raise ValueError("the list of known names is empty; it needs at least one name with its label")
         for each in cast("tuple[object, ...]", self.entries):
             if not isinstance(each, KnownName):
-                raise ValueError(f"entries must be KnownName values, got {each!r}; use Names.of")
+                raise ValueError(f"entries must be KnownName values, got {each!r}; build the names with Names.of")
 
     @staticmethod
     def read(path: str | os.PathLike[str] | IO[Any], *, encoding: str = "utf-8", **choices: Any) -> Names:

@@ -75,4 +75,4 @@ def _check(pattern: Sequence[Mapping[str, Any]], place: str) -> None:
         for key in token:
             if str(key).upper() not in ATTRIBUTES:
                 names = ", ".join(name for name in ATTRIBUTES[:24] if not name.startswith("IS_"))
-                raise ValueError(f"{place}: the attribute {key} needs a spaCy pipeline; use one of {names} and IS_...")
+                raise ValueError(f"{place}: the attribute {key} needs a spaCy pipeline; use one of {names}, IS_...")

@@ -46,18 +46,19 @@ def without_weights(
     """
     if plan is not None and plan != base.plan:
         raise ValueError(
-            "`plan` differs from the feature plan of the base; pass None, because training uses the plan of the base"
+            "`plan` differs from the feature plan of the base model; set `plan` to None to use the feature plan of the"
+            " base model"
         )
     if lexicon is not None and lexicon is not base.lexicon:
         raise ValueError(
-            "`lexicon` is not the lexicon of the base; pass None, because training uses the lexicon of the base"
+            "`lexicon` is not the lexicon of the base model; set `lexicon` to None to use the lexicon of the base model"
         )
     if scheme != base.scheme:
-        raise ValueError(f"`scheme` must be {base.scheme!r} as in the base, got {scheme!r}")
+        raise ValueError(f"`scheme` must be {base.scheme!r} as in the base model, got {scheme!r}")
     if tokenizer is not None and tokenizer.language != base.tokenizer.language:
         raise ValueError(
-            f"`tokenizer` must have the language of the base, {base.tokenizer.language!r}, got"
-            f" {tokenizer.language!r}; adapt another model, or train without a base"
+            f"`tokenizer` must have the language of the base model, {base.tokenizer.language!r}, got"
+            f" {tokenizer.language!r}; adapt another model, or train without a base model"
         )
     return replace(base, weights=ChainWeights.empty(), link_tables=(), calibration=None, card={})
 
@@ -92,7 +93,9 @@ def check_start(start: TaggerModel, plan: FeaturePlan, lexicon: Lexicon, tags: S
         ValueError: The model has other features, or tags that the training lacks.
     """
     if start.plan != plan or _gazetteer_names(start.lexicon) != _gazetteer_names(lexicon):
-        raise ValueError("`start` has another feature plan or other gazetteers than the new model; pass another model")
+        raise ValueError(
+            "`start` has another feature plan or other gazetteers than the new model; pass another model as `start`"
+        )
     if unknown := sorted(set(start.weights.labels) - set(tags)):
         raise ValueError(
             f"the model to start from has the tag {unknown[0]!r}, which the documents lack; pass another model as"

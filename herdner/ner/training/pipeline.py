@@ -125,7 +125,7 @@ def _make_trainer(
         )
     if options.c1 and base is not None:
         raise ValueError(
-            f"`c1` must be 0 with `base`, because the L1 norm removes weights of the base, got {options.c1}"
+            f"`c1` must be 0 with `base`, because the L1 norm removes weights of the base model, got {options.c1}"
         )
     extractor, copies = make_extractor(model.plan, model.lexicon), None
     features = [extractor.keys(d.tokens, d.sentence_offsets) for d in corpus.documents]

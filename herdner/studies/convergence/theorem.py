@@ -61,7 +61,7 @@ class Convergence:
         if {*joint.shape} != {2}:
             sizes = " and ".join(map(str, sorted({*joint.shape})))
             problem = f"variables of the graph have {sizes} states" if sizes else "the graph has no variables"
-            raise ValueError(f"HG16, Theorem 3 needs binary variables, but {problem}")
+            raise ValueError(f"Theorem 3 of HG16 needs binary variables, but {problem}")
         check_kernel(joint)
         n, possible = joint.ndim, joint > 0
         smallest = min(float(full_conditional(joint, i)[possible].min()) for i in range(n))
@@ -103,8 +103,8 @@ class Convergence:
         """
         if self.eta >= 1:
             raise ValueError(
-                "HG16, Theorem 3 gives no bound, because the Dobrushin coefficient of the Gibbs sweep is 1; use smaller"
-                " couplings"
+                "Theorem 3 of HG16 gives no bound, because the Dobrushin coefficient of the Gibbs sweep is 1; use"
+                " smaller couplings"
             )
         return _ratio(2 * self.n_variables * (1 + self.eta), self.l * (1 - self.eta))
 

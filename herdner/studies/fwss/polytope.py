@@ -84,7 +84,8 @@ class MarginalPolytope:
         """
         if step not in ("constant", "line-search", "away", "fully-corrective"):
             raise ValueError(
-                f"`step` must be 'constant', 'line-search', 'away' or 'fully-corrective' for this bound, got {step!r}"
+                "`step` must be 'constant', 'line-search', 'away' or 'fully-corrective', because other steps"
+                f" have no bound, got {step!r}"
             )
         check_integer(n_particles, "n_particles")
         if check_real(accuracy, "accuracy", 0, 1) == 0:

@@ -68,7 +68,7 @@ class Journal:
             line = stream.readline(_MAX_HEADER)
             if not line.endswith(b"\n"):  # a new file, or a process was killed before it had written the header
                 if line and not line.startswith(f'{{"{_HEADER_KEY}"'.encode()):
-                    raise ValueError(f"{path}: is not the journal of a run; move this file away")
+                    raise ValueError(f"{path}: is not a journal that `herdner tag` has written; move this file away")
                 stream.seek(0)
                 stream.truncate()
                 stream.write(json.dumps({_HEADER_KEY: digests}).encode() + b"\n")
@@ -134,7 +134,7 @@ def _check_header(path: Path, line: bytes, digests: Mapping[str, str]) -> None:
         earlier: Any = json.loads(line)[_HEADER_KEY]
         names = [name for name in {**earlier, **digests} if earlier.get(name) != digests.get(name)]
     except (ValueError, KeyError, TypeError, AttributeError):
-        raise ValueError(f"{path}: is not the journal of a run; move this file away") from None
+        raise ValueError(f"{path}: is not a journal that `herdner tag` has written; move this file away") from None
     if names:
         raise ValueError(
             f"{path}: belongs to an interrupted run with other settings ({', '.join(names)}); repeat the command of"
