@@ -130,8 +130,8 @@ def counts(verdicts: Sequence[str]) -> str:
     of = {name: sum(verdict == name for verdict in verdicts) for name in ("agrees", "departs", "not done")}
     others = len(verdicts) - sum(of.values())
     return (
-        f"Of {len(verdicts)} items, {of['agrees']} agree, {of['departs']} depart, {of['not done']} are not done, and"
-        f" {others} have nothing to measure."
+        f"Of {len(verdicts)} items, {of['agrees']} agree with the paper, {of['departs']} depart from it,"
+        f" {of['not done']} are not done, and the other {others} have no measurement of their own."
     )
 
 

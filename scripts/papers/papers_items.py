@@ -8,10 +8,10 @@ A table ``[[item]]`` of papers.toml has these keys:
 * ``command``: a key of ``[commands]``; omitted if no script covers the item.
 * ``reading``: a function of this module, which maps the results of the script (and the arguments ``with``, if set) to a
 description and to True if the results agree with the paper.
-* ``condition``: the condition under which the item agrees, as the reading or the named tests check it. Items that are
-not done, or have nothing to measure, have no condition.
+* ``condition``: the condition under which herdner's result agrees with the paper, as the reading or the named tests
+check it. Items that are not done, or have no measurement of their own, have no condition.
 * ``experiment``: the experiment whose results are read, if its name differs from the command's.
-* ``why``: what the paper does not specify, or why the results depart.
+* ``why``: what the paper does not specify, or why herdner's result departs from the paper.
 * ``verdict``: the verdict of an item for which no script runs.
 """
 
@@ -53,9 +53,10 @@ class Item:
 
 HEAD = """# The papers, item by item
 
-This page lists every table, figure and theorem of the five papers that herdner implements. Each row has the result of
-the paper, the result of herdner, and a verdict: herdner "agrees" with the paper or "departs" from it. The command
-`python scripts/papers/all.py` writes this page.
+This page lists every table, figure and theorem of the five papers that herdner implements. Each row of the tables is
+an item: one or more tables, figures or theorems of a paper. The row has the result of the paper, the result of
+herdner, and a verdict: herdner's result "agrees" with the paper or "departs" from it. The verdict of a drawing or of a
+step of a proof is "nothing to measure". The command `python scripts/papers/all.py` writes this page.
 
 {counts}
 
