@@ -27,10 +27,11 @@ def exit_on_interrupt() -> None:
 
 
 def raise_on_interrupt() -> None:
-    """Make Ctrl-C raise `KeyboardInterrupt`; do nothing unless `exit_on_interrupt` is active.
+    """Make Ctrl-C raise `KeyboardInterrupt` instead of ending the process as `exit_on_interrupt` does.
 
-    Python drops a KeyboardInterrupt that is raised in a callback of the garbage collector or of an import. Here it is
-    raised once more a moment later, and no traceback is printed.
+    If `exit_on_interrupt` has not changed the handling of Ctrl-C, this function changes nothing. Python drops a
+    KeyboardInterrupt that is raised in a callback of the garbage collector or of an import. Here it is raised once more
+    a moment later, and no traceback is printed.
     """
     if signal.getsignal(signal.SIGINT) is _exit:
         signal.signal(signal.SIGINT, _raise)
@@ -38,7 +39,10 @@ def raise_on_interrupt() -> None:
 
 
 def record_interrupts() -> None:
-    """Make Ctrl-C only set a flag that `was_interrupted` returns; do nothing unless `raise_on_interrupt` is active."""
+    """Make Ctrl-C set only the flag that `was_interrupted` returns, and no longer raise `KeyboardInterrupt`.
+
+    If `raise_on_interrupt` has not changed the handling of Ctrl-C, this function changes nothing.
+    """
     if signal.getsignal(signal.SIGINT) is _raise:
         signal.signal(signal.SIGINT, _record)
 

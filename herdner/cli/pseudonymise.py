@@ -35,8 +35,8 @@ MapOption = Annotated[str, typer.Option(
     "--map", metavar="FILE", help="Map of names and pseudonyms (JSON, mode 0600), with which the names can be "
     "restored.")]
 StandoffOption = Annotated[str | None, typer.Option(
-    "--standoff", metavar="FILE", help="Write the replaced ranges of each document as JSON lines, without "
-    "originals.")]
+    "--standoff", metavar="FILE", help="Also write this file: JSON lines with the replaced ranges of each "
+    "document, without originals.")]
 # fmt: on
 
 
@@ -62,8 +62,8 @@ def pseudonymise(
         "else text for text files, jsonl for tables and other files with several documents].")] = None,
     standoff: StandoffOption = None,
     report: Annotated[str | None, typer.Option(
-        "--report", metavar="FILE", help="Write JSON lines of the common words that remain in a text although a "
-        "replaced name contains them.")] = None,
+        "--report", metavar="FILE", help="Also write this file: JSON lines of the common words that remain in a text "
+        "although a replaced name contains them.")] = None,
 ) -> None:  # fmt: skip
     """Replace names and structured identifiers by pseudonyms, consistently within and across documents.
 

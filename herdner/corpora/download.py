@@ -1,6 +1,6 @@
 """Download of a file over http or https with a check of its size and SHA-256 checksum.
 
-pooch is not used because it checks a file only after downloading all of it and follows redirects from https to http.
+pooch is not used because it checks a file only after the whole download and follows redirects from https to http.
 """
 
 from __future__ import annotations

@@ -421,7 +421,8 @@ def _check_annotation(entry: Format, document: Document) -> Document:
     """Return a document unchanged; raise `ValueError` if the file format cannot represent the document's annotation."""
     if document.partial is not None and "partial" not in entry.carries:
         raise ValueError(
-            f"document {document.id!r}: the format {entry.name} cannot represent a partial annotation; write JSON lines"
+            f"document {document.id!r}: the format {entry.name} cannot represent a partial annotation; write JSON"
+            " lines instead"
         )
     end = 0
     for entity in document.entities:

@@ -791,7 +791,7 @@ class CRF(BaseEstimator):
         """Yield batches of sequences with the log-potentials of their labels, -inf for labels that are not allowed."""
         if isinstance(X, EncodedSequences):
             if allowed is not None:
-                raise ValueError("`allowed` needs sequences of items as `X`, not the result of `encode`")
+                raise ValueError("if `allowed` is set, `X` must be the sequences of items, not the result of `encode`")
             yield X, weights.unary(X)
             return
         sequences = self._sequences(X)
@@ -839,7 +839,9 @@ class CRF(BaseEstimator):
     ) -> Iterator[Result]:
         """Yield the result of the backend for each sequence."""
         if isinstance(X, EncodedSequences):
-            raise ValueError("`backend` and `links` need sequences of items, not the result of `encode`")
+            raise ValueError(
+                "if `backend` or `links` is set, `X` must be the sequences of items, not the result of `encode`"
+            )
         weights, backend, sequences = self._fitted(), resolve_backend(self.backend or "sum-product"), list(X)
         options = [None] * len(sequences) if allowed is None else list(allowed)
         if len(options) != len(sequences):

@@ -200,7 +200,7 @@ def learn_tables(
         The model with learned tables, and the learning curve.
 
     Raises:
-        ValueError: The transition table forbids gold tags.
+        ValueError: The transition table has the entry -inf for two adjacent gold tags.
     """
     learner = learner or Learner()
     best = _BestModel(learner.patience, len(examples.unary), score, progress, model)
@@ -223,7 +223,8 @@ def _descend(
     first, _ = loss(parameters.start)
     if not np.isfinite(first):
         raise ValueError(
-            "the transition table forbids two adjacent gold tags; give tags that are well formed in the tag scheme"
+            "two adjacent gold tags have the entry -inf in the transition table; give gold tags that are well formed in"
+            " the tag scheme"
         )
     if not best.update(first, parameters.to_model(parameters.start)):
         minimise(

@@ -34,7 +34,7 @@ class OnlineSettings:
         epsilon: Training ends when the mean loss of a sequence is below this number (not "l2sgd").
         c2: Weight of the squared L2 norm ("l2sgd").
         period: Number of epochs over which the decrease of the loss is measured ("l2sgd").
-        delta: Training ends when ``period`` epochs have lowered the loss by less than this share of it ("l2sgd").
+        delta: Training ends when ``period`` epochs have lowered the loss by less than this share ("l2sgd").
         calibration_eta: First learning rate that is tried ("l2sgd").
         calibration_rate: Ratio of two consecutive learning rates that are tried ("l2sgd").
         calibration_samples: Number of sequences on which learning rates are tried ("l2sgd").

@@ -26,7 +26,7 @@ class StoppingRule:
 
     Attributes:
         max_iterations: Maximum number of iterations.
-        min_decrease: Training ends when ``period`` iterations have lowered the loss by less than this share of it.
+        min_decrease: Training ends when ``period`` iterations have lowered the loss by less than this share.
         period: Number of iterations over which the decrease is measured.
         min_gradient: Training ends when the norm of the gradient is below this number times the norm of the weights, or
             below the number itself if the norm of the weights is below 1. Not used with L1 regularisation.

@@ -197,7 +197,9 @@ def block_influence(graph: Graph, spans: Sequence[VariableSpan] = ()) -> BlockIn
 
 
 class _Block:
-    """Block of variables with its links, and bounds on the forward and backward log-sums in the block.
+    """Block of variables with its links, and bounds on the logarithms of the forward and backward messages in it.
+
+    The messages depend on the states outside the block; the bounds hold for all of these states.
 
     The block tracks the variables that other blocks or spans depend on.
     """
@@ -236,20 +238,20 @@ class _Block:
         return form.tables[0 if form.edge_table is None else form.edge_table[t]]
 
     def before(self, v: int) -> Box:
-        """Return bounds on the forward log-sums over the variables up to and including v, without the links of v."""
+        """Return bounds on the logarithm of the forward message at v, with v's unary factor but without v's links."""
         return self.alpha.at(v - self.first)
 
     def behind(self, v: int) -> Box:
-        """Return bounds on the backward log-sums at variable v, over all variables after v."""
+        """Return bounds on the logarithm of the backward message at v, which sums over later variables of the block."""
         return self.beta.at(v - self.first)
 
     def from_here(self, v: int) -> Box:
-        """Return bounds on the backward log-sums at variable v, including the unary factor and the links of v."""
+        """Return bounds on log(backward message at v times unary factor of v times messages of the links of v)."""
         own = self.linked.form.unary[v]
         return self.behind(v) + self.messages.at(v) + Box(own, own)
 
     def between(self, v: int, w: int) -> Floats:
-        """Sum over the states of the variables between v and w; return log-sums [K, K] for the states of v and of w."""
+        """Return the logarithms, [K, K], of the sums over all states between v and w, for the states of v and of w."""
         sums = self.table(v + 1)
         for t in range(v + 1, w):
             sums = log_sums((sums + self.linked.form.unary[t])[:, :, None] + self.table(t + 1))

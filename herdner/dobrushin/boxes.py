@@ -37,7 +37,7 @@ class Box(NamedTuple):
         return Box(self.low + other.low, self.high + other.high)
 
     def at(self, where: int | slice | Int64s) -> Box:
-        """Return the box of the rows selected by ``where``: an index, a slice or an array of indices.
+        """Return the box of the rows with the indices ``where``: an index, a slice or an array of indices.
 
         Args:
             where: Index, slice or indices of the first axis.
@@ -109,8 +109,8 @@ class LinkedBoxes:
             [2E, K].
         unbounded: bool[2E], True for ends of links that forbid pairs of possible states; their messages have no bounds.
         in_order: int64[2E], the indices (slots) of the ends, sorted by variable.
-        rounding: float64[chains], bounds on the rounding errors of log-sums over each chain, including the links of its
-            variables.
+        rounding: float64[chains], bounds on the rounding errors of messages (logarithms of sums over joint states) in
+            each chain, including the links of its variables.
     """
 
     form: ChainForm
@@ -154,7 +154,7 @@ class LinkedBoxes:
         return self.in_order[np.searchsorted(owners, first) : np.searchsorted(owners, last, "right")]
 
     def rounding_at(self, variable: int) -> float:
-        """Return a bound on the rounding errors of log-sums over the chain that contains a variable.
+        """Return a bound on the rounding errors of messages in the chain that contains a variable.
 
         Args:
             variable: Index of the variable.
@@ -177,11 +177,11 @@ class LinkedBoxes:
 
 
 def _rounding_errors(compiled: TableGraph, offsets: Int64s) -> Floats:
-    """Return a bound on the rounding errors of log-sums over each chain, float64[chains].
+    """Return a bound on the rounding errors of the messages in each chain, float64[chains].
 
-    A log-sum adds up the factors of the chain's variables. None of its partial sums exceeds their total size. Each
-    addition, exponential and logarithm has an error of at most 2^-53 of the total size. There are six of these
-    operations for each number.
+    The logarithm of a message adds up log-potentials of the chain's variables. None of the partial sums exceeds the
+    total size of these log-potentials. Each addition, exponential and logarithm has an error of at most 2^-53 of the
+    total size. There are six of these operations for each number.
     """
     sizes, counts = sizes_by_variable(compiled)
     lengths = np.diff(offsets)
@@ -243,10 +243,11 @@ def _link_messages(ends: LinkEnds, possible: NDArray[np.bool_], reference: Int64
 def chain_sums(
     form: ChainForm, first: int, last: int, field: Box, forwards: bool, beyond: Floats | None = None
 ) -> Floats:
-    """Return bounds on the forward or backward log-sums for a range of variables in a chain.
+    """Return bounds on the logarithms of the forward or backward messages for a range of variables in a chain.
 
-    The log-sum at a variable runs over joint states of the variables before it, or after it. Forward sums include
-    the unary factor of the variable itself; backward sums do not. Neither includes the ``field`` of the variable.
+    The forward message at a variable sums over the joint states of the variables before it, the backward message over
+    those after it. Forward messages include the unary factor of the variable itself; backward messages do not. Neither
+    includes the ``field`` of the variable. The bounds hold for all values of ``field`` in its boxes.
 
     Args:
         form: The chains.
@@ -258,7 +259,7 @@ def chain_sums(
             no message (U = 1).
 
     Returns:
-        float64[n, U, 2, K], where axis 2 holds the lower and the upper log-sums.
+        float64[n, U, 2, K], where axis 2 holds the lower and the upper bounds.
     """
     way = range(first, last + 1) if forwards else range(last, first - 1, -1)
     outside = np.zeros((1, form.unary.shape[1])) if beyond is None else beyond
@@ -293,10 +294,10 @@ def log_sums(x: Floats) -> Floats:
 
 
 def bounding_box(sums: Floats, reference: Int64s) -> Box:
-    """Merge bounds on log-sums for each of U states outside the range into one box per variable, valid for all U.
+    """Merge bounds on messages for each of U states outside the range into one box per variable, valid for all U.
 
     Args:
-        sums: float64[n, U, 2, K], from `chain_sums`. The upper log-sum of the reference state is shifted to 0.
+        sums: float64[n, U, 2, K], from `chain_sums`. The upper bound of the reference state is shifted to 0.
         reference: int64[n], the reference state of each variable.
 
     Returns:

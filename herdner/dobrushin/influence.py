@@ -2,7 +2,7 @@
 
 C_ij, the influence of variable j on variable i, is the largest total variation distance between two full conditionals
 of i whose conditions differ at j only (Definition 6). The functions of this module compute C or entrywise upper bounds
-of it.
+on C.
 """
 
 from __future__ import annotations
@@ -230,7 +230,7 @@ def check_entries(starts: Int64s, sources: Int32s | Int64s, values: Floats, what
 class TotalInfluence:
     """Norms of an influence matrix.
 
-    If one of them is below 1, the Dobrushin variation of systematic and uniform random scans tends to 0 (DoGS17,
+    If one of these norms is below 1, the Dobrushin variation of systematic and uniform random scans tends to 0 (DoGS17,
     Proposition 9, after Hayes 2006).
 
     Attributes:

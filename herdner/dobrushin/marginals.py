@@ -59,8 +59,8 @@ def marginal_bounds(graph: Graph) -> MarginalBounds:
     not narrowed, because their states are independent in every term.
 
     This is the bound propagation of Mooij and Kappen (2009) on the tree of self-avoiding walks, two links deep, with
-    chains in place of variables. Ihler, Fisher and Willsky (2005) bound the error of beliefs by such boxes. A link
-    within a chain is bounded by its worst case. Time O(linked pairs of chains x their variables x K^2).
+    chains in place of variables. Ihler, Fisher and Willsky (2005) bound the error of belief propagation by such boxes.
+    A link within a chain is bounded by its worst case. Time O(linked pairs of chains x their variables x K^2).
 
     Args:
         graph: A graph with factors of one and two variables.
@@ -157,10 +157,15 @@ def _messages(linked: LinkedBoxes, messages: Box, worst: Box, here: Int64s, ther
 
 
 def _message(linked: LinkedBoxes, slot: int, q: Box) -> Box:
-    """Return bounds on the message that one variable of a link sends to the variable at the end ``slot`` of the link.
+    """Return bounds on the message that a link sends to one of the two variables that it joins.
 
-    ``slot`` is an index of `LinkEnds`. The log-marginals of the sending variable without this link lie in the box
-    ``q``. The message is 0 at the reference state of the receiving variable.
+    The message is 0 at the reference state of the receiving variable.
+
+    Args:
+        linked: The chains and links.
+        slot: The receiving end of the link, an index of the arrays of ``linked.ends``: the receiving variable is
+            ``linked.ends.variable[slot]``, and the sending variable is ``linked.ends.other[slot]``.
+        q: Bounds on the unnormalised log-marginals of the sending variable in the graph without this link.
     """
     v, other = int(linked.ends.variable[slot]), int(linked.ends.other[slot])
     states, reference = np.flatnonzero(linked.possible[other]), linked.reference[v]

@@ -329,8 +329,9 @@ class InfluenceEstimate:
         """Estimate the influence between the variables of a graph from sampled states.
 
         For a state and a pair (i, j) that shares a factor, consider the full conditionals of i for all states of j,
-        with the other variables as sampled. The influence is the largest total variation distance between two of them.
-        A sampled state is skipped if all states of i are forbidden for some state of j. Time O(S x entries x states^2).
+        with the other variables as sampled. The influence is the largest total variation distance between two of these
+        conditionals. A sampled state is skipped if all states of i are forbidden for some state of j. Time
+        O(S x entries x states^2).
 
         Args:
             graph: The graph.

@@ -105,13 +105,13 @@ class ScanSteps:
 
 
 def require_influence(influence: Influence) -> Influence:
-    """Return ``influence`` unchanged; raise `ValueError` unless it is an `Influence`, that is, an upper bound.
+    """Return ``influence`` unchanged if it is an `Influence`, a matrix of upper bounds; else raise `ValueError`.
 
     Args:
         influence: The object to check.
 
     Raises:
-        ValueError: The object is not an `Influence`. An `InfluenceEstimate`, for example, is no upper bound.
+        ValueError: The object has another type, such as `InfluenceEstimate`, which may be below the true influence.
     """
     if not isinstance(influence, Influence):  # pyright: ignore[reportUnnecessaryIsInstance]  # a public function
         raise ValueError(f"bounds need an Influence, got {type(influence).__name__}; call tightest_influence(graph)")

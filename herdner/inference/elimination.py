@@ -98,7 +98,7 @@ class BucketTree:
         """Return the joint marginal of the variables at the given axes of a factor of the reduced graph.
 
         Args:
-            beliefs: A complete pass with the beliefs of tables.
+            beliefs: Result of `distribute` with ``with_tables``, which contains the marginals of the tables.
             factor: Index of the reduced factor, or -1 for an original factor without remaining variables.
             axes: Axes of the reduced factor, one for each axis of the result (see `ReducedGraph.hosts`).
 
@@ -146,7 +146,7 @@ class BucketTree:
         return beliefs
 
     def _complete(self, run: loops.Messages | loops.Beliefs, cost: float) -> None:
-        """Compute the messages or beliefs of all buckets in one pass; each table cell takes ``cost`` units of time."""
+        """Compute the messages or marginals of all buckets in one pass; a table cell takes ``cost`` units of time."""
         while not run.is_done:
             self._tick(cost * run.advance(_SLICE_CELLS))
             bucket = run.large_bucket()

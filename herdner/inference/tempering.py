@@ -198,7 +198,10 @@ class Ensemble:
             self.replicas.set_temperatures(self.betas, penalties_of(self.betas))
 
     def make_possible(self, possible: Int32s | None = None) -> None:
-        """Replace the state of replica 0 if -inf entries forbid it: by the best visited state, or else by ``possible``.
+        """Give replica 0 a possible state if -inf entries of the graph forbid its state.
+
+        The new state is the best state that the ensemble has visited or, if it has visited no possible state,
+        ``possible``.
 
         Args:
             possible: int32[n], a possible state for ensembles that have not visited one.

@@ -6,11 +6,11 @@
     classifier = ConsistentClassifier.from_pipeline(pipeline("token-classification", "dslim/bert-base-NER"))
     document = classifier(text)
 
-herdner's rules split a text into words and sentences; the model's tokenizer splits it into pieces. A word has the score
-of the first piece that overlaps it, because such models are trained in this way (Devlin et al. 2019, section 5.3). A
-text longer than the model's input is divided into overlapping windows. A word in several windows takes its score from
-the window whose ends are farthest from it. Finally `herdner.SkipChainLayer` decodes the whole text and links the
-mentions of each name.
+herdner's rules split a text into words and sentences; the model's tokenizer splits it into word pieces. A word has the
+score of the first word piece that overlaps it, because such models are trained in this way (Devlin et al. 2019, section
+5.3). A text longer than the model's input is divided into overlapping windows. A word in several windows takes its
+score from the window whose ends are farthest from it. Finally `herdner.SkipChainLayer` decodes the whole text and links
+the mentions of each name.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ class ConsistentClassifier:
     """Classifier that tags texts by a transformer model and then makes the labels consistent by a skip-chain layer.
 
     Args:
-        tokenizer: The model's tokenizer: a fast tokenizer of ``transformers``, which returns the offsets of its pieces.
+        tokenizer: The model's tokenizer: a fast tokenizer of ``transformers``, which returns offsets of word pieces.
         model: Function that runs the model, such as `torch_function` or `onnx_function` returns.
         labels: Labels of the columns of the logits, as in ``model.config.id2label``.
         layer: A `SkipChainLayer` for these labels; None: an untrained one.
         split: Function that splits a text into words and sentences; None: `Tokenizer`.
-        max_length: Number of pieces of a window; None: the limit of the tokenizer.
-        stride: Number of pieces by which windows overlap.
+        max_length: Number of word pieces in a window; None: the limit of the tokenizer.
+        stride: Number of word pieces by which windows overlap.
         batch_size: Number of windows that the model processes at a time.
 
     Raises:
@@ -172,7 +172,7 @@ class ConsistentClassifier:
 
 
 def first_pieces(document: Document, offsets: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return, for each word, the index of a window, and the index of the first piece in it that overlaps the word.
+    """Return, for each word, the index of a window, and the index of its first word piece that overlaps the word.
 
     The logits of this word piece are the scores of the word. If several windows contain the piece, the window is chosen
     whose ends are farthest from the piece; ends at the beginning and end of the text are ignored.

@@ -203,9 +203,10 @@ class Describer:
         return {}
 
     def word_of(self, column: int, token: int) -> str:
-        """Return the word in a token's sentence whose lower-case form has the token's hash in attribute ``column``.
+        """Return the word whose lower-case form has the hash ``attributes[token, column]``.
 
-        If several words have this hash, the one nearest to ``token`` is returned; if no word has it, "" is returned.
+        Only the words of the token's sentence are compared. If several of these words have this hash, the word nearest
+        to ``token`` is returned; if no word has it, "" is returned.
         """
         first, end = self.borders(token)
         same = first + np.flatnonzero(self.attributes[first:end, _LOWER] == self.attributes[token, column])

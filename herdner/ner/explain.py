@@ -310,9 +310,9 @@ class _Explainer:
         """Return the steps from the model's probability of a span to its confidence."""
         tokens = slice(self.spans[i].start, self.spans[i].end + 1)  # a full name may shorten a span
         is_changed = bool((self._backend_tags.states[tokens] != self._states[tokens]).any())
-        beliefs = self._beliefs_of_document if is_changed else self._beliefs
+        inputs = self._inputs_of_final_labels if is_changed else self._inputs_of_backend_labels
         probabilities = [
-            float(beliefs.without_links[i]), float(beliefs.confidence[i]), self.document.entities[i].confidence or 0.0,
+            float(inputs.without_links[i]), float(inputs.confidence[i]), self.document.entities[i].confidence or 0.0,
         ]  # fmt: skip
         names = "model", "links", "full name" if is_changed else "calibration"
         steps: list[ConfidenceStep] = []
@@ -332,16 +332,16 @@ class _Explainer:
         return decode(crf, self._unary, offsets, self._links, self.backend, rng)
 
     @cached_property
-    def _beliefs(self) -> CalibrationInputs:
+    def _inputs_of_backend_labels(self) -> CalibrationInputs:
         """Inputs of the calibration for each span of the document, with the labels that the backend has decoded."""
-        return self._span_beliefs(self._backend_tags)
+        return self._calibration_inputs(self._backend_tags)
 
     @cached_property
-    def _beliefs_of_document(self) -> CalibrationInputs:
+    def _inputs_of_final_labels(self) -> CalibrationInputs:
         """Inputs of the calibration for each span of the document, with the final labels of the spans."""
-        return self._span_beliefs(self._backend_tags._replace(states=self._states))
+        return self._calibration_inputs(self._backend_tags._replace(states=self._states))
 
-    def _span_beliefs(self, decoded: DecodedTags) -> CalibrationInputs:
+    def _calibration_inputs(self, decoded: DecodedTags) -> CalibrationInputs:
         offsets, chunks = self.document.sentence_offsets, Chunks.of(self.spans)
         return span_beliefs(self.decoder.crf, self._unary, offsets, self._links, decoded, chunks)
 

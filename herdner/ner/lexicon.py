@@ -98,8 +98,8 @@ def _packed_classes(leaves: NDArray[np.integer[Any]], tree: NDArray[np.integer[A
     if numbers.shape[1] != len(VECTOR_CLASSES) or ((numbers < 0) | (numbers >= VECTOR_CLASSES)).any():
         limits = ", ".join(map(str, VECTOR_CLASSES))
         raise ValueError(
-            f"vector classes must have four levels of class numbers, at least 0 and below {limits}; write the file"
-            " of vector classes again with scripts/models/vector_classes.py"
+            f"a file of vector classes (groups of similar words) must have four class numbers for each word, at least 0"
+            f" and below {limits}; write the file again with scripts/models/vector_classes.py"
         )
     shifts = np.cumsum([0, *(n.bit_length() - 1 for n in VECTOR_CLASSES[:-1])])
     return (numbers << shifts).sum(axis=1).astype(np.uint32)[leaves]
@@ -175,7 +175,7 @@ class Topics:
 
     Attributes:
         centres: float32[513, 96], a column for each cluster: the mean, over its documents, of the square roots of the
-            shares of vector classes among the tokens. The first row is the share of words without a class.
+            shares of vector classes among the tokens. The first row is the share of words without a vector class.
 
     Raises:
         ValueError: The centres have another shape, or values outside 0 to 1.
@@ -246,14 +246,14 @@ def read_vector_classes(where: Where) -> WordValues:
     arrays = read_arrays(where)
     if {name: (array.dtype.str, array.ndim) for name, array in arrays.items()} != _VECTOR_ARRAYS:
         raise ValueError(
-            "a file of vector classes must contain the integer arrays keys, leaves and tree, as"
+            "a file of vector classes must contain the integer arrays `keys`, `leaves` and `tree`, as"
             f" scripts/models/vector_classes.py writes them, got {', '.join(arrays) or 'no array'}"
         )
     differences, leaves, tree = arrays["keys"], arrays["leaves"], arrays["tree"]
     if len(differences) != len(leaves) or (leaves >= len(tree)).any() or (differences == 0).any():
         raise ValueError(
-            "the arrays keys, leaves and tree of the vector classes contradict each other; write the file again with"
-            " scripts/models/vector_classes.py"
+            "the arrays `keys`, `leaves` and `tree` of a file of vector classes contradict each other; write the file"
+            " again with scripts/models/vector_classes.py"
         )
     return WordValues(np.cumsum(differences, dtype=np.uint64), _packed_classes(leaves, tree))
 
@@ -270,7 +270,7 @@ def brown_classes(language: str = "en", n_words: int | None = None) -> dict[str,
 
     Raises:
         ImportError: The package is not installed.
-        ValueError: The package has no classes for the language.
+        ValueError: The package has no word classes for the language.
     """
     check_extra("spacy_lookups_data", "word classes need the package spacy-lookups-data")
     table = importlib.resources.files("spacy_lookups_data") / "data" / f"{language}_lexeme_cluster.json.gz"

@@ -1,9 +1,9 @@
 """A small neural network over a window of words, whose scores are added to the log-potentials of tags.
 
-The features of a chain know a word only by classes and by weights learned from annotated text. The network also reads
-the vector of a word, compressed by product quantisation (Jégou, Douze and Schmid 2011), and combines the words of its
-window in hidden units. Its scores are the logarithms of the probabilities of tags, times a scale, except for a constant
-of each token that does not change any probability. The model is thus a product of experts (Hinton 2002).
+The features of a chain know a word only by word classes and by weights learned from annotated text. The network also
+reads the vector of a word, compressed by product quantisation (Jégou, Douze and Schmid 2011), and combines the words of
+its window in hidden units. Its scores are the logarithms of the probabilities of tags, times a scale, except for a
+constant of each token that does not change any probability. The model is thus a product of experts (Hinton 2002).
 
 All numbers are integers, so scores are equal on all machines. Each attribute and code of a word selects a row of a
 table: an attribute with hash h selects the row ``h * 0x9E3779B97F4A7C15 >> (64 - bits)``, modulo 2^64. An attribute of

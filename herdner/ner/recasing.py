@@ -25,9 +25,9 @@ _MIN_LETTERS = 3  # unknown words with fewer letters get no capital, nor do word
 
 
 def reader(plan: FeaturePlan, lexicon: Lexicon) -> Callable[[Document], Document]:
-    """Return a function that prepares a document for feature extraction: a `Recaser` if the plan has recasing options.
+    """Return the function that a tagger applies to each document before feature extraction.
 
-    Without recasing options, the function returns each document unchanged.
+    The function is a `Recaser` if the plan has recasing options. Otherwise it returns each document unchanged.
 
     Args:
         plan: Feature plan.

@@ -354,7 +354,7 @@ class Document:
         return self._replace_unchecked(entities=with_name_ids(self.entities, list(ids)))
 
     def _replace_unchecked(self, **values: Any) -> Document:
-        """Return a copy of the document with the attributes in ``values`` replaced; the values are not checked."""
+        """Return a copy of the document with the given attribute values; the values are not checked."""
         copy = object.__new__(type(self))
         copy.__dict__.update(self.__dict__, **values)
         for name in ("tags", "names"):  # computed from the values

@@ -474,9 +474,9 @@ def test_encoded_sequences_have_the_same_predictions() -> None:
     weights, borders = crf._fitted(), encoded.offsets
     for row, begin, end in zip(test, borders[:-1], borders[1:], strict=True):
         assert (weights.score(row) == weights.unary(encoded)[begin:end]).all()
-    with pytest.raises(ValueError, match="`allowed` needs sequences of items"):
+    with pytest.raises(ValueError, match="if `allowed` is set, `X` must be the sequences of items"):
         crf.predict(encoded, [None] * 40)
-    with pytest.raises(ValueError, match="`backend` and `links` need sequences of items"):
+    with pytest.raises(ValueError, match="if `backend` or `links` is set, `X` must be the sequences"):
         clone(crf).set_params(backend="exact").fit(items, tags).predict(encoded)
     with pytest.raises(ValueError, match="the sequences were encoded for other weights; call `encode` again"):
         crf.fit(items, tags).predict(encoded)

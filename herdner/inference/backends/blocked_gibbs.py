@@ -22,7 +22,7 @@ from herdner.inference.result import Result
 class BlockedGibbs:
     """Blocked Gibbs sampling for chains with links: each update draws several consecutive variables jointly.
 
-    A block is a sequence of consecutive variables. Each of them is joined to its predecessor and to no other earlier
+    A block is a sequence of consecutive variables. Each variable is joined to its predecessor and to no other earlier
     variable of the block. If a link joins two variables of a sequence, the sequence is divided before the later
     variable. A sweep draws the blocks from left to right, each from its joint distribution given all variables outside,
     by forward filtering and backward sampling (Scott 2002, JASA 97, Sec. 2). On a graph that is one chain in the order

@@ -36,9 +36,10 @@ class MaxProduct:
     further state and changes no message by more than ``tolerance`` (up to an additive constant), or after ``n_sweeps``.
 
     At the end the variables are decoded one by one, starting at the variable of largest index: each takes the state of
-    largest belief given the variables decoded before, the smallest one among ties. On trees this joint state is a best
-    one, and on chains in the order of their variables it equals the result of `Viterbi`. The result is the best among
-    this state and the states of largest belief after each sweep; if -inf entries forbid all of them, it is repaired.
+    largest belief (approximate max-marginal) given the variables decoded before, the smallest state among ties. On
+    trees this joint state is a best one, and on chains in the order of their variables it equals the result of
+    `Viterbi`. The result is the best among this state and the states of largest belief after each sweep; if -inf
+    entries forbid all of them, it is repaired.
 
     Attributes:
         damping: Weight of a new message: message <- (1 - damping) message + damping * new message; 1 is undamped.

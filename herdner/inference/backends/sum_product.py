@@ -126,7 +126,7 @@ class SumProduct:
         except KeyboardInterrupt:
             interrupted = True
         converged = loop.n_stale == 0
-        _advance(loop, chains, 1, False)  # make all beliefs agree with the final messages
+        _advance(loop, chains, 1, False)  # make all marginals agree with the final messages
         log_z = constant + float(loop.log_zs.sum()) + loop.log_corrections()
         if log_z == -np.inf:
             raise ImpossibleGraph(

@@ -63,7 +63,7 @@ class DrivingSequence(ABC):
         """Parse a driving sequence such as ``sobol``, ``lfsr`` or ``lfsr(10)``.
 
         Args:
-            text: Name of the sequence, for ``lfsr`` optionally followed by a register in parentheses.
+            text: Name of the driving sequence, for ``lfsr`` optionally followed by a register in parentheses.
 
         Raises:
             ValueError: The text is not a driving sequence.
@@ -143,7 +143,7 @@ class LFSR(DrivingSequence):
 class Sobol(DrivingSequence):
     """Driving sequence of scrambled Sobol' points.
 
-    Each sweep uses one point, and each update one dimension of it; 21201 dimensions are available.
+    Each sweep uses one point, and each update one coordinate of this point; 21201 dimensions are available.
 
     The points are shuffled (Liao 1998), as a Markov chain requires (Tribble & Owen 2008). In the original order, every
     second number of a dimension is in the same half of [0, 1), and the chain would converge to a wrong distribution.
@@ -195,16 +195,16 @@ class _Chunks:
     """Sequence of numbers that is computed in chunks of ``size`` numbers. The latest chunk is cached."""
 
     def __init__(self, make: Callable[[int], Numbers], size: int) -> None:
-        """Store ``make``, the function that computes the n-th chunk of the sequence."""
+        """Store ``make``, the function that computes the chunk with a given index, from 0."""
         self._make, self._size = make, size
         self._number = -1
         self._values: Numbers = np.empty(0)
 
     def take(self, positions: Int64s) -> Numbers:
-        """Return the numbers of the sequence at ``positions``.
+        """Return the elements of this sequence at the indices ``positions``.
 
         Args:
-            positions: int64[n].
+            positions: int64[n], indices from 0.
         """
         chunks = positions // self._size
         if len(chunks) and (chunks == chunks[0]).all():

@@ -207,7 +207,8 @@ def _slots(bits: Floats, n_variables: int, most: int, some: bool = False) -> tup
 def _grid_bits(kind: str, form: GridForm) -> Floats:
     """Return log2 of the number of keys that distinguish the herding weights of one variable in a grid graph.
 
-    Its 4 neighbours have 16 joint states and 5 sums; ``kind`` determines which of them are keys.
+    The 4 neighbours of the variable have 16 joint states and 5 sums. The keys are the joint states if ``kind`` is
+    "blanket", else the sums.
     """
     if kind == "blanket":
         return np.array([4.0])

@@ -48,7 +48,7 @@ def cluster_client(address: str = "local", jobs: int | None = None, timeout: flo
     parts = urlsplit(address)
     if parts.scheme not in ("tcp", "tls", "ws", "wss") or not parts.netloc:
         raise ClusterError(
-            f"the cluster must be local or the address of a scheduler, such as tcp://10.0.0.1:8786, got {address!r}"
+            f"the cluster must be `local` or the address of a scheduler, such as tcp://10.0.0.1:8786, got {address!r}"
         )
     try:
         client = Client(address, timeout=timeout, set_as_default=False)
@@ -93,7 +93,7 @@ def check_workers(client: Client, timeout: float = TIMEOUT) -> None:
         timeout: Time limit, in seconds.
 
     Raises:
-        ClusterError: No worker appears in time, or a worker cannot import herdner or has another version of it.
+        ClusterError: No worker appears in time, or a worker cannot import herdner or has another version of herdner.
     """
     try:
         client.wait_for_workers(1, timeout=timeout)

@@ -279,8 +279,9 @@ class HerdnerTagger(EntityPipe):
         Args:
             get_examples: Function that returns the examples.
             nlp: The pipeline.
-            train: Whether to train. None: if there is a base or the configuration has no model; otherwise annotated
-                examples are an error, because they would change nothing.
+            train: True trains a model, False keeps the model of the configuration. None trains if ``base`` is set or
+                the configuration has no model; otherwise annotated examples are an error, because they would change
+                nothing.
             base: A shipped model ("en") or a model file that is adapted to the examples. The entities have the new
                 names of ``labels``.
             lexicon: Model whose word classes and gazetteers are used, or "none". Default: the configured model, or

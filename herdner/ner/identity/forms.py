@@ -188,7 +188,7 @@ def _acronym(words: Sequence[str]) -> str:
 
 
 def _split(tokens: list[str], is_person: bool) -> tuple[list[str], list[str], bool]:
-    """Return the titles and the words of a name, and True if the name denotes several persons."""
+    """Return the titles and the words of a name, and a flag: True for a name of several persons, else False."""
     if is_person:  # "Tom's Aunt Polly" is a name of the aunt
         owners = [i for i, token in enumerate(tokens[:-1]) if token.endswith(("'s", "’s")) or token in _POSSESSIVES]
         tokens = tokens[owners[-1] + 1 :] if owners else tokens
@@ -212,10 +212,11 @@ def _may_begin(token: str) -> bool:
 
 
 def _scan(tokens: Sequence[str], is_person: bool) -> tuple[list[str], list[str], bool]:
-    """Return the titles and the words before a comma, bracket or clause, and True if the tokens name several persons.
+    """Return the titles and the words of a name, and a flag: True for a name of several persons, else False.
 
-    A person's name that follows lower-case words replaces the words before them: "American philosopher Noam Chomsky"
-    gives "Noam Chomsky".
+    The name ends at the first comma or opening bracket. A name of a person also ends before a word such as "who" or
+    "of" (`_CLAUSE_WORDS`), any other name before a lower-case word that is not in `SMALL_WORDS`. A person's name that
+    follows lower-case words replaces the words before them: "American philosopher Noam Chomsky" gives "Noam Chomsky".
     """
     titles: list[str] = []
     words: list[str] = []

@@ -28,10 +28,10 @@ class CommonWords:
 
     @classmethod
     def of(cls, lexicon: Lexicon) -> CommonWords:
-        """Return the common words in the language of a model.
+        """Return the common words that the lexical resources of a model contain.
 
         Args:
-            lexicon: Lexical resources of the model: word classes, which contain the most frequent case of each word,
+            lexicon: Lexical resources of a model: word classes, which contain the most frequent case of each word,
                 and a gazetteer of months and days. Without them, no word is common.
         """
         return cls(_LowerWords(lexicon), _CalendarWords(lexicon))

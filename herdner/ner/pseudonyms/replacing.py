@@ -254,15 +254,16 @@ def _mention_pieces(document: Document) -> list[Piece]:
 def disjoint(text: str, pieces: Iterable[Piece]) -> list[Piece]:
     """Widen the ranges to replace until no word touches them, and join ranges that then overlap or touch.
 
-    A joined piece has the owner of the identifier in it or, without identifier, of its longest mention or repeat. Text
-    that looks like a pseudonym is left out if it overlaps another piece, whose pseudonym changes it.
+    A joined range has the owner of the identifier in it or, without identifier, of its longest mention or repeat. Text
+    that looks like a pseudonym is left out if it overlaps another range, because the pseudonym of that range changes
+    it.
 
     Args:
         text: The text.
         pieces: Ranges of the text, in any order.
 
     Returns:
-        Disjoint pieces in the order of the text.
+        Disjoint ranges in the order of the text.
     """
     widened = sorted(_without_overlapped(text, [
         each._replace(start=start, end=end) for each in pieces for start, end in [widen(text, each.start, each.end)]
@@ -323,7 +324,7 @@ class _Repeats:
 
     Args:
         document: The document.
-        pieces: Pieces of the document; pieces with the rank `MENTION` are mentions of names.
+        pieces: Ranges of the document to replace; ranges with the rank `MENTION` are mentions of names.
         common_words: Words that may remain.
     """
 
@@ -374,10 +375,10 @@ class _Repeats:
                 yield Piece(start, end, REPEAT, self._nearest(word, start))
 
     def words(self, pieces: Sequence[Piece]) -> tuple[list[Piece], dict[str, tuple[int, list[Owner]]]]:
-        """Find the words outside of ``pieces`` that repeat or contain a word of a name.
+        """Find the words that equal or contain a word of a name, outside of ``pieces``, the ranges found so far.
 
-        Return a piece for each word to replace, and a dict from each common word that remains to the number of its
-        occurrences and the names that contain it.
+        Return the range (`Piece`) of each word to replace, and a dict from each common word that remains in the text to
+        the number of its occurrences and the names that contain it.
         """
         text = self.document.text
         while True:
@@ -410,7 +411,7 @@ class _Repeats:
         return repeats, remaining
 
     def _name_word(self, token: str) -> str | None:
-        """Return the word of a name that equals ``token``, the singular of ``token`` or a part of it, else None."""
+        """Return the word of a name that equals ``token``, its singular or a part of ``token``, else None."""
         if token not in self._decisions:
             self._decisions[token] = self._find_name_word(token)
         return self._decisions[token]

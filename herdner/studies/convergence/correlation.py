@@ -26,7 +26,7 @@ class CorrelationEstimate:
     on only one earlier state of X. A weight of a bin is used with several probabilities, so it also depends on the
     states z. The estimate ignores this dependence and would be several times too small, so weights of bins raise an
     error. On rings as in the paper, the relative error of the estimate is a few per cent if D^cor is above 0.003. If
-    D^cor is smaller, the estimate can be as low as half of it.
+    D^cor is smaller, the estimate can be as low as half of D^cor.
 
     Attributes:
         chances: float64[Y], pi(y).
@@ -132,7 +132,10 @@ def _solve(matrix: Floats, right: Floats) -> Floats:
 
 
 def _check(focus: Focus) -> None:
-    """Raise `ValueError` if D^cor cannot be estimated for the variable X of ``focus``."""
+    """Raise `ValueError` if `CorrelationEstimate` cannot estimate D^cor (HGW19) for the variable ``focus.variable``.
+
+    The variable must have two states, and each of its herding weights must be used with a single probability.
+    """
     if focus.target.shape[1] != 2:
         raise ValueError(
             "the estimate of D^cor, the correlation part of the error, needs a binary variable, got a variable of"

@@ -298,7 +298,7 @@ class Ascent:
         Only the variables of ``block`` move, or all variables if ``block`` is None.
 
         Each of the B moving particles has the weight 1 / (n + B). A single particle (B = 1) is moved by its own score
-        and the field.
+        and ``field``.
 
         Args:
             x: float64[B, d].
@@ -343,5 +343,5 @@ def block_field(run: ParticleRun, x: Floats, block: NDArray[np.intp]) -> SteinFi
 
 
 def _growth_steps(n: int) -> int:
-    """Return the number of times that a particle count of 1 can grow by a quarter without exceeding ``n``."""
+    """Return the largest integer k with 1.25^k <= ``n``, which rises when ``n`` has grown by about a quarter."""
     return int(np.log(n) / np.log(1.25) + 1e-9)

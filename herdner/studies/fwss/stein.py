@@ -34,7 +34,7 @@ class SteinField:
     """
 
     def __init__(self, points: Floats, weights: Floats, scores: Floats, bandwidth: float) -> None:
-        """Store the points, weights, scores and bandwidth that define the field.
+        """Store the points, weights, scores and bandwidth that define the Stein field.
 
         Args:
             points: float64[N, d].
@@ -57,10 +57,10 @@ class SteinField:
         self._right = np.hstack([weights[:, None] * scores - spread * shifted, spread])
 
     def kernel(self, x: Floats) -> Floats:
-        """Return the kernel between each of the points x and each particle of the field.
+        """Return the kernel between each of the points x and each of the N points that define the Stein field.
 
         Args:
-            x: float64[M, d], relative to the mean of the particles.
+            x: float64[M, d], relative to the mean of the N points.
 
         Returns:
             float64[M, N].
@@ -173,7 +173,7 @@ def _ksd_squared(
 def ksd_bandwidth(x: ArrayLike, scores: ArrayLike, n_steps: int = 30, rate: float = 0.1) -> float:
     """Optimise the bandwidth by gradient descent on log KSD^2 (FWSS18, App. G.2).
 
-    The descent starts at the median bandwidth and stays within a factor of 4 of it. Without this limit the
+    The descent starts at the median bandwidth and stays within a factor of 4 of the median. Without this limit the
     minimum could have no meaning: as h grows, KSD tends to ``|mean score|``, which can be almost 0. Beyond 512 points,
     512 evenly spaced points are used.
 

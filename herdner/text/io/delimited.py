@@ -183,7 +183,7 @@ def write_table(
         if unknown := [name for name in cells if name not in header]:
             raise ValueError(
                 f"document {document.id!r} has the field {unknown[0]!r}, but the table has no such column, because the"
-                " first document has no such field; write JSON lines"
+                " first document has no such field; write JSON lines instead"
             )
         line.writerow([_field(cells.get(name)) for name in header])
     if line is None:

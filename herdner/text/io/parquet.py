@@ -218,8 +218,8 @@ def _open(stream: IO[bytes], column: str, id_column: str | None = None) -> tuple
 def write_parquet(documents: Iterable[Document], stream: IO[bytes]) -> None:
     """Write documents to a Parquet file whose columns are fixed, so that many such files form one table.
 
-    The columns are id, text, entities (a list of start, end, label, text, confidence and name_id) and the offset of a
-    piece of a long text. Other fields are not written.
+    The columns are id, text, entities (a list of start, end, label, text, confidence and name_id) and offset
+    (if `read_text` has split a long text, the position of the document in it). Other fields are not written.
 
     Args:
         documents: The documents.
@@ -272,7 +272,9 @@ def _write(
                 table = table_of(group, None if writer is None else writer.schema)
             except (pa.ArrowException, TypeError, OverflowError) as error:
                 problem = " ".join(str(error).split())
-                raise ValueError(f"a column has values of several types ({problem}); write JSON lines") from None
+                raise ValueError(
+                    f"a column has values of several types ({problem}); write JSON lines instead"
+                ) from None
             writer = writer or pq.ParquetWriter(stream, table.schema, compression="zstd")
             writer.write_table(table)
     finally:
@@ -301,7 +303,7 @@ def _table(group: Sequence[Document], schema: pa.Schema | None, column: str) -> 
     if schema is not None and (unknown := [name for name in names if name not in schema.names]):
         raise ValueError(
             f"the key {unknown[0]!r} is not among the columns of the first documents, which determine the columns of"
-            " the file; write JSON lines"
+            " the file; write JSON lines instead"
         )
     fields: list[pa.Field] = []
     arrays: list[Any] = []
@@ -352,7 +354,7 @@ def _new_column(
         if has_source and type == ENTITIES:
             raise ValueError(
                 "entities of HTML pages need the fields source_start and source_end, but the column of entities lacks"
-                " these fields, because the first documents are not HTML pages; write JSON lines"
+                " these fields, because the first documents are not HTML pages; write JSON lines instead"
             )
         return pa.array(values, type or (ENTITIES_WITH_SOURCE if has_source else ENTITIES))
     if type is None and name == column:
@@ -369,7 +371,9 @@ def _new_column(
         array = pa.array(values)
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
         problem = " ".join(str(error).split())
-        raise ValueError(f"the key {name!r} has values of several types ({problem}); write JSON lines") from None
+        raise ValueError(
+            f"the key {name!r} has values of several types ({problem}); write JSON lines instead"
+        ) from None
     return array.cast(TEXT) if pa.types.is_null(array.type) else array
 
 

@@ -54,10 +54,10 @@ def pieces(chunks: Iterator[str], max_chars: int | None) -> Iterator[tuple[str, 
 
     Args:
         chunks: The text in consecutive parts.
-        max_chars: Largest number of characters of a piece; None: no limit.
+        max_chars: Largest number of characters of a document; None: no limit.
 
     Yields:
-        Each piece, and True if it is the whole text.
+        The text of each document, and True if it is the whole text, else False.
     """
     if max_chars is None:
         yield "".join(chunks), True

@@ -54,13 +54,13 @@ def write_conll(documents: Iterable[Document], stream: IO[Any], *, scheme: Schem
         if document.partial is not None and document.partial.annotated_labels is not None:
             raise ValueError(
                 f"document {document.id!r}: the column format cannot store the list of annotated labels;"
-                " write JSON lines"
+                " write JSON lines instead"
             )
         _check_tokens(document)
         _warn_of_borders(document, within_sentences=True)
         if invalid := next((token for token in document.tokens if token.startswith(DOCSTART)), None):
             raise ValueError(
-                f"document {document.id!r}: the token {invalid!r:.60} separates documents; write JSON lines"
+                f"document {document.id!r}: the token {invalid!r:.60} separates documents; write JSON lines instead"
             )
         if separator is None:  # the reader removes a byte order mark at the start of a file
             separator = _DOCUMENT_LINE if document.tokens[0].startswith("\ufeff") else ""
@@ -78,8 +78,9 @@ def write_jsonl(documents: Iterable[Document], stream: IO[Any]) -> None:
     """Write documents as JSON lines: ``{"id", "text", "entities": [{"start", "end", "label", "text", "confidence"}]}``.
 
     A document without annotation has no key "entities". The fields of a document become further keys (`with_fields`);
-    the field ``"offset"`` of a piece of a long text (`read_text`) is its position in that text. Confidences are rounded
-    to six decimals, and null if unknown. All characters that a reader might treat as a line break are escaped.
+    if `read_text` has split a long text into documents, ``"offset"`` is the position of a document in that text.
+    Confidences are rounded to six decimals, and null if unknown. All characters that a reader might treat as a line
+    break are escaped.
 
     Args:
         documents: The documents.
@@ -151,7 +152,9 @@ def table_cells(document: Document, column: str = "text") -> dict[str, object]:
         ValueError: The document is partially annotated, or two columns would have the same name.
     """
     if document.partial is not None:
-        raise ValueError(f"document {document.id!r}: a table cannot represent a partial annotation; write JSON lines")
+        raise ValueError(
+            f"document {document.id!r}: a table cannot represent a partial annotation; write JSON lines instead"
+        )
     entities = None if document.spans is None else entity_records(document)
     row = document.row
     if row is None:
@@ -223,8 +226,8 @@ def write_text(
 ) -> None:
     """Write the texts of documents; entities are in colour on a terminal, and otherwise as ``[Ada Lovelace PER]``.
 
-    Documents are separated by a line break; pieces of one long text (`read_text`) are joined. On a terminal, control
-    characters are replaced.
+    Documents are separated by a line break; the parts of a long text that `read_text` has split are joined. On a
+    terminal, control characters are replaced.
 
     Args:
         documents: The documents.
@@ -273,7 +276,7 @@ def write_spacy(documents: Iterable[Document], stream: IO[Any]) -> None:
         _is_empty(document)  # raises ValueError without tokens
         if document.partial is not None:
             raise ValueError(
-                f"document {document.id!r}: a DocBin cannot represent a partial annotation; write JSON lines"
+                f"document {document.id!r}: a DocBin cannot represent a partial annotation; write JSON lines instead"
             )
         _check_tokens(document)
         _warn_of_borders(document, within_sentences=False)
@@ -369,7 +372,9 @@ def _tags(document: Document, scheme: Scheme) -> list[str]:
 def _check_tokens(document: Document) -> None:
     """Raise `ValueError` if a token contains white space, or if text other than white space belongs to no token."""
     if invalid := next((token for token in document.tokens if token.split() != [token]), None):
-        raise ValueError(f"document {document.id!r}: the token {invalid!r:.60} contains white space; write JSON lines")
+        raise ValueError(
+            f"document {document.id!r}: the token {invalid!r:.60} contains white space; write JSON lines instead"
+        )
     last = 0
     for start, end in zip(
         [*document.token_starts.tolist(), len(document.text)], [*document.token_ends.tolist(), 0], strict=True
