@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import codecs
 import html
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from html.parser import HTMLParser
+from importlib import import_module
 from typing import Any
 
 from herdner.base.extras import import_extra
@@ -15,6 +17,13 @@ from herdner.text.io.source import FormatError, Input, read_chunks, sources
 from herdner.text.source_map import SourceMap, SourceRun
 
 MAX_CHARACTERS = 1 << 28  # a page is held in memory
+_HEAD_BYTES = 1 << 16  # first bytes of a page, in which its encoding may be declared
+# Names in the Encoding Standard (https://encoding.spec.whatwg.org) of encodings that Python calls otherwise, or whose
+# namesake in Python lacks characters.
+_PYTHON_ENCODINGS = {
+    "big5": "big5hkscs", "euc-kr": "cp949", "gbk": "gb18030", "iso-8859-8-i": "iso-8859-8", "shift_jis": "cp932",
+    "windows-874": "cp874", "x-mac-cyrillic": "mac-cyrillic",
+}  # fmt: skip
 # Elements whose content is not text of the page.
 _HIDDEN = {"script", "style", "template", "noscript", "svg", "iframe", "textarea", "select", "title"}
 # Elements within a line of text; all others except br begin and end a paragraph.
@@ -41,7 +50,8 @@ def read_html(where: Input, *, encoding: str = "utf-8") -> Iterator[Document]:
 
     Args:
         where: A file, folder, glob pattern, ``"-"`` or stream (`sources`).
-        encoding: Encoding of the files.
+        encoding: Encoding of the files. A page that is not UTF-8 is read in the encoding that its ``<meta charset>``
+            declares, unless ``encoding`` states another encoding than UTF-8.
 
     Yields:
         A document for each page with text; `Document.source_map` maps the characters of the text to the characters of
@@ -55,7 +65,7 @@ def read_html(where: Input, *, encoding: str = "utf-8") -> Iterator[Document]:
     for source in sources(where, ("*.html", "*.htm")):
         chunks: list[str] = []
         size = 0
-        for chunk in read_chunks(source, encoding):
+        for chunk in read_chunks(source, encoding, _declared_encoding):
             chunks.append(chunk)
             size += len(chunk)
             if size > MAX_CHARACTERS:
@@ -70,6 +80,17 @@ def read_html(where: Input, *, encoding: str = "utf-8") -> Iterator[Document]:
 
 def _tokenizer() -> Any:
     return import_extra("turbohtml", "reading HTML needs turbohtml (Python 3.11 or later)").tokenize
+
+
+def _declared_encoding(data: bytes) -> str | None:
+    """Return the encoding that a ``<meta>`` element at the beginning of a page declares, if Python knows it."""
+    page: Any = import_module("turbohtml").parse(data[:_HEAD_BYTES], positions=False)
+    name = str(page.encoding).lower()
+    try:
+        codec = codecs.lookup(_PYTHON_ENCODINGS.get(name, name)).name
+    except LookupError:
+        return None
+    return codec if page.encoding_confidence == "certain" else None
 
 
 def _extract_text(page: str, tokens: Any) -> tuple[str, list[SourceRun]]:

@@ -362,12 +362,17 @@ def read_whole(source: Source, encoding: str = "utf-8") -> str:
     return "".join(chunks)
 
 
-def read_chunks(source: Source, encoding: str = "utf-8") -> Iterator[str]:
+def read_chunks(
+    source: Source, encoding: str = "utf-8", declared_encoding: Callable[[bytes], str | None] | None = None
+) -> Iterator[str]:
     """Decode a text file, and yield the text in pieces of about a megabyte.
 
     Args:
         source: A file or stream, possibly compressed.
         encoding: Its encoding, unless the file begins with a byte order mark, which states another one.
+        declared_encoding: Function that finds the encoding that a file declares in its first megabyte, such as the
+            ``charset`` of an HTML page. It is called if ``encoding`` is UTF-8, unless the file has a byte order mark or
+            the first megabyte contains characters in valid UTF-8 that are not ASCII.
 
     Yields:
         Pieces of the text; a byte order mark is dropped.
@@ -380,18 +385,24 @@ def read_chunks(source: Source, encoding: str = "utf-8") -> Iterator[str]:
         decoder = codecs.getincrementaldecoder(encoding)()
     except LookupError as error:
         raise FormatError(f"{source.name}: unknown encoding {encoding!r}; expected e.g. utf-8 or latin-1") from error
+    example = "latin-1" if _is_utf(encoding) else "utf-8"
     n_bytes, n_lines, first = 0, 0, True
     utf8 = _Utf8Check()
     with open_bytes(source) as stream:
         while True:
             data = stream.read1(CHUNK_BYTES)  # the available bytes, without waiting until a pipe fills a chunk
             if not n_bytes:
-                while len(data) < MARK_BYTES and (more := stream.read1(CHUNK_BYTES)):
+                needed = MARK_BYTES if declared_encoding is None else CHUNK_BYTES
+                while len(data) < needed and (more := stream.read1(CHUNK_BYTES)):
                     data += more
                 check_text(source, data)
-                if (marked := marked_encoding(data, encoding)) != encoding:
+                marked = marked_encoding(data, encoding)
+                is_open = marked == encoding and codecs.lookup(encoding).name == "utf-8"
+                if declared_encoding is not None and is_open and not _has_utf8(data):
+                    marked = declared_encoding(data) or encoding
+                if marked != encoding:
                     encoding, decoder = marked, codecs.getincrementaldecoder(marked)()
-                utf8.is_valid = not codecs.lookup(encoding).name.startswith("utf")
+                utf8.is_valid = not _is_utf(encoding)
             utf8.add(data)
             try:
                 text = decoder.decode(data, final=not data)
@@ -399,7 +410,6 @@ def read_chunks(source: Source, encoding: str = "utf-8") -> Iterator[str]:
                 valid, message = _undecodable(error, encoding, n_bytes + len(data), n_lines)
                 if not source.replace:
                     yield valid.removeprefix("\ufeff") if first else valid
-                    example = "latin-1" if encoding.lower().startswith("utf") else "utf-8"
                     remedy = f"name the encoding of the file, as in --encoding {example}"
                     raise FormatError(f"{source.name}:{message}; expected {encoding}, or {remedy}") from error
                 logger.warning("%s:%s; all invalid bytes of the file are replaced by U+FFFD", source.name, message)
@@ -414,6 +424,18 @@ def read_chunks(source: Source, encoding: str = "utf-8") -> Iterator[str]:
                 break
     if utf8.is_valid and not utf8.is_ascii:
         logger.warning("%s: read as %s, but its bytes are valid utf-8; check --encoding", source.name, encoding)
+
+
+def _is_utf(encoding: str) -> bool:
+    return codecs.lookup(encoding).name.startswith("utf")
+
+
+def _has_utf8(data: bytes) -> bool:
+    """Return whether bytes are valid UTF-8, perhaps without their end, and contain a character that is not ASCII."""
+    try:
+        return not codecs.getincrementaldecoder("utf-8")().decode(data).isascii()
+    except UnicodeDecodeError:
+        return False
 
 
 class _Utf8Check:

@@ -99,6 +99,42 @@ def test_invalid_pages_give_one_message() -> None:
 
 
 @pytest.mark.parametrize(
+    ("page", "text"),
+    [
+        (b"<meta charset=windows-1252><p>Ren\xe9 \x96", "René –"),
+        (b"<meta http-equiv=Content-Type content='text/html; charset=koi8-r'>\xe1\xc4\xc1", "Ада"),
+        (b"<!--" + b" " * 5000 + b"--><meta charset=shift_jis>\x83A\x87\x40", "ア①"),
+        (b"<meta charset=latin1>Ren\xe9", "René"),
+        (b"<meta charset=latin1>Ren\xc3\xa9", "René"),  # the bytes are UTF-8 in spite of the declaration
+        (b"\xef\xbb\xbf<meta charset=latin1>Ren\xc3\xa9", "René"),
+        (b"<meta charset=nonsense>Rene", "Rene"),
+    ],
+)
+def test_the_declared_encoding_of_a_page_is_used(page: bytes, text: str) -> None:
+    (document,) = read_documents(io.BytesIO(page), "html")
+    assert document.text == text
+    (document,) = read_documents(io.BufferedReader(Slow(page)), "html")
+    assert document.text == text
+
+
+class Slow(io.BytesIO):
+    """Stream that returns ten bytes at a time, as a pipe may do."""
+
+    def readinto(self, buffer) -> int:
+        data = self.read(min(10, len(buffer)))
+        buffer[: len(data)] = data
+        return len(data)
+
+
+def test_a_stated_encoding_overrides_the_declared_one() -> None:
+    page = b"<meta charset=koi8-r>Ren\xe9"
+    (document,) = read_documents(io.BytesIO(page), "html", encoding="latin-1")
+    assert document.text == "René"
+    with pytest.raises(FormatError, match="name the encoding of the file, as in --encoding latin-1"):
+        list(read_documents(io.BytesIO(b"<meta charset=nonsense>Ren\xe9"), "html"))
+
+
+@pytest.mark.parametrize(
     "unit",
     [
         "<",
