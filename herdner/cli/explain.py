@@ -50,7 +50,7 @@ def explain(
         check_against(tagger.classes_, against)
     status = RunStatus()
     documents = texts.read(inputs, lambda: None)
-    explanations = _explain_documents(tagger, documents, status, name, against, inference, tagging.seed)
+    explanations = _explain_documents(tagger, documents, status, texts.errors, name, against, inference, tagging.seed)
     if json_:
         for id, mentions in explanations:
             print(json.dumps({"id": id, "mentions": [each.to_dict() for each in mentions]}))
@@ -61,8 +61,8 @@ def explain(
 
 
 def _explain_documents(
-    tagger: Tagger, documents: Iterable[Document | Failure], status: RunStatus, name: str | None, against: str | None,
-    inference: Inference, seed: int,
+    tagger: Tagger, documents: Iterable[Document | Failure], status: RunStatus, errors: str | None, name: str | None,
+    against: str | None, inference: Inference, seed: int,
 ) -> Iterator[tuple[str | None, list[Explanation]]]:  # fmt: skip
     """Yield the id of each document and the explanations of its entities.
 
@@ -77,14 +77,14 @@ def _explain_documents(
     has_mentions, i = False, None
     for i, document in enumerate(documents):
         if isinstance(document, Failure):
-            status.fail(document.message)
+            status.add_failure(document, errors)
             continue
         try:
             mentions = tagger.explain(document, inference, name=name, against=against, seed=seed, first=i)
         except NoSuchName as error:
             missing = error if missing is None or error.is_in_text else missing
         except (ValueError, MemoryError) as error:
-            status.fail(Failure(error, i, document).message)
+            status.add_failure(Failure(error, i, document), errors)
         else:
             has_mentions = True
             yield document.id, mentions

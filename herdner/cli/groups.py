@@ -32,19 +32,17 @@ class TextOptions:
     id_column: opt.IdColumnOption = None
     delimiter: opt.DelimiterOption = None
     encoding: opt.EncodingOption = "utf-8"
+    errors: opt.ErrorsOption = None
 
-    def expand(self, errors: str | None = None) -> list[CommandInput]:
+    def expand(self) -> list[CommandInput]:
         """Return the input files that the options name, each with its format.
-
-        Args:
-            errors: Value of ``--errors``.
 
         Raises:
             UsageError: The encoding, the format or the delimiter is unknown, or there is no file.
         """
         check_encoding(self.encoding)
         table_options(self.column, self.id_column, self.delimiter)  # before the inputs are listed
-        return expand_inputs(self.files or [], self.input_, self.pattern, errors)
+        return expand_inputs(self.files or [], self.input_, self.pattern, self.errors)
 
     def read(
         self,

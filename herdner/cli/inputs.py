@@ -72,6 +72,53 @@ class RunStatus:
         if self.failures <= MAX_MESSAGES:
             print_message(message)
 
+    def add_failure(self, failure: Failure, errors: str | None = None, output: str | None = None) -> None:
+        """Count a document or file that cannot be read or tagged, and print its message.
+
+        Args:
+            failure: The failure.
+            errors: Value of ``--errors``.
+            output: File that the command writes; None and "-" are standard output. Without ``errors``, a truncated
+                input prevents the file.
+
+        Raises:
+            ValueError: ``errors`` is "fail".
+        """
+        if errors == "fail":
+            raise ValueError(failure.message)
+        self.is_truncated |= failure.is_truncated and errors is None and output not in (None, "-")
+        self.fail(failure.message + ("; nothing is written (see --errors)" if self.is_truncated else ""))
+
+    def successes(
+        self, results: Iterable[Document | Failure], errors: str | None = None, output: str | None = None
+    ) -> Iterator[Document]:
+        """Yield the tagged documents of a stream, and count documents, tokens and failures.
+
+        Failures are not yielded.
+
+        Args:
+            results: Results of tagging.
+            errors: Value of ``--errors``.
+            output: File that the command writes, as in `add_failure`.
+
+        Raises:
+            ValueError: A document failed, and ``errors`` is "fail".
+        """
+        from herdner.text.document import Failure
+
+        for result in results:
+            if isinstance(result, Failure):
+                self.add_failure(result, errors, output)
+            else:
+                self.documents += 1
+                self.tokens += len(result.tokens)
+                yield result
+
+    def exit_without_output(self) -> None:
+        """End the command with exit code 1 if it must not write its output: no document succeeded, or some are lost."""
+        if self.is_truncated or (self.failures and not self.documents):
+            self.exit_on_failure()
+
     def log_counts(self) -> None:
         """Log how many documents, tokens and failures were counted, for ``--verbose``."""
         logger.info("documents: %d, tokens: %d, failures: %d", self.documents, self.tokens, self.failures)

@@ -46,7 +46,6 @@ def names(
     check_writable(output)
     check_not_input(output, [each.path for each in inputs])
     from herdner.ner.name_index import NameIndex, write_index
-    from herdner.text.document import Failure
 
     tagger, inference = tagging.load(min_confidence=min_confidence)
     status = RunStatus()
@@ -55,14 +54,10 @@ def names(
             task = display.add_task("reading", total=len(inputs))
             languages = LanguageMessages(tagger)
             documents = texts.read(inputs, lambda: display.advance(task), languages.add_file)
-            for result in languages.check(tagger.outcomes(documents, inference, seed=tagging.seed)):
-                if isinstance(result, Failure):
-                    status.fail(result.message)
-                else:
-                    status.documents += 1
-                    index.add(result)
-        if status.failures and not status.documents:
-            status.exit_on_failure()
+            results = languages.check(tagger.outcomes(documents, inference, seed=tagging.seed))
+            for document in status.successes(results, texts.errors, output):
+                index.add(document)
+        status.exit_without_output()
         with open_output(output) as stream:
             write_index(
                 index.rows(min_mentions, limit), stream, format_ or FORMATS.get(extension, "text"), index.width()

@@ -95,15 +95,14 @@ def pseudonymise(
         languages = LanguageMessages(tagger)
         documents = _read(texts, inputs, lambda: display.advance(task), languages.add_file)
         outcomes = languages.check(tagger.outcomes(documents, inference, seed=tagging.seed))
-        tagged = _successes(outcomes, status)
+        tagged = status.successes(outcomes, texts.errors, None if is_folder else output)
         results = _record_results(map(work, tagged), mapped, standoff, report, stack)
         if is_folder:
             write_folder(((each.document, each.text) for each in results), Path(output or ""), mapped.checkpoint)
         else:
             with open_output(output) as stream:
                 write_all((each.document for each in results), stream, output_format)
-                if status.failures and not status.documents:
-                    status.exit_on_failure()  # exits before the output replaces an older file
+                status.exit_without_output()  # before the output replaces an older file
                 mapped.checkpoint()  # before the output appears
     status.exit_on_failure()
 
@@ -159,17 +158,6 @@ def _read_key(path: str | None) -> bytes:
     if KEY_VARIABLE not in os.environ:
         raise UsageError(f"--style hash needs a secret key; add --key-file FILE or set {KEY_VARIABLE}")
     return os.environ[KEY_VARIABLE].encode()
-
-
-def _successes(results: Iterable[Document | Failure], status: RunStatus) -> Iterator[Document]:
-    from herdner.text.document import Failure
-
-    for result in results:
-        if isinstance(result, Failure):
-            status.fail(result.message)
-        else:
-            status.documents += 1
-            yield result
 
 
 def _record_results(

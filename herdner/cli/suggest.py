@@ -58,10 +58,9 @@ def suggest(
     with show_progress("{task.completed} of {task.total} files") as display:
         task = display.add_task("reading", total=len(inputs))
         documents = texts.read(inputs, lambda: display.advance(task))
-        tagged = list(_tag_unannotated(tagger, documents, status))
+        tagged = list(_tag_unannotated(tagger, documents, status, texts.errors, output))
+    status.exit_without_output()
     suggestions = rank_documents(tagger, tagged)[:limit]
-    if status.is_truncated or (status.failures and not suggestions):
-        status.exit_on_failure()
     with open_output(output) as stream:
         if format_ is None:
             stream.writelines(_lines(suggestions))
@@ -71,7 +70,9 @@ def suggest(
     status.exit_on_failure()
 
 
-def _tag_unannotated(tagger: Tagger, documents: Iterable[Document | Failure], status: RunStatus) -> Iterator[Document]:
+def _tag_unannotated(
+    tagger: Tagger, documents: Iterable[Document | Failure], status: RunStatus, errors: str | None, output: str | None
+) -> Iterator[Document]:
     """Tag the documents that have no annotation, and yield them; count failures in ``status``."""
     from herdner.text.document import Failure
 
@@ -85,12 +86,7 @@ def _tag_unannotated(tagger: Tagger, documents: Iterable[Document | Failure], st
             else:
                 n_annotated += 1
 
-    for result in tagger.outcomes(unannotated()):
-        if isinstance(result, Failure):
-            status.fail(result.message)
-            status.is_truncated |= result.is_truncated
-        else:
-            yield result
+    yield from status.successes(tagger.outcomes(unannotated()), errors, output)
     if n_annotated:
         print_note(f"documents that are already annotated are left out: {n_annotated}")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -80,7 +80,6 @@ class TagOutput(NamedTuple):
 def tag(
     texts: TextOptions,
     tagging: TaggingOptions,
-    errors: opt.ErrorsOption = None,
     format_: FormatOption = None,
     output: OutputOption = None,
     min_confidence: ConfidenceOption = None,
@@ -105,7 +104,7 @@ def tag(
     inputs: list[CommandInput] = []
     files, input_format = texts.files or [], texts.input_
     if cluster is None:
-        inputs = texts.expand(errors)
+        inputs = texts.expand()
         target = TagOutput(output, choose_format(format_, output), texts.column, have_headings(inputs))
         check_not_input(output, [each.path for each in inputs])
         _check_resume(resume, target, inputs)
@@ -117,7 +116,7 @@ def tag(
         _check_cluster_files(files, cluster, jobs, output, format_, input_format)
         values = {
             "--resume": resume or None,
-            "--errors": errors,
+            "--errors": texts.errors,
             "--min-confidence": min_confidence,
             "--strict": strict or None,
         }
@@ -134,11 +133,9 @@ def tag(
             documents, len(inputs), _tagging_function(tagger, inference, tagging, jobs or 1), LanguageMessages(tagger)
         )
         if resume:
-            _tag_resumably(
-                run, target, _run_settings(texts, tagging, inference, inputs, strict, errors), status, errors
-            )
+            _tag_resumably(run, target, _run_settings(texts, tagging, inference, inputs, strict), status, texts.errors)
         else:
-            _tag_inputs(run, target, status, errors)
+            _tag_inputs(run, target, status, texts.errors)
     else:
         _tag_on_cluster(
             files, output or "", client=cluster, jobs=jobs, format=format_, input_format=input_format,
@@ -243,9 +240,8 @@ def _tag_inputs(run: TagRun, output: TagOutput, status: RunStatus, errors: str |
         with open_output(output.path) as stream:
             options = {key: value for key, value in writer_options.items() if key in supported}
             options |= file_options(output.format, output.path or "-")
-            write_documents(_successes(results, output, status, errors), stream, output.format, **options)
-            if status.is_truncated or (status.failures and not status.documents):
-                status.exit_on_failure()  # exits before the output replaces an older file
+            write_documents(status.successes(results, errors, output.path), stream, output.format, **options)
+            status.exit_without_output()  # before the output replaces an older file
     status.log_counts()
 
 
@@ -317,12 +313,11 @@ def _journal_path(output: TagOutput) -> Path:
 
 def _run_settings(
     texts: TextOptions, tagging: TaggingOptions, inference: Inference, inputs: Sequence[CommandInput], strict: bool,
-    errors: str | None,
 ) -> dict[str, object]:  # fmt: skip
     """Return the settings on which the results of a run depend."""
     import herdner
 
-    reading = [texts.column, texts.id_column, texts.delimiter, texts.encoding, strict, errors == "replace"]
+    reading = [texts.column, texts.id_column, texts.delimiter, texts.encoding, strict, texts.errors == "replace"]
     return {
         "version": herdner.__version__, "model": _file_version(tagging.model), "inference": inference.to_dict(),
         "seed": tagging.seed, "reading": reading,
@@ -359,38 +354,16 @@ def _tag_resumably(
             )
         try:
             with run.results(status, first=n_done) as results:
-                for _ in _successes(journal.record(results), output, status, errors):
+                for _ in status.successes(journal.record(results), errors, output.path):
                     pass
         except KeyboardInterrupt:
             print_note(f"{journal.path}: the same command continues the run")
             raise
-        if status.is_truncated or (status.failures and not status.documents):
-            status.exit_on_failure()
+        status.exit_without_output()
         with open_output(output.path) as stream:
             journal.copy_documents(stream)
         journal.remove()
     status.log_counts()
-
-
-def _successes(
-    results: Iterable[Document | Failure], output: TagOutput, status: RunStatus, errors: str | None
-) -> Iterator[Document]:
-    """Yield the tagged documents of a stream, and count documents, tokens and failures.
-
-    Failures are not yielded.
-    """
-    from herdner.text.document import Failure
-
-    for result in results:
-        if isinstance(result, Failure):
-            if errors == "fail":
-                raise ValueError(result.message)
-            status.is_truncated |= result.is_truncated and errors is None and output.path not in (None, "-")
-            status.fail(result.message + ("; nothing is written (see --errors)" if status.is_truncated else ""))
-            continue
-        status.documents += 1
-        status.tokens += len(result.tokens)
-        yield result
 
 
 # --- on a Dask cluster

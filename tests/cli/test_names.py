@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from pathlib import Path
 
@@ -32,3 +33,30 @@ def test_bad_input_is_one_line(call: Call, folder: Path) -> None:
     assert "none.txt" in one_line(call("names", "none.txt"), 1)
     assert "pdf" in one_line(call("names", "a.txt", "-f", "pdf"), 2)
     assert "is also an input" in one_line(call("names", "a.txt", "-o", "a.txt"), 2)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [["names"], ["pseudonymise", "--map", "map.json"], ["suggest"], ["explain"], ["tag"]],
+    ids=lambda command: command[0],
+)
+def test_all_commands_that_read_texts_have_the_option_errors(call: Call, folder: Path, command: list[str]) -> None:
+    (folder / "bad.txt").write_bytes(b"Ana Rivera met Bo in K\xf6ln.")
+    arguments = [*command, "bad.txt", "a.txt"]
+    assert "byte 0xf6" in one_line(call(*arguments, "--errors", "fail"), 1)
+    skipped = call(*arguments, "--errors", "skip")
+    assert "byte 0xf6" in one_line(skipped, 1)
+    assert skipped.out
+    replaced = call(*arguments, "--errors", "replace")
+    assert replaced.code == 0
+    assert len(replaced.out.splitlines()) >= len(skipped.out.splitlines())
+
+
+@pytest.mark.parametrize("command", [["names"], ["pseudonymise", "--map", "map.json"], ["suggest"]])
+def test_a_truncated_file_prevents_the_output(call: Call, folder: Path, command: list[str]) -> None:
+    (folder / "cut.jsonl.gz").write_bytes(gzip.compress(b'{"text": "Ana Rivera left."}\n' * 3, mtime=0)[:-4])
+    arguments = [*command, "cut.jsonl.gz", "-o", "out.txt" if command == ["names"] else "out.jsonl"]
+    assert "nothing is written (see --errors)" in one_line(call(*arguments), 1)
+    assert not list(folder.glob("out.*"))
+    assert "damaged gzip file" in one_line(call(*arguments, "--errors", "skip"), 1)
+    assert list(folder.glob("out.*"))
