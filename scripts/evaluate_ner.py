@@ -1,6 +1,6 @@
 """Script that runs `herdner report`: evaluation of predicted entities against gold documents.
 
-    python scripts/evaluate_ner.py gold.conll:conll predicted.jsonl:jsonl
+    python scripts/evaluate_ner.py gold.conll:conll --predictions predicted.jsonl
     python scripts/evaluate_ner.py gold.conll:conll --before chain.jsonl --after links.jsonl --output report.html
 
 `--help` lists the options. The module `herdner.evaluation.report` makes the report.

@@ -24,8 +24,10 @@ FORMATS = {"md": "md", "markdown": "md", "json": "json", "html": "html", "htm": 
 
 
 # fmt: off
-ReportFilesArgument = Annotated[list[str], typer.Argument(
-    metavar="GOLD:FORMAT [PREDICTED:FORMAT]...", help="File of gold documents, then files of predicted entities.")]
+GoldArgument = Annotated[list[str], typer.Argument(
+    metavar="FILE:FORMAT", help="File of gold documents, as in dev.conll:conll.")]
+ReportPredictionsOption = Annotated[list[str] | None, typer.Option(
+    "--predictions", metavar="FILE:FORMAT", help="File of predictions; may be repeated.")]
 BeforeOption = Annotated[str | None, typer.Option(
     "--before", metavar="FILE:FORMAT", help="File of predictions with the name 'before' in the report.")]
 AfterOption = Annotated[str | None, typer.Option(
@@ -49,8 +51,9 @@ ReportResamplesOption = Annotated[int, typer.Option(
 
 @command
 def report(
-    files: ReportFilesArgument,
+    files: GoldArgument,
     input_: opt.InputOption = None,
+    predictions: ReportPredictionsOption = None,
     before: BeforeOption = None,
     after: AfterOption = None,
     name: PredictionNameOption = None,
@@ -86,19 +89,19 @@ def report(
     check_writable(output)
     check_encoding(encoding)
     renames = parse_renames(rename)
-    sources, names = _predictions(files, input_, before, after, name)
+    sources, names = _parse_files(files, input_, predictions or [], before, after, name)
     check_not_input(output, [source.path for source in sources])
 
     from herdner.evaluation.report import WRITERS, ReportSettings, make_report
 
     warnings = _missing_packages() if report_format == "html" else []
-    gold, predictions = _read_and_align(
+    gold, systems = _read_and_align(
         sources, names, warnings, core_labels=rename_labels, encoding=encoding, renames=renames,
         gold_labels_only=gold_labels, strict=strict,
     )  # fmt: skip
     settings = ReportSettings(seed, resamples, unit, max_errors, examples)
     with show_activity("evaluating"):
-        result = make_report(sources[0].path, gold, predictions, settings, warnings)
+        result = make_report(sources[0].path, gold, systems, settings, warnings)
     for line in result.warnings:
         print_note(line)
     text = WRITERS[report_format](result)
@@ -148,21 +151,24 @@ def _report_format(format: str | None, output: str | None) -> str:
     return FORMATS[extension]
 
 
-def _predictions(
-    files: Sequence[str], format: str | None, before: str | None, after: str | None, names: Sequence[str] | None
-) -> tuple[list[FileAndFormat], list[str]]:
+def _parse_files(
+    files: Sequence[str], format: str | None, predictions: Sequence[str], before: str | None, after: str | None,
+    names: Sequence[str] | None,
+) -> tuple[list[FileAndFormat], list[str]]:  # fmt: skip
     """Return the list of all files (gold file first, then predictions), and a name for each file of predictions."""
     if (before is None) != (after is None):
         raise UsageError("only one of --before and --after is given; give both, or neither")
     pair = [] if before is None or after is None else [before, after]
-    if len(files) > 1 and pair:
+    if len(files) > 1:
         raise UsageError(
-            "predictions are given both as arguments and by --before and --after; leave out the arguments, or"
-            " both options"
+            f"expected one file of gold documents, got {len(files)}; name files of predictions as in --predictions"
+            f" {files[1]}"
         )
-    sources = parse_sources([*files, *pair], format)
+    if predictions and pair:
+        raise UsageError("--predictions cannot be combined with --before and --after; leave out one of them")
+    sources = parse_sources([*files, *predictions, *pair], format)
     if len(sources) < 2:
-        raise UsageError("the file of predictions is missing; expected GOLD:FORMAT PREDICTED:FORMAT...")
+        raise UsageError("the file of predictions is missing; add --predictions FILE:FORMAT")
     if names:
         if len(names) != len(sources) - 1:
             raise UsageError(

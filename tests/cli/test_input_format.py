@@ -40,7 +40,7 @@ def test_both_forms_read_the_same(call: Call, news_model: Path, folder: Path, na
     "arguments",
     [
         ["evaluate", "GOLD", "-m", "MODEL", "--resamples", "0", "--json"],
-        ["report", "GOLD", "GOLD", "--format", "json", "--resamples", "10"],
+        ["report", "GOLD", "--predictions", "GOLD", "--format", "json", "--resamples", "10"],
         ["corpora", "convert", "GOLD"],
     ],
 )

@@ -22,8 +22,8 @@ def files(tmp_path: Path) -> Path:
     [
         ["tag", "-i", "conll", "FOLDER/a.conll", "-f", "conll"],
         ["evaluate", "FOLDER/a.conll:conll", "--resamples", 0],
-        ["report", "FOLDER/a.conll:conll", "FOLDER/b.conll:conll", "--resamples", 1],
-        ["report", "FOLDER/b.conll:conll", "FOLDER/a.conll:conll", "--resamples", 1],
+        ["report", "FOLDER/a.conll:conll", "--predictions", "FOLDER/b.conll:conll", "--resamples", 1],
+        ["report", "FOLDER/b.conll:conll", "--predictions", "FOLDER/a.conll:conll", "--resamples", 1],
         ["train", "--train", "FOLDER/a.conll:conll", "-o", "FOLDER/m"],
         ["train", "--train", "FOLDER/b.conll:conll", "--dev", "FOLDER/a.conll:conll", "-o", "FOLDER/m"],
     ],

@@ -88,7 +88,10 @@ def test_html_is_one_page_with_figures_and_everything_escaped(files, run, tmp_pa
     pytest.importorskip("matplotlib", reason="needs the extra evaluate")
     target = tmp_path / "report.html"
     name = "<script>alert(1)</script>"
-    code, out, err = run(files["gold"], files["before"], files["after"], "--name", name, "--name", "b", "-o", target)
+    code, out, err = run(
+        files["gold"], "--predictions", files["before"], "--predictions", files["after"], "--name", name, "--name", "b",
+        "-o", target,
+    )  # fmt: skip
     assert (code, out, err) == (0, "", "")
     page = target.read_text(encoding="utf-8")
     assert page.count("<svg") == page.count("</svg>") == 4
@@ -101,7 +104,7 @@ def test_html_is_one_page_with_figures_and_everything_escaped(files, run, tmp_pa
 
 
 def test_markdown_is_escaped(files, run):
-    code, out, _ = run(files["gold"], files["after"])
+    code, out, _ = run(files["gold"], "--predictions", files["after"])
     assert code == 0
     assert "| micro | 6 | 83.33 | 83.33 | 83.33 |" in out
     assert "label: Oslo LOC -\\> Oslo ORG" in out
@@ -113,7 +116,7 @@ def test_markdown_is_escaped(files, run):
 def test_missing_packages_are_one_line(files, run, monkeypatch):
     for name in ("nervaluate", "matplotlib"):
         monkeypatch.setitem(sys.modules, name, None)
-    code, out, err = run(files["gold"], files["after"], "--format", "html")
+    code, out, err = run(files["gold"], "--predictions", files["after"], "--format", "html")
     assert code == 0
     assert err.splitlines() == [
         "herdner: figures need Matplotlib: pip install '.[evaluate]'",
@@ -122,28 +125,40 @@ def test_missing_packages_are_one_line(files, run, monkeypatch):
     assert "figures need Matplotlib: pip install &#39;.[evaluate]&#39;" in out
     assert "<svg" not in out
     monkeypatch.setitem(sys.modules, "jinja2", None)
-    code, out, err = run(files["gold"], files["after"], "--format", "html")
+    code, out, err = run(files["gold"], "--predictions", files["after"], "--format", "html")
     assert (code, out) == (2, "")
     assert err.startswith("herdner: HTML reports need Jinja2: pip install '.[evaluate]'")
-    assert run(files["gold"], files["after"], "--format", "md")[0] == 0
+    assert run(files["gold"], "--predictions", files["after"], "--format", "md")[0] == 0
 
 
 def test_labels_that_differ(files, run, tmp_path):
     other = [[[t.replace("PER", "PERSON").replace("ORG", "DATE") for t in s] for s in d] for d in AFTER]
     theirs = write(tmp_path / "other.conll", documents(other), "conll")
-    code, out, err = run(files["gold"], theirs, "--format", "json")
+    code, out, err = run(files["gold"], "--predictions", theirs, "--format", "json")
     assert code == 0
     assert err.count("\n") == 1
     assert "the gold documents (LOC, ORG, PER) have no DATE, PERSON; add" in err
     assert "--rename PERSON=PER or --gold-labels" in err
     assert json.loads(out)["warnings"]
-    code, out, err = run(files["gold"], theirs, "--format", "json", "--rename", "PERSON=PER", "--gold-labels")
+    code, out, err = run(
+        files["gold"], "--predictions", theirs, "--format", "json", "--rename", "PERSON=PER", "--gold-labels"
+    )
     assert code == 0
     assert err.endswith("no entity has the gold label ORG; add --rename ORG= to leave out a label\n")
     assert err.count("\n") == 1
     assert json.loads(out)["systems"][0]["scores"]["micro"]["recall"] == pytest.approx(4 / 6)
     code, out, err = run(
-        files["gold"], theirs, "--format", "json", "--rename", "PER=", "--rename", "PERSON=", "--rename", "LOC="
+        files["gold"],
+        "--predictions",
+        theirs,
+        "--format",
+        "json",
+        "--rename",
+        "PER=",
+        "--rename",
+        "PERSON=",
+        "--rename",
+        "LOC=",
     )
     assert code == 0
     assert [row["label"] for row in json.loads(out)["systems"][0]["scores"]["per_label"]] == ["DATE", "ORG"]
@@ -153,7 +168,19 @@ def test_labels_that_differ(files, run, tmp_path):
 @pytest.mark.filterwarnings("error::UserWarning")
 def test_warnings_about_gold_without_entities_and_a_single_sentence(run, tmp_path):
     empty = write(tmp_path / "gold.conll", [Document.from_tokens([["Rain", "."]], [["O", "O"]])], "conll")
-    code, out, err = run(empty, empty, empty, "--format", "html", "--name", "a name " * 20, "--name", "b")
+    code, out, err = run(
+        empty,
+        "--predictions",
+        empty,
+        "--predictions",
+        empty,
+        "--format",
+        "html",
+        "--name",
+        "a name " * 20,
+        "--name",
+        "b",
+    )
     assert code == 0
     assert "the gold documents have no entity" in err
     assert "no entity is predicted" in err
@@ -162,32 +189,46 @@ def test_warnings_about_gold_without_entities_and_a_single_sentence(run, tmp_pat
 
 
 BAD = {
-    "no prediction": ([], 2, "the file of predictions is missing; expected GOLD:FORMAT"),
-    "missing file": (["{0}/nowhere.conll"], 1, "nowhere.conll: no such file"),
-    "unknown format": (["{0}/after.jsonl:jsonll"], 2, "unknown format 'jsonll' (did you mean jsonl?)"),
-    "empty file": (["{0}/empty.conll"], 1, "empty.conll: the file has no document"),
-    "no DocBin": (["{0}/gold.conll:spacy"], 1, "gold.conll: not a DocBin"),
-    "half a DocBin": (["{0}/half.spacy"], 1, "half.spacy: the DocBin ends too early"),
-    "fewer documents": (["{0}/few.jsonl"], 1, "expected 2 documents, as in the gold file, got 1"),
-    "another text": (["{0}/other.jsonl"], 1, "document 'd1' must have the text of gold document"),
-    "not annotated": (["{0}/plain.jsonl"], 1, "document 'd1' has no annotation"),
-    "no probability": (["{0}/wild.jsonl"], 1, "the confidence of 'Oslo' must be between 0 and 1, got 97"),
+    "no prediction": ([], 2, "the file of predictions is missing; add --predictions FILE:FORMAT"),
+    "two gold files": (
+        ["{0}/after.jsonl"],
+        2,
+        "expected one file of gold documents, got 2; name files of predictions as",
+    ),
+    "two syntaxes": (
+        ["--predictions", "{0}/after.jsonl", "--before", "{0}/after.jsonl", "--after", "{0}/after.jsonl"],
+        2,
+        "--predictions cannot be combined with --before and --after",
+    ),
+    "missing file": (["--predictions", "{0}/nowhere.conll"], 1, "nowhere.conll: no such file"),
+    "unknown format": (["--predictions", "{0}/after.jsonl:jsonll"], 2, "unknown format 'jsonll' (did you mean jsonl?)"),
+    "empty file": (["--predictions", "{0}/empty.conll"], 1, "empty.conll: the file has no document"),
+    "no DocBin": (["--predictions", "{0}/gold.conll:spacy"], 1, "gold.conll: not a DocBin"),
+    "half a DocBin": (["--predictions", "{0}/half.spacy"], 1, "half.spacy: the DocBin ends too early"),
+    "fewer documents": (["--predictions", "{0}/few.jsonl"], 1, "expected 2 documents, as in the gold file, got 1"),
+    "another text": (["--predictions", "{0}/other.jsonl"], 1, "document 'd1' must have the text of gold document"),
+    "not annotated": (["--predictions", "{0}/plain.jsonl"], 1, "document 'd1' has no annotation"),
+    "no probability": (
+        ["--predictions", "{0}/wild.jsonl"],
+        1,
+        "the confidence of 'Oslo' must be between 0 and 1, got 97",
+    ),
     "only before": (["--before", "{0}/after.jsonl"], 2, "only one of --before and --after is given"),
     "names": (
-        ["{0}/after.jsonl", "--name", "a", "--name", "b"],
+        ["--predictions", "{0}/after.jsonl", "--name", "a", "--name", "b"],
         2,
         "--name: expected one name for each file of predictions (1), got 2",
     ),
-    "map": (["{0}/after.jsonl", "--rename", "PER"], 2, "--rename 'PER': expected OLD=NEW"),
-    "format": (["{0}/after.jsonl", "--format", "pdf"], 2, "'pdf' is not one of 'md', 'html', 'json'"),
-    "unit": (["{0}/after.jsonl", "--unit", "word"], 2, "'word' is not one of 'document', 'sentence'"),
+    "map": (["--predictions", "{0}/after.jsonl", "--rename", "PER"], 2, "--rename 'PER': expected OLD=NEW"),
+    "format": (["--predictions", "{0}/after.jsonl", "--format", "pdf"], 2, "'pdf' is not one of 'md', 'html', 'json'"),
+    "unit": (["--predictions", "{0}/after.jsonl", "--unit", "word"], 2, "'word' is not one of 'document', 'sentence'"),
     "ending": (
-        ["{0}/after.jsonl", "-o", "{0}/r.pdf"],
+        ["--predictions", "{0}/after.jsonl", "-o", "{0}/r.pdf"],
         2,
         "expected the file extension .md, .html or .json; or add --format",
     ),
-    "folder": (["{0}/after.jsonl", "--output", "{0}/none/r.md"], 2, "there is no folder"),
-    "option": (["{0}/after.jsonl", "--nonsense"], 2, "No such option"),
+    "folder": (["--predictions", "{0}/after.jsonl", "--output", "{0}/none/r.md"], 2, "there is no folder"),
+    "option": (["--predictions", "{0}/after.jsonl", "--nonsense"], 2, "no such option"),
 }
 
 
@@ -216,14 +257,15 @@ def test_an_interrupt_leaves_nothing_behind(files, run, tmp_path, monkeypatch):
     monkeypatch.setitem(reports.WRITERS, "md", interrupted)
     target = tmp_path / "report.md"
     target.write_text("old")
-    assert run(files["gold"], files["after"], "-o", target) == (130, "", "herdner: interrupted\n")
+    assert run(files["gold"], "--predictions", files["after"], "-o", target) == (130, "", "herdner: interrupted\n")
     assert target.read_text() == "old"
     assert not list(tmp_path.glob(".*"))
 
 
 @pytest.mark.slow
 def test_the_script_runs_from_anywhere(files):
-    command = [sys.executable, str(REPOSITORY / "scripts" / "evaluate_ner.py"), files["gold"], files["after"]]
+    command = [sys.executable, str(REPOSITORY / "scripts" / "evaluate_ner.py"), files["gold"]]
+    command += ["--predictions", files["after"]]
     done = subprocess.run(command, cwd=ELSEWHERE, capture_output=True, text=True, timeout=PATIENCE)
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("# Evaluation of names\n")

@@ -250,8 +250,8 @@ def test_a_missing_input_is_one_line_and_the_others_are_tagged(
         ["tag", "FOLDER", "-f", "jsonl", "-o", "FILE"],
         ["train", "--train", "FILE", "-o", "LINK"],
         ["train", "--train", "OTHER", "--dev", "FILE", "-o", "FILE"],
-        ["report", "FILE", "OTHER", "-o", "FILE", "-f", "json"],
-        ["report", "OTHER", "FILE", "-o", "LINK", "-f", "json"],
+        ["report", "FILE", "--predictions", "OTHER", "-o", "FILE", "-f", "json"],
+        ["report", "OTHER", "--predictions", "FILE", "-o", "LINK", "-f", "json"],
         ["corpora", "convert", "FILE", "-o", "LINK"],
     ],
 )
