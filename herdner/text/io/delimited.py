@@ -32,8 +32,9 @@ def read_table(
     """Read documents from CSV or TSV tables. The first row of each table contains the column names.
 
     The column ``entities`` contains entities as JSON: ``[{"start", "end", "label"}, ...]``; a row in which this column
-    is empty is not annotated. All other columns become `Document.fields`, as strings. Quotes follow RFC 4180: a quoted
-    field may contain delimiters, line breaks and doubled quotes.
+    is empty is not annotated. A value that is not a list is read as a field, with a warning. All other columns become
+    `Document.fields`, as strings. Quotes follow RFC 4180: a quoted field may contain delimiters, line breaks and
+    doubled quotes.
 
     Args:
         where: A file, folder, glob pattern, ``"-"`` or stream (`sources`).
@@ -135,17 +136,16 @@ def _document(row: list[str], columns: TableColumns, line: int, id: str, warning
             record["id"] = cell or None
         elif field != ENTITIES:
             fields[field] = cell
-        elif cell:
+        elif cell.lstrip().startswith("["):
             try:
                 record[ENTITIES] = json.loads(cell, parse_float=finite_number)
-                is_list = isinstance(record[ENTITIES], list)
             except (ValueError, RecursionError):
-                is_list = False
-            if not is_list:
                 problem = f"the column {ENTITIES} contains {cell[:40]!r}; expected a JSON list of entities"
                 return Failure(
                     FormatError(f"{warnings.name}:{line}: {problem}; rename the column if it has other content")
                 )
+        elif cell:
+            record[ENTITIES] = fields[field] = cell
     document = record_document(record, line, id, warnings)
     if isinstance(document, Failure):
         return document

@@ -99,8 +99,8 @@ def read_rows(
 ) -> Iterator[Document | Failure]:  # fmt: skip
     """Read the documents in some row groups of a Parquet file.
 
-    The column ``entities`` contains the entities, if its values are lists; other columns become `Document.fields`. A
-    null text becomes an empty text.
+    The column ``entities`` contains the entities, if its values are lists; values of other types are read as a field,
+    with a warning. Other columns become `Document.fields`. A null text becomes an empty text.
 
     Args:
         stream: A Parquet file.
@@ -137,8 +137,10 @@ def _document(
     }
     id = None if columns.id is None else values[columns.id]
     record: dict[str, Any] = {"text": values[columns.text] or "", "id": None if id == "" else id}
-    if isinstance(fields.get(ENTITIES_COLUMN, ...), list | None):
-        record[ENTITIES_COLUMN] = fields.pop(ENTITIES_COLUMN)
+    if ENTITIES_COLUMN in fields:
+        record[ENTITIES_COLUMN] = fields[ENTITIES_COLUMN]
+        if isinstance(record[ENTITIES_COLUMN], list | None):
+            del fields[ENTITIES_COLUMN]
     document = record_document(record, number, f"{source.id}#{number}", warnings)
     if isinstance(document, Failure):
         return document

@@ -87,7 +87,7 @@ def test_a_table_of_no_documents_is_a_table(format: str) -> None:
         (b'id,text\n1,"Ada" said\n', "f:2: .*expected after '\"'; expected quotes around whole fields"),
         (b"id,text\n1\n", "f:2: 1 column; expected 2, as in the first row"),
         (b"id,text\n1,a,b\n", "f:2: 3 columns; expected 2"),
-        (b"text,entities\nAda,Bo;Cy\n", "f:2: the column entities contains 'Bo;Cy'"),
+        (b"text,entities\nAda,[Bo;Cy\n", r"f:2: the column entities contains '\[Bo;Cy'"),
         (b'text,entities\nAda,"[{""start"": 0}]"\n', r"f:2: entity 0 is 0\.\.None"),
         (b"text\nK\xf6ln\n", "f:2: byte 0xf6 at offset 6 is not valid utf-8"),
         (b"PAR1....", "f: the file is a Parquet file"),
@@ -272,6 +272,32 @@ def test_entities_of_a_table_keep_their_place_and_ids_follow() -> None:
     assert [(json.loads(row["entities"])[0]["label"], row["n"], row["id"]) for row in rows] == [
         ("PER", "1", "<stream>#1"), ("PER", "2", "<stream>#2")
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("format", ["csv", "parquet", "jsonl"])
+def test_a_column_of_other_content_named_entities_becomes_a_field(
+    format: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    stream = io.BytesIO()
+    if format == "parquet":
+        pq.write_table(pa.table({"text": ["Ada", "Bob"], "entities": [3, 4]}), stream)
+    else:
+        stream.write(
+            b"text,entities\nAda,3\nBob,4\n"
+            if format == "csv"
+            else b"""{"text": "Ada", "entities": 3}
+            {"text": "Bob", "entities": 4}"""
+        )
+    documents = list(read_documents(io.BytesIO(stream.getvalue()), format))
+    assert "the value of 'entities' is not a list; it is read as a field, 2 in all" in caplog.text
+    assert [str(document.fields["entities"]) for document in documents] == ["3", "4"]
+    assert [document.spans for document in documents] == [None, None]
+    rows = list(csv.DictReader(io.StringIO(written(tag_all(documents), "csv").decode())))
+    assert [(row["source_entities"], json.loads(row["entities"])[0]["label"]) for row in rows] == [
+        ("3", "PER"), ("4", "PER")
+    ]  # fmt: skip
+    with pytest.raises(FormatError, match="this is an error in strict mode"):
+        list(read_documents(io.BytesIO(stream.getvalue()), format, strict=True))
 
 
 def test_a_table_with_two_id_columns_keeps_both() -> None:
