@@ -89,6 +89,8 @@ def _document(task: object, id: str, warn: Warn) -> Document:
     if results is not None:
         return with_marked_spans(document, _spans(results, warn), warn)
     predictions = check_list(values.get("predictions") or [], "predictions")
+    if len(predictions) > 1:
+        warn("of several predictions of a task only the last one is read")
     results = _results(predictions[-1]) if predictions else []
     return with_marked_spans(document, _spans(results, warn), warn, is_proposal=True)
 
@@ -131,7 +133,7 @@ def _annotation(values: Mapping[str, Any], warn: Warn) -> list[Any] | None:
     annotations = [_object(each) for each in check_list(values.get("annotations") or [], "annotations")]
     finished = [each for each in annotations if not each.get("was_cancelled")]
     if len(finished) > 1:
-        warn("of several annotations the ground truth is read, or else the last one")
+        warn("of several annotations of a task only the ground truth is read, or else the last one")
     best = [each for each in finished if each.get("ground_truth")] or finished
     return _results(best[-1]) if best else None
 

@@ -115,6 +115,19 @@ def test_label_studio_as_documented():
     assert guessed.id == "<stream>#4"
 
 
+def test_several_annotations_of_a_task_are_reported_with_their_count(caplog):
+    annotated = {"data": {"text": TEXT}, "annotations": [{"result": []}, {"result": [region(0, 12, "PER")]}]}
+    proposed = {"data": {"text": TEXT}, "predictions": [{"result": []}, {"result": [region(0, 12, "PER")]}]}
+    with caplog.at_level(logging.WARNING):
+        documents = read(json.dumps([annotated, proposed, annotated]), "label-studio")
+    assert [marks(document) for document in documents] == [[(0, 12, "PER")]] * 3
+    assert caplog.messages == [
+        "<stream>: document 1: of several annotations of a task only the ground truth is read, or else the last one,"
+        " 2 in all",
+        "<stream>: document 2: of several predictions of a task only the last one is read",
+    ]
+
+
 def test_label_studio_flat_export_and_its_utf16_offsets():
     at = TEXT.index("Paris")
     flat = [
