@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import importlib
 import inspect
+import re
 import typing
 from collections.abc import Callable, Mapping
 from functools import cache
@@ -44,6 +45,38 @@ BACKENDS: Mapping[str, str] = MappingProxyType(
     }
 )
 """The name and the location, "module:object", of each backend."""
+
+
+# Backend of other names of its method. They are not accepted, but messages about unknown backends suggest the backend.
+_METHOD_NAMES: Mapping[str, str] = MappingProxyType(
+    {
+        "ais": "annealed-importance",
+        "bp": "belief-propagation",
+        "clique-tree": "exact",
+        "elimination": "exact",
+        "forward-backward": "viterbi",
+        "iterated-conditional-modes": "icm",
+        "jt": "exact",
+        "junction-tree": "exact",
+        "lbp": "belief-propagation",
+        "loopy": "belief-propagation",
+        "loopy-bp": "belief-propagation",
+        "map": "max-product",
+        "max-sum": "max-product",
+        "mcmc": "gibbs",
+        "mf": "mean-field",
+        "min-sum": "max-product",
+        "parallel-tempering": "tempered",
+        "replica-exchange": "tempered",
+        "simulated-annealing": "annealed-gibbs",
+        "trbp": "tree-reweighted",
+        "trw": "tree-reweighted",
+        "variable-elimination": "exact",
+        "variational": "mean-field",
+        "ve": "exact",
+        "vi": "mean-field",
+    }
+)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -157,10 +190,16 @@ def describe_backend(name: str) -> BackendDescription:
 
 def _factory(name: str) -> Callable[..., Backend]:
     if name not in BACKENDS:
-        hint = suggestion(name, BACKENDS)
+        hint = _suggested_backend(name)
         raise ValueError(f"there is no backend {name!r}; {hint}Backends: {_listed(BACKENDS)}")
     module, _, attribute = BACKENDS[name].partition(":")
     return getattr(importlib.import_module(module), attribute)
+
+
+def _suggested_backend(name: str) -> str:
+    """Return the question "did you mean ...?" for an unknown backend; "" if its name resembles no name of a method."""
+    words = "-".join(re.findall("[a-z]+", name.lower()))
+    return suggestion(_METHOD_NAMES.get(words, words), BACKENDS)
 
 
 @cache

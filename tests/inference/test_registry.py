@@ -10,6 +10,7 @@ import pytest
 
 from herdner.inference import BACKENDS, describe_backend, make_backend, registry
 from herdner.inference.gibbs import Annealing, as_annealing, linear_annealing
+from herdner.inference.registry import _METHOD_NAMES
 
 
 def test_every_backend_is_described():
@@ -48,6 +49,24 @@ def test_wrong_options_are_refused_in_one_line(name, options, message):
     with pytest.raises(ValueError, match=f"{message}$") as caught:
         make_backend(name, **options)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("method", "backend"),
+    [
+        ("bp", "belief-propagation"), ("Belief Propagation", "belief-propagation"), ("loopy", "belief-propagation"),
+        ("loopy_bp", "belief-propagation"), ("JT", "exact"), ("junction tree", "exact"), ("mcmc", "gibbs"),
+        ("variable elimination", "exact"), ("min-sum", "max-product"),
+    ],
+)  # fmt: skip
+def test_other_names_of_a_method_suggest_its_backend(method, backend):
+    with pytest.raises(ValueError, match=f"there is no backend {method!r}; did you mean {backend!r}"):
+        make_backend(method)
+
+
+def test_all_methods_have_a_backend():
+    assert set(_METHOD_NAMES.values()) <= set(BACKENDS)
+    assert not set(_METHOD_NAMES) & set(BACKENDS)
 
 
 STEEP = linear_annealing(1, 3)
