@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import sys
+import warnings
 from collections.abc import Iterable
 from difflib import get_close_matches
+from numbers import Integral
 
 
 def format_count(number: int, noun: str, plural: str = "") -> str:
@@ -17,6 +20,29 @@ def format_count(number: int, noun: str, plural: str = "") -> str:
     return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"
 
 
+def format_size(n_bytes: int) -> str:
+    """Format a number of bytes as text: "1.2 kB" below one megabyte, else "10.2 MB".
+
+    Args:
+        n_bytes: The number of bytes.
+    """
+    return f"{n_bytes / 1e3:,.1f} kB" if n_bytes < 1e6 else f"{n_bytes / 1e6:,.1f} MB"
+
+
+def number_advice(label: object) -> str:
+    """Return advice for a label or tag that is a number, such as those of Hugging Face's ``ner_tags``; else "".
+
+    Args:
+        label: A label or tag that is not a string.
+    """
+    if not isinstance(label, Integral):
+        return ""
+    return (
+        f"; replace numbers by names, as in names[{label}]; for a dataset of Hugging Face, names ="
+        " dataset.features['ner_tags'].feature.names"
+    )
+
+
 def suggestion(word: str, known: Iterable[str]) -> str:
     """Return the question "did you mean ...?" with a similar known word and a trailing space; "" if no word is similar.
 
@@ -26,3 +52,16 @@ def suggestion(word: str, known: Iterable[str]) -> str:
     """
     similar = get_close_matches(word.lower(), list(known), 1)
     return f"did you mean {similar[0]!r}? " if similar else ""
+
+
+def warn_caller(message: str, category: type[Warning] = UserWarning) -> None:
+    """Issue a warning that points to the line of the user's code that called herdner.
+
+    Args:
+        message: The warning.
+        category: Class of the warning.
+    """
+    level, frame = 1, sys._getframe()
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "herdner":
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, category, stacklevel=level)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 import typer
 
 from herdner.base.files import atomic_write
+from herdner.base.messages import format_size
 from herdner.base.progress import show_progress
 from herdner.cli import options as opt
 from herdner.cli.command import command
@@ -155,6 +156,8 @@ def train(
     check_not_input(output, [source.path for source in [*sources, *dev_sources]])
     base_tagger, tokenizer_settings = _load_base(context, base, language)
     tokenizer = Tokenizer(tokenizer_settings)
+    with usage_errors("--language"):
+        tokenizer.load_rules()  # before training, because files of tokens are read without them
     read = partial(
         read_gold, tokenizer=tokenizer, core_labels=rename_labels, renames=parse_renames(rename), strict=strict
     )
@@ -409,4 +412,4 @@ def _save(
     tagger.save(output, weight_type=weight_type)
     if scores is not None:
         print_table(scores)
-    print(f"model written to {output} ({output.stat().st_size / 1e6:.1f} MB)", file=sys.stderr)
+    print(f"model written to {output} ({format_size(output.stat().st_size)})", file=sys.stderr)

@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 import time
-import warnings
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import fields, replace
@@ -22,6 +21,7 @@ from herdner._ext.attributes import AttributeIndex
 from herdner.base.arrays import Floats
 from herdner.base.checks import check_integer, check_real
 from herdner.base.extras import import_extra
+from herdner.base.messages import warn_caller
 from herdner.base.progress import show_progress
 from herdner.base.seeds import generator
 from herdner.crf.attribute_weights import AttributeWeights, EncodedSequences
@@ -726,9 +726,8 @@ class CRF(BaseEstimator):
         """Warn if the parameter ``transitions`` has a label that the training data lack, such as a misspelt one."""
         pairs = cast("Mapping[tuple[str, str], float]", self.transitions or {})
         if unknown := sorted({label for pair in pairs for label in pair}.difference(labels)):
-            warnings.warn(
-                f"`transitions` has labels that `y` lacks, so these transitions have no effect: {', '.join(unknown)}",
-                stacklevel=3,
+            warn_caller(
+                f"`transitions` has labels that `y` lacks, so these transitions have no effect: {', '.join(unknown)}"
             )
 
     def _fixed(self, labels: Sequence[str]) -> NDArray[np.int64]:

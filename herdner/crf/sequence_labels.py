@@ -10,6 +10,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from herdner.base.messages import number_advice
 from herdner.crf.weights import MOST_TAGS
 
 
@@ -98,7 +99,7 @@ def _options(label: object, index: dict[str, int]) -> list[int] | None:
     if label is None:
         return None
     if not isinstance(label, set | frozenset | list | tuple) or not all(isinstance(each, str) for each in label):  # pyright: ignore[reportUnknownVariableType]
-        raise TypeError(f"a label must be a string, a set of strings or None, got {label!r:.60}")
+        raise TypeError(f"a label must be a string, a set of strings or None, got {label!r:.60}{number_advice(label)}")
     if not label:
         raise ValueError("a set of labels must not be empty; use None for an unknown label")
     return [index.setdefault(each, len(index)) for each in sorted(label)]  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]

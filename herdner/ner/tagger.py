@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.resources
 import os
-import warnings
 from collections import deque
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
@@ -19,6 +18,7 @@ from numpy.typing import NDArray
 
 from herdner.base.checks import check_integer, check_text
 from herdner.base.estimator import Estimator
+from herdner.base.messages import warn_caller
 from herdner.base.seeds import child
 from herdner.crf.templates import Template, linear_chain_template
 from herdner.inference import Backend
@@ -339,7 +339,7 @@ class Tagger(Estimator):
         if isinstance(result, Failure):
             raise result.error
         if other := self.language_check(result):
-            warnings.warn(self.language_check.message(other), LanguageWarning, stacklevel=2)
+            warn_caller(self.language_check.message(other), LanguageWarning)
         return result
 
     @overload
@@ -417,7 +417,7 @@ class Tagger(Estimator):
             context = contexts.popleft() if as_tuples else None
             if isinstance(result, Document):
                 if other is None and (other := self.language_check(result)):
-                    warnings.warn(self.language_check.message(other), LanguageWarning, stacklevel=2)
+                    warn_caller(self.language_check.message(other), LanguageWarning)
                 yield (result, context) if as_tuples else result
             elif on_error is None:
                 raise result.error

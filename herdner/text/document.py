@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from herdner._ext.tags import make_entities, with_name_ids
 from herdner._ext.text import find_offset_fault
+from herdner.base.messages import number_advice
 from herdner.text.entity import Entity, Name, names_of, to_frame
 from herdner.text.partial import PartialAnnotation, UnannotatedRange, is_ambiguous
 from herdner.text.plain_data import DocumentParts, parse_object
@@ -266,12 +267,18 @@ class Document:
 
         Raises:
             ValueError: The number of tags differs from the number of tokens, or a tag cannot be parsed.
+            TypeError: A tag is not a string.
         """
         if len(tags) != self.n_tokens:
             raise ValueError(
                 f"document {self.id!r} has {self.n_tokens} tokens but got {len(tags)} tags;"
                 " expected one tag for each token"
             )
+        for tag in tags:
+            if not isinstance(tag, str):  # pyright: ignore[reportUnnecessaryIsInstance]  # a public function
+                raise TypeError(
+                    f"document {self.id!r}: a tag must be a string such as 'B-PER', got {tag!r:.60}{number_advice(tag)}"
+                )
         partial = self.partial
         if any(map(is_ambiguous, set(tags))):
             partial = self._with_ambiguous(tags)

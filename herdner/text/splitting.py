@@ -115,8 +115,8 @@ def spacy_rules(language: str) -> SplitRules:
     defaults, tokenizer = nlp.Defaults, nlp.tokenizer
     if not isinstance(tokenizer, spacy.tokenizer.Tokenizer):
         raise ValueError(
-            f"tokenizer language {language!r}: herdner has no word segmenter for texts without spaces; tokenize the"
-            " texts with another library"
+            f"tokenizer language {language!r}: herdner has no word segmenter for texts without spaces; split the texts"
+            " into tokens yourself, and use the language 'xx'"
         )
     orth: int = spacy.symbols.ORTH
     return SplitRules(

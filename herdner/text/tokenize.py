@@ -157,6 +157,15 @@ class Tokenizer:
         pairs = zip(texts, self._with_offsets(texts), strict=True)
         return [Document(text, *tokens, find(text, *tokens), id=id) for text, tokens in pairs]
 
+    def load_rules(self) -> None:
+        """Load the rules of the language now, rather than when the first text is tokenized.
+
+        Raises:
+            ValueError: spaCy does not know the language or does not tokenize it by rules.
+            MissingExtra: spaCy is not installed, and herdner does not contain the rules of the language.
+        """
+        _ = self._splitter
+
     def tokens(self, text: str) -> list[str]:
         """Return the tokens of a text as strings."""
         return self._with_offsets([text])[0][0]

@@ -429,6 +429,14 @@ def test_stems_are_those_of_the_language_that_is_trained(call: Call, tmp_path: P
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize(("language", "problem"), [("zh", "has no word segmenter"), ("qq", "does not know this")])
+def test_a_language_without_rules_is_refused_before_training(
+    call: Call, tmp_path: Path, language: str, problem: str
+) -> None:
+    arguments = ("train", "--train", f"{DEV}:conll", "--output", tmp_path / "m", "--language", language)
+    assert problem in one_line(call(*arguments), 2)
+
+
 def test_training_writes_a_card_and_uses_gazetteers(call: Call, tmp_path: Path) -> None:
     (tmp_path / "cities.txt").write_text("# Kenya\nKisumu\nNew York\n")
     path = tmp_path / "m"

@@ -320,7 +320,7 @@ def test_tables_of_weights() -> None:
         ([[{"a": 1}]], [None], "sequence 0 of `y` must be a list of labels, got None"),
         ([[{"a": 10**400}]], [["A"]], "attribute 'a' must have a number below 1e308, got 1000"),
         ([[{"a": b"\xff"}]], [["A"]], r"a value must be text in UTF-8, got b'\\xff'"),
-        ([[{"a": 1}]], [[3]], "a label must be a string, a set of strings or None, got 3"),
+        ([[{"a": 1}]], [[3]], r"a string, a set of strings or None, got 3; replace numbers by names, as in names\[3\]"),
         ([[{"a": 1}]], [[set()]], "a set of labels must not be empty"),
         ([], [], "must have at least one item"),
         ([[{"a": 1}] * 300], [[f"L{k}" for k in range(300)]], "there must be 1 to 256 labels, got 300"),

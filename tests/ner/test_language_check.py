@@ -99,6 +99,16 @@ def test_the_tagger_warns_of_a_text_and_once_of_a_stream(tagger: herdner.Tagger)
         tagger.tag(TEXTS["en"])
 
 
+def test_a_warning_points_to_the_line_that_called_herdner(tagger: herdner.Tagger) -> None:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", LanguageWarning)
+        herdner.pseudonymise(TEXTS["de"], model=tagger)
+        list(tagger.pipe([TEXTS["de"]], collection=True))
+        tagger.predict([TEXTS["de"].split()])
+    assert len(caught) == 3
+    assert {each.filename for each in caught} == {__file__}
+
+
 def test_the_command_line_warns_once_for_each_file(call: Call, tmp_path: Path) -> None:
     for language in ("de", "en", "sv"):
         (tmp_path / f"{language}.txt").write_text(TEXTS[language], encoding="utf-8")

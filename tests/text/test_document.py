@@ -119,6 +119,10 @@ def test_refusals():
         Document.from_tokens([["Ada"], ["wrote"]], [["O", "O"]])
     with pytest.raises(ValueError, match="has no tags"):
         list(document.sentence_tags())
+    with pytest.raises(TypeError, match=r"a tag must be a string such as 'B-PER', got 3; replace .* names\[3\]; for a"):
+        document.with_tags([3, 0])
+    with pytest.raises(TypeError, match=r"a tag must be a string such as .B-PER., got None$"):
+        document.with_tags([None, "O"])
 
 
 def test_empty():

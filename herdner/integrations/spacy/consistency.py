@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import io
 import os
-import warnings
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
@@ -32,6 +31,7 @@ from spacy.training import Example
 from spacy.util import logger
 
 from herdner.base.arrays import Floats
+from herdner.base.messages import warn_caller
 from herdner.base.seeds import child
 from herdner.crf.learning import Learner
 from herdner.crf.link_rules import rule_from_text
@@ -376,10 +376,9 @@ class HerdnerConsistency(EntityPipe):
             ``losses``, unchanged.
         """
         if self._trained is None:
-            warnings.warn(
+            warn_caller(
                 f"{self.name}: update does not train; the link tables stay as they are. To learn them, call initialize"
-                " with examples whose predicted entities are those of the earlier components",
-                stacklevel=2,
+                " with examples whose predicted entities are those of the earlier components"
             )
         return {} if losses is None else losses
 

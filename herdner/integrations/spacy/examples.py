@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -19,7 +18,7 @@ from spacy.tokens import Span as DocSpan
 from spacy.training import Example
 from spacy.util import filter_spans
 
-from herdner.base.messages import format_count
+from herdner.base.messages import format_count, warn_caller
 from herdner.integrations.spacy.doc import AlignedDocument, document_of
 from herdner.text.document import Document, project
 from herdner.text.entity import Entity
@@ -74,7 +73,7 @@ def training_documents(
         and (document := _document(example, rules, spans_key, losses)).n_tokens
     ]
     if message := losses.message():
-        warnings.warn(f"{name}: in the examples, {message}", stacklevel=4)
+        warn_caller(f"{name}: in the examples, {message}")
     if not any(document.entities for document in documents):
         where = "doc.ents" if spans_key is None else f"doc.spans[{spans_key!r}]"
         raise ValueError(

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import io
 import os
-import warnings
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -22,6 +21,7 @@ from spacy.tokens import Doc
 from spacy.training import Example
 from spacy.util import logger
 
+from herdner.base.messages import warn_caller
 from herdner.base.seeds import child
 from herdner.crf.link_rules import rule_from_text
 from herdner.crf.templates import linear_chain_template, skip_chain_template
@@ -374,10 +374,7 @@ class HerdnerTagger(EntityPipe):
                 " frozen_components or nlp.select_pipes"
             )
         if any(example.reference.text not in self._trained_texts for example in examples):
-            warnings.warn(
-                f"{self.name}: update does not train; examples that nlp.initialize did not have are ignored",
-                stacklevel=2,
-            )
+            warn_caller(f"{self.name}: update does not train; examples that nlp.initialize did not have are ignored")
         losses = {} if losses is None else losses
         losses.setdefault(self.name, 0.0)
         return losses
