@@ -32,7 +32,7 @@ from herdner.cli.serve import serve
 from herdner.cli.suggest import suggest
 from herdner.cli.tag import tag
 from herdner.cli.train import train
-from herdner.cli.usage import ParserError
+from herdner.cli.usage import ParserError, parser_message
 
 app = typer.Typer(name="herdner", rich_markup_mode=None, pretty_exceptions_enable=False)
 for command in (
@@ -97,7 +97,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
     except ParserError as error:
         context = getattr(error, "ctx", None)
         help_command = f"{context.command_path if context is not None else 'herdner'} --help"
-        print_message(f"{error.format_message()} (see {getattr(error, 'see', None) or help_command})")
+        print_message(f"{parser_message(error)} (see {getattr(error, 'see', None) or help_command})")
         code = 2
     except typer.Exit as exit:
         code = exit.exit_code

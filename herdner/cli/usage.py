@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import os
+import re
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -44,6 +45,24 @@ class UsageError(typer.BadParameter):
     def format_message(self) -> str:
         """Return the error message without the prefix that Typer adds."""
         return self.message
+
+
+def parser_message(error: ParserError) -> str:
+    """Return the message of an error of the command-line parser in the form of herdner's own messages.
+
+    Args:
+        error: The error. A `UsageError` has this form already.
+    """
+    message = error.format_message()
+    if isinstance(error, UsageError):
+        return message
+    message = re.sub(r"^Invalid value for '([^']+)'[^:]*: (Value error, )?", r"\1: ", message.strip().removesuffix("."))
+    if " should be " in message and hasattr(error.__cause__, "errors"):  # an error of pydantic, which omits the value
+        (cause,) = error.__cause__.errors()  # pyright: ignore
+        option, _, problem = message.partition(": Input should be ")
+        message = f"{option}: must be {problem.partition(', unable')[0]}, got {cause['input']!r:.60}"
+    message = re.sub(r" \(Possible options: (.*)\)$", r"; did you mean \1?", message)
+    return message[:1].lower() + message[1:] if message[1:2].islower() else message
 
 
 @contextmanager

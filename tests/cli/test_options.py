@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 import typer
+from commands import Call, one_line
 
 from herdner.cli import app
 
@@ -32,7 +33,7 @@ for path, command in commands(typer.main.get_command(app)):
             elif name.startswith("-"):
                 SHORT[name].add(option.opts[0])
 # Options whose values differ between commands.
-DIFFERENT = {"--name", "--backend"}
+DIFFERENT = {"--name", "--backend", "--predictions"}
 # Options that are a flag of one command: `evaluate --names` scores names; elsewhere the option is a file of names.
 FLAG_SOMEWHERE = {"--names"}
 
@@ -50,6 +51,22 @@ def test_every_option_has_help_and_short_options_are_unique() -> None:
     for name, uses in OPTIONS.items():
         for path, option in uses:
             assert option.help, f"{path} {name}"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("infer g.uai --task MMAP", "--task: 'MMAP' is not one of 'mar', 'pr', 'mpe', 'samples'"),
+        ("infer g.uai --samples 0", "--samples: must be greater than or equal to 1, got '0'"),
+        ("infer g.uai --samples x", "--samples: must be a valid integer, got 'x'"),
+        ("pseudonymise a.txt", "missing option '--map'"),
+        ("tag --formatt text", "no such option: --formatt; did you mean --format?"),
+        ("tag --jobs 0", "--jobs: must be greater than or equal to 1, got '0'"),
+    ],
+)
+def test_messages_of_the_parser_have_the_form_of_all_messages(call: Call, arguments: str, message: str) -> None:
+    command = arguments.split()[0]
+    assert one_line(call(*arguments.split()), 2) == f"herdner: {message} (see herdner {command} --help)\n"
 
 
 @pytest.mark.parametrize(
