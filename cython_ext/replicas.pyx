@@ -70,10 +70,10 @@ cdef enum:  # the growing arrays of a layout, which become attributes of `Replic
     STRIDE_AT, STRIDES, BLOCK_AT, SEPARATOR_AT, INPUT_AT, FIXED_AT, N_COLUMNS
 
 
-def any_repeated(owners, variables):
+cdef bint any_repeated(owners, variables) except -1:
     """Return True if two entries agree both in their owner and in their variable."""
     order = np.lexsort((variables, owners))
-    return bool(((np.diff(owners[order]) == 0) & (np.diff(variables[order]) == 0)).any())
+    return ((np.diff(owners[order]) == 0) & (np.diff(variables[order]) == 0)).any()
 
 
 cdef struct BlockSizes:

@@ -41,10 +41,9 @@ static ALWAYS_INLINE TARGET void NAME(score_rows_of)(const int block, const int 
     }
 }
 
-static ALWAYS_INLINE TARGET void NAME(spread_rows_of)(const int block, const int stride, const chain_features *f,
-                                                      int64_t first, int64_t n, const double *excess,
-                                                      int width, double share, double *table, double *weights) {
-    (void)block;
+static ALWAYS_INLINE TARGET void NAME(spread_rows_of)(const int stride, const chain_features *f, int64_t first,
+                                                      int64_t n, const double *excess, int width, double share,
+                                                      double *table, double *weights) {
     ALIGNED double row[CHAIN_MOST_STATES] = {0.0};
     const int64_t n_columns = f->column_starts[f->n_rows], n_entries = f->entry_starts[f->n_rows];
     for (int64_t r = first; r < first + n; r++, excess += width) {
@@ -81,7 +80,9 @@ static TARGET void NAME(score_rows)(const chain_features *c, int64_t first, int6
 
 static TARGET void NAME(spread_rows)(const chain_features *c, int64_t first, int64_t n, const double *excess, int width,
                                      double share, double *table, double *weights) {
-    EACH_STRIDE(NAME(spread_rows_of), first, n, excess, width, share, table, weights)
+#define SPREAD(block, ...) NAME(spread_rows_of)(__VA_ARGS__)
+    EACH_STRIDE(SPREAD, first, n, excess, width, share, table, weights)
+#undef SPREAD
 }
 
 #undef EACH_STRIDE
