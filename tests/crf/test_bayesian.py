@@ -134,8 +134,8 @@ def test_misuse_raises_errors():
     for vectors, weights, words in (
         (good[:0], np.empty(0), "shape"),
         (good, np.ones(3) / 3, "shape"),
-        (good, np.ones(2), "probabilities"),
-        (good, np.array([1.5, -0.5]), "probabilities"),
+        (good, np.ones(2), "at least 0 and sum to 1"),
+        (good, np.array([1.5, -0.5]), "at least 0 and sum to 1"),
         (good * np.nan, np.ones(2) / 2, "finite"),
     ):
         with pytest.raises(ValueError, match=words):

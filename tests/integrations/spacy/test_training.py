@@ -153,7 +153,7 @@ def test_examples_that_would_change_nothing_are_refused(corpus):
     component = nlp.add_pipe("herdner")
     before = component.tagger.model_
     with pytest.raises(
-        ComponentError, match=r'the model \'en\'.* set base = "en" in \[initialize.components.herdner\]'
+        ComponentError, match=r'the model \'en\'.*In \[initialize.components.herdner\], set base = "en"'
     ):
         nlp.initialize(lambda: examples(nlp, corpus / "train.spacy"))
     nlp.initialize()
