@@ -200,6 +200,23 @@ def names_folder(output: str | None, files: Sequence[str] | None) -> bool:
     return not path.exists() and not path.suffix and any(Path(file).is_dir() for file in files or ())
 
 
+def check_folder_output(output: str, inputs: Sequence[CommandInput]) -> None:
+    """Raise a usage error if a folder as output would receive a file that is also an input.
+
+    Args:
+        output: Value of ``--output``, a folder.
+        inputs: Input files; the id of each is the path of its output in the folder.
+
+    Raises:
+        UsageError: An output file is one of the inputs.
+    """
+    files = [each.source for each in inputs if not isinstance(each.source, str) and each.source.path is not None]
+    existing = {file.path.resolve() for file in files if file.path is not None}
+    for file in files:
+        if (path := Path(output) / file.id).resolve() in existing:
+            raise UsageError(f"--output {output}: the file {path} is also an input; name another folder")
+
+
 def _expand_file(name: str, format: str | None) -> tuple[list[CommandInput], Path | None]:
     """Return the input files that an argument names, and the folder that contains all of them (None if unknown).
 
@@ -210,6 +227,7 @@ def _expand_file(name: str, format: str | None) -> tuple[list[CommandInput], Pat
 
     path = Path(name)
     _check_format_of(name)
+    _check_is_path(name)
     if name == "-":
         return [CommandInput(sources(name, ())[0], format or "text")], None
     if not glob.has_magic(name) or path.exists():
@@ -222,6 +240,16 @@ def _expand_file(name: str, format: str | None) -> tuple[list[CommandInput], Pat
         return [CommandInput(name, format or "text")], None  # the reader reports the error, then other files are read
     folder = next(parent for parent in path.parents if not glob.has_magic(str(parent)))
     return [CommandInput(each, format or format_of(each.name) or "text") for each in matches], folder
+
+
+def _check_is_path(name: str) -> None:
+    """Raise a usage error if an argument is not the path of a file but a text or an address."""
+    if os.path.lexists(name):
+        return
+    if "://" in name:
+        raise UsageError(f"{name}: addresses are read only by `herdner tag --cluster`; download the file first")
+    if len(name.split()) > 2 and not Path(name).suffix.strip(". "):
+        raise UsageError(f"{name!r:.60}: no such file; pipe a text to the command, as in: echo 'TEXT' | herdner tag")
 
 
 def _check_format_of(name: str) -> None:

@@ -19,7 +19,7 @@ from herdner.cli.common import (
     print_note,
 )
 from herdner.cli.groups import TaggingOptions, TextOptions
-from herdner.cli.inputs import ONE_TEXT, CommandInput, LanguageMessages, RunStatus, names_folder
+from herdner.cli.inputs import ONE_TEXT, CommandInput, LanguageMessages, RunStatus, check_folder_output, names_folder
 from herdner.cli.usage import UsageError, check_extension, check_not_input, check_writable
 
 if TYPE_CHECKING:
@@ -79,7 +79,9 @@ def pseudonymise(
     for option, path in {"--map": map_, "--standoff": standoff, "--report": report}.items():
         check_writable(path, option)
         check_not_input(path, [each.path for each in inputs], option)
-    if not is_folder:
+    if is_folder:
+        check_folder_output(output or "", inputs)
+    else:
         check_writable(output)
         check_not_input(output, [each.path for each in inputs])
     from herdner.ner.pseudonyms.pseudonym_map import PseudonymMap

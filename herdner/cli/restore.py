@@ -14,7 +14,7 @@ import typer
 from herdner.cli import options as opt
 from herdner.cli.command import command
 from herdner.cli.common import open_output, print_note
-from herdner.cli.inputs import CommandInput, RunStatus, expand_inputs, names_folder
+from herdner.cli.inputs import CommandInput, RunStatus, check_folder_output, expand_inputs, names_folder
 from herdner.cli.pseudonymise import MapOption
 from herdner.cli.usage import UsageError, check_encoding, check_not_input, check_writable
 
@@ -46,7 +46,9 @@ def restore(
     check_encoding(encoding)
     inputs = expand_inputs(files or [], None, pattern)
     is_folder = names_folder(output, files)
-    if not is_folder:
+    if is_folder:
+        check_folder_output(output or "", inputs)
+    else:
         check_writable(output)
         check_not_input(output, [each.path for each in inputs])
     from herdner.ner.pseudonyms.pseudonym_map import PseudonymMap

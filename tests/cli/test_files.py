@@ -197,3 +197,21 @@ def test_text_of_both_directions_keeps_its_offsets(call: Call, model: str, tmp_p
         assert text[entity["start"] : entity["end"]] == entity["text"]
         if name == "a.html":
             assert content[entity["source_start"] : entity["source_end"]] == entity["text"]
+
+
+@pytest.mark.parametrize(
+    ("argument", "message"),
+    [
+        ("Ada Lovelace met Charles Babbage.", "no such file; pipe a text to the command, as in: echo 'TEXT' | herdner"),
+        ("https://example.org/a.txt", "addresses are read only by `herdner tag --cluster`; download the file first"),
+        ("s3://bucket/a.txt", "addresses are read only by `herdner tag --cluster`; download the file first"),
+    ],
+)
+def test_a_text_or_an_address_in_place_of_a_file_gets_advice(
+    call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, argument: str, message: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for command in ("tag", "names", "suggest"):
+        assert message in one_line(call(command, argument), 2)
+    (tmp_path / "minutes of the meeting").write_text("In Kenya.")
+    assert call("tag", "minutes of the meeting").code == 0

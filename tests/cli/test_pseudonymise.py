@@ -177,3 +177,16 @@ def test_markdown_keeps_its_markup(call: Call, folder: Path) -> None:
     assert made.code == 0
     assert (folder / "out" / "n.md").read_text() == "# Notes\n\n**Person 1** met *Person 2*.\n"
     assert call("restore", "out/n.md", "--map", "m.json").out == (folder / "n.md").read_text()
+
+
+def test_a_folder_as_output_never_overwrites_the_inputs(call: Call, tmp_path: Path) -> None:
+    folder = tmp_path / "in"
+    folder.mkdir()
+    (folder / "a.txt").write_text("Ana Rivera met Bo Lim.")
+    for command in (["pseudonymise"], ["restore"]):
+        if command == ["restore"]:
+            assert call("pseudonymise", folder, "--map", tmp_path / "map.json", "-o", tmp_path / "new").code == 0
+        for arguments in ([folder, "-o", folder], [folder / "a.txt", "-o", f"{folder}/"]):
+            message = one_line(call(*command, *arguments, "--map", tmp_path / "map.json"), 2)
+            assert f"the file {folder / 'a.txt'} is also an input; name another folder" in message
+            assert (folder / "a.txt").read_text() == "Ana Rivera met Bo Lim."
