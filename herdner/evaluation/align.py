@@ -27,16 +27,19 @@ class AlignedDocuments:
         n_widened: Number of entities that were widened to the boundaries of gold tokens.
         n_dropped: Number of entities that were left out because they touch no gold token, or only gold tokens of other
             entities.
+        n_other: Number of predicted documents that were left out, because they are no gold documents.
     """
 
     documents: list[Document]
     n_retokenized: int
     n_widened: int
     n_dropped: int
+    n_other: int = 0
 
     def warnings(self) -> list[str]:
         """Return one line of text for each kind of change that the alignment has made."""
         lines = (
+            (self.n_other, "predicted documents were left out, because they are no gold documents"),
             (self.n_retokenized, "documents have other tokens than the gold documents"),
             (self.n_widened, "entities were widened to the boundaries of gold tokens"),
             (
@@ -53,8 +56,9 @@ def align_documents(
 ) -> AlignedDocuments:  # fmt: skip
     """Transfer predicted entities to the tokens of the gold documents.
 
-    The texts must be equal except for white space. Documents are matched by id if both sides have the same unique ids,
-    else by position. Tags are read strictly in the detected scheme, as `herdner.evaluate` reads them.
+    The texts must be equal except for white space. Documents are matched by id if the ids are unique and all gold
+    documents have predictions, else by position. Tags are read strictly in the detected scheme, as `herdner.evaluate`
+    reads them.
 
     Args:
         gold: Gold documents.
@@ -68,7 +72,8 @@ def align_documents(
     Raises:
         ValueError: A document is missing, has another text or has no annotation.
     """
-    ordered = _match_documents(gold, [document for document in predicted if document.text.strip()], name)
+    predicted = [document for document in predicted if document.text.strip()]
+    ordered = _match_documents(gold, predicted, name)
     scheme = detect_scheme(tags for document in ordered if document.source_tags for tags in document.sentence_tags())
     documents: list[Document] = []
     n_retokenized = n_widened = n_dropped = 0
@@ -88,7 +93,7 @@ def align_documents(
         n_retokenized += bool(guess.n_tokens) and list(guess.tokens) != list(reference.tokens)
         n_widened += projection.n_widened
         n_dropped += projection.n_dropped + n_blank
-    return AlignedDocuments(documents, n_retokenized, n_widened, n_dropped)
+    return AlignedDocuments(documents, n_retokenized, n_widened, n_dropped, len(predicted) - len(ordered))
 
 
 def _strict_entities(document: Document, scheme: Scheme) -> Sequence[Entity]:
@@ -114,10 +119,11 @@ def _match_documents(gold: Sequence[Document], predicted: list[Document], name: 
     """Return the predicted documents in the order of the gold documents."""
     ids = [document.id for document in gold]
     predicted_ids = [document.id for document in predicted]
+    are_unique = len(set(ids)) == len(ids) and len(set(predicted_ids)) == len(predicted_ids)
+    if ids != predicted_ids and are_unique and set(ids) <= set(predicted_ids):
+        by_id = dict(zip(predicted_ids, predicted, strict=True))
+        return [by_id[id] for id in ids]
     if len(gold) == len(predicted):
-        if ids != predicted_ids and len(set(ids)) == len(ids) and set(ids) == set(predicted_ids):
-            by_id = dict(zip(predicted_ids, predicted, strict=True))
-            return [by_id[id] for id in ids]
         return predicted
     sizes = f"{name}: expected {len(gold)} documents, as in the gold file, got {len(predicted)}"
     if not set(ids) & set(predicted_ids):

@@ -245,6 +245,13 @@ def test_any_order_of_ids(order):
     assert [d.text for d in align_documents(gold, [gold[i] for i in order]).documents] == [d.text for d in gold]
 
 
+def test_predictions_for_further_documents_are_left_out():
+    a, b = gold_documents()
+    aligned = align_documents([a, b], [Document.from_tokens([["c"]], [["O"]], id="c"), b, a])
+    assert [document.id for document in aligned.documents] == ["a", "b"]
+    assert aligned.warnings() == ["1 predicted documents were left out, because they are no gold documents"]
+
+
 def test_documents_that_do_not_match_are_one_line():
     gold = gold_documents()
     a, b = gold
@@ -257,8 +264,8 @@ def test_documents_that_do_not_match_are_one_line():
     refuse([a], "expected 2 documents, as in the gold file, got 1; 'b' is missing")
     refuse([a, a, b], "expected 2 documents, as in the gold file, got 3; 'a' occurs more than once")
     refuse(
-        [a, b, Document.from_tokens([["c"]], [["O"]], id="c")],
-        "expected 2 documents, as in the gold file, got 3; 'c' is not a gold document",
+        [a, b, b, Document.from_tokens([["c"]], [["O"]], id="c")],
+        "expected 2 documents, as in the gold file, got 4; 'b' occurs more than once and 'c' is not a gold document",
     )
     refuse(
         [Document.from_tokens([["c"]], [["O"]], id="c")],
