@@ -127,7 +127,11 @@ def test_the_component_of_spacy_warns() -> None:
     import spacy
 
     nlp = spacy.blank("de")
-    nlp.add_pipe("herdner")
+    with pytest.warns(
+        LanguageWarning, match="the pipeline is for German, but the model 'en' is for English; use"
+    ) as caught:
+        nlp.add_pipe("herdner")
+    assert len(caught) == 1
     with pytest.warns(LanguageWarning, match="German"):
         nlp(TEXTS["de"])
 

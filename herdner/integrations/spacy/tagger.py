@@ -41,6 +41,7 @@ from herdner.integrations.spacy.doc import document_of, register_extension, set_
 from herdner.integrations.spacy.examples import has_entities, training_documents
 from herdner.ner.inference import Inference
 from herdner.ner.known_names import Names
+from herdner.ner.language import LanguageWarning, language_name
 from herdner.ner.lexicon import Lexicon
 from herdner.ner.model import TaggerModel
 from herdner.ner.model_file import ModelError, shipped_models
@@ -159,10 +160,21 @@ class HerdnerTagger(EntityPipe):
             exists = model is not None and (model in shipped_models() or os.path.exists(model))  # noqa: PTH110
             if model is not None and (exists or not is_saved):
                 self._use_model(load(model).model_)
+                self._warn_about_language(nlp.lang)
                 if not isinstance(labels, str):
                     self._check_new_labels()
             if self._tagger is not None and self._names is not None:
                 self._tagger.finder(self._names)  # raises an error if the model does not have a label of the names
+
+    def _warn_about_language(self, language: str) -> None:
+        """Warn if herdner has a model for the language of the pipeline, but the configured model is for another one."""
+        own = self.tagger.model_.tokenizer.language
+        if language != own and language in shipped_models():
+            warn_caller(
+                f"{self.name}: the pipeline is for {language_name(language)}, but the model {self._configured_model!r}"
+                f' is for {language_name(own)}; use config={{"model": "{language}"}}',
+                LanguageWarning,
+            )
 
     # --- tagging ----------------------------------------------------------------------------------------------------
 
