@@ -133,7 +133,8 @@ def print_os_error(error: OSError) -> None:
         print_message("standard output is closed, so the results are lost; redirect it to a file")
         return
     name = error.filename or ("standard output" if error.errno == errno.ENOSPC else None)
-    print_message(f"{name}: {error.strerror}" if name and error.strerror else error.strerror or error)
+    problem = "no such file" if error.errno == errno.ENOENT else error.strerror
+    print_message(f"{name}: {problem}" if name and problem else problem or error)
 
 
 def discard_stdout() -> None:

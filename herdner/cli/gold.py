@@ -318,7 +318,9 @@ def read_gold_files(
                 elif document.n_tokens:
                     unannotated.append(document)
         if unannotated and (strict or not annotated):
-            raise ValueError(f"{source.path}: document {unannotated[0].id!r} has no annotation; use an annotated file")
+            raise ValueError(
+                f"{source.path}: document {unannotated[0].id!r} has no annotation; {_annotation_advice(unannotated[0])}"
+            )
         if unannotated:
             n, total = len(unannotated), len(unannotated) + len(annotated)
             print_note(f"{source.path}: {n} of {total} documents are not annotated and are left out"
@@ -327,6 +329,23 @@ def read_gold_files(
     if sources and not any(files):
         raise ValueError(f"{', '.join(source.path for source in sources)}: no document in the input; use another file")
     return files
+
+
+# Keys that contain an annotation in other formats than JSON lines of herdner, and advice for files with such keys.
+_ANNOTATION_KEYS = {
+    "label": "read it as FILE:doccano",
+    "labels": "read it as FILE:doccano",
+    "spans": "read it as FILE:prodigy",
+    "ner_tags": "write the tokens and the names of their tags as columns (FILE:conll)",
+    "tags": "write the tokens and the names of their tags as columns (FILE:conll)",
+}
+
+
+def _annotation_advice(document: Document) -> str:
+    """Return advice about a document without annotation. It depends on keys that contain one in other formats."""
+    lists = [key for key, value in document.fields.items() if isinstance(value, list | tuple)]
+    key = next((key for key in _ANNOTATION_KEYS if key in lists), None)
+    return "use an annotated file" if key is None else f"if its key {key!r} is one, {_ANNOTATION_KEYS[key]}"
 
 
 def _warn_about_boundaries(document: Document, warnings: ParseWarnings) -> None:

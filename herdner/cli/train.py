@@ -252,7 +252,8 @@ def _load_base(context: typer.Context, base: str | None, language: str) -> tuple
     from herdner.text.tokenize import TokenizerSettings
 
     if base is None:
-        return None, TokenizerSettings(language, sentences=ENGLISH if language == "en" else SentenceRules())
+        with usage_errors("--language"):
+            return None, TokenizerSettings(language, sentences=ENGLISH if language == "en" else SentenceRules())
     for name in ("scheme", "language", "lexicon", "classes", "gazetteer", "link"):
         if is_set(context, name):
             raise UsageError(

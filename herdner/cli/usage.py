@@ -159,7 +159,7 @@ def check_extension(output: str | None, extensions: Iterable[str], option: str =
     if any(map(str.isalpha, extension)) and extension not in extensions:
         office = "; save a CSV file and open it in the spreadsheet program" if extension in SPREADSHEETS else ""
         raise UsageError(
-            f"{option} {output}: herdner cannot write {extension} files{office}; use one of the extensions "
+            f"{option} {output}: the command cannot write {extension} files{office}; use one of the extensions "
             f"{' '.join(sorted(extensions))}, or add --format"
         )
 

@@ -10,7 +10,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from herdner.base.messages import number_advice
+from herdner.base.messages import format_count, number_advice
 from herdner.crf.weights import MOST_TAGS
 
 
@@ -64,8 +64,8 @@ def encode_labels(y: Iterable[Any], offsets: NDArray[np.int64], known: Sequence[
                     partial[len(states)] = _options(label, index)
                     states.append(-1)
         if len(states) - begin != n_items:
-            raise ValueError(f"sequence {s} must have a label for each item, got {n_items} items and "
-                             f"{len(states) - begin} labels")  # fmt: skip
+            counts = format_count(n_items, "item"), format_count(len(states) - begin, "label")
+            raise ValueError(f"sequence {s} must have a label for each item, got {' and '.join(counts)}")
     if not 1 <= len(index) <= MOST_TAGS:
         raise ValueError(f"there must be 1 to {MOST_TAGS} labels, got {len(index)}")
     allowed = np.zeros((len(states), len(index)), np.uint8)

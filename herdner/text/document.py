@@ -276,9 +276,7 @@ class Document:
             )
         for tag in tags:
             if not isinstance(tag, str):  # pyright: ignore[reportUnnecessaryIsInstance]  # a public function
-                raise TypeError(
-                    f"document {self.id!r}: a tag must be a string such as 'B-PER', got {tag!r:.60}{number_advice(tag)}"
-                )
+                raise TypeError(f"a tag must be a string such as 'B-PER', got {tag!r:.60}{number_advice(tag)}")
         partial = self.partial
         if any(map(is_ambiguous, set(tags))):
             partial = self._with_ambiguous(tags)

@@ -72,7 +72,7 @@ def test_usage_errors_are_one_line(call: Call, tmp_path: Path) -> None:
         ((*GRID, "--certify", tmp_path / "bad.txt"), 1, "line 3: expected the index"),
         ((*GRID, "--certify", tmp_path / "far.txt"), 1, "names variable 99"),
         ((*GRID, "--certify", tmp_path / "empty.txt"), 1, "the scan is empty"),
-        ((*GRID, "--certify", tmp_path / "none.txt"), 1, "No such file"),
+        ((*GRID, "--certify", tmp_path / "none.txt"), 1, "no such file"),
         (("--graph", tmp_path / "no.npz"), 1, "not a graph file"),
         ((*GRID, "--figure", tmp_path / "f.gif"), 2, "expected the file extension"),
         ((*GRID, "--coupling", "nan"), 2, "--coupling must be a finite number"),

@@ -49,6 +49,22 @@ def test_training_and_scoring_leave_out_unannotated_documents(call: Call, tmp_pa
     assert "has no annotation" in one_line(call("evaluate", f"{tmp_path / 'b.jsonl'}:doccano", "-m", out), 1)
 
 
+@pytest.mark.parametrize(
+    ("record", "advice"),
+    [
+        ({"text": "Ada met", "label": [[0, 3, "PER"]]}, "if its key 'label' is one, read it as FILE:doccano"),
+        ({"text": "Ada met", "spans": [{"start": 0, "end": 3, "label": "PER"}]}, "read it as FILE:prodigy"),
+        ({"tokens": ["Ada", "met"], "ner_tags": [1, 0]}, "write the tokens and the names of their tags as columns"),
+        ({"text": "Ada met", "label": "positive"}, "has no annotation; use an annotated file"),
+    ],
+)
+def test_a_file_without_annotation_gets_advice_for_the_format_of_its_keys(
+    call: Call, tmp_path: Path, record: dict, advice: str
+) -> None:
+    (tmp_path / "a.jsonl").write_text(json.dumps(record))
+    assert advice in one_line(call("train", "--train", tmp_path / "a.jsonl", "-o", tmp_path / "m"), 1)
+
+
 @pytest.mark.parametrize("format", ["label-studio", "prodigy"])
 def test_converted_documents_are_annotated(call: Call, tmp_path: Path, format: str) -> None:
     gold = tmp_path / "gold.jsonl"

@@ -307,7 +307,7 @@ def test_tables_of_weights() -> None:
 @pytest.mark.parametrize(
     ("items", "tags", "message"),
     [
-        ([[{"a": 1}]], [["A", "B"]], "sequence 0 must have a label for each item, got 1 items and 2 labels"),
+        ([[{"a": 1}]], [["A", "B"]], "sequence 0 must have a label for each item, got 1 item and 2 labels"),
         ([[{"a": 1}]], [], "must have equal lengths, got 1 and 0"),
         ([[{"a": float("nan")}]], [["A"]], "attribute 'a' must have a finite number, got nan"),
         ([[{"a": object}]], [["A"]], "attribute 'a' must have a text or a number"),

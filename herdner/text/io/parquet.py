@@ -213,7 +213,8 @@ def _open(stream: IO[bytes], column: str, id_column: str | None = None) -> tuple
     columns = TableColumns.of(schema.names, column, id_column)
     type = schema.field(column).type
     if (type.value_type if pa.types.is_dictionary(type) else type) not in (TEXT, pa.large_string()):
-        raise ValueError(f"column {column!r} has the type {type}; expected strings")
+        advice = "; write tokenized texts as JSON lines with the key tokens" if pa.types.is_list(type) else ""
+        raise ValueError(f"column {column!r} has the type {type}; expected strings{advice}")
     return file, columns
 
 
