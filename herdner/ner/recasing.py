@@ -1,4 +1,4 @@
-"""Truecasing of texts that are entirely in lower or upper case."""
+"""Preparation of documents for features: composed characters, and truecasing of texts in lower or upper case."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence, Set
 from dataclasses import replace
 from functools import cached_property
 from itertools import pairwise
+from unicodedata import is_normalized, normalize
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,17 +28,21 @@ _MIN_LETTERS = 3  # unknown words with fewer letters get no capital, nor do word
 def reader(plan: FeaturePlan, lexicon: Lexicon) -> Callable[[Document], Document]:
     """Return the function that a tagger applies to each document before feature extraction.
 
-    The function is a `Recaser` if the plan has recasing options. Otherwise it returns each document unchanged.
+    The function composes decomposed characters, such as "e" and a combining accent. With recasing options, it is a
+    `Recaser`, which also changes the case of words.
 
     Args:
         plan: Feature plan.
         lexicon: Lexical resources of the model.
     """
-    return _identity if plan.recasing is None else Recaser(lexicon, plan.recasing)
+    return _compose if plan.recasing is None else Recaser(lexicon, plan.recasing)
 
 
-def _identity(document: Document) -> Document:
-    return document
+def _compose(document: Document) -> Document:
+    """Return a document whose tokens are in the normal form NFC, which training texts have; its text is unchanged."""
+    if document.text.isascii() or is_normalized("NFC", document.text):
+        return document
+    return replace(document, tokens=[normalize("NFC", token) for token in document.tokens])
 
 
 class Recaser:
@@ -76,6 +81,7 @@ class Recaser:
         Args:
             document: Document with tokens.
         """
+        document = document if document.text.isascii() else _compose(document)
         if not (document.text.islower() or document.text.isupper()):
             return document
         tokens, unknown = self._words(document.tokens)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import unicodedata
 import zipfile
 from dataclasses import asdict
 
@@ -112,3 +113,16 @@ def test_words_before_a_designator_are_a_name_wherever_they_occur_together():
     assert words("VERTEX BIOLABS FELL. VERTEX BIOLABS FELL. VERTEX BIOLABS FELL.")[0] == "Vertex"
     assert words("SAID BIOLABS. SAID BIOLABS. SAID BIOLABS.")[0] == "said"
     assert words("INC. FELL.")[1] == "fell"
+
+
+@pytest.mark.parametrize("convert", [str, str.upper])
+def test_decomposed_characters_are_tagged_as_composed_ones(convert):
+    tagger = herdner.load("en")
+    text = convert("Angéla Merkel met René Amato in München. Amato wrote to Merkel.")
+    decomposed = unicodedata.normalize("NFD", text)
+    document = tagger.tag(decomposed)
+    assert len(decomposed) > len(text)
+    assert [document.text[each.start : each.end] for each in document.entities] == [
+        unicodedata.normalize("NFD", each.text) for each in tagger.tag(text).entities
+    ]
+    assert len(document.entities) == 5
