@@ -57,6 +57,7 @@ def check_source(source: object) -> TextOrDocument:
 
     Raises:
         TypeError: The value has another type.
+        ValueError: A token is empty or contains white space.
     """
     if isinstance(source, str | Document):
         return source
@@ -71,15 +72,20 @@ def as_document(source: object) -> Document:
 
     Raises:
         TypeError: The value has another type.
+        ValueError: A token is empty or contains white space.
     """
     if isinstance(source, Document):
         return source
     if isinstance(source, list | tuple):
         parts: Any = source  # pyright: ignore[reportUnknownVariableType]
-        if all(isinstance(part, str) for part in parts):
-            return Document.from_tokens([parts])
-        if all(isinstance(part, list | tuple) for part in parts):
-            return Document.from_tokens(parts)
+        is_sentence = all(isinstance(part, str) for part in parts)
+        if is_sentence or all(isinstance(part, list | tuple) for part in parts):
+            document = Document.from_tokens([parts] if is_sentence else parts)
+            if (text := next((token for token in document.tokens if token.split() != [token]), None)) is not None:
+                raise ValueError(
+                    f"a token must be a word without white space, got {text!r:.60}; use `pipe` for a list of texts"
+                )
+            return document
     raise TypeError(
         f"expected a text, a herdner Document, a list of tokens or a list of tokenized sentences, got"
         f" {type(cast('object', source)).__name__}"

@@ -387,3 +387,11 @@ def test_marginals_include_links(tagger):
     np.testing.assert_allclose(with_links.sum(axis=1), 1.0)
     links = tagger.find_links(Document.from_tokens([tokens]))
     assert np.allclose(with_links, chain) == (not any(map(len, links.values())))
+
+
+def test_a_list_of_texts_is_not_read_as_tokens() -> None:
+    for source in (["Ada met Bo.", "Cy left."], [["Ada", "met Bo"]]):
+        with pytest.raises(
+            ValueError, match=r"a token must be a word without white space, got .*; use `pipe` for a list"
+        ):
+            herdner.load("en").tag(source)

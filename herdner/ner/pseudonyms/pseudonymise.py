@@ -55,6 +55,11 @@ def pseudonymise(
     names = PseudonymMap() if names is None else names
     if not isinstance(names, PseudonymMap):  # pyright: ignore[reportUnnecessaryIsInstance]  # a public function
         raise TypeError(f"`names` must be a PseudonymMap or None, got {type(names).__name__}")
+    if not isinstance(source, str | Document):  # pyright: ignore[reportUnnecessaryIsInstance]  # a public function
+        raise TypeError(
+            f"`source` must be a text or a Document, got {type(source).__name__}; call pseudonymise once for each text,"
+            " with the same `names`"
+        )
     tagger = model if isinstance(model, Tagger) else load(model)
     work = make_pseudonymiser(names, tagger, key=key, identifiers=identifiers, seed=seed)
     document = source if isinstance(source, Document) else tagger.tag(source, name_bias=RECALL_BIAS * recall)

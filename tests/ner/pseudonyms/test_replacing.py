@@ -231,9 +231,9 @@ def test_ranges_outside_a_text_are_not_widened(start, end):
         widen("a b c", start, end)
 
 
-@pytest.mark.parametrize("wrong", [None, 3, b"Ada Lovelace"])
+@pytest.mark.parametrize("wrong", [None, 3, b"Ada Lovelace", ["Ada Lovelace sang."]])
 def test_other_values_than_texts_and_documents_are_refused(wrong) -> None:
-    with pytest.raises(TypeError, match="expected a text, a herdner Document"):
+    with pytest.raises(TypeError, match="`source` must be a text or a Document, got"):
         pseudonymise(wrong)
 
 
