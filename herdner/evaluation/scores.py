@@ -208,7 +208,8 @@ def pair_documents(
     """
     if len(gold) != len(predicted):
         raise ValueError(
-            f"there are {len(gold)} gold documents but {len(predicted)} predicted documents; predict each document once"
+            f"{format_count(len(gold), 'gold document')} but"
+            f" {format_count(len(predicted), 'predicted document')}; predict each document once"
         )
     if scheme is None:
         scheme = detect_scheme(

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from herdner._ext.tags import make_entities, with_name_ids
 from herdner._ext.text import find_offset_fault
-from herdner.base.messages import number_advice
+from herdner.base.messages import format_count, number_advice
 from herdner.text.entity import Entity, Name, names_of, to_frame
 from herdner.text.partial import PartialAnnotation, UnannotatedRange, is_ambiguous
 from herdner.text.plain_data import DocumentParts, parse_object
@@ -38,7 +38,10 @@ class Projection(NamedTuple):
     n_dropped: int
 
 
-@dataclass(frozen=True, eq=False)
+_N_SHOWN = 60  # characters of the text in the representation of a document
+
+
+@dataclass(frozen=True, eq=False, repr=False)
 class Document:
     """Text with its tokens and sentences, and with its entities if the document is annotated.
 
@@ -90,18 +93,18 @@ class Document:
         except (TypeError, BufferError) as error:
             fault = f"text must be a string, tokens a list of strings, and all offsets int64 arrays ({error})"
         if fault is not None:
-            raise ValueError(f"document {self.id!r}: {fault}")
+            raise ValueError(f"{self._title}: {fault}")
         length = len(self.text)
         for entity in self.entities:
             if not 0 <= entity.start < entity.end <= length:
                 raise ValueError(
-                    f"document {self.id!r} has {length} characters, but an entity is at {entity.start}..{entity.end};"
+                    f"{self._title} has {length} characters, but an entity is at {entity.start}..{entity.end};"
                     " expected a span of at least one character within the text"
                 )
         for each in self.partial.unannotated if self.partial else ():
             if not 0 <= each.start < each.end <= length:
                 raise ValueError(
-                    f"document {self.id!r} has {length} characters, but its partial annotation has a range at"
+                    f"{self._title} has {length} characters, but its partial annotation has a range at"
                     f" {each.start}..{each.end}; expected at least one character within the text"
                 )
 
@@ -217,7 +220,7 @@ class Document:
             ValueError: The document is not annotated.
         """
         if self.tags is None:
-            raise ValueError(f"document {self.id!r} has no tags; tag or annotate the document first")
+            raise ValueError(f"{self._title} has no tags; tag or annotate the document first")
         tags = self.tags
         return (tags[start:end] for start, end in pairwise(self.sentence_offsets.tolist()))
 
@@ -271,8 +274,7 @@ class Document:
         """
         if len(tags) != self.n_tokens:
             raise ValueError(
-                f"document {self.id!r} has {self.n_tokens} tokens but got {len(tags)} tags;"
-                " expected one tag for each token"
+                f"{self._title} has {self.n_tokens} tokens but got {len(tags)} tags; expected one tag for each token"
             )
         for tag in tags:
             if not isinstance(tag, str):  # pyright: ignore[reportUnnecessaryIsInstance]  # a public function
@@ -406,7 +408,7 @@ class Document:
             ValueError: An entity overlaps an unannotated range or has a label that was not annotated.
         """
         if conflict := partial.conflict((e.start, e.end, e.label) for e in self.entities):
-            raise ValueError(f"document {self.id!r}: {conflict}")
+            raise ValueError(f"{self._title}: {conflict}")
         return replace(self, partial=partial)
 
     def without_annotation(self) -> Document:
@@ -416,6 +418,13 @@ class Document:
     def __eq__(self, other: object) -> bool:
         """Return whether two documents have equal text, tokens, sentences, annotation, id and fields."""
         return self._values() == other._values() if isinstance(other, Document) else NotImplemented
+
+    def __repr__(self) -> str:
+        """Describe the document in one line by its text, id, and numbers of tokens and entities."""
+        shown = repr(self.text if len(self.text) <= _N_SHOWN else self.text[: _N_SHOWN - 3] + "...")
+        id = "" if self.id is None else f", id={self.id!r}"
+        counts = format_count(self.n_tokens, "token"), format_count(len(self.entities), "entity", "entities")
+        return f"Document({shown}{id}, {', '.join(counts)})"
 
     def __hash__(self) -> int:
         """Return the hash value of the document, computed from its text, id and entities."""
@@ -518,6 +527,11 @@ class Document:
     def _repr_html_(self) -> str:
         """Return the document as HTML, for display in a Jupyter notebook."""
         return to_html(self)
+
+    @property
+    def _title(self) -> str:
+        """Name of the document in messages."""
+        return "the document" if self.id is None else f"document {self.id!r}"
 
     def _values(self) -> tuple[object, ...]:
         """Return the values that ``==`` compares between two documents."""

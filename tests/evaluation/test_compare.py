@@ -205,7 +205,7 @@ def test_refusals() -> None:
         compare(gold, a, b, rng=rng(), n_resamples=0)
     with pytest.raises(ValueError, match="`unit` must be 'document' or 'sentence', got 'token'"):
         compare(gold, a, b, rng=rng(), unit="token")  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="new: there are 2 gold documents but 1 predicted"):
+    with pytest.raises(ValueError, match="new: 2 gold documents but 1 predicted"):
         compare(gold, a, b[:1], rng=rng(), names=("old", "new"))
     with pytest.raises(ValueError, match=r"old: document 'd0': .* has other tokens than the gold document"):
         compare(gold[:1], one, b[:1], rng=rng(), names=("old", "new"))

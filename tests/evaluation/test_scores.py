@@ -142,7 +142,7 @@ def test_perfect_and_empty():
 
 def test_refusals():
     gold = documents([[["O", "O"]]])
-    with pytest.raises(ValueError, match="1 gold documents but 0 predicted"):
+    with pytest.raises(ValueError, match="1 gold document but 0 predicted"):
         evaluate(gold, [])
     with pytest.raises(ValueError, match="document 'd0': the predicted document has other tokens"):
         evaluate(gold, documents([[["O"]]]))

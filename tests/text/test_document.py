@@ -125,6 +125,16 @@ def test_refusals():
         document.with_tags([None, "O"])
 
 
+def test_a_document_is_described_in_one_line():
+    document = Document.from_tokens([["Ada", "met", "Bo"]], [["B-PER", "O", "O"]])
+    assert repr(document) == "Document('Ada met Bo', 3 tokens, 1 entity)"
+    assert repr(Document.from_text("a\n" * 50, id="x")) == (
+        f"Document({('a' + chr(10)) * 28 + 'a...'!r}, id='x', 0 tokens, 0 entities)"
+    )
+    with pytest.raises(ValueError, match=r"^the document has 3 tokens but got 1 tags"):
+        document.with_tags(["O"])
+
+
 def test_empty():
     for document in (Document.from_tokens([]), Document.from_tokens([[]]), Document.from_text("")):
         check(document)
