@@ -18,6 +18,7 @@ from fastapi.concurrency import run_in_threadpool
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
+from starlette.exceptions import HTTPException as StarletteException
 
 from herdner import __version__
 from herdner.corpora.formats import WRITABLE
@@ -145,6 +146,8 @@ def create_app(
     metrics = Metrics()
     app.add_middleware(RequestGuard, hosts=("localhost", *hosts), body_bytes=limits.body_bytes, seconds=limits.seconds)
     app.add_exception_handler(RequestValidationError, _validation_error)
+    for status in (404, 405):
+        app.add_exception_handler(status, _no_such_page)
     app.state.pool = pool
     _add_pages(app)
     _add_state(app, metrics, pool)
@@ -296,6 +299,12 @@ def _service_info(pool: Pool, default_backends: list[str]) -> ServiceInfo:
     )  # fmt: skip
 
 
+async def _no_such_page(_: Request, error: Exception) -> JSONResponse:
+    """Return a response for an unknown path or method that names the page with all paths."""
+    assert isinstance(error, StarletteException)
+    return JSONResponse({"detail": f"{error.detail}; see /docs"}, error.status_code, error.headers)
+
+
 async def _validation_error(_: Request, error: Exception) -> JSONResponse:
     """Return a response with a one-line description of an invalid request.
 
@@ -308,5 +317,5 @@ async def _validation_error(_: Request, error: Exception) -> JSONResponse:
     location = ""
     for part in first["loc"][1:]:
         location += f"[{part}]" if isinstance(part, int) else f".{part}" if location else str(part)
-    detail = f"{location[:_MAX_LOCATION] or 'body'}: {first['msg']}"
+    detail = f"{location[:_MAX_LOCATION] or 'body'}: {first['msg'].replace('Input should be', 'must be')}"
     return JSONResponse({"detail": detail.encode("utf-8", "backslashreplace").decode()}, 422)

@@ -321,11 +321,12 @@ def test_failures_tell_the_client_nothing_of_the_inside(
 
 @pytest.mark.parametrize("path", ["/nothing", "/pages/index.html", "/pages/", "/..%2f..%2fapp.py", "/redoc", "/api"])
 def test_nothing_but_the_pages_is_served(client: Any, path: str) -> None:
-    refused(client.get(path, follow_redirects=False), 404)
+    assert refused(client.get(path, follow_redirects=False), 404) == "Not Found; see /docs"
 
 
 def test_other_methods_are_refused(client: Any) -> None:
-    refused(client.get("/api/tag"), 405)
+    assert refused(client.get("/api/tag"), 405) == "Method Not Allowed; see /docs"
+    assert refused(client.post("/api/tag", json={"text": 5}), 422) == "text: must be a valid string"
     refused(client.post("/"), 405)
     assert client.head("/").status_code == 200
 
