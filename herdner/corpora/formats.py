@@ -12,6 +12,7 @@ from pathlib import Path, PurePath
 from typing import IO, Any, Literal
 
 from herdner.base.extras import check_extra
+from herdner.base.messages import suggestion
 from herdner.corpora.ieer import read_ieer
 from herdner.text.document import Document, Failure
 from herdner.text.io.brat import read_brat, write_brat
@@ -26,7 +27,7 @@ from herdner.text.io.marked_up import read_docx, read_markdown
 from herdner.text.io.pages import read_html
 from herdner.text.io.plain import PIECE_CHARACTERS, read_text
 from herdner.text.io.prodigy import read_prodigy, write_prodigy
-from herdner.text.io.source import Input, sources, strip_compression_suffix
+from herdner.text.io.source import Input, create_file, sources, strip_compression_suffix
 from herdner.text.io.write import write_conll, write_jsonl, write_spacy, write_text
 from herdner.text.labels import is_label, rename_labels
 from herdner.text.tokenize import tokenize_documents
@@ -398,12 +399,14 @@ def read_items(where: Input, format: str, encoding: str, **options: Any) -> Iter
         yield Failure(error, is_truncated=has_documents)
 
 
-def write_documents(documents: Iterable[Document], stream: IO[Any], format: str, **options: Any) -> None:
-    """Write documents to a stream, in the file format ``format``.
+def write_documents(
+    documents: Iterable[Document], stream: IO[Any] | str | os.PathLike[str], format: str, **options: Any
+) -> None:
+    """Write documents to a stream or a file, in the file format ``format``.
 
     Args:
         documents: The documents.
-        stream: A text or binary stream.
+        stream: A text or binary stream, or the path of a file, which appears when it is complete.
         format: Name of a format (`WRITABLE`).
         **options: Options of the format (`Format.write_options`).
 
@@ -412,6 +415,10 @@ def write_documents(documents: Iterable[Document], stream: IO[Any], format: str,
     """
     entry = _entry(format, "write", options)
     assert entry.write is not None
+    if isinstance(stream, str | os.PathLike):
+        with create_file(stream) as file:
+            write_documents(documents, file, format, **options)
+        return
     if entry.carries & {"entities", "spans"}:
         documents = map(partial(_check_annotation, entry), documents)
     entry.write(documents, stream, **options)
@@ -447,7 +454,9 @@ def _entry(format: str, direction: Literal["read", "write"], options: Iterable[s
     """
     names = READABLE if direction == "read" else WRITABLE
     if format not in names:
-        raise ValueError(f"cannot {direction} the format {format!r}; expected one of {', '.join(names)}")
+        raise ValueError(
+            f"cannot {direction} the format {format!r}; {suggestion(format, names)}expected one of {', '.join(names)}"
+        )
     entry = FORMATS[format]
     available = entry.read_options if direction == "read" else entry.write_options
     for name in options:

@@ -167,8 +167,13 @@ def evaluate(
 
     Raises:
         ValueError: The documents differ in number or tokens, or a gold document is only partially annotated.
+        TypeError: A value is not a document.
     """
-    pairs = list(pair_documents(list(gold), list(predicted), scheme))
+    gold, predicted = list(gold), list(predicted)
+    for document in (*gold, *predicted):
+        if not isinstance(document, Document):  # pyright: ignore[reportUnnecessaryIsInstance]  # a public function
+            raise TypeError(f"`evaluate` compares documents, got {document!r:.60}; read or tag documents first")
+    pairs = list(pair_documents(gold, predicted, scheme))
     labels, counts = count_entities(pairs)
     totals = counts.sum(axis=0)
     micro, macro, per_label = _label_scores(labels, totals)

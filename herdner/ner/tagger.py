@@ -200,11 +200,15 @@ class Tagger(Estimator):
 
         Raises:
             ValueError: A parameter is invalid, documents and tags do not match, or nothing is annotated.
+            TypeError: ``base`` or ``start`` is not a tagger.
         """
         # Imported here because tagging does not need the training code, whose import takes as long as tagging a page.
         from herdner.ner.training.options import TrainingOptions
         from herdner.ner.training.pipeline import train_model
 
+        for name, value in {"base": base, "start": start}.items():
+            if not isinstance(value, Tagger | None):  # pyright: ignore[reportUnnecessaryIsInstance]  # a public method
+                raise TypeError(f"`{name}` must be a Tagger, such as herdner.load('en'), or None, got {value!r:.60}")
         options = TrainingOptions(**{each.name: getattr(self, each.name) for each in fields(TrainingOptions)})
         model, curve = train_model(
             options, map(as_document, documents), tags, development=development, base=base and base._model,

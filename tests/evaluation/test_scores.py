@@ -146,6 +146,8 @@ def test_refusals():
         evaluate(gold, [])
     with pytest.raises(ValueError, match="document 'd0': the predicted document has other tokens"):
         evaluate(gold, documents([[["O"]]]))
+    with pytest.raises(TypeError, match="`evaluate` compares documents, got 'Ada met Bo'; read or tag documents first"):
+        evaluate(gold, ["Ada met Bo"])
 
 
 def test_forms():

@@ -219,3 +219,9 @@ def test_a_new_label_leaves_the_links_and_most_tags_of_the_base(base):
     gold, names = news("dev")[5:], {**{label: label for label in base.labels}, "VERB": None}
     found = [rename_labels(document, names, "iob2") for document in adapted.pipe(gold)]
     assert evaluate(gold, found).micro.f1 > evaluate(gold, list(base.pipe(gold))).micro.f1 - 0.02
+
+
+@pytest.mark.parametrize("name", ["base", "start"])
+def test_the_name_of_a_model_in_place_of_a_tagger_is_refused(name: str) -> None:
+    with pytest.raises(TypeError, match=f"`{name}` must be a Tagger, such as herdner.load.'en'., or None, got 'en'"):
+        Tagger().fit([], **{name: "en"})

@@ -266,7 +266,9 @@ def test_paths(tmp_path, monkeypatch):
 
 
 def test_unknown_names():
-    with pytest.raises(ValueError, match="cannot read the format 'conl'; expected one of conll, conll2003"):
+    with pytest.raises(
+        ValueError, match=r"cannot read the format 'conl'; did you mean 'conll'\? expected one of conll, conll2003"
+    ):
         read("", "conl")
     with pytest.raises(ValueError, match="has no option 'colour'; expected one of"):
         read("", "conll", colour=True)

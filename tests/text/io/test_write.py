@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import json
 
@@ -128,7 +129,7 @@ def test_spacy_keeps_text_and_entities(document):
 def test_every_format_writes_what_the_registry_says():
     for name, entry in FORMATS.items():
         if entry.write is None:
-            with pytest.raises(ValueError, match=f"cannot write the format '{name}'; expected one of conll, "):
+            with pytest.raises(ValueError, match=f"cannot write the format '{name}'; .*expected one of conll, "):
                 written([RAIN], name)
         else:
             stream = io.BytesIO()
@@ -136,6 +137,20 @@ def test_every_format_writes_what_the_registry_says():
             assert stream.getvalue(), name
     with pytest.raises(ValueError, match="has no option 'width'"):
         written([RAIN], "conll", width=3)
+
+
+def test_a_path_is_written_when_it_is_complete(tmp_path):
+    path = tmp_path / "rain.jsonl.gz"
+
+    def documents():
+        yield RAIN
+        assert not path.exists()
+
+    write_documents(documents(), path, "jsonl")
+    (document,) = read_documents(path, "jsonl")
+    assert document.text == RAIN.text
+    write_documents([RAIN], str(path), "conll")
+    assert gzip.decompress(path.read_bytes()).startswith(b"R")
 
 
 def test_output_is_utf8_whatever_the_locale():
