@@ -2,7 +2,9 @@
 
 A block is a set of variables whose joint distribution given the other variables is cheap to sample, because it has an
 elimination order with small separators. With separators of at most one variable the block is a spanning forest (Hamze
-and de Freitas 2004, "From fields to trees"); larger separators give w-cutset sampling (Bidyuk and Dechter 2007).
+and de Freitas 2004, "From fields to trees"); larger separators give w-cutset sampling (Bidyuk and Dechter 2007). If the
+tables of one block with all variables are small, states are independent exact samples, and their conditional marginals
+are the exact marginals.
 
 Parallel tempering runs replicas of a graph at inverse temperatures of at most 1 and exchanges their states. At the
 inverse temperature 0 all joint states are equally probable, so the replica moves freely. An entry of -inf gets a finite
@@ -23,15 +25,21 @@ import numpy as np
 from herdner._ext.elimination_order import find_block
 from herdner._ext.replicas import Replicas
 from herdner.base.arrays import Floats, Int32s
-from herdner.base.memory import check_memory
-from herdner.inference.elimination_order import ReducedGraph, adjacency
+from herdner.base.memory import check_memory, free_memory
+from herdner.inference.elimination_order import ReducedGraph, adjacency, find_elimination_order
 from herdner.inference.satisfiability import find_possible_state, has_solver
 
 MOST_LOG2_CELLS = 14.0  # log2 of the largest number of cells of a bucket in a block
 LEAST_BLOCKS = 4  # blocks with different outer variables mix better than few blocks
+WIDTH = 8  # largest number of variables of a separator, unless the caller chooses it
+WHOLE_LOG2_CELLS = 18.0  # log2 of the largest number of cells of a block with all variables; about 10 ms for an update
+MOST_WHOLE_LOG2_CELLS = 24.0  # the same with a long time limit; about 0.7 s and 0.5 GB
 PENALTY = 2.0  # penalty of an entry of -inf at the inverse temperature 1/2, in nats
 MOST_REJECTIONS = 0.6  # largest rejection rate of exchanges that the temperatures are tuned for
 _UPDATE_SECONDS = 7e-8  # approximate time in which one update of a replica reads a table cell, for each unit of width
+_WHOLE_CELL_SECONDS = 4e-8  # approximate time of an update of a block with all variables, for each cell of a bucket
+_WHOLE_CELL_BYTES = 48.0  # twice the memory of a block for each cell of a bucket
+_WHOLE_SHARE = 1 / 8  # largest fraction of the time limit that one update of a block with all variables may take
 _SET_UP_SECONDS = 7e-6  # approximate time to lay out the blocks of one factor or one variable
 _FIRST_ROUNDS = 16  # rounds before the first change of the temperatures
 _SLICE_SECONDS = 0.1  # approximate time between two checks of the clock and of Ctrl-C
@@ -66,6 +74,35 @@ def find_blocks(
         ties = rng.random(n)
         blocks.append(find_block(starts, neighbours, log_sizes, width, MOST_LOG2_CELLS, ties, is_missing))
     return blocks
+
+
+def find_whole_block(reduced: ReducedGraph, log2_cells: float, seconds: float = math.inf) -> Int32s | None:
+    """Search for an elimination order of all variables, as exact inference does.
+
+    Args:
+        reduced: The graph.
+        log2_cells: log2 of the largest number of cells of all buckets together.
+        seconds: Approximate time limit of the search in seconds.
+
+    Returns:
+        int32[n], the variables in the order of their elimination; None if no order was found.
+    """
+    sizes = np.array(reduced.sizes, np.int32)
+    order = find_elimination_order(sizes, reduced.scopes, seconds=seconds, limit=log2_cells)
+    return order.order if order.log2_cells <= log2_cells else None
+
+
+def affordable_whole_log2_cells(seconds: float | None, n_chains: int) -> float:
+    """Return log2 of the largest number of cells of a block with all variables that time and memory allow.
+
+    Args:
+        seconds: The time limit of one ensemble in seconds; None is unlimited.
+        n_chains: Number of ensembles, which have tables of their own.
+    """
+    if seconds is None:
+        return WHOLE_LOG2_CELLS
+    n_cells = min(_WHOLE_SHARE * seconds / _WHOLE_CELL_SECONDS, free_memory() / (_WHOLE_CELL_BYTES * n_chains))
+    return float(np.clip(math.log2(max(n_cells, 1.0)), 0.0, MOST_WHOLE_LOG2_CELLS))
 
 
 def set_up_seconds(reduced: ReducedGraph) -> float:
@@ -178,7 +215,42 @@ class Ensemble:
         """
         n_bytes = 8.0 * (n_replicas + 1) * sum(table.size for table in reduced.tables)
         check_memory(n_bytes, f"{n_replicas} replicas of this graph", "use fewer replicas")
-        blocks = find_blocks(reduced.sizes, reduced.scopes, width, rng)
+        return cls.with_blocks(reduced, n_replicas, find_blocks(reduced.sizes, reduced.scopes, width, rng), rng, start)
+
+    @classmethod
+    def of_whole_block(cls, reduced: ReducedGraph, block: Int32s, rng: np.random.Generator) -> Ensemble:
+        """Build one replica that is updated as one block, and draw its state from the graph.
+
+        Args:
+            reduced: The graph.
+            block: int32[n], all variables in the order of their elimination.
+            rng: Source of randomness.
+
+        Returns:
+            The ensemble. Its state is impossible only if -inf entries forbid every joint state.
+        """
+        ensemble = cls.with_blocks(reduced, 1, [block], rng)
+        ensemble.advance(1, False)
+        return ensemble
+
+    @classmethod
+    def with_blocks(
+        cls,
+        reduced: ReducedGraph,
+        n_replicas: int,
+        blocks: list[Int32s],
+        rng: np.random.Generator,
+        start: Int32s | None = None,
+    ) -> Ensemble:
+        """Build replicas that are updated in the given blocks; the other arguments and the result are those of `of`.
+
+        Args:
+            reduced: The graph.
+            n_replicas: Number of replicas.
+            blocks: The variables of each block, in the order of their elimination.
+            rng: Source of randomness.
+            start: int32[n], the initial state of all replicas; None draws their states.
+        """
         betas = np.linspace(1, 0, n_replicas) if n_replicas > 1 else np.ones(1)
         key = int(rng.integers(2**62))
         replicas = Replicas(reduced.sizes, reduced.scopes, reduced.tables, blocks, betas, penalties_of(betas), key)

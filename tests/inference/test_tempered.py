@@ -9,9 +9,16 @@ import numpy as np
 import pytest
 
 from herdner._ext.replicas import Replicas
-from herdner.graph import FactorGraph, TableFactors, ising
+from herdner.graph import FactorGraph, TableFactors, compile_tables, ising
 from herdner.inference import UnsupportedGraph, make_backend
-from herdner.inference.tempering import equalise_rejections, find_blocks, penalties_of
+from herdner.inference.elimination_order import reduce_tables
+from herdner.inference.tempering import (
+    affordable_whole_log2_cells,
+    equalise_rejections,
+    find_blocks,
+    find_whole_block,
+    penalties_of,
+)
 
 
 def random_graph(rng: np.random.Generator, n: int = 6, zeros: float = 0.1) -> FactorGraph:
@@ -116,6 +123,37 @@ def test_a_block_that_is_the_whole_graph_is_exact():
     graph = ising(0.7, np.random.default_rng(1).normal(size=(1, 30)))
     result = make_backend("tempered", n_rounds=1, burn_in=0, width=1).infer(graph, 0)
     np.testing.assert_allclose(result.marginals, make_backend("exact").infer(graph).marginals, atol=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_cheap_graph_is_one_block_with_exact_marginals(seed):
+    rng = np.random.default_rng(seed)
+    graph = random_graph(rng, int(rng.integers(4, 9)), zeros=0.3)
+    expected = make_backend("exact").infer(graph)
+    for options in ({"n_rounds": 1, "burn_in": 0}, {"seconds": 0.05}):
+        result = make_backend("tempered", n_samples=2, **options).infer(graph, seed)
+        np.testing.assert_allclose(result.marginals, expected.marginals, atol=1e-12)
+        assert graph.log_potential(result.state) == pytest.approx(result.log_potential)
+        assert result.log_potential <= expected.log_potential + 1e-9
+
+
+def test_states_of_one_block_are_independent():
+    graph = ising(1.5, np.random.default_rng(0).normal(size=(4, 4)) / 10)
+    result = make_backend("tempered", n_rounds=20_000, n_samples=20_000, n_chains=1, burn_in=0).infer(graph, 1)
+    up = result.samples[0].astype(float)
+    np.testing.assert_allclose(up.mean(axis=0), result.marginals[:, 1], atol=0.02)
+    assert abs(np.corrcoef(up[1:, 0], up[:-1, 0])[0, 1]) < 0.03
+
+
+def test_one_block_needs_time_and_memory(monkeypatch):
+    reduced = reduce_tables(compile_tables(ising(0.5, np.zeros((12, 12)))))
+    assert find_whole_block(reduced, 12.0) is None
+    block = find_whole_block(reduced, 24.0)
+    assert sorted(block) == list(range(144))
+    limits = [affordable_whole_log2_cells(seconds, 1) for seconds in (1.0, 4.0, 1e9)]
+    assert limits[0] < limits[1] <= limits[2]
+    monkeypatch.setattr("herdner.inference.tempering.free_memory", lambda: 48.0 * 2**10)
+    assert affordable_whole_log2_cells(1e9, 4) == 8.0
 
 
 def test_samples_are_joint_states_at_equal_distances():

@@ -21,14 +21,18 @@ from herdner.inference.gibbs.start import check_start
 from herdner.inference.record import Record
 from herdner.inference.result import Result
 from herdner.inference.tempering import (
+    WIDTH,
     Ensemble,
     TemperedRun,
     affordable_replicas,
+    affordable_whole_log2_cells,
     affordable_width,
+    find_whole_block,
     set_up_seconds,
     update_seconds,
 )
 
+_SEARCH_SHARE = 0.05  # fraction of the time limit for the search for a block with all variables
 _TUNING_SHARE = 0.25  # fraction of the time limit in which the temperatures are tuned
 
 
@@ -51,7 +55,9 @@ class Tempered:
             tempering.
         width: Largest number of variables that a variable of a block depends on when it is eliminated: 0 is plain Gibbs
             sampling, 1 gives spanning forests. The time of an update grows exponentially with the width, so the width
-            is 1 if a time limit is short.
+            is 1 if a time limit is short. None draws all variables as one block if an update of this block takes at
+            most about 10 ms or, with a time limit, at most 1/8 of the limit: then states are independent, and
+            the marginals are exact. On other graphs, None is the width 8.
         n_chains: Number of independent chains.
         n_threads: Number of threads; None is one for each chain, up to the number of processors. Results do not depend
             on it.
@@ -63,7 +69,7 @@ class Tempered:
     burn_in: int = 250
     seconds: float | None = None
     n_replicas: int = 8
-    width: int = 8
+    width: int | None = None
     n_chains: int = 2
     n_threads: int | None = None
     n_samples: int = 0
@@ -76,7 +82,8 @@ class Tempered:
         check_integer(self.burn_in, "burn_in", 0)
         check_integer(self.n_samples, "n_samples", 0)
         check_integer(self.n_replicas, "n_replicas")
-        check_integer(self.width, "width", 0)
+        if self.width is not None:
+            check_integer(self.width, "width", 0)
         check_integer(self.n_chains, "n_chains")
         if self.n_threads is not None:
             check_integer(self.n_threads, "n_threads")
@@ -137,9 +144,17 @@ class Tempered:
         first = None if start is None else reduced.reduced_state(start)
         children = generator(seed).spawn(self.n_chains)
         limit = None if self.seconds is None else self.seconds / self.n_chains
-        width = affordable_width(self.width, least_seconds(reduced, self.width, self.n_chains), self.seconds)
-        n_replicas = affordable_replicas(reduced, width, self.n_replicas, limit)
-        ensembles = [Ensemble.of(reduced, n_replicas, width, rng, first) for rng in children]
+        block, n_replicas = None, 1
+        if self.width is None and first is None:
+            search_seconds = math.inf if self.seconds is None else _SEARCH_SHARE * self.seconds
+            block = find_whole_block(reduced, affordable_whole_log2_cells(limit, self.n_chains), search_seconds)
+        if block is not None:
+            ensembles = [Ensemble.of_whole_block(reduced, block, rng) for rng in children]
+        else:
+            width = WIDTH if self.width is None else self.width
+            width = affordable_width(width, least_seconds(reduced, width, self.n_chains), self.seconds)
+            n_replicas = affordable_replicas(reduced, width, self.n_replicas, limit)
+            ensembles = [Ensemble.of(reduced, n_replicas, width, rng, first) for rng in children]
         run = TemperedRun(reduced, ensembles, self.n_threads or min(self.n_chains, os.cpu_count() or 1))
         samples: list[Int32s] = []
         is_interrupted = False
@@ -223,5 +238,6 @@ def _original_samples(reduced: ReducedGraph, samples: list[Int32s]) -> Int32s | 
     if not samples:
         return None
     stacked = np.stack(samples, axis=1)
-    states = reduced.original_states(stacked.reshape(-1, stacked.shape[2]))
-    return states.reshape(*stacked.shape[:2], -1)
+    n_chains, n_records, n = stacked.shape
+    states = reduced.original_states(stacked.reshape(n_chains * n_records, n))
+    return states.reshape(n_chains, n_records, states.shape[1])
