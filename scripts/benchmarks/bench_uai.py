@@ -1,22 +1,24 @@
-"""Exact inference on graphs of the UAI-2014 competition, compared with pyAgrum and toulbar2.
+"""Exact inference on graphs of the UAI-2014 competition, compared with pyAgrum, pgmpy and toulbar2.
 
     python scripts/benchmarks/bench_uai.py ../shared/data/uai [--task mpe] [--seconds 60] [--only Grids_11 Pedigree_11]
 
-The task ``mar`` compares the marginals of all variables with pyAgrum's junction tree. The column *error* shows the
-largest difference from the marginals of the ``.MAR`` file if there is one. The task ``mpe`` compares the most probable
-state with toulbar2. There, the column shows herdner's log-potential minus that of toulbar2, whose costs have 8 decimal
-places.
+The task ``mar`` compares the marginals of all variables with the junction trees of pyAgrum and pgmpy. The column
+*error* shows the largest difference of herdner's marginals from those of the ``.MAR`` file if there is one. The task
+``mpe`` compares the most probable state with toulbar2. There, the column shows herdner's log-potential minus that of
+toulbar2, whose costs have 8 decimal places.
 
 Each instance and program runs in a process of its own with 8 GB of memory and one thread. The table shows the processor
 time of inference without the time to read the file, the best of up to five runs within one second. If a program ends
 without a result, the table shows the reason: ``time``, ``memory``, ``refused`` (more than 2^33 table cells) or
-``error``. The peers need pip install pyagrum pytoulbar2; without them, their column is empty. pyAgrum cannot read
-graphs with variables of one state.
+``error``. The peers need pip install pyagrum pgmpy pytoulbar2; a peer that is not installed is left out. pyAgrum cannot
+read graphs with variables of one state. pgmpy (1.1 or later, which does not need torch) gets the reduced graph without
+observed variables and impossible states, because it solves few graphs with them.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import math
 import resource
@@ -87,6 +89,47 @@ def pyagrum_run(path: Path) -> dict[str, float]:
     return {"seconds": best_run(infer)[1]}
 
 
+def pgmpy_run(path: Path) -> dict[str, float]:
+    """Return the seconds of pgmpy's junction tree; raise ``AssertionError`` if its marginals differ from herdner's.
+
+    pgmpy gets the reduced graph. It requires connected graphs, so each further component is joined to the first one by
+    a factor of ones.
+    """
+    models: Any = import_module("pgmpy.models")
+    factors: Any = import_module("pgmpy.factors.discrete")
+    inference: Any = import_module("pgmpy.inference")
+    graph = read_uai(path)
+    compiled = compile_tables(graph.condition(read_evidence(path.with_name(path.name + ".evid"), graph)))
+    reduced = reduce_tables(compiled)
+    n = len(reduced.sizes)
+    model = models.DiscreteMarkovNetwork()
+    model.add_nodes_from(range(n))
+    for scope, table in zip(reduced.scopes, reduced.tables, strict=True):
+        model.add_edges_from(itertools.combinations(scope, 2))
+        model.add_factors(factors.DiscreteFactor(scope, table.shape, np.exp(table - table.max())))
+    first, *others = (min(component) for component in import_module("networkx").connected_components(model))
+    for v in others:
+        sizes = reduced.sizes[first], reduced.sizes[v]
+        model.add_edge(first, v)
+        model.add_factors(factors.DiscreteFactor((first, v), sizes, np.ones(sizes)))
+    marginals: list[Any] = [None] * n
+
+    def infer() -> None:
+        propagation = inference.BeliefPropagation(model)
+        propagation.calibrate()
+        for clique, belief in propagation.get_clique_beliefs().items():
+            for v in clique:
+                if marginals[v] is None:
+                    marginals[v] = belief.marginalize([u for u in clique if u != v], inplace=False)
+
+    _, seconds = best_run(infer)
+    values = np.concatenate([each.values / each.values.sum() for each in marginals])
+    expected = Exact(n_threads=1).infer(compiled, record=Record(best=False)).marginals
+    found = reduced.original_marginals(values, compiled.sizes)
+    np.testing.assert_allclose(found, expected, atol=1e-6)
+    return {"seconds": seconds}
+
+
 def herdner_best(path: Path) -> dict[str, float]:
     """Return the seconds of the search for the most probable state, and the log-potential of this state."""
     graph = read_uai(path)
@@ -120,16 +163,14 @@ def toulbar2_best(path: Path) -> dict[str, float]:
 
 
 PROGRAMS = {
-    "mar": {"herdner": herdner_run, "pyAgrum": pyagrum_run},
+    "mar": {"herdner": herdner_run, "pyAgrum": pyagrum_run, "pgmpy": pgmpy_run},
     "mpe": {"herdner": herdner_best, "toulbar2": toulbar2_best},
 }
-MODULES = {"herdner": "herdner", "pyAgrum": "pyagrum", "toulbar2": "pytoulbar2"}
+MODULES = {"herdner": "herdner", "pyAgrum": "pyagrum", "pgmpy": "pgmpy", "toulbar2": "pytoulbar2"}
 
 
 def run_alone(program: str, task: str, path: Path, seconds: float) -> dict[str, Any]:
     """Run one program in a child process, and return its result, or the reason why it has none."""
-    if find_spec(MODULES[program]) is None:
-        return {"failure": "-"}
     command = [sys.executable, __file__, str(path), "--program", program, "--task", task, "--seconds", str(seconds)]
     child = subprocess.run(command, capture_output=True, text=True)
     lines = child.stdout.splitlines()
@@ -161,25 +202,33 @@ def main() -> None:
         print("\n" + json.dumps(PROGRAMS[options.task][options.program](options.path)))
         return
     files = [file for file in sorted(options.path.glob("*.uai")) if not options.only or file.stem in options.only]
-    peer = list(PROGRAMS[options.task])[1]
-    names = ["herdner"] if options.alone else ["herdner", peer]
-    ratios, solved = [], dict.fromkeys(names, 0)
-    print(f"| instance | herdner, s | error | {peer}, s |\n|---|--:|--:|--:|")
+    peers = [] if options.alone else [name for name in PROGRAMS[options.task] if name != "herdner"]
+    for name in [name for name in peers if find_spec(MODULES[name]) is None]:
+        print(f"{name} is not installed and left out; pip install {MODULES[name]}")
+        peers.remove(name)
+    names = ["herdner", *peers]
+    solved = dict.fromkeys(names, 0)
+    ratios: dict[str, list[float]] = {name: [] for name in peers}
+    print("| instance | herdner, s | error |" + "".join(f" {name}, s |" for name in peers))
+    print("|---|--:|--:|" + "--:|" * len(peers))
     for file in files:
         runs = {name: run_alone(name, options.task, file, options.seconds) for name in names}
         for name, run in runs.items():
             solved[name] += "seconds" in run
-        if all("seconds" in run for run in runs.values()) and len(runs) == 2:
-            ratios.append(runs[peer]["seconds"] / runs["herdner"]["seconds"])
-            if "value" in runs[peer]:
-                runs["herdner"]["error"] = runs["herdner"]["value"] - runs[peer]["value"]
+        for peer in peers:
+            if "seconds" in runs[peer] and "seconds" in runs["herdner"]:
+                ratios[peer].append(runs[peer]["seconds"] / runs["herdner"]["seconds"])
+                if "value" in runs[peer]:
+                    runs["herdner"]["error"] = runs["herdner"]["value"] - runs[peer]["value"]
         error = runs["herdner"].get("error")
-        times = [f"{run['seconds']:.3g}" if "seconds" in run else run["failure"] for run in runs.values()] + ["-"]
-        print(f"| {file.stem} | {times[0]} | {'-' if error is None else f'{error:.0e}'} | {times[1]} |", flush=True)
+        times = [f"{run['seconds']:.3g}" if "seconds" in run else run["failure"] for run in runs.values()]
+        cells = [file.stem, times[0], "-" if error is None else f"{error:.0e}", *times[1:]]
+        print("| " + " | ".join(cells) + " |", flush=True)
     print(f"\nsolved within {options.seconds:g} s: {solved} of {len(files)}")
-    if ratios:
-        mean = np.exp(np.mean(np.log(ratios)))
-        print(f"{peer}'s time over herdner's, geometric mean of {len(ratios)}: {mean:.1f}")
+    for peer in peers:
+        if ratios[peer]:
+            mean = np.exp(np.mean(np.log(ratios[peer])))
+            print(f"{peer}'s time over herdner's, geometric mean of {len(ratios[peer])}: {mean:.1f}")
 
 
 if __name__ == "__main__":
