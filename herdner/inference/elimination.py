@@ -22,17 +22,13 @@ import numpy as np
 from herdner._ext import elimination as loops
 from herdner.base.arrays import Floats, Int32s
 from herdner.graph.graph import ImpossibleGraph
-from herdner.inference.elimination_order import EliminationOrder, ReducedGraph, flat_factors
+from herdner.inference.elimination_order import EliminationOrder, OutOfTime, ReducedGraph, flat_factors
 
 DISTRIBUTION_COST = 2.0  # time per table cell in the second pass, relative to the first pass
 _EARLY_SHARE = 0.05  # fraction of the time limit after which the measured speed predicts the end
 # Each call of the compiled loop takes a fraction of a second; Ctrl-C acts between calls.
 _SLICE_BLOCKS = 1024  # largest number of blocks of a large bucket in a call
 _SLICE_CELLS = 2**22  # approximate number of table cells of small buckets in a call
-
-
-class OutOfTime(Exception):
-    """Error: an elimination was stopped, because it would exceed its time limit."""
 
 
 @dataclass(slots=True, eq=False)

@@ -21,8 +21,13 @@ from herdner.graph.graph import ImpossibleGraph
 from herdner.graph.tables import TableGraph
 
 _SLICE_WORK = 2**20  # entries that the search reads between two checks of the clock and of Ctrl-C
+_FACTORS_PER_CHECK = 4096  # factors that the reduction processes between two checks of the clock
 _HOPELESS = 1.5  # factor on the accepted log2 of cells above which the first rule ends the search
 LARGEST_LOG2_CELLS = 60.0  # log2 of the largest number of cells of a bucket in an order; no machine can store more
+
+
+class OutOfTime(Exception):
+    """Error: exact inference or the reduction of a graph was stopped, because it would exceed its time limit."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -104,22 +109,24 @@ class ReducedGraph:
 _reduced_graphs: WeakKeyDictionary[TableGraph, ReducedGraph] = WeakKeyDictionary()
 
 
-def reduce_tables(compiled: TableGraph) -> ReducedGraph:
+def reduce_tables(compiled: TableGraph, until: float = math.inf) -> ReducedGraph:
     """Reduce a compiled graph by `reduce_graph`, and cache the reduced graph as long as the compiled graph exists.
 
     Args:
         compiled: The graph.
+        until: Reading of `time.perf_counter` at which the reduction ends with an error.
 
     Raises:
         ImpossibleGraph: A variable has no possible state.
+        OutOfTime: The time ``until`` passed before the end.
     """
     reduced = _reduced_graphs.get(compiled)
     if reduced is None:
-        reduced = _reduced_graphs[compiled] = reduce_graph(compiled.sizes, compiled.factors)
+        reduced = _reduced_graphs[compiled] = reduce_graph(compiled.sizes, compiled.factors, until)
     return reduced
 
 
-def reduce_graph(sizes: Int32s, groups: Sequence[TableFactors]) -> ReducedGraph:
+def reduce_graph(sizes: Int32s, groups: Sequence[TableFactors], until: float = math.inf) -> ReducedGraph:
     """Remove impossible states and variables with a single possible state, and merge factors into larger factors.
 
     A state of a variable is impossible if some factor is -inf at this state for all possible states of its other
@@ -128,14 +135,17 @@ def reduce_graph(sizes: Int32s, groups: Sequence[TableFactors]) -> ReducedGraph:
     Args:
         sizes: int32[V], number of states of each variable.
         groups: Groups of factors.
+        until: Reading of `time.perf_counter` at which the reduction ends with an error.
 
     Returns:
         The reduced graph. Its joint states are the joint states of the original graph that consist of possible states.
 
     Raises:
         ImpossibleGraph: A variable has no possible state.
+        OutOfTime: The time ``until`` passed before the end.
     """
     scopes, tables = single_factors(groups)
+    _check_clock(until)
     states = _possible_states(sizes, scopes, tables, groups)
     possible = np.array([len(each) for each in states], np.int64)
     remaining = possible > 1
@@ -146,7 +156,9 @@ def reduce_graph(sizes: Int32s, groups: Sequence[TableFactors]) -> ReducedGraph:
     remaining_scopes: list[tuple[int, ...]] = []
     merged: dict[tuple[int, ...], Floats] = {}
     numbers = index.tolist()
-    for scope, table, is_simple in zip(scopes, tables, _are_simple(groups, is_whole), strict=True):
+    for number, (scope, table, is_simple) in enumerate(zip(scopes, tables, _are_simple(groups, is_whole), strict=True)):
+        if number % _FACTORS_PER_CHECK == 0:
+            _check_clock(until)
         if is_simple:
             rest = key = scope if len(variables) == len(sizes) else tuple([numbers[v] for v in scope])
         else:
@@ -159,9 +171,16 @@ def reduce_graph(sizes: Int32s, groups: Sequence[TableFactors]) -> ReducedGraph:
             constant += float(table)
         else:
             merged[key] = merged[key] + table if key in merged else table
-    absorbing = _absorb(merged, len(variables))
+    absorbing = _absorb(merged, len(variables), until)
+    _check_clock(until)
     hosts = _hosts(remaining_scopes, {scope: factor for factor, scope in enumerate(merged)}, absorbing)
     return ReducedGraph(states, variables, list(merged), list(merged.values()), constant, hosts)
+
+
+def _check_clock(until: float) -> None:
+    """Raise `OutOfTime` if `time.perf_counter` has passed ``until``."""
+    if perf_counter() > until:
+        raise OutOfTime
 
 
 def _are_simple(groups: Sequence[TableFactors], is_whole: NDArray[np.bool_]) -> list[bool]:
@@ -261,12 +280,19 @@ def _possible_states(
     return states
 
 
-def _absorb(merged: dict[tuple[int, ...], Floats], n_variables: int) -> dict[tuple[int, ...], tuple[int, ...]]:
-    """Merge tables into tables of larger scopes; return a dict from each removed scope to the scope that absorbs it."""
+def _absorb(
+    merged: dict[tuple[int, ...], Floats], n_variables: int, until: float
+) -> dict[tuple[int, ...], tuple[int, ...]]:
+    """Merge tables into tables of larger scopes; return a dict from each removed scope to the scope that absorbs it.
+
+    `OutOfTime` is raised at the time ``until``.
+    """
     containing: list[list[tuple[int, ...]]] = [[] for _ in range(n_variables)]
     hosts: dict[tuple[int, ...], tuple[int, ...]] = {}
     largest = max(map(len, merged), default=0)
-    for scope in sorted(sorted(merged), key=len, reverse=True):
+    for number, scope in enumerate(sorted(sorted(merged), key=len, reverse=True)):
+        if number % _FACTORS_PER_CHECK == 0:
+            _check_clock(until)
         if len(scope) == largest:  # no other scope is a superset
             for v in scope:
                 containing[v].append(scope)

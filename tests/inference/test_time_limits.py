@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from functools import partial
 from time import process_time
 
 import numpy as np
 import pytest
 
-from herdner.graph import ising
-from herdner.inference import elimination, elimination_order, factor_messages, make_backend, tempering
+from herdner.graph import FactorGraph, ising
+from herdner.inference import (
+    UnsupportedGraph,
+    elimination,
+    elimination_order,
+    factor_messages,
+    make_backend,
+    tempering,
+)
 from herdner.inference.backends import annealed_importance, auto, belief_propagation, exact, tempered
 from herdner.inference.record import Record
 
@@ -61,3 +69,12 @@ def test_a_short_limit_leaves_out_sampling(grid):
         result = make_backend("auto", seconds=0.2).infer(grid, 0, record=record)
         assert result.method == f"belief propagation, not converged; the time is too short for {method}"
         assert result.marginals.shape == (10_000, 2)
+
+
+def test_a_reduction_beyond_the_limit_is_an_error(monkeypatch, grid):
+    graph = FactorGraph(grid.domains.sizes, grid.factors)  # not reduced yet
+    monkeypatch.setattr(elimination_order, "perf_counter", lambda: math.inf)
+    for name, seconds, limit in [("exact", 0.5, "0.5"), ("auto", 0.5, "1"), ("auto", 30.0, "30")]:
+        message = f"{name} could not remove the impossible states of this graph within {limit} s; increase `seconds`"
+        with pytest.raises(UnsupportedGraph, match=message):
+            make_backend(name, seconds=seconds).infer(graph, 0)

@@ -19,11 +19,10 @@ from herdner.inference.backend import Capabilities, Interrupted, UnsupportedGrap
 from herdner.inference.backends import annealed_importance, tempered
 from herdner.inference.backends.annealed_importance import AnnealedImportance
 from herdner.inference.backends.belief_propagation import BeliefPropagation
-from herdner.inference.backends.exact import EliminationRun, Exact
+from herdner.inference.backends.exact import EliminationRun, Exact, slow_reduction
 from herdner.inference.backends.gibbs import annealed_gibbs
 from herdner.inference.backends.tempered import Tempered
-from herdner.inference.elimination import OutOfTime
-from herdner.inference.elimination_order import ReducedGraph, reduce_tables
+from herdner.inference.elimination_order import OutOfTime, ReducedGraph, reduce_tables
 from herdner.inference.record import Record
 from herdner.inference.result import Result
 
@@ -34,6 +33,7 @@ MEMORY_SHARE = 0.8  # largest part of the free memory that exact inference may u
 # Fractions of the time limit for the search for an elimination order, and for exact inference as a whole:
 _ORDER_SHARE = 0.1
 _EXACT_SHARE = 0.85
+_LEAST_REDUCTION_SECONDS = 1.0  # smallest time limit of the reduction of the graph
 # Fractions of the time that remains for approximations:
 _PROPAGATION_SHARE = 0.25
 _SHORT_PROPAGATION_SHARE = 0.05  # if only samples are requested
@@ -101,13 +101,19 @@ class Auto:
         Raises:
             ImpossibleGraph: Entries of -inf forbid every joint state.
             Interrupted: Ctrl-C stopped an approximation. The result in the error combines all results so far.
-            UnsupportedGraph: No algorithm reached a joint state that the -inf entries allow.
+            UnsupportedGraph: No algorithm reached a joint state that the -inf entries allow, or the graph is too large
+                for the time limit.
             UnsupportedRecord: ``record`` has fields other than best and marginals.
         """
         began = perf_counter()
         self.capabilities.require(record, "auto")
         compiled = compile_tables(graph)
         wanted = Record() if record is None else record
+        limit = max(self.seconds, _LEAST_REDUCTION_SECONDS)
+        try:
+            reduce_tables(compiled, began + limit)
+        except OutOfTime:
+            raise UnsupportedGraph(slow_reduction("auto", limit)) from None
         result = self._exact(compiled, seed, wanted, began)
         if result is None:
             results: list[Result] = []

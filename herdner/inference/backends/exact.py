@@ -26,13 +26,13 @@ from herdner.inference.elimination import (
     BucketTree,
     EliminationClock,
     Messages,
-    OutOfTime,
     best_states,
     draw_states,
 )
 from herdner.inference.elimination_order import (
     LARGEST_LOG2_CELLS,
     EliminationOrder,
+    OutOfTime,
     ReducedGraph,
     find_elimination_order,
     reduce_tables,
@@ -133,8 +133,11 @@ class Exact:
         """
         began = perf_counter()
         self.capabilities.require(record, "exact")
-        seconds = math.inf if self.seconds is None else self.seconds / 2
-        run = EliminationRun.prepare(compile_tables(graph), seconds, self.max_log2_cells)
+        limit = math.inf if self.seconds is None else self.seconds
+        try:
+            run = EliminationRun.prepare(compile_tables(graph), limit / 2, self.max_log2_cells, began + limit)
+        except OutOfTime:
+            raise UnsupportedGraph(slow_reduction("exact", limit)) from None
         self._check(run.plan())
         remaining = None if self.seconds is None else self.seconds - (perf_counter() - began)
         try:
@@ -205,6 +208,19 @@ class Exact:
             logger.info("exact inference on 2^%.1f table cells, width %d", plan.log2_cells, plan.width)
 
 
+def slow_reduction(backend: str, seconds: float) -> str:
+    """Return the error message for a graph whose reduction exceeds a time limit.
+
+    Args:
+        backend: Name of the backend.
+        seconds: The time limit in seconds.
+    """
+    return (
+        f"{backend} could not remove the impossible states of this graph within {seconds:.2g} s; increase `seconds`, or"
+        " use a Gibbs sampler"
+    )
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class EliminationRun:
     """Data of one run of exact inference: a graph, its reduced form and an elimination order.
@@ -221,7 +237,11 @@ class EliminationRun:
 
     @classmethod
     def prepare(
-        cls, compiled: TableGraph, seconds: float = math.inf, limit: float = LARGEST_LOG2_CELLS
+        cls,
+        compiled: TableGraph,
+        seconds: float = math.inf,
+        limit: float = LARGEST_LOG2_CELLS,
+        until: float = math.inf,
     ) -> EliminationRun:
         """Prepare a run of exact inference: reduce the compiled graph, and find an elimination order.
 
@@ -230,12 +250,14 @@ class EliminationRun:
             seconds: Time limit of the search for an order, in seconds.
             limit: log2 of the largest number of table cells that the caller accepts; a search that cannot reach it ends
                 early.
+            until: Reading of `time.perf_counter` at which the reduction ends with an error.
 
         Raises:
             ImpossibleGraph: Entries of -inf leave a variable without possible states.
             MemoryError: The graph has too many variables for the search for an elimination order.
+            OutOfTime: The reduction exceeds the time limit.
         """
-        reduced = reduce_tables(compiled)
+        reduced = reduce_tables(compiled, until)
         order = find_elimination_order(np.array(reduced.sizes, np.int32), reduced.scopes, seconds=seconds, limit=limit)
         return cls(compiled, reduced, order)
 
