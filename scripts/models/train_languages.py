@@ -40,6 +40,7 @@ from herdner.text.tokenize import Tokenizer, TokenizerSettings
 
 LABELS = "PER", "LOC", "ORG"
 SENTENCES = 15  # of a document, in corpora that do not mark documents
+C2, ITERATIONS, FOLDS = 1.0, 80, 3
 PLACE_NAMES = Path(__file__).parent / "place_names.py"
 
 
@@ -205,6 +206,11 @@ def lexicon(code: str, recipe: Recipe, data: Path) -> Lexicon:
     return Lexicon(classes, own if english.gazetteers is None else english.gazetteers.union(own), english.vectors)
 
 
+def training_documents(recipe: Recipe, data: Path) -> list[Source]:
+    """Return the training documents of a recipe."""
+    return [Source(part.corpus, d, i) for part in recipe.training for i, d in enumerate(part.read(data))]
+
+
 def settings(code: str) -> TokenizerSettings:
     return TokenizerSettings(code, sentences=SentenceRules())
 
@@ -256,9 +262,9 @@ def main(
     code: Annotated[str, typer.Argument(help=f"Code of the language: {', '.join(RECIPES)}.")],
     data: Annotated[Path, typer.Option(help="Folder of the corpora.")],
     output: Annotated[Path, typer.Option(help="Model file to write.")],
-    c2: Annotated[float, typer.Option(help="Weight of the squared L2 norm.")] = 1.0,
-    iterations: Annotated[int, typer.Option(help="Maximum number of L-BFGS iterations.")] = 80,
-    folds: Annotated[int, typer.Option(help="Number of folds for learning the links.")] = 3,
+    c2: Annotated[float, typer.Option(help="Weight of the squared L2 norm.")] = C2,
+    iterations: Annotated[int, typer.Option(help="Maximum number of L-BFGS iterations.")] = ITERATIONS,
+    folds: Annotated[int, typer.Option(help="Number of folds for learning the links.")] = FOLDS,
     largest: Annotated[float, typer.Option(help="Maximum megabytes of the file; small weights are removed.")] = 2.9,
 ) -> None:
     """Train the shipped model of a language on openly licensed corpora."""
@@ -266,7 +272,7 @@ def main(
         raise SystemExit(f"{code!r}: there is no recipe; expected one of {', '.join(RECIPES)}")
     recipe, console = RECIPES[code], Console(stderr=True)
     words = lexicon(code, recipe, data)
-    found = [Source(part.corpus, d, i) for part in recipe.training for i, d in enumerate(part.read(data))]
+    found = training_documents(recipe, data)
     rules = SameWord(), LastName(), SameStem(language=recipe.stemmer)
     tagger = Tagger(
         default_plan(words.gazetteers.names if words.gazetteers else ()), words, c2=c2, min_freq=recipe.min_freq,

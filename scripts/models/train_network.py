@@ -184,6 +184,20 @@ class Examples(NamedTuple):
         return np.concatenate(parts)
 
 
+class Tokens(NamedTuple):
+    """Annotated tokens of D training documents.
+
+    Attributes:
+        examples: The n tokens.
+        tags: int64[n], index of the tag of each token.
+        n_tokens: Number of tokens of each document.
+    """
+
+    examples: Examples
+    tags: NDArray[np.int64]
+    n_tokens: Sequence[int]
+
+
 @dataclass(frozen=True)
 class Reader:
     """Function that converts documents to `Examples`.
@@ -382,15 +396,38 @@ def network_trainer(
         codebook: Codes of words, or None if the network reads no word vectors.
     """
     examples = Reader(Decoder.of(model), model, options.places)([source.document for source in sources])
-    tags, n_tokens = training_tags(model, sources), [source.document.n_tokens for source in sources]
+    n_tokens = [source.document.n_tokens for source in sources]
+    return train_on(
+        Tokens(examples, training_tags(model, sources), n_tokens), model.weights.labels, options, console, codebook
+    )
+
+
+def train_on(
+    tokens: Tokens, tags: Sequence[str], options: NetworkOptions, console: Console, codebook: Codebook | None = None
+) -> TrainNetwork:
+    """Return a function that trains a network on annotated tokens and prints the loss of each epoch.
+
+    Args:
+        tokens: Tokens of the training documents.
+        tags: The K tags.
+        options: Sizes, and options of training.
+        console: Console for the losses.
+        codebook: Codes of words, or None if the network reads no word vectors.
+    """
 
     def train(weights: Sequence[float]) -> Network:
-        trainer = Trainer(model.weights.labels, options, codebook)
-        for loss in trainer.train(examples, tags, np.repeat(np.array(weights, np.float32), n_tokens)):
+        trainer = Trainer(tags, options, codebook)
+        token_weights = np.repeat(np.array(weights, np.float32), tokens.n_tokens)
+        for loss in trainer.train(tokens.examples, tokens.tags, token_weights):
             console.print(f"loss {loss:.4f}")
-        return trainer.rounded(examples, 1.0)
+        return trainer.rounded(tokens.examples, 1.0)
 
     return train
+
+
+def held_out_weights(sources: Sequence[Source], fold: int, n_folds: int) -> list[float]:
+    """Return the weights of the documents in a training without fold ``fold``. Document i is in fold i % n_folds."""
+    return [0.0 if i % n_folds == fold else source.weight for i, source in enumerate(sources)]
 
 
 def training_tags(model: TaggerModel, found: Sequence[Source]) -> NDArray[np.int64]:
@@ -420,36 +457,35 @@ class HeldOutScores(NamedTuple):
         chain: Tagger,
         sources: Sequence[Source],
         n_folds: int,
-        train: TrainNetwork,
-        most: int | None = None,
+        networks: Sequence[Network],
     ) -> HeldOutScores:
-        """Train a chain and a network for each fold, and score the documents of the fold. Document i is in fold i % n.
+        """Train a chain for each fold, and score the documents of the fold. Document i is in fold i % n.
 
         Args:
             model: Model with the tags, the plan and the lexicon.
             chain: Tagger with the options of the chain. It is trained several times.
             sources: Training documents.
             n_folds: Number of folds.
-            train: Function that trains a network with given weights of the documents.
-            most: Number of folds that are scored, which saves time; None is all.
+            networks: Networks of the first folds, each trained without the documents of its fold. Other folds are not
+                scored, which saves time.
         """
-        folds = [range(fold, len(sources), n_folds) for fold in range(n_folds if most is None else most)]
+        folds = [range(fold, len(sources), n_folds) for fold in range(len(networks))]
         scored = [sources[i] for fold in folds for i in fold]
         corpus = prepare_corpus(
             [source.document for source in scored], None, model.scheme, base_tags=model.weights.labels,
             read=reader(model.plan, model.lexicon), groups=[GENRES.get(s.corpus, s.corpus) for s in scored],
         )  # fmt: skip
-        chains, networks, documents = list[Floats](), list[Floats](), iter(corpus.documents)
-        for fold in folds:
-            weights = [0.0 if i in fold else source.weight for i, source in enumerate(sources)]
+        chain_scores, network_scores, documents = list[Floats](), list[Floats](), iter(corpus.documents)
+        for fold, network in enumerate(networks):
+            weights = held_out_weights(sources, fold, n_folds)
             own = chain.fit([source.document for source in sources], document_weights=weights).model_
             assert own.weights.labels == model.weights.labels
-            features, network = own.extractor(), with_network(own, train(weights), 1.0).extractor()
-            for _ in fold:
+            features, extractor = own.extractor(), with_network(own, network, 1.0).extractor()
+            for _ in folds[fold]:
                 document = next(documents)
-                chains.append(features.scores(document.tokens, document.sentence_offsets))
-                networks.append(network.network_scores(document.tokens, document.sentence_offsets))
-        return cls(corpus, chains, networks)
+                chain_scores.append(features.scores(document.tokens, document.sentence_offsets))
+                network_scores.append(extractor.network_scores(document.tokens, document.sentence_offsets))
+        return cls(corpus, chain_scores, network_scores)
 
     def predict(self, model: TaggerModel, scale: float) -> HeldOutPredictions:
         """Return the predicted names, with the links of ``model`` and the network's scores times ``scale``."""
@@ -540,7 +576,8 @@ def main(
         names = "c1", "c2", "min_freq", "max_iterations", "scheme"  # with the default tolerance, as in Tagger's folds
         options = {name: base.card["options"][name] for name in names}
         chain = Tagger(base.plan, base.lexicon, templates=(linear_chain_template(),), **options)
-        calibration = HeldOutScores.compute(base, chain, found, FOLDS, train, most=1).calibrate(base, (0.0, scales[0]))
+        networks = [train(held_out_weights(found, 0, FOLDS))]
+        calibration = HeldOutScores.compute(base, chain, found, FOLDS, networks).calibrate(base, (0.0, scales[0]))
         own = with_network(base, train([source.weight for source in found]), scales[0])
         own = replace(own, calibration=calibration)
         scores = measure(Tagger.from_model(own), data, Tokenizer())

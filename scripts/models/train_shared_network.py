@@ -11,6 +11,7 @@ removed if a file would be too large. The command prints the scores without and 
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
@@ -19,11 +20,25 @@ import numpy as np
 import typer
 from rich.console import Console
 from train_en import Source
-from train_languages import RECIPES, measure, of_size
-from train_network import Examples, NetworkOptions, Reader, Trainer, training_tags, with_network
+from train_languages import C2, FOLDS, ITERATIONS, RECIPES, Recipe, measure, of_size, training_documents
+from train_network import (
+    Examples,
+    HeldOutScores,
+    NetworkOptions,
+    Reader,
+    Tokens,
+    TrainNetwork,
+    held_out_weights,
+    train_on,
+    training_tags,
+    with_network,
+)
 
 import herdner
 from herdner.corpora.registry import info
+from herdner.crf.templates import linear_chain_template
+from herdner.evaluation.calibration import ece, entity_confidences, log_loss
+from herdner.ner.calibration import Calibration
 from herdner.ner.decode import Decoder
 from herdner.ner.model import TaggerModel
 from herdner.ner.network import Network
@@ -32,27 +47,53 @@ from herdner.ner.tagger import Tagger
 LANGUAGES = "da", "sv", "pt", "nb"
 OPTIONS = NetworkOptions(units=96, dimensions=48, epochs=3, batch=1024, dropout=0.4)
 SCALE = 0.25
+CALIBRATION = "fitted to predictions of the chain without and with the network in held-out training documents"
 
 
-def train_shared(models: dict[str, TaggerModel], data: Path, console: Console) -> Network:
-    """Train a network on the training documents of all languages.
+def shared_trainer(
+    models: Mapping[str, TaggerModel], sources: Mapping[str, Sequence[Source]], console: Console
+) -> TrainNetwork:
+    """Return a function that trains a network on the documents of all languages, with the weights of all documents.
 
     Args:
         models: Model of each language, with the lexicon that its attributes of words come from.
-        data: Folder of the corpora.
+        sources: Training documents of each language.
         console: Console for the loss of each epoch.
     """
     labels = next(iter(models.values())).weights.labels
     parts, tags = list[Examples](), list[np.ndarray]()
     for code, model in models.items():
-        sources = [Source(part.corpus, d, i) for part in RECIPES[code].training for i, d in enumerate(part.read(data))]
-        parts.append(Reader(Decoder.of(model), model)([source.document for source in sources]))
+        parts.append(Reader(Decoder.of(model), model)([source.document for source in sources[code]]))
         columns = np.array([labels.index(tag) for tag in model.weights.labels])
-        tags.append(columns[training_tags(model, sources)])
-    examples, trainer = Examples.concatenate(parts), Trainer(labels, OPTIONS)
-    for loss in trainer.train(examples, np.concatenate(tags), np.ones(examples.offsets[-1], np.float32)):
-        console.print(f"loss {loss:.4f}")
-    return trainer.rounded(examples, 1.0)
+        tags.append(columns[training_tags(model, sources[code])])
+    n_tokens = [source.document.n_tokens for each in sources.values() for source in each]
+    return train_on(Tokens(Examples.concatenate(parts), np.concatenate(tags), n_tokens), labels, OPTIONS, console)
+
+
+def held_out_networks(sources: Mapping[str, Sequence[Source]], train: TrainNetwork) -> list[Network]:
+    """Return a network for each fold, trained without the documents of this fold in all languages."""
+    return [
+        train([weight for each in sources.values() for weight in held_out_weights(each, fold, FOLDS)])
+        for fold in range(FOLDS)
+    ]
+
+
+def calibrate(
+    model: TaggerModel, recipe: Recipe, sources: Sequence[Source], networks: Sequence[Network]
+) -> Calibration:
+    """Return a calibration for the chain with its network, as in train_network.py.
+
+    Args:
+        model: Model with the links.
+        recipe: Recipe of the model.
+        sources: Training documents of the language.
+        networks: Network of each fold, trained without the documents of the fold.
+    """
+    chain = Tagger(
+        model.plan, model.lexicon, c2=C2, min_freq=recipe.min_freq, max_iterations=ITERATIONS, scheme=model.scheme,
+        templates=(linear_chain_template(),), tokenizer=model.tokenizer,
+    )  # fmt: skip
+    return HeldOutScores.compute(model, chain, sources, FOLDS, networks).calibrate(model, (0.0, SCALE))
 
 
 def main(
@@ -63,29 +104,59 @@ def main(
     """Add a network that is trained on several languages to their shipped models."""
     console = Console(stderr=True)
     models = {code: replace(herdner.load(code).model_, network=None) for code in LANGUAGES}
-    network = train_shared(models, data, console)
+    sources = {code: training_documents(RECIPES[code], data) for code in LANGUAGES}
+    train = shared_trainer(models, sources, console)
+    network = train([source.weight for each in sources.values() for source in each])
+    networks = held_out_networks(sources, train)
     for code, model in models.items():
-        add_network(code, model, network, data, output, largest, console)
+        whole = of_size(with_network(model, network, SCALE), largest)
+        whole = replace(whole, calibration=calibrate(model, RECIPES[code], sources[code], networks))
+        write(code, model, whole, data, output, console)
 
 
-def add_network(
-    code: str, model: TaggerModel, network: Network, data: Path, output: Path, largest: float, console: Console
-) -> None:
-    """Write the model of a language with the network, and print the F1 without and with it."""
-    whole = of_size(with_network(model, network, SCALE), largest)
-    before, scores = (measure(Tagger.from_model(each), RECIPES[code], data) for each in (model, whole))
+def write(code: str, model: TaggerModel, whole: TaggerModel, data: Path, output: Path, console: Console) -> None:
+    """Write the model with the network, and print its scores.
+
+    Args:
+        code: Code of the language.
+        model: Model without the network, with the earlier calibration.
+        whole: Model with the network and with the new calibration.
+        data: Folder of the corpora.
+        output: Folder to write the model to.
+        console: Console for the scores.
+    """
+    recipe = RECIPES[code]
+    before, scores = (measure(Tagger.from_model(each), recipe, data) for each in (model, whole))
     names = dict.fromkeys(part.corpus for each in LANGUAGES for part in RECIPES[each].training)
     corpora = {name: {"licence": info(name).licence, "citation": info(name).citation} for name in names}
     card = {
         **model.card, "corpora": {**model.card["corpora"], **corpora},
         "f1": {name: each["f1"] for name, each in scores.items()}, "scores": scores,
-        "made_by": "scripts/models/train_languages.py and train_shared_network.py",
+        "calibration": CALIBRATION, "made_by": "scripts/models/train_languages.py and train_shared_network.py",
     }  # fmt: skip
     file = output / f"{code}.herdner"
     replace(whole, card=card).save(file, weight_type="float16", shared_lexicon="en")
     for name, each in scores.items():
         console.print(f"{code}, {name}: F1 {before[name]['f1']} without the network, {each['f1']} {each['interval']}")
+    versions = {
+        "without the network": model,
+        "with the network, calibrated without it": replace(whole, calibration=model.calibration),
+        "with the network": whole,
+    }
+    for name, each in versions.items():
+        for part, errors in calibration_errors(Tagger.from_model(each), recipe, data).items():
+            console.print(f"{code}, {part}, {name}: {errors}")
     console.print(f"{file}: {file.stat().st_size / 1e6:.2f} MB")
+
+
+def calibration_errors(tagger: Tagger, recipe: Recipe, data: Path) -> dict[str, str]:
+    """Return the log loss and the calibration error of a tagger on each development part of a recipe."""
+    errors: dict[str, str] = {}
+    for part in recipe.development:
+        gold = part.read(data)
+        found = entity_confidences(gold, list(tagger.pipe(document.without_annotation() for document in gold)))
+        errors[f"{part.corpus} dev"] = f"log loss {log_loss(found):.4f}, ECE {ece(found, 'mass'):.4f}"
+    return errors
 
 
 if __name__ == "__main__":
