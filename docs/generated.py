@@ -48,6 +48,7 @@ def card(name: str) -> Iterator[str]:
         "kind": f"skip-chain CRF with hand-made features, {len(model.weights.labels)} {model.scheme.upper()} tags",
         "training data": f"{about['n_documents']:,} documents",
         "training script": f"`{about['made_by']}`",
+        **({"calibration": about["calibration"]} if "calibration" in about else {}),
         "licence": "MIT, like herdner; the licences of some sources require attribution",
     }
     yield from table(("property", "value"), facts.items())

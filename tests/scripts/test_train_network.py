@@ -10,7 +10,7 @@ from data import REPOSITORY
 from networks import random_network
 from train_en import Source
 from train_network import HeldOutScores, held_out_weights
-from train_shared_network import held_out_networks
+from train_shared_network import CalibrationErrors, held_out_networks, mean_log_loss
 
 from herdner import Tagger, read_documents
 from herdner.crf.learning import Learner
@@ -39,6 +39,12 @@ def test_each_shared_network_is_trained_without_one_fold_of_all_languages() -> N
 
     held_out_networks({"da": sources(4), "nb": sources(2)}, train)  # type: ignore[arg-type]
     assert seen == [[0, 2, 3, 0, 0, 2], [1, 0, 3, 4, 1, 0], [1, 2, 0, 4, 1, 2]]
+
+
+def test_each_name_has_the_same_weight_in_the_mean_log_loss() -> None:
+    assert mean_log_loss({"a": CalibrationErrors(9, 0.3, 0.0), "b": CalibrationErrors(1, 0.8, 0.0)}) == pytest.approx(
+        0.35
+    )
 
 
 @pytest.fixture(scope="module")
