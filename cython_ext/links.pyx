@@ -80,7 +80,7 @@ def name_tokens(TokenSpellings said not None, sentence_offsets, Py_ssize_t min_l
     return tokens.tolist()
 
 
-def name_tokens_of_documents(TokenSpellings said not None, sentence_offsets, documents, Py_ssize_t min_letters):
+cdef tuple name_tokens_of_documents(TokenSpellings said, sentence_offsets, documents, Py_ssize_t min_letters):
     """Return the `name_tokens` of D concatenated documents and the first of each document: (int32[m], int64[D + 1]).
 
     ``documents`` int64[D + 1] holds the first token of each document and the number of tokens; None means one document.
@@ -175,27 +175,35 @@ cdef enum:
 
 
 @cython.boundscheck(True)
-cdef list company_runs(names, list tokens, sentence_offsets, frozenset designators, frozenset last_words):
-    """Return the runs of `name_tokens` for `herdner.crf.link_rules.Company`.
+cdef bytearray company_kinds(TokenSpellings said, list tokens, sentence_offsets, documents, frozenset designators):
+    """Return NAME and START for each token of D concatenated documents, and START behind the last one."""
+    cdef const int64_t[::1] borders = checked_borders(sentence_offsets, said.n)
+    cdef const int32_t[::1] names = name_tokens_of_documents(said, sentence_offsets, documents, 1)[0]
+    cdef Py_ssize_t i
+    cdef bytearray kinds = bytearray(said.n + 1)
+    cdef unsigned char[::1] kind = kinds
+    for i in range(names.shape[0]):
+        kind[names[i]] = NAME if tokens[names[i]] not in designators else 0
+    for i in range(borders.shape[0]):
+        kind[borders[i]] |= START
+    return kinds
+
+
+@cython.boundscheck(True)
+cdef list company_runs(unsigned char[::1] kind, list tokens, Py_ssize_t token, Py_ssize_t end, frozenset designators,
+                       frozenset last_words):
+    """Return the runs of `name_tokens` of the document ``token`` to ``end`` - 1 for `herdner.crf.link_rules.Company`.
 
     Returns list[(begin, end, is_designated, is_full)]: a designator follows the run; it does, or the run has several
     words and ends in one of ``last_words``. A run that begins a sentence is also returned without its first word. Only
     runs are returned whose first word is also the first word of a full run.
     """
-    cdef const int64_t[::1] borders = checked_borders(sentence_offsets, len(tokens))
-    cdef Py_ssize_t n = len(tokens), token, begin, after, s
+    cdef Py_ssize_t begin, after
     cdef list runs = []
     cdef set wanted
     cdef tuple run
     cdef bint is_designated, is_last
-    cdef bytearray kinds = bytearray(n + 1)
-    cdef unsigned char[::1] kind = kinds
-    for token in names:
-        kind[token] = NAME if tokens[token] not in designators else 0
-    for s in range(borders.shape[0]):
-        kind[borders[s]] |= START
-    token = 0
-    while token < n:
+    while token < end:
         if not kind[token] & NAME:
             token += 1
             continue
@@ -215,18 +223,13 @@ cdef list company_runs(names, list tokens, sentence_offsets, frozenset designato
     return [run for run in runs if (<str?> tokens[<Py_ssize_t> run[0]]).casefold() in wanted]
 
 
-@cython.boundscheck(True)
-def company_links(names, list tokens not None, sentence_offsets, frozenset designators not None,
-                  frozenset last_words not None, Py_ssize_t nearest):
-    """Return the links of `herdner.crf.link_rules.Company` in one document: int32[F, 2], ascending and distinct.
-
-    The arguments are those of `company_runs`, and the number of full names to which a short form is linked.
-    """
+cdef set pairs_of_companies(list runs, list tokens, Py_ssize_t nearest):
+    """Return the pairs of linked tokens of a document from its `company_runs`."""
     cdef dict full = {}, early = {}  # the last ``nearest`` full names and short forms by their first word
     cdef set pairs = set()
     cdef list known
     cdef tuple run, other
-    for run in company_runs(names, tokens, sentence_offsets, designators, last_words):
+    for run in runs:
         key = (<str?> tokens[<Py_ssize_t> run[0]]).casefold()
         known = full.setdefault(key, [])
         if run[2] or (run[3] and not known):
@@ -240,7 +243,33 @@ def company_links(names, list tokens not None, sentence_offsets, frozenset desig
         known.append(run)
         if len(known) > nearest:
             del known[0]
-    return np.array(sorted(pairs), np.int32).reshape(-1, 2)
+    return pairs
+
+
+@cython.boundscheck(True)
+def company_links(TokenSpellings said not None, list tokens not None, sentence_offsets, documents,
+                  frozenset designators not None, frozenset last_words not None, Py_ssize_t nearest):
+    """Return the links of `herdner.crf.link_rules.Company` in D documents: int32[F, 2], ascending and distinct.
+
+    ``documents``: as in `name_tokens_of_documents`; ``last_words``: the last words of full names, and ``designators``;
+    ``nearest``: the number of full names to which a short form is linked.
+    """
+    cdef const int64_t[::1] starts = checked_documents(documents, said.n)
+    cdef list words = list(tokens), links = []
+    cdef bytearray kinds = None
+    cdef Py_ssize_t d, token
+    require(len(words) == said.n, "each token needs a spelling")
+    for d in range(starts.shape[0] - 1):
+        for token in range(starts[d], starts[d + 1]):
+            if words[token] in last_words:
+                break
+        else:
+            continue
+        if kinds is None:
+            kinds = company_kinds(said, words, sentence_offsets, documents, designators)
+        runs = company_runs(kinds, words, starts[d], starts[d + 1], designators, last_words)
+        links += sorted(pairs_of_companies(runs, words, nearest))
+    return np.array(links, np.int32).reshape(-1, 2)
 
 
 cdef int add_prefix(set pairs, list tokens, tuple earlier, tuple later, tuple short) except -1:
@@ -291,32 +320,6 @@ cdef nearest_links(const int32_t[::1] mentions, const int32_t[::1] later, Py_ssi
     return result
 
 
-def documents_with_words(TokenSpellings said not None, words, documents):
-    """Return the documents that contain any of the words: list[int].
-
-    ``documents``: as in `name_tokens_of_documents`.
-    """
-    cdef const int64_t[::1] starts = checked_documents(documents, said.n)
-    cdef uint8_t[::1] wanted, has
-    cdef Py_ssize_t d, token
-    cdef object number
-    cdef list numbers = []
-    for word in words:
-        number = said.words.get(word)
-        if number is not None and number < said.n_words:
-            numbers.append(number)
-    if not numbers:
-        return []
-    wanted, has = np.zeros(said.n_words, np.uint8), np.zeros(starts.shape[0], np.uint8)
-    for number in numbers:
-        wanted[<Py_ssize_t> number] = 1
-    with nogil:
-        for d in range(starts.shape[0] - 1):
-            for token in range(starts[d], starts[d + 1]):
-                has[d] |= wanted[said.at[token].word]
-    return [d for d in range(starts.shape[0] - 1) if has[d]]
-
-
 cdef int mark_touched(list ends, Py_ssize_t n, Memory starts, Memory stops, uint8_t* touched) except -1:
     """Fill ``touched`` [M]: whether a link joins one of the tokens of each span.
 
@@ -349,69 +352,61 @@ cdef int mark_touched(list ends, Py_ssize_t n, Memory starts, Memory stops, uint
     return 0
 
 
+cdef enum:
+    MOST_RULES = 62  # a combination of rules is a bit mask
+
+
+cdef inline bint precedes(const int32_t* one, const int32_t* other) noexcept nogil:
+    return one[0] < other[0] or (one[0] == other[0] and one[1] < other[1])
+
+
 def merge_links(list ends not None):
     """Merge the links of several rules.
 
-    Returns (pairs int32[E, 2], combination of each int32[E], combinations int64[C]). ``ends`` holds the links
+    Returns (pairs int32[E, 2], combination of each int32[E], combinations tuple[int]). ``ends`` holds the links
     int32[F, 2] of each of at most 62 rules. Pairs and combinations are ascending; bit r of a combination stands for
     rule r. Returns None if the links of a rule are not strictly ascending.
     """
-    cdef list parts = [own(part, np.int32, 2, "links") for part in list(ends)]
-    cdef Py_ssize_t n_rules = len(parts), n = 0, r
-    if n_rules == 1:
-        return links_of_one_rule(parts[0])
-    require(n_rules <= 62 and all(part.shape[1] == 2 for part in parts),
-            "links must have two columns, of 62 rules at most")
+    cdef list parts = [owned(each, np.int32, 2, "links") for each in list(ends)]
+    cdef Py_ssize_t n_rules = len(parts), n_links = 0, n = 0, r
+    cdef const int32_t* heads[MOST_RULES]  # the next link of each rule
+    cdef const int32_t* stops[MOST_RULES]
+    cdef const int32_t* least
+    cdef Memory part
     cdef bint ascends = True
-    cdef int64_t[::1] heads = np.zeros(n_rules + 1, np.int64)
-    # The links of all rules, concatenated, each followed by a row larger than all others.
-    beyond = np.full((1, 2), 0x7fffffff, np.int32)
-    cdef const int32_t[:, ::1] rows = np.concatenate([beyond, *(each for part in parts for each in (part, beyond))])
-    pairs, masks = np.empty((rows.shape[0], 2), np.int32), np.empty(rows.shape[0], np.int64)
+    require(n_rules <= MOST_RULES, "links must be those of 62 rules at most")
+    for r in range(n_rules):
+        part = parts[r]
+        require(part.view.shape[1] == 2, "links must have two columns")
+        heads[r] = <const int32_t*> part.view.buf
+        stops[r] = heads[r] + 2 * part.view.shape[0]
+        n_links += part.view.shape[0]
+    pairs, masks = np.empty((n_links, 2), np.int32), np.empty(n_links, np.int64)
     cdef int32_t[:, ::1] to = pairs
     cdef int64_t[::1] mask = masks
-    cdef const int32_t* least
-    cdef const int32_t* row
-    heads[0] = 1
-    for r in range(n_rules):
-        heads[r + 1] = heads[r] + len(parts[r]) + 1
     with nogil:
-        while True:
-            least = &rows[0, 0]
+        while ascends:
+            least = NULL
             for r in range(n_rules):
-                row = &rows[heads[r], 0]
-                if row[0] < least[0] or (row[0] == least[0] and row[1] < least[1]):
-                    least = row
-            if least == &rows[0, 0]:
+                if heads[r] < stops[r] and (least == NULL or precedes(heads[r], least)):
+                    least = heads[r]
+            if least == NULL:
                 break
+            ascends = n == 0 or precedes(&to[n - 1, 0], least)
             to[n, 0], to[n, 1], mask[n] = least[0], least[1], 0
             for r in range(n_rules):
-                row = &rows[heads[r], 0]
-                if row[0] == to[n, 0] and row[1] == to[n, 1]:
+                if heads[r] < stops[r] and heads[r][0] == to[n, 0] and heads[r][1] == to[n, 1]:
                     mask[n] |= <int64_t> 1 << r
-                    heads[r] += 1
-                    if row[2] < row[0] or (row[2] == row[0] and row[3] <= row[1]):  # row[2:4] is the next row
-                        ascends = False
+                    heads[r] += 2
             n += 1
     if not ascends:
         return None
-    combinations, which = distinct(mask[:n])
+    which, combinations = distinct(mask[:n])
     return pairs[:n], which, combinations
 
 
-cdef links_of_one_rule(part):
-    """Return the result of `merge_links` for the links of one rule."""
-    cdef const int32_t[:, ::1] links = part
-    cdef Py_ssize_t f
-    require(links.shape[1] == 2, "links must have two columns, of 62 rules at most")
-    for f in range(1, links.shape[0]):
-        if links[f, 0] < links[f - 1, 0] or (links[f, 0] == links[f - 1, 0] and links[f, 1] <= links[f - 1, 1]):
-            return None
-    return part.copy(), np.zeros(links.shape[0], np.int32), np.ones(min(links.shape[0], 1), np.int64)
-
-
-cdef distinct(const int64_t[::1] values):
-    """Return the distinct values, ascending, and the index of each value, without sorting all of them."""
+cdef tuple distinct(const int64_t[::1] values):
+    """Return the index of each value among the distinct values, and these, ascending, without sorting all values."""
     cdef dict numbers = {}
     cdef Py_ssize_t i
     indices = np.empty(values.shape[0], np.int32)
@@ -423,21 +418,54 @@ cdef distinct(const int64_t[::1] values):
         ranks[numbers[ascending[i]]] = i
     for i in range(which.shape[0]):
         which[i] = ranks[which[i]]
-    return np.array(ascending, np.int64), indices
+    return indices, tuple(ascending)
 
 
-def has_chains(const double[:, ::1] unary not None, sentence_offsets):
-    """Return True if no sentence is empty and no log-potential is NaN or +inf."""
-    cdef const int64_t[::1] borders = owned(sentence_offsets, np.int64, 1, "sentence_offsets")
+def lay_out_chains(const double[:, ::1] unary not None, sentence_offsets, list links not None):
+    """Lay out the chains of a document and the links of several rules (`merge_links`).
+
+    Returns (offsets int64[S + 1], tables of edges int32[n] or None, pairs int32[E, 2], combination of each int32[E],
+    combinations tuple[int]). A link between neighbours is no pair: it changes the table of their edge, and joins two
+    sentences if it crosses their border. With C combinations, edge table 0 is the transition table, table 1 + c the sum
+    of the transition table and combination c, and table 1 + C + c combination c alone.
+
+    Returns None if a sentence is empty, a log-potential is NaN or +inf, or `merge_links` returns None.
+    """
+    cdef const int64_t[::1] borders = checked_borders(sentence_offsets, unary.shape[0])
     cdef const double* value = &unary[0, 0] if unary.shape[0] and unary.shape[1] else NULL
-    cdef Py_ssize_t s, i
+    cdef Py_ssize_t s, i, f, n = unary.shape[0], n_far = 0, n_combinations
+    cdef int32_t[:, ::1] pairs
+    cdef int32_t[::1] which, edges
+    cdef uint8_t[::1] starts
     cdef bint good = True
     for s in range(1, borders.shape[0]):
         good &= borders[s - 1] < borders[s]
     with nogil:
-        for i in range(unary.shape[0] * unary.shape[1]):
+        for i in range(n * unary.shape[1]):
             good &= value[i] < INFINITY
-    return good
+    merged = merge_links(links) if good else None
+    if merged is None:
+        return None
+    all_pairs, all_which, combinations = merged
+    pairs, which, n_combinations = all_pairs, all_which, len(combinations)
+    for f in range(pairs.shape[0]):
+        n_far += <int64_t> pairs[f, 1] - pairs[f, 0] != 1
+    if n_far == pairs.shape[0]:
+        return sentence_offsets, None, all_pairs, all_which, combinations
+    edge_table, is_start = np.zeros(n, np.int32), np.zeros(n + 1, np.uint8)
+    edges, starts, n_far = edge_table, is_start, 0
+    for s in range(borders.shape[0]):
+        starts[borders[s]] = 1
+    for f in range(pairs.shape[0]):
+        i = pairs[f, 1]
+        if i - pairs[f, 0] != 1:
+            pairs[n_far, 0], pairs[n_far, 1], which[n_far] = pairs[f, 0], pairs[f, 1], which[f]
+            n_far += 1
+            continue
+        require(0 < i < n, "links must join tokens")
+        edges[i] = <int32_t> (1 + which[f] + n_combinations * starts[i])
+        starts[i] = 0
+    return np.flatnonzero(is_start), edge_table, all_pairs[:n_far], all_which[:n_far], combinations
 
 
 def add_messages(double[:, ::1] total not None, ends, scale,

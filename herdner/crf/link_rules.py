@@ -25,9 +25,7 @@ from herdner._ext.links import (
     capitalised_tokens,
     checked_borders,
     company_links,
-    documents_with_words,
     name_tokens,
-    name_tokens_of_documents,
     same_words,
 )
 from herdner._ext.spellings import TokenSpellings, spell_tokens
@@ -348,25 +346,7 @@ class Company(_NameRule):
     nearest: int = 3
 
     def _links(self, tokens: list[str], spellings: TokenSpellings, sentence_offsets: Int64s) -> NDArray[np.int32]:
-        return self._links_of_names(tokens, name_tokens(spellings, sentence_offsets, 1), sentence_offsets)
-
-    def links_of_all(
-        self, documents: Sequence[HasTokens], spellings: TokenSpellings, starts: Int64s, sentence_offsets: Int64s
-    ) -> NDArray[np.int32]:
-        """Return the links between the tokens of concatenated documents; see `find_links_of_all`."""
-        links = [np.empty((0, 2), np.int32)]
-        selection = documents_with_words(spellings, _LAST_WORDS, starts)
-        if not selection:
-            return links[0]
-        all_names, name_starts = name_tokens_of_documents(spellings, sentence_offsets, starts, 1)
-        for d in selection:
-            start = np.int32(starts[d])
-            names = (all_names[name_starts[d] : name_starts[d + 1]] - start).tolist()
-            links.append(self._links_of_names(list(documents[d].tokens), names, documents[d].sentence_offsets) + start)
-        return np.concatenate(links)
-
-    def _links_of_names(self, tokens: list[str], names: Iterable[int], sentence_offsets: Int64s) -> NDArray[np.int32]:
-        return company_links(names, tokens, sentence_offsets, DESIGNATORS, BUSINESS_WORDS, self.nearest)
+        return company_links(spellings, tokens, sentence_offsets, None, DESIGNATORS, _LAST_WORDS, self.nearest)
 
 
 RULES: Mapping[str, type[Any]] = MappingProxyType(
@@ -399,31 +379,42 @@ def find_links(rule: Rule, tokens: Sequence[str], sentence_offsets: Int64s) -> N
 
 
 def find_links_of_all(
-    rule: Rule, documents: Sequence[HasTokens], spellings: TokenSpellings, starts: Int64s, sentence_offsets: Int64s
-) -> NDArray[np.int32]:
-    """Return the links that a rule finds in concatenated documents. No link joins two documents.
+    rules: Iterable[Rule],
+    documents: Sequence[HasTokens],
+    tokens: list[str],
+    spellings: TokenSpellings,
+    starts: Int64s,
+    sentence_offsets: Int64s,
+) -> list[NDArray[np.int32]]:
+    """Return the links that each rule finds in concatenated documents. No link joins two documents.
 
     Args:
-        rule: Link rule.
+        rules: Link rules.
         documents: D documents with tokens.
+        tokens: Tokens of all documents.
         spellings: Spelling features of all tokens.
         starts: int64[D + 1], first token of each document, and the number of all tokens.
         sentence_offsets: int64[S + 1], first token of each sentence of all documents, and the number of all tokens.
 
     Returns:
-        int32[F, 2], indices of tokens in the concatenated documents.
+        For each rule int32[F, 2], indices of tokens in the concatenated documents.
 
     Raises:
         ValueError: A custom rule returns invalid links.
     """
-    if type(rule) is SameWord:
-        return same_words(spellings, sentence_offsets, starts, rule.min_length, rule.fold_case, rule.nearest)
-    if type(rule) is Company:
-        return rule.links_of_all(documents, spellings, starts, sentence_offsets)
-    links = [np.empty((0, 2), np.int32)]
-    for document, start in zip(documents, starts.tolist(), strict=False):
-        links.append(find_links(rule, document.tokens, document.sentence_offsets) + np.int32(start))
-    return np.concatenate(links)
+    links: list[NDArray[np.int32]] = []
+    for rule in rules:
+        if type(rule) is SameWord:
+            found = same_words(spellings, sentence_offsets, starts, rule.min_length, rule.fold_case, rule.nearest)
+        elif type(rule) is Company:
+            found = company_links(spellings, tokens, sentence_offsets, starts, DESIGNATORS, _LAST_WORDS, rule.nearest)
+        else:
+            parts = [np.empty((0, 2), np.int32)]
+            for document, start in zip(documents, starts.tolist(), strict=False):
+                parts.append(find_links(rule, document.tokens, document.sentence_offsets) + np.int32(start))
+            found = np.concatenate(parts)
+        links.append(found)
+    return links
 
 
 def check_links(value: object, n_tokens: int, name: str) -> NDArray[np.int32]:

@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from herdner._ext.chain import add_borders
-from herdner._ext.links import add_messages, has_chains, merge_links
+from herdner._ext.links import add_messages, lay_out_chains
 from herdner.base.arrays import frozen
+from herdner.crf.link_rules import Rule
 from herdner.crf.templates import SkipChain
 from herdner.graph import FactorGraph, TableFactors, TableGraph, chain_graph
 from herdner.graph.chains import ChainForm
@@ -89,6 +90,11 @@ class SkipChainModel:
         return bool(self.start.any() or self.end.any())
 
     @cached_property
+    def rules(self) -> tuple[Rule, ...]:
+        """Link rule of each link table."""
+        return tuple(each.template.rule for each in self.link_tables)
+
+    @cached_property
     def transitions(self) -> NDArray[np.float64]:
         """Checked, read-only transition table in the shape that compiled loops require, float64[1, K, K]."""
         return frozen(check_tables(self.transition, len(self.start)), np.float64, "transition")
@@ -103,32 +109,28 @@ class SkipChainModel:
         return float(np.maximum(self.transition.max(), links))
 
     @cached_property
-    def _known_sums(self) -> dict[tuple[tuple[int, ...], ...], tuple[NDArray[np.float64], NDArray[np.float64]]]:
-        """Cache of the method `_sum_link_tables`: a dict from the arguments of a call to the result."""
+    def _known_sums(self) -> dict[tuple[int, ...], tuple[NDArray[np.float64], NDArray[np.float64]]]:
+        """Cache of the method `_sum_link_tables`: a dict from the argument of a call to the result."""
         return {}
 
-    def _sum_link_tables(
-        self, present: tuple[int, ...], combinations: tuple[int, ...]
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def _sum_link_tables(self, combinations: tuple[int, ...]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Sum the tables of each of C combinations of link tables, alone and with the transition table; cache the sums.
 
         Args:
-            present: Indices of the link tables that have links.
-            combinations: Combinations of these tables, as `merge_links` returns them.
+            combinations: Bit mask of the link tables of each combination.
 
         Returns:
             float64[C, K, K], the sum of each combination; and float64[1 + 2 C, K, K], the transition table, the
             transition table plus each combination, and each combination. Both are read-only.
         """
-        tables, transition = [self.link_tables[i].table for i in present], self.transition
-        addends = [[table for r, table in enumerate(tables) if mask >> r & 1] for mask in combinations]
+        transition = self.transition
+        addends = [[each.table for r, each in enumerate(self.link_tables) if mask >> r & 1] for mask in combinations]
         sums = np.array([sum(tables, np.zeros_like(transition)) for tables in addends])
         of_edges = np.stack([transition, *(sum(tables, transition) for tables in addends), *sums])
         if len(self._known_sums) >= _MOST_KNOWN_SUMS:
             self._known_sums.clear()
-        result = frozen(sums, np.float64, "sums"), frozen(of_edges, np.float64, "of_edges")
-        self._known_sums[present, combinations] = result
-        return result
+        self._known_sums[combinations] = frozen(sums, np.float64, "sums"), frozen(of_edges, np.float64, "of_edges")
+        return self._known_sums[combinations]
 
     def unroll(self, unary: NDArray[np.float64], sentence_offsets: NDArray[np.int64], links: Links = ()) -> FactorGraph:
         """Build the factor graph of a document with the tables of the model.
@@ -185,26 +187,17 @@ class SkipChainModel:
             The linked chains; None if a sentence is empty, a table lists a link twice, there are more than 62 link
             tables, or a log-potential is NaN or +inf.
         """
-        present = tuple(i for i, (_, ends) in enumerate(zip(self.link_tables, links, strict=True)) if len(ends))
-        unary, offsets = self.with_borders(unary, sentence_offsets), sentence_offsets
-        if len(present) > _MOST_TABLES or not has_chains(unary, offsets) or not self._largest_addend < np.inf:
+        if len(links) != len(self.link_tables):
+            raise ValueError(f"links must have one array for each of {len(self.link_tables)} tables, got {len(links)}")
+        if len(links) > _MOST_TABLES or not self._largest_addend < np.inf:
             return None
-        joint = merge_links([links[i] for i in present])
-        if joint is None:
+        unary = self.with_borders(unary, sentence_offsets)
+        layout = lay_out_chains(unary, sentence_offsets, list(links))
+        if layout is None:
             return None
-        ends, which, combinations = joint
-        key = present, tuple(combinations.tolist())
-        link_tables, tables_of_edges = self._known_sums.get(key) or self._sum_link_tables(*key)
-        chain_tables, edge_table, near = self.transitions, None, ends[:, 1] - ends[:, 0] == 1
-        if near.any():  # a link between neighbours changes the table of their edge, or joins two sentences
-            later, starts = ends[near, 1], np.zeros(len(unary) + 1, np.bool_)
-            starts[offsets] = True
-            across = starts[later]
-            starts[later] = False
-            offsets = np.flatnonzero(starts)
-            chain_tables, edge_table = tables_of_edges, np.zeros(len(unary), np.int32)
-            edge_table[later] = 1 + which[near] + len(combinations) * across
-            ends, which = ends[~near], which[~near]
+        offsets, edge_table, ends, which, combinations = layout
+        link_tables, tables_of_edges = self._known_sums.get(combinations) or self._sum_link_tables(combinations)
+        chain_tables = self.transitions if edge_table is None else tables_of_edges
         return LinkedChains(ChainForm(None, offsets, unary, chain_tables, edge_table, 0.0), ends, which, link_tables)
 
     def links(self, tokens: Sequence[str], sentence_offsets: NDArray[np.int64]) -> list[NDArray[np.int32]]:

@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
-from itertools import accumulate
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from herdner._ext.features import Extractor
-from herdner._ext.spellings import TokenSpellings, spell_tokens
 from herdner.base.arrays import Floats, Int64s
 from herdner.crf.link_rules import HasTokens, find_links_of_all
 from herdner.crf.model import Links, SkipChainModel
@@ -164,41 +162,36 @@ def span_beliefs(
     return CalibrationInputs(with_links, without_links, linked, labels, stops - first, document)
 
 
-class LinkedDocuments(NamedTuple):
-    """Concatenated documents and the links between their tokens.
+class ConcatenatedDocuments(NamedTuple):
+    """Tokens and sentences of D concatenated documents.
 
     Attributes:
-        starts: int64[D + 1], first token of each document, and the number of tokens.
+        tokens: Tokens of all documents.
+        starts: D + 1 numbers, the first token of each document, and the number of tokens.
         sentence_offsets: int64[S + 1], first token of each sentence, and the number of tokens.
-        ends: For each table of links int32[F, 2], the linked tokens.
     """
 
-    starts: NDArray[np.int64]
+    tokens: list[str]
+    starts: list[int]
     sentence_offsets: NDArray[np.int64]
-    ends: list[NDArray[np.int32]]
 
 
-def concatenate(
-    crf: SkipChainModel, documents: Sequence[HasTokens], spellings: TokenSpellings | None = None
-) -> LinkedDocuments:
-    """Concatenate the sentences of documents and find the links between their tokens.
+def concatenate(documents: Sequence[HasTokens]) -> ConcatenatedDocuments:
+    """Concatenate the tokens and the sentences of documents.
 
     Args:
-        crf: Model whose link rules find the links.
         documents: D documents with tokens.
-        spellings: Spelling features of all tokens; None computes them.
     """
-    starts = np.array([0, *accumulate([len(document.tokens) for document in documents])])
+    tokens: list[str] = []
+    starts = [0]
+    for document in documents:
+        tokens += document.tokens
+        starts.append(len(tokens))
     if len(documents) == 1:
-        offsets = documents[0].sentence_offsets
-    else:
-        pairs = zip(documents, starts.tolist(), strict=False)
-        offsets = np.concatenate([np.zeros(1, np.int64), *(d.sentence_offsets[1:] + start for d, start in pairs)])
-    if spellings is None:
-        spellings = spell_tokens([token for document in documents for token in document.tokens])
-    rules = [each.template.rule for each in crf.link_tables]
-    ends = [find_links_of_all(rule, documents, spellings, starts, offsets) for rule in rules]
-    return LinkedDocuments(starts, offsets, ends)
+        return ConcatenatedDocuments(tokens, starts, documents[0].sentence_offsets)
+    pairs = zip(documents, starts, strict=False)
+    offsets = np.concatenate([np.zeros(1, np.int64), *(d.sentence_offsets[1:] + start for d, start in pairs)])
+    return ConcatenatedDocuments(tokens, starts, offsets)
 
 
 @dataclass(frozen=True, eq=False)
@@ -293,15 +286,13 @@ class Decoder:
             UnsupportedGraph: The backend does not support linked chains.
         """
         prepared = list(map(self.read, documents))
-        tokens: list[str] = []
-        for document in prepared:
-            tokens += document.tokens
+        tokens, starts, offsets = concatenate(prepared)
         if not tokens:
             return [document.with_decoded([]) for document in documents]
-        words = self.extractor.words(tokens)
-        starts, offsets, links = concatenate(self.crf, prepared, words.spellings())
-        unary = self.extractor.scores(words, offsets, starts)
-        for each, start, end in zip(evidence, starts.tolist(), starts[1:].tolist(), strict=False):
+        words, borders = self.extractor.words(tokens), np.array(starts)
+        unary = self.extractor.scores(words, offsets, borders)
+        links = find_links_of_all(self.crf.rules, prepared, tokens, words.spellings(), borders, offsets)
+        for each, start, end in zip(evidence, starts, starts[1:], strict=False):
             each.add_to(unary[start:end])
         if name_bias:
             unary[:, self.tags.index("O")] -= name_bias
@@ -313,12 +304,12 @@ class Decoder:
         except UnsupportedGraph as error:
             raise UnsupportedGraph(f"{error}; or tag without links (links=False; --set links=false)") from None
         chunks = chunks_from_states(decoded.states, self.tags, offsets)
-        beliefs = span_beliefs(crf, unary, offsets, links, decoded, chunks, starts, overwrite_unary=True)
+        beliefs = span_beliefs(crf, unary, offsets, links, decoded, chunks, borders, overwrite_unary=True)
         confidences = beliefs.confidence if self.calibration is None else self.calibration(beliefs)
-        borders = [0, len(confidences)] if len(documents) == 1 else np.searchsorted(chunks.starts, starts).tolist()
+        ends = [0, len(confidences)] if len(documents) == 1 else np.searchsorted(chunks.starts, borders).tolist()
         tagged: list[Document] = []
-        for d, (document, start) in enumerate(zip(documents, starts.tolist(), strict=False)):
-            own = slice(borders[d], borders[d + 1])
+        for d, (document, start) in enumerate(zip(documents, starts, strict=False)):
+            own = slice(ends[d], ends[d + 1])
             spans = chunks.spans(own, start)
             tags: list[str] | None = None
             if self.scheme is None:  # the sequence may be malformed: keep it as it was decoded

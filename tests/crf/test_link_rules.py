@@ -307,8 +307,9 @@ def test_documents_together_are_linked_as_each_alone(several, rule):
     borders = np.concatenate(
         [[0], *(offsets[1:] + start for (_, offsets), start in zip(several, starts, strict=False))]
     )
-    said = spell_tokens([token for tokens, _ in several for token in tokens])
-    found = find_links_of_all(rule, [Tokens(*each) for each in several], said, starts, borders)
+    tokens = [token for own, _ in several for token in own]
+    documents = [Tokens(*each) for each in several]
+    (found,) = find_links_of_all([rule], documents, tokens, spell_tokens(tokens), starts, borders)
     alone = [find_links(rule, *each) + start for each, start in zip(several, starts, strict=False)]
     assert found.tolist() == [pair for links in alone for pair in links.tolist()]
 

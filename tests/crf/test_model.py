@@ -45,8 +45,8 @@ def test_links_of_several_rules_are_merged_as_sets_say(rules):
     pairs, which, combinations = found
     rules_of = {pair: sum(1 << r for r, links in enumerate(rules) if pair in links) for pair in set().union(*rules)}
     assert list(map(tuple, pairs.tolist())) == sorted(rules_of)
-    assert combinations[which].tolist() == [rules_of[pair] for pair in sorted(rules_of)]
-    assert combinations.tolist() == sorted(set(rules_of.values()))
+    assert [combinations[k] for k in which] == [rules_of[pair] for pair in sorted(rules_of)]
+    assert list(combinations) == sorted(set(rules_of.values()))
 
 
 @pytest.mark.parametrize("wrong", [[[0, 3], [0, 3]], [[0, 3], [0, 2]], [[1, 2], [0, 3]]])

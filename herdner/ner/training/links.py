@@ -8,15 +8,17 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from herdner._ext.spellings import spell_tokens
 from herdner.base.arrays import Floats
 from herdner.base.seeds import child
 from herdner.crf.learning import Learner, LearningCurve, LearningStep, ScoreFunction, learn_tables
+from herdner.crf.link_rules import HasTokens, find_links_of_all
 from herdner.crf.model import LinkTable, SkipChainModel
 from herdner.crf.objectives import Examples
 from herdner.crf.trainer import TrainingProgress
 from herdner.evaluation.scores import DocumentSpans, count_entities, f1_from_counts
 from herdner.inference import Backend, make_backend
-from herdner.ner.decode import HasTokens, concatenate, decode
+from herdner.ner.decode import concatenate, decode
 from herdner.ner.inference import DEFAULT_BACKEND
 from herdner.ner.model import TaggerModel
 from herdner.ner.training.corpus import TrainingCorpus, check_development_spans
@@ -105,11 +107,14 @@ def join_examples(
         unaries: float64[tokens, K] for each document, log-potentials without the log-potentials of sentence borders.
         states: int32[tokens] for each document, gold tags as indices.
     """
-    _, sentence_offsets, ends = concatenate(model, documents)
+    tokens, starts, sentence_offsets = concatenate(documents)
+    links = find_links_of_all(
+        model.rules, documents, tokens, spell_tokens(tokens), np.array(starts), sentence_offsets
+    )
     unary = np.concatenate(unaries)
     marginals = model.chain_marginals(unary, sentence_offsets)
     unary = model.with_borders(unary, sentence_offsets)
-    return Examples(unary, sentence_offsets, np.concatenate(states), tuple(ends), marginals)
+    return Examples(unary, sentence_offsets, np.concatenate(states), tuple(links), marginals)
 
 
 def development_f1(
