@@ -46,28 +46,31 @@ cdef inline double log_odds(double probability, double nearest) noexcept nogil:
     return log(probability) - log1p(-probability)
 
 
-def calibrated(const double[:, ::1] rows not None, const double[::1] confidence not None,
-               const double[::1] without_links not None, const uint8_t[::1] is_linked not None,
-               const double[::1] label_constants not None, linked, unlinked, double length, double document):
+def calibrated(const double[::1] confidence not None, const double[::1] without_links not None, is_linked,
+               const int64_t[::1] length not None, const int64_t[::1] document not None,
+               const double[::1] label_constants not None, linked, unlinked, double length_weight,
+               double document_weight, double nearest, int64_t longest):
     """Return the calibrated probability of M entities: float64[M]. An entity with probabilities of 1 keeps it.
 
-    ``rows`` float64[4, M] are the `regressors`; the coefficients are those of `herdner.ner.calibration.Calibration`.
+    The first arguments are those of `regressors`; ``is_linked`` bool[M] and ``label_constants`` [M] belong to the
+    entities. The coefficients are those of `herdner.ner.calibration.Calibration`.
     """
     cdef double with_links, without, constant, weight, other_constant, total
+    cdef const double[:, ::1] rows = regressors(confidence, without_links, length, document, nearest, longest)
+    cdef const uint8_t[::1] has_links = is_linked.view(np.uint8)
     cdef Py_ssize_t i, n = rows.shape[1]
     with_links, without, constant = tuple(linked)  # raises ValueError unless there are three
     weight, other_constant = tuple(unlinked)
-    require(rows.shape[0] == 4 and confidence.shape[0] == n == without_links.shape[0] == is_linked.shape[0]
-            and label_constants.shape[0] == n, "each entity needs a value of each regressor")
+    require(has_links.shape[0] == n == label_constants.shape[0], "each entity needs a label and a flag for links")
     probabilities = np.empty(n)
     cdef double[::1] result = probabilities
     with nogil:
         for i in range(n):
-            if is_linked[i]:
+            if has_links[i]:
                 total = with_links * rows[0, i] + without * rows[1, i] + constant
             else:
                 total = weight * rows[0, i] + other_constant
             total += label_constants[i]
-            total += length * rows[2, i] + document * rows[3, i]
+            total += length_weight * rows[2, i] + document_weight * rows[3, i]
             result[i] = 1.0 if min(confidence[i], without_links[i]) >= 1.0 else 1.0 / (1.0 + exp(-total))
     return probabilities

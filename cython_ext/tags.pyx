@@ -22,24 +22,26 @@ cdef enum:
 
 
 def read_spans(const int32_t[::1] states not None, const uint8_t[::1] prefixes not None,
-               const int32_t[::1] labels not None, const int64_t[::1] offsets not None):
-    """Read the spans of a tag sequence as conlleval does. Return start, end and label index of each: int64[3, M].
+               const int32_t[::1] labels not None, list names not None, const int64_t[::1] offsets not None):
+    """Read the spans of a tag sequence as conlleval does. Return their starts int64[M], ends int64[M] and labels.
 
     ``states`` [n]: the tag index of each token; ``prefixes`` [K]: the character O, B, I, E or S of each tag;
-    ``labels`` [K]: the label index of each tag, 0 for O; ``offsets`` [S + 1]: sentence offsets, which no span crosses.
+    ``labels`` [K]: the label of each tag as an index of ``names``, 0 for O; ``offsets`` [S + 1]: sentence offsets,
+    which no span crosses.
     """
     cdef Py_ssize_t n = states.shape[0], n_tags = prefixes.shape[0], s, i, begin, m = 0
     cdef int32_t label, new
     cdef uint8_t prefix
     cdef bint may_continue
+    cdef list found = []
     for i in range(n):
         if not 0 <= states[i] < n_tags or labels.shape[0] != n_tags:
             raise ValueError(f"token {i} has no tag of the {n_tags}")
     for s in range(offsets.shape[0]):
         if not 0 <= offsets[s] <= n or (s and offsets[s] < offsets[s - 1]):
             raise ValueError(f"sentence offsets must rise from 0 to the number of tags ({n})")
-    spans = np.empty((3, n), np.int64)
-    cdef int64_t[:, ::1] rows = spans
+    starts, ends = np.empty(n, np.int64), np.empty(n, np.int64)
+    cdef int64_t[::1] first = starts, stop = ends
     for s in range(offsets.shape[0] - 1):
         label, begin, may_continue = 0, offsets[s], False
         for i in range(offsets[s], offsets[s + 1]):
@@ -48,13 +50,15 @@ def read_spans(const int32_t[::1] states not None, const uint8_t[::1] prefixes n
                 may_continue = prefix == c"I"
                 continue
             if label:
-                rows[0, m], rows[1, m], rows[2, m] = begin, i, label
+                first[m], stop[m] = begin, i
+                found.append(names[label])
                 m += 1
             label, begin, may_continue = new, i, prefix == c"B" or prefix == c"I"
         if label:
-            rows[0, m], rows[1, m], rows[2, m] = begin, offsets[s + 1], label
+            first[m], stop[m] = begin, offsets[s + 1]
+            found.append(names[label])
             m += 1
-    return spans[:, :m].copy()
+    return starts[:m], ends[:m], found
 
 
 def make_spans(type kind not None, const int64_t[::1] starts not None, const int64_t[::1] ends not None,
@@ -98,7 +102,7 @@ cdef triple(type kind, object start, object end, object label):
     return span
 
 
-def make_entities(type kind not None, list spans not None, str text not None, const int64_t[:] token_starts not None,
+def make_entities(type kind not None, spans not None, str text not None, const int64_t[:] token_starts not None,
                   const int64_t[:] token_ends not None, const double[::1] confidences=None):
     """Make entities of ``text`` from spans of tokens, without calling the class ``kind`` for each: tuple[kind].
 
@@ -110,14 +114,14 @@ def make_entities(type kind not None, list spans not None, str text not None, co
     cdef list entities = []
     cdef object span, entity
     check_class(kind)
-    spans = list(spans)  # setters of the attributes may run any code
-    if token_ends.shape[0] != n or confidences is not None and confidences.shape[0] != len(spans):
+    cdef list own_spans = list(spans)  # setters of the attributes may run any code
+    if token_ends.shape[0] != n or confidences is not None and confidences.shape[0] != len(own_spans):
         raise ValueError(
-            f"there are {n} token starts and {token_ends.shape[0]} token ends, {len(spans)} spans and"
+            f"there are {n} token starts and {token_ends.shape[0]} token ends, {len(own_spans)} spans and"
             f" {0 if confidences is None else confidences.shape[0]} confidences; the numbers must agree"
         )
-    for i in range(len(spans)):
-        span = spans[i]
+    for i in range(len(own_spans)):
+        span = own_spans[i]
         if not isinstance(span, tuple) or len(span) != 3:
             raise ValueError(f"spans are tuples of a start, an end and a label, not {span!r:.80}")
         first, end = (<tuple> span)[0], (<tuple> span)[1]

@@ -12,13 +12,16 @@ def regressors(
     longest: int,
 ) -> NDArray[np.float64]: ...
 def calibrated(
-    rows: NDArray[np.float64],
     confidence: NDArray[np.float64],
     without_links: NDArray[np.float64],
-    is_linked: NDArray[np.uint8],
+    is_linked: NDArray[np.bool_],
+    length: NDArray[np.int64],
+    document: NDArray[np.int64],
     label_constants: NDArray[np.float64],
     linked: Sequence[float],
     unlinked: Sequence[float],
-    length: float,
-    document: float,
+    length_weight: float,
+    document_weight: float,
+    nearest: float,
+    longest: int,
 ) -> NDArray[np.float64]: ...

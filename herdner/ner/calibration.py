@@ -119,10 +119,12 @@ class Calibration:
         Returns:
             float64[M], probabilities.
         """
-        constants = np.array([self.labels.get(label, 0.0) for label in inputs.label], np.float64)
-        probabilities = inputs.confidence, inputs.without_links
-        weights = self.linked, self.unlinked, self.length, self.document
-        return calibrated(inputs.regressors(), *probabilities, inputs.is_linked.view(np.uint8), constants, *weights)
+        confidence, without_links, is_linked, labels, length, document = inputs
+        constants = np.array([self.labels.get(label, 0.0) for label in labels], np.float64)
+        return calibrated(
+            confidence, without_links, is_linked, length, document, constants, self.linked, self.unlinked, self.length,
+            self.document, _NEAREST, _LONGEST,
+        )  # fmt: skip
 
     @classmethod
     def fit(

@@ -18,7 +18,7 @@ from herdner.inference import Backend, UnsupportedGraph, make_backend
 from herdner.inference.linear_chain import score_linked_spans, score_spans
 from herdner.ner.calibration import Calibration, CalibrationInputs
 from herdner.ner.inference import DEFAULT_BACKEND
-from herdner.ner.known_names.evidence import Evidence
+from herdner.ner.known_names.evidence import Evidence, SpanEncoder
 from herdner.ner.model import TaggerModel
 from herdner.ner.recasing import reader
 from herdner.text.document import Document
@@ -143,18 +143,13 @@ def span_beliefs(
         overwrite_unary: Allow ``unary`` to be overwritten.
     """
     first, stops, labels = chunks
-    if any(map(len, links)):
-        total = unary if overwrite_unary else unary.copy()
-        linked, scores = score_linked_spans(
-            crf.with_borders(unary, sentence_offsets), total, crf.transitions, sentence_offsets, decoded.states, first,
-            stops, links, [each.table for each in crf.link_tables], _beliefs(decoded, unary.shape[1]),
-            (crf.start, crf.end) if crf.has_borders else None,
-        )  # fmt: skip
-        with_links, without_links = np.exp(scores)
-    else:
-        linked = np.zeros(len(first), np.bool_)
-        with_links = span_confidences(crf, unary, sentence_offsets, (), decoded, first, stops)
-        without_links = with_links
+    total = unary if overwrite_unary else unary.copy()
+    linked, scores = score_linked_spans(
+        crf.with_borders(unary, sentence_offsets), total, crf.transitions, sentence_offsets, decoded.states, first,
+        stops, links, [each.table for each in crf.link_tables], _beliefs(decoded, unary.shape[1]),
+        (crf.start, crf.end) if crf.has_borders else None,
+    )  # fmt: skip
+    with_links, without_links = np.exp(scores)
     if len(starts) <= 2:  # one document
         document = np.zeros(len(first), np.int64)
     else:
@@ -204,6 +199,7 @@ class Decoder:
         extractor: Compiled features with their weights.
         crf: Transition table and tables of links.
         read: Function that prepares a document for features and link rules (`herdner.ner.recasing.reader`).
+        encoder: Converter of spans to tags of the model.
         calibration: Calibration of confidences. None reports the probabilities of the CRF.
     """
 
@@ -212,6 +208,7 @@ class Decoder:
     extractor: Extractor
     crf: SkipChainModel
     read: Callable[[Document], Document]
+    encoder: SpanEncoder
     calibration: Calibration | None = None
 
     @classmethod
@@ -221,9 +218,9 @@ class Decoder:
         Args:
             model: Trained model of a tagger.
         """
-        scheme = model.scheme if model.constrained else None
-        read = reader(model.plan, model.lexicon)
-        return cls(model.weights.labels, scheme, model.extractor(), model.crf(), read, model.calibration)
+        tags, scheme = model.weights.labels, model.scheme if model.constrained else None
+        read, encoder = reader(model.plan, model.lexicon), SpanEncoder(tags, model.scheme)
+        return cls(tags, scheme, model.extractor(), model.crf(), read, encoder, model.calibration)
 
     def without_links(self) -> Decoder:
         """Return a copy of the decoder that ignores links and uses only the linear chain of each sentence."""

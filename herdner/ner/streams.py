@@ -13,7 +13,7 @@ from herdner.ner.decode import Decoder
 from herdner.ner.identity import identified
 from herdner.ner.inference import Inference
 from herdner.ner.known_names import Finder
-from herdner.ner.known_names.evidence import Evidence, SpanEncoder
+from herdner.ner.known_names.evidence import Evidence
 from herdner.text.document import Document, Failure
 from herdner.text.tokenize import Tokenizer, with_tokens
 
@@ -50,18 +50,6 @@ class Batch(NamedTuple):
 
 def _length(source: TextOrDocument) -> int:
     return len(source) if isinstance(source, str) else len(source.text)
-
-
-def check_source(source: object) -> TextOrDocument:
-    """Return a text or document unchanged, and convert a list of tokens or of tokenized sentences to a document.
-
-    Raises:
-        TypeError: The value has another type.
-        ValueError: A token is empty or contains white space.
-    """
-    if isinstance(source, str | Document):
-        return source
-    return as_document(source)
 
 
 def as_document(source: object) -> Document:
@@ -112,7 +100,7 @@ def batches(sources: Iterable[object], first: int, most: int) -> Iterator[Batch]
                 yield Batch(first + len(batch), [], source)
                 first, batch, size = first + len(batch) + 1, [], 0
                 continue
-            batch.append(check_source(source))
+            batch.append(source if isinstance(source, str) else as_document(source))
             size += _length(batch[-1])
             if size >= BATCH_CHARACTERS or len(batch) == most:
                 yield Batch(first, batch)
@@ -133,7 +121,6 @@ class BatchTagger:
         decoder: Compiled model.
         tokenizer: Tokenizer of the model.
         finder: Compiled known names, or None.
-        encoder: Converter of spans to tags of the model.
         inference: Options of tagging.
         seed: Seed of the stream; document i draws from its i-th child.
     """
@@ -141,7 +128,6 @@ class BatchTagger:
     decoder: Decoder
     tokenizer: Tokenizer
     finder: Finder | None
-    encoder: SpanEncoder
     inference: Inference
     seed: int | None
 
@@ -155,11 +141,13 @@ class BatchTagger:
             return [failure]
         try:
             texts = [source for source in sources if isinstance(source, str)]
-            tokenized = iter(self.tokenizer.tokenize_batch(texts) if texts else ())
-            documents = [
-                next(tokenized) if isinstance(source, str) else with_tokens(source, self.tokenizer)
-                for source in sources
-            ]
+            documents = self.tokenizer.tokenize_batch(texts)
+            if len(texts) < len(sources):
+                tokenized = iter(documents)
+                documents = [
+                    next(tokenized) if isinstance(source, str) else with_tokens(source, self.tokenizer)
+                    for source in sources
+                ]
             evidence: Sequence[Evidence] = ()
             if self.finder is not None or self.inference.collection is not None:
                 own_tokens = [document is not source for document, source in zip(documents, sources, strict=True)]
@@ -199,7 +187,7 @@ class BatchTagger:
         added: list[Evidence] = []
         for each, document in zip(evidence or [Evidence()] * len(documents), tagged, strict=True):
             spans = collection.span_evidence(document, each.all_tokens)
-            added.append(each.plus(self.encoder.evidence(spans, document.sentence_offsets)))
+            added.append(each.plus(self.decoder.encoder.evidence(spans, document.sentence_offsets)))
         return added
 
     def _known_evidence(

@@ -26,7 +26,6 @@ from herdner.ner.decode import Decoder
 from herdner.ner.features import FeaturePlan
 from herdner.ner.inference import Inference
 from herdner.ner.known_names import CollectionNames, Finder, Names
-from herdner.ner.known_names.evidence import SpanEncoder
 from herdner.ner.known_names.known import NamesLike
 from herdner.ner.language import LanguageCheck, LanguageWarning, language_name, similar_model
 from herdner.ner.lexicon import Lexicon
@@ -41,7 +40,6 @@ from herdner.ner.streams import (
     as_document,
     awaited,
     batches,
-    check_source,
     ordered,
     separated,
 )
@@ -339,7 +337,8 @@ class Tagger(Estimator):
             ValueError: An option is invalid, or the document cannot be tagged.
             TypeError: The source is neither a text, a `Document` nor a list of tokens.
         """
-        (result,) = self._batch_tagger(inference, options, seed)(Batch(first, [check_source(source)]))
+        source = source if isinstance(source, str) else as_document(source)
+        (result,) = self._batch_tagger(inference, options, seed)(Batch(first, [source]))
         if isinstance(result, Failure):
             raise result.error
         if other := self.language_check(result):
@@ -636,9 +635,7 @@ class Tagger(Estimator):
         if key not in self._decoders:
             decoder = self._full_decoder if inference.links else self._full_decoder.without_links()
             self._decoders[key] = decoder if self.calibrated else replace(decoder, calibration=None)
-        decoder = self._decoders[key]
-        encoder = SpanEncoder(decoder.tags, self.model_.scheme)
-        return BatchTagger(decoder, self._tokenizer, finder, encoder, inference, seed)
+        return BatchTagger(self._decoders[key], self._tokenizer, finder, inference, seed)
 
     @cached_property
     def language_check(self) -> LanguageCheck:

@@ -199,6 +199,30 @@ class Document:
         empty = np.zeros(0, np.int64)
         return cls(text, [], empty, empty, np.zeros(1, np.int64), id=id, fields=dict(fields or {}))
 
+    @staticmethod
+    def from_valid_offsets(
+        text: str,
+        tokens: list[str],
+        token_starts: NDArray[np.int64],
+        token_ends: NDArray[np.int64],
+        sentence_offsets: NDArray[np.int64],
+        id: str | None = None,
+    ) -> Document:
+        """Build a document without annotation from the offsets of a tokenizer, which are not checked again.
+
+        Args:
+            text: The text.
+            tokens: Tokens of the text.
+            token_starts: int64[n], offset of the first character of each token.
+            token_ends: int64[n], offset behind the last character of each token.
+            sentence_offsets: int64[S + 1], first token of each sentence, and n.
+            id: Identifier of the document.
+        """
+        return _EMPTY._replace_unchecked(
+            text=text, tokens=tokens, token_starts=token_starts, token_ends=token_ends,
+            sentence_offsets=sentence_offsets, id=id, fields={},
+        )  # fmt: skip
+
     @property
     def n_tokens(self) -> int:
         """Number of tokens in the document."""
@@ -362,10 +386,10 @@ class Document:
 
     def _replace_unchecked(self, **values: Any) -> Document:
         """Return a copy of the document with the given attribute values; the values are not checked."""
-        copy = object.__new__(type(self))
-        copy.__dict__.update(self.__dict__, **values)
+        copy, values = object.__new__(type(self)), self.__dict__ | values
         for name in ("tags", "names"):  # computed from the values
-            copy.__dict__.pop(name, None)
+            values.pop(name, None)
+        object.__setattr__(copy, "__dict__", values)
         return copy
 
     def with_entities(self, entities: Iterable[Entity], scheme: Scheme = "iob2") -> Document:
@@ -552,7 +576,10 @@ class Document:
             One entity with character offsets for each span.
         """
         values = None if confidences is None else np.ascontiguousarray(confidences, np.float64)
-        return make_entities(Entity, list(spans), self.text, self.token_starts, self.token_ends, values)
+        return make_entities(Entity, spans, self.text, self.token_starts, self.token_ends, values)
+
+
+_EMPTY = Document.from_text("")
 
 
 def project(entities: Sequence[Entity], document: Document) -> Projection:

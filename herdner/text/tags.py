@@ -170,10 +170,8 @@ def chunks_from_states(
 
     Otherwise like `spans_from_states`.
     """
-    prefixes, labels, names = _columns(tags)
     borders = [0, len(states)] if sentence_offsets is None else sentence_offsets
-    starts, ends, indices = read_spans(states, prefixes, labels, np.ascontiguousarray(borders, np.int64))
-    return Chunks(starts, ends, [names[k] for k in indices.tolist()])
+    return Chunks(*read_spans(states, *_columns(tags), np.ascontiguousarray(borders, np.int64)))
 
 
 @lru_cache(maxsize=256)

@@ -155,7 +155,7 @@ class Tokenizer:
         """
         find = self.settings.sentences.loop.offsets
         pairs = zip(texts, self._with_offsets(texts), strict=True)
-        return [Document(text, *tokens, find(text, *tokens), id=id) for text, tokens in pairs]
+        return [Document.from_valid_offsets(text, *tokens, find(text, *tokens), id) for text, tokens in pairs]
 
     def load_rules(self) -> None:
         """Load the rules of the language now, rather than when the first text is tokenized.
