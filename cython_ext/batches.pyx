@@ -52,12 +52,15 @@ cdef double add_path(const Smoothed *c, const double *unary, const int32_t *stat
     return result
 
 
+cdef Spans spans_of(const int32_t[::1] states, const int64_t[::1] starts, const int64_t[::1] ends, double[::1] out):
+    """Return a `Spans`. A constructor would convert each argument to a Python object and back."""
+    cdef Spans spans = Spans.__new__(Spans)
+    spans.states, spans.starts, spans.ends, spans.out = states, starts, ends, out
+    return spans
+
+
 cdef class Spans:
     """The states of all tokens [N], spans sorted by their starts, and the array for their log-probabilities."""
-    def __cinit__(self, const int32_t[::1] states not None, const int64_t[::1] starts not None,
-                  const int64_t[::1] ends not None, double[::1] out not None):
-        self.states, self.starts, self.ends, self.out = states, starts, ends, out
-
     cdef int64_t first(self, int64_t token) noexcept nogil:
         """Return the first span that begins at this token or later."""
         cdef int64_t low = 0, high = self.starts.shape[0], k
@@ -127,9 +130,10 @@ cdef class Many:
     in ``pairs``; None means 1. Sequences have at most ``most`` tokens.
     """
 
-    def __cinit__(self, Workspace space not None, const double[:, ::1] unary not None,
-                  const int64_t[::1] offsets not None, int64_t most, double[::1] log_z, double[:, ::1] nodes,
-                  Spans spans, PairCounts pairs, const double[::1] weights):
+    cdef int allocate(self, Workspace space, const double[:, ::1] unary, const int64_t[::1] offsets, int64_t most,
+                      double[::1] log_z, double[:, ::1] nodes, Spans spans, PairCounts pairs,
+                      const double[::1] weights) except -1:
+        """Store the sequences and the outputs, and allocate the memory for lanes."""
         cdef Py_ssize_t n_states = unary.shape[1]
         cdef int64_t n = min(most, CHAIN_LANE_TOKENS)
         cdef int wide = chain_n_lanes()
@@ -140,7 +144,7 @@ cdef class Many:
         self.backward, self.wide = nodes is not None or spans is not None, wide
         self.in_lanes = fit_lanes(space, offsets.shape[0] - 1)
         if not self.in_lanes:
-            return
+            return 0
         tied = np.asarray(space.scaled.padded)[:, 0, :, :n_states]
         tables, rows = in_lines((2, n_states, wide * n_states)), in_lines((3, n, wide * n_states))
         numbers, sums = in_lines((4, n, wide)), in_lines((n_states, n_states, wide))
@@ -152,6 +156,7 @@ cdef class Many:
         self.lanes.factor, self.lanes.scale = &numbers[2, 0, 0], &numbers[3, 0, 0]
         self.lanes.pairs = NULL if pairs is None else &sums[0, 0, 0]
         self.references = (tables, rows, numbers, sums)
+        return 0
 
     cdef int64_t length(self, int64_t s) noexcept nogil:
         return self.offsets[s + 1] - self.offsets[s]
@@ -280,8 +285,9 @@ cdef int64_t smooth_all(Workspace space, const double[:, ::1] unary, const int64
     With ``spans``, sequences without a span are skipped. Returns the first sequence without an allowed labelling, -1,
     or BAD_NUMBERS.
     """
-    cdef Many many = Many(space, unary, offsets, longest(offsets), log_z, nodes, spans, pairs, None)
+    cdef Many many = Many.__new__(Many)
     cdef int64_t n = offsets.shape[0] - 1, s = 0, fault = -1
+    many.allocate(space, unary, offsets, longest(offsets), log_z, nodes, spans, pairs, None)
     with nogil:
         while s < n and fault == -1:
             fault = many.batch(s, min(s + BATCH_SEQUENCES, n))

@@ -10,14 +10,18 @@ from herdner._ext.memory cimport owned, require
 
 
 def regressors(const double[::1] confidence not None, const double[::1] without_links not None,
-               const int64_t[::1] length not None, const int64_t[::1] document not None, double nearest,
-               int64_t longest):
+               const int64_t[::1] length not None, document, double nearest, int64_t longest):
     """Return the regressors of M entities: float64[4, M].
 
     The rows are the log-odds of ``confidence`` and of ``without_links``, the number of tokens after the first, and the
     mean of ``without_links`` over the entities of the same document. Probabilities are clipped to [``nearest``, 1 -
     ``nearest``], and lengths to ``longest``.
     """
+    return find_regressors(confidence, without_links, length, document, nearest, longest)
+
+
+cdef object find_regressors(const double[::1] confidence, const double[::1] without_links, const int64_t[::1] length,
+                            document, double nearest, int64_t longest):
     cdef const int64_t[::1] documents = owned(document, np.int64, 1, "document")
     cdef Py_ssize_t i, n = confidence.shape[0]
     cdef int64_t n_documents = 0
@@ -47,16 +51,15 @@ cdef inline double log_odds(double probability, double nearest) noexcept nogil:
 
 
 def calibrated(const double[::1] confidence not None, const double[::1] without_links not None, is_linked,
-               const int64_t[::1] length not None, const int64_t[::1] document not None,
-               const double[::1] label_constants not None, linked, unlinked, double length_weight,
-               double document_weight, double nearest, int64_t longest):
+               const int64_t[::1] length not None, document, const double[::1] label_constants not None, linked,
+               unlinked, double length_weight, double document_weight, double nearest, int64_t longest):
     """Return the calibrated probability of M entities: float64[M]. An entity with probabilities of 1 keeps it.
 
     The first arguments are those of `regressors`; ``is_linked`` bool[M] and ``label_constants`` [M] belong to the
     entities. The coefficients are those of `herdner.ner.calibration.Calibration`.
     """
     cdef double with_links, without, constant, weight, other_constant, total
-    cdef const double[:, ::1] rows = regressors(confidence, without_links, length, document, nearest, longest)
+    cdef const double[:, ::1] rows = find_regressors(confidence, without_links, length, document, nearest, longest)
     cdef const uint8_t[::1] has_links = is_linked.view(np.uint8)
     cdef Py_ssize_t i, n = rows.shape[1]
     with_links, without, constant = tuple(linked)  # raises ValueError unless there are three

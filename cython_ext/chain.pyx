@@ -21,7 +21,7 @@ from libc.math cimport INFINITY
 from libc.stdint cimport int32_t, int64_t, uint8_t
 from libc.string cimport memset
 
-from herdner._ext.batches cimport BAD_NUMBERS, PairCounts, Spans, smooth_all
+from herdner._ext.batches cimport BAD_NUMBERS, PairCounts, Spans, smooth_all, spans_of
 from herdner._ext.links cimport add_link_messages, mark_touched
 from herdner._ext.memory cimport Memory, owned, require
 from herdner._ext.smoothing cimport (
@@ -55,13 +55,15 @@ cdef class Viterbi:
     cdef int n_groups, wide
     cdef object references
 
-    def __cinit__(self, const double[:, ::1] unary, tables, const int64_t[::1] offsets,
-                  const int32_t[::1] edge_table, int32_t[::1] states, double[::1] scores):
+    cdef int allocate(self, const double[:, ::1] unary, Memory tables, const int64_t[::1] offsets,
+                      const int32_t[::1] edge_table, int32_t[::1] states, double[::1] scores) except -1:
+        """Store the sequences and the outputs, and allocate the memory for sequences without lanes."""
         cdef double[:, :, :, ::1] padded = padded_with_infinity(tables)
         self.unary, self.offsets, self.edge_table, self.states, self.scores = unary, offsets, edge_table, states, scores
         self.c = padded_tables(padded)
         self.rows = np.empty((longest(offsets) + SPARE, padded.shape[3]))
         self.references = padded
+        return 0
 
     cdef bint fills_lanes(self) noexcept nogil:
         """Return True if all edges share one table and there are enough tokens to repay the cost of `widen`."""
@@ -198,10 +200,14 @@ cdef class Viterbi:
         return -1
 
 
-@cython.boundscheck(True)
 def add_borders(double[:, :] unary not None, offsets, const double[::1] start not None, const double[::1] end not None):
     """Add ``start`` [K] to the first token and ``end`` [K] to the last token of each sequence that is not empty."""
-    cdef const int64_t[::1] borders = own_sequences(offsets, unary.shape[0])
+    add_to_borders(unary, own_sequences(offsets, unary.shape[0]), start, end)
+
+
+@cython.boundscheck(True)
+cdef int add_to_borders(double[:, :] unary, const int64_t[::1] borders, const double[::1] start,
+                        const double[::1] end) except -1:
     cdef Py_ssize_t s, k
     require(start.shape[0] == unary.shape[1] == end.shape[0], "start and end need a number for each state")
     for s in range(borders.shape[0] - 1):
@@ -210,6 +216,7 @@ def add_borders(double[:, :] unary not None, offsets, const double[::1] start no
                 unary[borders[s], k] += start[k]
             for k in range(unary.shape[1]):
                 unary[borders[s + 1] - 1, k] += end[k]
+    return 0
 
 
 def viterbi(const double[:, ::1] unary not None, tables, offsets, edge_table, int32_t[::1] states not None,
@@ -219,7 +226,8 @@ def viterbi(const double[:, ::1] unary not None, tables, offsets, edge_table, in
     edge_table = own_edges(edge_table, unary.shape[0], len(tables))
     cdef int64_t n = len(offsets) - 1, s = 0, fault = -1
     require(states.shape[0] == unary.shape[0] and scores.shape[0] == n, "states and scores must fit the sequences")
-    cdef Viterbi best = Viterbi(unary, tables, offsets, edge_table, states, scores)
+    cdef Viterbi best = Viterbi.__new__(Viterbi)
+    best.allocate(unary, tables, offsets, edge_table, states, scores)
     if not best.fills_lanes():
         with nogil:
             fault = best.alone(0, n)
@@ -338,7 +346,7 @@ def span_log_probability(const double[:, ::1] unary not None, tables, offsets, e
     check_spans(borders, states, unary.shape[1], span_starts, span_ends)
     require(out.shape[0] == len(span_starts), "out must have an entry for each span")
     cdef Workspace space = Workspace(tables, longest(borders))
-    cdef Spans spans = Spans(states, span_starts, span_ends, out)
+    cdef Spans spans = spans_of(states, span_starts, span_ends, out)
     cdef Smoothed *c = &space.c
     cdef const int32_t *edge
     cdef int64_t s, start, n, fault = -1
@@ -373,16 +381,16 @@ def linked_span_log_probability(const double[:, ::1] unary not None, double[:, :
     Returns (fault, linked bool[M], results float64[2, M]): whether a link joins a token of the span, and the results
     for ``total`` and for ``unary``. For spans that are not linked, both are the results for ``total``.
     """
-    cdef Memory own_table = own_tables(tables, unary.shape[1]), sequences = own_sequences(offsets, unary.shape[0])
-    cdef Memory own_states = owned(states, np.int32, 1, "states")
+    cdef Memory own_table = own_tables(tables, unary.shape[1])
+    cdef const int32_t[::1] own_states = owned(states, np.int32, 1, "states")
     cdef Memory first = owned(span_starts, np.int64, 1, "span_starts")
     cdef Memory last = owned(span_ends, np.int64, 1, "span_ends")
     cdef list ends = [owned(part, np.int32, 2, "links") for part in list(links)], matrices = list(link_tables)
-    cdef const int64_t[::1] borders = sequences, starts = first, stops = last
+    cdef const int64_t[::1] borders = own_sequences(offsets, unary.shape[0]), starts = first, stops = last
     cdef Py_ssize_t m = starts.shape[0], k, n_linked = 0
     cdef int64_t fault
-    linked, results = np.empty(m, np.bool_), np.empty((2, m))
-    cdef uint8_t[::1] is_linked = linked.view(np.uint8)
+    linked, results = np.empty(m, np.uint8), np.empty((2, m))
+    cdef uint8_t[::1] is_linked = linked
     cdef double[:, ::1] rows = results
     cdef int64_t[:, ::1] chosen
     cdef double[::1] chain_results
@@ -390,7 +398,7 @@ def linked_span_log_probability(const double[:, ::1] unary not None, double[:, :
     require(total.shape[0] == unary.shape[0] and total.shape[1] == unary.shape[1], "total must have the shape of unary")
     require(len(ends) == len(matrices), "each table needs links")
     if not m:
-        return -1, linked, results
+        return -1, linked.view(np.bool_), results
     mark_touched(ends, unary.shape[0], first, last, &is_linked[0])
     cdef Workspace space = Workspace(own_table, longest(borders))
     for k in range(m):
@@ -402,18 +410,18 @@ def linked_span_log_probability(const double[:, ::1] unary not None, double[:, :
                 chosen[0, n_linked], chosen[1, n_linked] = starts[k], stops[k]
                 n_linked += 1
         fault = smooth_all(space, unary, borders, None, None,
-                           Spans(own_states, chosen[0], chosen[1], chain_results), None)
+                           spans_of(own_states, chosen[0], chosen[1], chain_results), None)
         if fault != -1:
-            return fault, linked, results
+            return fault, linked.view(np.bool_), results
     for part, table in zip(ends, matrices):
         add_link_messages(total, part, None, table, beliefs)
     if start is not None:
-        add_borders(total, sequences, start, end)
-    fault = smooth_all(space, total, borders, None, None, Spans(own_states, starts, stops, rows[0]), None)
+        add_to_borders(total, borders, start, end)
+    fault = smooth_all(space, total, borders, None, None, spans_of(own_states, starts, stops, rows[0]), None)
     n_linked = 0
     for k in range(m):
         rows[1, k] = rows[0, k]
         if is_linked[k]:
             rows[1, k] = chain_results[n_linked]
             n_linked += 1
-    return fault, linked, results
+    return fault, linked.view(np.bool_), results

@@ -19,15 +19,15 @@ cdef enum:
 
 
 cdef class Context:
-    def __cinit__(self, TypeStore store not None, const int32_t[::1] types not None, offsets, documents,
-                  Py_ssize_t n_position):
+    cdef int allocate(self, TypeStore store, const int32_t[::1] types, sentence_offsets, documents,
+                      Py_ssize_t n_position) except -1:
         """Allocate the arrays of one call.
 
-        ``types`` [n]: the index of each token's word in the store; ``offsets`` int64[S + 1]: sentence offsets;
-        ``documents`` int64[D + 1]: the first token of each document, or None for one document.
+        ``types`` [n]: the index of each token's word in the store; ``sentence_offsets`` int64[S + 1]; ``documents``
+         int64[D + 1]: the first token of each document, or None for one document.
         """
         cdef Py_ssize_t n = types.shape[0]
-        offsets = owned(offsets, np.int64, 1, "sentence_offsets")
+        cdef const int64_t[::1] offsets = owned(sentence_offsets, np.int64, 1, "sentence_offsets")
         check_offsets(offsets, n)
         if documents is not None:
             documents = owned(documents, np.int64, 1, "documents")
@@ -47,6 +47,7 @@ cdef class Context:
         self.view.occurrence = &links_view[2, 0]
         self.view.sentence = &links_view[3, 0]
         self.view.position = &position_view[0, 0]
+        return 0
 
     cdef int make_room(self) except -1:
         """Allocate the tables of occurrences, after all words are in the store."""
@@ -54,8 +55,9 @@ cdef class Context:
         self.n_groups = len(self.store.groups)
         for d in range(self.documents.shape[0] - 1):
             n_slots += self.slots_of(d)
-        occurrences = np.full((max(n_slots, 1), 4), -1, np.int32)
+        occurrences = np.empty((max(n_slots, 1), 4), np.int32)
         cdef int32_t[:, ::1] rows = occurrences
+        rows[:] = -1
         self.arrays.append(occurrences)
         self.view.occurrences = <Occurrences*> &rows[0, 0]
         return 0

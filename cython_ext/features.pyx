@@ -300,7 +300,8 @@ cdef class Extractor:
         cdef Words words = tokens if isinstance(tokens, Words) else self.words(tokens)
         require(words.store.n_types > AFTER_SENTENCE and words.store.sum_width == self.sum_width(),
                 "these words belong to another extractor")
-        cdef Context context = Context(words.store, words.types, offsets, documents, self.n_position)
+        cdef Context context = Context.__new__(Context)
+        context.allocate(words.store, words.types, offsets, documents, self.n_position)
         context.make_room()
         context.read_topics(self.topics)
         return context

@@ -290,7 +290,9 @@ cdef class Batch:
         self.log_z, self.weights = np.empty(BATCH_SEQUENCES), np.empty(BATCH_SEQUENCES)
         self.offsets = np.zeros(BATCH_SEQUENCES + 1, np.int64)
         self.pairs = PairCounts(n_states, space.c.scaled.stride)
-        self.many = Many(space, self.unary, self.offsets, most, self.log_z, self.nodes, None, self.pairs, self.weights)
+        self.many = Many.__new__(Many)
+        self.many.allocate(
+            space, self.unary, self.offsets, most, self.log_z, self.nodes, None, self.pairs, self.weights)
 
 
 @cython.internal

@@ -10,6 +10,7 @@ from libc.math cimport INFINITY
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
 from herdner._ext.memory cimport Memory, own, owned, require, require_offsets
+from herdner._ext.smoothing cimport own_sequences
 from herdner._ext.spellings cimport (
     BEGINS_CAPITAL, BEGINS_SMALL, IN_CAPITALS, OPENS, TokenSpellings, Spelling,
 )
@@ -85,14 +86,15 @@ cdef tuple name_tokens_of_documents(TokenSpellings said, sentence_offsets, docum
 
     ``documents`` int64[D + 1] holds the first token of each document and the number of tokens; None means one document.
     """
-    cdef const int64_t[::1] borders = checked_borders(sentence_offsets, said.n)
+    cdef const int64_t[::1] borders = own_sequences(sentence_offsets, said.n)
     cdef const int64_t[::1] starts = checked_documents(documents, said.n)
-    cdef int32_t[::1] last_document = np.full(said.n_words, -1, np.int32)  # the last document with this word
+    cdef int32_t[::1] last_document = np.empty(said.n_words, np.int32)  # the last document with this word, or -1
     result, firsts = np.empty(said.n, np.int32), np.zeros(starts.shape[0], np.int64)
     cdef int32_t[::1] tokens = result
     cdef int64_t[::1] first = firsts
     cdef Py_ssize_t s = 0, d, token, m = 0
     with nogil:
+        last_document[:] = -1
         for d in range(starts.shape[0] - 1):
             for token in range(starts[d], starts[d + 1]):
                 last_document[said.at[token].word] = <int32_t> d
@@ -177,7 +179,7 @@ cdef enum:
 @cython.boundscheck(True)
 cdef bytearray company_kinds(TokenSpellings said, list tokens, sentence_offsets, documents, frozenset designators):
     """Return NAME and START for each token of D concatenated documents, and START behind the last one."""
-    cdef const int64_t[::1] borders = checked_borders(sentence_offsets, said.n)
+    cdef const int64_t[::1] borders = own_sequences(sentence_offsets, said.n)
     cdef const int32_t[::1] names = name_tokens_of_documents(said, sentence_offsets, documents, 1)[0]
     cdef Py_ssize_t i
     cdef bytearray kinds = bytearray(said.n + 1)
@@ -431,7 +433,7 @@ def lay_out_chains(const double[:, ::1] unary not None, sentence_offsets, list l
 
     Returns None if a sentence is empty, a log-potential is NaN or +inf, or `merge_links` returns None.
     """
-    cdef const int64_t[::1] borders = checked_borders(sentence_offsets, unary.shape[0])
+    cdef const int64_t[::1] borders = own_sequences(sentence_offsets, unary.shape[0])
     cdef const double* value = &unary[0, 0] if unary.shape[0] and unary.shape[1] else NULL
     cdef Py_ssize_t s, i, f, n = unary.shape[0], n_far = 0, n_combinations
     cdef int32_t[:, ::1] pairs

@@ -251,15 +251,15 @@ cdef class ScaledTables:
 cdef class Workspace:
     def __cinit__(self, tables, int64_t n):
         cdef Memory own_copy = owned(tables, np.float64, 3, "tables")
-        cdef double[:, :, ::1] rows
+        cdef double[::1] numbers
+        cdef int64_t size
         require(0 < n < 1 << 48, "sequences must have tokens")
-        cdef double[:, ::1] norms = np.empty((3, n))
         self.scaled = scaled_tables(own_copy)
         self.c.scaled, self.c.scalable = self.scaled.c, self.scaled.scalable
         self.c.tables = <const double*> own_copy.view.buf
-        rows = np.empty((4, n, self.c.scaled.stride))
-        self.work = np.empty(self.c.scaled.n_states * self.c.scaled.stride)
-        self.references = (own_copy, rows, norms)
-        self.c.x, self.c.forward = &rows[0, 0, 0], &rows[1, 0, 0]
-        self.c.backward, self.c.xb = &rows[2, 0, 0], &rows[3, 0, 0]
-        self.c.norm, self.c.scale, self.c.tops = &norms[0, 0], &norms[1, 0], &norms[2, 0]
+        size = n * self.c.scaled.stride
+        numbers = np.empty(4 * size + 3 * n + self.c.scaled.n_states * self.c.scaled.stride)
+        self.c.x, self.c.forward = &numbers[0], &numbers[size]
+        self.c.backward, self.c.xb = &numbers[2 * size], &numbers[3 * size]
+        self.c.norm, self.c.scale, self.c.tops = &numbers[4 * size], &numbers[4 * size + n], &numbers[4 * size + 2 * n]
+        self.work, self.own_copy = numbers[4 * size + 3 * n:], own_copy

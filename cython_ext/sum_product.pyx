@@ -32,6 +32,7 @@ from rows cimport BUDGET
 
 cdef enum:
     LOG_CELLS = 24  # the cost of the logarithms and exponentials of a state, in products
+    N_SCRATCH = 5   # rows of intermediate results
 
 
 cdef double SMALLEST_NUMBER = 1e-100  # messages with smaller numbers (other than 0) are stored as logarithms
@@ -90,31 +91,33 @@ cdef class SumProduct:
         check_links(self.offsets, scopes, table_of_edge, self.link_tables.shape[0])
         n_chains = self.offsets.shape[0] - 1
         self.space = Workspace(tables, longest(self.offsets))
-        self.unary_with_messages = np.empty((longest(self.offsets), n_states))
         self.damping, self.tolerance, self.fault = damping, tolerance, -1
         self.scaled = scaled_tables(link_tables)
         self.links = self.scaled.c
         self.set_slots(scopes, table_of_edge)
         n_slots, n_fresh = self.variable.shape[0], max(1, longest(self.slot_starts))
-        cdef double[:, ::1] rows = np.zeros((n_slots + n_fresh, self.links.stride))
-        self.messages, self.fresh = rows[:n_slots], rows[n_slots:]
+        cdef double[:, ::1] rows = np.zeros((n_slots + n_fresh + N_SCRATCH, self.links.stride))
+        self.messages, self.fresh = rows[:n_slots], rows[n_slots:n_slots + n_fresh]
+        self.scratch = rows[n_slots + n_fresh:]
         for slot in range(n_slots):
             for k in range(n_states):
                 self.messages[slot, k] = 1.0
-        cdef double[:, ::1] log_rows = np.empty((n_slots + n_fresh, n_states))
-        self.log_messages, self.log_fresh = log_rows[:n_slots], log_rows[n_slots:]
+        cdef double[:, ::1] log_rows = np.empty((n_slots + n_fresh + n + longest(self.offsets), n_states))
+        self.log_messages, self.log_fresh = log_rows[:n_slots], log_rows[n_slots:n_slots + n_fresh]
+        log_rows = log_rows[n_slots + n_fresh:]
+        self.log_nodes, self.unary_with_messages = log_rows[:n], log_rows[n:]
         cdef uint8_t[:, ::1] of_slot = np.zeros((2, n_slots), np.uint8), of_fresh = np.empty((2, n_fresh), np.uint8)
         cdef uint8_t[:, ::1] of_chain = np.zeros((3, n_chains), np.uint8)
         self.outdated, self.numeric = of_slot[0], of_slot[1]
         self.is_fresh, self.fresh_numeric = of_fresh[0], of_fresh[1]
         self.has_beliefs, self.log_domain, self.stale = of_chain[0], of_chain[1], of_chain[2]
         self.numeric[:], self.stale[:] = 1, 1
-        self.pending, self.log_zs = np.ones(n_chains), np.empty(n_chains)
+        self.pending, self.log_zs = np.empty(n_chains), np.empty(n_chains)
+        self.pending[:] = 1.0
         self.n_stale, self.n_updates, self.any_logs = n_chains, 0, not self.scaled.scalable
-        self.scratch = np.empty((5, self.links.stride))
         # Padding after the last row, so that loops may read whole strides.
         self.marginals = np.empty(n * n_states + self.links.stride)[:n * n_states].reshape(n, n_states)
-        self.nodes, self.log_nodes, self.log_z = self.marginals, np.empty((n, n_states)), self.log_zs
+        self.nodes, self.log_z = self.marginals, self.log_zs
 
     cdef void set_slots(self, const int32_t[:, ::1] scopes, const int32_t[:] table_of_edge):
         cdef int64_t n_links = scopes.shape[0], e, v, s, a

@@ -11,6 +11,9 @@ cdef enum:
     BATCH_SEQUENCES = 64   # sequences that are sorted by length together
 
 
+cdef Spans spans_of(const int32_t[::1] states, const int64_t[::1] starts, const int64_t[::1] ends, double[::1] out)
+
+
 cdef class Spans:
     cdef const int32_t[::1] states
     cdef const int64_t[::1] starts, ends
@@ -41,6 +44,9 @@ cdef class Many:
     cdef chain_lanes lanes
     cdef int wide               # the number of lanes
     cdef object references
+    cdef int allocate(self, Workspace space, const double[:, ::1] unary, const int64_t[::1] offsets, int64_t most,
+                      double[::1] log_z, double[:, ::1] nodes, Spans spans, PairCounts pairs,
+                      const double[::1] weights) except -1
     cdef int64_t length(self, int64_t s) noexcept nogil
     cdef int64_t batch(self, int64_t first, int64_t last) noexcept nogil
     cdef bint lanes_pay(self, const int64_t *group, int64_t n) noexcept nogil

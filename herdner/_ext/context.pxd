@@ -80,6 +80,8 @@ cdef class Context:
     cdef Py_ssize_t n_groups
     cdef list arrays
 
+    cdef int allocate(self, TypeStore store, const int32_t[::1] types, sentence_offsets, documents,
+                      Py_ssize_t n_position) except -1
     cdef int make_room(self) except -1
     cdef int read_topics(self, topics) except -1
     cdef void find_topics(self, Py_ssize_t d, double[::1] sums, int32_t[::1] counts) noexcept nogil

@@ -225,7 +225,7 @@ cdef class Workspace:
     cdef Smoothed c
     cdef ScaledTables scaled
     cdef double[::1] work
-    cdef object references
+    cdef Memory own_copy  # of the tables
 
     cdef inline Smoothed part(self, int64_t start) noexcept nogil:
         """Return the memory from token ``start`` on; ``xb`` and ``scale`` are shared, as only one backward pass needs
