@@ -16,6 +16,7 @@ everything else uses logarithms.
 
 import numpy as np
 
+from cpython.exc cimport PyErr_CheckSignals
 from libc.math cimport INFINITY, exp, fabs, fmax, fmin, frexp, ldexp, log
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
@@ -149,31 +150,36 @@ cdef class SumProduct:
             for a in range(self.slot_starts[s], self.slot_starts[s + 1]):
                 self.far_chain[self.partner[a]] = <int32_t> s
 
-    def advance(self, int64_t at, int64_t n_sweeps, bint send):
-        """Visit one stale chain after the other, for a fraction of a second.
+    def advance(self, int64_t n_sweeps, bint send):
+        """Visit one stale chain after the other, until no chain is stale or ``n_sweeps`` sweeps are done.
 
         A visit computes the messages to the chain and, if they make a difference, its forward-backward; with ``send``
-        the chains linked to it then become stale. Position ``at`` counts the visits of all sweeps, S in each; every
-        second sweep goes from the last chain to the first. Returns the next position, or ``n_sweeps`` * S when all
-        sweeps are done or no chain is stale.
+        the chains linked to it then become stale. Every second sweep goes from the last chain to the first. Ctrl-C can
+        interrupt the sweeps between two visits.
         """
-        cdef int64_t spent = 0, n_chains = self.offsets.shape[0] - 1, end = n_sweeps * n_chains, s, n, n_slots, size
+        cdef int64_t n_chains = self.offsets.shape[0] - 1, at = 0, end = n_sweeps * n_chains
+        while at < end and self.n_stale and self.fault < 0:
+            PyErr_CheckSignals()
+            with nogil:
+                at = self.visit_chains(at, end, send)
+
+    cdef int64_t visit_chains(self, int64_t at, int64_t end, bint send) noexcept nogil:
+        """Visit stale chains for a fraction of a second, from the visit ``at`` on, and return the next visit."""
+        cdef int64_t n_chains = self.offsets.shape[0] - 1, spent = 0, s, n, n_slots, size
         cdef int n_states = self.links.n_states
-        require(at >= 0, "positions count from 0")
-        with nogil:
-            while at < end and self.n_stale and spent < BUDGET and self.fault < 0:
-                s = n_chains - 1 - at % n_chains if at // n_chains % 2 else at % n_chains
-                at += 1
-                if not self.stale[s]:
-                    continue
-                if at % n_chains:
-                    self.prefetch_messages(s - 1 if (at - 1) // n_chains % 2 else s + 1)
-                n = self.offsets[s + 1] - self.offsets[s]
-                n_slots = self.slot_starts[s + 1] - self.slot_starts[s]
-                size = n_states * (<int64_t> n_states + LOG_CELLS)
-                spent += (2 * n + n_slots) * size
-                self.visit(s, send)
-        return at if self.n_stale else end
+        while at < end and self.n_stale and spent < BUDGET and self.fault < 0:
+            s = n_chains - 1 - at % n_chains if at // n_chains % 2 else at % n_chains
+            at += 1
+            if not self.stale[s]:
+                continue
+            if at % n_chains:
+                self.prefetch_messages(s - 1 if (at - 1) // n_chains % 2 else s + 1)
+            n = self.offsets[s + 1] - self.offsets[s]
+            n_slots = self.slot_starts[s + 1] - self.slot_starts[s]
+            size = n_states * (<int64_t> n_states + LOG_CELLS)
+            spent += (2 * n + n_slots) * size
+            self.visit(s, send)
+        return at
 
     cdef void prefetch_messages(self, int64_t s) noexcept nogil:
         """Prefetch the operands of the messages to the next chain."""

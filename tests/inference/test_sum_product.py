@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from dataclasses import replace
 
 import numpy as np
@@ -347,11 +348,11 @@ def test_ctrl_c_hands_out_the_result_so_far(monkeypatch, patience):
     calls = []
 
     class Impatient(sum_product.loops.SumProduct):
-        def advance(self, at, n_sweeps, send):
+        def advance(self, n_sweeps, send):
             calls.append(send)
-            if len(calls) == patience + 1:
+            super().advance(patience if len(calls) == 1 else n_sweeps, send)
+            if len(calls) == 1:
                 raise KeyboardInterrupt
-            return super().advance(at, at // len(self.log_zs) + 1, send)  # one sweep
 
     monkeypatch.setattr(sum_product.loops, "SumProduct", Impatient)
     with pytest.raises(Interrupted) as caught:
@@ -363,6 +364,27 @@ def test_ctrl_c_hands_out_the_result_so_far(monkeypatch, patience):
     else:
         chains = FactorGraph(graph.domains, graph.factors[:-1])
         assert np.array_equal(result.marginals, make_backend("viterbi", marginals=True).infer(chains).marginals)
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no timers")
+def test_a_signal_stops_the_sweeps(monkeypatch):
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    class Timed(sum_product.loops.SumProduct):
+        def advance(self, n_sweeps, send):
+            signal.setitimer(signal.ITIMER_REAL, 0.01 if send else 0)
+            super().advance(n_sweeps, send)
+
+    graph = skip_chain(np.random.default_rng(1), 30_000, 3, 1500, 3000, strength=2.0)
+    monkeypatch.setattr(sum_product.loops, "SumProduct", Timed)
+    before = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        with pytest.raises(Interrupted) as caught:
+            make_backend("sum-product", n_sweeps=3000, tolerance=0.0).infer(graph)
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    np.testing.assert_allclose(caught.value.result.marginals.sum(axis=1), 1.0)
 
 
 def test_long_documents_need_linear_work_and_no_recursion():

@@ -122,11 +122,16 @@ class SumProduct:
         constant = chains.form.constant
         loop, interrupted = loops.SumProduct(chains, self.damping, self.tolerance), False
         try:
-            _advance(loop, chains, self.n_sweeps, True)
+            loop.advance(self.n_sweeps, True)
         except KeyboardInterrupt:
             interrupted = True
         converged = loop.n_stale == 0
-        _advance(loop, chains, 1, False)  # make all marginals agree with the final messages
+        loop.advance(1, False)  # make all marginals agree with the final messages
+        if loop.fault >= 0:
+            raise ImpossibleGraph(
+                f"-inf entries forbid every joint state of the chain that contains variable {loop.fault}; allow a state"
+                " for each variable and a pair of states for each edge"
+            )
         log_z = constant + float(loop.log_zs.sum()) + loop.log_corrections()
         if log_z == -np.inf:
             raise ImpossibleGraph(
@@ -151,18 +156,6 @@ class SumProduct:
         if interrupted:
             raise Interrupted(result)
         return result
-
-
-def _advance(loop: loops.SumProduct, chains: LinkedChains, n_sweeps: int, send: bool) -> None:
-    """Run up to ``n_sweeps`` sweeps over the chains with new messages; if ``send``, updated chains send messages."""
-    at, end = 0, n_sweeps * (len(chains.form.offsets) - 1)
-    while at < end:
-        at = loop.advance(at, n_sweeps, send)
-        if loop.fault >= 0:
-            raise ImpossibleGraph(
-                f"-inf entries forbid every joint state of the chain that contains variable {loop.fault}; allow a state"
-                " for each variable and a pair of states for each edge"
-            )
 
 
 def _best_state(form: ChainForm, loop: loops.SumProduct) -> Int32s:
