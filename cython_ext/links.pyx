@@ -9,7 +9,7 @@ from cpython.unicode cimport PyUnicode_GET_LENGTH, PyUnicode_READ_CHAR
 from libc.math cimport INFINITY
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
-from herdner._ext.memory cimport Memory, own, owned, require, require_offsets
+from herdner._ext.memory cimport Memory, owned, require, require_offsets
 from herdner._ext.smoothing cimport own_sequences
 from herdner._ext.spellings cimport (
     BEGINS_CAPITAL, BEGINS_SMALL, IN_CAPITALS, OPENS, TokenSpellings, Spelling,

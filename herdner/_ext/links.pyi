@@ -1,5 +1,3 @@
-from collections.abc import Iterable
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -25,7 +23,9 @@ def company_links(
     last_words: frozenset[str],
     nearest: int,
 ) -> NDArray[np.int32]: ...
-def merge_links(ends: list[NDArray[np.int32]]) -> tuple[NDArray[np.int32], NDArray[np.int32], tuple[int, ...]] | None: ...
+def merge_links(
+    ends: list[NDArray[np.int32]],
+) -> tuple[NDArray[np.int32], NDArray[np.int32], tuple[int, ...]] | None: ...
 def lay_out_chains(
     unary: NDArray[np.float64], sentence_offsets: NDArray[np.int64], links: list[NDArray[np.int32]]
 ) -> (

@@ -108,9 +108,7 @@ def join_examples(
         states: int32[tokens] for each document, gold tags as indices.
     """
     tokens, starts, sentence_offsets = concatenate(documents)
-    links = find_links_of_all(
-        model.rules, documents, tokens, spell_tokens(tokens), np.array(starts), sentence_offsets
-    )
+    links = find_links_of_all(model.rules, documents, tokens, spell_tokens(tokens), np.array(starts), sentence_offsets)
     unary = np.concatenate(unaries)
     marginals = model.chain_marginals(unary, sentence_offsets)
     unary = model.with_borders(unary, sentence_offsets)
