@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import sys
+import inspect
 import warnings
 from collections.abc import Iterable
 from difflib import get_close_matches
@@ -61,7 +61,7 @@ def warn_caller(message: str, category: type[Warning] = UserWarning) -> None:
         message: The warning.
         category: Class of the warning.
     """
-    level, frame = 1, sys._getframe()
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "herdner":
+    level, frame = 1, inspect.currentframe()
+    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "herdner":
         level, frame = level + 1, frame.f_back
     warnings.warn(message, category, stacklevel=level)

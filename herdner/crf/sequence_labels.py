@@ -99,7 +99,8 @@ def _options(label: object, index: dict[str, int]) -> list[int] | None:
     if label is None:
         return None
     if not isinstance(label, set | frozenset | list | tuple) or not all(isinstance(each, str) for each in label):  # pyright: ignore[reportUnknownVariableType]
-        raise TypeError(f"a label must be a string, a set of strings or None, got {label!r:.60}{number_advice(label)}")
+        advice = number_advice(cast("object", label))
+        raise TypeError(f"a label must be a string, a set of strings or None, got {label!r:.60}{advice}")
     if not label:
         raise ValueError("a set of labels must not be empty; use None for an unknown label")
     return [index.setdefault(each, len(index)) for each in sorted(label)]  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]

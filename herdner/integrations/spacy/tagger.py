@@ -160,7 +160,7 @@ class HerdnerTagger(EntityPipe):
             exists = model is not None and (model in shipped_models() or os.path.exists(model))  # noqa: PTH110
             if model is not None and (exists or not is_saved):
                 self._use_model(load(model).model_)
-                self._warn_about_language(nlp.lang)
+                self._warn_about_language(nlp.lang or "")
                 if not isinstance(labels, str):
                     self._check_new_labels()
             if self._tagger is not None and self._names is not None:
