@@ -84,7 +84,7 @@ GRID = ising(0.4, np.random.default_rng(0).normal(size=(5, 5)) * 0.3)
 def test_tempered_keeps_its_records_and_samples(monkeypatch, only_recorded):
     interrupt_advance(monkeypatch, 2, only_recorded=only_recorded)
     with pytest.raises(Interrupted) as caught:
-        make_backend("tempered", n_rounds=400, n_samples=20).infer(GRID, 0)
+        make_backend("tempered", n_rounds=400, n_samples=20, width=8).infer(GRID, 0)
     result = caught.value.result
     np.testing.assert_allclose(result.marginals.sum(axis=1), 1)
     assert result.samples.shape == (2, 2 if only_recorded else 1, 25)
