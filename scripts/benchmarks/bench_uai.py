@@ -125,6 +125,7 @@ def pgmpy_run(path: Path) -> dict[str, float]:
     _, seconds = best_run(infer)
     values = np.concatenate([each.values / each.values.sum() for each in marginals])
     expected = Exact(n_threads=1).infer(compiled, record=Record(best=False)).marginals
+    assert expected is not None
     found = reduced.original_marginals(values, compiled.sizes)
     np.testing.assert_allclose(found, expected, atol=1e-6)
     return {"seconds": seconds}
