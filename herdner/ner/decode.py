@@ -15,7 +15,7 @@ from herdner.base.arrays import Floats, Int64s
 from herdner.crf.link_rules import HasTokens, find_links_of_all
 from herdner.crf.model import Links, SkipChainModel
 from herdner.inference import Backend, UnsupportedGraph, make_backend
-from herdner.inference.linear_chain import score_linked_spans, score_spans
+from herdner.inference.linear_chain import score_linked_spans
 from herdner.ner.calibration import Calibration, CalibrationInputs
 from herdner.ner.inference import DEFAULT_BACKEND
 from herdner.ner.known_names.evidence import Evidence, SpanEncoder
@@ -75,51 +75,6 @@ def _default() -> Backend:
     return make_backend(DEFAULT_BACKEND)
 
 
-def span_confidences(
-    crf: SkipChainModel,
-    unary: Floats,
-    sentence_offsets: NDArray[np.int64],
-    links: Links,
-    decoded: DecodedTags,
-    starts: NDArray[np.int64],
-    ends: NDArray[np.int64],
-    overwrite_unary: bool = False,
-) -> Floats:
-    """Return, for each of M spans, the probability that exactly the span's tokens form an entity with the span's label.
-
-    The probability is computed under the chain of the sentence. Each link adds to the log-potentials of a token the
-    expectation of its table over the tags of the other token. The decoded marginals are the probabilities of these
-    tags. If there are no marginals, the decoded tag of the other token has probability 1.
-
-    Args:
-        crf: Transition table and tables of links.
-        unary: float64[n, K], log-potentials of the tags of each token.
-        sentence_offsets: int64[S + 1], first token of each sentence, and n.
-        links: For each link table int32[F, 2], the pairs of linked tokens.
-        decoded: Decoded tags, which determine the labels of the spans, and marginals.
-        starts: int64[M], first token of each span.
-        ends: int64[M], index after the last token of each span.
-        overwrite_unary: Allow ``unary`` to be overwritten.
-
-    Returns:
-        float64[M].
-    """
-    if not len(starts):
-        return np.empty(0)
-    if any(map(len, links)):
-        beliefs = _beliefs(decoded, unary.shape[1])
-        total = crf.with_expected_links(unary, links, beliefs, overwrite_unary)
-        unary = crf.with_borders(total, sentence_offsets, overwrite_unary=True)
-    else:
-        unary = crf.with_borders(unary, sentence_offsets)
-    return np.exp(score_spans(unary, crf.transitions, sentence_offsets, None, decoded.states, starts, ends))
-
-
-def _beliefs(decoded: DecodedTags, n_tags: int) -> Floats:
-    """Return the marginals of decoded tags; if the backend computed none, give each decoded tag probability 1."""
-    return np.eye(n_tags)[decoded.states] if decoded.marginals is None else decoded.marginals
-
-
 def span_beliefs(
     crf: SkipChainModel,
     unary: Floats,
@@ -132,6 +87,11 @@ def span_beliefs(
 ) -> CalibrationInputs:
     """Return the inputs of `Calibration` for each predicted span, such as its probabilities with and without links.
 
+    The probability is that exactly the span's tokens form an entity with the span's label. It is computed under the
+    chain of the sentence. Each link adds to the log-potentials of a token the expectation of its table over the tags of
+    the other token. The decoded marginals are the probabilities of these tags. If there are no marginals, the decoded
+    tag of the other token has probability 1.
+
     Args:
         crf: Transition table and tables of links.
         unary: float64[n, K], log-potentials of the tags of each token.
@@ -143,10 +103,12 @@ def span_beliefs(
         overwrite_unary: Allow ``unary`` to be overwritten.
     """
     first, stops, labels = chunks
+    beliefs = np.eye(unary.shape[1])[decoded.states] if decoded.marginals is None else decoded.marginals
+    beliefs = np.ascontiguousarray(beliefs, np.float64)
     total = unary if overwrite_unary else unary.copy()
     linked, scores = score_linked_spans(
         crf.with_borders(unary, sentence_offsets), total, crf.transitions, sentence_offsets, decoded.states, first,
-        stops, links, [each.table for each in crf.link_tables], _beliefs(decoded, unary.shape[1]),
+        stops, links, [each.table for each in crf.link_tables], beliefs,
         (crf.start, crf.end) if crf.has_borders else None,
     )  # fmt: skip
     with_links, without_links = np.exp(scores)
