@@ -414,7 +414,7 @@ def linked_span_log_probability(const double[:, ::1] unary not None, double[:, :
         if fault != -1:
             return fault, linked.view(np.bool_), results
     for part, table in zip(ends, matrices):
-        add_link_messages(total, part, None, table, beliefs)
+        add_link_messages(total, part, table, beliefs)
     if start is not None:
         add_to_borders(total, borders, start, end)
     fault = smooth_all(space, total, borders, None, None, spans_of(own_states, starts, stops, rows[0]), None)

@@ -470,26 +470,19 @@ def lay_out_chains(const double[:, ::1] unary not None, sentence_offsets, list l
     return np.flatnonzero(is_start), edge_table, all_pairs[:n_far], all_which[:n_far], combinations
 
 
-def add_messages(double[:, ::1] total not None, ends, scale,
-                 const double[:, ::1] table not None, const double[:, ::1] beliefs not None):
-    """Add to both ends of each link its expected log-potential under the belief of the other end.
-
-    ``total`` [n, K] receives ``scale[f] * table`` averaged over ``beliefs`` [n, K] for each link ``ends[f]`` [F, 2];
-    ``scale`` None means 1. Rows of ``table`` [K, K] belong to the earlier end. Links are added one by one in order, so
-    the results of a document do not depend on other documents.
-    """
-    add_link_messages(total, owned(ends, np.int32, 2, "ends"), scale, table, beliefs)
-
-
-cdef int add_link_messages(double[:, ::1] total, Memory ends, const double[::1] scales, const double[:, ::1] table,
+cdef int add_link_messages(double[:, ::1] total, Memory ends, const double[:, ::1] table,
                            const double[:, ::1] beliefs) except -1:
+    """Add to ``total`` [n, K], at both ends of each link, the expectation of ``table`` under the other end's beliefs.
+
+    The rows of ``table`` [K, K] belong to the earlier end. Links are added one by one, in order, so the results of a
+    document do not depend on other documents.
+    """
     cdef const int32_t* links = <const int32_t*> ends.view.buf
     cdef Py_ssize_t f, i, j, n_links = ends.view.shape[0], n_states = table.shape[0]
     cdef double* transposed
     require(table.shape[1] == n_states == total.shape[1] == beliefs.shape[1], "tables and rows must have equal widths")
     require(total.shape[0] == beliefs.shape[0] and ends.view.shape[1] == 2,
             "each token needs a belief, each link two ends")
-    require(scales is None or scales.shape[0] == n_links, "each link needs a scale")
     for f in range(2 * n_links):
         require(0 <= links[f] < total.shape[0], "links must join tokens")
     if not n_links or not n_states:
@@ -503,13 +496,13 @@ cdef int add_link_messages(double[:, ::1] total, Memory ends, const double[::1] 
     with nogil:
         for f in range(n_links):
             i, j = links[2 * f], links[2 * f + 1]
-            add_message(&total[i, 0], &total[j, 0], 1.0 if scales is None else scales[f], &table[0, 0], transposed,
+            add_message(&total[i, 0], &total[j, 0], &table[0, 0], transposed,
                         &beliefs[i, 0], &beliefs[j, 0], transposed + n_states * n_states, n_states)
     PyMem_Free(transposed)
     return 0
 
 
-cdef void add_message(double* to_earlier, double* to_later, double weight, const double* table,
+cdef void add_message(double* to_earlier, double* to_later, const double* table,
                       const double* transposed, const double* earlier, const double* later, double* expected,
                       Py_ssize_t n_states) noexcept nogil:
     """Add the messages of one link: every sum runs over the states in order, with all results side by side."""
@@ -522,8 +515,8 @@ cdef void add_message(double* to_earlier, double* to_later, double weight, const
         for i in range(n_states):
             expected[i] += transposed[j * n_states + i] * share
     for i in range(n_states):
-        share = weight * earlier[i]
+        share = earlier[i]
         for j in range(n_states):
             to_later[j] += share * table[i * n_states + j]
     for i in range(n_states):
-        to_earlier[i] += weight * expected[i]
+        to_earlier[i] += expected[i]

@@ -31,10 +31,3 @@ def lay_out_chains(
 ) -> (
     tuple[NDArray[np.int64], NDArray[np.int32] | None, NDArray[np.int32], NDArray[np.int32], tuple[int, ...]] | None
 ): ...
-def add_messages(
-    total: NDArray[np.float64],
-    ends: NDArray[np.int32],
-    scale: NDArray[np.float64] | None,
-    table: NDArray[np.float64],
-    beliefs: NDArray[np.float64],
-) -> None: ...

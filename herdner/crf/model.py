@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from herdner._ext.chain import add_borders
-from herdner._ext.links import add_messages, lay_out_chains
+from herdner._ext.links import lay_out_chains
 from herdner.base.arrays import frozen
 from herdner.crf.link_rules import Rule
 from herdner.crf.templates import SkipChain
@@ -267,30 +267,3 @@ class SkipChainModel:
         Use the copy with unary log-potentials that already include these start and end log-potentials.
         """
         return replace(self, start=np.zeros_like(self.start), end=np.zeros_like(self.end))
-
-    def with_expected_links(
-        self,
-        unary: NDArray[np.float64],
-        links: Links,
-        marginals: NDArray[np.float64],
-        overwrite_unary: bool = False,
-    ) -> NDArray[np.float64]:
-        """Add to each linked token's log-potentials the link table, averaged over the marginals of the other token.
-
-        The expectation of a link at one end is taken under the marginals of its other end, as in naive mean field
-        (Wainwright and Jordan 2008, Sec. 5.3).
-
-        Args:
-            unary: float64[n, K], log-potentials of the tags of each token.
-            links: Links of each link table.
-            marginals: float64[n, K], probabilities of tags. A row with a 1 for one tag conditions on this tag.
-            overwrite_unary: Allow ``unary`` to be overwritten.
-
-        Returns:
-            float64[n, K].
-        """
-        total = unary if overwrite_unary else unary.copy()
-        for each, ends in zip(self.link_tables, links, strict=True):
-            if len(ends):
-                add_messages(total, ends, None, each.table, np.ascontiguousarray(marginals, np.float64))
-        return total

@@ -75,7 +75,7 @@ def _default() -> Backend:
     return make_backend(DEFAULT_BACKEND)
 
 
-def span_beliefs(
+def calibration_inputs(
     crf: SkipChainModel,
     unary: Floats,
     sentence_offsets: NDArray[np.int64],
@@ -263,8 +263,8 @@ class Decoder:
         except UnsupportedGraph as error:
             raise UnsupportedGraph(f"{error}; or tag without links (links=False; --set links=false)") from None
         chunks = chunks_from_states(decoded.states, self.tags, offsets)
-        beliefs = span_beliefs(crf, unary, offsets, links, decoded, chunks, borders, overwrite_unary=True)
-        confidences = beliefs.confidence if self.calibration is None else self.calibration(beliefs)
+        inputs = calibration_inputs(crf, unary, offsets, links, decoded, chunks, borders, overwrite_unary=True)
+        confidences = inputs.confidence if self.calibration is None else self.calibration(inputs)
         ends = [0, len(confidences)] if len(documents) == 1 else np.searchsorted(chunks.starts, borders).tolist()
         tagged: list[Document] = []
         for d, (document, start) in enumerate(zip(documents, starts, strict=False)):

@@ -34,7 +34,7 @@ from herdner.base.arrays import Floats
 from herdner.crf.weights import ChainWeights
 from herdner.inference import Backend
 from herdner.ner.calibration import CalibrationInputs
-from herdner.ner.decode import DecodedTags, Decoder, decode, span_beliefs
+from herdner.ner.decode import DecodedTags, Decoder, calibration_inputs, decode
 from herdner.ner.descriptions import WELL_KNOWN, Describer
 from herdner.ner.known_names.evidence import Evidence
 from herdner.ner.model import TaggerModel
@@ -343,7 +343,7 @@ class _Explainer:
 
     def _calibration_inputs(self, decoded: DecodedTags) -> CalibrationInputs:
         offsets, chunks = self.document.sentence_offsets, Chunks.of(self.spans)
-        return span_beliefs(self.decoder.crf, self._unary, offsets, self._links, decoded, chunks)
+        return calibration_inputs(self.decoder.crf, self._unary, offsets, self._links, decoded, chunks)
 
     # --- alternatives -----------------------------------------------------------------------------------------------
 
@@ -481,8 +481,8 @@ class _Explainer:
     def _confidences_without_links(self) -> Floats:
         offsets, decoded = self.document.sentence_offsets, DecodedTags(self._states)
         chain, calibration = self.decoder.without_links().crf, self.decoder.calibration
-        beliefs = span_beliefs(chain, self._unary, offsets, (), decoded, Chunks.of(self.spans))
-        return beliefs.confidence if calibration is None else calibration(beliefs)
+        inputs = calibration_inputs(chain, self._unary, offsets, (), decoded, Chunks.of(self.spans))
+        return inputs.confidence if calibration is None else calibration(inputs)
 
     # --- descriptions -----------------------------------------------------------------------------------------------
 

@@ -61,7 +61,7 @@ from herdner.crf.model import LinkTable, SkipChainModel
 from herdner.crf.templates import SkipChain
 from herdner.inference import Backend
 from herdner.inference.registry import resolve_backend
-from herdner.ner.decode import DecodedTags, decode, span_beliefs
+from herdner.ner.decode import DecodedTags, calibration_inputs, decode
 from herdner.ner.inference import DEFAULT_BACKEND
 from herdner.ner.model import link_table_to_dict, link_tables_from, parse_bool
 from herdner.ner.model_file import LAYER_FORMAT, check_arrays, intact, read_model, write_model
@@ -486,7 +486,7 @@ def _apply(
         decoded = DecodedTags(chain_states, model.chain_marginals(unary, offsets))
     chunks, confidences = chunks_from_states(decoded.states, tuple(as_tags(labels)), offsets), None
     if decoded.marginals is not None:
-        confidences = span_beliefs(model, unary, offsets, links, decoded, chunks).confidence
+        confidences = calibration_inputs(model, unary, offsets, links, decoded, chunks).confidence
     states: list[int] = decoded.states.tolist()
     tags, changed = [labels[state] for state in states], decoded.states != chain_states
     return LayerResult(tags, chunks.spans(), decoded.marginals, pairs, changed, confidences)

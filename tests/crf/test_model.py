@@ -20,7 +20,7 @@ from herdner.graph.chains import ChainForm
 from herdner.graph.linked_chains import LinkedChains
 from herdner.inference import make_backend
 from herdner.inference.backends.sum_product import SumProduct
-from herdner.inference.linear_chain import forward_backward
+from herdner.inference.linear_chain import score_linked_spans
 
 TOKENS = ["Oslo", "won", "In", "Oslo", ",", "Bergen"]
 OFFSETS = np.array([0, 2, 6])
@@ -77,8 +77,8 @@ def test_documents_without_links_are_chains():
     assert make_backend("viterbi").infer(graph).state.tolist() == model.best_chain(scores, OFFSETS).tolist()
 
 
-def test_given_beliefs_of_one_state_are_the_conditional_of_a_sentence():
-    """Test that the chain of one sentence, given the tags of the other, has the marginals of the enumerated joint."""
+def test_linked_spans_have_the_conditional_probabilities_of_their_sentence():
+    """Test the probabilities of spans of one sentence, given the tags of the other, against enumeration."""
     model, scores = crf(), unary()
     links = model.links(TOKENS, OFFSETS)
     oracle = Oracle.of([3] * 6, factors_of(model.unroll(scores, OFFSETS, links)))
@@ -87,13 +87,16 @@ def test_given_beliefs_of_one_state_are_the_conditional_of_a_sentence():
     beliefs[np.arange(2), known] = 1
     agree = (oracle.states[:, :2] == known).all(axis=1)
     share = oracle.probabilities[agree] / oracle.probabilities[agree].sum()
-    marginals = forward_backward(
-        model.with_borders(model.with_expected_links(scores, links, beliefs), OFFSETS), model.transition, OFFSETS
-    ).nodes
-    for t in range(2, 6):
-        for k in range(3):
-            expected = share[oracle.states[agree][:, t] == k].sum()
-            assert marginals[t, k] == pytest.approx(expected)
+    starts, ends = np.arange(2, 6), np.arange(3, 7)
+    for state in range(3):
+        states = np.full(6, state, np.int32)
+        linked, log_probabilities = score_linked_spans(
+            model.with_borders(scores, OFFSETS), scores.copy(), model.transitions, OFFSETS, states, starts, ends,
+            links, [each.table for each in model.link_tables], beliefs, (model.start, model.end),
+        )  # fmt: skip
+        assert linked.any()
+        for t, found in zip(starts, np.exp(log_probabilities[0]), strict=True):
+            assert found == pytest.approx(share[oracle.states[agree][:, t] == state].sum())
 
 
 def test_templates_are_values_and_plain_data():

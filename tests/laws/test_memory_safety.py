@@ -33,7 +33,7 @@ from herdner.crf.chain_data import ChainData
 from herdner.crf.likelihood import Borders, ChainLikelihood
 from herdner.crf.model import LinkTable, SkipChainModel
 from herdner.crf.templates import skip_chain_template
-from herdner.inference.linear_chain import forward_backward, span_log_probability, viterbi
+from herdner.inference.linear_chain import forward_backward, score_linked_spans, span_log_probability, viterbi
 faulthandler.enable()
 rng = np.random.default_rng(0)
 WRONG = [-1, 2**31 - 1, -2**31, 2_000_000_000, 5000, 12]
@@ -85,7 +85,10 @@ for ends in ([[0, 12]], [[-7, 3]], [[0, 2**31 - 1]], [[5, 5]], [[9, 2]], [[0, 2,
             links = [np.array(ends, kind)]
             unary = rng.normal(size=(12, 3))
             with suppress(Exception):
-                model.with_expected_links(unary, links, np.full((12, 3), 1 / 3))
+                score_linked_spans(
+                    unary, unary.copy(), model.transitions, np.array([0, 5, 12]), np.zeros(12, np.int32),
+                    np.array([1]), np.array([3]), links, [table.table], np.full((12, 3), 1 / 3), None,
+                )
             with suppress(Exception):
                 infer(model.compile(unary, np.array([0, 5, 12]), links))
             with suppress(Exception):

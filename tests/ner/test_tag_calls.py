@@ -39,7 +39,7 @@ def called_functions(text: str) -> set[tuple[str, str, int]]:
 
 def test_a_warm_call_enters_few_functions_in_few_files() -> None:
     called = called_functions(TEXT)
-    assert {"tag", "infer", "span_beliefs"} <= {name for _, name, _ in called}  # with links and calibration
+    assert {"tag", "infer", "calibration_inputs"} <= {name for _, name, _ in called}  # with links and calibration
     clusters = {each for each in called if str(CLUSTERS) in each[0]}
     tagging = called - clusters
     assert len(tagging) <= MOST_FUNCTIONS, sorted(tagging)

@@ -13,7 +13,7 @@ from herdner.base.seeds import child
 from herdner.crf.model import SkipChainModel
 from herdner.crf.weights import ChainWeights
 from herdner.ner.calibration import Calibration, CalibrationInputs
-from herdner.ner.decode import decode, span_beliefs
+from herdner.ner.decode import calibration_inputs, decode
 from herdner.ner.model import TaggerModel
 from herdner.ner.training.corpus import TrainingCorpus
 from herdner.text.document import Document
@@ -98,7 +98,7 @@ def predict_held_out(
         decoded = decode(model, unary, offsets, links, None, child(0, i))
         gold = set(spans_from_tags(corpus.gold[i], offsets))
         chunks = chunks_from_states(decoded.states, tags, offsets)
-        inputs, spans = span_beliefs(model, unary, offsets, links, decoded, chunks), chunks.spans()
+        inputs, spans = calibration_inputs(model, unary, offsets, links, decoded, chunks), chunks.spans()
         parts.append(inputs._replace(document=np.full(len(spans), i)))
         is_correct.append(np.array([span in gold for span in spans], np.bool_))
         is_decidable.append(np.ones(len(spans), np.bool_))
