@@ -87,14 +87,14 @@ cdef class Bundler:
         cdef Py_ssize_t i
         require_offsets(starts, uses.shape[0], "starts")
         require(values is None or values.shape[0] == uses.shape[0], "each use needs a value")
+        self.uses, self.ends = np.array(uses), np.array(starts[:starts.shape[0] - 1])  # checked after they are copied
         for i in range(uses.shape[0]):
-            require(0 <= uses[i] < n_features, "uses must be features that exist")
-        self.uses, self.ends = np.array(uses), np.array(starts[:starts.shape[0] - 1])
+            require(0 <= self.uses[i] < n_features, "uses must be features that exist")
         self.values = None if values is None else np.array(values)
         self.totals = np.zeros(n_features, np.int32)
         self.n_features, self.n_bundles = n_features, 0
         for i in range(uses.shape[0]):
-            self.totals[uses[i]] += 1
+            self.totals[self.uses[i]] += 1
         room = uses.shape[0] // FEWEST + 1
         self.last, self.before = np.empty(room, np.int32), np.empty(room, np.int32)
         self.divide(starts)

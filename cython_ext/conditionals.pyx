@@ -63,6 +63,8 @@ cdef bint are_inside(const conditionals *c) noexcept nogil:
             return False
         if not 0 <= c.unary_at[i] <= c.n_unary - width:
             return False
+        if i and c.unary_at[i] < c.unary_at[i - 1] + c.widths[i - 1]:  # counts are moved in blocks of rows
+            return False
         for e in range(c.starts[i], c.starts[i + 1]):
             first = e if c.others_at == NULL else c.others_at[e]
             end = e + 1 if c.others_at == NULL else c.others_at[e + 1]

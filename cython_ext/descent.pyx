@@ -76,6 +76,7 @@ cdef class Descent:
     cdef int64_t n_visited, n_support
     cdef int64_t levels[17]
     cdef int height
+    cdef bint busy  # a thread uses the arrays
 
     def __cinit__(self, InfluenceMatrix influence not None):
         self.influence, self.c = influence, influence.c
@@ -175,6 +176,12 @@ cdef class Descent:
         require(len(copies[1]) == len(copies[2]), "each important variable needs an importance")
         return copies
 
+    cdef int enter(self) except -1:
+        """Raise ValueError if another thread uses the arrays; the caller must then clear ``busy``."""
+        require(not self.busy, "another thread uses the descent")
+        self.busy = True
+        return 0
+
     cdef double bound(self) noexcept nogil:
         """Return d^T b."""
         cdef int64_t k
@@ -201,6 +208,7 @@ cdef class Descent:
         cdef int32_t[::1] scan
         require(before.shape[0] == order.shape[0], "before must have an entry for each step")
         scan, important, importance = self.checked(order, important, importance)
+        self.enter()
         with nogil:
             for t in range(scan.shape[0]):
                 i = scan[t]
@@ -237,6 +245,7 @@ cdef class Descent:
                         k = self.c.sources[e]
                         self.weigh(k, self.d[k] + moved * self.c.values[e])
                         self.refresh(k)
+        self.busy = False
         order[:] = scan
         return first, left
 
@@ -246,11 +255,13 @@ cdef class Descent:
         cdef int64_t k
         cdef double total = 0.0
         order, important, importance = self.checked(order, important, importance)
+        self.enter()
         with nogil:
             self.walk(order)
             for k in range(important.shape[0]):
                 self.see(important[k])
                 total += importance[k] * self.b[important[k]]
+        self.busy = False
         return total
 
     def mark_reaching(self, const int32_t[::1] order not None, const int32_t[::1] important not None,
@@ -264,6 +275,7 @@ cdef class Descent:
         cdef double moved
         require(reach.shape[0] == order.shape[0], "reach must have an entry for each step")
         order, important, importance = self.checked(order, important, importance)
+        self.enter()
         with nogil:
             for k in range(important.shape[0]):
                 self.weigh(important[k], importance[k])
@@ -275,11 +287,13 @@ cdef class Descent:
                     for e in range(self.c.starts[order[t]], self.c.starts[order[t] + 1]):
                         k = self.c.sources[e]
                         self.weigh(k, self.d[k] + moved * self.c.values[e])
+        self.busy = False
 
     def reset(self):
         """Restore the variables that were visited since the last reset. Return their number."""
         cdef int64_t k, i, n = self.n_visited
         cdef int height
+        require(not self.busy, "another thread uses the descent")
         for k in range(self.n_visited):
             i = self.visited[k]
             self.seen[i], self.ready[i] = 0, 0

@@ -264,9 +264,9 @@ cdef class BucketTree:
             for e in range(scope_at_[f], scope_at_[f + 1]):
                 if not 0 <= scopes_[e] < n or e > scope_at_[f] and scopes_[e] <= scopes_[e - 1]:
                     raise ValueError("a scope must name variables of the graph in ascending order")
+                if cells > MOST_CELLS // sizes_[scopes_[e]]:
+                    raise ValueError("a factor must have at most 2^40 cells")
                 cells *= sizes_[scopes_[e]]
-                if cells > MOST_CELLS:
-                    raise ValueError("a factor must have less than 2^40 cells")
             if table_at_[f + 1] - table_at_[f] != cells or table_at_[f] < 0:
                 raise ValueError("a table must have one cell for each joint state of its variables")
         self.n, self.n_factors = n, n_factors
@@ -345,9 +345,9 @@ cdef class BucketTree:
             for at in range(n_axes):
                 u = separator[at]
                 node.separator[at], node.widths[at], axis[u] = u, sizes[u], <int32_t> at
+                if node.n_rows > MOST_CELLS // sizes[u]:
+                    raise ValueError("a separator must have at most 2^40 states")
                 node.n_rows *= sizes[u]
-                if node.n_rows > MOST_CELLS:
-                    raise ValueError("a separator must have less than 2^40 states")
             axes_of_block(node.widths, n_axes, node.n_states, &at)
             node.n_blocks = node.n_rows // at
             f = self.n_tables
@@ -442,7 +442,9 @@ cdef class BucketTree:
         cdef Py_ssize_t a
         cdef int64_t cells = node.n_states
         for a in range(node.n_axes):
-            if mask >> a & 1 and cells <= most:
+            if mask >> a & 1:
+                if cells > most // node.widths[a]:
+                    return most + 1
                 cells *= node.widths[a]
         return cells
 

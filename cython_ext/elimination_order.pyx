@@ -19,6 +19,8 @@ from libc.string cimport memmove
 cimport cython
 import numpy as np
 
+from herdner._ext.memory cimport owned
+
 cdef extern from "allocation.h" nogil:
     void* array_memory(int64_t n, size_t size)
     void* zeroed_memory(int64_t n, size_t size)
@@ -40,8 +42,10 @@ cdef struct Graph:
     uint64_t work         # entries that were read or moved
 
 
-cdef int fill_graph(Graph* g, const int64_t[::1] starts, const int32_t[::1] neighbours) except -1:
+cdef int fill_graph(Graph* g, starts_, neighbours_) except -1:
     """Check and copy the neighbours of all vertices; the heap is empty."""
+    cdef const int64_t[::1] starts = owned(starts_, np.int64, 1, "starts")
+    cdef const int32_t[::1] neighbours = owned(neighbours_, np.int32, 1, "neighbours")
     cdef Py_ssize_t v, n = starts.shape[0] - 1
     cdef int64_t e
     if n < 0 or n >= 1 << 31 or starts[0] != 0 or starts[n] != neighbours.shape[0]:

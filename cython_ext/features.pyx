@@ -133,6 +133,7 @@ cdef class Extractor:
     cdef TypeStore store
     cdef object topics
     cdef object lock        # a ForkLock; its lock is held while words are looked up and added
+    cdef object identity    # owner of all stores of this extractor
     cdef const uint64_t[::1] nothing
     cdef Py_ssize_t n_occurrences, n_position, n_labels, window, reach, n_conjunctions, max_keys
 
@@ -160,7 +161,8 @@ cdef class Extractor:
         self.name_sources()
         self.lay_out(own(plan["conjunction_starts"], np.int32, 1, "conjunction_starts"),
                      own(plan["conjunction_seeds"], np.uint64, 1, "conjunction_seeds"))
-        self.lock, self.store = lock, self.new_store(0)
+        self.lock, self.identity = lock, object()
+        self.store = self.new_store(0)
 
     cdef int check_plan(self) except -1:
         """Raise ValueError unless all attributes and offsets of templates exist, and set ``reach``."""
@@ -223,6 +225,7 @@ cdef class Extractor:
     cdef TypeStore new_store(self, Py_ssize_t n_tokens):
         cdef TypeStore store = TypeStore(max(2 * MANY_TYPES, MANY_TYPES + n_tokens), self.sum_width(),
                                          0 if self.network is None else self.network.row_width)
+        store.owner = self.identity
         cdef Py_ssize_t type
         cdef int a
         for type in (BEFORE_SENTENCE, AFTER_SENTENCE):
@@ -292,14 +295,14 @@ cdef class Extractor:
                     types[i] = <int32_t> (<Py_ssize_t> store.ids.find_word(items[i])) - 1 if is_string(items[i]) else -1
             for i in range(n):
                 if types[i] == -1:
-                    type = store.ids.values.get(words[i])
+                    # Only strings: the hash of another object is Python code, which could call this method.
+                    type = store.ids.values.get(<str?> words[i])
                     types[i] = self.intern(store, words[i]) if type is None else type
         return Words(store, types_array)
 
     cdef Context context(self, tokens, offsets, documents):
         cdef Words words = tokens if isinstance(tokens, Words) else self.words(tokens)
-        require(words.store.n_types > AFTER_SENTENCE and words.store.sum_width == self.sum_width(),
-                "these words belong to another extractor")
+        require(words.store.owner is self.identity, "these words belong to another extractor")
         cdef Context context = Context.__new__(Context)
         context.allocate(words.store, words.types, offsets, documents, self.n_position)
         context.make_room()

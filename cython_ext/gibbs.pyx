@@ -134,7 +134,7 @@ cdef class Engine:
     cdef list references
     cdef const double[::1] uniforms
     cdef int64_t n_steps, n_variables, n_threads, most_updates, first_uniform
-    cdef bint begun, counts_states, has_colours
+    cdef bint begun, begins, counts_states, has_colours  # `begins`: a call of `begin` runs
     cdef bytearray busy                # [threads]: 1 while a call of a thread runs
     cdef readonly int64_t n_updates  # so far
 
@@ -170,9 +170,13 @@ cdef class Engine:
         self.busy[thread] = 1
         return 0
 
-    cdef int fill(self, int part, source) except -1:
-        """Fill a part of the engine (fields.h) from the attributes of ``source``; raise TypeError where one has
-        another type than declared."""
+    cdef dict fill(self, int part, source):
+        """Fill a part of the engine (fields.h) from the attributes of ``source``, each of which is read once.
+
+        Returns the integers, the lengths of the arrays, and None for attributes that are None. Raises TypeError where
+        an attribute has another type than declared.
+        """
+        cdef dict filled = {}
         cdef const field *f = NULL
         cdef char *base = <char *> engine_part(self.e, part, &f)
         cdef int64_t *target
@@ -183,6 +187,7 @@ cdef class Engine:
             if f.kind == WHOLE:
                 check(isinstance(value, Integral), name, "an integer", value)
                 target[0] = value
+                filled[f.name.decode()] = target[0]
             elif f.kind == REAL:
                 check(isinstance(value, Real), name, "a number", value)
                 (<double *> target)[0] = value
@@ -192,8 +197,11 @@ cdef class Engine:
                 target[0] = words.index(value)
             elif value is not None:
                 self.fill_array(f.kind, target, value, name, np.dtype(declared))
+                filled[f.name.decode()] = target[1]
+            else:
+                filled[f.name.decode()] = None
             f += 1
-        return 0
+        return filled
 
     cdef int fill_array(self, int kind, int64_t *target, array, str name, dtype) except -1:
         """Store an array's address and length; for a strided array also the distance of its elements."""
@@ -220,14 +228,37 @@ cdef class Engine:
         ``max_instructions``: the best of the `instructions` that may be used, for tests.
         """
         cdef bint succeeded
-        require(not self.begun, "the run has begun already")
-        cdef CompiledConditionals form
         cdef bytes name = max_instructions.encode()
         cdef const char *best = name
-        for part, source in ((PART_PLAN, setup.plan), (PART_RECORD, setup.plan.record), (PART_SETUP, setup),
-                             (PART_WEIGHTS, setup.weights), (PART_BLOCKS, setup.blocks), (PART_ARRAYS, arrays)):
-            if source is not None:
-                self.fill(part, source)
+        require(not self.begun and not self.begins, "the run has begun already")
+        self.begins = True
+        try:
+            self.fill_all(setup, arrays)
+        except BaseException:
+            self.begins = False
+            raise
+        with nogil:
+            succeeded = engine_begin(self.e, best) != NO_MEMORY
+        if not succeeded:
+            raise MemoryError
+        self.begun = True
+
+    cdef int fill_all(self, setup, arrays) except -1:
+        """Fill and check all parts of the run.
+
+        Attributes of the arguments may be Python code, which cannot use the engine until it has begun.
+        """
+        cdef dict filled, filled_arrays
+        cdef CompiledConditionals form
+        plan = setup.plan
+        self.fill(PART_PLAN, plan)
+        self.fill(PART_RECORD, plan.record)
+        filled = self.fill(PART_SETUP, setup)
+        self.fill(PART_WEIGHTS, setup.weights)
+        blocks = setup.blocks
+        if blocks is not None:
+            self.fill(PART_BLOCKS, blocks)
+        filled_arrays = self.fill(PART_ARRAYS, arrays)
         if setup.loop == "grid":
             self.fill(PART_GRID, setup.form)
         else:
@@ -235,15 +266,11 @@ cdef class Engine:
             engine_conditionals(self.e)[0] = form.c
             self.references.append(form)
         self.require_sound(engine_fault(self.e))
-        self.n_steps, self.n_threads = setup.n_steps, setup.n_threads
-        self.n_variables, self.has_colours = len(arrays.state), setup.colour_starts is not None
+        self.n_steps, self.n_threads = filled["n_steps"], filled["n_threads"]
+        self.n_variables, self.has_colours = filled_arrays["state"], filled["colour_starts"] is not None
         self.most_updates = engine_most_sweeps(self.e) * self.n_steps
         self.busy = bytearray(self.n_threads)
-        with nogil:
-            succeeded = engine_begin(self.e, best) != NO_MEMORY
-        if not succeeded:
-            raise MemoryError
-        self.begun = True
+        return 0
 
     def set_uniforms(self, uniforms, int64_t first):
         """Take the uniform numbers of update ``first`` and later from an array; they are at least 0 and below 1."""
@@ -306,12 +333,16 @@ cdef class Engine:
     def fill_counting_tables(self, tables):
         """Fill the `CountingTables` of a small graph and prepare `count_states`."""
         require(self.begun and not any(self.busy), "the run has not begun, or advances")
-        self.counts_states = False
-        self.fill(PART_COUNTING, tables)
-        self.require_sound(engine_counting_fault(self.e, 0))
-        self.counts_states = True
-        with nogil:
-            engine_fill_counting_tables(self.e)
+        self.enter(0)
+        try:
+            self.counts_states = False
+            self.fill(PART_COUNTING, tables)
+            self.require_sound(engine_counting_fault(self.e, 0))
+            self.counts_states = True
+            with nogil:
+                engine_fill_counting_tables(self.e)
+        finally:
+            self.busy[0] = 0
 
     def count_states(self, int64_t first, int64_t last):
         """Do sweeps ``first`` to ``last`` - 1 of a small graph and count its states. Return (fault, variable)."""

@@ -223,21 +223,25 @@ cdef class TrainingData:
 
     def __cinit__(self, data, Py_ssize_t first, Py_ssize_t last):
         cdef Py_ssize_t n, t, i
-        n_entries, self.n_dense, self.first, values = len(data.entry_labels), len(data.dense), first, data.values
+        # Each attribute is read once, because it could have another value the next time.
+        states, uses, allowed, values = np.asarray(data.states), np.asarray(data.uses), data.allowed, data.values
+        self.n_dense, self.first = len(data.dense), first
+        self.entry_labels = own(data.entry_labels, np.uint8, 1, "entry_labels")
+        n_entries = self.entry_labels.shape[0]
         offsets = own(data.sentence_offsets, np.int64, 1, "sentence_offsets")
-        require_offsets(offsets, len(data.states), "sentence_offsets")
+        require_offsets(offsets, len(states), "sentence_offsets")
         require(0 <= first <= last < len(offsets), "the sentences must exist")
         here = slice(offsets[first], offsets[last])
         self.sentence_offsets = own(offsets[first:last + 1] - offsets[first], np.int64, 1, "sentence_offsets")
-        self.states = own(data.states[here], np.int32, 1, "states")
-        self.entry_labels = own(data.entry_labels, np.uint8, 1, "entry_labels")
-        self.allowed = own(data.allowed[here], np.uint8, 2, "allowed")
+        self.states = own(states[here], np.int32, 1, "states")
+        self.allowed = own(np.asarray(allowed)[here], np.uint8, 2, "allowed")
         starts, middles = own(data.starts, np.int64, 1, "starts"), own(data.middles, np.int64, 1, "middles")
-        require(len(middles) == len(data.states) == len(starts) - 1, "each token needs features")
-        require_offsets(starts, len(data.uses), "starts")
+        require(len(middles) == len(states) == len(starts) - 1, "each token needs features")
+        require_offsets(starts, len(uses), "starts")
         begin, end = starts[offsets[first]], starts[offsets[last]]
         if values is not None:
-            require(len(values) == len(data.uses), "each use needs a value")
+            values = np.asarray(values)
+            require(len(values) == len(uses), "each use needs a value")
             values = own(values[begin:end], np.float64, 1, "values")
         n = self.states.shape[0]
         require(0 < self.allowed.shape[1] <= 256, "there must be 1 to 256 tags")
@@ -248,7 +252,7 @@ cdef class TrainingData:
             require(-1 <= self.states[t] < self.allowed.shape[1], "states must be tags or -1")
         require(self.n_dense + n_entries < 1 << 31, "there are too many weights")
         tokens, bundles, values = bundle(
-            features_of(data.uses[begin:end], starts[offsets[first]:offsets[last] + 1] - begin, middles[here] - begin,
+            features_of(uses[begin:end], starts[offsets[first]:offsets[last] + 1] - begin, middles[here] - begin,
                         <int32_t> self.n_dense),
             starts[offsets[first]:offsets[last] + 1] - begin, values, <int32_t> self.n_dense,
             <int32_t> (self.n_dense + n_entries),
@@ -447,12 +451,13 @@ def add_gradient(TrainingData data not None, const double[::1] sentence_weights 
 
 def fill_dense(const double[::1] vector not None, const int64_t[::1] places not None, double[:, ::1] dense not None):
     """Store the first numbers of ``vector`` in the cells ``places`` of ``dense``, counted row by row."""
-    cdef int64_t n_cells = dense.shape[0] * dense.shape[1], i
+    cdef int64_t n_cells = dense.shape[0] * dense.shape[1], i, place
     cdef double* cells = &dense[0, 0] if n_cells else NULL
     require(vector.shape[0] >= places.shape[0], "each place needs a number")
     for i in range(places.shape[0]):
-        require(0 <= places[i] < n_cells, "the places must exist")
-        cells[places[i]] = vector[i]
+        place = places[i]  # read once, because another thread could change it
+        require(0 <= place < n_cells, "the places must exist")
+        cells[place] = vector[i]
 
 
 @cython.boundscheck(False)

@@ -53,6 +53,8 @@ cdef class Memory:
         PyMem_Free(self.data)
 
     def __len__(self):
+        if self.view.ndim == 0:  # of a scalar, or not filled
+            raise TypeError("this memory has no axes")
         return self.view.shape[0]
 
     cdef object to_array(self):

@@ -346,7 +346,7 @@ cdef bint is_complete(const int32_t[::1] states, int64_t first, int64_t n) noexc
     return True
 
 
-def margin_epoch(data, order, sample_weights, double[::1] weights, double[::1] sums, double count,
+def margin_epoch(data, order, sample_weights, double[::1] weights not None, double[::1] sums not None, double count,
                  int kind, double c, bint error_sensitive):
     """Update ``weights`` and ``sums`` in place, sequence by sequence; return (loss, count).
 
@@ -385,7 +385,8 @@ def margin_epoch(data, order, sample_weights, double[::1] weights, double[::1] s
     return loss, count
 
 
-def arow_epoch(data, order, sample_weights, double[::1] weights, double[::1] variances, double gamma):
+def arow_epoch(data, order, sample_weights, double[::1] weights not None, double[::1] variances not None,
+               double gamma):
     """Update the means ``weights`` and the ``variances`` in place (AROW, Crammer et al. 2009); return the loss."""
     cdef Pass p = Pass(data, order, sample_weights, weights, variances)
     cdef int64_t i, j, k, s, wrong = 0
@@ -411,7 +412,8 @@ def arow_epoch(data, order, sample_weights, double[::1] weights, double[::1] var
     return loss
 
 
-def sgd_epoch(data, order, sample_weights, double[::1] weights, double t, double rate, double decay, double penalty):
+def sgd_epoch(data, order, sample_weights, double[::1] weights not None, double t, double rate, double decay,
+              double penalty):
     """Update ``weights`` in place by stochastic gradient descent (Shalev-Shwartz et al. 2007); return (loss, t).
 
     The learning rate of step t is rate / (1 + decay * rate * t); ``penalty`` / 2 is the weight of the squared norm in

@@ -32,7 +32,7 @@ from rows cimport BUDGET
 cdef enum:
     MOST_AXES = 64  # of a separator
 
-cdef int64_t MOST_ROWS = <int64_t> 1 << 40  # states of a separator
+cdef int64_t MOST_CELLS = <int64_t> 1 << 40  # of a bucket
 
 
 cdef struct Numbers:  # a growing array
@@ -391,9 +391,11 @@ cdef class Replicas:
             rows = 1
             for i in range(m):
                 push(&out[SEPARATORS], separator[i])
+                if rows > MOST_CELLS // self.sizes[separator[i]]:
+                    raise ValueError("a separator must have at most 2^40 states")
                 rows *= self.sizes[separator[i]]
-                if rows > MOST_ROWS:
-                    raise ValueError("a separator has too many states")
+            if rows > MOST_CELLS // self.sizes[v]:
+                raise ValueError("a bucket must have at most 2^40 cells")
             push(&out[SEPARATOR_AT], out[SEPARATORS].length)
             push(&out[ROW_AT], n_rows)
             push(&out[CELL_AT], n_cells)

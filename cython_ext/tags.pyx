@@ -6,7 +6,7 @@ Called by ``herdner.text.tags`` and ``herdner.text.document``.
 
 import numpy as np
 
-from cpython.object cimport PyObject_GenericSetAttr
+from cpython.object cimport PyObject, PyObject_GenericSetAttr
 from cpython.ref cimport Py_INCREF
 from cpython.tuple cimport PyTuple_SET_ITEM
 from libc.stdint cimport int32_t, int64_t, uint8_t
@@ -15,10 +15,24 @@ cdef extern from "Python.h":
     str PyUnicode_Substring(str text, Py_ssize_t start, Py_ssize_t end)
     object PyType_GenericAlloc(type kind, Py_ssize_t n_items)
     void PyObject_GC_UnTrack(object value)
+    ctypedef void (*destructor)(PyObject*)
+    ctypedef struct PyTypeObject:
+        destructor tp_dealloc
 
 
 cdef enum:
     HAVE_GC = 1 << 14  # Py_TPFLAGS_HAVE_GC: the garbage collector tracks objects of the class
+
+
+cdef object PLAIN = type("Plain", (), {})  # a class as Python code defines it
+
+
+cdef bint is_plain(type kind) noexcept:
+    """Return True if Python code defined a class, so that the memory of its objects may be zero at first.
+
+    Objects of other classes, such as generators, need other values.
+    """
+    return (<PyTypeObject*> kind).tp_dealloc == (<PyTypeObject*> PLAIN).tp_dealloc
 
 
 def read_spans(const int32_t[::1] states not None, const uint8_t[::1] prefixes not None,
@@ -70,7 +84,7 @@ def make_spans(type kind not None, const int64_t[::1] starts not None, const int
     cdef Py_ssize_t i
     cdef list spans = []
     labels = list(labels)
-    if kind.__base__ is not tuple or not starts.shape[0] == ends.shape[0] == len(labels):
+    if kind.__base__ is not tuple or not is_plain(kind) or not starts.shape[0] == ends.shape[0] == len(labels):
         raise ValueError("spans must be made of as many starts as ends and labels, by a class of tuples")
     for i in range(starts.shape[0]):
         spans.append(triple(kind, starts[i] - origin, ends[i] - origin, labels[i]))
@@ -86,7 +100,11 @@ cdef allocated(type kind, Py_ssize_t n_items):
 
 cdef int check_class(type kind) except -1:
     """Raise ValueError unless objects of a class can be allocated and then filled, attribute by attribute."""
-    if kind.__new__ is not object.__new__ or not kind.__flags__ & HAVE_GC:
+    cdef object each = kind
+    cdef bint fits = kind.__new__ is object.__new__ and kind.__flags__ & HAVE_GC
+    while fits and each is not object:
+        fits, each = is_plain(each), each.__base__
+    if not fits:
         raise ValueError(f"entities cannot be made of the class {kind.__name__}")
     return 0
 

@@ -16,6 +16,7 @@ from libc.stdlib cimport qsort
 
 from hashing cimport hash_char, hash_start, mix
 
+from herdner._ext.memory cimport owned
 from herdner._ext.strings cimport Strings, read
 
 cdef extern from "allocation.h":
@@ -195,17 +196,17 @@ cdef class SentenceLoop:
     def __reduce__(self):
         return SentenceLoop, (self.titles, self.starters, self.marks, self.closers, self.openers)
 
-    def offsets(self, str text not None, list tokens not None, const int64_t[::1] starts not None,
-                const int64_t[::1] ends not None):
+    def offsets(self, str text not None, list tokens not None, starts not None, ends not None):
         """Return the sentence offsets, as `herdner.text.sentences.sentence_offsets` describes: int64[S + 1]."""
         cdef list words = list(tokens)  # a copy, which neither other threads nor the word lists can alter
+        cdef const int64_t[::1] first = owned(starts, np.int64, 1, "starts"), last = owned(ends, np.int64, 1, "ends")
         cdef Py_ssize_t n = len(words), token, n_offsets = 0
         cdef uint8_t[::1] begins = np.zeros(n + 1, np.uint8)
-        check_places(text, n, starts, ends)
+        check_places(text, n, first, last)
         begins[0] = begins[n] = 1
         if n:
-            self.mark_after_punctuation(text, words, starts, ends, begins)
-            self.mark_blocks(text, starts, ends, begins)
+            self.mark_after_punctuation(text, words, first, last, begins)
+            self.mark_blocks(text, first, last, begins)
         for token in range(n + 1):
             n_offsets += begins[token]
         result = np.empty(n_offsets, np.int64)

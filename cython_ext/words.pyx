@@ -61,6 +61,8 @@ cdef class TypeStore:
     cdef Py_ssize_t reserve(self) except -1:
         """Make room for one more record and return its index."""
         cdef Py_ssize_t chunk = self.n_types // CHUNK
+        if self.n_types >= self.capacity:
+            raise MemoryError("no room for another word record")
         if self.records[chunk] == NULL:
             self.records[chunk] = <TypeRecord*> PyMem_RawCalloc(CHUNK, sizeof(TypeRecord))
         if self.sums[chunk] == NULL:  # checked separately, as this allocation may have failed when the records' did not

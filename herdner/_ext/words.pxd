@@ -56,6 +56,7 @@ cdef class TypeStore:
     cdef Spelling** letters  # separate arrays, as the features do not read them
     cdef double** sums
     cdef int8_t** rows
+    cdef object owner  # the extractor that made the store has the same object
     cdef Py_ssize_t n_types, capacity, sum_width, row_width
 
     cdef inline TypeRecord* record(self, Py_ssize_t type) noexcept nogil:

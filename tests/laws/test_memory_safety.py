@@ -388,6 +388,212 @@ for _ in range(20):
     with suppress(Exception):
         Replicas([2] * 4, ends, items, [[0], [1], [2], [3]], np.ones(2), np.ones(2), 0).advance(50)
 """,
+    "sizes whose product exceeds 64 bits": """
+from herdner._ext.elimination import BucketTree
+from herdner._ext.replicas import Replicas
+
+sizes = [1, 2**20, 2**20, 2**23, 2]
+tables = [np.zeros([1, size]) for size in sizes[1:]]
+for order in ([0, 4, 3, 2, 1], [0, 3, 4, 2, 1]):
+    with suppress(Exception):
+        Replicas(sizes, [[0, v] for v in range(1, 5)], tables, [order], np.ones(1), np.ones(1), 0).advance(1)
+    with suppress(Exception):
+        at = np.cumsum([0, *sizes[1:]])
+        BucketTree(sizes, order, range(0, 10, 2), [0, 1, 0, 2, 0, 3, 0, 4], at, np.zeros(at[-1]))
+        raise SystemExit("the separator has 2^64 states")
+""",
+    "memory that was not made from an array": """
+from herdner._ext.memory import sealed
+kind = type(sealed([np.zeros(3)]).base)
+for memory in (kind.__new__(kind), sealed([np.array(1.0)]).base):
+    try_all(lambda function: function(memory), len, memoryview, bytes, np.asarray, list)
+""",
+    "classes whose objects must not begin as zeros": """
+import os, time, types
+from herdner._ext.tags import make_entities, make_spans, with_name_ids
+one, two = np.array([0]), np.array([1])
+for kind in (time.struct_time, os.stat_result):
+    with suppress(Exception):
+        repr(make_spans(kind, one, two, ["PER"]))
+for kind in (types.GeneratorType, types.CoroutineType, type(iter([])), type(iter({})), types.MethodWrapperType):
+    with suppress(Exception):
+        make_entities(kind, [(0, 1, "PER")], "Ada", one, two)
+with suppress(Exception):
+    with_name_ids((iter([]),), [0])
+""",
+    "updates without a second vector": """
+from herdner._ext.online import OnlineChains, arow_epoch, margin_epoch, sgd_epoch
+items = np.array([0, 1, 2, 0])
+data = OnlineChains(np.array([0, 4]), np.arange(5), np.arange(4, dtype=np.int32), None, items.astype(np.uint8),
+                    items.astype(np.int32), np.ones((4, 3), np.uint8), np.ones((3, 3), bool), np.zeros((3, 3)))
+for weights, other in ((np.zeros(13), None), (None, np.zeros(13))):
+    try_all(lambda kind: margin_epoch(data, np.array([0]), np.ones(1), weights, other, 1.0, kind, 1.0, False), 0, 1, 2, 3)
+    try_all(lambda gamma: arow_epoch(data, np.array([0]), np.ones(1), weights, other, gamma), 1.0)
+    try_all(lambda rate: sgd_epoch(data, np.array([0]), np.ones(1), weights, 0.0, rate, 0.0, 0.0), 1.0)
+""",
+    "arguments whose attributes change": """
+from types import SimpleNamespace
+import herdner.inference.gibbs.run as gibbs_run
+from herdner._ext.conditionals import CompiledConditionals
+from herdner._ext.gibbs import Engine
+from herdner._ext.likelihood import TrainingData, add_gradient
+
+class Attributes:
+    "Object with other values of some attributes; a function is called with the number of the access."
+    def __init__(self, base, **values):
+        self.__dict__.update(_base=base, _values=values, _counts=dict.fromkeys(values, 0))
+    def __getattr__(self, name):
+        value = self._values.get(name, self._base)
+        if value is self._base:
+            return getattr(self._base, name)
+        self._counts[name] += 1
+        return value(self._counts[name]) if callable(value) else value
+
+class Long:
+    def __len__(self):
+        return 2**28
+
+n = 1000
+data = SimpleNamespace(
+    sentence_offsets=np.array([0, n]), starts=np.arange(n + 1), middles=np.arange(n), values=None,
+    uses=np.full(n, 2**28 - 5, np.int32), dense=np.zeros((0, 3)), allowed=np.ones((n, 3), np.uint8),
+    states=np.zeros(n, np.int32), entry_labels=np.zeros(1, np.uint8))
+with suppress(Exception):
+    made = TrainingData(Attributes(data, entry_labels=lambda count: Long() if count == 1 else data.entry_labels), 0, 1)
+    tables = np.zeros((1, 3, 3)), np.zeros(3), np.zeros(3), np.zeros((0, 4)), np.zeros(1), np.zeros((3, 3))
+    add_gradient(made, np.ones(1), np.zeros((0, 4)), np.zeros(1), *tables)
+
+recorded, loops = [], gibbs_run.loops
+def record_arguments(factors, counts=()):
+    def begin(setup, arrays, instructions=""):
+        recorded[:] = factors, setup, arrays
+        raise InterruptedError
+    return SimpleNamespace(begin=begin)
+gibbs_run.loops = SimpleNamespace(**{**vars(loops), "Engine": record_arguments})
+n = 200_000
+graph = herdner.chain_graph(rng.normal(size=(n, 3)), rng.normal(size=(3, 3)))
+with suppress(InterruptedError):
+    herdner.make_backend("gibbs", n_sweeps=300).infer(graph, 0)
+gibbs_run.loops = loops
+factors, setup, arrays = recorded
+def begun(setup, arrays):
+    engine = Engine(factors)
+    with suppress(Exception):
+        engine.begin(setup, arrays)
+    return engine
+for lengths in ({"state": lambda count: Long() if count > 1 else arrays.state}, {}):
+    engine = begun(Attributes(setup, n_threads=lambda count: min(count, 2) ** 30), Attributes(arrays, **lengths))
+    try_all(engine.state, 2**28)
+    try_all(lambda thread: engine.advance_parallel(thread, 0, 1), 5)
+engine = Engine(factors)
+def begin_again(count):
+    with suppress(Exception):
+        engine.begin(setup, arrays)
+    return setup.n_steps
+def advance(count):
+    with suppress(Exception):
+        engine.advance(0, n)
+with suppress(Exception):
+    engine.begin(Attributes(setup, n_steps=begin_again, order=np.full(n, 2**30, np.int32), betas=advance), arrays)
+values = list(setup.form.compiled.__reduce__()[1])
+values[2] = values[2][::-1].copy()
+with suppress(ValueError):
+    form = SimpleNamespace(compiled=CompiledConditionals(*values))
+    engine = begun(Attributes(setup, form=form, n_threads=2, colour_starts=np.array([0, n // 2, n])), arrays)
+    threads = [threading.Thread(target=engine.advance_parallel, args=(thread, 0, 260)) for thread in range(2)]
+    [thread.start() for thread in threads]
+    [thread.join() for thread in threads]
+""",
+    "lists that finalisers change": """
+from herdner._ext.links import company_links
+
+class Garbage:
+    def __del__(self):
+        tokens.clear()
+
+gc.disable()
+for threshold in range(1, 300):
+    tokens = ["Alpha", "Beta", "x"] * 30
+    names, borders = [i for i in range(90) if i % 3 < 2], np.array([0, 90])
+    garbage = Garbage()
+    garbage.itself = garbage
+    del garbage
+    gc.enable()
+    gc.set_threshold(threshold)
+    with suppress(Exception):
+        company_links(names, tokens, borders, frozenset(["Inc"]), frozenset(["Beta"]), 3)
+    gc.disable()
+    gc.collect()
+""",
+    "tokens whose hash reads further tokens": """
+from herdner.ner.features import default_plan, make_extractor
+from herdner.ner.lexicon import Lexicon
+extractor = make_extractor(default_plan(), Lexicon())
+
+class Token:
+    def __hash__(self):
+        extractor.words([f"inner{i}" for i in range(65_500)])
+        return hash("The")
+    def __eq__(self, other):
+        return other == "The"
+
+extractor.words(["The", *[f"early{i}" for i in range(65_000)]])
+with suppress(TypeError):
+    extractor.words([Token(), *[f"outer{i}" for i in range(66_000)]])
+    raise SystemExit("a token is not a string")
+""",
+    "a descent that several threads use": """
+from herdner._ext.descent import Descent
+from herdner._ext.influence import InfluenceMatrix
+n, seen = 200_000, []
+matrix = InfluenceMatrix(np.zeros(n + 1, np.int64), np.zeros(0, np.int32), np.zeros(0))
+order = np.arange(n, dtype=np.int32)
+for _ in range(10):
+    descent, barrier = Descent(matrix), threading.Barrier(4)
+    def use():
+        barrier.wait()
+        with suppress(ValueError):
+            seen.append(descent.variation(order, order, np.ones(n)))
+    threads = [threading.Thread(target=use) for _ in range(4)]
+    [thread.start() for thread in threads]
+    [thread.join() for thread in threads]
+    assert descent.reset() == n
+assert seen
+""",
+    "arrays of positions that another thread changes without the interpreter": """
+import time
+from numpy.lib.stride_tricks import as_strided
+from herdner._ext.bundles import bundle
+from herdner._ext.elimination_order import GreedyOrder
+from herdner._ext.likelihood import fill_dense
+from herdner._ext.text import SentenceLoop
+
+def while_numpy_writes(function, array, value, n_good):
+    "Call a function while another thread writes to its array in calls of NumPy, mostly the original values."
+    stop = threading.Event()
+    rows = np.stack([array] * n_good + [np.full_like(array, value)])
+    target = as_strided(array, (100_000 // n_good, *rows.shape), (0, 0, *array.strides))
+    def write():
+        while not stop.is_set():
+            np.copyto(target, rows)
+    thread = threading.Thread(target=write)
+    thread.start()
+    end = time.monotonic() + 1.5
+    while time.monotonic() < end:
+        with suppress(Exception):
+            function()
+    stop.set()
+    thread.join()
+
+places = np.zeros(4, np.int64)
+while_numpy_writes(lambda: fill_dense(np.zeros(4), places, np.zeros((1, 4))), places, 2**40, 1)
+uses, borders = np.zeros(64, np.int32), np.arange(0, 65, 32)
+while_numpy_writes(lambda: bundle(uses, borders, None, 50, 50), uses, 2**30, 1)
+neighbours = np.array([1, 0], np.int32)
+while_numpy_writes(lambda: GreedyOrder(np.arange(3), neighbours, np.ones(2), 0, 1, 60.0, 0.0), neighbours, 2**30, 1)
+starts = np.arange(0, 5000, 5)
+while_numpy_writes(lambda: SentenceLoop(["Mr."], ["The"], ".", ")", "(").offsets("ab. \\n" * 1000, ["ab."] * 1000, starts, starts + 3), starts, 2**40, 20)
+""",
     "documents that another thread changes": """
 tagger = herdner.load("en")
 tagged = tagger.tag("Ada Lovelace met Charles Babbage in London. Lovelace wrote to Babbage. " * 20)
