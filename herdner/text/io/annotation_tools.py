@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, cast
 
 from herdner.text.document import Document, Failure
 from herdner.text.entity import Entity
-from herdner.text.io.jsonl import LARGEST_CONFIDENCE, parse_record
+from herdner.text.io.jsonl import LARGEST_CONFIDENCE, NESTED_TOO_DEEPLY, parse_record
 from herdner.text.io.parse_warnings import ParseWarnings
 from herdner.text.io.source import FormatError, Input, read_lines, sources
 from herdner.text.labels import check_label
@@ -110,6 +110,8 @@ def catch_failure(position: str) -> Generator[list[Failure]]:
         failures.append(Failure(error))
     except ValueError as error:
         failures.append(Failure(FormatError(f"{position}: {error}")))
+    except RecursionError:  # of a message that quotes a value
+        failures.append(Failure(FormatError(f"{position}: {NESTED_TOO_DEEPLY}")))
 
 
 def text_of(values: dict[str, Any], key: str = "text") -> str:
@@ -195,7 +197,9 @@ def _entity(i: int, span: MarkedSpan, text: str, units: _Utf16Units) -> Entity:
     """Check a span, and convert it to an entity whose ``text`` is left empty, because it may be long."""
     start, end, label, file_text, confidence, _ = span
     if type(start) is not int or type(end) is not int or not 0 <= start < end <= len(text):
-        raise ValueError(f"span {i} is {start!r}..{end!r}; expected 0 <= start < end <= {len(text)}, the text's length")
+        raise ValueError(
+            f"span {i} is {start!r:.40}..{end!r:.40}; expected 0 <= start < end <= {len(text)}, the text's length"
+        )
     if file_text is not None and not _is_same(file_text, start, end, text):
         begin, stop = units.character(start), units.character(end)
         if begin is None or stop is None or not _is_same(file_text, begin, stop, text):

@@ -25,6 +25,10 @@ from herdner.text.io.parse_warnings import ParseWarnings
 from herdner.text.io.source import FormatError, Input, Source, open_bytes, read_whole, sources
 
 MAX_BYTES = 1 << 30  # size of an unpacked archive, which is held in memory; a small file may unpack to any size
+MAX_HEADER_BYTES = 1 << 20  # size of a long name or of the attributes of a file in an archive
+_LONG_HEADERS = (
+    tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE, tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK,
+)  # fmt: skip
 _PIECE = re.compile(r"(\d+) (\d+)", re.ASCII)
 _NOTE = re.compile(r"#\d+\tAnnotatorNotes (T\S+)\tconfidence ([01]\.\d+)\s*")
 
@@ -94,24 +98,57 @@ def _read(path: Path, encoding: str) -> str:
     return read_whole(Source(str(path), path.name, path, None), encoding)
 
 
+class _Member(tarfile.TarInfo):
+    """Header of a file in an archive; headers that would take much memory are refused before they are read."""
+
+    @classmethod
+    def frombuf(cls, buf: bytes | bytearray, encoding: str | None, errors: str) -> _Member:
+        """Parse a block of an archive, and check the size of the header that it announces."""
+        member = super().frombuf(buf, encoding, errors)
+        if member.type in _LONG_HEADERS and member.size > MAX_HEADER_BYTES:
+            raise tarfile.ReadError(f"a header has {member.size} bytes; expected at most {MAX_HEADER_BYTES}")
+        return member
+
+
+class _Bounded:
+    """Stream of an unpacked archive that raises `FormatError` after `MAX_BYTES` bytes."""
+
+    def __init__(self, source: Source, stream: IO[bytes]) -> None:
+        self.source = source
+        self.stream = stream
+        self.n_bytes = 0
+
+    def read(self, size: int) -> bytes:
+        """Return the next bytes of the archive, at most ``size``."""
+        data = self.stream.read(size)
+        self.n_bytes += len(data)
+        if self.n_bytes > MAX_BYTES:
+            raise FormatError(f"{self.source.name}: unpacks to more than {MAX_BYTES} bytes; split the archive")
+        return data
+
+
 def _archived(source: Source, encoding: str) -> Iterator[_Pair]:
     files: dict[str, str] = {}
     problem = f"{source.name}: not a tar archive; expected a folder of .txt and .ann files, or an export of brat"
     total = 0
     with open_bytes(source) as stream:
+        bounded: Any = _Bounded(source, stream)
         try:
-            with tarfile.open(fileobj=stream, mode="r|") as archive:
+            with tarfile.open(fileobj=bounded, mode="r|", tarinfo=_Member) as archive:
                 for member in archive:
+                    archive.members.clear()  # otherwise the headers of all files stay in memory
                     if not member.isfile() or PurePosixPath(member.name).suffix not in (".txt", ".ann"):
                         continue
-                    total += member.size
+                    total += member.size  # a sparse file is larger than its part of the archive
                     if total > MAX_BYTES:
                         raise FormatError(f"{source.name}: unpacks to more than {MAX_BYTES} bytes; split the archive")
                     content = archive.extractfile(member)
                     data = b"" if content is None else content.read()
                     inside = Source(f"{source.name}/{member.name}", member.name, None, io.BytesIO(data))
                     files[member.name] = read_whole(inside, encoding)
-        except tarfile.TarError as error:
+        except FormatError:
+            raise
+        except (tarfile.TarError, ValueError, OverflowError) as error:  # ValueError: numbers in headers
             raise FormatError(f"{problem} ({error})") from None
     texts = [name for name in files if name.endswith(".txt")]
     if not texts:

@@ -43,6 +43,7 @@ ANNOTATION_KEYS = ("entities", "annotated_labels", "unannotated")
 
 LARGEST_CONFIDENCE = 1e6  # some files have percentages or scores
 LARGEST_NAME_ID = 2**63 - 1  # largest integer of Arrow and data frames
+NESTED_TOO_DEEPLY = "the JSON is nested too deeply; expected one flat object"
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -173,6 +174,8 @@ def record_document(
         document, more = _document(record, id)
     except ValueError as error:
         return Failure(FormatError(f"{warnings.name}:{number}: {error}"))
+    except RecursionError:  # of a message that quotes a value
+        return Failure(FormatError(f"{warnings.name}:{number}: {NESTED_TOO_DEEPLY}"))
     try:
         for message in [*messages, *more]:
             warnings.add(message, number)
@@ -196,15 +199,18 @@ def parse_record(line: str) -> tuple[dict[str, Any], list[str]]:
     try:
         record: object = json.loads(line, object_pairs_hook=_unique_keys, parse_float=finite_number)
     except RecursionError:
-        raise ValueError("the JSON is nested too deeply; expected one flat object") from None
+        raise ValueError(NESTED_TOO_DEEPLY) from None
     except _InvalidValue:
         raise
     except ValueError as error:
         raise ValueError(f"{describe_json_error(error)}; expected one object on each line") from None
     if not isinstance(record, dict):
         raise ValueError(f"got a JSON {type(record).__name__}; expected an object with the key `text` or `tokens`")
-    if "\\u" in line and _LONE_SURROGATE.search(json.dumps(record, ensure_ascii=False)):
-        return _replace_surrogates(record), ["lone surrogates are replaced by U+FFFD"]
+    try:
+        if "\\u" in line and _LONE_SURROGATE.search(json.dumps(record, ensure_ascii=False)):
+            return _replace_surrogates(record), ["lone surrogates are replaced by U+FFFD"]
+    except RecursionError:
+        raise ValueError(NESTED_TOO_DEEPLY) from None
     return cast(dict[str, Any], record), []
 
 

@@ -382,6 +382,8 @@ def read_chunks(
             is yielded first. If ``source.replace`` is set, such bytes are replaced instead.
     """
     try:
+        with suppress(UnicodeError):
+            b"x".decode(encoding)  # raises LookupError for codecs of bytes, such as zlib
         decoder = codecs.getincrementaldecoder(encoding)()
     except LookupError as error:
         raise FormatError(f"{source.name}: unknown encoding {encoding!r}; expected e.g. utf-8 or latin-1") from error
@@ -408,7 +410,7 @@ def read_chunks(
                 text = decoder.decode(data, final=not data)
             except UnicodeError as error:
                 valid, message = _undecodable(error, encoding, n_bytes + len(data), n_lines)
-                if not source.replace:
+                if not source.replace or not isinstance(error, UnicodeDecodeError):
                     yield valid.removeprefix("\ufeff") if first else valid
                     remedy = f"name the encoding of the file, as in --encoding {example}"
                     raise FormatError(f"{source.name}:{message}; expected {encoding}, or {remedy}") from error

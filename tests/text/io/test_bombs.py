@@ -139,6 +139,22 @@ def test_an_archive_of_brat_files_is_bounded(monkeypatch: pytest.MonkeyPatch) ->
         list(read_documents(io.BytesIO(stream.getvalue()), "brat"))
 
 
+@pytest.mark.parametrize("kind", [tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK])
+def test_a_long_header_in_an_archive_of_brat_files_is_refused_before_it_is_read(kind: bytes) -> None:
+    info = tarfile.TarInfo("a")
+    info.type, info.size = kind, 3 << 30
+    archive = io.BytesIO(gzip.compress(info.tobuf(tarfile.GNU_FORMAT)))
+    with pytest.raises(FormatError, match="a header has 3221225472 bytes; expected at most 1048576"):
+        list(read_documents(archive, "brat"))
+
+
+def test_all_bytes_of_an_archive_of_brat_files_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(brat, "MAX_BYTES", MIB)
+    headers = tarfile.TarInfo("a.doc").tobuf(tarfile.GNU_FORMAT) * (MIB // tarfile.BLOCKSIZE + 1)
+    with pytest.raises(FormatError, match="unpacks to more than 1048576 bytes"):
+        list(read_documents(io.BytesIO(gzip.compress(headers)), "brat"))
+
+
 def test_files_that_are_held_in_memory_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     tasks = json.dumps([{"data": {"text": "Ada sang."}}] * 3).encode()
     assert len(list(read_documents(io.BytesIO(tasks), "label-studio"))) == 3

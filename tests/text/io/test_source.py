@@ -146,3 +146,16 @@ def test_replaced_bytes_are_logged_once(encoding: str, caplog: pytest.LogCapture
     assert 2 <= found.count("\ufffd") <= 4
     (record,) = caplog.records
     assert f"f:1: byte 0x{wrong[0]:02x} at offset {middle}" in record.getMessage()
+
+
+@pytest.mark.parametrize("encoding", ["zlib", "bz2", "hex", "uu", "rot13"])
+def test_codecs_that_are_no_encodings_of_text_are_refused(encoding: str) -> None:
+    with pytest.raises(FormatError, match="unknown encoding"):
+        texts(io.BytesIO(b"Ada sang."), encoding=encoding)
+
+
+@pytest.mark.parametrize("replace", [False, True])
+def test_a_missing_byte_order_mark_is_one_message(replace: bool) -> None:
+    source = Source("a.txt", "a.txt", None, io.BytesIO(bytes(range(1, 200))), replace)
+    with pytest.raises(FormatError, match=r"a\.txt:1: not valid utf-16"):
+        list(read_chunks(source, "utf-16"))

@@ -5,7 +5,9 @@ from __future__ import annotations
 import io
 import json
 import logging
+import sys
 import tarfile
+from contextlib import suppress
 
 import pytest
 from hypothesis import given
@@ -345,3 +347,17 @@ def test_many_spans_are_read_in_linear_time():
     spans = [[2 * i, 2 * i + 1, "PER"] for i in range(10_000)] + [[0, 20_000, "LOC"]]
     (document,) = read(json.dumps({"text": text, "label": spans}), "doccano")
     assert marks(document) == [(0, 20_000, "LOC")]
+
+
+@pytest.mark.parametrize("format", ["jsonl", "doccano", "prodigy", "label-studio"])
+def test_values_nested_almost_too_deeply_are_read_or_refused(format: str) -> None:
+    for depth in range(max(sys.getrecursionlimit() - 100, 0), sys.getrecursionlimit()):
+        nested = "[" * depth + "]" * depth
+        for record in (
+            f'{{"text": {nested}}}',
+            f'{{"text": "A", "label": {nested}, "spans": {nested}, "entities": {nested}}}',
+            f'{{"text": "\\ud800", "data": {nested}}}',
+            f'{{"data": {{"text": "A"}}, "annotations": {nested}}}',
+        ):
+            with suppress(FormatError):
+                list(read_documents(io.BytesIO(record.encode()), format, strict=True))
