@@ -9,7 +9,6 @@ from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, It
 from dataclasses import fields, replace
 from functools import cached_property
 from itertools import chain
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 from weakref import WeakKeyDictionary
 
@@ -713,9 +712,9 @@ def load(name_or_path: str | os.PathLike[str], **params: Any) -> Tagger:
     if (name := check_text(path, "name_or_path", "the name of a shipped model or a path")) in shipped:
         with importlib.resources.as_file(shipped[name]) as path:
             return Tagger.from_model(TaggerModel.load(path), **params)
-    if not Path(name).exists():
+    if not os.path.exists(name):  # False for a name that is too long, for which `Path.exists` raises OSError
         names = ", ".join(sorted(shipped)) or "none"
         similar = similar_model(name)
         hint = "give" if similar is None else f"did you mean {similar!r} ({language_name(similar.split('_')[0])})? Give"
-        raise ModelError(f"there is no model {name!r}: {hint} a file, or one of {names}")
+        raise ModelError(f"there is no model {name!r:.100}: {hint} a file, or one of {names}")
     return Tagger.from_model(TaggerModel.load(name), **params)

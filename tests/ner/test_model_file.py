@@ -283,6 +283,8 @@ def test_foreign_files_are_refused(tmp_path):
         load(tmp_path / "zip")
     with pytest.raises(ModelError, match="directory"):
         load(tmp_path)
+    with pytest.raises(ModelError, match="there is no model 'aaa"):
+        load("a" * 5000)
     with pytest.raises(ModelError, match="there is no model 'nowhere': give a file"):
         load("nowhere")
 
