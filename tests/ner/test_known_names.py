@@ -9,6 +9,7 @@ import math
 import pickle
 import subprocess
 import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -474,3 +475,10 @@ def test_explanations_have_the_evidence_of_tagging(tagger):
     names = Names.of(SHORT, hard=True)
     mentions = tagger.explain(text, names=names)
     assert len(mentions) == len(tagger.tag(text, names=names).entities)
+
+
+def test_a_list_that_begins_with_many_tabs_is_read_in_linear_time() -> None:
+    began = time.process_time()
+    with pytest.raises(FormatError):
+        list(Names.read(io.BytesIO(b"name" + b"\t" * 50_000 + b"x\n")))
+    assert time.process_time() - began < 10

@@ -16,10 +16,16 @@ from herdner.text.plain_data import describe_json_error
 KEYS = ("label", "pattern", "id", "strength")
 _LABEL = re.compile(r"[A-Z][A-Z0-9_-]*")  # label in a line without tab, or in a file name such as ORG.txt
 _HEADER = re.compile(r'\s*"?(?:name|pattern)"?\s*[\t,;]\s*"?label"?\s*(?:[\t,;]\s*"?strength"?\s*)?', re.IGNORECASE)
+_MAX_HEADER = 200  # characters; matching takes time quadratic in the length of white space
 FORMS = 'expected a name, a tab and a label, or JSON lines such as {"label": "ORG", "pattern": "Winam Ferries"}'
 HARD = "hard"
 
 TokenPattern = Sequence[Mapping[str, Any]]
+
+
+def _is_header(line: str) -> bool:
+    """Return whether a line names the columns of a list."""
+    return len(line) <= _MAX_HEADER and _HEADER.fullmatch(line) is not None
 
 
 class KnownName(NamedTuple):
@@ -68,7 +74,7 @@ def read_known_names(path: Path | IO[Any], encoding: str = "utf-8") -> Iterator[
     for number, line in _lines(source, encoding):
         if not line or line.isspace():
             continue
-        is_header, is_first = is_first and _HEADER.fullmatch(line) is not None, False
+        is_header, is_first = is_first and _is_header(line), False
         if is_header:
             continue
         as_json = line.lstrip().startswith("{") if as_json is None else as_json
