@@ -712,7 +712,7 @@ def load(name_or_path: str | os.PathLike[str], **params: Any) -> Tagger:
     if (name := check_text(path, "name_or_path", "the name of a shipped model or a path")) in shipped:
         with importlib.resources.as_file(shipped[name]) as path:
             return Tagger.from_model(TaggerModel.load(path), **params)
-    if not os.path.exists(name):  # False for a name that is too long, for which `Path.exists` raises OSError
+    if not os.path.exists(name):  # noqa: PTH110  # `Path.exists` raises OSError for a name that is too long
         names = ", ".join(sorted(shipped)) or "none"
         similar = similar_model(name)
         hint = "give" if similar is None else f"did you mean {similar!r} ({language_name(similar.split('_')[0])})? Give"
