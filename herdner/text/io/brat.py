@@ -16,7 +16,7 @@ from contextlib import nullcontext
 from functools import cached_property
 from itertools import chain, count, pairwise
 from pathlib import Path, PurePosixPath
-from typing import IO, Any, NamedTuple
+from typing import IO, Any, NamedTuple, cast
 
 from herdner.text.document import Document
 from herdner.text.entity import Entity
@@ -102,7 +102,7 @@ class _Member(tarfile.TarInfo):
     """Header of a file in an archive; headers that would take much memory are refused before they are read."""
 
     @classmethod
-    def frombuf(cls, buf: bytes | bytearray, encoding: str | None, errors: str) -> _Member:
+    def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> _Member:
         """Parse a block of an archive, and check the size of the header that it announces."""
         member = super().frombuf(buf, encoding, errors)
         if member.type in _LONG_HEADERS and member.size > MAX_HEADER_BYTES:
@@ -136,7 +136,7 @@ def _archived(source: Source, encoding: str) -> Iterator[_Pair]:
         try:
             with tarfile.open(fileobj=bounded, mode="r|", tarinfo=_Member) as archive:
                 for member in archive:
-                    archive.members.clear()  # otherwise the headers of all files stay in memory
+                    cast("Any", archive).members.clear()  # otherwise the headers of all files stay in memory
                     if not member.isfile() or PurePosixPath(member.name).suffix not in (".txt", ".ann"):
                         continue
                     total += member.size  # a sparse file is larger than its part of the archive
