@@ -71,6 +71,7 @@ def main(
         f1 = {part: 100 * evaluate(gold, list(tagger.pipe(gold))).micro.f1 for part, gold in parts.items()}
         rows.append([name, *(f"{f1[p]:.1f}" if not before else f"{f1[p] - before[p]:+.1f}" for p in parts)])
         before = before or f1
+        console.print(*rows[-1])
     print(markdown_table(["trained on", *parts], rows))
 
 

@@ -225,3 +225,11 @@ def test_a_new_label_leaves_the_links_and_most_tags_of_the_base(base):
 def test_the_name_of_a_model_in_place_of_a_tagger_is_refused(name: str) -> None:
     with pytest.raises(TypeError, match=f"`{name}` must be a Tagger, such as herdner.load.'en'., or None, got 'en'"):
         Tagger().fit([], **{name: "en"})
+
+
+def test_labels_of_the_base_with_another_meaning_do_not_end_training_before_a_new_label_is_learned(base):
+    other = {"PER": "LOC", "LOC": "ORG", "ORG": "PER", "VERB": "VERB"}
+    few, gold = verbs(news("train")[20:30]), verbs(news("dev"))
+    adapted = Tagger(n_folds=2).fit([rename_labels(document, other, "iobes") for document in few], base=base)
+    scores = evaluate(gold, list(adapted.pipe(gold))).per_label
+    assert [row.recall > 0.95 for row in scores if row.label == "VERB"] == [True]

@@ -61,6 +61,11 @@ class HerdnerTrainer:
                 # Otherwise the base's labels lose more than 0.5 F1 on texts unlike the documents (bench_adapting.py).
                 is_base[: self.data.n_features] = np.isin(np.array(self.data.labels)[self.data.entries[1]], base.labels)
                 factor = regularisation.new_label_factor
+                if any(document.partial is None for document in corpus.documents):
+                    # The strong penalty keeps the loss of the annotated labels of the base, which may be most of the
+                    # loss. Otherwise training stops before the new labels are learned.
+                    decrease = stopping_rule.min_decrease * regularisation.new_label_decrease
+                    self.stopping_rule = replace(stopping_rule, min_decrease=decrease)
             self.c2 = regularisation.c2 * np.where(is_base, factor, 1.0)
         self.start = None if start is None else self.data.vector_of(start)
 

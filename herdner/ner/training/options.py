@@ -30,6 +30,8 @@ class Regularisation(NamedTuple):
         min_freq: Number of times that a feature must occur with a tag to have a weight.
         base_factor: Factor of ``c2`` for weights of a base model.
         new_label_factor: Factor of ``c2`` for weights of the tags of a base model, if the documents have new labels.
+        new_label_decrease: Factor of the smallest relative decrease of the loss, if fully annotated documents have new
+            labels.
     """
 
     c1: float
@@ -37,6 +39,7 @@ class Regularisation(NamedTuple):
     min_freq: int
     base_factor: float
     new_label_factor: float = 5000.0
+    new_label_decrease: float = 0.04
 
 
 def regularisation(
