@@ -141,5 +141,5 @@ def test_misuse_raises_errors():
         with pytest.raises(ValueError, match=words):
             TableParticles(vectors, weights)
     plain = SkipChainModel(np.zeros((2, 2)), np.zeros(2), np.zeros(2))
-    with pytest.raises(ValueError, match="each of the 4 entries of the tables, got 8 numbers"):
+    with pytest.raises(ValueError, match="each of the 4 learned table entries, got 8 numbers"):
         TableParticles(good, np.ones(2) / 2).to_models(plain)

@@ -137,7 +137,7 @@ def test_wrong_use_is_one_clear_line():
         ),
         (
             lambda: ConsistentClassifier(Pieces(), look_up, LABELS[:3], layer=SkipChainLayer(LABELS)),
-            "the layer has the",
+            "the skip-chain layer has the",
         ),
         (lambda: ConsistentClassifier(Pieces(), look_up, LABELS[:3])(TEXT), "must return logits for 3 labels, got"),
     ):

@@ -66,7 +66,7 @@ def test_vector_classes_are_those_of_the_small_form():
 
 @pytest.mark.parametrize("row", [[32, 0, 0], [0, 128, 0], [0, 0, 512], [-1, 0, 0], [0, 0]])
 def test_vector_classes_out_of_range_are_refused(row):
-    with pytest.raises(ValueError, match="integers, at least 0 and below 32, 128, 512, 2048"):
+    with pytest.raises(ValueError, match="at least 0 and below 32, 128, 512, 2048"):
         vector_classes({"oslo": 0}, np.array([row]))
 
 

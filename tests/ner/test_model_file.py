@@ -234,7 +234,7 @@ BREAKAGES = {
     "unknown tokenizer": (header_with(tokenizer={"rules": 99}), "tokenizer"),
     "array missing": (lambda members: members.pop("feature_keys.npy"), "arrays"),
     "array renamed": (lambda members: members.update({"other.npy": members.pop("word_classes_keys.npy")}), "arrays"),
-    "array too large": (array_that_claims((10**6, 10**6)), "does not fit"),
+    "array too large": (array_that_claims((10**6, 10**6)), "do not fit"),
     "array negative": (array_that_claims((-1, 5)), "damaged"),
     "array of objects": (array_header(b"{'descr': '|O', 'fortran_order': False, 'shape': (1,), }"), "the type object"),
     "transition NaN": (array_as("transition", np.full((5, 5), np.nan)), "transition"),

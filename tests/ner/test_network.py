@@ -264,7 +264,7 @@ def test_files_without_an_array_of_the_network_are_refused(name):
 
 def test_a_network_for_another_number_of_words_is_refused():
     data = bytes_of(model(random_network(TAGS, N_WORDS + 1)))
-    with pytest.raises(ModelError, match=f"codes for {N_WORDS + 1} words, but the lexicon has {N_WORDS}"):
+    with pytest.raises(ModelError, match=f"vectors of {N_WORDS + 1} words, but the lexicon has {N_WORDS}"):
         TaggerModel.load(io.BytesIO(data))
 
 

@@ -157,7 +157,7 @@ def test_features_of_topics_are_said_in_words():
     "centres", [np.zeros((ROWS, 5)), np.zeros((3, sum(TOPICS))), np.full((ROWS, 96), np.nan), np.full((ROWS, 96), 2.0)]
 )
 def test_other_arrays_are_no_topics(centres):
-    with pytest.raises(ValueError, match=r"centres must be an array of shape \(513, 96\) of numbers from 0 to 1"):
+    with pytest.raises(ValueError, match=r"centres must be numbers from 0 to 1 in an array of shape \(513, 96\)"):
         Topics(centres.astype(np.float32))
 
 
@@ -166,5 +166,5 @@ def test_a_file_with_other_topics_is_no_model(tmp_path):
     model = Tagger(lexicon=lexicon, calibrated=False).fit(documents(4)).model_
     object.__setattr__(lexicon.topics, "centres", np.zeros((ROWS, 5), np.float32))
     model.save(tmp_path / "m.herdner")
-    with pytest.raises(ModelError, match=r"centres must be an array of shape \(513, 96\) of numbers from 0 to 1"):
+    with pytest.raises(ModelError, match=r"centres must be numbers from 0 to 1 in an array of shape \(513, 96\)"):
         herdner.load(tmp_path / "m.herdner")

@@ -169,7 +169,7 @@ def test_sharing_of_labels_groups_states_as_it_says():
 
 
 def test_what_the_estimate_of_two_labels_cannot_take_is_told():
-    with pytest.raises(ValueError, match="a binary variable, got 3"):
+    with pytest.raises(ValueError, match="a binary variable, got a variable of 3 states"):
         _ = count_visits(POTTS, plain_gibbs(), [50], seed=1).correlation
     two = count_visits(MIXED, plain_gibbs(), [20000], variable=2, seed=1)
     assert two.correlation.total >= 0

@@ -101,7 +101,7 @@ def altered(**values) -> bytes:
         (altered(lengths=np.array([-1, 4], "i4").tobytes()), "document lengths, whose sum is 3, must be"),
         (altered(lengths=np.array([2**30], "i4").tobytes()), "document lengths, whose sum is 1073741824, must be"),
         (altered(lengths=b"123"), "damaged DocBin"),
-        (altered(spaces=b""), "0 spaces"),
+        (altered(spaces=b""), "0 entries of `spaces`"),
         (altered(flags=[{}, {}]), "one set of flags for each of the 1 documents, got 2"),
     ],
 )

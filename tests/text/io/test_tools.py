@@ -299,7 +299,7 @@ WRONG = [
     ("label-studio", "", "is empty; expected a list of Label Studio's tasks"),
     ("label-studio", '[{"data": {"text": "Ada"}, "annotations": [{"resu', "not JSON"),
     ("label-studio", "7", "a JSON int; expected a list"),
-    ("label-studio", "[7]", "task 1: the task is 7; expected an object with data"),
+    ("label-studio", "[7]", "task 1: the task is 7; expected an object with `data`"),
     ("label-studio", '[{"data": {"image": 1}}]', r"task 1: no text in the data of the task \(image\)"),
     ("label-studio", task([region(0, 9, "PER")]), "0..9; expected"),
     ("label-studio", task([region(0, 3, "P", "Bob")]), "has the text 'Bob'"),
