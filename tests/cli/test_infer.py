@@ -106,7 +106,10 @@ def test_tasks_without_exact_inference(call, files):
     )
     exact = call("infer", uai, "--task", "samples", "--samples", "3", "--backend", "exact")
     assert len(exact.out.splitlines()) == 3
-    assert "could not remove the impossible states of this graph within" in call("infer", uai, "--backend", "exact", "--seconds", "1e-5").err
+    assert (
+        "could not remove the impossible states of this graph within"
+        in call("infer", uai, "--backend", "exact", "--seconds", "1e-5").err
+    )
 
 
 @pytest.mark.parametrize("options", [[], ["--set", "max_log2_cells=0"]])

@@ -200,7 +200,7 @@ def bad(folder, kind: str):
 @pytest.mark.parametrize(
     ("kind", "words"),
     [
-        ("missing", "No such file"),
+        ("missing", "no such file"),
         ("empty", "empty, or not in a picture format"),
         ("text", "not in a picture format"),
         ("damaged", "damaged"),
