@@ -171,7 +171,7 @@ class SkipChainModel:
     def linked_chains(
         self, unary: NDArray[np.float64], sentence_offsets: NDArray[np.int64], links: Links
     ) -> LinkedChains | None:
-        """Return the `LinkedChains` array layout of a document, without building the factor graph of the document.
+        """Return the ``LinkedChains`` array layout of a document, without building the factor graph of the document.
 
         The result represents the same graph as the chains that ``herdner.graph.linked_chains.linked_chains`` builds
         from the graph of `unroll`. This method is faster, because it lays out each table once and compares no tables. A

@@ -250,7 +250,7 @@ class EliminationRun:
             seconds: Time limit of the search for an order, in seconds.
             limit: log2 of the largest number of table cells that the caller accepts; a search that cannot reach it ends
                 early.
-            until: Reading of `time.perf_counter` at which the reduction ends with an error.
+            until: Reading of ``time.perf_counter`` at which the reduction ends with an error.
 
         Raises:
             ImpossibleGraph: Entries of -inf leave a variable without possible states.
