@@ -24,7 +24,7 @@ cdef class Context:
         """Allocate the arrays of one call.
 
         ``types`` [n]: the index of each token's word in the store; ``sentence_offsets`` int64[S + 1]; ``documents``
-         int64[D + 1]: the first token of each document, or None for one document.
+        int64[D + 1]: the first token of each document, or None for one document.
         """
         cdef Py_ssize_t n = types.shape[0]
         cdef const int64_t[::1] offsets = owned(sentence_offsets, np.int64, 1, "sentence_offsets")

@@ -21,6 +21,7 @@ from herdner.inference.linear_chain import check_tables, decode, forward_backwar
 from herdner.text.tags import Scheme, allowed_transitions
 
 _MOST_KNOWN_SUMS = 100
+_NO_LINKS = frozen(np.empty((0, 2), np.int32), np.int32, "links")
 _MOST_TABLES = 62  # largest number of link tables: a bit mask has one bit for each
 
 Links = Sequence[NDArray[np.int32]]
@@ -129,8 +130,9 @@ class SkipChainModel:
         of_edges = np.stack([transition, *(sum(tables, transition) for tables in addends), *sums])
         if len(self._known_sums) >= _MOST_KNOWN_SUMS:
             self._known_sums.clear()
-        self._known_sums[combinations] = frozen(sums, np.float64, "sums"), frozen(of_edges, np.float64, "of_edges")
-        return self._known_sums[combinations]
+        result = frozen(sums, np.float64, "sums"), frozen(of_edges, np.float64, "of_edges")
+        self._known_sums[combinations] = result  # another thread may clear the cache at any time
+        return result
 
     def unroll(self, unary: NDArray[np.float64], sentence_offsets: NDArray[np.int64], links: Links = ()) -> FactorGraph:
         """Build the factor graph of a document with the tables of the model.
@@ -192,7 +194,7 @@ class SkipChainModel:
         if len(links) > _MOST_TABLES or not self._largest_addend < np.inf:
             return None
         unary = self.with_borders(unary, sentence_offsets)
-        layout = lay_out_chains(unary, sentence_offsets, list(links))
+        layout = lay_out_chains(unary, sentence_offsets, [each if len(each) else _NO_LINKS for each in links])
         if layout is None:
             return None
         offsets, edge_table, ends, which, combinations = layout

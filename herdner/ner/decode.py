@@ -103,9 +103,12 @@ def calibration_inputs(
         overwrite_unary: Allow ``unary`` to be overwritten.
     """
     first, stops, labels = chunks
-    beliefs = np.eye(unary.shape[1])[decoded.states] if decoded.marginals is None else decoded.marginals
-    beliefs = np.ascontiguousarray(beliefs, np.float64)
-    total = unary if overwrite_unary else unary.copy()
+    has_links, beliefs = any(map(len, links)), unary  # without links, the beliefs are not read
+    if has_links:
+        beliefs = np.eye(unary.shape[1])[decoded.states] if decoded.marginals is None else decoded.marginals
+        beliefs = np.ascontiguousarray(beliefs, np.float64)
+    is_changed = has_links or crf.has_borders
+    total = unary.copy() if is_changed and not overwrite_unary else unary
     linked, scores = score_linked_spans(
         crf.with_borders(unary, sentence_offsets), total, crf.transitions, sentence_offsets, decoded.states, first,
         stops, links, [each.table for each in crf.link_tables], beliefs,

@@ -441,20 +441,20 @@ class _Explainer:
             yield _Term("link", token, float(value), (end, table))
 
     @cached_property
-    def _truecased_document(self) -> Document:
-        """Truecased document, from which features and links are computed."""
+    def _prepared_document(self) -> Document:
+        """Document from which features are computed: the result of `herdner.ner.recasing.reader`."""
         return self.decoder.read(self.document)
 
     @cached_property
     def _unary(self) -> Floats:
-        unary = self.decoder.extractor.scores(self._truecased_document.tokens, self.document.sentence_offsets)
+        unary = self.decoder.extractor.scores(self._prepared_document.tokens, self.document.sentence_offsets)
         self.evidence.add_to(unary)
         return unary
 
     @cached_property
     def _network_scores(self) -> Floats:
         """Log-potentials that the neural network adds to the tags of each token, float64[tokens, tags]."""
-        tokens, offsets = self._truecased_document.tokens, self.document.sentence_offsets
+        tokens, offsets = self._prepared_document.tokens, self.document.sentence_offsets
         return self.decoder.extractor.network_scores(tokens, offsets)
 
     @cached_property
@@ -466,7 +466,7 @@ class _Explainer:
 
     @cached_property
     def _links(self) -> list[NDArray[np.int32]]:
-        return self.decoder.crf.links(self._truecased_document.tokens, self.document.sentence_offsets)
+        return self.decoder.crf.links(self._prepared_document.tokens, self.document.sentence_offsets)
 
     @cached_property
     def _links_at(self) -> dict[int, list[tuple[int, int]]]:
@@ -491,7 +491,7 @@ class _Explainer:
         selected, extractor, plan = sorted(tokens), self.decoder.extractor, self.model.plan
         document, offsets = self.document, self.document.sentence_offsets
         starts, keys, origins, attributes = extractor.origins(
-            self._truecased_document.tokens, offsets, np.array(selected, np.int64)
+            self._prepared_document.tokens, offsets, np.array(selected, np.int64)
         )
         well_known = extractor.origins(WELL_KNOWN, np.array([0, len(WELL_KNOWN)]), np.empty(0, np.int64))[3]
         describer = Describer(

@@ -76,7 +76,7 @@ class Recaser:
         return dict(zip(phrases.keys[is_name].tolist(), phrases.values[is_name].tolist(), strict=True))
 
     def __call__(self, document: Document) -> Document:
-        """Truecase the tokens of a document if its text is entirely in lower or upper case; return the document.
+        """Compose decomposed characters, and truecase the tokens of a text that is entirely in lower or upper case.
 
         Args:
             document: Document with tokens.

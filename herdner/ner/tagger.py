@@ -84,9 +84,9 @@ class Tagger(Estimator):
             model is adapted.
         max_iterations: Largest number of L-BFGS iterations.
         tolerance: Training stops when five iterations have reduced the loss by less than this fraction of its
-            value. If a base model is adapted to fully annotated documents with new labels, the fraction is 0.04
-            times as large. Chains of folds use at least 0.005. CRFsuite ignores this parameter and has its own stopping
-            rule.
+            value. If a base model is adapted to documents with new labels, of which at least one is fully
+            annotated, the fraction is 0.04 times as large. Chains of folds use at least 0.005. CRFsuite ignores this
+            parameter and has its own stopping rule.
         trainer: "herdner" (`herdner.crf.trainer`) or "crfsuite"; both minimise the same objective.
         templates: Templates of the transitions and links. None is ``(linear_chain_template(), skip_chain_template())``;
             ``(linear_chain_template(),)`` trains a model without links.

@@ -506,6 +506,7 @@ with suppress(ValueError):
 """,
     "lists that finalisers change": """
 from herdner._ext.links import company_links
+from herdner._ext.spellings import spell_tokens
 
 class Garbage:
     def __del__(self):
@@ -514,14 +515,14 @@ class Garbage:
 gc.disable()
 for threshold in range(1, 300):
     tokens = ["Alpha", "Beta", "x"] * 30
-    names, borders = [i for i in range(90) if i % 3 < 2], np.array([0, 90])
+    borders, spelled = np.array([0, 90]), spell_tokens(tokens)
     garbage = Garbage()
     garbage.itself = garbage
     del garbage
     gc.enable()
     gc.set_threshold(threshold)
-    with suppress(Exception):
-        company_links(names, tokens, borders, frozenset(["Inc"]), frozenset(["Beta"]), 3)
+    with suppress(ValueError):
+        company_links(spelled, tokens, borders, None, frozenset(["Inc"]), frozenset(["Inc", "Beta"]), 3)
     gc.disable()
     gc.collect()
 """,

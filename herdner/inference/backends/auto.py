@@ -111,7 +111,7 @@ class Auto:
         wanted = Record() if record is None else record
         limit = max(self.seconds, _LEAST_REDUCTION_SECONDS)
         try:
-            reduce_tables(compiled, began + limit)
+            reduce_tables(compiled, perf_counter() + limit)
         except OutOfTime:
             raise UnsupportedGraph(slow_reduction("auto", limit)) from None
         result = self._exact(compiled, seed, wanted, began)

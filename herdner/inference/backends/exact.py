@@ -135,7 +135,8 @@ class Exact:
         self.capabilities.require(record, "exact")
         limit = math.inf if self.seconds is None else self.seconds
         try:
-            run = EliminationRun.prepare(compile_tables(graph), limit / 2, self.max_log2_cells, began + limit)
+            compiled = compile_tables(graph)
+            run = EliminationRun.prepare(compiled, limit / 2, self.max_log2_cells, perf_counter() + limit)
         except OutOfTime:
             raise UnsupportedGraph(slow_reduction("exact", limit)) from None
         self._check(run.plan())
@@ -216,7 +217,7 @@ def slow_reduction(backend: str, seconds: float) -> str:
         seconds: The time limit in seconds.
     """
     return (
-        f"{backend} could not remove the impossible states of this graph within {seconds:.2g} s; increase `seconds`, or"
+        f"{backend!r} could not remove the impossible states of this graph within {seconds:g} s; increase `seconds`, or"
         " use a Gibbs sampler"
     )
 

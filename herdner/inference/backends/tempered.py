@@ -56,8 +56,8 @@ class Tempered:
         width: Largest number of variables that a variable of a block depends on when it is eliminated: 0 is plain Gibbs
             sampling, 1 gives spanning forests. The time of an update grows exponentially with the width, so the width
             is 1 if a time limit is short. None draws all variables as one block if an update of this block takes at
-            most about 10 ms or, with a time limit, at most 1/8 of the limit: then states are independent, and
-            the marginals are exact. On other graphs, None is the width 8.
+            most about 10 ms or, with a time limit, at most 1/8 of each chain's share of the limit: then states are
+            independent, the marginals are exact, and each chain has one replica. On other graphs, None is the width 8.
         n_chains: Number of independent chains.
         n_threads: Number of threads; None is one for each chain, up to the number of processors. Results do not depend
             on it.
@@ -159,7 +159,8 @@ class Tempered:
         samples: list[Int32s] = []
         is_interrupted = False
         try:
-            self._sample(run, began, None if possible is None else reduced.reduced_state(possible), samples)
+            possible = None if possible is None else reduced.reduced_state(possible)
+            self._sample(run, began, possible, samples, has_whole_block=block is not None)
         except KeyboardInterrupt:
             is_interrupted = True
             if run.best() is None:
@@ -188,15 +189,18 @@ class Tempered:
             raise Interrupted(result)
         return result, run.disagreement()
 
-    def _sample(self, run: TemperedRun, began: float, possible: Int32s | None, samples: list[Int32s]) -> None:
+    def _sample(
+        self, run: TemperedRun, began: float, possible: Int32s | None, samples: list[Int32s], has_whole_block: bool
+    ) -> None:
         """Tune and run all chains, and append their states, int32[chains, variables], to ``samples`` at intervals.
 
-        At least one round is recorded.
+        At least one round is recorded. Chains with one block of all variables need no tuning: their rounds are
+        independent.
         """
         if self.seconds is None:
-            run.tune(self.burn_in, possible=possible)
+            run.tune(1 if has_whole_block else self.burn_in, possible=possible)
         else:
-            run.tune(2**62, began + _TUNING_SHARE * self.seconds, possible)
+            run.tune(1 if has_whole_block else 2**62, began + _TUNING_SHARE * self.seconds, possible)
         n_times = -(-self.n_samples // self.n_chains)
         until = math.inf if self.seconds is None else began + self.seconds
         if not n_times:

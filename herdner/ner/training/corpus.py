@@ -32,7 +32,7 @@ class TrainingCorpus:
     """Checked training documents with their gold tags and weights, and the corpus of each document.
 
     Attributes:
-        documents: D documents, truecased if `FeaturePlan.recasing` is set.
+        documents: D documents from which features are computed (`herdner.ner.recasing.reader`).
         tags: The K tags of the model.
         gold: Tags of each document in the model's scheme; O for undecided tokens.
         allowed: uint8[tokens, K] for each document, 1 for the tags that a token may have.

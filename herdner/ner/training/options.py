@@ -30,8 +30,8 @@ class Regularisation(NamedTuple):
         min_freq: Number of times that a feature must occur with a tag to have a weight.
         base_factor: Factor of ``c2`` for weights of a base model.
         new_label_factor: Factor of ``c2`` for weights of the tags of a base model, if the documents have new labels.
-        new_label_decrease: Factor of the smallest relative decrease of the loss, if fully annotated documents have new
-            labels.
+        new_label_decrease: Factor of the smallest relative decrease of the loss, if documents with new labels are
+            fully annotated.
     """
 
     c1: float
