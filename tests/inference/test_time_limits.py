@@ -77,6 +77,6 @@ def test_a_reduction_beyond_the_limit_is_an_error(monkeypatch, grid):
     graph = FactorGraph(grid.domains.sizes, grid.factors)  # not reduced yet
     monkeypatch.setattr(elimination_order, "perf_counter", lambda: math.inf)
     for name, seconds, limit in [("exact", 0.5, "0.5"), ("auto", 0.5, "1"), ("auto", 30.0, "30")]:
-        message = f"{name} could not remove the impossible states of this graph within {limit} s; increase `seconds`"
+        message = f"{name!r} could not remove the impossible states of this graph within {limit} s; increase `seconds`"
         with pytest.raises(UnsupportedGraph, match=message):
             make_backend(name, seconds=seconds).infer(graph, 0)
