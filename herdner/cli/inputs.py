@@ -168,6 +168,8 @@ def expand_inputs(
         name, own_format = split_format(argument)
         if not name:
             raise UsageError("FILE is an empty string; use . for the current folder")
+        _check_format_of(name)
+        _check_is_path(name)
         path = Path(name)
         if path.is_dir():
             inputs += _expand_folder(path, own_format or format, patterns or ())
@@ -226,8 +228,6 @@ def _expand_file(name: str, format: str | None) -> tuple[list[CommandInput], Pat
     from herdner.text.io.source import FormatError, Source, sources
 
     path = Path(name)
-    _check_format_of(name)
-    _check_is_path(name)
     if name == "-":
         return [CommandInput(sources(name, ())[0], format or "text")], None
     if not glob.has_magic(name) or path.exists():
@@ -248,8 +248,12 @@ def _check_is_path(name: str) -> None:
         return
     if "://" in name:
         raise UsageError(f"{name}: addresses are read only by `herdner tag --cluster`; download the file first")
-    if len(name.split()) > 2 and not Path(name).suffix.strip(". "):
-        raise UsageError(f"{name!r:.60}: no such file; pipe a text to the command, as in: echo 'TEXT' | herdner tag")
+    if glob.has_magic(name) or os.sep in name:
+        return
+    suffix = Path(name).suffix.removeprefix(".")
+    has_suffix = suffix.split() == [suffix]  # the text after the last period of a sentence contains a space
+    if len(name.split()) > 2 and not has_suffix:
+        raise UsageError(f"{name!r:.60}: no such file; pipe the text to the command instead")
 
 
 def _check_format_of(name: str) -> None:

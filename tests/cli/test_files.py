@@ -202,7 +202,9 @@ def test_text_of_both_directions_keeps_its_offsets(call: Call, model: str, tmp_p
 @pytest.mark.parametrize(
     ("argument", "message"),
     [
-        ("Ada Lovelace met Charles Babbage.", "no such file; pipe a text to the command, as in: echo 'TEXT' | herdner"),
+        ("Ada Lovelace met Charles Babbage.", "no such file; pipe the text to the command instead"),
+        ("Ada met Bob. She left", "no such file; pipe the text to the command instead"),
+        ("Ada met Bob. " * 30, "no such file; pipe the text to the command instead"),
         ("https://example.org/a.txt", "addresses are read only by `herdner tag --cluster`; download the file first"),
         ("s3://bucket/a.txt", "addresses are read only by `herdner tag --cluster`; download the file first"),
     ],
@@ -215,3 +217,14 @@ def test_a_text_or_an_address_in_place_of_a_file_gets_advice(
         assert message in one_line(call(command, argument), 2)
     (tmp_path / "minutes of the meeting").write_text("In Kenya.")
     assert call("tag", "minutes of the meeting").code == 0
+
+
+def test_patterns_and_paths_with_spaces_are_no_texts(
+    call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "My field notes 2020").mkdir()
+    (tmp_path / "My field notes 2020" / "a.txt").write_text("In Kenya.")
+    assert call("tag", "My field notes 2020/*").code == 0
+    assert call("tag", "My field notes *").code == 1  # a folder that matches a pattern is not read
+    assert "pipe the text" not in one_line(call("tag", "My field notes 2020/minutes"), 1)
