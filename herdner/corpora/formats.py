@@ -417,7 +417,7 @@ def write_documents(
     assert entry.write is not None
     if isinstance(stream, str | os.PathLike):
         with create_file(stream) as file:
-            write_documents(documents, file, format, **options)
+            write_documents(documents, file, format, **{**file_options(format, stream), **options})
         return
     if entry.carries & {"entities", "spans"}:
         documents = map(partial(_check_annotation, entry), documents)

@@ -101,13 +101,14 @@ def _read(path: Path, encoding: str) -> str:
 class _Member(tarfile.TarInfo):
     """Header of a file in an archive; headers that would take much memory are refused before they are read."""
 
-    @classmethod
-    def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> _Member:
-        """Parse a block of an archive, and check the size of the header that it announces."""
-        member = super().frombuf(buf, encoding, errors)
-        if member.type in _LONG_HEADERS and member.size > MAX_HEADER_BYTES:
-            raise tarfile.ReadError(f"a header has {member.size} bytes; expected at most {MAX_HEADER_BYTES}")
-        return member
+    def _proc_member(self, archive: tarfile.TarFile) -> tarfile.TarInfo:
+        """Check the size of a long header before tarfile reads it; tarfile calls this hook for every block of a header.
+
+        Unlike `frombuf`, the hook is called by all versions of tarfile.
+        """
+        if self.type in _LONG_HEADERS and self.size > MAX_HEADER_BYTES:
+            raise tarfile.ReadError(f"a header has {self.size} bytes; expected at most {MAX_HEADER_BYTES}")
+        return cast("Any", super())._proc_member(archive)
 
 
 class _Bounded:
@@ -148,7 +149,8 @@ def _archived(source: Source, encoding: str) -> Iterator[_Pair]:
                     files[member.name] = read_whole(inside, encoding)
         except FormatError:
             raise
-        except (tarfile.TarError, ValueError, OverflowError) as error:  # ValueError: numbers in headers
+        # ValueError: numbers in headers; RecursionError: a long chain of long names
+        except (tarfile.TarError, ValueError, OverflowError, RecursionError) as error:
             raise FormatError(f"{problem} ({error})") from None
     texts = [name for name in files if name.endswith(".txt")]
     if not texts:

@@ -148,6 +148,14 @@ def test_a_long_header_in_an_archive_of_brat_files_is_refused_before_it_is_read(
         list(read_documents(archive, "brat"))
 
 
+def test_a_long_chain_of_headers_in_an_archive_of_brat_files_is_refused() -> None:
+    info = tarfile.TarInfo("a")
+    info.type = tarfile.GNUTYPE_LONGNAME
+    archive = io.BytesIO(gzip.compress(info.tobuf(tarfile.GNU_FORMAT) * sys.getrecursionlimit()))
+    with pytest.raises(FormatError, match="not a tar archive"):
+        list(read_documents(archive, "brat"))
+
+
 def test_all_bytes_of_an_archive_of_brat_files_count(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(brat, "MAX_BYTES", MIB)
     headers = tarfile.TarInfo("a.doc").tobuf(tarfile.GNU_FORMAT) * (MIB // tarfile.BLOCKSIZE + 1)

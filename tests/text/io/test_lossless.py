@@ -62,6 +62,14 @@ def test_a_brat_archive_is_compressed_once(tmp_path: Path, name: str) -> None:
             assert archive.getnames() == ["a.txt", "a.ann"]
 
 
+@pytest.mark.parametrize("name", ["x.tar.gz", "x.tgz", "x.tar"])
+def test_a_brat_archive_that_is_written_to_a_path_is_compressed_once(tmp_path: Path, name: str) -> None:
+    write_documents([STORY], tmp_path / name, "brat")
+    assert [d.text for d in read_documents(tmp_path / name, "brat")] == ["Ada sang"]
+    with tarfile.open(tmp_path / name) as archive:
+        assert archive.getnames() == ["a.txt", "a.ann"]
+
+
 def test_converted_files_are_compressed_by_their_extension(tmp_path: Path) -> None:
     (tmp_path / "in.conll").write_bytes(written([STORY], "conll"))
     convert(f"{tmp_path / 'in.conll'}:conll", "jsonl", tmp_path / "out.jsonl.gz")
