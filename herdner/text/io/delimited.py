@@ -32,9 +32,9 @@ def read_table(
     """Read documents from CSV or TSV tables. The first row of each table contains the column names.
 
     The column ``entities`` contains entities as JSON: ``[{"start", "end", "label"}, ...]``; a row in which this column
-    is empty is not annotated. A value that is not a list is read as a field, with a warning. All other columns become
-    `Document.fields`, as strings. Quotes follow RFC 4180: a quoted field may contain delimiters, line breaks and
-    doubled quotes.
+    is empty is not annotated. If the value of the first document is not a list, such values are read as a field, with a
+    warning; else a row with such a value is a `Failure`. All other columns become `Document.fields`, as strings.
+    Quotes follow RFC 4180: a quoted field may contain delimiters, line breaks and doubled quotes.
 
     Args:
         where: A file, folder, glob pattern, ``"-"`` or stream (`sources`).
@@ -97,6 +97,7 @@ def _rows(
     columns: TableColumns | None = None
     text, id, separator = names
     number = 0
+    has_entities: bool | None = None  # whether the first document has no other content in the column of entities
     while (row := _next(rows, source)) is not None:
         if columns is None:
             try:
@@ -109,7 +110,10 @@ def _rows(
             what = f"{format_count(len(row), 'column')}; expected {len(columns.names)}, as in the first row"
             yield Failure(FormatError(f"{source.name}:{rows.line_num}: {what}"))
             continue
-        yield _document(row, columns, rows.line_num, f"{source.id}#{number}", warnings)
+        document = _document(row, columns, rows.line_num, f"{source.id}#{number}", warnings, bool(has_entities))
+        if has_entities is None and isinstance(document, Document):
+            has_entities = ENTITIES in columns.fields and ENTITIES not in document.fields
+        yield document
     if columns is None:
         raise FormatError(f"{source.name}: is empty; expected a first row that names the columns")
 
@@ -126,7 +130,14 @@ def _next(rows: Any, source: Source) -> list[str] | None:
         raise FormatError(f"{source.name}:{rows.line_num}: {what}; expected quotes around whole fields") from None
 
 
-def _document(row: list[str], columns: TableColumns, line: int, id: str, warnings: ParseWarnings) -> Document | Failure:
+def _document(
+    row: list[str], columns: TableColumns, line: int, id: str, warnings: ParseWarnings, has_entities: bool
+) -> Document | Failure:
+    """Convert a row to a document.
+
+    If ``has_entities`` is set, other content of the column of entities is a failure, because the output has no column
+    for it.
+    """
     fields: dict[str, object] = {}
     record: dict[str, Any] = {"text": "", "id": None}
     for name, field, cell in zip(columns.names, columns.fields, row, strict=True):
@@ -140,16 +151,20 @@ def _document(row: list[str], columns: TableColumns, line: int, id: str, warning
             try:
                 record[ENTITIES] = json.loads(cell, parse_float=finite_number)
             except (ValueError, RecursionError):
-                problem = f"the column {ENTITIES} contains {cell[:40]!r}; expected a JSON list of entities"
-                return Failure(
-                    FormatError(f"{warnings.name}:{line}: {problem}; rename the column if it has other content")
-                )
+                return _not_entities(cell, f"{warnings.name}:{line}")
+        elif cell and has_entities:
+            return _not_entities(cell, f"{warnings.name}:{line}")
         elif cell:
             record[ENTITIES] = fields[field] = cell
     document = record_document(record, line, id, warnings)
     if isinstance(document, Failure):
         return document
     return replace(document, fields=fields, row=TableRow(columns, row, document.id))
+
+
+def _not_entities(cell: str, place: str) -> Failure:
+    problem = f"the column {ENTITIES} contains {cell[:40]!r}; expected a JSON list of entities"
+    return Failure(FormatError(f"{place}: {problem}; rename the column if it has other content"))
 
 
 def write_table(

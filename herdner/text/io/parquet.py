@@ -139,7 +139,7 @@ def _document(
     record: dict[str, Any] = {"text": values[columns.text] or "", "id": None if id == "" else id}
     if ENTITIES_COLUMN in fields:
         record[ENTITIES_COLUMN] = fields[ENTITIES_COLUMN]
-        if isinstance(record[ENTITIES_COLUMN], list | None):
+        if _is_list(arrow[0].schema.field(columns.names[columns.fields.index(ENTITIES_COLUMN)]).type):
             del fields[ENTITIES_COLUMN]
     document = record_document(record, number, f"{source.id}#{number}", warnings)
     if isinstance(document, Failure):
@@ -148,6 +148,12 @@ def _document(
         fields["id"] = id  # the original form of the id, such as a number
     row = TableRow(columns, tuple(values.values()), document.id, arrow)
     return replace(document, fields=fields, row=row)
+
+
+def _is_list(type: pa.DataType) -> bool:
+    """Return whether the values of a type are lists or null; a null of another type is a value of a field."""
+    types = pa.types
+    return types.is_null(type) or types.is_list(type) or types.is_large_list(type) or types.is_fixed_size_list(type)
 
 
 def _rows(batches: Iterator[Any]) -> Iterator[tuple[dict[str, Any], tuple[Any, int]]]:

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from herdner.corpora.formats import read_documents, read_items, write_documents
-from herdner.text.document import Document
+from herdner.text.document import Document, Failure
 from herdner.text.entity import Entity
 from herdner.text.io.delimited import detect_delimiter
 from herdner.text.io.source import FormatError
@@ -298,6 +298,39 @@ def test_a_column_of_other_content_named_entities_becomes_a_field(
     ]  # fmt: skip
     with pytest.raises(FormatError, match="this is an error in strict mode"):
         list(read_documents(io.BytesIO(stream.getvalue()), format, strict=True))
+
+
+@pytest.mark.parametrize("first", ["", "[]"])
+@pytest.mark.parametrize("cell", ["n/a", "3"])
+def test_other_content_in_a_column_of_entities_is_the_failure_of_its_row(first: str, cell: str) -> None:
+    results = list(
+        read_items(io.BytesIO(f"text,entities\nAda,{first}\nBob,{cell}\nEve,\n".encode()), "csv", encoding="utf-8")
+    )
+    (failure,) = [each for each in results if isinstance(each, Failure)]
+    assert f"<stream>:3: the column entities contains '{cell}'; expected a JSON list of entities" in failure.message
+    documents = [each for each in results if isinstance(each, Document)]
+    rows = list(csv.DictReader(io.StringIO(written(tag_all(documents), "csv").decode())))
+    assert [row["text"] for row in rows] == ["Ada", "Eve"]
+
+
+@pytest.mark.parametrize("second", ["", "[]"])
+def test_an_empty_cell_after_other_content_in_a_column_named_entities(second: str) -> None:
+    documents = list(read_documents(io.BytesIO(f"text,entities\nAda,n/a\nBob,{second}\nEve,3\n".encode()), "csv"))
+    rows = list(csv.DictReader(io.StringIO(written(tag_all(documents), "csv").decode())))
+    assert [row["source_entities"] for row in rows] == ["n/a", "", "3"]
+
+
+@pytest.mark.parametrize("format", ["csv", "parquet"])
+def test_a_null_in_a_parquet_column_of_other_content_named_entities(format: str) -> None:
+    stream = io.BytesIO()
+    pq.write_table(pa.table({"text": ["Ada", "Bob"], "entities": [None, "n/a"]}), stream)
+    documents = list(read_documents(io.BytesIO(stream.getvalue()), "parquet"))
+    data = written(tag_all(documents), format)
+    if format == "csv":
+        values = [row["source_entities"] or None for row in csv.DictReader(io.StringIO(data.decode()))]
+    else:
+        values = pq.read_table(io.BytesIO(data))["source_entities"].to_pylist()
+    assert values == [None, "n/a"]
 
 
 def test_a_table_with_two_id_columns_keeps_both() -> None:
