@@ -56,7 +56,8 @@ def pseudonymise(
         help="Also replace e-mail addresses, URLs, IBANs, payment cards, IP addresses and phone numbers.")] = True,
     output: Annotated[str | None, typer.Option(
         "--output", "-o", help="Write this file instead of standard output. With a folder, or a new name without "
-        "extension if a FILE is a folder: write each text file to this folder.")] = None,
+        "extension if a FILE is a folder: write each text file to this folder. Files that are already written stay "
+        "after an error; of a truncated text, the part that was read is written, except with --errors fail.")] = None,
     format_: Annotated[Literal["text", "jsonl"] | None, typer.Option(
         "--format", "-f", metavar="text|jsonl", help="Format of the output [default: by the extension of --output, "
         "else text for text files, jsonl for tables and other files with several documents].")] = None,
