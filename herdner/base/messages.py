@@ -55,7 +55,7 @@ def suggestion(word: str, known: Iterable[str]) -> str:
 
 
 def warn_caller(message: str, category: type[Warning] = UserWarning) -> None:
-    """Issue a warning that points to the line of the user's code that called herdner.
+    """Issue a warning that points to the first line outside herdner in the call stack.
 
     Args:
         message: The warning.

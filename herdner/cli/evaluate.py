@@ -67,7 +67,8 @@ def evaluate(
     average is the mean over the labels that occur in the annotated files.
 
     With --predictions, the entities of another file with the same texts are scored. Documents are matched by id if the
-    ids agree, else by their order. Predicted entities are aligned with the gold tokens.
+    ids are unique and every gold document has a prediction, else by their order; predictions for other documents are
+    left out. Predicted entities are aligned with the gold tokens.
 
     With --compare, two models, backends or files of predictions are scored on the same documents. The output has both
     F1, their difference with its interval, and p-values by approximate randomisation and paired bootstrap.

@@ -76,8 +76,8 @@ def report(
 
     The tagger may be any program. Files are FILE:FORMAT in any format that herdner reads. FORMAT may be left out for
     .conll, .jsonl and .spacy. The texts must be equal except for white space; tokens may differ, because predictions
-    are aligned with the gold tokens. Documents are matched by id if each gold
-    document has one, else by their order.
+    are aligned with the gold tokens. Documents are matched by id if the ids are unique and every gold document has a
+    prediction, else by their order; predictions for other documents are left out.
 
     For each file of predictions, the report has strict scores by label with a bootstrap interval, partial matches, the
     confusion of labels, the most frequent errors in context and the consistency of repeated names. If entities have

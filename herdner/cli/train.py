@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 import typer
 
+from herdner.base.extras import MissingExtra
 from herdner.base.files import atomic_write
 from herdner.base.messages import format_size
 from herdner.base.progress import show_progress
@@ -156,8 +158,9 @@ def train(
     check_not_input(output, [source.path for source in [*sources, *dev_sources]])
     base_tagger, tokenizer_settings = _load_base(context, base, language)
     tokenizer = Tokenizer(tokenizer_settings)
-    with usage_errors("--language"):
-        tokenizer.load_rules()  # before training, because files of tokens are read without them
+    # The language is checked before training, because files of tokens are read without its rules; they need no spaCy.
+    with usage_errors("" if base else "--language"), suppress(MissingExtra):
+        tokenizer.load_rules()
     read = partial(
         read_gold, tokenizer=tokenizer, core_labels=rename_labels, renames=parse_renames(rename), strict=strict
     )

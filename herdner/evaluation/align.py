@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from herdner.base.messages import format_count
 from herdner.text.document import Document, project
 from herdner.text.entity import Entity
 from herdner.text.labels import LabelNames, rename_labels, similar_labels
@@ -38,16 +39,26 @@ class AlignedDocuments:
 
     def warnings(self) -> list[str]:
         """Return one line of text for each kind of change that the alignment has made."""
+        no_token = "no gold token or only gold tokens of other entities"
         lines = (
-            (self.n_other, "predicted documents were left out, because they are no gold documents"),
-            (self.n_retokenized, "documents have other tokens than the gold documents"),
-            (self.n_widened, "entities were widened to the boundaries of gold tokens"),
             (
-                self.n_dropped,
-                "entities were left out, because they touch no gold token or only gold tokens of other entities",
+                self.n_other, "predicted document was left out, because it is no gold document",
+                "predicted documents were left out, because they are no gold documents",
             ),
-        )
-        return [f"{count:,} {line}" for count, line in lines if count]
+            (
+                self.n_retokenized, "document has other tokens than the gold document",
+                "documents have other tokens than the gold documents",
+            ),
+            (
+                self.n_widened, "entity was widened to the boundaries of gold tokens",
+                "entities were widened to the boundaries of gold tokens",
+            ),
+            (
+                self.n_dropped, f"entity was left out, because it touches {no_token}",
+                f"entities were left out, because they touch {no_token}",
+            ),
+        )  # fmt: skip
+        return [format_count(*line) for line in lines if line[0]]
 
 
 def align_documents(

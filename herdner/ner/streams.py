@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import deque
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -28,6 +29,7 @@ Item = TextOrDocument | Failure
 
 BATCH_CHARACTERS = 40_000  # longer batches take more time, because the system clears new memory for each of them
 BATCHES_WAITING = 3  # batches that wait for each thread; with two, threads ran idle while the calling thread was busy
+_INVALID_TOKEN = re.compile(r"[ \t\n\v\f\r\x1c-\x1e\x85\u2028\u2029]|\A\s*\Z")
 
 
 class Batch(NamedTuple):
@@ -60,7 +62,8 @@ def as_document(source: object) -> Document:
 
     Raises:
         TypeError: The value has another type.
-        ValueError: A token is empty or contains white space.
+        ValueError: A token is empty, consists of white space only, or contains a space, tab or line break. No-break
+            spaces are allowed within a token, as in "10 000" in French corpora.
     """
     if isinstance(source, Document):
         return source
@@ -69,9 +72,10 @@ def as_document(source: object) -> Document:
         is_sentence = all(isinstance(part, str) for part in parts)
         if is_sentence or all(isinstance(part, list | tuple) for part in parts):
             document = Document.from_tokens([parts] if is_sentence else parts)
-            if (text := next((token for token in document.tokens if token.split() != [token]), None)) is not None:
+            if (text := next(filter(_INVALID_TOKEN.search, document.tokens), None)) is not None:
                 raise ValueError(
-                    f"a token must be a word without white space, got {text!r:.60}; use `pipe` for a list of texts"
+                    f"a token must be a word without spaces and line breaks, got {text!r:.60}; use `pipe` for a list of"
+                    " texts"
                 )
             return document
     raise TypeError(

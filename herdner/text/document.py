@@ -199,30 +199,6 @@ class Document:
         empty = np.zeros(0, np.int64)
         return cls(text, [], empty, empty, np.zeros(1, np.int64), id=id, fields=dict(fields or {}))
 
-    @staticmethod
-    def from_valid_offsets(
-        text: str,
-        tokens: list[str],
-        token_starts: NDArray[np.int64],
-        token_ends: NDArray[np.int64],
-        sentence_offsets: NDArray[np.int64],
-        id: str | None = None,
-    ) -> Document:
-        """Build a document without annotation from the offsets of a tokenizer, which are not checked again.
-
-        Args:
-            text: The text.
-            tokens: Tokens of the text.
-            token_starts: int64[n], offset of the first character of each token.
-            token_ends: int64[n], offset behind the last character of each token.
-            sentence_offsets: int64[S + 1], first token of each sentence, and n.
-            id: Identifier of the document.
-        """
-        return _EMPTY._replace_unchecked(
-            text=text, tokens=tokens, token_starts=token_starts, token_ends=token_ends,
-            sentence_offsets=sentence_offsets, id=id, fields={},
-        )  # fmt: skip
-
     @property
     def n_tokens(self) -> int:
         """Number of tokens in the document."""
@@ -343,7 +319,7 @@ class Document:
         for before, span in pairwise([(0, 0, ""), *spans]):
             if not before[1] <= span[0] < span[1] <= self.n_tokens:
                 raise ValueError(
-                    f"spans of document {self.id!r} must be sorted, disjoint, not empty and within its {self.n_tokens}"
+                    f"spans of {self._title} must be sorted, disjoint, not empty and within its {self.n_tokens}"
                     f" tokens, got {tuple(before)} and {tuple(span)}"
                 )
         return replace(self, partial=None).with_decoded(spans, scheme, confidences)
@@ -580,6 +556,29 @@ class Document:
 
 
 _EMPTY = Document.from_text("")
+
+
+def document_from_valid_offsets(
+    text: str, tokens: list[str], token_starts: NDArray[np.int64], token_ends: NDArray[np.int64],
+    sentence_offsets: NDArray[np.int64], id: str | None = None,
+) -> Document:  # fmt: skip
+    """Build a document without annotation from the offsets of a tokenizer, which are not checked again.
+
+    Args:
+        text: The text.
+        tokens: Tokens of the text.
+        token_starts: int64[n], offset of the first character of each token.
+        token_ends: int64[n], offset behind the last character of each token.
+        sentence_offsets: int64[S + 1], first token of each sentence, and n.
+        id: Identifier of the document.
+
+    Returns:
+        The document.
+    """
+    return _EMPTY._replace_unchecked(  # pyright: ignore[reportPrivateUsage]
+        text=text, tokens=tokens, token_starts=token_starts, token_ends=token_ends, sentence_offsets=sentence_offsets,
+        id=id, fields={},
+    )  # fmt: skip
 
 
 def project(entities: Sequence[Entity], document: Document) -> Projection:

@@ -22,7 +22,7 @@ from herdner._ext.strings import Strings
 from herdner._ext.text import Runs
 from herdner.base.checks import check_text
 from herdner.base.locks import ForkLock
-from herdner.text.document import Document
+from herdner.text.document import Document, document_from_valid_offsets
 from herdner.text.sentences import ENGLISH, SentenceRules
 from herdner.text.splitting import LANGUAGES_WITH_RULES, Splitter, shipped_rules, spacy_rules
 
@@ -155,7 +155,7 @@ class Tokenizer:
         """
         find = self.settings.sentences.loop.offsets
         pairs = zip(texts, self._with_offsets(texts), strict=True)
-        return [Document.from_valid_offsets(text, *tokens, find(text, *tokens), id) for text, tokens in pairs]
+        return [document_from_valid_offsets(text, *tokens, find(text, *tokens), id) for text, tokens in pairs]
 
     def load_rules(self) -> None:
         """Load the rules of the language now, rather than when the first text is tokenized.

@@ -437,6 +437,15 @@ def test_a_language_without_rules_is_refused_before_training(
     assert problem in one_line(call(*arguments), 2)
 
 
+def test_training_on_tokens_does_not_need_spacy(call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "spacy", None)
+    (tmp_path / "texts.jsonl").write_text('{"text": "Ada left.", "entities": [{"start": 0, "end": 3, "label": "PER"}]}')
+    arguments = ("train", "--output", tmp_path / "m", "--iterations", 2, "--language", "xx", "--train")
+    assert "tokens of the language 'xx' need spaCy" in one_line(call(*arguments, tmp_path / "texts.jsonl"), 1)
+    assert call(*arguments, f"{DEV}:conll").code == 0
+    assert herdner.load(tmp_path / "m").model_.tokenizer.language == "xx"
+
+
 def test_training_writes_a_card_and_uses_gazetteers(call: Call, tmp_path: Path) -> None:
     (tmp_path / "cities.txt").write_text("# Kenya\nKisumu\nNew York\n")
     path = tmp_path / "m"

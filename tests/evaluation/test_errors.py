@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from itertools import permutations
 
 import numpy as np
@@ -249,7 +250,11 @@ def test_predictions_for_further_documents_are_left_out():
     a, b = gold_documents()
     aligned = align_documents([a, b], [Document.from_tokens([["c"]], [["O"]], id="c"), b, a])
     assert [document.id for document in aligned.documents] == ["a", "b"]
-    assert aligned.warnings() == ["1 predicted documents were left out, because they are no gold documents"]
+    assert aligned.warnings() == ["1 predicted document was left out, because it is no gold document"]
+    assert replace(aligned, n_other=1000, n_dropped=1).warnings() == [
+        "1,000 predicted documents were left out, because they are no gold documents",
+        "1 entity was left out, because it touches no gold token or only gold tokens of other entities",
+    ]
 
 
 def test_documents_that_do_not_match_are_one_line():

@@ -14,7 +14,8 @@ import herdner
 from herdner.corpora.formats import read_documents
 from herdner.ner.language import MIN_WORDS, LanguageCheck, LanguageWarning, language_name
 from herdner.text.document import Document
-from herdner.text.tokenize import Tokenizer
+from herdner.text.sentences import SentenceRules
+from herdner.text.tokenize import Tokenizer, TokenizerSettings
 
 # The same text, written for this test.
 TEXTS: dict[str, str] = json.loads((Path(__file__).parent / "texts_in_languages.json").read_text(encoding="utf-8"))
@@ -134,6 +135,17 @@ def test_the_component_of_spacy_warns() -> None:
     assert len(caught) == 1
     with pytest.warns(LanguageWarning, match="German"):
         nlp(TEXTS["de"])
+
+
+def test_the_component_of_spacy_does_not_warn_about_a_model_of_any_language(tmp_path: Path) -> None:
+    import spacy
+
+    documents = [Document.from_tokens([["Ada", "left"]], [["B-PER", "O"]])]
+    settings = TokenizerSettings("xx", sentences=SentenceRules())
+    herdner.Tagger(tokenizer=settings, max_iterations=2).fit(documents).save(tmp_path / "m")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", LanguageWarning)
+        spacy.blank("en").add_pipe("herdner", config={"model": str(tmp_path / "m")})
 
 
 def test_the_service_returns_the_warning(tagger: herdner.Tagger) -> None:

@@ -390,8 +390,15 @@ def test_marginals_include_links(tagger):
 
 
 def test_a_list_of_texts_is_not_read_as_tokens() -> None:
-    for source in (["Ada met Bo.", "Cy left."], [["Ada", "met Bo"]]):
+    for source in (["Ada met Bo.", "Cy left."], [["Ada", "met Bo"]], ["\u00a0"], ["a\tb"], ["a\u2028b"]):
         with pytest.raises(
-            ValueError, match=r"a token must be a word without white space, got .*; use `pipe` for a list"
+            ValueError, match=r"a token must be a word without spaces and line breaks, got .*; use `pipe` for a list"
         ):
             herdner.load("en").tag(source)
+
+
+@pytest.mark.parametrize("token", ["10\u00a0000", "10\u202f000"])
+def test_tokens_may_contain_no_break_spaces(token: str) -> None:
+    document = herdner.load("en").tag(["Winam", "paid", token, "euros", "in", "Kisumu", "."])
+    assert document.tokens[2] == token
+    assert [entity.text for entity in document.entities][-1] == "Kisumu"

@@ -142,7 +142,7 @@ class Worker:
         try:
             self._pipe.send_bytes(request)
         except OSError:
-            raise WorkerEnded("the worker process ended before this request; send the request again") from None
+            raise WorkerEnded("the worker process ended before this request") from None
         gone_since = math.inf
         while not self._pipe.poll(min(max(deadline - monotonic(), 0), _POLL_SECONDS)):
             if monotonic() >= deadline:
@@ -164,9 +164,7 @@ class Worker:
         try:
             answer = self._pipe.recv_bytes()
         except (EOFError, OSError):
-            raise WorkerEnded(
-                "the worker process ended before it answered, perhaps because of too little memory; send a shorter text"
-            ) from None
+            raise WorkerEnded("the worker process has ended, perhaps because of too little memory") from None
         status, content = answer[:1], answer[1:]
         if status == DONE:
             return content

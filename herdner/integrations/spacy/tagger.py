@@ -167,9 +167,12 @@ class HerdnerTagger(EntityPipe):
                 self._tagger.finder(self._names)  # raises an error if the model does not have a label of the names
 
     def _warn_about_language(self, language: str) -> None:
-        """Warn if herdner has a model for the language of the pipeline, but the configured model is for another one."""
+        """Warn if herdner has a model for the language of the pipeline, but the configured model is for another one.
+
+        The language "xx" of a model stands for any language.
+        """
         own = self.tagger.model_.tokenizer.language
-        if language != own and language in shipped_models():
+        if own not in (language, "xx") and language in shipped_models():
             warn_caller(
                 f"{self.name}: the pipeline is for {language_name(language)}, but the model {self._configured_model!r}"
                 f' is for {language_name(own)}; use config={{"model": "{language}"}}',
