@@ -63,7 +63,7 @@ def as_document(source: object) -> Document:
     Raises:
         TypeError: The value has another type.
         ValueError: A token is empty, consists of white space only, or contains a space, tab or line break. No-break
-            spaces are allowed within a token, as in "10 000" in French corpora.
+            spaces (U+00A0, U+202F) are allowed within a token, as in "10 000" in French corpora.
     """
     if isinstance(source, Document):
         return source

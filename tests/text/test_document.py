@@ -211,5 +211,7 @@ def test_entities_and_spans_outside_the_document_are_refused():
         with pytest.raises(ValueError, match="has 7 characters, but an entity is at"):
             document.with_entities([Entity(start, end, "PER", "Ada")])
     for spans in ([Span(0, 3, "PER")], [Span(-1, 1, "PER")], [Span(1, 1, "PER")], [Span(0, 2, "A"), Span(1, 2, "B")]):
-        with pytest.raises(ValueError, match="must be sorted, disjoint, not empty and within its 2 tokens"):
+        with pytest.raises(ValueError, match="spans of document 'd' must be sorted, disjoint, not empty and within"):
             document.with_spans(spans)
+    with pytest.raises(ValueError, match="spans of the document must be sorted"):
+        Document.from_tokens([["Ada"]]).with_spans([Span(0, 3, "PER")])
