@@ -2,12 +2,12 @@
 
     python scripts/models/measure_sources.py --data ../shared/data/ner
 
-The first row shows the F1 of a chain trained on the corpora of `TRAINING` and on herdner's own stories. The other rows
-show the differences from the first row if the chain also learns from one corpus of `ADDED`, from all these corpora, or
-from all these corpora with altered copies and filled templates. Chains learn from every second document of the added
-corpora; the other documents are development documents. The documents have the weights of train_en.py. The models have
-no links and no neural network. All chains, also that of the first row, start at the weights of one chain that was
-trained without the added corpora. This saves iterations and does not change the optimum.
+The first column shows the F1 of a chain trained on the corpora of `TRAINING` and on herdner's own stories. The other
+columns show the differences from the first column if the chain also learns from one corpus of `ADDED`, from all these
+corpora, or from all these corpora with altered copies and filled templates. Chains learn from every second document of
+the added corpora; the other documents are development documents. The documents have the weights of train_en.py. The
+models have no links and no neural network. All chains, also that of the first column, start at the weights of one chain
+that was trained without the added corpora. This saves iterations and does not change the optimum.
 """
 
 from __future__ import annotations
@@ -72,7 +72,8 @@ def main(
         rows.append([name, *(f"{f1[p]:.1f}" if not before else f"{f1[p] - before[p]:+.1f}" for p in parts)])
         before = before or f1
         console.print(*rows[-1])
-    print(markdown_table(["trained on", *parts], rows))
+    names, *columns = zip(*rows, strict=True)
+    print(markdown_table(("development file", *names), [(part, *f1) for part, f1 in zip(parts, columns, strict=True)]))
 
 
 if __name__ == "__main__":
