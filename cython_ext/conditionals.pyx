@@ -114,14 +114,15 @@ def normalise(double[::1] rows, const int64_t[::1] row_at, const int32_t[::1] si
     ``spread`` [V] receives the largest finite difference between two states. Returns the index of a row that allows no
     state, or -1.
     """
-    cdef int64_t r, k, fault = -1
+    cdef int64_t r, k, begin, fault = -1
     cdef double top, low
     cdef double *row
     cdef int32_t size, width
     with nogil:
         for r in range(row_at.shape[0]):
-            row, size, width = &rows[row_at[r]], sizes[r], widths[r]
-            if row_at[r] + max(width, size if size != 2 else 1) > rows.shape[0]:
+            begin, size, width = row_at[r], sizes[r], widths[r]  # read once: another thread may change the arrays
+            row = &rows[begin]
+            if begin + max(width, size if size != 2 else 1) > rows.shape[0]:
                 with gil:
                     raise IndexError("the row of a variable must be inside rows")
             if size == 2:

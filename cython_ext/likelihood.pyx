@@ -7,6 +7,8 @@ A sparse feature has few weights (entries), one for each tag with which it occur
 of a dense table, which vector code adds.
 """
 
+import os
+
 import numpy as np
 
 cimport cython
@@ -24,11 +26,13 @@ from herdner._ext.smoothing cimport (
 )
 from herdner._ext.bundles import bundle
 
+cdef uint64_t SLOT_SEED = int.from_bytes(os.urandom(8), "little")
+
 
 def number_keys(const uint64_t[::1] keys not None):
     """Return the distinct keys uint64[m] in the order of their first occurrence, and the index of each key int32[n].
 
-    Keys must not be 0.
+    Keys must not be 0. The slots of the table are random, so keys of a file cannot be chosen to collide.
     """
     cdef Py_ssize_t n = keys.shape[0], i
     cdef uint64_t capacity = 1 << 16, slot, m = 0
@@ -36,7 +40,7 @@ def number_keys(const uint64_t[::1] keys not None):
     cdef uint64_t[:, ::1] table = table_array
     cdef int32_t[::1] numbers = numbers_array
     for i in range(n):
-        slot = (keys[i] ^ (keys[i] >> 32)) & (capacity - 1)
+        slot = mix(keys[i] ^ SLOT_SEED) & (capacity - 1)
         while table[slot, 0] != 0 and table[slot, 0] != keys[i]:
             slot = (slot + 1) & (capacity - 1)
         if table[slot, 0] == 0:
@@ -61,7 +65,7 @@ cdef enlarge(const uint64_t[:, ::1] old, uint64_t capacity):
     cdef Py_ssize_t i
     for i in range(old.shape[0]):
         if old[i, 0] != 0:
-            slot = (old[i, 0] ^ (old[i, 0] >> 32)) & (capacity - 1)
+            slot = mix(old[i, 0] ^ SLOT_SEED) & (capacity - 1)
             while new[slot, 0] != 0:
                 slot = (slot + 1) & (capacity - 1)
             new[slot, 0], new[slot, 1] = old[i, 0], old[i, 1]

@@ -9,6 +9,7 @@ import pytest
 from data import news
 
 from herdner._ext.bundles import bundle
+from herdner._ext.likelihood import number_keys
 from herdner.crf.chain_data import ChainData
 from herdner.crf.crfsuite_files import chain_weights, crfsuite_sequences, read_crfsuite
 from herdner.crf.likelihood import Borders, ChainLikelihood, ImpossibleTags
@@ -296,3 +297,12 @@ def test_a_constrained_chain_trained_on_open_tags_finds_the_closed_ones():
     vector = train_chain(data, c2=0.01, borders=tables)
     value, _ = ChainLikelihood(data, borders=tables)(vector)
     assert value < 1.0
+
+
+def test_keys_that_were_chosen_to_collide_are_numbered_in_time():
+    """Test a million keys that share their lower bits after the usual shift; a table of fixed slots takes hours."""
+    i = np.arange(1, 10**6 + 1, dtype=np.uint64)
+    keys = i << np.uint64(32) | i
+    distinct, numbers = number_keys(np.concatenate([keys, keys[::-1]]))
+    assert (distinct == keys).all()
+    assert (numbers[10**6 :] == np.arange(10**6)[::-1]).all()

@@ -42,20 +42,36 @@ class Outcome:
     findings: list[Finding] = field(default_factory=list)
 
 
-def fuzz(target: str, first: int, n: int, *, until: float = float("inf"), seconds: float = SECONDS) -> Outcome:
-    """Run ``n`` cases of a target from case ``first`` on, in child processes; a new child continues after a finding."""
-    found = Outcome()
+@dataclass
+class Deadline:
+    """End of the time of a target. The time begins with the first line of a child, so starting takes none of it."""
+
+    seconds: float
+    at: float = float("inf")
+
+    def begin(self) -> None:
+        """Begin the time, unless it has begun already."""
+        if self.at == float("inf"):
+            self.at = time.monotonic() + self.seconds
+
+
+def fuzz(target: str, first: int, n: int, *, limit: float = float("inf"), seconds: float = SECONDS) -> Outcome:
+    """Run up to ``n`` cases of a target, from case ``first`` on, for ``limit`` seconds in child processes.
+
+    A new child continues after a finding.
+    """
+    found, deadline = Outcome(), Deadline(limit)
     at = first
     with tempfile.TemporaryDirectory(dir=MEMORY if MEMORY.is_dir() else None) as folder:
-        while at < first + n and time.monotonic() < until:
+        while at < first + n and time.monotonic() < deadline.at:
             known = found.cases
-            at = _child(target, at, first + n, until, seconds, folder, found)
+            at = _child(target, at, first + n, deadline, seconds, folder, found)
             if found.cases == known:  # the child did not start, and another one would not start either
                 break
     return found
 
 
-def _child(target: str, at: int, end: int, until: float, seconds: float, folder: str, found: Outcome) -> int:
+def _child(target: str, at: int, end: int, deadline: Deadline, seconds: float, folder: str, found: Outcome) -> int:
     """Run cases in one child process, whose files are in the folder; return the next case."""
     command = [sys.executable, "-m", "fuzz.child", target, str(at), str(end)]
     path = os.pathsep.join([str(TESTS), str(TESTS / "support"), os.environ.get("PYTHONPATH", "")])
@@ -70,11 +86,12 @@ def _child(target: str, at: int, end: int, until: float, seconds: float, folder:
         listener = Thread(target=lambda stream: spoken.extend(stream), args=(child.stderr,))
         listener.start()
         last = _Watched(time.monotonic(), False)
-        watch = Thread(target=_end_late, args=(child, last, until, seconds), daemon=True)
+        watch = Thread(target=_end_late, args=(child, last, deadline, seconds), daemon=True)
         watch.start()
         running = at
         for line in child.stdout:
             last.heard = time.monotonic()
+            deadline.begin()
             word, _, rest = line.partition(" ")
             last.ready = True
             if word == "end" and rest.endswith("\n"):  # a killed child may leave an incomplete line
@@ -103,12 +120,12 @@ class _Watched:
     late: bool = False
 
 
-def _end_late(child: subprocess.Popen[str], last: _Watched, until: float, seconds: float) -> None:
+def _end_late(child: subprocess.Popen[str], last: _Watched, deadline: Deadline, seconds: float) -> None:
     while child.poll() is None:
         time.sleep(0.2)
         now = time.monotonic()
         last.late = now - last.heard > (seconds if last.ready else START_SECONDS)
-        last.is_over = now > until and not last.late
+        last.is_over = now > deadline.at and not last.late
         if last.late or last.is_over:
             with suppress(OSError, subprocess.TimeoutExpired):
                 if last.late and sys.platform != "win32":  # on this signal Python prints the traceback of each thread
@@ -124,5 +141,4 @@ def shared_out(
 ) -> Iterator[tuple[str, Outcome]]:
     """Run each target for an equal part of the time, with any number of cases."""
     for target in targets:
-        until = time.monotonic() + 60 * minutes / len(targets)
-        yield target, fuzz(target, first, 10**9, until=until, seconds=seconds)
+        yield target, fuzz(target, first, 10**9, limit=60 * minutes / len(targets), seconds=seconds)
