@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar, cast, get_type_hints
+from weakref import WeakSet
 
 from spacy.language import Language
 from spacy.pipeline import Pipe
@@ -42,6 +43,10 @@ ConfiguredNames = str | list[dict[str, Any] | list[Any]] | dict[str, Any]
 ASSIGNS = ["doc.ents", "token.ent_iob", "token.ent_type"]
 SCORE_WEIGHTS = {"ents_f": 1.0, "ents_p": 0.0, "ents_r": 0.0, "ents_per_type": None}
 SCORER = {"@scorers": "spacy.ner_scorer.v1"}
+
+
+# Pipelines whose requirements `add_requirement` has changed; they were not loaded from a saved pipeline.
+_with_added_requirement: WeakSet[Language] = WeakSet()
 
 
 class ComponentError(ValueError):
@@ -272,13 +277,15 @@ def add_requirement(nlp: Language) -> bool:
         nlp: The pipeline.
 
     Returns:
-        Whether herdner was among the requirements before, as in a saved pipeline.
+        Whether the requirements contain herdner, but not because an earlier call has added it. This is the case in a
+        saved pipeline, which contains the models of its components.
     """
     requirements = list(nlp.meta.get("requirements") or [])
     is_present = any(split_requirement(each)[0] == "herdner" for each in requirements)
     if not is_present:
         nlp.meta["requirements"] = [*requirements, f"herdner{get_minor_version_range(__version__)}"]
-    return is_present
+        _with_added_requirement.add(nlp)
+    return is_present and nlp not in _with_added_requirement
 
 
 def configured_backend(backend: str | Mapping[str, Any] | None) -> Backend | None:

@@ -359,6 +359,26 @@ def test_a_missing_model_is_an_error_at_once(model):
         spacy.blank("en").add_pipe("herdner", name="my_ner", config={"model": model})
 
 
+@pytest.mark.parametrize("is_first_valid", [True, False])
+@pytest.mark.parametrize(
+    ("component", "config", "message"),
+    [
+        ("herdner", {"model": "em"}, "there is no model 'em'"),
+        ("herdner", {"names": "no/such.names"}, "no/such.names"),
+        ("herdner_consistency", {"layer": "no/such.layer"}, "there is no layer file no/such.layer"),
+    ],
+)
+def test_a_missing_file_of_a_second_component_is_an_error_at_once(component, config, message, is_first_valid):
+    nlp = spacy.blank("en")
+    if is_first_valid:
+        nlp.add_pipe("herdner", name="first")
+    else:
+        with pytest.raises(ComponentError, match="there is no model 'em'"):
+            nlp.add_pipe("herdner", name="first", config={"model": "em"})
+    with pytest.raises(ComponentError, match=rf"^second: .*{message}"):
+        nlp.add_pipe(component, name="second", config=config)
+
+
 def test_a_saved_pipeline_needs_no_model_file(tmp_path):
     model = tmp_path / "my.model"
     herdner.load("en").save(model)
