@@ -18,6 +18,7 @@ from uuid import uuid4
 from distributed import Client, Future, KilledWorker, as_completed
 
 import herdner
+from herdner.base.messages import warn_caller
 from herdner.integrations.dask.cluster import ClusterError, check_workers, cluster_client
 from herdner.integrations.dask.files import OutputError, OutputFolder, RunInput, find_files
 from herdner.integrations.dask.manifest import (
@@ -78,7 +79,9 @@ def tag_files(
         model: Name of a shipped model, or a file, which only this process must be able to read.
         client: A Dask client, the address of a scheduler, or "local" for a temporary cluster of local processes.
         jobs: Number of local processes; None: one for each processor.
-        format: Format of the parts, "jsonl" or "parquet".
+        format: Format of the parts, "jsonl" or "parquet". Parquet parts keep the columns of Parquet inputs. For other
+            inputs they have the columns id, text, entities and offset, and a warning reports that other keys of JSON
+            lines are not written.
         input_format: Format of the inputs, "text", "jsonl" or "parquet"; None: the file extensions determine it.
         column: Column of Parquet files that contains the texts.
         encoding: Encoding of text and JSONL files.
@@ -111,6 +114,11 @@ def tag_files(
         herdner.load(model).finder(inference.names)  # raises an error if the model lacks the label of a name
     paths = [inputs] if isinstance(inputs, str | os.PathLike) else inputs
     files = find_files([os.fspath(path) for path in paths], input_format, storage_options)
+    if format == "parquet" and any(file.format == "jsonl" for file in files):
+        warn_caller(
+            "Parquet parts of JSON lines have only the columns id, text, entities and offset; to keep other keys, write"
+            " JSON lines"
+        )
     data = model_bytes(model)
     plain = inference.to_dict() | ({"collection": True} if collection else {})
     settings = RunSettings(

@@ -25,7 +25,7 @@ from herdner.ner.model import TaggerModel
 from herdner.ner.model_file import shipped_models
 from herdner.ner.tagger import Tagger
 from herdner.text.document import Document, Failure
-from herdner.text.io.parquet import write_parquet
+from herdner.text.io.parquet import write_parquet, write_table
 
 
 @dataclass(frozen=True)
@@ -161,7 +161,9 @@ def tag_part(job_name: str, index: int, part: OutputPart, formats: Mapping[str, 
         )
     )
     with OutputFolder(job.output, job.storage_options).write(name) as stream:
-        if settings.format == "parquet":
+        if settings.format == "parquet" and set(formats.values()) == {"parquet"}:
+            write_table(documents, stream, column=settings.column)
+        elif settings.format == "parquet":
             write_parquet(documents, stream)
         else:
             write_documents(documents, stream, settings.format)

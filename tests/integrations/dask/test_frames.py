@@ -67,7 +67,8 @@ def test_a_frame_gets_a_typed_column_lazily(client: Client, tmp_path: Path) -> N
 
 @pytest.mark.slow
 def test_parquet_in_and_out(client: Client, tmp_path: Path, texts: list[str], joined: Callable[[Path], bytes]) -> None:
-    table = pa.table({"id": list(range(40)), "body": pa.array(texts).dictionary_encode()})
+    days = pa.array([None, *range(39)], pa.date32())
+    table = pa.table({"day": days, "body": pa.array(texts).dictionary_encode(), "id": list(range(40))})
     pq.write_table(table, tmp_path / "in.parquet", row_group_size=7)
     options = {"client": client, "column": "body", "part_bytes": 6_000}
     tag_files(tmp_path / "in.parquet", tmp_path / "rows", format="parquet", **options)
@@ -77,11 +78,18 @@ def test_parquet_in_and_out(client: Client, tmp_path: Path, texts: list[str], jo
     assert [line["id"] for line in lines] == list(range(40))
     assert [line["text"] for line in lines] == texts
     assert lines[3]["entities"] == entities(texts[3]) != []
-    rows = [row for path in sorted((tmp_path / "rows").glob("*.parquet")) for row in pq.read_table(path).to_pylist()]
-    assert [{key: value for key, value in row.items() if key != "offset"} for row in rows] == [
-        {**line, "id": str(line["id"])}
-        for line in lines  # a column of strings, whatever files the ids are of
-    ]
+    rows = pa.concat_tables(map(pq.read_table, sorted((tmp_path / "rows").glob("*.parquet"))))
+    assert rows.schema == table.schema.append(pa.field("entities", ENTITIES))
+    assert rows.drop(["entities"]).to_pylist() == table.to_pylist()
+    assert rows.column("entities").to_pylist() == [line["entities"] for line in lines]
+
+
+@pytest.mark.slow
+def test_parquet_parts_of_json_lines_have_fixed_columns(client: Client, tmp_path: Path) -> None:
+    (tmp_path / "in.jsonl").write_text(json.dumps({"text": TEXT, "page": 3}) + "\n")
+    with pytest.warns(UserWarning, match="only the columns id, text, entities and offset; to keep other keys, write"):
+        tag_files(tmp_path / "in.jsonl", tmp_path / "rows", format="parquet", client=client)
+    assert pq.read_table(tmp_path / "rows" / "part-0000000.parquet").schema.names == ["id", "text", "entities", "offset"]
 
 
 def test_parquet_files_without_a_column_of_texts_fail_but_null_texts_are_kept(client: Client, tmp_path: Path) -> None:
