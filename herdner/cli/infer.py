@@ -133,7 +133,7 @@ def _run(
 
 def _impossible_text(whole: FactorGraph, observed: dict[int, int], graph: Path, evidence: Path | None) -> str:
     """Return the error message for evidence with probability 0, or for a graph without possible joint states."""
-    from herdner.base.extras import MissingExtra
+    from herdner.base.extras import MissingExtra, install_advice
     from herdner.graph.tables import compile_tables
     from herdner.inference.satisfiability import find_contradiction
 
@@ -148,7 +148,7 @@ def _impossible_text(whole: FactorGraph, observed: dict[int, int], graph: Path, 
     else:
         text = f"{graph}: every joint state has probability 0, because each one is excluded by a zero of some factor"
     if found is None:
-        return f"{text}; to see which, install python-sat (pip install '.[sat]')"
+        return f"{text}; to see which, install python-sat ({install_advice('pysat')})"
     shown = ", ".join(f"({' '.join(map(str, scope))})" for scope in found.scopes[:_MOST_SHOWN])
     shown += f" and {len(found.scopes) - _MOST_SHOWN} more" if len(found.scopes) > _MOST_SHOWN else ""
     if not has_evidence:

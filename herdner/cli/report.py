@@ -84,7 +84,7 @@ def report(
     confidences, it also has their calibration. Each further file of predictions is compared with the first: difference
     in F1 with interval and p-values, fixed errors and new errors. HTML reports also have figures.
 
-    Partial matches, HTML and figures need: pip install '.[evaluate]'
+    Partial matches, HTML and figures need the extra "evaluate"; without the extra, a message states how to install it.
     """
     report_format = _report_format(format_, output)
     check_writable(output)
