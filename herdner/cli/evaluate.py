@@ -17,6 +17,7 @@ from herdner.cli.usage import UsageError, is_set
 
 if TYPE_CHECKING:
     from herdner import Tagger
+    from herdner.corpora.reading import FileAndFormat
     from herdner.evaluation.tabular import Tabular
     from herdner.ner.inference import Inference
     from herdner.text.document import Document
@@ -91,7 +92,8 @@ def evaluate(
         tables = [compare_sides(gold_files, compare, seed, 10_000 if resamples is None else resamples, unit)]
     elif predictions is not None:
         n_resamples = 1000 if resamples is None else resamples
-        tables = _score_predictions(gold_files, predictions, seed, n_resamples, consistency, names)
+        (source,) = parse_sources([predictions], input_)
+        tables = _score_predictions(gold_files, source, seed, n_resamples, consistency, names)
     else:
         n_resamples = 1000 if resamples is None else resamples
         tables = _score_model(gold_files, model, backend, set_, seed, n_resamples, consistency, names)
@@ -124,7 +126,7 @@ def _check_no_model_options(context: typer.Context, option: str) -> None:
 
 
 def _score_predictions(
-    gold_files: GoldFiles, file: str, seed: int, resamples: int, consistency: bool, names: bool
+    gold_files: GoldFiles, source: FileAndFormat, seed: int, resamples: int, consistency: bool, names: bool
 ) -> list[Tabular]:
     """Return the entity scores of predictions in a file and, on request, their consistency and coreference scores."""
     import numpy as np
@@ -137,7 +139,6 @@ def _score_predictions(
     from herdner.text.labels import rename_labels
     from herdner.text.tokenize import Tokenizer
 
-    (source,) = parse_sources([file])
     read_documents = read(source, core_labels=gold_files.core_labels is True, strict=gold_files.strict)
     documents = [rename_labels(document, gold_files.renames) for document in read_documents]
     labels = {entity.label for document in documents for entity in document.entities}

@@ -29,6 +29,7 @@ MAX_UNKNOWN = 5  # largest number of unknown pseudonyms in a message
 def restore(
     map_: MapOption,
     files: opt.FilesArgument = None,
+    input_: opt.InputOption = None,
     output: Annotated[str | None, typer.Option(
         "--output", "-o", help="Write this file instead of standard output. With a folder, or a new name without "
         "extension if a FILE is a folder: write each file to this folder.")] = None,
@@ -40,11 +41,11 @@ def restore(
 ) -> None:  # fmt: skip
     """Replace pseudonyms by the original names. The texts may have been edited.
 
-    Files are read and written in chunks. In JSON lines (.jsonl), the strings are restored. Pseudonyms that are not in
+    Files are read and written in chunks. In JSON lines (.jsonl or --input jsonl), the strings are restored. Pseudonyms that are not in
     the map remain, and the exit code is then 1.
     """
     check_encoding(encoding)
-    inputs = expand_inputs(files or [], None, pattern)
+    inputs = expand_inputs(files or [], input_, pattern)
     is_folder = names_folder(output, files)
     if is_folder:
         check_folder_output(output or "", inputs)

@@ -36,10 +36,24 @@ def test_both_forms_read_the_same(call: Call, news_model: Path, folder: Path, na
     assert text.out != colon.out
 
 
+def test_restore_has_both_forms(call: Call, news_model: Path, folder: Path) -> None:
+    made = call("pseudonymise", "gold.any:jsonl", "-m", news_model, "--map", "m.json", "-o", "out.any", "-f", "jsonl")
+    assert made.code == 0
+    assert "Kenya" not in (folder / "out.any").read_text()
+    colon, option, text = (
+        call("restore", *files, "--map", "m.json")
+        for files in (["out.any:jsonl"], ["out.any", "--input", "jsonl"], ["out.any"])
+    )
+    assert colon == option
+    assert json.loads(option.out)["text"] == "In Kenya."
+    assert text.out != option.out
+
+
 @pytest.mark.parametrize(
     "arguments",
     [
         ["evaluate", "GOLD", "-m", "MODEL", "--resamples", "0", "--json"],
+        ["evaluate", "GOLD", "--predictions", "GOLD", "--resamples", "0", "--json"],
         ["report", "GOLD", "--predictions", "GOLD", "--format", "json", "--resamples", "10"],
         ["corpora", "convert", "GOLD"],
     ],
