@@ -96,7 +96,7 @@ def rows_of(source: str, gold: Sequence[Document], sides: Sequence[Side], rng: n
         short = count_short_forms(gold, side.documents)["ORG"]
         repeats = count_repeated_names(side.documents, gold)
         cells = percent(scores.micro.f1), p, *of_org, f"{short.n_correct} of {short.n}"
-        differing = f"{repeats.n_differing} of {repeats.n_repeated}"
+        differing = f"{repeats.n_differing} of {repeats.n_repeated} ({100 * repeats.share_differing:.1f} %)"
         rows.append([source.rpartition("/")[2], side.name, *cells, differing, f"{side.tokens_per_second:,.0f}"])
     return rows
 
