@@ -41,8 +41,8 @@ def restore(
 ) -> None:  # fmt: skip
     """Replace pseudonyms by the original names. The texts may have been edited.
 
-    Files are read and written in chunks. In JSON lines (.jsonl or --input jsonl), the strings are restored. Pseudonyms that are not in
-    the map remain, and the exit code is then 1.
+    Files are read and written in chunks. In JSON lines (.jsonl or --input jsonl), the strings are restored. Pseudonyms
+    that are not in the map remain, and the exit code is then 1.
     """
     check_encoding(encoding)
     inputs = expand_inputs(files or [], input_, pattern)
