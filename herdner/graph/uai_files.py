@@ -20,13 +20,12 @@ from pathlib import Path
 import numpy as np
 
 from herdner.base.arrays import Floats, Int32s
-from herdner.base.files import atomic_write
 from herdner.base.memory import check_memory
 from herdner.graph.factors import TableFactors
 from herdner.graph.files import GraphFileError
 from herdner.graph.graph import FactorGraph
 from herdner.graph.tables import compile_tables
-from herdner.text.io.source import Source, read_chunks
+from herdner.text.io.source import Source, create_file, read_chunks
 
 MAX_CHARACTERS = 2**29  # largest length of an unpacked file
 _BLOCK_CHARACTERS = 2**20
@@ -201,7 +200,7 @@ def write_uai(path: str | os.PathLike[str], graph: FactorGraph) -> None:
     """Write a graph to a ``.uai`` file of type MARKOV; if an error occurs, an existing file remains unchanged.
 
     Args:
-        path: Path of the file.
+        path: Path of the file. The file is compressed if the path has an extension such as ".gz".
         graph: A graph of discrete variables and tables. Its log-potentials must lie between -700 and 700, or be -inf.
 
     Raises:
@@ -222,7 +221,7 @@ def write_uai(path: str | os.PathLike[str], graph: FactorGraph) -> None:
             scopes.append(" ".join(map(str, [len(scope), *scope])))
             tables.append(f"{values.size}\n {' '.join(map(repr, np.exp(values).tolist()))}\n")
     head = ["MARKOV", str(len(compiled.sizes)), " ".join(map(str, compiled.sizes.tolist())), str(len(scopes)), *scopes]
-    with atomic_write(path) as stream:
+    with create_file(path) as stream:
         stream.write(("\n".join(head) + "\n\n" + "\n".join(tables)).encode("ascii"))
 
 
@@ -265,14 +264,14 @@ def write_evidence(path: str | os.PathLike[str], evidence: Mapping[int, int]) ->
     """Write observed variables and their states to a ``.evid`` file.
 
     Args:
-        path: Path of the file.
+        path: Path of the file. The file is compressed if the path has an extension such as ".gz".
         evidence: The state of each observed variable.
 
     Raises:
         OSError: The file cannot be written.
     """
     numbers = [len(evidence), *(number for pair in evidence.items() for number in pair)]
-    with atomic_write(path) as stream:
+    with create_file(path) as stream:
         stream.write((" ".join(map(str, numbers)) + "\n").encode("ascii"))
 
 

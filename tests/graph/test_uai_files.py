@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import lzma
 import zipfile
 
 import numpy as np
@@ -102,6 +103,20 @@ def test_what_is_written_is_read_again(tmp_path):
     assert [row.tolist() for row in read_marginals(tmp_path / "out.MAR")] == [
         row[:size].tolist() for row, size in zip(marginals, [2, 3, 3, 1], strict=True)
     ]
+
+
+@pytest.mark.parametrize(("extension", "decompress"), [(".gz", gzip.decompress), (".xz", lzma.decompress)])
+def test_files_are_compressed_by_their_extension(tmp_path, extension, decompress):
+    (tmp_path / "source.uai").write_text(EXAMPLE)
+    graph, evidence = read_uai(tmp_path / "source.uai"), {2: 1, 0: 0}
+    for name, write, value in [("graph.uai", write_uai, graph), ("graph.evid", write_evidence, evidence)]:
+        write(tmp_path / name, value)
+        write(tmp_path / f"{name}{extension}", value)
+        assert decompress((tmp_path / f"{name}{extension}").read_bytes()) == (tmp_path / name).read_bytes()
+    again = read_uai(tmp_path / f"graph.uai{extension}")
+    states = np.indices((2, 2, 3)).reshape(3, -1).T
+    np.testing.assert_allclose(again.log_potential(states), graph.log_potential(states), rtol=1e-12)
+    assert read_evidence(tmp_path / f"graph.evid{extension}", graph) == evidence
 
 
 @pytest.mark.parametrize(
