@@ -31,8 +31,9 @@ class FactorGraph:
     Attributes:
         domains: The domains of the V variables, such as `Discrete`.
         factors: Groups of factors, such as `TableFactors`.
-        names: Distinct names of all variables, or None. Graph files do not store them.
-        shape: Sides of a grid whose variables are numbered in row-major order, or None. Graph files do not store it.
+        names: Distinct names of all variables, or None. `save_graph` stores them; .uai files do not.
+        shape: Sides of a grid whose variables are numbered in row-major order, or None. `save_graph` stores it;
+            .uai files do not.
     """
 
     domains: Domains
