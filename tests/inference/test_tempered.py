@@ -76,9 +76,10 @@ def test_blocks_of_width_0_are_single_variables():
     assert np.array_equal(find_blocks([2, 3], [(0, 1)], 0, np.random.default_rng(0)), [[0], [1]])
 
 
+@pytest.mark.parametrize("width", [0, 1, 3])
 @pytest.mark.parametrize("update", [False, True])
 @pytest.mark.parametrize("seed", range(3))
-def test_a_round_conserves_the_distribution_of_every_replica(seed, update):
+def test_a_round_conserves_the_distribution_of_every_replica(seed, update, width):
     rng = np.random.default_rng(seed)
     graph = random_graph(rng, 4)
     sizes, scopes, tables = pieces(graph)
@@ -86,7 +87,7 @@ def test_a_round_conserves_the_distribution_of_every_replica(seed, update):
     penalties = penalties_of(betas)
     exact = [tempered_probabilities(graph, *pair) for pair in zip(betas, penalties, strict=True)]
     states = [np.array(list(each)) for each in exact]
-    blocks = find_blocks(sizes, scopes, 1, rng)
+    blocks = find_blocks(sizes, scopes, width, rng)
     replicas = Replicas(sizes, scopes, tables, blocks, betas, penalties, seed)
     n_runs = 4000
     counts = [dict.fromkeys(each, 0) for each in exact]
