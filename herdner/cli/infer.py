@@ -51,7 +51,8 @@ def infer(
         float | None,
         typer.Option(
             help="Time limit of the command, without its start of about a second; only `auto`, `exact`, "
-            "`belief-propagation`, `tree-reweighted`, `tempered` and `annealed-importance` have one [default: 60; none for `exact`]."
+            "`belief-propagation`, `tree-reweighted`, `tempered` and `annealed-importance` have one "
+            "[default: 60; none for `exact`]."
         ),
     ] = None,
     variable: Annotated[
