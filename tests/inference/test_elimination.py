@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -10,12 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from quick import examples
 
-from herdner.graph import FactorGraph, TableFactors, chain_graph, ising
+from herdner.graph import FactorGraph, TableFactors, chain_graph, complete_graph, ising
 from herdner.graph.tables import compile_tables
-from herdner.inference import ImpossibleGraph
+from herdner.inference import ImpossibleGraph, elimination
 from herdner.inference.backends.exact import Exact
 from herdner.inference.elimination import BucketTree, EliminationClock, OutOfTime
 from herdner.inference.elimination_order import find_elimination_order, reduce_graph, reduce_tables
+from herdner.inference.record import Record
 
 
 def random_graph(rng: np.random.Generator) -> FactorGraph:
@@ -84,11 +86,28 @@ def test_samples_have_the_exact_distribution() -> None:
     assert (np.abs(counts / n - p) <= 5 * np.sqrt(p / n) + 1e-9).all()
 
 
-def test_large_tables_are_shared_by_threads_with_the_same_bits() -> None:
-    grid = ising(0.4, np.random.default_rng(1).normal(size=(16, 16)))
-    one, two = (Exact(n_threads=n).infer(grid) for n in (1, 2))
-    assert one.log_z == two.log_z
-    np.testing.assert_array_equal(one.marginals, two.marginals)
+def test_large_tables_are_shared_by_threads_with_the_same_bits(monkeypatch: pytest.MonkeyPatch) -> None:
+    pools: list[ThreadPoolExecutor] = []
+
+    class RecordedPool(ThreadPoolExecutor):
+        def __init__(self, n_threads: int) -> None:
+            super().__init__(n_threads)
+            pools.append(self)
+
+    monkeypatch.setattr(elimination, "ThreadPoolExecutor", RecordedPool)
+    monkeypatch.setattr(elimination, "_SLICE_BLOCKS", 256)  # half of the blocks of the largest table
+    rng = np.random.default_rng(1)
+    couplings = np.triu(rng.normal(size=(21, 21)), 1)
+    graph = complete_graph(couplings + couplings.T, rng.normal(size=21))  # its largest table has 2^21 cells
+    for record in (None, Record(best=False, marginals=True)):
+        pools.clear()
+        one = Exact(n_threads=1).infer(graph, record=record)
+        assert not pools
+        two = Exact(n_threads=2).infer(graph, record=record)
+        assert len(pools) == 2  # of sums, and of maxima or marginals
+        assert one.log_z == two.log_z
+        assert one.log_potential == two.log_potential
+        np.testing.assert_array_equal(one.marginals, two.marginals)
 
 
 def test_a_clock_stops_runs_that_are_too_slow() -> None:
