@@ -30,7 +30,7 @@ class Result:
         state: int32[V], the best joint state: the global optimum for exact backends; for samplers the best of the start
             and the ends of sweeps.
         log_potential: Unnormalised log-probability of ``state``.
-        method: Name of the method that the backend ``auto`` chose.
+        method: Method that the backend ``auto`` chose, and the reason of the choice.
         best_states: int32[B, V], the B best joint states, best first (``exact``).
         best_log_potentials: float64[B], their log-potentials.
         log_z: Logarithm of the partition function.

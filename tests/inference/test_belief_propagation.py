@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
 from herdner.graph import FactorGraph, TableFactors, complete_graph, ising
 from herdner.inference import make_backend
+from herdner.inference.backends import auto
 from herdner.inference.backends.auto import Auto
 from herdner.inference.elimination import EliminationClock, OutOfTime
 from herdner.inference.record import Record
@@ -54,7 +57,9 @@ def test_pairs_have_the_fixed_point_of_sum_product():
 def test_auto_is_exact_where_it_can_be_and_says_so():
     grid = ising(0.5, np.random.default_rng(2).normal(size=(8, 8)))
     result = Auto(seconds=30).infer(grid)
-    assert result.method == "exact"
+    plan = make_backend("exact").plan(grid)
+    assert result.method == f"exact ({plan})"
+    assert re.fullmatch(r"2\^\d+\.\d table cells, width \d+, 0\.\d MB", str(plan))
     np.testing.assert_array_equal(result.marginals, make_backend("exact").infer(grid).marginals)
 
 
@@ -68,6 +73,7 @@ def test_auto_samples_and_propagates_where_the_graph_is_too_wide():
     graph = wide_graph()
     result = Auto(seconds=3).infer(graph, 1)
     assert result.method.startswith(("tempered, chains differ by 0.0", "belief propagation, converged; the chains"))
+    assert re.search(r"; exact inference takes 2\^\d+\.\d table cells, width 59, .* GB, but the", result.method)
     gibbs = make_backend("gibbs", n_sweeps=20_000, burn_in=100).infer(graph, 1)
     np.testing.assert_allclose(result.marginals, gibbs.marginals, atol=0.05)
     assert result.log_potential >= gibbs.log_potential - 1e-9
@@ -82,9 +88,37 @@ def test_auto_approximates_if_exact_inference_would_end_too_late(monkeypatch):
     grid = ising(0.3, np.random.default_rng(4).normal(size=(5, 5)))
     result = Auto(seconds=2).infer(grid, 1)
     assert result.method.startswith(("tempered", "belief propagation"))
+    assert result.method.endswith("MB) was too slow for the time limit")
     np.testing.assert_allclose(result.marginals, make_backend("exact").infer(grid).marginals, atol=0.05)
     with pytest.raises(ValueError, match="takes more than 2 s"):
         make_backend("exact", seconds=2).infer(grid)
+
+
+@pytest.mark.parametrize(
+    ("most", "free", "cell_seconds", "reason"),
+    [
+        (3, 1e12, 1e-8, "`max_log2_cells` allows 2^3 cells"),
+        (60, 1000, 1e-8, "the free memory allows 0.0 MB"),
+        (60, 1e12, 1.0, "the time limit allows 2^0.0 cells"),
+    ],
+    ids=["cells", "memory", "time"],
+)
+def test_auto_states_why_it_rejects_exact_inference(monkeypatch, caplog, most, free, cell_seconds, reason):
+    caplog.set_level("INFO")
+    monkeypatch.setattr(auto, "free_memory", lambda: free)
+    monkeypatch.setattr(auto, "CELL_SECONDS", cell_seconds)
+    grid = ising(0.3, np.random.default_rng(7).normal(size=(6, 6)))
+    result = Auto(seconds=0.5, max_log2_cells=most).infer(grid, 1)
+    pattern = r"; exact inference takes 2\^\d+\.\d table cells, width \d+, 0\.\d MB, but " + re.escape(reason)
+    assert re.search(pattern + "$", result.method)
+    assert caplog.messages[-1] == f"auto: {result.method}"
+
+
+def test_exact_logs_its_width_and_memory(caplog):
+    caplog.set_level("INFO")
+    grid = ising(0.3, np.zeros((6, 6)))
+    make_backend("exact").infer(grid)
+    assert caplog.messages == [f"exact inference: {make_backend('exact').plan(grid)}"]
 
 
 def test_auto_computes_single_results():

@@ -69,7 +69,7 @@ def test_a_short_limit_leaves_out_sampling(monkeypatch, grid):
         (None, "tempered sampling"),
     ]:
         result = make_backend("auto", seconds=0.2).infer(grid, 0, record=record)
-        assert result.method == f"belief propagation, not converged; the time is too short for {method}"
+        assert result.method.startswith(f"belief propagation, not converged; the time is too short for {method}; exact")
         assert result.marginals.shape == (10_000, 2)
 
 

@@ -19,7 +19,7 @@ from herdner.inference.backend import Capabilities, Interrupted, UnsupportedGrap
 from herdner.inference.backends import annealed_importance, tempered
 from herdner.inference.backends.annealed_importance import AnnealedImportance
 from herdner.inference.backends.belief_propagation import BeliefPropagation
-from herdner.inference.backends.exact import EliminationRun, Exact, slow_reduction
+from herdner.inference.backends.exact import EliminationPlan, EliminationRun, Exact, format_bytes, slow_reduction
 from herdner.inference.backends.gibbs import annealed_gibbs
 from herdner.inference.backends.tempered import Tempered
 from herdner.inference.elimination_order import OutOfTime, ReducedGraph, reduce_tables
@@ -115,10 +115,12 @@ class Auto:
         except OutOfTime:
             raise UnsupportedGraph(slow_reduction("auto", limit)) from None
         result = self._exact(compiled, seed, wanted, began)
-        if result is None:
+        if isinstance(result, str):
+            reason = result
             results: list[Result] = []
             try:
                 result = self._approximate(compiled, generator(seed), wanted, began + self.seconds, results)
+                result = replace(result, method=f"{result.method}; {reason}")
             except KeyboardInterrupt as interrupt:
                 results += [interrupt.result] if isinstance(interrupt, Interrupted) else []
                 if not results:
@@ -127,25 +129,48 @@ class Auto:
         logger.info("auto: %s", result.method)
         return replace(result, seconds=perf_counter() - began)
 
-    def _exact(self, compiled: TableGraph, seed: Seed, wanted: Record, began: float) -> Result | None:
-        """Run exact inference, and return its result; return None if the time limit or the memory does not suffice."""
+    def _exact(self, compiled: TableGraph, seed: Seed, wanted: Record, began: float) -> Result | str:
+        """Run exact inference, and return its result, or the reason why the time or the memory does not suffice."""
         exact = Exact(n_samples=self.n_samples)
         try:
             limit = min(self.max_log2_cells, math.log2(max(_EXACT_SHARE * self.seconds / CELL_SECONDS, 1.0)))
             seconds = _ORDER_SHARE * self.seconds if self.max_log2_cells else 0.0
             run = EliminationRun.prepare(compiled, seconds, limit)
             plan = run.plan()
-            logger.info("auto: exact inference takes 2^%.1f table cells, width %d", plan.log2_cells, plan.width)
             remaining = began + _EXACT_SHARE * self.seconds - perf_counter()
-            fits = plan.n_bytes < MEMORY_SHARE * free_memory() and plan.log2_cells <= min(self.max_log2_cells, 59.9)
-            if not fits or 2.0**plan.log2_cells * CELL_SECONDS > remaining:
-                return None
-            return replace(exact.run(run, seed, wanted, remaining), method="exact")
+            obstacle = self._obstacle(plan, remaining)
+            if obstacle is not None:
+                logger.info("auto: %s", obstacle)
+                return obstacle
+            logger.info("auto: exact inference takes %s", plan)
+            return replace(exact.run(run, seed, wanted, remaining), method=f"exact ({plan})")
         except OutOfTime:
-            logger.info("auto: exact inference would exceed the time limit")
+            reason = f"exact inference ({plan}) was too slow for the time limit"
         except MemoryError as error:
             logger.info("auto: %s", error)
-        return None
+            reason = "exact inference does not fit into memory"
+        logger.info("auto: %s", reason)
+        return reason
+
+    def _obstacle(self, plan: EliminationPlan, seconds: float) -> str | None:
+        """Return the reason why exact inference does not fit into its limits, or None if it fits.
+
+        Args:
+            plan: Predicted time and memory.
+            seconds: Time that remains for exact inference.
+        """
+        if not math.isfinite(plan.log2_cells):
+            return f"exact inference found {plan}"
+        free, affordable = MEMORY_SHARE * free_memory(), math.log2(max(seconds / CELL_SECONDS, 1.0))
+        if plan.log2_cells > self.max_log2_cells and self.max_log2_cells <= affordable:
+            limit = f"`max_log2_cells` allows 2^{self.max_log2_cells:g} cells"
+        elif plan.n_bytes >= free:
+            limit = f"the free memory allows {format_bytes(free)}"
+        elif plan.log2_cells > 59.9 or 2.0**plan.log2_cells * CELL_SECONDS > seconds:
+            limit = f"the time limit allows 2^{affordable:.1f} cells"
+        else:
+            return None
+        return f"exact inference takes {plan}, but {limit}"
 
     def _approximate(
         self, compiled: TableGraph, rng: np.random.Generator, wanted: Record, until: float, results: list[Result]

@@ -42,8 +42,6 @@ from herdner.inference.result import Result
 
 logger = logging.getLogger(__name__)
 
-_LARGE = 30.0  # log2 of the number of cells above which the cost is logged; 2^30 cells take about half a minute
-
 
 @dataclass(frozen=True, slots=True)
 class EliminationPlan:
@@ -60,6 +58,12 @@ class EliminationPlan:
     log2_cells: float
     width: int
     n_bytes: int
+
+    def __str__(self) -> str:
+        """Return the number of table cells, the width and the memory as text."""
+        if not math.isfinite(self.log2_cells):
+            return "no elimination order of at most 2^60 table cells"
+        return f"2^{self.log2_cells:.1f} table cells, width {self.width}, {format_bytes(self.n_bytes)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +195,7 @@ class Exact:
         )
 
     def _check(self, plan: EliminationPlan) -> None:
-        """Raise an error if the predicted cost or memory exceeds its limit; write a log entry if the cost is large."""
+        """Raise an error if the predicted cost or memory exceeds its limit, else log both."""
         if self.seconds is not None and not math.isfinite(plan.log2_cells):
             raise UnsupportedGraph(
                 f"'exact' found no elimination order of at most 2^60 table cells within {self.seconds / 2:g} s;"
@@ -205,8 +209,16 @@ class Exact:
                 " or increase `max_log2_cells`"
             )
         check_memory(plan.n_bytes, "exact inference on this graph", "condition on some variables, or use a sampler")
-        if plan.log2_cells > _LARGE:
-            logger.info("exact inference on 2^%.1f table cells, width %d", plan.log2_cells, plan.width)
+        logger.info("exact inference: %s", plan)
+
+
+def format_bytes(n_bytes: float) -> str:
+    """Format a number of bytes as text in MB, or in GB from 1 GB on.
+
+    Args:
+        n_bytes: The number of bytes.
+    """
+    return f"{n_bytes / 1e9:,.1f} GB" if n_bytes >= 1e9 else f"{n_bytes / 1e6:.1f} MB"
 
 
 def slow_reduction(backend: str, seconds: float) -> str:
