@@ -75,7 +75,7 @@ def of_comparison() -> Iterator[tuple[str, float]]:
         tagger = next(key for key, name in TAGGERS.items() if name == cells[1])
         yield f"compared.{tagger}.{key}", float(cells[2])
         if key in ("testa", "ieer"):  # the corpora of the README
-            n, of = map(int, cells[7].split(" of "))
+            n, of = map(int, cells[7].partition(" (")[0].split(" of "))
             differing[tagger] = differing[tagger][0] + n, differing[tagger][1] + of
     for tagger, (n, of) in differing.items():
         yield f"compared.{tagger}.differing", 100 * n / of
