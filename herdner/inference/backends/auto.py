@@ -131,12 +131,13 @@ class Auto:
 
     def _exact(self, compiled: TableGraph, seed: Seed, wanted: Record, began: float) -> Result | str:
         """Run exact inference, and return its result, or the reason why the time or the memory does not suffice."""
-        exact = Exact(n_samples=self.n_samples)
+        exact, tables = Exact(n_samples=self.n_samples), "no elimination order yet"
         try:
             limit = min(self.max_log2_cells, math.log2(max(_EXACT_SHARE * self.seconds / CELL_SECONDS, 1.0)))
             seconds = _ORDER_SHARE * self.seconds if self.max_log2_cells else 0.0
             run = EliminationRun.prepare(compiled, seconds, limit)
             plan = run.plan()
+            tables = str(plan)
             remaining = began + _EXACT_SHARE * self.seconds - perf_counter()
             obstacle = self._obstacle(plan, remaining)
             if obstacle is not None:
@@ -145,7 +146,7 @@ class Auto:
             logger.info("auto: exact inference takes %s", plan)
             return replace(exact.run(run, seed, wanted, remaining), method=f"exact ({plan})")
         except OutOfTime:
-            reason = f"exact inference ({plan}) was too slow for the time limit"
+            reason = f"exact inference ({tables}) was too slow for the time limit"
         except MemoryError as error:
             logger.info("auto: %s", error)
             reason = "exact inference does not fit into memory"

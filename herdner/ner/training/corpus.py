@@ -32,7 +32,7 @@ class TrainingCorpus:
     """Checked training documents with their gold tags and weights, and the corpus of each document.
 
     Attributes:
-        documents: D documents from which features are computed (`herdner.ner.recasing.reader`).
+        documents: D documents from which features are computed (``herdner.ner.recasing.reader``).
         tags: The K tags of the model.
         gold: Tags of each document in the model's scheme; O for undecided tokens.
         allowed: uint8[tokens, K] for each document, 1 for the tags that a token may have.
@@ -99,7 +99,7 @@ def prepare_corpus(
         tags: Tags of each document, in any scheme; None uses the documents' own tags.
         scheme: Tag scheme of the model.
         base_tags: Tags of the base model, which precede the other tags in `TrainingCorpus.tags`.
-        read: Function that prepares a document for features (`herdner.ner.recasing.reader`); None is the identity.
+        read: Function that prepares a document for features (``herdner.ner.recasing.reader``); None is the identity.
         weights: Weight of each document in the likelihood; None is 1.
         groups: Name of the source of each document.
         guideline: Group whose annotation guideline the model follows.

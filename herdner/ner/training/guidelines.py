@@ -54,7 +54,7 @@ class FeatureCopies:
         """Extend the features of documents by copies for each corpus.
 
         Args:
-            documents: Documents from which features are computed (`herdner.ner.recasing.reader`).
+            documents: Documents from which features are computed (``herdner.ner.recasing.reader``).
             features: Features of each document by ``plan`` and ``lexicon``.
             groups: Corpus of each document.
             guideline: Corpus whose guideline the model follows.
