@@ -7,6 +7,7 @@ likelihood.pyx."""
 
 import numpy as np
 
+cimport cython
 from libc.math cimport log
 from libc.stdint cimport int32_t, int64_t
 
@@ -59,6 +60,7 @@ cdef Spans spans_of(const int32_t[::1] states, const int64_t[::1] starts, const 
     return spans
 
 
+@cython.auto_pickle(False)  # a copy of an object that `spans_of` has not filled would read invalid memory
 cdef class Spans:
     """The states of all tokens [N], spans sorted by their starts, and the array for their log-probabilities."""
     cdef int64_t first(self, int64_t token) noexcept nogil:
