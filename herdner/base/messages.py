@@ -20,13 +20,14 @@ def format_count(number: int, noun: str, plural: str = "") -> str:
     return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"
 
 
-def format_size(n_bytes: int) -> str:
-    """Format a number of bytes as text: "1.2 kB" below one megabyte, else "10.2 MB".
+def format_size(n_bytes: float) -> str:
+    """Format a number of bytes as text in kB, MB or GB: "1.2 kB", "10.2 MB", "3.4 GB".
 
     Args:
         n_bytes: The number of bytes.
     """
-    return f"{n_bytes / 1e3:,.1f} kB" if n_bytes < 1e6 else f"{n_bytes / 1e6:,.1f} MB"
+    size, unit = next((each for each in ((1e9, "GB"), (1e6, "MB")) if n_bytes >= each[0]), (1e3, "kB"))
+    return f"{n_bytes / size:,.1f} {unit}"
 
 
 def number_advice(label: object) -> str:

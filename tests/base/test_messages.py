@@ -9,8 +9,10 @@ import pytest
 from herdner.base.messages import format_size, warn_caller
 
 
-@pytest.mark.parametrize(("n_bytes", "text"), [(0, "0.0 kB"), (4321, "4.3 kB"), (10_234_567, "10.2 MB")])
-def test_sizes(n_bytes: int, text: str) -> None:
+@pytest.mark.parametrize(
+    ("n_bytes", "text"), [(0, "0.0 kB"), (4321, "4.3 kB"), (10_234_567, "10.2 MB"), (3.4e9, "3.4 GB")]
+)
+def test_sizes(n_bytes: float, text: str) -> None:
     assert format_size(n_bytes) == text
 
 

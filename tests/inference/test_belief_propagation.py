@@ -59,7 +59,7 @@ def test_auto_is_exact_where_it_can_be_and_says_so():
     result = Auto(seconds=30).infer(grid)
     plan = make_backend("exact").plan(grid)
     assert result.method == f"exact ({plan})"
-    assert re.fullmatch(r"2\^\d+\.\d table cells, width \d+, 0\.\d MB", str(plan))
+    assert re.fullmatch(r"2\^\d+\.\d table cells, width \d+, [\d.]+ [kM]B", str(plan))
     np.testing.assert_array_equal(result.marginals, make_backend("exact").infer(grid).marginals)
 
 
@@ -88,7 +88,7 @@ def test_auto_approximates_if_exact_inference_would_end_too_late(monkeypatch):
     grid = ising(0.3, np.random.default_rng(4).normal(size=(5, 5)))
     result = Auto(seconds=2).infer(grid, 1)
     assert result.method.startswith(("tempered", "belief propagation"))
-    assert result.method.endswith("MB) was too slow for the time limit")
+    assert result.method.endswith("B) was too slow for the time limit")
     np.testing.assert_allclose(result.marginals, make_backend("exact").infer(grid).marginals, atol=0.05)
     with pytest.raises(ValueError, match="takes more than 2 s"):
         make_backend("exact", seconds=2).infer(grid)
@@ -98,7 +98,7 @@ def test_auto_approximates_if_exact_inference_would_end_too_late(monkeypatch):
     ("most", "free", "cell_seconds", "reason"),
     [
         (3, 1e12, 1e-8, "`max_log2_cells` allows 2^3 cells"),
-        (60, 1000, 1e-8, "the free memory allows 0.0 MB"),
+        (60, 1000, 1e-8, "the free memory allows 0.8 kB"),
         (60, 1e12, 1.0, "the time limit allows 2^0.0 cells"),
     ],
     ids=["cells", "memory", "time"],
@@ -109,7 +109,7 @@ def test_auto_states_why_it_rejects_exact_inference(monkeypatch, caplog, most, f
     monkeypatch.setattr(auto, "CELL_SECONDS", cell_seconds)
     grid = ising(0.3, np.random.default_rng(7).normal(size=(6, 6)))
     result = Auto(seconds=0.5, max_log2_cells=most).infer(grid, 1)
-    pattern = r"; exact inference takes 2\^\d+\.\d table cells, width \d+, 0\.\d MB, but " + re.escape(reason)
+    pattern = r"; exact inference takes 2\^\d+\.\d table cells, width \d+, [\d.]+ kB, but " + re.escape(reason)
     assert re.search(pattern + "$", result.method)
     assert caplog.messages[-1] == f"auto: {result.method}"
 

@@ -13,13 +13,14 @@ from numpy.typing import ArrayLike
 
 from herdner.base.checks import check_integer
 from herdner.base.memory import free_memory
+from herdner.base.messages import format_size
 from herdner.base.seeds import Seed, generator
 from herdner.graph.tables import Graph, TableGraph, compile_tables
 from herdner.inference.backend import Capabilities, Interrupted, UnsupportedGraph
 from herdner.inference.backends import annealed_importance, tempered
 from herdner.inference.backends.annealed_importance import AnnealedImportance
 from herdner.inference.backends.belief_propagation import BeliefPropagation
-from herdner.inference.backends.exact import EliminationPlan, EliminationRun, Exact, format_bytes, slow_reduction
+from herdner.inference.backends.exact import EliminationPlan, EliminationRun, Exact, slow_reduction
 from herdner.inference.backends.gibbs import annealed_gibbs
 from herdner.inference.backends.tempered import Tempered
 from herdner.inference.elimination_order import OutOfTime, ReducedGraph, reduce_tables
@@ -166,7 +167,7 @@ class Auto:
         if plan.log2_cells > self.max_log2_cells and self.max_log2_cells <= affordable:
             limit = f"`max_log2_cells` allows 2^{self.max_log2_cells:g} cells"
         elif plan.n_bytes >= free:
-            limit = f"the free memory allows {format_bytes(free)}"
+            limit = f"the free memory allows {format_size(free)}"
         elif plan.log2_cells > 59.9 or 2.0**plan.log2_cells * CELL_SECONDS > seconds:
             limit = f"the time limit allows 2^{affordable:.1f} cells"
         else:

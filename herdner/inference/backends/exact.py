@@ -16,6 +16,7 @@ from herdner._ext.elimination import Beliefs
 from herdner.base.arrays import Floats, Int32s
 from herdner.base.checks import check_integer
 from herdner.base.memory import check_memory
+from herdner.base.messages import format_size
 from herdner.base.seeds import Seed, generator
 from herdner.graph.factors import TableFactors
 from herdner.graph.tables import Graph, TableGraph, compile_tables
@@ -63,7 +64,7 @@ class EliminationPlan:
         """Return the number of table cells, the width and the memory as text."""
         if not math.isfinite(self.log2_cells):
             return "no elimination order of at most 2^60 table cells"
-        return f"2^{self.log2_cells:.1f} table cells, width {self.width}, {format_bytes(self.n_bytes)}"
+        return f"2^{self.log2_cells:.1f} table cells, width {self.width}, {format_size(self.n_bytes)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,15 +211,6 @@ class Exact:
             )
         check_memory(plan.n_bytes, "exact inference on this graph", "condition on some variables, or use a sampler")
         logger.info("exact inference: %s", plan)
-
-
-def format_bytes(n_bytes: float) -> str:
-    """Format a number of bytes as text in MB, or in GB from 1 GB on.
-
-    Args:
-        n_bytes: The number of bytes.
-    """
-    return f"{n_bytes / 1e9:,.1f} GB" if n_bytes >= 1e9 else f"{n_bytes / 1e6:.1f} MB"
 
 
 def slow_reduction(backend: str, seconds: float) -> str:
